@@ -303,8 +303,8 @@ async fn a_kind_that_joined_is_kept_over_a_restart_api_7() {
     // Its objects are there before its definition is.
     assert_eq!(api.count(kind), 1);
     assert_eq!(api.define(&widgets()).unwrap(), kind);
-    let kept = api.get(kind, &key("kept")).unwrap();
-    assert_eq!((kept.uid(), &kept.to_value()["spec"]["replicas"]), (made.uid(), &json!(4)));
+    let retained = api.get(kind, &key("kept")).unwrap();
+    assert_eq!((retained.uid(), &retained.to_value()["spec"]["replicas"]), (made.uid(), &json!(4)));
     let gone = api.delete(kind, &key("kept"), &DeleteOptions::default()).unwrap();
     assert!(gone.object().revision() > Revision(0));
     let changes = api.watch(kind, made.revision(), Visibility::Applied).take().unwrap();

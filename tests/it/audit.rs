@@ -5,7 +5,7 @@ use kube::api::{Api, PostParams};
 use serde_json::Value;
 
 use crate::data_dirs::podium;
-use crate::instance::Home;
+use crate::instance::DataDir;
 
 async fn create(client: kube::Client, name: &str) {
     let api: Api<ConfigMap> = Api::namespaced(client, "default");
@@ -15,7 +15,7 @@ async fn create(client: kube::Client, name: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_and_a_start_leave_a_whole_log_api_19() {
-    let home = Home::new();
+    let home = DataDir::new();
     let (log, policy) = (home.path("audit.log"), home.path("policy.yaml"));
     let rules = "rules: [{level: Metadata, resources: [{resources: [configmaps]}], verbs: [create]}]\n";
     let head = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\n";
@@ -44,7 +44,7 @@ async fn a_stop_and_a_start_leave_a_whole_log_api_19() {
 
 #[test]
 fn a_log_that_cannot_be_is_a_reason_not_to_start_api_19() {
-    let home = Home::new();
+    let home = DataDir::new();
     let policy = home.path("policy.yaml");
     std::fs::write(&policy, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: All}]\n").unwrap();
     let policy = policy.to_str().unwrap();

@@ -8,26 +8,26 @@ use std::process::{Command, Stdio};
 use k8s_openapi::api::core::v1::ConfigMap;
 use rustix::process::Signal;
 
-use crate::instance::{Guarded, Home, Instance, wait_for};
+use crate::instance::{ChildGuard, DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks, mounts, needs, own_mounts};
 
 /// The output of a command that ends by itself.
-struct Said {
+struct CommandOutput {
     code: Option<i32>,
     stdout: String,
     stderr: String,
 }
 
 /// Runs podium without a terminal.
-fn podium(arguments: &[&str]) -> Said {
+fn podium(arguments: &[&str]) -> CommandOutput {
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
-    said(command.args(arguments).stdin(Stdio::null()))
+    run(command.args(arguments).stdin(Stdio::null()))
 }
 
-fn said(command: &mut Command) -> Said {
+fn run(command: &mut Command) -> CommandOutput {
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Said { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+    CommandOutput { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
 }
 
 /// A manifest, and the expected error; `FILE` stands for its path.
@@ -57,7 +57,7 @@ const BROKEN: [(&str, &str); 5] = [
 
 #[test]
 fn a_broken_manifest_names_its_place_and_field_cli_6_api_12() {
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "0"]);
     let (manifest, data_dir) = (home.path("broken.yaml"), home.data_dir());
     let (manifest, data_dir) = (manifest.to_str().unwrap(), data_dir.to_str().unwrap());
@@ -78,7 +78,7 @@ fn a_broken_manifest_names_its_place_and_field_cli_6_api_12() {
 
 #[test]
 fn a_start_that_cannot_be_says_why_and_exits_1_cli_2_cli_6_api_1() {
-    let home = Home::new();
+    let home = DataDir::new();
     let first = home.start(&["--nodes", "0"]);
     let (busy, other, config) = (home.data_dir(), home.path("other"), home.path("config.yaml"));
     let [busy, other, config] = [&busy, &other, &config].map(|path| path.to_str().unwrap());
@@ -122,13 +122,13 @@ fn a_start_that_cannot_be_says_why_and_exits_1_cli_2_cli_6_api_1() {
         (&["apply", "--data-dir", other, "-f", config], String::new()),
     ];
     for (arguments, expected) in cases {
-        let said = podium(arguments);
-        assert!(said.stderr.contains(&expected), "{arguments:?}: {}", said.stderr);
+        let output = podium(arguments);
+        assert!(output.stderr.contains(&expected), "{arguments:?}: {}", output.stderr);
         assert_eq!(
-            said.stderr.matches("os error").count().min(2),
-            usize::from(said.stderr.contains("os error"))
+            output.stderr.matches("os error").count().min(2),
+            usize::from(output.stderr.contains("os error"))
         );
-        assert_eq!((said.code, said.stdout.as_str()), (Some(1), ""), "{arguments:?}");
+        assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""), "{arguments:?}");
     }
     for usage in [["serve", "--bogus"], ["nonsense", "x"], ["serve", "--nodes=x"]] {
         assert_eq!(podium(&usage).code, Some(2), "{usage:?}");
@@ -141,10 +141,10 @@ fn a_busy_default_port_means_another_one_cli_2() {
     needs!(Kubectl);
     // Held by this test, or by a cluster that runs on this machine.
     let _held = std::net::TcpListener::bind("127.0.0.1:6443");
-    let home = Home::new();
+    let home = DataDir::new();
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
     command.args(["serve", "--nodes", "0", "--disable", "proxy", "--disable", "dns", "--data-dir"]);
-    let instance = Home::start_command(command.arg(home.data_dir()), &home.data_dir().join("kubeconfig"));
+    let instance = DataDir::start_command(command.arg(home.data_dir()), &home.data_dir().join("kubeconfig"));
     assert!(!instance.ready_line.contains(":6443 "), "{}", instance.ready_line);
     instance.kubectl(&["get", "namespace", "default"]);
     instance.stop();
@@ -155,7 +155,7 @@ type Case<'a> = (&'a str, &'a str, &'a str, Vec<u8>, u16);
 
 #[tokio::test]
 async fn hostile_requests_get_the_status_that_kubernetes_gives() {
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--nodes", "0"]);
     let config_maps = "/api/v1/namespaces/default/configmaps";
     let text = |text: &str| text.as_bytes().to_vec();
@@ -213,7 +213,7 @@ async fn got(client: &kube::Client, path: &str) -> (u16, Option<String>, serde_j
 
 #[tokio::test]
 async fn a_revision_that_cannot_be_had_is_told_as_kubernetes_tells_it_api_4() {
-    let home = Home::new();
+    let home = DataDir::new();
     home.start(&["--nodes", "0"]).stop();
     // The history before the restart is gone.
     let instance = home.start(&["--nodes", "0"]);
@@ -259,7 +259,7 @@ async fn a_revision_that_cannot_be_had_is_told_as_kubernetes_tells_it_api_4() {
 #[test]
 fn a_program_that_is_not_there_is_a_start_error_with_its_name() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "1"]);
     instance.kubectl(&["run", "lost", "--image=busybox", "--", "no-such-program"]);
     let path = "jsonpath={.status.containerStatuses[0].lastState.terminated}";
@@ -278,7 +278,7 @@ fn a_program_that_is_not_there_is_a_start_error_with_its_name() {
 #[test]
 fn hollow_nodes_alone_become_ready_and_run_pods_node_7() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "0", "--hollow-nodes", "5"]);
     instance.kubectl(&["create", "deployment", "web", "--image=nginx:1.7.9", "--replicas=7"]);
     instance.kubectl(&["rollout", "status", "deploy/web", "--timeout=60s"]);
@@ -287,10 +287,10 @@ fn hollow_nodes_alone_become_ready_and_run_pods_node_7() {
 
 #[test]
 fn a_signal_during_the_start_ends_it_cleanly_cli_5() {
-    let home = Home::new();
+    let home = DataDir::new();
     let mut serve = Command::new(env!("CARGO_BIN_EXE_podium"));
     serve.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(home.data_dir());
-    let mut child = Guarded::spawn(serve.stdin(Stdio::null()).stdout(Stdio::null()));
+    let mut child = ChildGuard::spawn(serve.stdin(Stdio::null()).stdout(Stdio::null()));
     // The lock is taken after the signals are.
     wait_for("the data directory", || home.data_dir().join("lock").exists().then_some(()));
     rustix::process::kill_process(rustix::process::Pid::from_child(&child.0), Signal::TERM).unwrap();
@@ -313,12 +313,12 @@ fn fill(path: &Path) {
 
 /// The results of concurrent writes by many clients.
 #[derive(Default)]
-struct Written {
+struct WriteOutcome {
     acknowledged: Vec<String>,
     refused: Vec<String>,
 }
 
-impl Written {
+impl WriteOutcome {
     /// Every client creates config maps until it is refused once.
     async fn until_refused(&mut self, api: &kube::Api<ConfigMap>, round: usize) {
         let clients = (0..8).map(|client| async move {
@@ -372,14 +372,14 @@ async fn a_full_disk_refuses_writes_loses_none_and_heals_safe_2() {
     if lacks(Need::Mounts, mounts()) {
         return;
     }
-    let home = Home::new();
+    let home = DataDir::new();
     // A small file system in a mount namespace that ends with the process.
     let place = home.path("small");
     std::fs::create_dir(&place).unwrap();
     let script = "mount -t tmpfs -o size=48m small \"$1\" && exec \"$0\" serve --nodes 0 --listen 127.0.0.1:0 \
                   --data-dir \"$1/data\" --kubeconfig \"$2\"";
     let kubeconfig = home.path("kubeconfig");
-    let instance = Home::start_command(
+    let instance = DataDir::start_command(
         Command::new("unshare")
             .args(own_mounts())
             .args(["sh", "-c", script, env!("CARGO_BIN_EXE_podium")])
@@ -391,7 +391,7 @@ async fn a_full_disk_refuses_writes_loses_none_and_heals_safe_2() {
         .join(instance.pid().to_string())
         .join("root")
         .join(place.join("filler").strip_prefix("/").unwrap());
-    let mut written = Written::default();
+    let mut written = WriteOutcome::default();
     for round in 0..3 {
         let create = || instance.kubectl_output(&["create", "configmap", &format!("healed-{round}")]);
         fill(&filler);

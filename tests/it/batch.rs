@@ -1,6 +1,6 @@
 //! Jobs and CronJobs of real processes with an unmodified kubectl (JOB-1, CJ-1, INIT-3).
 
-use crate::instance::{Home, wait_for};
+use crate::instance::{DataDir, wait_for};
 use crate::needs::needs;
 
 const SWEEP: &str = r#"
@@ -34,7 +34,7 @@ spec:
 #[test]
 fn kubectl_makes_watches_and_removes_jobs_job_1_cj_1() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let manifest = home.path("jobs.yaml");
     std::fs::write(&manifest, SWEEP).unwrap();
     let instance = home.start(&["--nodes", "1"]);
@@ -77,7 +77,7 @@ fn kubectl_makes_watches_and_removes_jobs_job_1_cj_1() {
 #[test]
 fn a_job_completes_on_a_hollow_node_and_a_server_goes_on_node_7_job_1() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let manifest = home.path("jobs.yaml");
     std::fs::write(
         &manifest,

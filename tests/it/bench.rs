@@ -2,11 +2,11 @@
 
 use std::process::Command;
 
-use crate::instance::Home;
+use crate::instance::DataDir;
 
 #[test]
 fn a_bench_prints_each_figure_beside_another_perf_1() {
-    let home = Home::new();
+    let home = DataDir::new();
     let temporary = home.path("tmp");
     std::fs::create_dir(&temporary).unwrap();
     let bench = |suite: &str| {
@@ -33,7 +33,7 @@ fn a_bench_prints_each_figure_beside_another_perf_1() {
 /// The soak test runs all its steps, prints a row for each sample and its verdict, and removes its data.
 #[test]
 fn a_soak_prints_what_is_taken_and_whether_it_grew_perf_1() {
-    let home = Home::new();
+    let home = DataDir::new();
     let temporary = home.path("tmp");
     std::fs::create_dir(&temporary).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
@@ -66,7 +66,7 @@ fn a_soak_prints_what_is_taken_and_whether_it_grew_perf_1() {
 /// Every figure of the console beside its goal, here for a small cluster.
 #[test]
 fn the_console_is_measured_beside_its_goals_con_1() {
-    let home = Home::new();
+    let home = DataDir::new();
     let temporary = home.path("tmp");
     std::fs::create_dir(&temporary).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));

@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks, needs, on_path};
 
-fn apply(home: &Home, instance: &Instance, objects: &[Value]) {
+fn apply(home: &DataDir, instance: &Instance, objects: &[Value]) {
     let file = home.path("objects.json");
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
     std::fs::write(&file, list.to_string()).unwrap();
@@ -30,7 +30,7 @@ fn log_of_ended(instance: &Instance, pod: &str) -> (String, String) {
 #[test]
 fn an_image_of_another_registry_is_never_replaced_by_a_built_in_one_img_2() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     std::fs::write(home.path("config.yaml"), "registry: {builtin: [ghcr.io/mapped/nginx]}\n").unwrap();
     let config = home.path("config.yaml");
     let instance = home.start(&["--ephemeral", "--nodes", "1", "--config", config.to_str().unwrap()]);
@@ -70,7 +70,7 @@ fn postgres_honours_the_contract_of_its_image_img_2() {
     if lacks(Need::Programs, on_path("postgres") && on_path("psql")) {
         return;
     }
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "1"]);
     instance.kubectl(&["run", "pg", "--image=postgres:16", "--env=POSTGRES_PASSWORD=x"]);
     instance.kubectl(&["run", "bare", "--image=postgres:16", "--restart=Never"]);

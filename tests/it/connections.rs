@@ -14,12 +14,12 @@ use podium::api::http::{Limits, Protocol, serve_connection};
 use podium::object::Object;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-use crate::http::Face;
+use crate::http::InMemoryServer;
 
 /// Bytes that one response may have in the buffers of its connection: a window and a chunk.
 const EACH: usize = 96 << 10;
 
-impl Face {
+impl InMemoryServer {
     /// A connection to the server, through a pipe with this capacity.
     pub(crate) fn connect(&self, protocol: Protocol, bytes: usize) -> DuplexStream {
         let (near, far) = tokio::io::duplex(bytes);
@@ -64,7 +64,7 @@ async fn seconds_until_closed(connection: &mut DuplexStream) -> u64 {
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_on_which_nothing_is_asked_is_closed_api_1() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let beginnings: [(Protocol, &[u8]); 5] = [
         (Protocol::Http1, b""),
         (Protocol::Http1, b"GET /healthz HTTP/1.1\r\nHo"),
@@ -87,7 +87,7 @@ async fn a_connection_on_which_nothing_is_asked_is_closed_api_1() {
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_does_not_come_or_is_too_large_is_not_waited_for_api_1() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let post =
         "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer secret\r\n";
     let mut connection = face.connect(Protocol::Http1, 1 << 16);
@@ -112,7 +112,7 @@ async fn a_body_that_does_not_come_or_is_too_large_is_not_waited_for_api_1() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refused_request_with_a_body_leaves_its_connection_usable_api_1() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let owner = "Authorization: Bearer secret\r\n";
     for (first, authorization, code) in [
         ("POST /api/v1/namespaces/default/configmaps", "", "401"),
@@ -143,7 +143,7 @@ async fn a_refused_request_with_a_body_leaves_its_connection_usable_api_1() {
 
 #[tokio::test(start_paused = true)]
 async fn many_streams_that_nobody_reads_hold_little_and_are_cut_off() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     for n in 0..30 {
         face.config_map(&n.to_string(), 100_000);
     }
@@ -174,7 +174,7 @@ async fn many_streams_that_nobody_reads_hold_little_and_are_cut_off() {
 }
 
 /// Waits until no bytes are held.
-async fn settled(face: &Face) {
+async fn settled(face: &InMemoryServer) {
     let all = async {
         while face.server.unread_bytes() > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -189,7 +189,7 @@ async fn settled(face: &Face) {
 
 #[tokio::test(start_paused = true)]
 async fn watchers_that_do_not_read_hold_little_and_are_cut_off() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let mut watchers = Vec::new();
     for _ in 0..20 {
         let mut connection = face.connect(Protocol::Http1, 1 << 10);
@@ -215,7 +215,7 @@ async fn watchers_that_do_not_read_hold_little_and_are_cut_off() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watcher_that_reads_sees_every_event() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let mut connection = face.connect(Protocol::Http1, 1 << 10);
     let request = "GET /api/v1/configmaps?watch HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer secret\r\n\r\n";
     connection.write_all(request.as_bytes()).await.unwrap();
@@ -238,7 +238,7 @@ async fn a_watcher_that_reads_sees_every_event() {
 #[tokio::test(start_paused = true)]
 async fn a_slow_reader_gets_its_list_even_when_others_take_all_there_is() {
     let limits = Limits { unread_bytes: 256 << 10, ..Limits::default() };
-    let face = Face::limited(limits);
+    let face = InMemoryServer::limited(limits);
     for n in 0..5 {
         face.config_map(&n.to_string(), 100_000);
     }
@@ -276,7 +276,7 @@ async fn a_slow_reader_gets_its_list_even_when_others_take_all_there_is() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_says_how_long_it_is_and_is_whole_in_both_protocols_api_3() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     for n in 0..3 {
         face.config_map(&n.to_string(), 40_000);
     }

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use super::instance::Home;
+use super::instance::DataDir;
 use super::needs::needs;
 
 /// Copies each config map with the label, and deletes copies of deleted originals; works from any state.
@@ -39,7 +39,7 @@ done
 
 /// The output and the exit code of a controller's trial.
 fn tried(script: &str, arguments: &[&str]) -> (String, Option<i32>) {
-    let home = Home::new();
+    let home = DataDir::new();
     let [controller, manifest] = ["controller.sh", "one.yaml"].map(|name| home.path(name));
     std::fs::write(&controller, script).unwrap();
     let one = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default, labels: {copy: me}}\ndata: {x: why}\n";
@@ -48,25 +48,25 @@ fn tried(script: &str, arguments: &[&str]) -> (String, Option<i32>) {
     command.args(["simulate", "--quiet", "4s", "--apply"]).arg(&manifest);
     command.arg("--controller").arg(format!("exec sh {}", controller.display())).args(arguments);
     let Output { status, stdout, stderr } = command.env("HOME", home.path("")).output().unwrap();
-    let said = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-    (said, status.code())
+    let output = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    (output, status.code())
 }
 
 #[test]
 fn a_controller_that_is_right_reaches_the_same_whatever_disturbs_it_fault_3() {
     needs!(Kubectl);
-    let (said, code) = tried(RIGHT, &["--seed", "1", "--seeds", "2"]);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("seed 2: 0 differences"), "{said}");
+    let (output, code) = tried(RIGHT, &["--seed", "1", "--seeds", "2"]);
+    assert_eq!(code, Some(0), "{output}");
+    assert!(output.contains("seed 2: 0 differences"), "{output}");
 }
 
 #[test]
 fn a_controller_that_forgets_what_it_has_made_is_found_fault_3() {
     needs!(Kubectl);
-    let (said, code) = tried(WRONG, &["--seed", "1", "--no-shrink"]);
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("ConfigMap default/copy-*: 2 objects, expected 1"), "{said}");
-    assert!(said.contains("it is killed after its write"), "{said}");
+    let (output, code) = tried(WRONG, &["--seed", "1", "--no-shrink"]);
+    assert_eq!(code, Some(1), "{output}");
+    assert!(output.contains("ConfigMap default/copy-*: 2 objects, expected 1"), "{output}");
+    assert!(output.contains("it is killed after its write"), "{output}");
 }
 
 #[test]
@@ -76,8 +76,8 @@ fn a_trial_says_what_it_lacks_fault_3_cli_1() {
             Command::new(env!("CARGO_BIN_EXE_podium")).arg("simulate").args(arguments).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    let (code, said) = run(&["--controller", "true"]);
-    assert!(code == Some(2) && said.contains("--apply"), "{said}");
-    let (code, said) = run(&["--controller", "true", "--apply", "/nowhere.yaml"]);
-    assert!(code == Some(1) && said.contains("/nowhere.yaml"), "{said}");
+    let (code, output) = run(&["--controller", "true"]);
+    assert!(code == Some(2) && output.contains("--apply"), "{output}");
+    let (code, output) = run(&["--controller", "true", "--apply", "/nowhere.yaml"]);
+    assert!(code == Some(1) && output.contains("/nowhere.yaml"), "{output}");
 }

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 
-use crate::instance::Home;
+use crate::instance::DataDir;
 
 const WRITERS: usize = 8;
 const ENOUGH: usize = 200;
@@ -22,7 +22,7 @@ fn config_map(name: &str) -> ConfigMap {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_acknowledged_write_survives_kill_9_safe_2() {
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--nodes", "0"]);
     let client = instance.client().await;
     let stop = Arc::new(AtomicBool::new(false));

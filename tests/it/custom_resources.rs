@@ -416,8 +416,8 @@ async fn definitions_are_served_before_the_api_answers_again_api_14() {
     store.close();
     drop(store);
     let (store, api) = open();
-    let kept = Client::new(&api).get(&format!("{GADGETS}/kept")).await;
-    assert_eq!(kept["spec"]["size"], 1);
+    let retained = Client::new(&api).get(&format!("{GADGETS}/kept")).await;
+    assert_eq!(retained["spec"]["size"], 1);
     store.close();
 }
 
@@ -680,15 +680,15 @@ async fn a_new_kind_is_known_everywhere_within_a_tenth_of_a_second_api_14() {
     // The caches that follow all kinds exist before.
     cluster.settle().await;
     assert_eq!(client.create(DEFINITIONS, &definition).await.0, 201);
-    let is_found = async |path: &str, accept: &str, wanted: &str| {
+    let is_found = async |path: &str, accept: &str, expected: &str| {
         let (status, answer) = client.ask(Method::GET, path, &[("accept", accept)], &Value::Null).await;
-        status == 200 && answer.to_string().contains(wanted)
+        status == 200 && answer.to_string().contains(expected)
     };
     let json = "application/json";
     let aggregated = "application/json;as=APIGroupDiscoveryList;v=v2;g=apidiscovery.k8s.io";
     let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
-    let begun = tokio::time::Instant::now();
-    for (path, accept, wanted) in [
+    let started = tokio::time::Instant::now();
+    for (path, accept, expected) in [
         (format!("{DEFINITIONS}/gadgets.made.test").as_str(), json, "InitialNamesAccepted"),
         ("/apis", json, "made.test"),
         ("/apis", aggregated, "gadgets"),
@@ -697,11 +697,11 @@ async fn a_new_kind_is_known_everywhere_within_a_tenth_of_a_second_api_14() {
         ("/openapi/v2", json, "Gadget"),
         (GADGETS, table, "\"Size\""),
     ] {
-        while !is_found(path, accept, wanted).await {
-            assert!(begun.elapsed().as_millis() < 100, "{path} does not know it yet");
+        while !is_found(path, accept, expected).await {
+            assert!(started.elapsed().as_millis() < 100, "{path} does not know it yet");
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
     }
-    assert!(begun.elapsed().as_millis() < 100);
+    assert!(started.elapsed().as_millis() < 100);
     cluster.stop().await;
 }

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks};
 
 fn named(name: &str) -> ConfigMap {
@@ -29,7 +29,7 @@ async fn names(instance: &Instance) -> Vec<String> {
 }
 
 /// Exit code and standard error of a command that ends by itself.
-pub(crate) fn podium(home: &Home, arguments: &[&str]) -> (Option<i32>, String, String) {
+pub(crate) fn podium(home: &DataDir, arguments: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
     command.args(arguments).arg("--data-dir").arg(home.data_dir()).stdin(Stdio::null());
     let output = command.output().unwrap();
@@ -42,7 +42,7 @@ const SERVE: [&str; 5] = ["serve", "--nodes", "0", "--listen", "127.0.0.1:0"];
 /// An ephemeral run would remove the persistent cluster at its end (CLI-2).
 #[tokio::test(flavor = "multi_thread")]
 async fn an_ephemeral_run_takes_nothing_from_a_cluster_that_is_kept() {
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--nodes", "0"]);
     create(&instance, "mine").await;
     instance.stop();
@@ -57,7 +57,7 @@ async fn an_ephemeral_run_takes_nothing_from_a_cluster_that_is_kept() {
 /// A start with the same manifests reverts no later changes of their objects, unless the user requests it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_with_manifests_creates_what_is_missing_and_reverts_nothing_cli_2() {
-    let home = Home::new();
+    let home = DataDir::new();
     let manifests = home.path("manifests");
     std::fs::create_dir(&manifests).unwrap();
     let map = |name: &str| {
@@ -68,21 +68,21 @@ async fn a_start_with_manifests_creates_what_is_missing_and_reverts_nothing_cli_
     map("mine-a");
     map("mine-b");
     let path = manifests.to_str().unwrap();
-    let said = home.path("said");
+    let stderr_file = home.path("said");
     let start = |more: &[&str]| {
         let mut command = Command::new("sh");
-        command.args(["-c", "exec \"$@\" 2>\"$0\""]).arg(&said).arg(env!("CARGO_BIN_EXE_podium"));
+        command.args(["-c", "exec \"$@\" 2>\"$0\""]).arg(&stderr_file).arg(env!("CARGO_BIN_EXE_podium"));
         command.args(SERVE).args(["-f", path]).args(more).arg("--data-dir").arg(home.data_dir());
-        Home::start_command(&mut command, &home.data_dir().join("kubeconfig"))
+        DataDir::start_command(&mut command, &home.data_dir().join("kubeconfig"))
     };
-    let said = || std::fs::read_to_string(&said).unwrap();
+    let stderr = || std::fs::read_to_string(&stderr_file).unwrap();
     let value = async |instance: &Instance, name: &str| {
         let api: Api<ConfigMap> = Api::namespaced(instance.client().await, "default");
         api.get(name).await.unwrap().data.unwrap()["k"].clone()
     };
 
     let instance = start(&[]);
-    assert!(said().contains("-f: 2 created"), "{}", said());
+    assert!(stderr().contains("-f: 2 created"), "{}", stderr());
     let api: Api<ConfigMap> = Api::namespaced(instance.client().await, "default");
     let work = serde_json::json!({"data": {"k": "work"}});
     api.patch("mine-a", &PatchParams::default(), &Patch::Merge(work)).await.unwrap();
@@ -91,21 +91,21 @@ async fn a_start_with_manifests_creates_what_is_missing_and_reverts_nothing_cli_
     map("mine-c");
     let instance = start(&[]);
     assert_eq!((value(&instance, "mine-a").await.as_str(), names(&instance).await.len()), ("work", 3));
-    let wanted =
+    let expected =
         "-f: 1 created, 1 unchanged; not changed, though their manifests differ: configmap/mine-a (--reapply";
-    assert!(said().contains(wanted), "{}", said());
+    assert!(stderr().contains(expected), "{}", stderr());
     instance.stop();
 
     let instance = start(&["--reapply"]);
     assert_eq!(value(&instance, "mine-a").await, "file");
-    assert!(said().contains("-f: 1 configured, 2 unchanged"), "{}", said());
+    assert!(stderr().contains("-f: 1 configured, 2 unchanged"), "{}", stderr());
     instance.stop();
 }
 
 /// A truncated journal is data loss, not a new store (SAFE-2).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_on_a_damaged_state_says_what_is_lost_until_that_is_accepted() {
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--nodes", "0"]);
     create(&instance, "mine").await;
     instance.stop();
@@ -133,7 +133,7 @@ async fn a_start_on_a_damaged_state_says_what_is_lost_until_that_is_accepted() {
 /// (SAFE-2).
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_read_before_kill_9_is_there_after_it_safe_11() {
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--nodes", "0"]);
     let tracer = slow_disk(instance.pid());
     if lacks(Need::Strace, tracer.is_some()) {
@@ -199,12 +199,12 @@ fn slow_disk(pid: u32) -> Option<Tracer> {
 /// `--kubeconfig` may name a file outside of the data directory (CLI-4).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_finds_the_instance_whose_kubeconfig_was_written_elsewhere() {
-    let home = Home::new();
-    let elsewhere = home.path("elsewhere");
-    let instance = home.start(&["--nodes", "0", "--kubeconfig", elsewhere.to_str().unwrap()]);
+    let home = DataDir::new();
+    let kubeconfig = home.path("elsewhere");
+    let instance = home.start(&["--nodes", "0", "--kubeconfig", kubeconfig.to_str().unwrap()]);
     let (code, stdout, stderr) = podium(&home, &["kubeconfig"]);
     assert_eq!(code, Some(0), "{stderr}");
-    assert_eq!(stdout.trim(), std::fs::read_to_string(&elsewhere).unwrap().trim());
+    assert_eq!(stdout.trim(), std::fs::read_to_string(&kubeconfig).unwrap().trim());
     let manifest = home.path("map.yaml");
     std::fs::write(&manifest, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mine}\n").unwrap();
     let (code, stdout, stderr) = podium(&home, &["apply", "-f", manifest.to_str().unwrap()]);
@@ -216,7 +216,7 @@ async fn a_command_finds_the_instance_whose_kubeconfig_was_written_elsewhere() {
 /// Control characters in a manifest reached the user's terminal (SEC-3).
 #[test]
 fn what_a_manifest_says_does_not_drive_the_terminal() {
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "0"]);
     let manifest = home.path("evil.yaml");
     for text in [
@@ -239,7 +239,7 @@ fn what_a_manifest_says_does_not_drive_the_terminal() {
 /// A pipe among the user's images is skipped, also by the next start.
 #[test]
 fn a_pipe_among_the_images_does_not_keep_a_cluster_from_starting() {
-    let home = Home::new();
+    let home = DataDir::new();
     std::fs::create_dir_all(home.data_dir().join("images")).unwrap();
     let pipe = home.data_dir().join("images/pipe.yaml");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)

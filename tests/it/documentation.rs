@@ -1,9 +1,9 @@
 //! The workloads of Kubernetes' concept pages, with the same images, commands and fields: they behave as the pages say.
 
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks, needs, on_path};
 
-fn apply(home: &Home, instance: &Instance, manifest: &str) {
+fn apply(home: &DataDir, instance: &Instance, manifest: &str) {
     let file = home.path("manifest.yaml");
     std::fs::write(&file, manifest).unwrap();
     instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
@@ -27,7 +27,7 @@ fn page(instance: &Instance, pod: &str, port: u16) -> String {
 #[test]
 fn the_documentations_servers_run_unmodified_img_2() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "2"]);
     let hello = r#"
 apiVersion: v1
@@ -138,7 +138,7 @@ spec:
 #[test]
 fn the_documentations_liveness_servers_are_restarted_img_2() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "1"]);
     let images = [
         ("first", "k8s.gcr.io/liveness", "/server"),
@@ -187,7 +187,7 @@ fn the_documentations_jobs_end_as_it_says_img_2() {
     if lacks(Need::Programs, on_path("perl") && on_path("python3")) {
         return;
     }
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "2"]);
     let jobs = r#"
 apiVersion: batch/v1

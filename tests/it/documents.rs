@@ -47,8 +47,9 @@ fn prose(text: &str) -> String {
 fn anchors(text: &str) -> BTreeSet<String> {
     let explicit = Regex::new(r#"<a id="([^"]+)">"#).unwrap();
     let slug = |heading: &str| {
-        let kept = heading.trim().to_lowercase();
-        kept.chars()
+        let anchor = heading.trim().to_lowercase();
+        anchor
+            .chars()
             .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'))
             .map(|c| if c == ' ' { '-' } else { c })
             .collect::<String>()

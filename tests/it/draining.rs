@@ -12,7 +12,7 @@ use podium::console::message::Message;
 use podium::console::resource::{ClusterId, ObjectRef};
 use podium::console::screen::drain::{EvictionState, Options, Progress, driver};
 
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::needs;
 
 /// A daemon, two pods that a budget protects, one with data, and one without a controller.
@@ -50,7 +50,7 @@ spec:
 const LONELY: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: lonely, labels: {app: lonely}}\n\
     spec: {nodeName: NODE, containers: [{name: c, image: pause}]}\n";
 
-fn apply(home: &Home, instance: &Instance, text: &str) {
+fn apply(home: &DataDir, instance: &Instance, text: &str) {
     let file = home.path("manifest.yaml");
     std::fs::write(&file, text).unwrap();
     instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
@@ -101,7 +101,7 @@ async fn console_drain(
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_drain_asks_what_it_must_and_leaves_the_rest_node_3() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "0", "--hollow-nodes", "2"]);
     let (one, two) = ("hollow-00001", "hollow-00002");
     instance.kubectl(&["cordon", two]);

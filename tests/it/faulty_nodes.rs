@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks, needs};
 
 struct Lab {
-    home: Home,
+    home: DataDir,
     instance: Instance,
 }
 
 impl Lab {
     /// One node, and a pod on it that counts into its log five times a second, with an emptyDir at /cache.
     fn start() -> Self {
-        let home = Home::in_sight();
+        let home = DataDir::in_sight();
         let instance = home.start(&["--nodes", "1"]);
         let lab = Self { home, instance };
         let count = "n=0; while true; do n=$((n+1)); echo line $n; sleep 0.2; done";
@@ -69,8 +69,8 @@ impl Lab {
 
     fn pod_does(&self, script: &str) -> (bool, String) {
         let output = self.instance.kubectl_output(&["exec", "a", "--", "sh", "-c", script]);
-        let said = [output.stdout, output.stderr].concat();
-        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+        let combined = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&combined).into_owned())
     }
 }
 
@@ -149,18 +149,19 @@ fn a_full_or_failing_disk_stops_logs_and_new_containers_and_loses_no_line_fault_
     };
     lab.fault(&["disk", "node/node-1", "--failure", "failing", "--name", "failing"]);
     let output = lab.instance.kubectl_output(&["logs", "a"]);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success() && said.contains("input/output error"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && stderr.contains("input/output error"), "{stderr}");
     make("fails");
     wait_for("the pod to say why it waits", || {
-        let said = lab.messages("fails").to_lowercase();
-        (said.contains("failed to create pod sandbox") && said.contains("input/output error")).then_some(())
+        let messages = lab.messages("fails").to_lowercase();
+        (messages.contains("failed to create pod sandbox") && messages.contains("input/output error"))
+            .then_some(())
     });
     // An image that the node does not have yet has to be written.
     lab.instance.kubectl(&["debug", "a", "--image=nginx", "--profile=general", "--", "sleep", "1000"]);
     wait_for("the pull to fail", || {
-        let said = lab.messages("a");
-        said.contains("failed to pull and unpack image \"nginx\": input/output error").then_some(())
+        let messages = lab.messages("a");
+        messages.contains("failed to pull and unpack image \"nginx\": input/output error").then_some(())
     });
     lab.fault(&["heal", "failing"]);
     wait_for("the pod to run", || {
@@ -187,28 +188,28 @@ fn what_containers_write_into_empty_dirs_meets_their_nodes_disk_fault_1() {
     needs!(Kubectl);
     let lab = Lab::start();
     assert!(lab.pod_does("echo kept > /cache/kept").0);
-    let said = lab.fault(&["disk", "node/node-1", "--failure", "failing", "--name", "failing"]);
-    let is_met = |said: &str| {
+    let output = lab.fault(&["disk", "node/node-1", "--failure", "failing", "--name", "failing"]);
+    let is_met = |message: &str| {
         let path = "jsonpath={.status.conditions[?(@.type=='Active')].message}";
         let now = lab.instance.kubectl(&["get", "fault", "failing", "-o", path]);
-        !said.contains("are not affected: ") && !now.contains("are not affected: ")
+        !message.contains("are not affected: ") && !now.contains("are not affected: ")
     };
     std::thread::sleep(Duration::from_secs(2));
     // A machine without the necessary feature reports that.
-    if lacks(Need::Gates, is_met(&said)) {
+    if lacks(Need::Gates, is_met(&output)) {
         assert!(lab.pod_does("echo more > /cache/more").0);
         return;
     }
-    let (went_well, said) = lab.pod_does("echo more | dd of=/cache/more");
-    assert!(!went_well && said.contains("nput/output error"), "{said}");
+    let (went_well, output) = lab.pod_does("echo more | dd of=/cache/more");
+    assert!(!went_well && output.contains("nput/output error"), "{output}");
     assert_eq!(lab.pod_does("cat /cache/kept"), (true, "kept\n".to_owned()));
     lab.fault(&["heal", "failing"]);
     wait_for("the disk", || lab.pod_does("echo more > /cache/more").0.then_some(()));
     lab.fault(&["disk", "node/node-1", "--failure", "slow", "--delay", "2s", "--name", "slow"]);
     wait_for("a slow write", || {
-        let begun = Instant::now();
+        let started = Instant::now();
         assert!(lab.pod_does("echo slow > /cache/slow").0);
-        (begun.elapsed() >= Duration::from_secs(2)).then_some(())
+        (started.elapsed() >= Duration::from_secs(2)).then_some(())
     });
     lab.fault(&["heal", "slow"]);
     assert_eq!(lab.pod_does("cat /cache/*"), (true, "kept\nmore\nslow\n".to_owned()));

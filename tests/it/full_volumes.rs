@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks, needs};
 
 /// A temporary file system, unmounted at the end.
@@ -18,7 +18,7 @@ struct FileSystem {
 impl FileSystem {
     /// Mounts an ext4 in a file, or one in memory if ext4 cannot be created or mounted; `None` if the machine forbids
     /// mounts.
-    fn mount(home: &Home) -> Option<Self> {
+    fn mount(home: &DataDir) -> Option<Self> {
         let (point, image) = (home.path("volume"), home.path("volume.img"));
         std::fs::create_dir_all(&point).unwrap();
         std::fs::File::create(&image).unwrap().set_len(24 << 20).unwrap();
@@ -51,7 +51,7 @@ struct Lab {
     // After the instance, which holds it.
     file_system: FileSystem,
     // Last: the file system lies in it.
-    home: Home,
+    home: DataDir,
     /// Number of files written.
     written: Cell<u32>,
 }
@@ -63,7 +63,7 @@ fn text(output: &Output) -> String {
 impl Lab {
     /// Starts a pod with a claim's volume at /data, which is a separate file system.
     fn start() -> Option<Self> {
-        let home = Home::new();
+        let home = DataDir::new();
         let file_system = FileSystem::mount(&home)?;
         let instance = home.start(&["--nodes", "1"]);
         let lab = Self { home, instance, file_system, written: Cell::new(0) };
@@ -122,8 +122,8 @@ impl Lab {
     fn can_write(&self) -> bool {
         let number = self.written.replace(self.written.get() + 1);
         let write = format!("dd if=/dev/zero of=/data/more-{number} bs=64k count=1");
-        let (went_well, said) = self.pod_does(&write);
-        assert!(went_well || said.contains("No space left on device"), "{said}");
+        let (went_well, output) = self.pod_does(&write);
+        assert!(went_well || output.contains("No space left on device"), "{output}");
         went_well
     }
 
@@ -142,13 +142,16 @@ fn a_full_volume_takes_no_writes_until_it_is_healed_whoever_is_killed_fault_1() 
         return;
     }
     let lab = lab.unwrap();
-    let (went_well, said) =
+    let (went_well, output) =
         lab.pod_does("echo kept > /data/kept && dd if=/dev/zero of=/data/large bs=64k count=16");
-    assert!(went_well, "{said}");
-    let (went_well, said) = lab.fault(&["volume-full", "data", "--name", "full"]);
+    assert!(went_well, "{output}");
+    let (went_well, output) = lab.fault(&["volume-full", "data", "--name", "full"]);
     let point = lab.file_system.point.display();
-    assert!(went_well, "{said}");
-    assert_eq!(said.trim(), format!("fault/full is in force: Full volume of claim default/data at {point}"));
+    assert!(went_well, "{output}");
+    assert_eq!(
+        output.trim(),
+        format!("fault/full is in force: Full volume of claim default/data at {point}")
+    );
     assert!(!lab.can_write());
     assert_eq!(lab.pod_does("cat /data/kept"), (true, "kept\n".to_owned()), "it is read as ever");
     assert_eq!(lab.pod_does("exec ls -A /data"), (true, listed(&lab)), "nothing else is there");
@@ -163,21 +166,21 @@ fn a_full_volume_takes_no_writes_until_it_is_healed_whoever_is_killed_fault_1() 
     // Space that a program frees is filled, too.
     lab.pod_does("rm /data/large");
     wait_for("what was deleted to be taken", || (!lab.can_write()).then_some(()));
-    let (went_well, said) = lab.fault(&["volume-full", "claim/default/data", "--name", "again"]);
-    assert!(!went_well && said.contains("fault full already fills the volume of "), "{said}");
+    let (went_well, output) = lab.fault(&["volume-full", "claim/default/data", "--name", "again"]);
+    assert!(!went_well && output.contains("fault full already fills the volume of "), "{output}");
 
     let lab = lab.restart();
     wait_for("the next control plane to fill it", || (!lab.can_write()).then_some(()));
     assert_eq!(lab.says("full"), "True InForce");
     assert_eq!(lab.says("again"), "False AlreadyFull");
-    let (went_well, said) = lab.fault(&["heal", "again"]);
-    assert!(went_well, "{said}");
-    let (went_well, said) = lab.fault(&["volume-full", "data", "--undo"]);
-    assert!(went_well && said.contains("fault/full healed"), "{said}");
+    let (went_well, output) = lab.fault(&["heal", "again"]);
+    assert!(went_well, "{output}");
+    let (went_well, output) = lab.fault(&["volume-full", "data", "--undo"]);
+    assert!(went_well && output.contains("fault/full healed"), "{output}");
     wait_for("the room to be back", || lab.can_write().then_some(()));
 
-    let (went_well, said) = lab.fault(&["volume-full", "default/data", "--for", "3s", "--name", "short"]);
-    assert!(went_well && !lab.can_write(), "{said}");
+    let (went_well, output) = lab.fault(&["volume-full", "default/data", "--for", "3s", "--name", "short"]);
+    assert!(went_well && !lab.can_write(), "{output}");
     wait_for("its end", || lab.can_write().then_some(()));
     wait_for("its end to be said", || (lab.says("short") == "False Expired").then_some(()));
 
@@ -207,19 +210,19 @@ fn a_claims_directory_and_an_empty_dir_take_no_writes_until_healed_and_lose_noth
         let write = format!("echo more | dd of={at}/kept oflag=append conv=notrunc");
         let new = format!("dd if=/dev/zero of={at}/new bs=4k count=1");
         assert!(lab.pod_does(&format!("echo kept > {at}/kept; mkdir -p {at}/deep")).0);
-        let (went_well, said) = lab.fault(&["volume-full", target, "--name", "full"]);
+        let (went_well, output) = lab.fault(&["volume-full", target, "--name", "full"]);
         let refusal = "Podium cannot refuse writes there either";
         if lacks(Need::Gates, went_well) {
             assert!(
-                said.contains(refusal) && said.contains("create a PersistentVolume with its path"),
-                "{said}"
+                output.contains(refusal) && output.contains("create a PersistentVolume with its path"),
+                "{output}"
             );
             return;
         }
-        assert!(said.contains("opened before can still write"), "{said}");
+        assert!(output.contains("opened before can still write"), "{output}");
         let takes = |script: &str| {
-            let (went_well, said) = lab.pod_does(script);
-            assert!(went_well || said.contains("No space left on device"), "{script}: {said}");
+            let (went_well, output) = lab.pod_does(script);
+            assert!(went_well || output.contains("No space left on device"), "{script}: {output}");
             went_well
         };
         assert!(
@@ -242,15 +245,15 @@ fn a_claims_directory_and_an_empty_dir_take_no_writes_until_healed_and_lose_noth
         // Another control plane does the same.
         lab = lab.restart();
         let full = || {
-            let (went_well, said) = lab.pod_does(&write);
-            (!went_well && said.contains("No space left on device")).then_some(())
+            let (went_well, output) = lab.pod_does(&write);
+            (!went_well && output.contains("No space left on device")).then_some(())
         };
         wait_for("the next control plane", full);
         assert!(lab.fault(&["heal", "full"]).0);
         wait_for("the room", || lab.pod_does(&write).0.then_some(()));
-        let (went_well, said) = lab.pod_does(&format!("cat {at}/kept && test -s {at}/held"));
-        assert!(went_well, "what was open was written on: {said}");
-        assert_eq!(said, "KEPT\nmore\n");
+        let (went_well, output) = lab.pod_does(&format!("cat {at}/kept && test -s {at}/held"));
+        assert!(went_well, "what was open was written on: {output}");
+        assert_eq!(output, "KEPT\nmore\n");
     }
     assert!(free() > before / 2, "the machine's own disk is left alone");
     // The end of the control plane, even by SIGKILL, frees the space.
@@ -286,8 +289,8 @@ fn a_scenario_fills_a_volume_and_what_is_not_there_is_refused_fault_1_fault_2() 
         ("emptydir/a/data", "is not an emptyDir"),
         ("other/data", "claim other/data not found"),
     ] {
-        let (went_well, said) = lab.fault(&["volume-full", claim]);
-        assert!(!went_well && said.contains(says), "{claim}: {said}");
+        let (went_well, output) = lab.fault(&["volume-full", claim]);
+        assert!(!went_well && output.contains(says), "{claim}: {output}");
     }
     assert!(lab.fault(&["heal", "--all"]).0);
     // An unmounted file system is a plain directory.

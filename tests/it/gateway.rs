@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::ingress::{backend, certificate, secret, service, whole};
-use crate::instance::{Home, Instance, PATIENCE, wait_for};
+use crate::instance::{DataDir, Instance, PATIENCE, wait_for};
 use crate::needs::needs;
 
 /// The kinds, without validation: objects that the real definitions refuse must be handled here.
@@ -62,17 +62,17 @@ fn route(name: &str, host: &str, rules: &str) -> String {
     )
 }
 
-struct Served {
-    home: Home,
+struct GatewayInstance {
+    home: DataDir,
     instance: Instance,
     address: String,
     port: u16,
 }
 
-impl Served {
+impl GatewayInstance {
     /// An instance with the definitions installed, and the place that its Gateway may have.
     fn start() -> Self {
-        let home = Home::new();
+        let home = DataDir::new();
         let config = home.path("config.yaml");
         std::fs::write(&config, "ingress: {http: 0, https: 0}\n").unwrap();
         let instance = home.start(&["--ephemeral", "--nodes", "1", "--config", config.to_str().unwrap()]);
@@ -136,7 +136,7 @@ fn httproutes_are_served_as_long_as_their_definitions_are_installed_net_9() {
     needs!(Kubectl);
     let echo =
         |name: &'static str| backend(move |stream, head| whole(&stream, &format!("from {name}\n{head}")));
-    let served = Served::start();
+    let served = GatewayInstance::start();
     let (seen, copies) = std::sync::mpsc::channel();
     let seen = std::sync::Mutex::new(seen);
     let mirror = backend(move |mut stream, head| {
@@ -217,9 +217,9 @@ fn httproutes_are_served_as_long_as_their_definitions_are_installed_net_9() {
     assert!(shown.contains(r#""attachedRoutes":1"#) && shown.contains(&served.address), "{shown}");
 
     // The port is open as long as a listener uses it.
-    let nobody = || TcpStream::connect((served.address.as_str(), served.port)).err();
+    let refusal = || TcpStream::connect((served.address.as_str(), served.port)).err();
     served.instance.kubectl(&["delete", "gatewayclass", "podium"]);
-    wait_for("nobody listens without the class", nobody);
+    wait_for("nobody listens without the class", refusal);
     let conditions = "jsonpath={.status.conditions[*].reason}";
     wait_for("the Gateway says so", || {
         (served.instance.kubectl(&["get", "gateway", "g", "-o", conditions]) == "Pending Pending")
@@ -228,7 +228,7 @@ fn httproutes_are_served_as_long_as_their_definitions_are_installed_net_9() {
     served.apply(&object("GatewayClass", "podium", "{controllerName: podium.dev/gateway}"));
     served.wait_for_answer("x.r.test", "/", "from a\n");
     served.instance.kubectl(&["delete", "crd", "gateways.gateway.networking.k8s.io"]);
-    wait_for("nobody listens", nobody);
+    wait_for("nobody listens", refusal);
     let parents = || served.conditions("httproute r", ".status.parents");
     wait_for("the route has no parents", || parents().is_empty().then_some(()));
     served.install();
@@ -242,7 +242,7 @@ fn gateways_speak_tls_and_name_only_what_they_may_net_9() {
     needs!(Kubectl);
     needs!(Curl);
     let echo = backend(|stream, head| whole(&stream, &head));
-    let served = Served::start();
+    let served = GatewayInstance::start();
     let (one, other) = (certificate("a.test"), certificate("b.test"));
     let listener = |name: &str, host: &str, secret: &str| {
         format!(
@@ -312,7 +312,7 @@ fn gateways_speak_tls_and_name_only_what_they_may_net_9() {
 fn a_port_that_is_taken_is_told_and_hostile_resources_hurt_nobody_net_9_sec_2() {
     needs!(Kubectl);
     let echo = Arc::new(backend(|stream, head| whole(&stream, &head)));
-    let served = Served::start();
+    let served = GatewayInstance::start();
     let taken = TcpListener::bind((served.address.as_str(), served.port + 1)).unwrap();
     let listeners = format!(
         "{{name: http, port: {}, protocol: HTTP}}, {{name: taken, port: {}, protocol: HTTP}}, {{name: udp, port: 53, protocol: \

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use crate::instance::{Home, wait_for};
+use crate::instance::{DataDir, wait_for};
 use crate::needs::needs;
 
 #[test]
 fn sessions_on_a_hollow_node_say_why_they_cannot_be_node_7_api_3() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--nodes", "0", "--hollow-nodes", "1"]);
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {
         "containers": [{"name": "c", "image": "busybox"}]}});
@@ -29,14 +29,14 @@ fn sessions_on_a_hollow_node_say_why_they_cannot_be_node_7_api_3() {
         (&["port-forward", "a", ":80"], "forward ports to"),
     ] {
         let output = instance.kubectl_output(arguments);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         let expected = format!(
             "cannot {verb} pod \"a\": it is on the hollow node hollow-00001, which runs no processes"
         );
-        assert!(!output.status.success() && said.contains(&expected), "{arguments:?}: {said}");
+        assert!(!output.status.success() && stderr.contains(&expected), "{arguments:?}: {stderr}");
     }
     let output = instance.kubectl_output(&["exec", "a", "-c", "other", "--", "true"]);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("container other is not valid for pod a"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(stderr.contains("container other is not valid for pod a"), "{stderr}");
     instance.stop();
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 /// An in-memory server with the namespace `default`.
-pub(crate) struct Face {
+pub(crate) struct InMemoryServer {
     pub(crate) api: Api,
     pub(crate) server: Server,
 }
@@ -34,7 +34,7 @@ impl Response {
     }
 }
 
-impl Face {
+impl InMemoryServer {
     pub(crate) fn new() -> Self {
         Self::with_token("secret")
     }
@@ -102,7 +102,7 @@ pub(crate) const OWNER: (&str, &str) = ("authorization", "Bearer secret");
 
 #[tokio::test]
 async fn a_request_acts_as_whose_token_it_brings_and_as_nobody_else_api_1() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let codes = async |headers: &[(&str, &str)]| {
         face.ask(Method::GET, "/api/v1/namespaces", headers, "").await.status.as_u16()
     };
@@ -120,7 +120,7 @@ async fn a_request_acts_as_whose_token_it_brings_and_as_nobody_else_api_1() {
     // A stranger does not learn it.
     assert_eq!(codes(&[("impersonate-user", "nobody")]).await, 401);
 
-    let blank = Face::with_token("");
+    let blank = InMemoryServer::with_token("");
     for header in ["Bearer ", "Bearer", "Bearer  "] {
         let response = blank.ask(Method::GET, "/api/v1/namespaces", &[("authorization", header)], "").await;
         assert_eq!(response.status, 401, "{header:?}");
@@ -130,7 +130,7 @@ async fn a_request_acts_as_whose_token_it_brings_and_as_nobody_else_api_1() {
 /// An unknown type of patch is refused for every object.
 #[tokio::test]
 async fn unknown_patches_are_refused_before_the_object_is_looked_for_api_2() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let object = r#"{"metadata": {"name": "there"}}"#;
     let made = face.ask(Method::POST, "/api/v1/namespaces/default/configmaps", &[OWNER], object).await;
     assert_eq!(made.status, 201, "{}", made.body);
@@ -162,7 +162,7 @@ async fn unknown_patches_are_refused_before_the_object_is_looked_for_api_2() {
 /// The conformance test "Servers with support for Table transformation" expects a 406 for a form that is not served.
 #[tokio::test]
 async fn answers_are_in_the_form_that_was_asked_for_api_6() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let list = "/api/v1/namespaces";
     let yaml = face.get(list, &[("accept", "application/yaml")]).await;
     assert_eq!(yaml.header("content-type"), "application/yaml");
@@ -205,7 +205,7 @@ async fn answers_are_in_the_form_that_was_asked_for_api_6() {
 /// `kubectl explain` loads a schema once.
 #[tokio::test]
 async fn schemas_are_kept_under_their_hash_api_6() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let index = face.get("/openapi/v3", &[]).await.json();
     let url = index["paths"]["apis/apps/v1"]["serverRelativeURL"].as_str().unwrap();
     let first = face.get(url, &[("accept-encoding", "gzip")]).await;
@@ -225,7 +225,7 @@ async fn schemas_are_kept_under_their_hash_api_6() {
 
 #[tokio::test]
 async fn the_server_tells_of_itself_as_kubernetes_does_api_1_api_6() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let stranger = async |path: &str| face.ask(Method::GET, path, &[], "").await;
     for path in ["/healthz", "/livez", "/readyz"] {
         let response = stranger(path).await;

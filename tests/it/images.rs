@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tar::{Builder, EntryType, Header};
 
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks, needs};
 
 /// A layer in the making.
@@ -90,7 +90,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// Loads the archive as a user does.
-fn load(home: &Home) {
+fn load(home: &DataDir) {
     let file = home.path("image.tar");
     std::fs::write(&file, archive("shop/app:v1")).unwrap();
     let output = podium(&["image", "load", file.to_str().unwrap()], &home.data_dir());
@@ -100,7 +100,7 @@ fn load(home: &Home) {
     assert!(printed.trim_end().ends_with(&format!("into {}", home.data_dir().display())), "{printed}");
 }
 
-fn apply(home: &Home, instance: &Instance, name: &str, spec: &Value) {
+fn apply(home: &DataDir, instance: &Instance, name: &str, spec: &Value) {
     let file = home.path("pod.json");
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec});
     std::fs::write(&file, pod.to_string()).unwrap();
@@ -130,7 +130,7 @@ echo "hostname: $(cat /etc/hostname)"; read first < /proc/self/comm && echo "pro
 #[test]
 fn a_loaded_image_runs_in_its_own_root_img_3() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--nodes", "1"]);
     load(&home);
     let node = instance.kubectl(&["get", "nodes", "-o", "jsonpath={.items[0].metadata.annotations}"]);
@@ -182,8 +182,11 @@ fn a_loaded_image_runs_in_its_own_root_img_3() {
     assert_eq!(instance.kubectl(&["exec", "p", "--", "cat", "/etc/marker"]), "of the image\n");
 
     let refused = podium(&["image", "rm", "shop/app:v1"], &home.data_dir());
-    let said = text(&refused.stderr);
-    assert!(!refused.status.success() && said.contains("in use by container c of pod default/p"), "{said}");
+    let stderr = text(&refused.stderr);
+    assert!(
+        !refused.status.success() && stderr.contains("in use by container c of pod default/p"),
+        "{stderr}"
+    );
     instance.kubectl(&["delete", "pod", "p", "one"]);
     // The node removes its directories a moment after the pods are gone.
     wait_for("the image to go", || {
@@ -197,7 +200,7 @@ fn a_loaded_image_runs_in_its_own_root_img_3() {
 #[test]
 fn without_namespaces_a_loaded_image_says_why_it_cannot_run_img_3() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     std::fs::write(home.path("config.yaml"), "namespaces: false\n").unwrap();
     let config = home.path("config.yaml");
     load(&home);

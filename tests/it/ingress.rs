@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::Arc;
 
-use crate::instance::{Home, Instance, PATIENCE, wait_for};
+use crate::instance::{DataDir, Instance, PATIENCE, wait_for};
 use crate::needs::needs;
 
 /// A server that answers each connection as the test defines, given the head of the request.
@@ -71,17 +71,17 @@ fn ingress(name: &str, host: &str, service: &str, annotations: &str, tls: &str) 
     )
 }
 
-struct Served {
-    home: Home,
+struct IngressInstance {
+    home: DataDir,
     instance: Instance,
     http: u16,
     https: u16,
 }
 
-impl Served {
+impl IngressInstance {
     /// Starts an instance, applies manifests and waits until their Ingresses are served.
     fn start(manifests: &str) -> Self {
-        let home = Home::new();
+        let home = DataDir::new();
         let config = home.path("config.yaml");
         std::fs::write(&config, "ingress: {http: 0, https: 0}\n").unwrap();
         let instance = home.start(&["--ephemeral", "--nodes", "1", "--config", config.to_str().unwrap()]);
@@ -173,7 +173,8 @@ pub(crate) fn secret(name: &str, (certificate, key): &(String, String)) -> Strin
 fn requests_reach_the_service_of_their_host_and_sockets_are_open_while_there_is_one_net_9() {
     needs!(Kubectl);
     let echo = backend(|stream, head| whole(&stream, &head));
-    let served = Served::start(&(service("echo", &[echo]) + &ingress("i", "a.example.com", "echo", "", "")));
+    let served =
+        IngressInstance::start(&(service("echo", &[echo]) + &ingress("i", "a.example.com", "echo", "", "")));
     let listed = served.instance.kubectl(&["get", "ingress"]);
     assert!(listed.contains("podium") && listed.contains("127.0.0.1"), "{listed}");
     served.wait_for_status("a.example.com", "200");
@@ -213,7 +214,7 @@ fn hosts_have_their_certificates_and_a_changed_secret_is_in_force_at_once_net_9(
     let (first, second) = (certificate("a.example.com"), certificate("a.example.com"));
     let tls = "{hosts: [a.example.com], secretName: tls}, {hosts: [b.example.com], secretName: missing}";
     let off = "nginx.ingress.kubernetes.io/ssl-redirect: 'false'";
-    let served = Served::start(
+    let served = IngressInstance::start(
         &(service("echo", &[echo])
             + &secret("tls", &first)
             + &ingress("i", "a.example.com", "echo", "", tls)
@@ -253,7 +254,7 @@ fn endpoints_that_fail_are_told_apart_net_9() {
     let refusing = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let late = "nginx.ingress.kubernetes.io/proxy-read-timeout: '1'";
     let small = "nginx.ingress.kubernetes.io/proxy-body-size: 8k, nginx.ingress.kubernetes.io/auth-url: x";
-    let served = Served::start(
+    let served = IngressInstance::start(
         &(service("mixed", &[refusing, good])
             + &service("refusing", &[refusing])
             + &service("none", &[])
@@ -301,12 +302,12 @@ fn bodies_stream_both_ways_and_connections_are_upgraded_net_9() {
     // Answers each line as soon as it arrives, in either protocol.
     let lines = backend(|mut stream, head| {
         let is_upgrade = head.to_ascii_lowercase().contains("upgrade: echo");
-        let begun: &[u8] = if is_upgrade {
+        let reply: &[u8] = if is_upgrade {
             b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n"
         } else {
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
         };
-        stream.write_all(begun).unwrap();
+        stream.write_all(reply).unwrap();
         let mut bytes = [0; 256];
         while let Ok(read @ 1..) = stream.read(&mut bytes) {
             let end = bytes[..read].ends_with(b"0\r\n\r\n");
@@ -320,7 +321,8 @@ fn bodies_stream_both_ways_and_connections_are_upgraded_net_9() {
             }
         }
     });
-    let served = Served::start(&(service("lines", &[lines]) + &ingress("i", "lines", "lines", "", "")));
+    let served =
+        IngressInstance::start(&(service("lines", &[lines]) + &ingress("i", "lines", "lines", "", "")));
     wait_for("it is served", || {
         let mut stream = served.connect();
         stream
@@ -343,8 +345,8 @@ fn bodies_stream_both_ways_and_connections_are_upgraded_net_9() {
 
     let mut stream = served.connect();
     stream.write_all(b"POST / HTTP/1.1\r\nHost: lines\r\nTransfer-Encoding: chunked\r\n\r\n").unwrap();
-    let begun = head(&stream);
-    assert!(begun.starts_with("HTTP/1.1 200"), "before the request's body has ended: {begun}");
+    let response = head(&stream);
+    assert!(response.starts_with("HTTP/1.1 200"), "before the request's body has ended: {response}");
     for word in ["first", "again"] {
         stream.write_all(format!("5\r\n{word}\r\n").as_bytes()).unwrap();
         let mut seen = String::new();
@@ -372,11 +374,11 @@ fn grpc_backend() -> u16 {
     let answer = |request: http::Request<Incoming>| async move {
         let (parts, body) = request.into_parts();
         let te = parts.headers.get("te").and_then(|te| te.to_str().ok()).unwrap_or("none");
-        let begun = format!("{:?} {} te={te} ", parts.version, parts.uri);
+        let summary = format!("{:?} {} te={te} ", parts.version, parts.uri);
         let body = body.into_data_stream().map_ok(Frame::data);
         let mut trailers = http::HeaderMap::new();
         trailers.insert("grpc-status", http::HeaderValue::from_static("0"));
-        let first = futures::stream::iter([Ok(Frame::data(Bytes::from(begun)))]);
+        let first = futures::stream::iter([Ok(Frame::data(Bytes::from(summary)))]);
         let last = futures::stream::iter([Ok(Frame::trailers(trailers))]);
         let frames = futures::StreamExt::chain(futures::StreamExt::chain(first, body), last);
         Ok::<_, hyper::Error>(http::Response::new(StreamBody::new(frames)))
@@ -401,8 +403,9 @@ fn grpc_goes_through_with_its_trailers_net_9() {
     needs!(Kubectl);
     needs!(Curl);
     let protocol = "nginx.ingress.kubernetes.io/backend-protocol: GRPC";
-    let served =
-        Served::start(&(service("g", &[grpc_backend()]) + &ingress("i", "g.example.com", "g", protocol, "")));
+    let served = IngressInstance::start(
+        &(service("g", &[grpc_backend()]) + &ingress("i", "g.example.com", "g", protocol, "")),
+    );
     served.wait_for_status("g.example.com", "200");
     let output = Command::new("curl")
         .args(["-sS", "-i", "--max-time", "30", "--noproxy", "*", "--http2-prior-knowledge"])
@@ -426,7 +429,7 @@ fn a_connection_that_its_endpoint_closes_is_nobodys_failure_net_9() {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
         head(&stream);
     });
-    let served = Served::start(&(service("c", &[closing]) + &ingress("i", "c", "c", "", "")));
+    let served = IngressInstance::start(&(service("c", &[closing]) + &ingress("i", "c", "c", "", "")));
     served.wait_for_status("c", "200");
     for _ in 0..20 {
         let answer = served.get("c", "/");
@@ -439,7 +442,7 @@ fn a_connection_that_its_endpoint_closes_is_nobodys_failure_net_9() {
 fn what_a_hostile_client_sends_is_refused_and_nobody_else_notices_net_9_sec_2() {
     needs!(Kubectl);
     let echo = backend(|stream, head| whole(&stream, &head));
-    let served = Served::start(&(service("echo", &[echo]) + &ingress("i", "a", "echo", "", "")));
+    let served = IngressInstance::start(&(service("echo", &[echo]) + &ingress("i", "a", "echo", "", "")));
     served.wait_for_status("a", "200");
     let endless = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "a".repeat(200_000));
     let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: a\r\n".repeat(1000));
@@ -480,7 +483,7 @@ fn what_a_hostile_client_sends_is_refused_and_nobody_else_notices_net_9_sec_2() 
 #[test]
 fn a_port_that_is_taken_is_another_one_and_other_machines_are_kept_out_net_9_sec_1() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let config = home.path("config.yaml");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();

@@ -46,11 +46,11 @@ impl Drop for HostDirectory {
 }
 
 /// A data directory that several instances may follow each other on.
-pub(crate) struct Home {
+pub(crate) struct DataDir {
     directory: HostDirectory,
 }
 
-impl Home {
+impl DataDir {
     pub(crate) fn new() -> Self {
         Self { directory: HostDirectory::new() }
     }
@@ -110,15 +110,15 @@ impl Home {
 }
 
 /// A child that does not outlive its test: killed and waited for when dropped, also while a failed test unwinds.
-pub(crate) struct Guarded(pub(crate) Child);
+pub(crate) struct ChildGuard(pub(crate) Child);
 
-impl Guarded {
+impl ChildGuard {
     pub(crate) fn spawn(command: &mut Command) -> Self {
         Self(command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")))
     }
 }
 
-impl Drop for Guarded {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         // It may have ended before.
         let _ = self.0.kill();
@@ -128,7 +128,7 @@ impl Drop for Guarded {
 
 /// One process, killed when dropped.
 pub(crate) struct Instance {
-    child: Guarded,
+    child: ChildGuard,
     pub(crate) ready_line: String,
     kubeconfig: PathBuf,
 }
@@ -145,7 +145,7 @@ impl Instance {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         // Not the directory of the user that runs the tests.
         command.env("XDG_STATE_HOME", kubeconfig.parent().unwrap_or(Path::new("/")).with_extension("state"));
-        let mut child = Guarded::spawn(command);
+        let mut child = ChildGuard::spawn(command);
         let mut ready_line = String::new();
         let stdout = child.0.stdout.take().unwrap();
         BufReader::new(stdout).read_line(&mut ready_line).unwrap();

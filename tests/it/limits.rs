@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::needs;
 
-fn apply(instance: &Instance, home: &Home, manifest: &Value) {
+fn apply(instance: &Instance, home: &DataDir, manifest: &Value) {
     let path = home.path("manifest.json");
     std::fs::write(&path, manifest.to_string()).unwrap();
     instance.kubectl(&["apply", "-f", path.to_str().unwrap()]);
@@ -27,7 +27,7 @@ fn line(text: &str, start: &str) -> String {
 #[tokio::test]
 async fn kubectl_knows_quotas_presets_and_autoscalers_of_both_versions_api_6() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--nodes", "0", "--hollow-nodes", "1"]);
     quotas(&instance, &home);
     presets(&instance, &home);
@@ -35,7 +35,7 @@ async fn kubectl_knows_quotas_presets_and_autoscalers_of_both_versions_api_6() {
     events(&instance);
 }
 
-fn quotas(instance: &Instance, home: &Home) {
+fn quotas(instance: &Instance, home: &DataDir) {
     instance.kubectl(&["create", "namespace", "team"]);
     instance.kubectl(&[
         "-n",
@@ -65,7 +65,7 @@ fn quotas(instance: &Instance, home: &Home) {
     assert_eq!(line(&described, "Container"), "Container cpu - 2 500m 2 -");
 }
 
-fn presets(instance: &Instance, home: &Home) {
+fn presets(instance: &Instance, home: &DataDir) {
     let preset = json!({"apiVersion": "settings.k8s.io/v1alpha1", "kind": "PodPreset",
         "metadata": {"name": "allow-database"}, "spec": {"selector": {"matchLabels": {"role": "frontend"}},
             "env": [{"name": "DB_PORT", "value": "6379"}]}});
@@ -78,7 +78,7 @@ fn presets(instance: &Instance, home: &Home) {
     assert!(line(&instance.kubectl(&["get", "podpresets"]), "allow-database").len() > "allow-database".len());
 }
 
-fn autoscalers(instance: &Instance, home: &Home) {
+fn autoscalers(instance: &Instance, home: &DataDir) {
     instance.kubectl(&["create", "deployment", "web", "--image=nginx"]);
     instance.kubectl(&["autoscale", "deployment", "web", "--cpu-percent=50", "--min=2", "--max=5"]);
     let stored = get(instance, &["hpa", "web"]);

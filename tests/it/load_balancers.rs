@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::needs;
 
 const MANIFEST: &str = r"
@@ -45,20 +45,20 @@ spec: {type: LoadBalancer, selector: {app: web}, loadBalancerIP: 198.51.100.1, p
 /// The addresses of a service's load balancer, that for programs of the machine first.
 fn addresses(instance: &Instance, service: &str) -> Vec<String> {
     let path = "jsonpath={.status.loadBalancer.ingress[*].ip}";
-    let said = instance.kubectl(&["get", "service", service, "-o", path]);
-    said.split_whitespace().map(ToOwned::to_owned).collect()
+    let output = instance.kubectl(&["get", "service", service, "-o", path]);
+    output.split_whitespace().map(ToOwned::to_owned).collect()
 }
 
 /// Returns true if a web server answers a program of the machine there.
 fn answers(address: &str, port: u16) -> bool {
-    let asked = || {
+    let response = || {
         let mut stream = TcpStream::connect(format!("{address}:{port}"))?;
         stream.write_all(b"GET / HTTP/1.0\r\n\r\n")?;
         let mut text = String::new();
         stream.read_to_string(&mut text)?;
         std::io::Result::Ok(text)
     };
-    asked().is_ok_and(|text| text.contains(" 200 OK"))
+    response().is_ok_and(|text| text.contains(" 200 OK"))
 }
 
 /// NET-6: its address is reachable from the machine and from pods, survives a restart and is released; clients outside
@@ -66,7 +66,7 @@ fn answers(address: &str, port: u16) -> bool {
 #[test]
 fn a_load_balancer_has_an_address_that_serves_net_6() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--nodes", "1"]);
     let file = home.path("balancers.yaml");
     std::fs::write(&file, MANIFEST).unwrap();
@@ -78,15 +78,15 @@ fn a_load_balancer_has_an_address_that_serves_net_6() {
     let (open, closed) = (of(&instance, "open"), of(&instance, "closed"));
     assert!(open.iter().all(|ip| !closed.contains(ip)), "{open:?} {closed:?}");
     wait_for("the machine's program", || answers(&open[0], 8090).then_some(()));
-    let asked = |ip: &str, port: u16| {
+    let fetch = |ip: &str, port: u16| {
         let url = format!("http://{ip}:{port}/");
         let curl =
             ["exec", "asker", "--", "curl", "-s", "-m", "3", "-o", "/dev/null", "-w", "%{http_code}", &url];
         String::from_utf8(instance.kubectl_output(&curl).stdout).unwrap()
     };
     let inside = (open.last().unwrap(), closed.last().unwrap());
-    wait_for("the pod's program", || (asked(inside.0, 8090) == "200").then_some(()));
-    assert_eq!(asked(inside.1, 8091), "000", "who is not of the ranges");
+    wait_for("the pod's program", || (fetch(inside.0, 8090) == "200").then_some(()));
+    assert_eq!(fetch(inside.1, 8091), "000", "who is not of the ranges");
     assert!(!answers(&closed[0], 8091));
 
     assert_eq!(addresses(&instance, "foreign"), [""; 0], "another controller's");

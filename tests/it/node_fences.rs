@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use rustix::process::Signal;
 
-use crate::instance::{Home, Instance, seconds_of_its_own, wait_for};
+use crate::instance::{DataDir, Instance, seconds_of_its_own, wait_for};
 use crate::needs::needs;
 use crate::stopping::{host_pid, processes};
 
@@ -34,7 +34,7 @@ spec:
     spec: {storageClassName: disk, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}
 "#;
 
-fn podium(home: &Home, arguments: &[&str]) -> Output {
+fn podium(home: &DataDir, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
     let command = command.args(arguments).arg("--data-dir").arg(home.data_dir());
     command.stdin(std::process::Stdio::null()).output().unwrap()
@@ -52,7 +52,7 @@ fn attached(instance: &Instance) -> String {
 #[test]
 fn a_node_whose_host_hangs_is_fenced_and_its_set_goes_on_with_its_disk_safe_5_vol_3() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
+    let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
     let config = home.path("config.yaml");
     std::fs::write(&config, "timings: {runtimeStatusTimeout: 0.5}").unwrap();
     let instance = home.start(&["--nodes", "2", "--config", config.to_str().unwrap()]);
@@ -72,10 +72,10 @@ fn a_node_whose_host_hangs_is_fenced_and_its_set_goes_on_with_its_disk_safe_5_vo
     rustix::process::kill_process(host_pid(&home, &node), Signal::STOP).unwrap();
     instance.kubectl(&["delete", "pod", "web-0", "--wait=false"]);
 
-    let asked = podium(&home, &["fence", &node]);
-    assert!(!asked.status.success());
-    assert!(text(&asked.stderr).contains("default/web-0"), "{}", text(&asked.stderr));
-    assert!(text(&asked.stderr).contains("no terminal to confirm at; use --yes"));
+    let output = podium(&home, &["fence", &node]);
+    assert!(!output.status.success());
+    assert!(text(&output.stderr).contains("default/web-0"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("no terminal to confirm at; use --yes"));
     assert_eq!(processes(&mark), old, "nothing was done");
 
     let fenced = podium(&home, &["fence", &node, "--yes", "--reason", "its host hangs"]);

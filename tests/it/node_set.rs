@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::instance::{Home, Instance, seconds_of_its_own, wait_for};
+use crate::instance::{DataDir, Instance, seconds_of_its_own, wait_for};
 use crate::needs::needs;
 
 /// Counts the `sleep` processes with this argument.
@@ -21,7 +21,7 @@ fn pod(name: &str, mark: &str, extra: &str) -> String {
     )
 }
 
-fn apply(home: &Home, instance: &Instance, name: &str, text: &str) {
+fn apply(home: &DataDir, instance: &Instance, name: &str, text: &str) {
     let file = home.path(name);
     std::fs::write(&file, text).unwrap();
     instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
@@ -58,7 +58,7 @@ fn events(instance: &Instance, reason: &str) -> String {
 #[test]
 fn the_config_files_nodes_come_and_go_while_the_cluster_runs_node_6() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
+    let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
     let config = home.path("config.yaml");
     let write = |nodes: &str| {
         // As editors do it: another file in its place.
@@ -111,7 +111,7 @@ fn the_config_files_nodes_come_and_go_while_the_cluster_runs_node_6() {
     instance.stop();
 }
 
-const ASKED: &str = "apiVersion: v1\nkind: Node\nmetadata:\n  name: extra\n  labels: {disk: ssd}\n  \
+const NODE_MANIFEST: &str = "apiVersion: v1\nkind: Node\nmetadata:\n  name: extra\n  labels: {disk: ssd}\n  \
     annotations: {podium.dev/node: process}\nspec:\n  taints: [{key: team, value: a, effect: NoExecute}]\n\
     status:\n  capacity: {cpu: \"7\", example.com/gpu: \"2\"}\n";
 
@@ -126,11 +126,11 @@ fn capacity(instance: &Instance, node: &str) -> String {
 #[test]
 fn a_node_object_offers_the_capacity_that_kubectl_sends_node_6() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "0"]);
     for how in ["hollow", "process"] {
-        let asked = ASKED.replace("extra", how).replace("node: process", &format!("node: {how}"));
-        apply(&home, &instance, &format!("{how}.yaml"), &asked);
+        let manifest = NODE_MANIFEST.replace("extra", how).replace("node: process", &format!("node: {how}"));
+        apply(&home, &instance, &format!("{how}.yaml"), &manifest);
         ready(&instance, how);
         assert_eq!(capacity(&instance, how), "7 2");
         assert_eq!(field(&instance, &format!("node/{how}"), ".status.allocatable.cpu"), "7");
@@ -139,8 +139,8 @@ fn a_node_object_offers_the_capacity_that_kubectl_sends_node_6() {
     let zeros = "  nodeInfo: {machineID: \"\", systemUUID: \"\", bootID: \"\", kernelVersion: \"\", osImage: \"\", \
                  containerRuntimeVersion: \"\", kubeletVersion: \"\", kubeProxyVersion: \"\", operatingSystem: \"\", \
                  architecture: \"\"}\n  daemonEndpoints: {kubeletEndpoint: {Port: 0}}\n";
-    let asked = ASKED.replace("extra", "typed").replace("node: process", "node: hollow");
-    apply(&home, &instance, "typed.yaml", &format!("{asked}{zeros}"));
+    let manifest = NODE_MANIFEST.replace("extra", "typed").replace("node: process", "node: hollow");
+    apply(&home, &instance, "typed.yaml", &format!("{manifest}{zeros}"));
     ready(&instance, "typed");
     assert_eq!(capacity(&instance, "typed"), "7 2");
     instance.stop();
@@ -150,13 +150,13 @@ fn a_node_object_offers_the_capacity_that_kubectl_sends_node_6() {
 #[test]
 fn a_node_object_that_asks_to_be_run_is_a_node_until_it_is_deleted_node_6_node_5() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
+    let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
     let mut instance = home.start(&["--nodes", "1"]);
     apply(&home, &instance, "foreign.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: foreign}\n");
     // An obstacle to the start is reported as an event, and the start is tried again.
     let obstacle = home.data_dir().join("nodes/broken");
     std::fs::write(&obstacle, "").unwrap();
-    apply(&home, &instance, "broken.yaml", &ASKED.replace("extra", "broken"));
+    apply(&home, &instance, "broken.yaml", &NODE_MANIFEST.replace("extra", "broken"));
     let failures = || events(&instance, "NodeStartFailed");
     wait_for("the event about the failure", || {
         failures().contains("Node broken cannot be started: ").then_some(())
@@ -165,7 +165,7 @@ fn a_node_object_that_asks_to_be_run_is_a_node_until_it_is_deleted_node_6_node_5
     ready(&instance, "broken");
     instance.kubectl(&["delete", "node", "broken"]);
     wait_for("it to be gone", || (nodes(&instance) == "foreign node-1").then_some(()));
-    apply(&home, &instance, "extra.yaml", ASKED);
+    apply(&home, &instance, "extra.yaml", NODE_MANIFEST);
     ready(&instance, "extra");
     assert_eq!(field(&instance, "node/extra", ".spec.taints[?(@.key==\"team\")].effect"), "NoExecute");
     assert_eq!(capacity(&instance, "extra"), "7 2");
@@ -192,7 +192,7 @@ fn a_node_object_that_asks_to_be_run_is_a_node_until_it_is_deleted_node_6_node_5
         instance.kubectl(&["get", "pods", "-o", "name"]).is_empty().then_some(())
     });
     // The same name again is a new node, and so is a counted one that was deleted.
-    apply(&home, &instance, "extra.yaml", ASKED);
+    apply(&home, &instance, "extra.yaml", NODE_MANIFEST);
     ready(&instance, "extra");
     instance.kubectl(&["delete", "node", "extra", "node-1"]);
     wait_for("both to be gone", || (nodes(&instance) == "foreign").then_some(()));

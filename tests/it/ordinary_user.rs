@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks, needs};
 
 /// A web server with probes and a hook that use port 80 by number and by name.
@@ -41,7 +41,7 @@ fn answer(instance: &Instance, pod: &str, port: u16) -> Option<String> {
 }
 
 /// Applies the pod and checks all its aspects.
-fn check_web(home: &Home, instance: &Instance, port: u16) {
+fn check_web(home: &DataDir, instance: &Instance, port: u16) {
     let manifest = home.path("web.yaml");
     std::fs::write(&manifest, WEB).unwrap();
     instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
@@ -68,12 +68,12 @@ fn check_web(home: &Home, instance: &Instance, port: u16) {
 #[test]
 fn where_low_ports_are_roots_a_pods_port_is_served_8000_higher_net_1_pod_5() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let config = home.path("config.yaml");
     std::fs::write(&config, "unprivilegedPortStart: 1024\n").unwrap();
     let instance = home.start(&[&ON_LOOPBACK[..], &["--config", config.to_str().unwrap()]].concat());
-    let said = "jsonpath={.metadata.annotations.podium\\.dev/unprivileged-port-start}";
-    assert_eq!(instance.kubectl(&["get", "node", "node-1", "-o", said]), "1024");
+    let path = "jsonpath={.metadata.annotations.podium\\.dev/unprivileged-port-start}";
+    assert_eq!(instance.kubectl(&["get", "node", "node-1", "-o", path]), "1024");
     check_web(&home, &instance, 8080);
     instance.stop();
 }
@@ -86,7 +86,7 @@ fn the_tour_works_as_an_ordinary_user_net_4() {
     // Without root, all other tests already run as an ordinary user.
     needs!(Root);
     for namespaces in [true, false] {
-        let home = Home::for_everyone();
+        let home = DataDir::for_everyone();
         let config = home.path("config.yaml");
         std::fs::write(&config, format!("namespaces: {namespaces}\n")).unwrap();
         let (kubeconfig, manifests) = (home.path("kubeconfig"), home.path("manifests"));
@@ -97,7 +97,7 @@ fn the_tour_works_as_an_ordinary_user_net_4() {
                 std::fs::copy(file.path(), manifests.join(file.file_name())).unwrap();
             }
         }
-        let instance = Home::start_command(
+        let instance = DataDir::start_command(
             Command::new("setpriv")
                 .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
                 .arg(home.program())
@@ -136,7 +136,7 @@ fn the_tour_works_as_an_ordinary_user_net_4() {
 fn a_container_of_another_user_may_bind_port_80_where_the_node_may_pod_16() {
     needs!(Kubectl);
     needs!(Root);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "1"]);
     let user = r#"{"spec": {"securityContext": {"runAsUser": 65534, "runAsGroup": 65534}}}"#;
     instance.kubectl(&["run", "other", "--image=nginx:1.9.1", "--port=80", "--overrides", user]);
@@ -151,9 +151,9 @@ fn a_container_of_another_user_may_bind_port_80_where_the_node_may_pod_16() {
 fn an_ordinary_users_volumes_are_all_seen_where_one_needs_a_new_mount_point_vol_1() {
     needs!(Kubectl);
     needs!(Root);
-    let home = Home::for_everyone();
+    let home = DataDir::for_everyone();
     let kubeconfig = home.path("kubeconfig");
-    let instance = Home::start_command(
+    let instance = DataDir::start_command(
         Command::new("setpriv")
             .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
             .arg(home.program())

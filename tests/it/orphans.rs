@@ -8,9 +8,9 @@ use kube::api::{Api, PostParams};
 use podium::host::running_hosts::{RunningHost, running_hosts};
 use serde_json::json;
 
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{DataDir, Instance, wait_for};
 
-fn data_dir(home: &Home) -> PathBuf {
+fn data_dir(home: &DataDir) -> PathBuf {
     home.data_dir().canonicalize().unwrap_or_else(|_| home.data_dir())
 }
 
@@ -26,7 +26,7 @@ fn podium(arguments: &[&str]) -> String {
 }
 
 /// The line of `podium ps` about a node of this directory.
-fn listed(home: &Home) -> Option<Vec<String>> {
+fn listed(home: &DataDir) -> Option<Vec<String>> {
     let directory = data_dir(home).display().to_string();
     let lines = podium(&["ps"]);
     let line = lines.lines().find(|line| line.contains(&directory))?;
@@ -49,7 +49,7 @@ async fn run_a_pod(instance: &Instance) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hosts_of_a_killed_control_plane_are_listed_and_stopped() {
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--nodes", "1"]);
     run_a_pod(&instance).await;
     let pid = instance.pid();
@@ -68,7 +68,7 @@ async fn hosts_of_a_killed_control_plane_are_listed_and_stopped() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stop_ends_a_running_instance_with_all_it_runs() {
-    let home = Home::new();
+    let home = DataDir::new();
     let mut instance = home.start(&["--nodes", "1"]);
     run_a_pod(&instance).await;
     let directory = data_dir(&home);
@@ -83,7 +83,7 @@ async fn stop_ends_a_running_instance_with_all_it_runs() {
 /// An ephemeral run leaves nothing behind, also when it is killed (CLI-2).
 #[tokio::test(flavor = "multi_thread")]
 async fn hosts_of_a_killed_ephemeral_control_plane_end() {
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "1"]);
     run_a_pod(&instance).await;
     let directory = data_dir(&home);
@@ -95,7 +95,7 @@ async fn hosts_of_a_killed_ephemeral_control_plane_end() {
 /// No later start could find such a host.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_whose_directory_is_gone_ends() {
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--nodes", "1"]);
     run_a_pod(&instance).await;
     let directory = data_dir(&home);
@@ -110,7 +110,7 @@ async fn a_host_whose_directory_is_gone_ends() {
 /// The limit is a day by default; a control plane that starts in time finds its pods.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_nobody_claims_for_long_ends() {
-    let home = Home::new();
+    let home = DataDir::new();
     let config = home.path("config.yaml");
     std::fs::write(&config, "timings: {unclaimedHost: 3}").unwrap();
     let arguments = ["--nodes", "1", "--config", config.to_str().unwrap()];

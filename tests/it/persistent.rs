@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks, needs};
 
-fn apply(home: &Home, instance: &Instance, manifest: &str) {
+fn apply(home: &DataDir, instance: &Instance, manifest: &str) {
     let file = home.path("manifest.yaml");
     std::fs::write(&file, manifest).unwrap();
     instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
@@ -36,7 +36,7 @@ fn lines(file: &std::path::Path) -> usize {
 #[test]
 fn a_web_server_shows_a_volume_made_by_hand_vol_2() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "1"]);
     let place = home.path("mnt-data");
     std::fs::create_dir(&place).unwrap();
@@ -122,7 +122,7 @@ spec:
 #[test]
 fn what_a_deployment_writes_outlives_its_pods_vol_2() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--nodes", "2"]);
     apply(
         &home,

@@ -3,10 +3,10 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::needs;
 
-fn apply(home: &Home, instance: &Instance, manifest: &str) {
+fn apply(home: &DataDir, instance: &Instance, manifest: &str) {
     let file = home.path("manifest.yaml");
     std::fs::write(&file, manifest).unwrap();
     instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
@@ -30,7 +30,7 @@ fn get(address: &str) -> Option<String> {
 #[test]
 fn the_edges_of_pods_are_as_on_any_cluster() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "1"]);
     let port = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap().local_addr().unwrap().port();
     let manifest = format!(

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::instance::{Home, wait_for};
+use crate::instance::{DataDir, wait_for};
 use crate::needs::needs;
 
 /// A pod of one container that is not started again.
@@ -17,7 +17,7 @@ fn pod(name: &str, command: &Value, more: &Value) -> Value {
 #[test]
 fn each_misbehaving_program_has_its_state_reason_and_event_pod_3_pod_12_pod_16() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--nodes", "1"]);
     let shell = |script: &str| json!(["sh", "-c", script]);
     let eater = shell("x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done");

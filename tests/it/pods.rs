@@ -2,19 +2,19 @@
 
 use serde_json::Value;
 
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::needs;
 
 /// Short intervals, so that tests do not wait for the next check.
 const CONFIG: &str = "timings: {metricsResolution: 0.3, evictionCheck: 0.3, staticPodCheck: 0.3}\n";
 
-fn start(home: &Home) -> Instance {
+fn start(home: &DataDir) -> Instance {
     let config = home.path("config.yaml");
     std::fs::write(&config, CONFIG).unwrap();
     home.start(&["--ephemeral", "--nodes", "1", "--config", config.to_str().unwrap()])
 }
 
-fn apply(home: &Home, instance: &Instance, manifest: &str) {
+fn apply(home: &DataDir, instance: &Instance, manifest: &str) {
     let file = home.path("manifest.yaml");
     std::fs::write(&file, manifest).unwrap();
     instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
@@ -44,7 +44,7 @@ fn refused(instance: &Instance, arguments: &[&str]) -> String {
 #[test]
 fn pods_are_measured_and_have_an_identity() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = start(&home);
     instance.kubectl(&["create", "serviceaccount", "robot"]);
     instance.kubectl(&[
@@ -117,7 +117,7 @@ fn pods_are_measured_and_have_an_identity() {
 #[test]
 fn volumes_follow_the_api_under_a_running_process() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = start(&home);
     instance.kubectl(&["create", "configmap", "settings", "--from-literal=a=1", "--from-literal=b=1"]);
     instance.kubectl(&["create", "secret", "generic", "key", "--from-literal=k=geheim"]);
@@ -178,7 +178,7 @@ spec:
 #[test]
 fn restart_policies_on_processes() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = start(&home);
     let pod = |name: &str, policy: &str, scripts: &[&str]| {
         let containers: Vec<String> = scripts
@@ -242,7 +242,7 @@ fn restart_policies_on_processes() {
 #[test]
 fn what_hangs_or_overflows_ends() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = start(&home);
     apply(
         &home,
@@ -322,7 +322,7 @@ spec:
 #[test]
 fn static_pods_come_from_a_directory() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let config = home.path("config.yaml");
     let manifests = home.path("manifests");
     std::fs::create_dir(&manifests).unwrap();

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::instance::{Guarded, Home, wait_for};
+use crate::instance::{ChildGuard, DataDir, wait_for};
 use crate::needs::needs;
 
 /// A fault at once; the scenario ends after a ConfigMap has existed for two seconds.
@@ -24,28 +24,28 @@ spec:
 #[test]
 fn who_follows_a_scenario_waits_for_the_control_plane_fault_2() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let arguments = ["--nodes", "0", "--hollow-nodes", "1"];
     let instance = home.start(&arguments);
     let (file, out) = (home.path("scenario.yaml"), home.path("out"));
     std::fs::write(&file, SCENARIO).unwrap();
-    let told = std::fs::File::create(&out).unwrap();
+    let log = std::fs::File::create(&out).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
     command.arg("run").arg(&file).arg("--data-dir").arg(home.data_dir());
-    command.stdin(Stdio::null()).stdout(told.try_clone().unwrap()).stderr(told);
-    let mut run = Guarded::spawn(&mut command);
-    let said = || std::fs::read_to_string(&out).unwrap();
-    wait_for("the trouble", || said().contains("trouble (trouble) holds").then_some(()));
+    command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+    let mut run = ChildGuard::spawn(&mut command);
+    let output = || std::fs::read_to_string(&out).unwrap();
+    wait_for("the trouble", || output().contains("trouble (trouble) holds").then_some(()));
 
     instance.crash();
-    wait_for("that it is noticed", || said().contains("no response: scenario interrupted").then_some(()));
+    wait_for("that it is noticed", || output().contains("no response: scenario interrupted").then_some(()));
     let instance = home.start(&arguments);
-    wait_for("its return", || said().contains("the control plane is back").then_some(()));
+    wait_for("its return", || output().contains("the control plane is back").then_some(()));
     instance.kubectl(&["create", "configmap", "mended", "--from-literal=word=good"]);
     let status = run.0.wait().unwrap();
-    assert_eq!(status.code(), Some(0), "{}", said());
-    assert!(said().contains("Passed: Something is missing"), "{}", said());
+    assert_eq!(status.code(), Some(0), "{}", output());
+    assert!(output().contains("Passed: Something is missing"), "{}", output());
     let events = instance.kubectl(&["get", "events", "-A", "-o", "jsonpath={.items[*].reason}"]);
     assert!(events.contains("ScenarioResumed"), "{events}");
-    assert_eq!(said().matches("the trouble started").count(), 1, "{}", said());
+    assert_eq!(output().matches("the trouble started").count(), 1, "{}", output());
 }

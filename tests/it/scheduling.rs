@@ -10,7 +10,7 @@ use podium::console::resource::ObjectRef;
 use podium::console::screen::pending::verdict::{Hint, Verdict, VerdictResponse, fetch};
 use serde_json::json;
 
-use crate::instance::Home;
+use crate::instance::DataDir;
 
 fn reference(name: &str) -> ObjectRef {
     ObjectRef {
@@ -37,7 +37,7 @@ async fn verdict(client: &kube::Client, name: &str) -> Verdict {
 
 #[tokio::test]
 async fn the_console_reads_the_verdict_that_the_api_serves_con_9_sch_9() {
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "0", "--hollow-nodes", "3"]);
     let client = instance.client().await;
     let pods: Api<Pod> = Api::namespaced(client.clone(), "default");

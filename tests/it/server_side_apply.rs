@@ -8,20 +8,20 @@ use podium::store::Store;
 use serde_json::{Value, json};
 
 use crate::added_kind::widgets;
-use crate::http::{Face, OWNER, Response};
-use crate::instance::{Home, wait_for};
+use crate::http::{InMemoryServer, OWNER, Response};
+use crate::instance::{DataDir, wait_for};
 use crate::needs::needs;
 
 const MAP: &str = "/api/v1/namespaces/default/configmaps/a";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const WEB: &str = "/apis/apps/v1/namespaces/default/deployments/web";
 
-async fn apply(face: &Face, path: &str, query: &str, config: &Value) -> Response {
+async fn apply(face: &InMemoryServer, path: &str, query: &str, config: &Value) -> Response {
     let headers = [OWNER, ("content-type", "application/apply-patch+yaml")];
     face.ask(Method::PATCH, &format!("{path}?{query}"), &headers, &config.to_string()).await
 }
 
-async fn send(face: &Face, method: Method, path: &str, media: &str, body: &Value) -> Response {
+async fn send(face: &InMemoryServer, method: Method, path: &str, media: &str, body: &Value) -> Response {
     let headers = [OWNER, ("content-type", media), ("user-agent", "writer/1.0 (x)")];
     let response = face.ask(method, path, &headers, &body.to_string()).await;
     assert!(response.status.is_success(), "{}", response.body);
@@ -60,7 +60,7 @@ fn owners(object: &Value) -> Vec<(String, Value)> {
 
 #[tokio::test]
 async fn a_configuration_makes_an_object_and_changes_what_it_owns_api_13() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let made = apply(&face, MAP, "fieldManager=m", &map(&json!({"x": "1", "y": "1"}))).await;
     assert_eq!(made.status, 201, "{}", made.body);
     let both = json!({"f:data": {"f:x": {}, "f:y": {}}});
@@ -77,7 +77,7 @@ async fn a_configuration_makes_an_object_and_changes_what_it_owns_api_13() {
 
 #[tokio::test]
 async fn every_writer_owns_what_it_writes_api_13() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let json = "application/json";
     let made = send(&face, Method::POST, MAPS, json, &map(&json!({"x": "1"}))).await.json();
     assert_eq!(owners(&made), [("writer Update".into(), json!({"f:data": {".": {}, "f:x": {}}}))]);
@@ -95,7 +95,7 @@ async fn every_writer_owns_what_it_writes_api_13() {
 
 #[tokio::test]
 async fn status_and_scale_have_owners_of_their_own_api_13() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let made = apply(&face, WEB, "fieldManager=m", &deployment(Some(1))).await;
     assert_eq!(made.status, 201, "{}", made.body);
     let status = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
@@ -132,7 +132,7 @@ async fn status_and_scale_have_owners_of_their_own_api_13() {
 
 #[tokio::test]
 async fn conflicts_name_owner_and_field_api_13() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     apply(&face, MAP, "fieldManager=a", &map(&json!({"x": "1"}))).await;
     let refused = apply(&face, MAP, "fieldManager=b", &map(&json!({"x": "2"}))).await;
     assert_eq!(refused.status, 409);
@@ -149,7 +149,7 @@ async fn conflicts_name_owner_and_field_api_13() {
 
 #[tokio::test]
 async fn what_cannot_be_applied_is_refused_api_13() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let good = map(&json!({"x": "1"}));
     apply(&face, MAP, "fieldManager=a", &good).await;
     let with = |pointer: &str, value: Value| {
@@ -224,7 +224,7 @@ async fn what_cannot_be_applied_is_refused_api_13() {
 /// As in Kubernetes, a Scale has only the metadata that identifies its object, regardless of the owner of the count.
 #[tokio::test]
 async fn a_scale_shows_no_owners_api_13() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     apply(&face, WEB, "fieldManager=m", &deployment(Some(1))).await;
     let path = format!("{WEB}/scale");
     let scale = face.get(&path, &[]).await.json();
@@ -237,7 +237,7 @@ async fn a_scale_shows_no_owners_api_13() {
 
 #[tokio::test]
 async fn who_finalizes_a_namespace_owns_its_finalizers_api_13() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let path = "/api/v1/namespaces/default";
     let mut namespace = face.get(path, &[]).await.json();
     namespace["spec"]["finalizers"] = json!(["kubernetes", "x/y"]);
@@ -250,7 +250,7 @@ async fn who_finalizes_a_namespace_owns_its_finalizers_api_13() {
 /// Fields that the garbage collector and other components remove from an object lose their owner.
 #[tokio::test]
 async fn what_is_gone_has_no_owner_whoever_took_it_out_api_13() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let mut made = map(&json!({"x": "1"}));
     made["metadata"]["finalizers"] = json!(["x/a", "x/b"]);
     apply(&face, MAP, "fieldManager=m", &made).await;
@@ -272,7 +272,7 @@ async fn what_is_gone_has_no_owner_whoever_took_it_out_api_13() {
 /// neither patched nor replaced.
 #[tokio::test]
 async fn owners_are_no_parts_of_an_object_api_13() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let data: serde_json::Map<String, Value> = (0..19_000).map(|n| (format!("k{n}"), json!("v"))).collect();
     let made = send(&face, Method::POST, MAPS, "application/json", &map(&data.into())).await.json();
     let patch = json!({"data": {"k0": "w"}});
@@ -286,7 +286,7 @@ async fn owners_are_no_parts_of_an_object_api_13() {
 /// Kubernetes' algorithm drops them, too; its API servers fail there (kubernetes/kubernetes#111937).
 #[tokio::test]
 async fn owners_in_a_version_that_is_gone_own_nothing_api_13() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let mut definition = widgets();
     face.api.define(&definition).unwrap();
     let path = |version: &str| format!("/apis/added.test/{version}/namespaces/default/widgets/w");
@@ -313,7 +313,7 @@ async fn owners_in_a_version_that_is_gone_own_nothing_api_13() {
 /// A list that becomes atomic belongs as a whole to every owner of an element.
 #[tokio::test]
 async fn owners_follow_a_schema_whose_lists_become_wholes_api_13() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let define = |list: &str| {
         let mut definition = widgets();
         for version in &mut definition.versions {
@@ -377,7 +377,7 @@ async fn owners_survive_a_restart_api_13() {
 #[test]
 fn kubectl_applies_on_the_server_side_api_13() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "0", "--hollow-nodes", "1"]);
     let write = |config: &Value| {
         let path = home.path("config.json");

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::needs;
 
 /// The example of the Kubernetes documentation, with names of one pod's own namespace.
@@ -49,7 +49,7 @@ fn output(instance: &Instance, path: &str, arguments: &[&str]) -> String {
 #[test]
 fn init_containers_wait_for_names_and_run_once_the_services_exist_init_1_net_3() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "1"]);
     let pod = home.path("pod.yaml");
     std::fs::write(&pod, WAITING).unwrap();
@@ -115,7 +115,7 @@ fn get(address: &str) -> std::io::Result<String> {
 #[test]
 fn no_request_fails_while_the_pods_are_replaced_svc_1_net_2() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "2"]);
     let manifest = home.path("web.yaml");
     std::fs::write(&manifest, WEB).unwrap();
@@ -183,7 +183,7 @@ fn services_have_names_and_ports_where_low_ports_are_not_to_be_had_net_1_net_3()
         // Such a container has the machine's own programs, if there are any, and this one queries port 53.
         return;
     }
-    let home = Home::new();
+    let home = DataDir::new();
     let config = home.path("config.yaml");
     std::fs::write(&config, "unprivilegedPortStart: 1024\n").unwrap();
     let instance = home.start(&[

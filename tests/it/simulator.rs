@@ -16,13 +16,13 @@ fn text(output: &Output) -> String {
 fn the_same_seed_runs_the_same_and_nothing_is_found_fault_3() {
     let output = simulate(&["--seed", "1", "--seeds", "4", "--for", "4m", "--meta"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
-    let said = text(&output);
-    assert_eq!(said.lines().filter(|line| line.contains(": 0 violations")).count(), 4, "{said}");
-    assert!(!said.contains(" 0 faults"), "{said}");
+    let printed = text(&output);
+    assert_eq!(printed.lines().filter(|line| line.contains(": 0 violations")).count(), 4, "{printed}");
+    assert!(!printed.contains(" 0 faults"), "{printed}");
     assert_eq!(
-        said.matches(", 4m0s").count(),
+        printed.matches(", 4m0s").count(),
         4,
-        "the time that passes is the time that was asked for: {said}"
+        "the time that passes is the time that was asked for: {printed}"
     );
 }
 
@@ -37,11 +37,11 @@ fn a_simulation_of_more_than_an_hour_rests_while_events_expire_fault_3() {
 #[test]
 fn a_failing_seed_is_made_smaller_fault_3() {
     let output = simulate(&["--break", "remove-before-stop", "--seed", "1", "--for", "2m"]);
-    let said = text(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    let steps = said.split("fails with these steps alone:").nth(1).expect(&said);
+    let printed = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    let steps = printed.split("fails with these steps alone:").nth(1).expect(&printed);
     let left = steps.lines().filter(|line| line.starts_with("  ") && line.contains(" { ")).count();
-    assert!(steps.contains("VIOLATION of deletion rights:") && left > 0, "{said}");
+    assert!(steps.contains("VIOLATION of deletion rights:") && left > 0, "{printed}");
 }
 
 #[test]
@@ -60,9 +60,9 @@ macro_rules! mistakes_are_found {
             #[test]
             fn $test() {
                 let output = simulate(&["--break", $name, "--seeds", "32", "--for", "7m", "--no-shrink"]);
-                let said = text(&output);
-                assert_eq!(output.status.code(), Some(1), "{said}");
-                assert!(said.contains(concat!("VIOLATION of ", $rule, ":")), "{said}");
+                let printed = text(&output);
+                assert_eq!(output.status.code(), Some(1), "{printed}");
+                assert!(printed.contains(concat!("VIOLATION of ", $rule, ":")), "{printed}");
             }
         )*
 
@@ -90,7 +90,7 @@ mistakes_are_found! {
     an_ignored_quota_is_found_fault_3: "ignore-quota" by "quotas";
     an_ignored_surge_is_found_fault_3: "ignore-surge" by "rollout bounds";
     ignored_unavailability_is_found_fault_3: "ignore-unavailable" by "rollout bounds";
-    kept_orphans_are_found_fault_3: "keep-orphans" by "everything ends";
+    orphans_left_behind_are_found_fault_3: "keep-orphans" by "everything ends";
     a_fence_before_death_is_found_fault_3: "fence-before-death" by "fencing";
     a_forgotten_back_off_is_found_fault_3: "forget-back-off" by "everything ends";
     a_key_that_never_rests_is_found_fault_3: "never-rest" by "everything ends";

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::needs;
 
 const CLUSTER: &str = r#"
@@ -48,7 +48,7 @@ fn snapshot(data_dir: &Path, arguments: &[&str]) -> Result<String, String> {
 fn started(data_dir: &Path) -> Instance {
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
     command.args(["serve", "--nodes", "1", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data_dir);
-    Home::start_command(&mut command, &data_dir.join("kubeconfig"))
+    DataDir::start_command(&mut command, &data_dir.join("kubeconfig"))
 }
 
 fn uid_of_db(instance: &Instance) -> Option<String> {
@@ -65,24 +65,24 @@ fn log(data_dir: &Path) -> String {
 }
 
 /// Waits until the claim's file has this content; a failure prints the actual one.
-fn says(data_dir: &Path, wanted: &str, what: &str) {
+fn says(data_dir: &Path, expected: &str, what: &str) {
     let mut last = String::new();
     let look = || {
         last = log(data_dir);
-        (last == wanted).then_some(())
+        (last == expected).then_some(())
     };
     let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| wait_for(what, look)));
-    assert!(waited.is_ok(), "{what}: {wanted:?} was wanted, and it says {last:?}");
+    assert!(waited.is_ok(), "{what}: {expected:?} was wanted, and it says {last:?}");
 }
 
-fn runs_anew(instance: &Instance, before: &str) -> String {
+fn is_recreated(instance: &Instance, before: &str) -> String {
     wait_for("the pod runs anew", || uid_of_db(instance).filter(|uid| uid != before))
 }
 
 #[test]
 fn a_cluster_is_kept_brought_back_and_forked_safe_8() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let data = home.data_dir();
     let manifest = home.path("cluster.yaml");
     std::fs::write(&manifest, CLUSTER).unwrap();
@@ -90,17 +90,20 @@ fn a_cluster_is_kept_brought_back_and_forked_safe_8() {
     instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
     let first = wait_for("the pod runs", || uid_of_db(&instance));
     says(&data, "began\n", "it has written");
-    let said = snapshot(&data, &["save", "good", "--claims"]).unwrap();
-    assert!(said.starts_with("snapshot good saved: ") && said.contains("the content of 1 claim"), "{said}");
+    let output = snapshot(&data, &["save", "good", "--claims"]).unwrap();
+    assert!(
+        output.starts_with("snapshot good saved: ") && output.contains("the content of 1 claim"),
+        "{output}"
+    );
     assert!(snapshot(&data, &["save", "good"]).unwrap_err().contains("already exists"));
 
     // The data is spoilt, and more.
     instance.kubectl(&["exec", "db-0", "--", "sh", "-c", "echo spoilt > /data/log; touch /data/more"]);
     instance.kubectl(&["delete", "service", "web"]);
-    let said = snapshot(&data, &["restore", "good", "--claims", "--grace-period", "1"]).unwrap();
-    assert!(said.contains("snapshot good restored: the cluster is as it was at "), "{said}");
-    let second = runs_anew(&instance, &first);
-    says(&data, "began\nbegan\n", &format!("it has written again ({said})"));
+    let output = snapshot(&data, &["restore", "good", "--claims", "--grace-period", "1"]).unwrap();
+    assert!(output.contains("snapshot good restored: the cluster is as it was at "), "{output}");
+    let second = is_recreated(&instance, &first);
+    says(&data, "began\nbegan\n", &format!("it has written again ({output})"));
     instance.kubectl(&["get", "service", "web"]);
     let refused = snapshot(&data, &["restore", "never"]).unwrap_err();
     assert!(refused.contains("no ready snapshot \"never\""), "{refused}");
@@ -120,18 +123,18 @@ fn a_cluster_is_kept_brought_back_and_forked_safe_8() {
     instance.crash();
     let instance = started(&data);
     wait_for("the restore is done", || (phase(&instance) == "Completed").then_some(()));
-    let third = runs_anew(&instance, &second);
+    let third = is_recreated(&instance, &second);
     assert!(!instance.kubectl_output(&["get", "configmap", "since"]).status.success());
     instance.kubectl(&["get", "clustersnapshot", "before-cut"]);
 
     // A second cluster beside the first.
     let other = home.path("other");
-    let said = snapshot(&data, &["fork", "good", other.to_str().unwrap()]).unwrap();
-    assert!(said.contains("start it with: podium --data-dir "), "{said}");
+    let output = snapshot(&data, &["fork", "good", other.to_str().unwrap()]).unwrap();
+    assert!(output.contains("start it with: podium --data-dir "), "{output}");
     let refused = snapshot(&data, &["fork", "good", other.to_str().unwrap()]).unwrap_err();
     assert!(refused.contains("is not empty"), "{refused}");
     let fork = started(&other);
-    runs_anew(&fork, "");
+    is_recreated(&fork, "");
     says(&other, "began\nbegan\n", "the fork's claim is its own");
     assert_eq!(uid_of_db(&instance), Some(third.clone()), "the first is as it was");
     fork.stop();
@@ -139,11 +142,11 @@ fn a_cluster_is_kept_brought_back_and_forked_safe_8() {
     // Without a running instance, the next start does it.
     instance.kubectl(&["delete", "statefulset", "db", "--cascade=orphan"]);
     instance.stop();
-    let said = snapshot(&data, &["restore", "good"]).unwrap();
-    assert!(said.contains("its next start restores"), "{said}");
+    let output = snapshot(&data, &["restore", "good"]).unwrap();
+    assert!(output.contains("its next start restores"), "{output}");
     assert!(snapshot(&data, &["list"]).unwrap().contains("before-cut"));
     let instance = started(&data);
-    runs_anew(&instance, &third);
+    is_recreated(&instance, &third);
     instance.kubectl(&["get", "statefulset", "db"]);
     snapshot(&data, &["delete", "good"]).unwrap();
     let is_gone = |name: &str| !data.join("snapshots").join(name).exists();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rustix::process::{Pid, Signal};
 
-use crate::instance::{Home, Instance, seconds_of_its_own, wait_for};
+use crate::instance::{DataDir, Instance, seconds_of_its_own, wait_for};
 use crate::needs::needs;
 
 /// Programs with a child in a session of its own.
@@ -42,11 +42,11 @@ pub(crate) fn processes(mark: &str) -> BTreeMap<u32, String> {
     found
 }
 
-fn apply(home: &Home, instance: &Instance, mark: &str) {
+fn apply(home: &DataDir, instance: &Instance, mark: &str) {
     apply_many(home, instance, mark, 3);
 }
 
-fn apply_many(home: &Home, instance: &Instance, mark: &str, replicas: usize) {
+fn apply_many(home: &DataDir, instance: &Instance, mark: &str, replicas: usize) {
     let manifest = home.path("sleepers.yaml");
     let text = SLEEPERS.replace("MARK", mark).replace("REPLICAS", &replicas.to_string());
     std::fs::write(&manifest, text).unwrap();
@@ -64,7 +64,7 @@ fn restarts(instance: &Instance) -> String {
 fn a_stop_leaves_no_process_and_the_next_start_brings_the_workload_back_cli_5() {
     needs!(Kubectl);
     for signal in [Signal::TERM, Signal::HUP] {
-        let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
+        let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
         let mut instance = home.start(&[]);
         apply(&home, &instance, &mark);
         instance.signal(signal);
@@ -82,7 +82,7 @@ fn a_stop_leaves_no_process_and_the_next_start_brings_the_workload_back_cli_5() 
 #[test]
 fn after_kill_9_the_next_start_finds_the_same_processes_safe_3_safe_7() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
+    let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
     let instance = home.start(&[]);
     apply_many(&home, &instance, &mark, 50);
     let before = processes(&mark);
@@ -117,7 +117,7 @@ fn children(of: Pid) -> BTreeMap<i32, String> {
     pids.filter(is_child).filter_map(|pid| Some((pid, started(pid)?))).collect()
 }
 
-pub(crate) fn host_pid(home: &Home, node: &str) -> Pid {
+pub(crate) fn host_pid(home: &DataDir, node: &str) -> Pid {
     let state = home.data_dir().canonicalize().unwrap().join("nodes").join(node);
     let needle = format!("node-host\0--state\0{}\0", state.display());
     let pids = std::fs::read_dir("/proc").unwrap().flatten();
@@ -132,7 +132,7 @@ pub(crate) fn host_pid(home: &Home, node: &str) -> Pid {
 #[test]
 fn after_kill_9_of_a_node_host_its_pods_run_again_by_their_policy_safe_3_pod_10() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
+    let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
     let config = home.path("config.yaml");
     std::fs::write(&config, "timings: {containerBackOffInitial: 0.1}").unwrap();
     let instance = home.start(&["--nodes", "1", "--config", config.to_str().unwrap()]);
@@ -193,16 +193,16 @@ spec:
 #[test]
 fn a_second_signal_cuts_the_grace_short_cli_5() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
-    let (manifest, folder, asked) = (home.path("stubborn.yaml"), home.path("told"), home.path("told/asked"));
+    let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
+    let (manifest, folder, marker) = (home.path("stubborn.yaml"), home.path("told"), home.path("told/asked"));
     std::fs::create_dir(&folder).unwrap();
     let text = STUBBORN.replace("MARK", &mark).replace("FOLDER", folder.to_str().unwrap());
-    std::fs::write(&manifest, text.replace("ASKED", asked.to_str().unwrap())).unwrap();
+    std::fs::write(&manifest, text.replace("ASKED", marker.to_str().unwrap())).unwrap();
     let mut instance = home.start(&["--nodes", "1"]);
     instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
     wait_for("the program", || (!processes(&mark).is_empty()).then_some(()));
     instance.signal(Signal::TERM);
-    wait_for("the program to have been asked", || asked.exists().then_some(()));
+    wait_for("the program to have been asked", || marker.exists().then_some(()));
     assert!(!processes(&mark).is_empty(), "it has an hour");
     instance.signal(Signal::TERM);
     assert_eq!(instance.wait(), 0);
@@ -212,7 +212,7 @@ fn a_second_signal_cuts_the_grace_short_cli_5() {
 #[test]
 fn nothing_ephemeral_outlives_kill_9_cli_2() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
+    let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
     let instance = home.start(&["--ephemeral"]);
     apply(&home, &instance, &mark);
     instance.crash();
@@ -222,7 +222,7 @@ fn nothing_ephemeral_outlives_kill_9_cli_2() {
 #[test]
 fn a_start_with_fewer_nodes_leaves_no_pod_on_those_that_are_gone_node_5() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
+    let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
     let instance = home.start(&["--nodes", "2"]);
     apply(&home, &instance, &mark);
     instance.stop();
@@ -241,17 +241,17 @@ fn a_start_with_fewer_nodes_leaves_no_pod_on_those_that_are_gone_node_5() {
 }
 
 /// The configuration of an instance with short timeouts.
-fn impatient(home: &Home, more: &str) -> String {
+fn impatient(home: &DataDir, more: &str) -> String {
     let config = home.path("config.yaml");
     std::fs::write(&config, format!("timings: {{runtimeStatusTimeout: 0.5{more}}}")).unwrap();
     config.to_str().unwrap().to_string()
 }
 
-fn stop_host(home: &Home, node: &str) {
+fn stop_host(home: &DataDir, node: &str) {
     rustix::process::kill_process(host_pid(home, node), Signal::STOP).unwrap();
 }
 
-fn thaw_host(home: &Home, node: &str) {
+fn thaw_host(home: &DataDir, node: &str) {
     rustix::process::kill_process(host_pid(home, node), Signal::CONT).unwrap();
 }
 
@@ -259,7 +259,7 @@ fn thaw_host(home: &Home, node: &str) {
 #[test]
 fn a_start_is_not_held_up_by_a_host_that_hangs_whose_pods_run_on_safe_7() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
+    let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
     let config = impatient(&home, "");
     let instance = home.start(&["--nodes", "2", "--config", &config]);
     apply_many(&home, &instance, &mark, 4);
@@ -291,7 +291,7 @@ fn a_start_is_not_held_up_by_a_host_that_hangs_whose_pods_run_on_safe_7() {
 #[test]
 fn a_stop_ends_and_leaves_nothing_though_a_nodes_host_hangs_cli_5() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
+    let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
     let instance = home.start(&["--nodes", "1", "--config", &impatient(&home, "")]);
     apply(&home, &instance, &mark);
     stop_host(&home, "node-1");
@@ -305,11 +305,11 @@ fn a_stop_ends_and_leaves_nothing_though_a_nodes_host_hangs_cli_5() {
 #[test]
 fn a_second_signal_ends_podium_though_a_nodes_host_hangs_cli_5() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
-    let (manifest, folder, asked) = (home.path("stubborn.yaml"), home.path("told"), home.path("told/asked"));
+    let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
+    let (manifest, folder, marker) = (home.path("stubborn.yaml"), home.path("told"), home.path("told/asked"));
     std::fs::create_dir(&folder).unwrap();
     let text = STUBBORN.replace("MARK", &mark).replace("FOLDER", folder.to_str().unwrap());
-    std::fs::write(&manifest, text.replace("ASKED", asked.to_str().unwrap())).unwrap();
+    std::fs::write(&manifest, text.replace("ASKED", marker.to_str().unwrap())).unwrap();
     let mut instance = home.start(&["--nodes", "1"]);
     instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
     wait_for("the program", || (!processes(&mark).is_empty()).then_some(()));
@@ -326,18 +326,18 @@ fn a_second_signal_ends_podium_though_a_nodes_host_hangs_cli_5() {
 #[test]
 fn the_first_signal_ends_podium_whatever_grace_a_pod_has_cli_5() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
-    let (manifest, folder, asked) = (home.path("stubborn.yaml"), home.path("told"), home.path("told/asked"));
+    let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
+    let (manifest, folder, marker) = (home.path("stubborn.yaml"), home.path("told"), home.path("told/asked"));
     std::fs::create_dir(&folder).unwrap();
     // The grace first: a mark may have these digits.
     let text = STUBBORN.replace("3600", "9223372036854775807").replace("MARK", &mark);
-    let text = text.replace("FOLDER", folder.to_str().unwrap()).replace("ASKED", asked.to_str().unwrap());
+    let text = text.replace("FOLDER", folder.to_str().unwrap()).replace("ASKED", marker.to_str().unwrap());
     std::fs::write(&manifest, text).unwrap();
     let instance = home.start(&["--nodes", "1", "--config", &impatient(&home, ", shutdownGraceLimit: 0.5")]);
     instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
     wait_for("the program", || (!processes(&mark).is_empty()).then_some(()));
     instance.stop();
-    assert!(asked.exists(), "it was asked first");
+    assert!(marker.exists(), "it was asked first");
     assert_eq!(processes(&mark), BTreeMap::new());
 }
 
@@ -361,7 +361,7 @@ spec:
 #[test]
 fn a_deleted_node_whose_host_hangs_never_lets_a_pod_run_twice_safe_1() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
+    let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
     let config = impatient(&home, ", missingNodeQuarantine: 0.2");
     let instance = home.start(&["--nodes", "2", "--config", &config]);
     let manifest = home.path("web.yaml");

@@ -10,7 +10,7 @@ use kube::Api;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::instance::{Guarded, Home, Instance};
+use crate::instance::{ChildGuard, DataDir, Instance};
 use crate::needs::needs;
 
 const PODS: &str = r"
@@ -68,14 +68,14 @@ fn fed(instance: &Instance, web_sockets: &str, arguments: &[&str], input: &[u8])
 
 /// A `kubectl port-forward` that listens.
 struct Forward {
-    child: Guarded,
+    child: ChildGuard,
     port: u16,
 }
 
 impl Forward {
     fn start(instance: &Instance, web_sockets: &str, target: &str, port: &str) -> Self {
         let arguments = ["port-forward", target, port, "--address=127.0.0.1"];
-        let mut child = Guarded::spawn(&mut kubectl(instance, web_sockets, &arguments));
+        let mut child = ChildGuard::spawn(&mut kubectl(instance, web_sockets, &arguments));
         let mut line = String::new();
         BufReader::new(child.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         let port = line.strip_prefix("Forwarding from 127.0.0.1:").and_then(|rest| rest.split(' ').next());
@@ -95,7 +95,7 @@ impl Forward {
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_lose_nothing_in_either_protocol_api_3() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral"]);
     let manifest = home.path("pods.yaml");
     std::fs::write(&manifest, PODS).unwrap();
@@ -230,8 +230,8 @@ fn node_proxy(instance: &Instance) {
         ("node-1/proxy/metrics/resource", "# TYPE resource_scrape_error gauge\n"),
         ("node-1/proxy/metrics/cadvisor", "# TYPE machine_memory_bytes gauge\n"),
     ] {
-        let told = String::from_utf8(get(path).stdout).unwrap();
-        assert!(told.contains(expected), "{path}: {told}");
+        let body = String::from_utf8(get(path).stdout).unwrap();
+        assert!(body.contains(expected), "{path}: {body}");
     }
     for (path, expected) in [
         ("node-9/proxy/healthz", "nodes \"node-9\" not found"),
@@ -249,25 +249,25 @@ fn node_proxy(instance: &Instance) {
 fn metrics(instance: &Instance) {
     let metrics =
         || String::from_utf8(instance.kubectl_output(&["get", "--raw", "/metrics"]).stdout).unwrap();
-    let told = metrics();
+    let metrics_text = metrics();
     for line in [
         "scheduler_schedule_attempts_total{profile=\"default-scheduler\",result=\"scheduled\"} 2",
         "scheduler_pending_pods{queue=\"unschedulable\"} 0",
         "workqueue_depth{name=\"serviceaccount\"} 0",
     ] {
-        assert!(told.lines().any(|told| told == line), "{line}: {told}");
+        assert!(metrics_text.lines().any(|sample| sample == line), "{line}: {metrics_text}");
     }
-    let value = |told: &str, series: &str| -> f64 {
-        let found = told.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok());
-        found.unwrap_or_else(|| panic!("no {series}: {told}"))
+    let value = |metrics_text: &str, series: &str| -> f64 {
+        let found = metrics_text.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok());
+        found.unwrap_or_else(|| panic!("no {series}: {metrics_text}"))
     };
-    assert!(value(&told, "workqueue_adds_total{name=\"serviceaccount\"}") > 0.0);
-    assert!(value(&told, "workqueue_work_duration_seconds_count{name=\"serviceaccount\"}") > 0.0);
+    assert!(value(&metrics_text, "workqueue_adds_total{name=\"serviceaccount\"}") > 0.0);
+    assert!(value(&metrics_text, "workqueue_work_duration_seconds_count{name=\"serviceaccount\"}") > 0.0);
     let sessions = "apiserver_longrunning_requests{component=\"apiserver\",group=\"\",resource=\"pods\",scope=\"resource\",\
                     subresource=\"exec\",verb=\"CONNECT\",version=\"v1\"}";
     for web_sockets in ["true", "false"] {
         let exec = ["exec", "box", "--", "sh", "-c", "echo up; exec sleep 100000"];
-        let mut session = Guarded::spawn(&mut kubectl(instance, web_sockets, &exec));
+        let mut session = ChildGuard::spawn(&mut kubectl(instance, web_sockets, &exec));
         let mut line = String::new();
         BufReader::new(session.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "up\n");
@@ -282,7 +282,7 @@ fn metrics(instance: &Instance) {
 
 /// A log over WebSocket, as browsers read it: an empty message, the text, and an end (API-3).
 fn with_web_sockets(instance: &Instance) {
-    let mut proxy = Guarded::spawn(&mut kubectl(instance, "true", &["proxy", "--port=0"]));
+    let mut proxy = ChildGuard::spawn(&mut kubectl(instance, "true", &["proxy", "--port=0"]));
     let mut line = String::new();
     BufReader::new(proxy.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     let address = line.trim().strip_prefix("Starting to serve on ").unwrap_or_else(|| panic!("{line:?}"));

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::instance::{Home, Instance, seconds_of_its_own, wait_for};
+use crate::instance::{DataDir, Instance, seconds_of_its_own, wait_for};
 use crate::needs::needs;
 
 struct Lab {
-    home: Home,
+    home: DataDir,
     instance: Instance,
     seconds: u32,
 }
@@ -20,7 +20,7 @@ struct Lab {
 impl Lab {
     /// One node, and a pod on it that sleeps.
     fn start() -> Self {
-        let (home, seconds) = (Home::new(), seconds_of_its_own());
+        let (home, seconds) = (DataDir::new(), seconds_of_its_own());
         let instance = home.start(&["--nodes", "1"]);
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [
             {"name": "c", "image": "busybox", "command": ["sh", "-c", format!("exec sleep {seconds}")]}]}});
@@ -52,9 +52,9 @@ impl Lab {
     }
 
     /// Phase, readiness and restarts of the pod.
-    fn shows(&self, wanted: &str) -> bool {
+    fn shows(&self, expected: &str) -> bool {
         let path = "jsonpath={.status.phase} {.status.containerStatuses[0].ready} {.status.containerStatuses[0].restartCount}";
-        self.instance.kubectl(&["get", "pod", "a", "-o", path]) == wanted
+        self.instance.kubectl(&["get", "pod", "a", "-o", path]) == expected
     }
 
     fn is_active(&self, name: &str) -> bool {
@@ -64,14 +64,14 @@ impl Lab {
 
     /// The processes of the pod's container.
     fn pids(&self) -> Vec<u32> {
-        let wanted = self.seconds.to_string();
+        let seconds = self.seconds.to_string();
         let entries = std::fs::read_dir("/proc").unwrap().flatten();
         let mut numbers: Vec<u32> = entries
             .filter_map(|entry| {
                 let pid = entry.file_name().to_str()?.parse().ok()?;
                 let command = std::fs::read(entry.path().join("cmdline")).ok()?;
                 let words: Vec<&[u8]> = command.split(|byte| *byte == 0).collect();
-                (words.first()?.ends_with(b"sleep") && words.get(1) == Some(&wanted.as_bytes()))
+                (words.first()?.ends_with(b"sleep") && words.get(1) == Some(&seconds.as_bytes()))
                     .then_some(pid)
             })
             .collect();
@@ -85,8 +85,8 @@ fn what_runs_outlives_a_kubelet_that_is_down_and_is_found_again_fault_1_safe_7()
     needs!(Kubectl);
     let lab = Lab::start();
     let before = lab.pids();
-    let said = lab.fault(&["crash", "kubelet/node-1", "--name", "down"]);
-    assert_eq!(said.trim(), "fault/down is in force: Crash of the kubelet of node node-1");
+    let output = lab.fault(&["crash", "kubelet/node-1", "--name", "down"]);
+    assert_eq!(output.trim(), "fault/down is in force: Crash of the kubelet of node node-1");
     assert_eq!(lab.pids(), before);
     // Another control plane finds the fault, and leaves the kubelet down.
     let lab = lab.restart();
@@ -153,8 +153,8 @@ fn a_node_that_is_switched_off_is_dead_until_it_boots_and_memory_runs_out_once_f
     let after = lab.pids();
     assert!(!after.is_empty() && after != before, "{after:?}");
 
-    let said = lab.fault(&["oom", "pod/default/a/c"]);
-    assert!(said.contains("in force"), "{said}");
+    let output = lab.fault(&["oom", "pod/default/a/c"]);
+    assert!(output.contains("in force"), "{output}");
     wait_for("the pod to run once more", || lab.shows("Running true 2").then_some(()));
     let path = "jsonpath={.status.containerStatuses[0].lastState.terminated.reason} {.status.containerStatuses[0].lastState.terminated.exitCode}";
     assert_eq!(lab.instance.kubectl(&["get", "pod", "a", "-o", path]), "OOMKilled 137");
@@ -163,9 +163,9 @@ fn a_node_that_is_switched_off_is_dead_until_it_boots_and_memory_runs_out_once_f
 
 /// Makes a ConfigMap; how long that took.
 fn make_map(lab: &Lab, name: &str) -> Duration {
-    let begun = Instant::now();
+    let started = Instant::now();
     lab.instance.kubectl(&["create", "configmap", name]);
-    begun.elapsed()
+    started.elapsed()
 }
 
 #[test]
@@ -217,8 +217,8 @@ fn a_nodes_disk_that_fails_or_is_slow_is_what_its_pods_wait_for_fault_1() {
     wait_for("the pod to say why it waits", || {
         let path = "jsonpath={.items[*].message}";
         let of = "involvedObject.name=fails,reason=FailedMount";
-        let said = lab.instance.kubectl(&["get", "events", "--field-selector", of, "-o", path]);
-        said.contains("input/output error").then_some(())
+        let events = lab.instance.kubectl(&["get", "events", "--field-selector", of, "-o", path]);
+        events.contains("input/output error").then_some(())
     });
     assert_eq!(runs("fails"), None);
     lab.fault(&["heal", "failing"]);

@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use rustix::process::Signal;
 
-use crate::instance::{Guarded, Home, wait_for};
+use crate::instance::{ChildGuard, DataDir, wait_for};
 
 fn torture(place: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
@@ -18,7 +18,7 @@ fn text(output: &Output) -> String {
 }
 
 /// The directory of a torture: its content is removed with it, even if the test fails.
-fn place(home: &Home) -> PathBuf {
+fn place(home: &DataDir) -> PathBuf {
     home.path("place")
 }
 
@@ -28,12 +28,12 @@ fn entries(directory: &Path) -> usize {
 
 #[test]
 fn a_short_torture_finds_nothing_and_leaves_nothing_fault_3() {
-    let home = Home::new();
+    let home = DataDir::new();
     let output = torture(&place(&home), &["--seed", "7", "--for", "6s"]);
-    let said = text(&output);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains(" 0 violations") && !said.contains("\n0 faults"), "{said}");
-    assert_eq!(entries(&place(&home)), 0, "{said}");
+    let printed = text(&output);
+    assert_eq!(output.status.code(), Some(0), "{printed}");
+    assert!(printed.contains(" 0 violations") && !printed.contains("\n0 faults"), "{printed}");
+    assert_eq!(entries(&place(&home)), 0, "{printed}");
 }
 
 /// After a violation the torture's files stay, and their path is printed.
@@ -45,14 +45,14 @@ fn each_mistake_is_found_fault_3() {
         ("lost-write", "SAFE-2", "never-made was acknowledged"),
         ("left-behind", "SAFE-7", "a process remains"),
     ] {
-        let home = Home::new();
+        let home = DataDir::new();
         let output = torture(&place(&home), &["--seed", "3", "--for", "1s", "--break", mistake]);
-        let said = text(&output);
-        assert_eq!(output.status.code(), Some(1), "{mistake}: {said}");
-        let found = said.lines().find(|line| line.contains(&format!("VIOLATION of {rule}: ")));
-        assert!(said.contains(words) && found.is_some(), "{mistake}: {said}");
+        let printed = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{mistake}: {printed}");
+        let found = printed.lines().find(|line| line.contains(&format!("VIOLATION of {rule}: ")));
+        assert!(printed.contains(words) && found.is_some(), "{mistake}: {printed}");
         let place = place(&home).canonicalize().unwrap();
-        assert!(said.contains(&format!("logs and data: {}", place.display())), "{mistake}: {said}");
+        assert!(printed.contains(&format!("logs and data: {}", place.display())), "{mistake}: {printed}");
         assert!(entries(&place.join("identities")) > 0 && entries(&place.join("logs")) > 0);
     }
 }
@@ -63,24 +63,24 @@ fn mistakes_of_the_product_are_found_fault_3() {
     for (mistake, seed, rule) in
         [("repeat-watch-event", "3", "SAFE-11"), ("remove-before-stop", "5", "SAFE-1")]
     {
-        let home = Home::new();
+        let home = DataDir::new();
         let output = torture(&place(&home), &["--seed", seed, "--for", "5m", "--break", mistake]);
-        let said = text(&output);
-        assert_eq!(output.status.code(), Some(1), "{mistake}: {said}");
-        assert!(said.contains(&format!("VIOLATION of {rule}: ")), "{mistake}: {said}");
+        let printed = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{mistake}: {printed}");
+        assert!(printed.contains(&format!("VIOLATION of {rule}: ")), "{mistake}: {printed}");
     }
 }
 
 /// SIGINT ends it cleanly, with the verdict so far.
 #[test]
 fn a_torture_that_is_interrupted_tells_its_verdict_fault_3() {
-    let home = Home::new();
-    let (place, said) = (place(&home), home.path("said"));
+    let home = DataDir::new();
+    let (place, log) = (place(&home), home.path("said"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
     command.args(["torture", "--seed", "3", "--for", "1h", "--data-dir"]).arg(&place);
-    command.stdin(Stdio::null()).stdout(std::fs::File::create(&said).unwrap());
-    let mut child = Guarded::spawn(&mut command);
-    let text = || std::fs::read_to_string(&said).unwrap();
+    command.stdin(Stdio::null()).stdout(std::fs::File::create(&log).unwrap());
+    let mut child = ChildGuard::spawn(&mut command);
+    let text = || std::fs::read_to_string(&log).unwrap();
     wait_for("everything to run", || text().contains("everything runs").then_some(()));
     rustix::process::kill_process(rustix::process::Pid::from_child(&child.0), Signal::INT).unwrap();
     let status = child.0.wait().unwrap();
@@ -91,7 +91,7 @@ fn a_torture_that_is_interrupted_tells_its_verdict_fault_3() {
 
 #[test]
 fn a_directory_that_is_not_empty_is_refused_fault_3() {
-    let home = Home::new();
+    let home = DataDir::new();
     let place = place(&home);
     std::fs::create_dir(&place).unwrap();
     std::fs::write(place.join("mine"), "").unwrap();

@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 use super::server::Reply;
 use super::{GROUP, NAME, extension, register, serve_at};
 use crate::controllers::cluster::{Cluster, NO_NODES};
-use crate::http::Face;
+use crate::http::InMemoryServer;
 
 /// Status, reason and message of the condition; empty where it is not there.
-fn told(api: &Api, name: &str) -> [String; 3] {
+fn availability_of(api: &Api, name: &str) -> [String; 3] {
     let service = api.get_as::<APIService>(&Key::new("", name)).unwrap();
     let conditions = service.status.as_ref().and_then(|status| status.conditions.as_ref());
     let condition = conditions.into_iter().flatten().find(|condition| condition.type_ == "Available");
@@ -33,18 +33,18 @@ fn told(api: &Api, name: &str) -> [String; 3] {
 async fn reason(api: &Api, reason: &str) -> [String; 3] {
     let mut changes = api.watch(Kind::APIService, api.revision(), Visibility::Applied);
     let waited = tokio::time::timeout(Duration::from_mins(1), async {
-        while told(api, NAME)[1] != reason {
+        while availability_of(api, NAME)[1] != reason {
             changes.next().await.unwrap();
         }
     });
-    assert!(waited.await.is_ok(), "not {reason}, but {:?}", told(api, NAME));
-    told(api, NAME)
+    assert!(waited.await.is_ok(), "not {reason}, but {:?}", availability_of(api, NAME));
+    availability_of(api, NAME)
 }
 
 /// On the machine's clock, as its server is.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_condition_follows_the_service_and_its_server_api_17() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let (api, tasks) = (&face.api, Tasks::new());
     let caches = Caches::new(api, &tasks);
     let others = Controllers::names().filter(|name| *name != "apiservice-available-controller");
@@ -90,7 +90,10 @@ async fn everything_that_is_served_has_its_api_service_api_17() {
         let service = get(name).unwrap_or_else(|| panic!("{name}"));
         let label = service.metadata.labels.as_ref().and_then(|labels| labels.values().next().cloned());
         let spec = service.spec.clone().unwrap();
-        assert_eq!(told(&cluster.api, name), ["True", "Local", "Local APIServices are always available"]);
+        assert_eq!(
+            availability_of(&cluster.api, name),
+            ["True", "Local", "Local APIServices are always available"]
+        );
         assert!(
             service.status.as_ref().unwrap().conditions.as_ref().unwrap()[0].last_transition_time.is_some()
         );

@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use super::server::Reply;
 use super::{GROUP, NAME, aggregated, extension, mark, register, serve_at};
-use crate::http::Face;
+use crate::http::InMemoryServer;
 
 const AGGREGATED: (&str, &str) =
     ("accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
 
 /// The group in the aggregated document, with the names of those before it.
-async fn found(face: &Face) -> (Value, Vec<String>) {
+async fn found(face: &InMemoryServer) -> (Value, Vec<String>) {
     let apis = face.get("/apis", &[AGGREGATED]).await.json();
     let items = apis["items"].as_array().unwrap().clone();
     let name = |item: &Value| item["metadata"]["name"].as_str().unwrap().to_string();
@@ -50,14 +50,14 @@ async fn a_group_is_listed_by_its_priority_with_what_its_server_said_api_17() {
     let list =
         face.get(GROUP, &[("impersonate-user", "jane"), ("impersonate-group", "system:masters")]).await;
     assert_eq!(list.json(), super::resources());
-    let asked = extension.take_seen();
-    assert_eq!((asked.len(), asked[0].header("x-remote-user")), (1, vec!["jane".to_string()]));
+    let requests = extension.take_seen();
+    assert_eq!((requests.len(), requests[0].header("x-remote-user")), (1, vec!["jane".to_string()]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn schemas_of_the_server_are_listed_and_fetched_from_it_api_17() {
-    let (face, extension) = aggregated(|asked| {
-        assert_eq!(asked.uri, format!("/openapi/v3{GROUP}?hash=ABC"));
+    let (face, extension) = aggregated(|request| {
+        assert_eq!(request.uri, format!("/openapi/v3{GROUP}?hash=ABC"));
         Reply::Json(json!({"openapi": "3.0.0"}))
     })
     .await;
@@ -111,7 +111,7 @@ async fn a_server_that_says_what_it_must_not_serves_nothing_that_is_listed_api_1
         long.to_string(),
         " ".repeat(1 << 20),
     ] {
-        let face = Face::new();
+        let face = InMemoryServer::new();
         let front_proxy = face.api.front_proxy().unwrap();
         let text = list.clone();
         let server =
@@ -131,7 +131,7 @@ async fn a_server_that_says_what_it_must_not_serves_nothing_that_is_listed_api_1
 /// A definition's group and version yields to an APIService that names a server, and comes back when that is deleted.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_served_here_gives_way_to_a_server_api_17() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let path = "/apis/metrics.k8s.io/v1beta1/nodes";
     assert_eq!(face.get(path, &[]).await.json()["kind"], "NodeMetricsList");
     let extension = extension(&face.api, |_| Reply::Json(json!({"theirs": true})));

@@ -14,9 +14,9 @@ use podium::object::config::{Seconds, Timings};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::server::{Asked, Reply};
+use super::server::{ReceivedRequest, Reply};
 use super::{GROUP, NAME, aggregated, aggregated_on, mark, serve_at};
-use crate::http::{Face, OWNER};
+use crate::http::{InMemoryServer, OWNER};
 
 /// A client sees that a response broke off; a partial response is never taken for a complete one.
 #[tokio::test(flavor = "multi_thread")]
@@ -38,10 +38,12 @@ async fn an_answer_that_breaks_off_is_no_answer_api_17() {
 async fn an_answer_that_does_not_end_in_time_is_cut_off_api_17() {
     let (sender, pieces) = mpsc::channel(1);
     let pieces = std::sync::Mutex::new(Some(pieces));
-    let face =
-        Face::with_timings(Timings { http_request: Seconds(Duration::from_secs(1)), ..Timings::default() });
-    let handler = move |asked: &Asked| {
-        if asked.uri.ends_with("/hangs") {
+    let face = InMemoryServer::with_timings(Timings {
+        http_request: Seconds(Duration::from_secs(1)),
+        ..Timings::default()
+    });
+    let handler = move |request: &ReceivedRequest| {
+        if request.uri.ends_with("/hangs") {
             Reply::Hangs
         } else {
             Reply::Stream(pieces.lock().unwrap().take().unwrap())
@@ -81,7 +83,7 @@ async fn a_server_that_hangs_holds_nobody_who_leaves_api_17() {
 /// is no loop.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_service_that_leads_back_here_ends_at_the_door_api_17() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let ip = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let authority = CertificateAuthority::generate().unwrap();
     let listener = tokio::net::TcpListener::bind((ip, 0)).await.unwrap();
@@ -110,7 +112,7 @@ async fn an_api_service_that_leads_back_here_ends_at_the_door_api_17() {
 /// Kubernetes would forward even built-in groups, on which the whole cluster depends.
 #[tokio::test]
 async fn what_is_built_in_is_nobody_elses_to_serve_api_17() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let path = "/apis/apiregistration.k8s.io/v1/apiservices";
     for (group, version, code) in [("apps", "v1", 422), ("", "v1", 422), ("apps", "v9", 201)] {
         let object = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",

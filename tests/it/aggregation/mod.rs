@@ -3,7 +3,7 @@
 mod availability;
 mod discovery;
 mod hostile;
-mod passing_on;
+mod proxying;
 mod server;
 
 use std::net::SocketAddr;
@@ -15,16 +15,16 @@ use podium::api::{Api, WriteOptions};
 use podium::object::{Key, Kind, Object};
 use serde_json::{Value, json};
 
-use crate::http::Face;
-use server::{Asked, Extension, Reply};
+use crate::http::InMemoryServer;
+use server::{Extension, ReceivedRequest, Reply};
 
 const GROUP: &str = "/apis/wardle.example.com/v1";
 const NAME: &str = "v1.wardle.example.com";
 
 /// The responses that every extension server must give about itself, and its OpenAPI documents; `None` for another
 /// path.
-fn about_itself(asked: &Asked) -> Option<Reply> {
-    Some(match asked.uri.split('?').next().unwrap() {
+fn about_itself(request: &ReceivedRequest) -> Option<Reply> {
+    Some(match request.uri.split('?').next().unwrap() {
         GROUP => Reply::Json(resources()),
         "/openapi/v3" => Reply::Json(json!({"paths": {"apis/wardle.example.com/v1":
             {"serverRelativeURL": format!("/openapi/v3{GROUP}?hash=ABC")}}})),
@@ -40,10 +40,10 @@ fn resources() -> Value {
 }
 
 /// A server of the group, for the front proxy of this API alone.
-fn extension(api: &Api, handler: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Extension {
+fn extension(api: &Api, handler: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Extension {
     let front_proxy = api.front_proxy().unwrap();
-    Extension::start("wardle.default.svc", front_proxy.certificate_pem(), move |asked| {
-        about_itself(asked).unwrap_or_else(|| handler(asked))
+    Extension::start("wardle.default.svc", front_proxy.certificate_pem(), move |request| {
+        about_itself(request).unwrap_or_else(|| handler(request))
     })
 }
 
@@ -82,14 +82,16 @@ fn mark(api: &Api, is_available: bool) {
 }
 
 /// A server with a group that is served by another one, which is available and has been queried for its resources.
-async fn aggregated(handler: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> (Face, Extension) {
-    aggregated_on(Face::new(), handler).await
+async fn aggregated(
+    handler: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
+) -> (InMemoryServer, Extension) {
+    aggregated_on(InMemoryServer::new(), handler).await
 }
 
 async fn aggregated_on(
-    face: Face,
-    handler: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
-) -> (Face, Extension) {
+    face: InMemoryServer,
+    handler: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
+) -> (InMemoryServer, Extension) {
     let extension = extension(&face.api, handler);
     serve_at(&face.api, extension.address);
     register(&face.api, &extension.authority);

@@ -36,7 +36,7 @@ pub(crate) enum Reply {
 
 /// A received request.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) method: Method,
     /// Path and query.
     pub(crate) uri: String,
@@ -44,7 +44,7 @@ pub(crate) struct Asked {
     pub(crate) body_bytes: usize,
 }
 
-impl Asked {
+impl ReceivedRequest {
     /// All values of a header, in order.
     pub(crate) fn header(&self, name: &str) -> Vec<String> {
         let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
@@ -52,14 +52,14 @@ impl Asked {
     }
 }
 
-type Handler = dyn Fn(&Asked) -> Reply + Send + Sync;
+type Handler = dyn Fn(&ReceivedRequest) -> Reply + Send + Sync;
 
 /// The server; ended when dropped.
 pub(crate) struct Extension {
     pub(crate) address: SocketAddr,
     /// The authority that has signed its certificate, in PEM.
     pub(crate) authority: String,
-    seen: Arc<Mutex<Vec<Asked>>>,
+    seen: Arc<Mutex<Vec<ReceivedRequest>>>,
     stop: CancellationToken,
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -69,7 +69,7 @@ impl Extension {
     pub(crate) fn start(
         name: &str,
         clients: &str,
-        handler: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+        handler: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let ip = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let (authority, config) = certified(ip, name, Some(clients));
@@ -78,7 +78,7 @@ impl Extension {
         let listener = std::net::TcpListener::bind((ip, 0)).unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
-        let (seen, stop): (Arc<Mutex<Vec<Asked>>>, _) = (Arc::default(), CancellationToken::new());
+        let (seen, stop): (Arc<Mutex<Vec<ReceivedRequest>>>, _) = (Arc::default(), CancellationToken::new());
         let state = (seen.clone(), Arc::new(handler) as Arc<Handler>);
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
@@ -90,7 +90,7 @@ impl Extension {
     }
 
     /// Takes the recorded requests.
-    pub(crate) fn take_seen(&self) -> Vec<Asked> {
+    pub(crate) fn take_seen(&self) -> Vec<ReceivedRequest> {
         std::mem::take(&mut *self.seen.lock().unwrap())
     }
 }
@@ -104,7 +104,7 @@ impl Drop for Extension {
     }
 }
 
-type State = (Arc<Mutex<Vec<Asked>>>, Arc<Handler>);
+type State = (Arc<Mutex<Vec<ReceivedRequest>>>, Arc<Handler>);
 
 async fn serve(listener: tokio::net::TcpListener, config: Arc<rustls::ServerConfig>, state: State) {
     let acceptor = TlsAcceptor::from(config);
@@ -129,13 +129,14 @@ async fn answer(
     while let Some(Ok(frame)) = body.frame().await {
         body_bytes += frame.data_ref().map_or(0, Bytes::len);
     }
-    let asked = Asked { method: head.method, uri: head.uri.to_string(), headers: head.headers, body_bytes };
-    seen.lock().unwrap().push(asked.clone());
+    let received =
+        ReceivedRequest { method: head.method, uri: head.uri.to_string(), headers: head.headers, body_bytes };
+    seen.lock().unwrap().push(received.clone());
     let json = |code: u16, body: Body| {
         let answer = Response::builder().status(code).header("content-type", "application/json");
         answer.body(body).unwrap()
     };
-    Ok(match handler(&asked) {
+    Ok(match handler(&received) {
         Reply::Json(value) => json(200, value.to_string().into()),
         Reply::Text(code, text) => json(code, text.into()),
         Reply::Moved(to) => {

@@ -131,25 +131,25 @@ const PATHS: [(&str, bool, bool, bool); 9] = [
 ];
 
 /// A user: name and groups.
-type Who = (&'static str, &'static [&'static str]);
+type TestUser = (&'static str, &'static [&'static str]);
 
-const ANONYMOUS: Who = ("system:anonymous", &["system:unauthenticated"]);
-const PLAIN: Who = ("plain", &["system:authenticated"]);
-const VIEW: Who = ("viewer", &["system:authenticated"]);
-const EDIT: Who = ("editor", &["system:authenticated"]);
-const ADMIN: Who = ("administrator", &["system:authenticated"]);
-const OWNER: Who = ("owner", &["system:authenticated"]);
-const MASTER: Who = ("root", &["system:masters"]);
+const ANONYMOUS: TestUser = ("system:anonymous", &["system:unauthenticated"]);
+const PLAIN: TestUser = ("plain", &["system:authenticated"]);
+const VIEW: TestUser = ("viewer", &["system:authenticated"]);
+const EDIT: TestUser = ("editor", &["system:authenticated"]);
+const ADMIN: TestUser = ("administrator", &["system:authenticated"]);
+const OWNER: TestUser = ("owner", &["system:authenticated"]);
+const MASTER: TestUser = ("root", &["system:masters"]);
 /// A service account of another namespace, to which `view` is bound in `a`.
-const ACCOUNT: Who = (
+const ACCOUNT: TestUser = (
     "system:serviceaccount:b:robot",
     &["system:serviceaccounts", "system:serviceaccounts:b", "system:authenticated"],
 );
-const NODE: Who = ("system:node:n1", &["system:nodes", "system:authenticated"]);
+const NODE: TestUser = ("system:node:n1", &["system:nodes", "system:authenticated"]);
 
-async fn judged(reviews: &kube::Api<SubjectAccessReview>, who: Who, asked: Value) -> bool {
+async fn judged(reviews: &kube::Api<SubjectAccessReview>, who: TestUser, attributes: Value) -> bool {
     let mut spec = json!({"user": who.0, "groups": who.1});
-    spec.as_object_mut().unwrap().extend(asked.as_object().unwrap().clone());
+    spec.as_object_mut().unwrap().extend(attributes.as_object().unwrap().clone());
     let review = serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap();
     let review = reviews.create(&PostParams::default(), &review).await.unwrap();
     review.status.unwrap().allowed
@@ -178,7 +178,7 @@ fn includes(cell: &str, verb: &str) -> bool {
 async fn cluster() -> Cluster {
     let aggregation = Controllers::only(["clusterrole-aggregation-controller"]);
     let cluster = Cluster::builder().controllers(aggregation).hollow_nodes(0).start().await.unwrap();
-    let binding = |role: &str, (name, _): Who| {
+    let binding = |role: &str, (name, _): TestUser| {
         let subject = match name.strip_prefix("system:serviceaccount:b:") {
             Some(account) => json!({"kind": "ServiceAccount", "namespace": "b", "name": account}),
             None => json!({"kind": "User", "name": name}),
@@ -208,7 +208,7 @@ async fn the_default_roles_allow_what_they_name_and_nothing_else_sec_4() {
     let cluster = cluster().await;
     let reviews = kube::Api::<SubjectAccessReview>::all(cluster.client());
     let mut wrong = Vec::new();
-    let mut asked = 0;
+    let mut checked = 0;
     for row in MATRIX.trim().lines() {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let [resource, view, edit, admin, node] = cells[..] else { panic!("{row}") };
@@ -224,17 +224,17 @@ async fn the_default_roles_allow_what_they_name_and_nothing_else_sec_4() {
         ];
         for verb in VERBS {
             for (who, cell) in columns {
-                asked += 1;
+                checked += 1;
                 if judged(&reviews, who, on(resource, namespace, verb)).await != includes(cell, verb) {
                     wrong.push(format!("{} {verb} {resource}", who.0));
                 }
             }
         }
         // A binding in one namespace grants nothing in another, nor in all.
-        for (who, elsewhere) in [(VIEW, "b"), (EDIT, "b"), (ADMIN, "b"), (ADMIN, ""), (ACCOUNT, "b")] {
+        for (who, other) in [(VIEW, "b"), (EDIT, "b"), (ADMIN, "b"), (ADMIN, ""), (ACCOUNT, "b")] {
             for verb in ["get", "create"] {
-                if judged(&reviews, who, on(resource, elsewhere, verb)).await {
-                    wrong.push(format!("{} {verb} {resource} in {elsewhere:?}", who.0));
+                if judged(&reviews, who, on(resource, other, verb)).await {
+                    wrong.push(format!("{} {verb} {resource} in {other:?}", who.0));
                 }
             }
         }
@@ -244,7 +244,7 @@ async fn the_default_roles_allow_what_they_name_and_nothing_else_sec_4() {
             }
         }
     }
-    assert_eq!(wrong, Vec::<String>::new(), "of {asked}");
+    assert_eq!(wrong, Vec::<String>::new(), "of {checked}");
 }
 
 #[tokio::test(start_paused = true)]

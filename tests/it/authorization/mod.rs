@@ -5,15 +5,15 @@ mod matrix;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::http::{Face, OWNER, Response};
-use crate::instance::{Home, wait_for};
+use crate::http::{InMemoryServer, OWNER, Response};
+use crate::instance::{DataDir, wait_for};
 use crate::needs::needs;
 
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1";
 
 /// A server with the default roles and two namespaces.
-async fn face() -> Face {
-    let face = Face::new();
+async fn face() -> InMemoryServer {
+    let face = InMemoryServer::new();
     for name in ["kube-system", "kube-public", "other"] {
         made(&face, "/api/v1/namespaces", json!({"metadata": {"name": name}})).await;
     }
@@ -21,18 +21,18 @@ async fn face() -> Face {
     face
 }
 
-async fn made(face: &Face, path: &str, object: Value) {
+async fn made(face: &InMemoryServer, path: &str, object: Value) {
     let answer = face.ask(Method::POST, path, &[OWNER], &object.to_string()).await;
     assert_eq!(answer.status, 201, "{path}: {}", answer.body);
 }
 
-async fn bound(face: &Face, namespace: &str, role: &str, user: &str) {
+async fn bound(face: &InMemoryServer, namespace: &str, role: &str, user: &str) {
     let binding = json!({"metadata": {"generateName": "b-"}, "roleRef": {"kind": "ClusterRole", "name": role},
         "subjects": [{"kind": "User", "name": user}]});
     made(face, &format!("{ROLES}/namespaces/{namespace}/rolebindings"), binding).await;
 }
 
-async fn acting(face: &Face, user: &str, method: Method, path: &str, body: &str) -> Response {
+async fn acting(face: &InMemoryServer, user: &str, method: Method, path: &str, body: &str) -> Response {
     face.ask(method, path, &[OWNER, ("impersonate-user", user)], body).await
 }
 
@@ -200,8 +200,9 @@ async fn reviews_answer_as_the_request_would_be_answered_api_15() {
     let healthz = json!({"groups": ["system:unauthenticated"], "nonResourceAttributes": {"verb": "get", "path": "/healthz"}});
     assert_eq!(ask("subjectaccessreviews", "jane", healthz.clone()).await.status, 403);
     let body = json!({"spec": healthz}).to_string();
-    let asked = face.ask(Method::POST, "/apis/authorization.k8s.io/v1/subjectaccessreviews", &[OWNER], &body);
-    assert_eq!(asked.await.json()["status"]["allowed"], true);
+    let response =
+        face.ask(Method::POST, "/apis/authorization.k8s.io/v1/subjectaccessreviews", &[OWNER], &body);
+    assert_eq!(response.await.json()["status"]["allowed"], true);
 
     let rules =
         ask("selfsubjectrulesreviews", "jane", json!({"namespace": "default"})).await.json()["status"]
@@ -212,9 +213,9 @@ async fn reviews_answer_as_the_request_would_be_answered_api_15() {
             && rule["verbs"] == json!(["get", "list", "watch"])
     });
     assert!(logs && !rules["nonResourceRules"].as_array().unwrap().is_empty(), "{rules}");
-    let elsewhere =
+    let other =
         ask("selfsubjectrulesreviews", "jane", json!({"namespace": "other"})).await.json()["status"].clone();
-    assert!(!elsewhere["resourceRules"].to_string().contains("pods/log"), "{elsewhere}");
+    assert!(!other["resourceRules"].to_string().contains("pods/log"), "{other}");
     assert_eq!(ask("selfsubjectrulesreviews", "jane", json!({})).await.status, 400);
 }
 
@@ -279,7 +280,7 @@ async fn an_apply_that_makes_an_object_is_a_creation_too_sec_4() {
 #[test]
 fn kubectl_is_held_by_roles_api_15() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "1"]);
     let can = |arguments: &[&str]| {
         let output = instance.kubectl_output(&[&["auth", "can-i"], arguments].concat());

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{ChildStdout, Command, Stdio};
 use std::sync::mpsc;
 
-use crate::instance::{Guarded, Home, Instance, PATIENCE, wait_for};
+use crate::instance::{ChildGuard, DataDir, Instance, PATIENCE, wait_for};
 use crate::needs::needs;
 
 const MANIFEST: &str =
@@ -14,10 +14,10 @@ const LINES: u64 = 300_000;
 const SLOW: usize = 4;
 const FOLLOWERS: usize = 11;
 
-fn follow(instance: &Instance) -> (Guarded, BufReader<ChildStdout>) {
+fn follow(instance: &Instance) -> (ChildGuard, BufReader<ChildStdout>) {
     let mut command = Command::new("kubectl");
     command.arg("--kubeconfig").arg(instance.kubeconfig()).args(["logs", "-f", "lg"]);
-    let mut child = Guarded::spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()));
+    let mut child = ChildGuard::spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()));
     let stdout = child.0.stdout.take().unwrap();
     (child, BufReader::new(stdout))
 }
@@ -43,7 +43,7 @@ fn check(stdout: BufReader<ChildStdout>) -> Result<(), String> {
 #[test]
 fn eleven_followers_of_thirty_megabytes_miss_no_line_api_3() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--nodes", "1"]);
     instance.kubectl(&["apply", "-f", MANIFEST]);
     wait_for("the pod to run", || {

@@ -1,6 +1,6 @@
 //! Case 06: a client makes a mirror pod that has a service account.
 
-use crate::instance::Home;
+use crate::instance::DataDir;
 use crate::needs::needs;
 
 const MANIFEST: &str =
@@ -10,7 +10,7 @@ const MANIFEST: &str =
 #[test]
 fn a_mirror_pod_with_a_service_account_is_forbidden_through_kubectl_sa_1() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--nodes", "1"]);
     let refused = instance.kubectl_output(&["create", "-f", MANIFEST]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::instance::Home;
+use crate::instance::DataDir;
 use crate::needs::needs;
 
 const MANIFEST: &str =
@@ -12,7 +12,7 @@ const MANIFEST: &str =
 #[test]
 fn a_list_that_preserves_unknown_fields_keeps_its_items_through_kubectl_api_7() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--nodes", "0"]);
     // kubectl does not know the definition's kind yet and reports that of the second document.
     instance.kubectl_output(&["apply", "-f", MANIFEST]);

@@ -1,13 +1,13 @@
 //! NoExecute taints as kubectl sets them.
 
-use crate::instance::{Home, wait_for};
+use crate::instance::{DataDir, wait_for};
 use crate::needs::needs;
 
 /// The pod tolerates the taint for three seconds. A real clock and kubectl, which never sets `timeAdded`.
 #[test]
 fn a_pod_leaves_three_seconds_after_kubectl_taints_its_node_node_2() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "0", "--hollow-nodes", "1"]);
     let manifest =
         concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/cases/manifests/01-noexecute-toleration-seconds.yaml");

@@ -1,12 +1,12 @@
 //! Case 04: pods with projected trust bundles and certificates, which Podium does not serve.
 
-use crate::instance::{Home, wait_for};
+use crate::instance::{DataDir, wait_for};
 use crate::needs::needs;
 
 #[test]
 fn a_pod_without_its_trust_bundle_or_certificate_does_not_start_vol_1_api_17() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "1"]);
     let manifest =
         concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/cases/manifests/04-trust-bundle-pod-certificate.yaml");

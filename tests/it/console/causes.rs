@@ -7,16 +7,16 @@ use podium::console::model::Job;
 use podium::console::store::{Change, Delta};
 use serde_json::json;
 
-use super::stage::{Stage, ago, cluster, deployment, event, node, objects, pod};
+use super::test_console::{TestConsole, ago, cluster, deployment, event, node, objects, pod};
 use super::{acted, shows, succeed};
 
-fn shop(width: u16, height: u16) -> Stage {
-    let mut stage = Stage::new(width, height);
+fn shop(width: u16, height: u16) -> TestConsole {
+    let mut stage = TestConsole::new(width, height);
     stage.feed(cluster());
     stage
 }
 
-fn put_pod(stage: &mut Stage, pod: serde_json::Value) {
+fn put_pod(stage: &mut TestConsole, pod: serde_json::Value) {
     stage.feed(vec![Delta::of::<Pod>(vec![Change::Applied(objects([pod]).remove(0))])]);
 }
 
@@ -89,9 +89,10 @@ fn each_cause_is_told_where_it_is_con_19() {
     slow["spec"]["readinessGates"] = json!([{"conditionType": "example.com/ready"}]);
     slow["status"]["containerStatuses"][0]["ready"] = json!(false);
     put_pod(&mut stage, slow);
-    let mut said = event(70, "Warning", "Pod/crash", "Unhealthy", "Readiness probe failed: HTTP 503", 4, 3);
-    said["involvedObject"]["namespace"] = json!("shop");
-    stage.feed(vec![Delta::of::<Event>(vec![Change::Applied(objects([said]).remove(0))])]);
+    let mut unhealthy =
+        event(70, "Warning", "Pod/crash", "Unhealthy", "Readiness probe failed: HTTP 503", 4, 3);
+    unhealthy["involvedObject"]["namespace"] = json!("shop");
+    stage.feed(vec![Delta::of::<Event>(vec![Change::Applied(objects([unhealthy]).remove(0))])]);
     shows(
         &stage.screen(),
         &[
@@ -176,25 +177,25 @@ fn the_topology_shows_zones_nodes_and_how_their_pods_are_con_19() {
 /// The journal is saved, and the changes of earlier runs are marked.
 #[test]
 fn the_journal_is_read_and_kept_by_cluster_con_17() {
-    let mut stage = Stage::new(120, 36);
+    let mut stage = TestConsole::new(120, 36);
     stage.model.setup.config_dir = Some("/nowhere".into());
     // Before it is known which cluster this is, nothing is lost.
     let jobs = {
         stage.feed(cluster().into_iter().skip(1).collect());
         stage.press("n c")
     };
-    let kept = |jobs: &[Job]| -> Vec<(String, String)> {
-        let kept = |job: &Job| match job {
+    let saved_lines = |jobs: &[Job]| -> Vec<(String, String)> {
+        let saved_line = |job: &Job| match job {
             Job::KeepJournal(cluster, line) => Some((cluster.to_string(), line.clone())),
             _ => None,
         };
-        jobs.iter().filter_map(kept).collect()
+        jobs.iter().filter_map(saved_line).collect()
     };
     assert_eq!(acted(&jobs), ["kubectl cordon node-1"]);
     succeed(&mut stage, jobs);
     let jobs = stage.send(Message::Feed(cluster().remove(0)));
     assert!(jobs.iter().any(|job| matches!(job, Job::ReadJournal(uid) if uid.as_str() == "ns-kube-system")));
-    let early = kept(&jobs);
+    let early = saved_lines(&jobs);
     assert!(
         matches!(&early[..], [(cluster, line)] if cluster == "ns-kube-system" && line.contains("cordon Node node-1"))
     );
@@ -204,8 +205,8 @@ fn the_journal_is_read_and_kept_by_cluster_con_17() {
     };
     let outcome = podium::console::action::Outcome { action: *action, error: None, after: None };
     let jobs = stage.send(Message::Acted(Box::new(outcome)));
-    assert_eq!(kept(&jobs).len(), 1, "{jobs:?}");
-    assert!(kept(&jobs)[0].1.ends_with('\n'));
+    assert_eq!(saved_lines(&jobs).len(), 1, "{jobs:?}");
+    assert!(saved_lines(&jobs)[0].1.ends_with('\n'));
 }
 
 #[test]

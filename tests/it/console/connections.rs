@@ -18,12 +18,12 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::shows;
-use super::stage::{Stage, ago, cluster, objects, pod};
+use super::test_console::{TestConsole, ago, cluster, objects, pod};
 
 /// Answers every query, and records it.
 #[derive(Debug, Default)]
 struct Fake {
-    asked: Mutex<Vec<(String, String)>>,
+    requests: Mutex<Vec<(String, String)>>,
 }
 
 impl Diagnostics for Fake {
@@ -33,7 +33,7 @@ impl Diagnostics for Fake {
         source: String,
         destination: String,
     ) -> BoxFuture<'static, Result<Value, String>> {
-        self.asked.lock().unwrap().push((source, destination));
+        self.requests.lock().unwrap().push((source, destination));
         async { Ok(refused()) }.boxed()
     }
 
@@ -61,7 +61,7 @@ fn refused() -> Value {
 }
 
 /// Sends a line in the place of its task.
-fn tell(stage: &mut Stage, data: Data) {
+fn tell(stage: &mut TestConsole, data: Data) {
     let (screen, _) = stage.model.top();
     let screen = *screen;
     stage.send(Message::Data(screen, data));
@@ -79,7 +79,7 @@ fn client() -> Client {
 #[tokio::test]
 async fn a_way_is_asked_for_and_shown_step_by_step_net_8() {
     for (width, height) in [(80, 24), (140, 40)] {
-        let mut stage = Stage::new(width, height);
+        let mut stage = TestConsole::new(width, height);
         stage.feed(cluster());
         stage.press("p / \"api-1-a\" enter C");
         shows(&stage.screen(), &["Check connections from Pod default/api-1-a"]);
@@ -101,7 +101,7 @@ async fn a_way_is_asked_for_and_shown_step_by_step_net_8() {
         }
         let walked = inbox.recv().await.expect("the walk is told");
         stage.send(walked);
-        assert_eq!(*fake.asked.lock().unwrap(), [("default/api-1-a".to_owned(), "web:8080".to_owned())]);
+        assert_eq!(*fake.requests.lock().unwrap(), [("default/api-1-a".to_owned(), "web:8080".to_owned())]);
         let screen = stage.screen();
         shows(
             &screen,
@@ -124,7 +124,7 @@ async fn a_way_is_asked_for_and_shown_step_by_step_net_8() {
 /// results stay.
 #[tokio::test]
 async fn a_way_to_a_service_is_asked_for_by_the_pod_net_8() {
-    let mut stage = Stage::new(100, 30);
+    let mut stage = TestConsole::new(100, 30);
     stage.feed(cluster());
     let service = json!({"metadata": {"name": "web", "namespace": "shop", "uid": "svc-web", "creationTimestamp": ago(60)},
         "spec": {"clusterIP": "10.96.0.7", "ports": [{"port": 80}]}});
@@ -153,7 +153,7 @@ async fn a_way_to_a_service_is_asked_for_by_the_pod_net_8() {
 /// NET-8: the description of a pod lists the policies that select it, and the connections they allow.
 #[test]
 fn a_description_tells_what_policies_mean_net_8() {
-    let mut stage = Stage::new(80, 24);
+    let mut stage = TestConsole::new(80, 24);
     stage.feed(cluster());
     stage.press("p / \"api-1-a\" enter d");
     let mut object = pod("default", "api-1-a", Some("api-1"), Some("node-1"), "Running", 7100);

@@ -14,14 +14,14 @@ use podium::console::store::{Change, Delta, PodUsages, ResourceUsage};
 use podium::console::thresholds::{Threshold, Thresholds};
 use serde_json::json;
 
-use super::stage::{Stage, ago, cluster, kind, objects, pod};
+use super::test_console::{TestConsole, ago, cluster, kind, objects, pod};
 use super::{acted, shows};
 
 fn used(cpu_millis: i64, mebibytes: i64) -> ResourceUsage {
     ResourceUsage { cpu_millis, memory_bytes: mebibytes << 20 }
 }
 
-fn measured(stage: &mut Stage) {
+fn measured(stage: &mut TestConsole) {
     stage.send(Message::Usage(Some([("node-1".to_owned(), used(1000, 4096))].into())));
     let mut pods = PodUsages::default();
     for (name, used) in [("api-1-a", used(12, 30)), ("api-1-b", used(230, 61)), ("cart-1-a", used(0, 0))] {
@@ -34,7 +34,7 @@ fn measured(stage: &mut Stage) {
 #[test]
 fn pods_tell_what_they_use_con_4() {
     for (width, height) in [(140, 36), (100, 24)] {
-        let mut stage = Stage::new(width, height);
+        let mut stage = TestConsole::new(width, height);
         stage.feed(cluster());
         let mut limited = pod("default", "api-1-b", Some("api-1"), Some("node-2"), "Running", 7100);
         limited["spec"]["containers"][0]["resources"]["limits"] = json!({"cpu": "1", "memory": "64Mi"});
@@ -66,7 +66,7 @@ fn pods_tell_what_they_use_con_4() {
 #[test]
 fn what_very_many_pods_use_is_taken_in_between_other_work_con_1_con_4() {
     const PODS: i64 = 1300;
-    let mut stage = Stage::new(140, 24);
+    let mut stage = TestConsole::new(140, 24);
     stage.feed(cluster());
     let name = |n: i64| format!("many-{n:04}");
     let many = objects((0..PODS).map(|n| pod("shop", &name(n), None, Some("node-1"), "Running", 60)));
@@ -106,7 +106,7 @@ fn what_very_many_pods_use_is_taken_in_between_other_work_con_1_con_4() {
 /// request or limit is `n/a`, a missing measurement `–`.
 #[test]
 fn pods_and_containers_tell_what_share_of_requests_and_limits_they_use_con_16() {
-    let mut stage = Stage::new(210, 36);
+    let mut stage = TestConsole::new(210, 36);
     stage.feed(cluster());
     let mut limited = pod("default", "api-1-b", Some("api-1"), Some("node-2"), "Running", 7100);
     limited["spec"]["containers"][0]["resources"]["limits"] = json!({"cpu": "1", "memory": "64Mi"});
@@ -163,7 +163,7 @@ fn pods_and_containers_tell_what_share_of_requests_and_limits_they_use_con_16() 
 #[test]
 fn a_pod_opens_to_its_containers_con_16() {
     for (width, height) in [(120, 36), (80, 24)] {
-        let mut stage = Stage::new(width, height);
+        let mut stage = TestConsole::new(width, height);
         stage.feed(cluster());
         let mut many = pod("shop", "crash", None, Some("node-1"), "CrashLoopBackOff", 300);
         many["spec"]["containers"][0]["ports"] = json!([{"name": "http", "containerPort": 8080}]);
@@ -219,8 +219,8 @@ fn a_pod_opens_to_its_containers_con_16() {
 }
 
 /// A server with CronJobs and Secrets, and one of the kind in its table.
-fn open(word: &str, read_only: bool) -> Stage {
-    let mut stage = Stage::with(120, 36, podium::console::scope::Scope::All, read_only);
+fn open(word: &str, read_only: bool) -> TestConsole {
+    let mut stage = TestConsole::with(120, 36, podium::console::scope::Scope::All, read_only);
     stage.feed(cluster());
     let mut kinds = builtin_kinds::kinds();
     kinds.push(kind("batch", "v1", "CronJob", &[]));
@@ -267,7 +267,7 @@ fn a_secret_is_decoded_when_asked_con_16() {
     let mut stage = open("secrets", false);
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "one", "namespace": "default"},
         "data": {"password": "aHVudGVyMg==", "key": "//79/A==", "evil": "G1sySm93bmVk"}});
-    let loaded = |stage: &mut Stage| {
+    let loaded = |stage: &mut TestConsole| {
         let screen = stage.model.top().0;
         stage.send(Message::Data(screen, Data::new(YamlData::Object(Box::new(secret.clone())))));
     };

@@ -21,12 +21,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::stage::Stage;
+use super::test_console::TestConsole;
 use crate::instance::PATIENCE;
 
 /// A console on one cluster that can show others, with all its I/O.
 struct Console {
-    stage: Stage,
+    stage: TestConsole,
     feed: Feed,
     runner: Runner,
     joined: JoinedClusters,
@@ -43,7 +43,7 @@ impl Console {
         let runner = Runner::new(client.clone(), messages.clone());
         let from = ClusterSources { kubeconfig: Some(kubeconfig.to_owned()), home: None, read_only };
         let joined = JoinedClusters::new(from, messages.clone(), Clock::machine());
-        let stage = Stage::new(140, 40);
+        let stage = TestConsole::new(140, 40);
         let kubeconfig = kubeconfig.to_owned();
         let mut console = Self { stage, feed, runner, joined, kubeconfig, messages, inbox };
         let found = catalogue::discover(&client).await.expect("it answers");
@@ -103,9 +103,9 @@ impl Console {
         assert!(seen, "waited in vain for {what}\n{}", self.stage.screen());
     }
 
-    async fn until_shown(&mut self, wanted: &str) {
-        let owned = wanted.to_owned();
-        self.until(wanted, move |screen| screen.contains(&owned)).await;
+    async fn until_shown(&mut self, expected: &str) {
+        let owned = expected.to_owned();
+        self.until(expected, move |screen| screen.contains(&owned)).await;
     }
 
     /// Puts the cursor on the row with these words.
@@ -131,13 +131,13 @@ fn rows(screen: &str, words: &[&str]) -> usize {
 }
 
 /// A relay between the console and a server; the server is unreachable once it is dropped.
-struct Way {
+struct TcpRelay {
     at: SocketAddr,
     to: SocketAddr,
     carried: JoinSet<()>,
 }
 
-impl Way {
+impl TcpRelay {
     /// To that server; closed at first.
     async fn closed(to: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -173,14 +173,16 @@ fn kubeconfig(cluster: &Cluster, contexts: &[(&str, SocketAddr, Option<&str>)], 
     let own = Kubeconfig::read_from(cluster.kubeconfig().expect("it listens")).unwrap();
     let (server, user) = (own.clusters[0].clone(), own.auth_infos[0].clone());
     let mut all = Kubeconfig::default();
-    for (name, at, whom) in contexts {
+    for (name, at, impersonated) in contexts {
         let cluster = server
             .cluster
             .clone()
             .map(|cluster| kube::config::Cluster { server: Some(format!("https://{at}")), ..cluster });
         all.clusters.push(NamedCluster { name: (*name).to_owned(), cluster, other: BTreeMap::new() });
-        let auth_info =
-            user.auth_info.clone().map(|info| AuthInfo { impersonate: whom.map(str::to_owned), ..info });
+        let auth_info = user
+            .auth_info
+            .clone()
+            .map(|info| AuthInfo { impersonate: impersonated.map(str::to_owned), ..info });
         all.auth_infos.push(NamedAuthInfo { name: (*name).to_owned(), auth_info, other: BTreeMap::new() });
         let context = kube::config::Context {
             cluster: (*name).to_owned(),
@@ -277,7 +279,7 @@ async fn what_is_done_to_a_row_reaches_its_own_server_and_no_other_con_16() {
 async fn a_context_goes_and_comes_back_with_its_rows_con_18() {
     let (home, other) = tokio::join!(Cluster::start(), Cluster::builder().listen().start());
     let (home, other) = (home.unwrap(), other.unwrap());
-    let mut way = Way::closed(address(&other)).await;
+    let mut way = TcpRelay::closed(address(&other)).await;
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("config");
     kubeconfig(&other, &[("late", way.at, None)], &file);

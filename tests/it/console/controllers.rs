@@ -16,7 +16,7 @@ use podium::console::store::{Change, Delta};
 use podium::object::fault::Fault;
 use serde_json::{Value, json};
 
-use super::stage::{Stage, ago, cluster, kind, objects};
+use super::test_console::{TestConsole, ago, cluster, kind, objects};
 use super::{acted, shows};
 
 fn controllers() -> Kind {
@@ -31,8 +31,8 @@ fn controllers() -> Kind {
 }
 
 /// A console on one of our clusters.
-fn stage(width: u16, height: u16, read_only: bool) -> Stage {
-    let mut stage = Stage::with(width, height, Scope::All, read_only);
+fn stage(width: u16, height: u16, read_only: bool) -> TestConsole {
+    let mut stage = TestConsole::with(width, height, Scope::All, read_only);
     stage.feed(cluster());
     let mut kinds = builtin_kinds::kinds();
     let faults = kind("podium.dev", "v1alpha1", "Fault", &[]);
@@ -101,12 +101,12 @@ fn pause_fault(name: &str, component: &str) -> Delta {
     Delta::of::<Fault>(vec![Change::Reset(objects([fault]))])
 }
 
-fn answer(stage: &mut Stage, answer: ControllerResponse) {
+fn answer(stage: &mut TestConsole, answer: ControllerResponse) {
     let screen = stage.model.top().0;
     stage.send(Message::Data(screen, Data::new(ControllerData::Answer(answer))));
 }
 
-fn told(stage: &mut Stage, status: Value) {
+fn report_status(stage: &mut TestConsole, status: Value) {
     answer(stage, ControllerResponse::Status(Box::new(serde_json::from_value(status).expect("a status"))));
 }
 
@@ -163,7 +163,7 @@ fn one_controller_with_its_keys_and_what_came_of_them_con_19() {
         stage.feed(vec![all("Paused"), pause_fault("hold", "deployment")]);
         assert!(starts(&stage.press("enter")), "the server is asked");
         shows(&stage.screen(), &["╭ controller deployment", "asking the server …"]);
-        told(&mut stage, deployment("Paused"));
+        report_status(&mut stage, deployment("Paused"));
         let screen = stage.screen();
         shows(
             &screen,
@@ -211,21 +211,21 @@ fn the_cursor_stays_with_its_key_and_the_next_takes_its_place_con_19() {
     stage.feed(vec![all("Paused")]);
     stage.press("enter");
     let mut status = deployment("Paused");
-    told(&mut stage, status.clone());
+    report_status(&mut stage, status.clone());
     stage.press("j");
     shows(&stage.screen(), &["▸ default/cart"]);
     let first = status["waiting"].as_array_mut().expect("a list").remove(0);
-    told(&mut stage, status.clone());
+    report_status(&mut stage, status.clone());
     shows(&stage.screen(), &["▸ default/cart"]);
     status["waiting"] = json!([first]);
-    told(&mut stage, status.clone());
+    report_status(&mut stage, status.clone());
     shows(&stage.screen(), &["▸ default/web"]);
     // Two reconciles of one key in the same second can both be opened.
     let twice = status["recent"][0].clone();
     status["recent"] = json!([twice, twice]);
     status["waiting"] = json!([]);
     status["delayed"] = json!([]);
-    told(&mut stage, status.clone());
+    report_status(&mut stage, status.clone());
     stage.press("g j j");
     shows(&stage.screen(), &["LAST ERRORS 1", "▸ default/api"]);
 }
@@ -262,11 +262,11 @@ fn pause_makes_a_fault_resume_deletes_it_and_a_step_is_for_what_stands_still_con
     assert!(starts(&stage.press("right enter")));
 
     stage.press("enter");
-    told(&mut stage, deployment("Running"));
+    report_status(&mut stage, deployment("Running"));
     assert!(!starts(&stage.press("s")));
     shows(&stage.screen(), &["deployment is not paused"]);
     assert_eq!(acted(&stage.press("p")).len(), 1);
-    told(&mut stage, deployment("Paused"));
+    report_status(&mut stage, deployment("Paused"));
     assert!(starts(&stage.press("s")));
 }
 
@@ -282,7 +282,7 @@ fn who_only_looks_pauses_and_steps_nothing_con_19() {
         shows(&stage.screen(), &["✖ read-only:"]);
     }
     stage.press("enter");
-    told(&mut stage, deployment("Paused"));
+    report_status(&mut stage, deployment("Paused"));
     for keys in ["p", "s"] {
         let jobs = stage.press(keys);
         assert!(acted(&jobs).is_empty() && !starts(&jobs), "{keys}");
@@ -292,7 +292,7 @@ fn who_only_looks_pauses_and_steps_nothing_con_19() {
 #[test]
 fn what_cannot_be_told_is_said_to_be_forbidden_absent_gone_or_old_con_18_con_19() {
     // Another server has no such resource.
-    let mut other = Stage::new(120, 36);
+    let mut other = TestConsole::new(120, 36);
     other.feed(cluster());
     other.send(Message::Catalogue(Catalogue::of(builtin_kinds::kinds())));
     other.press(": \"controllers\" enter");
@@ -327,11 +327,11 @@ fn what_cannot_be_told_is_said_to_be_forbidden_absent_gone_or_old_con_18_con_19(
             shows(&stage.screen(), &[words]);
         }
         // The last known state stays, with its age, and is live again with the next response.
-        told(&mut stage, deployment("Running"));
+        report_status(&mut stage, deployment("Running"));
         stage.now = stage.now.saturating_add(SignedDuration::from_secs(12)).unwrap();
         answer(&mut stage, ControllerResponse::Failed("nobody answers".into()));
         shows(&stage.screen(), &["✖ nobody answers", "below is its state 12s ago", "● Running", "DUE 2"]);
-        told(&mut stage, json!({"state": "Stopped"}));
+        report_status(&mut stage, json!({"state": "Stopped"}));
         let screen = stage.screen();
         shows(&screen, &["✖ Stopped", "a stopped controller reports no more"]);
         assert!(!screen.contains("nobody answers") && !screen.contains("DUE"));
@@ -344,29 +344,30 @@ fn what_cannot_be_told_is_said_to_be_forbidden_absent_gone_or_old_con_18_con_19(
 fn read_aloud_a_state_is_news_and_a_count_that_goes_on_is_not_con_19_con_20() {
     let mut stage = stage(120, 36, false);
     let mut reader = Reader::default();
-    let mut read = |stage: &mut Stage| -> Vec<String> {
+    let mut read = |stage: &mut TestConsole| -> Vec<String> {
         stage.now = stage.now.saturating_add(SignedDuration::from_secs(2)).unwrap();
-        let said = reader.read(&stage.model, stage.now).into_iter();
-        said.filter_map(|speech| match speech {
-            Speech::Line(line) => Some(line),
-            Speech::Typed(_) => None,
-        })
-        .collect()
+        let spoken = reader.read(&stage.model, stage.now).into_iter();
+        spoken
+            .filter_map(|speech| match speech {
+                Speech::Line(line) => Some(line),
+                Speech::Typed(_) => None,
+            })
+            .collect()
     };
     stage.press(": \"controllers\" enter");
     stage.feed(vec![all("Running")]);
-    let said = read(&mut stage).join("\n");
-    assert!(said.contains("Selected: deployment, status") && said.contains("depth 2"), "{said}");
+    let spoken = read(&mut stage).join("\n");
+    assert!(spoken.contains("Selected: deployment, status") && spoken.contains("depth 2"), "{spoken}");
     let mut busier = deployment("Running");
     busier["reconciles"] = json!(1300);
     busier["queue"]["depth"] = json!(9);
     stage.feed(vec![table(&[("deployment", busier.clone())])]);
-    let said = read(&mut stage).join("\n");
-    assert!(!said.contains("Changed: deployment"), "{said}");
+    let spoken = read(&mut stage).join("\n");
+    assert!(!spoken.contains("Changed: deployment"), "{spoken}");
     busier["state"] = json!("Paused");
     stage.feed(vec![table(&[("deployment", busier)])]);
-    let said = read(&mut stage).join("\n");
-    assert!(said.contains("Changed: deployment: status Paused, was Running"), "{said}");
+    let spoken = read(&mut stage).join("\n");
+    assert!(spoken.contains("Changed: deployment: status Paused, was Running"), "{spoken}");
 }
 
 fn kubelet(state: &str) -> Value {
@@ -430,7 +431,7 @@ fn a_kubelet_and_a_loop_tell_what_they_do_and_what_is_not_possible_con_19() {
         stage.press(": \"controllers\" enter");
         stage.feed(vec![everybody()]);
         stage.press("G enter");
-        told(&mut stage, kubelet("Running"));
+        report_status(&mut stage, kubelet("Running"));
         let screen = stage.screen();
         assert!(screen.lines().all(|line| line.chars().count() <= usize::from(width)), "{screen}");
         shows(
@@ -455,12 +456,12 @@ fn a_kubelet_and_a_loop_tell_what_they_do_and_what_is_not_possible_con_19() {
             "status": {"startedAt": ago(60), "conditions": [{"type": "Active", "status": "True", "reason": "InForce",
                 "message": "", "lastTransitionTime": ago(60)}]}});
         stage.feed(vec![Delta::of::<Fault>(vec![Change::Reset(objects([by_fault]))])]);
-        told(&mut stage, kubelet("Paused"));
+        report_status(&mut stage, kubelet("Paused"));
         shows(&stage.screen(), &["◐ Paused by fault hold · started 5m ago"]);
         assert!(starts(&stage.press("p")), "the fault is healed");
 
         stage.press("esc g j enter");
-        told(&mut stage, dns("Running"));
+        report_status(&mut stage, dns("Running"));
         let screen = stage.screen();
         shows(
             &screen,
@@ -481,7 +482,7 @@ fn a_kubelet_and_a_loop_tell_what_they_do_and_what_is_not_possible_con_19() {
             assert!(acted(&jobs).is_empty() && !starts(&jobs), "{key}");
             shows(&stage.screen(), &[words]);
         }
-        told(&mut stage, json!({"state": "Running", "subsystem": "Network"}));
+        report_status(&mut stage, json!({"state": "Running", "subsystem": "Network"}));
         shows(&stage.screen(), &["nothing was done yet"]);
     }
 }
@@ -490,10 +491,10 @@ fn a_kubelet_and_a_loop_tell_what_they_do_and_what_is_not_possible_con_19() {
 fn read_aloud_a_loop_has_no_depth_and_what_it_counts_is_no_news_con_19_con_20() {
     let mut stage = stage(140, 40, false);
     let mut reader = Reader::default();
-    let mut read = |stage: &mut Stage| -> String {
+    let mut read = |stage: &mut TestConsole| -> String {
         stage.now = stage.now.saturating_add(SignedDuration::from_secs(2)).unwrap();
-        let said = reader.read(&stage.model, stage.now).into_iter();
-        let lines = said.filter_map(|speech| match speech {
+        let spoken = reader.read(&stage.model, stage.now).into_iter();
+        let lines = spoken.filter_map(|speech| match speech {
             Speech::Line(line) => Some(line),
             Speech::Typed(_) => None,
         });
@@ -501,14 +502,17 @@ fn read_aloud_a_loop_has_no_depth_and_what_it_counts_is_no_news_con_19_con_20() 
     };
     stage.press(": \"controllers\" enter");
     stage.feed(vec![table(&[("dns-names", dns("Running"))])]);
-    let said = read(&mut stage);
-    assert!(said.contains("Selected: dns-names, status Running") && !said.contains("depth 0"), "{said}");
+    let spoken = read(&mut stage);
+    assert!(
+        spoken.contains("Selected: dns-names, status Running") && !spoken.contains("depth 0"),
+        "{spoken}"
+    );
     let mut busier = dns("Running");
     busier["reconciles"] = json!(9);
     stage.feed(vec![table(&[("dns-names", busier)])]);
-    let said = read(&mut stage);
-    assert!(!said.contains("Changed: dns-names"), "{said}");
+    let spoken = read(&mut stage);
+    assert!(!spoken.contains("Changed: dns-names"), "{spoken}");
     stage.feed(vec![table(&[("dns-names", dns("Restarting"))])]);
-    let said = read(&mut stage);
-    assert!(said.contains("Changed: dns-names: status Restarting, was Running"), "{said}");
+    let spoken = read(&mut stage);
+    assert!(spoken.contains("Changed: dns-names: status Restarting, was Running"), "{spoken}");
 }

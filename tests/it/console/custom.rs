@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::shows;
-use super::stage::Stage;
+use super::test_console::TestConsole;
 use crate::instance::PATIENCE;
 
 /// A server with widgets, which have a scale, and read-only gauges.
@@ -24,7 +24,7 @@ use crate::instance::PATIENCE;
 struct Fake {
     widget: Option<Value>,
     /// The requested changes: method, path with query, body.
-    asked: Vec<(Method, String, Value)>,
+    requests: Vec<(Method, String, Value)>,
 }
 
 fn widget() -> Value {
@@ -63,7 +63,7 @@ impl Fake {
         let query = uri.query().unwrap_or_default();
         let one = "/apis/example.com/v1/namespaces/default/widgets/round";
         if method != Method::GET {
-            self.asked.push((method.clone(), uri.to_string(), body.clone()));
+            self.requests.push((method.clone(), uri.to_string(), body.clone()));
         }
         let dry_run = query.contains("dryRun=All");
         match (method.as_str(), path) {
@@ -136,7 +136,7 @@ fn client(fake: &Arc<Mutex<Fake>>) -> Client {
 
 /// A console on that server, with all its I/O.
 struct Console {
-    stage: Stage,
+    stage: TestConsole,
     feed: Feed,
     runner: Runner,
     inbox: mpsc::Receiver<Message>,
@@ -147,7 +147,7 @@ impl Console {
         let (sender, inbox) = mpsc::channel(64);
         let feed = Feed::start(&client, "default", &sender, &Clock::machine(), retry_policy("localhost"));
         let runner = Runner::new(client.clone(), sender);
-        let mut console = Self { stage: Stage::new(110, 30), feed, runner, inbox };
+        let mut console = Self { stage: TestConsole::new(110, 30), feed, runner, inbox };
         let found = catalogue::discover(&client).await.expect("it answers");
         console.stage.send(Message::Catalogue(found));
         console
@@ -170,16 +170,16 @@ impl Console {
         self.work(jobs);
     }
 
-    async fn until(&mut self, wanted: &str) {
+    async fn until(&mut self, expected: &str) {
         let look = async {
-            while !self.stage.screen().contains(wanted) {
+            while !self.stage.screen().contains(expected) {
                 let message = self.inbox.recv().await.expect("the feed goes on");
                 let jobs = self.stage.send(message);
                 self.work(jobs);
             }
         };
         let seen = tokio::time::timeout(PATIENCE, look).await.is_ok();
-        assert!(seen, "waited in vain for {wanted:?}\n{}", self.stage.screen());
+        assert!(seen, "waited in vain for {expected:?}\n{}", self.stage.screen());
     }
 }
 
@@ -187,12 +187,12 @@ impl Console {
 /// that discovery does not list are neither offered nor sent.
 #[tokio::test]
 async fn a_custom_resource_is_as_good_as_a_pod_con_14() {
-    let fake = Arc::new(Mutex::new(Fake { widget: Some(widget()), asked: Vec::new() }));
+    let fake = Arc::new(Mutex::new(Fake { widget: Some(widget()), requests: Vec::new() }));
     let mut console = Console::new(client(&fake)).await;
-    let asked = |method: Method| {
+    let requests_of = |method: Method| {
         let fake = fake.lock().unwrap();
-        let asked = fake.asked.iter().filter(|(known, ..)| *known == method).cloned();
-        asked.collect::<Vec<_>>()
+        let matching = fake.requests.iter().filter(|(known, ..)| *known == method).cloned();
+        matching.collect::<Vec<_>>()
     };
 
     console.press(": \"widgets\" enter");
@@ -220,7 +220,7 @@ async fn a_custom_resource_is_as_good_as_a_pod_con_14() {
     shows(&console.stage.screen(), &["Scale Widget default/round", "replicas 3▏ now 3"]);
     console.press("5 enter");
     console.until("✔ scale Widget default/round 3 → 5").await;
-    let (_, path, body) = asked(Method::PATCH).remove(0);
+    let (_, path, body) = requests_of(Method::PATCH).remove(0);
     assert!(path.contains("/widgets/round/scale"), "{path}");
     assert_eq!(body, json!({"spec": {"replicas": 5}}));
     let kubectl = console.stage.model.shared.journal.entries()[0].outcome.action.kubectl.clone();
@@ -240,13 +240,13 @@ async fn a_custom_resource_is_as_good_as_a_pod_con_14() {
     console.until("the server would take this").await;
     console.press("enter");
     console.until("✔ edit Widget default/round").await;
-    let saved = asked(Method::PUT).into_iter().find(|(_, path, _)| !path.contains("dryRun=All"));
+    let saved = requests_of(Method::PUT).into_iter().find(|(_, path, _)| !path.contains("dryRun=All"));
     assert_eq!(saved.expect("it is saved").2["spec"]["colour"], "blue");
 
     console.until("Widgets all 1").await;
     console.press("ctrl-d tab tab tab tab enter");
     console.until("✔ delete Widget default/round").await;
-    assert_eq!(asked(Method::DELETE).len(), 1);
+    assert_eq!(requests_of(Method::DELETE).len(), 1);
 }
 
 /// A read-only resource has no key that changes it.
@@ -273,5 +273,5 @@ async fn what_can_only_be_looked_at_has_no_key_that_changes_it_con_18() {
     // The palette does not circumvent that.
     console.press("esc : \"delete\" enter");
     shows(&console.stage.screen(), &["this server cannot delete Gauges"]);
-    assert!(fake.lock().unwrap().asked.is_empty());
+    assert!(fake.lock().unwrap().requests.is_empty());
 }

@@ -6,11 +6,11 @@ use podium::console::model::Job;
 use podium::console::store::{Change, Delta};
 use serde_json::{Value, json};
 
-use super::stage::{Stage, cluster, deployment, objects};
+use super::test_console::{TestConsole, cluster, deployment, objects};
 use super::{acted, shows};
 
-fn shop() -> Stage {
-    let mut stage = Stage::new(120, 36);
+fn shop() -> TestConsole {
+    let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     stage
 }

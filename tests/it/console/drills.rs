@@ -7,7 +7,7 @@ use podium::console::screen::drills::scenario_client::DrillsData;
 use podium::object::scenario::{AllScenarioRuns, Scenario};
 use serde_json::{Value, json};
 
-use super::stage::{Stage, cluster};
+use super::test_console::{TestConsole, cluster};
 use super::{acted, shows};
 
 mod object_of {
@@ -26,7 +26,7 @@ mod object_of {
 }
 
 /// Sends the data that the screen's task would send.
-fn tell(stage: &mut Stage, data: DrillsData) {
+fn tell(stage: &mut TestConsole, data: DrillsData) {
     let (screen, _) = stage.model.top();
     let screen = *screen;
     stage.send(Message::Data(screen, Data::new(DrillsMessage::Seen(data))));
@@ -48,7 +48,7 @@ fn playing(more: &Value) -> Value {
 
 #[test]
 fn drills_are_listed_begun_hinted_and_scored_fault_2() {
-    let mut stage = Stage::new(120, 40);
+    let mut stage = TestConsole::new(120, 40);
     stage.feed(cluster());
     stage.press(": \"drills\" enter");
     shows(
@@ -58,8 +58,8 @@ fn drills_are_listed_begun_hinted_and_scored_fault_2() {
     tell(&mut stage, seen(Vec::new()));
     stage.press("enter");
     shows(&stage.screen(), &["A rollout is stuck", "The shop (Deployment shop"]);
-    let begun = stage.press("right enter");
-    assert_eq!(acted(&begun), ["podium drill run stuck-rollout"]);
+    let jobs = stage.press("right enter");
+    assert_eq!(acted(&jobs), ["podium drill run stuck-rollout"]);
 
     tell(&mut stage, seen(vec![scenario(&json!({}), &playing(&json!({})))]));
     shows(
@@ -100,7 +100,7 @@ fn the_best_and_the_last_run_of_a_drill_are_shown_with_their_dates_fault_2() {
     runs.add("stuck-rollout", run("b", 2, 0, 0));
     runs.add("crash-loop", run("c", 3, 0, 2));
     for (width, height) in [(120, 40), (80, 24)] {
-        let mut stage = Stage::new(width, height);
+        let mut stage = TestConsole::new(width, height);
         stage.feed(cluster());
         stage.press(": \"drills\" enter");
         tell(&mut stage, DrillsData::Seen(Vec::new(), Ok(runs.clone())));
@@ -127,7 +127,7 @@ fn the_best_and_the_last_run_of_a_drill_are_shown_with_their_dates_fault_2() {
 
 #[test]
 fn a_cluster_without_drills_says_so_fault_2() {
-    let mut stage = Stage::new(120, 40);
+    let mut stage = TestConsole::new(120, 40);
     stage.feed(cluster());
     stage.press(": \"drills\" enter");
     tell(&mut stage, DrillsData::NotServed);

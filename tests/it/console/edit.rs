@@ -5,10 +5,10 @@ use podium::console::model::Job;
 use podium::console::screen::edit::{CheckResult, EditData, Problem};
 use serde_json::{Value, json};
 
-use super::stage::{Stage, cluster};
+use super::test_console::{TestConsole, cluster};
 
-fn shows(screen: &str, wanted: &[&str]) {
-    for want in wanted {
+fn shows(screen: &str, expected: &[&str]) {
+    for want in expected {
         assert!(screen.contains(want), "{want:?} is not in\n{screen}");
     }
 }
@@ -24,14 +24,14 @@ fn web(version: &str, replicas: i32, image: &str) -> Value {
     })
 }
 
-fn tell(stage: &mut Stage, loaded: EditData) -> Vec<Job> {
+fn tell(stage: &mut TestConsole, loaded: EditData) -> Vec<Job> {
     let screen = stage.model.top().0;
     stage.send(Message::Data(screen, Data::new(loaded)))
 }
 
 /// The editor of `web` with `spec.replicas: 3`; the cursor is at `spec:`.
-fn editor() -> Stage {
-    let mut stage = Stage::new(100, 24);
+fn editor() -> TestConsole {
+    let mut stage = TestConsole::new(100, 24);
     stage.feed(cluster());
     stage.press("d \"/web\" enter e");
     tell(&mut stage, EditData::Object(Box::new(web("7", 3, "nginx:1.27"))));
@@ -39,7 +39,7 @@ fn editor() -> Stage {
 }
 
 /// Types `spec.replicas: 5`; the text is number three then: loaded, one letter less, one letter more.
-fn five(stage: &mut Stage) -> Vec<Job> {
+fn five(stage: &mut TestConsole) -> Vec<Job> {
     stage.press("down end backspace 5")
 }
 
@@ -65,10 +65,10 @@ fn each_pause_asks_the_server_and_its_complaints_stand_at_their_lines_con_11() {
     let mut stage = editor();
     assert_eq!(starts(&five(&mut stage)), 2, "each change asks anew");
     shows(&stage.screen(), &["edit changed"]);
-    let said = "spec.replicas: Invalid value: 5: must be less than or equal to 4, because the quota of this \
+    let message = "spec.replicas: Invalid value: 5: must be less than or equal to 4, because the quota of this \
                 namespace says so, and that is a long story which is told to its end";
     let wrong = || {
-        let problem = Problem { line: Some(7), text: said.to_owned() };
+        let problem = Problem { line: Some(7), text: message.to_owned() };
         CheckResult::Wrong(vec![problem, Problem::general("and the moon is full")])
     };
     tell(&mut stage, EditData::Checked(2, wrong()));

@@ -5,15 +5,15 @@ use podium::console::store::{Change, Delta};
 use serde_json::Value;
 
 use super::shows;
-use super::stage::{Stage, cluster, event, objects};
+use super::test_console::{TestConsole, cluster, event, objects};
 
-fn stage(width: u16, height: u16) -> Stage {
-    let mut stage = Stage::new(width, height);
+fn stage(width: u16, height: u16) -> TestConsole {
+    let mut stage = TestConsole::new(width, height);
     stage.feed(cluster());
     stage
 }
 
-fn applied(stage: &mut Stage, events: Vec<Value>) {
+fn applied(stage: &mut TestConsole, events: Vec<Value>) {
     let changes = objects(events).into_iter().map(Change::Applied).collect();
     stage.feed(vec![Delta::of::<Event>(changes)]);
 }

@@ -14,14 +14,14 @@ use podium::object::fault::Fault;
 use podium::object::node_fence::NodeFence;
 use serde_json::{Value, json};
 
-use super::stage::{Stage, ago, cluster, kind, objects};
+use super::test_console::{TestConsole, ago, cluster, kind, objects};
 use super::{acted, shows};
-use crate::instance::Home;
+use crate::instance::DataDir;
 use crate::needs::needs;
 
 /// A console on one of our clusters.
-fn stage(width: u16, height: u16, read_only: bool) -> Stage {
-    let mut stage = Stage::with(width, height, Scope::All, read_only);
+fn stage(width: u16, height: u16, read_only: bool) -> TestConsole {
+    let mut stage = TestConsole::with(width, height, Scope::All, read_only);
     stage.feed(cluster());
     let mut kinds = builtin_kinds::kinds();
     for name in ["Fault", "SchedulingVerdict"] {
@@ -46,7 +46,7 @@ fn fault(name: &str, type_: &str, duration: Option<&str>, started: Option<i64>, 
                 "lastTransitionTime": ago(5)}]}})
 }
 
-fn faults(stage: &mut Stage, all: Vec<Value>) {
+fn faults(stage: &mut TestConsole, all: Vec<Value>) {
     stage.feed(vec![Delta::of::<Fault>(vec![Change::Reset(objects(all))])]);
 }
 
@@ -84,7 +84,7 @@ fn any_type_of_fault_is_told_by_name_and_many_fit_any_width_fault_1() {
             fault
         })
         .collect();
-    for (width, told) in [
+    for (width, label) in [
         (300, "Whatever node-1 and 6 pods (f-5)"),
         (120, "Crash node-1 and 6 pods (f-0)"),
         (60, "Crash node-"),
@@ -94,7 +94,7 @@ fn any_type_of_fault_is_told_by_name_and_many_fit_any_width_fault_1() {
         let screen = stage.screen();
         shows(&screen, &["⚠ 6 broken on purpose:"]);
         let line = screen.lines().find(|line| line.contains("on purpose")).expect("a banner").to_owned();
-        assert!(line.contains(told), "{line}");
+        assert!(line.contains(label), "{line}");
         assert!(line.chars().count() <= usize::from(width), "{line}");
         assert!(width > 150 || line.contains(" more"), "what is left out is counted: {line}");
     }
@@ -227,7 +227,7 @@ fn another_server_fences_nothing_safe_5() {
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_are_healed_and_nodes_fenced_over_the_api_safe_5_fault_1() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let server = home.start(&["--nodes", "0", "--hollow-nodes", "2"]);
     let client = server.impatient_client().await;
     let faults: kube::Api<Fault> = kube::Api::all(client.clone());
@@ -252,8 +252,8 @@ async fn faults_are_healed_and_nodes_fenced_over_the_api_safe_5_fault_1() {
     let out =
         Outbox::new(client.clone(), sender, ScreenId::new(7, podium::console::resource::ClusterId::HOME));
     out.act(*again).await.expect("broken again");
-    let anew = faults.get("slow").await.expect("there again");
-    assert_eq!(anew.spec.latency.map(|latency| latency.delay), Some("50ms".to_owned()));
+    let recreated = faults.get("slow").await.expect("there again");
+    assert_eq!(recreated.spec.latency.map(|latency| latency.delay), Some("50ms".to_owned()));
 
     for job in stage.press("~ n F \"node-1\" enter") {
         if let Job::Act(action) = job {

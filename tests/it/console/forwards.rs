@@ -17,13 +17,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
 use super::shows;
-use super::stage::{Stage, cluster, objects, pod};
-use crate::instance::{Home, wait_for};
+use super::test_console::{TestConsole, cluster, objects, pod};
+use crate::instance::{DataDir, wait_for};
 use crate::needs::needs;
 
 #[test]
 fn a_port_is_forwarded_in_the_background_con_16() {
-    let mut stage = Stage::new(120, 36);
+    let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     let mut api = pod("default", "api-1-a", Some("api-1"), Some("node-1"), "Running", 7100);
     api["spec"]["containers"][0]["ports"] = json!([{"name": "http", "containerPort": 8080},
@@ -46,7 +46,7 @@ fn a_port_is_forwarded_in_the_background_con_16() {
     assert!(stage.screen().contains("Pods all"), "what is looked at stays");
     let (id, ()) =
         *stage.model.background(stage.now).first().map(|(id, _)| (*id, ())).as_ref().expect("it goes on");
-    let tell = |stage: &mut Stage, state: State| {
+    let tell = |stage: &mut TestConsole, state: State| {
         stage.send(Message::Data(id, Data::new(ForwardsData::Report(Report { id: 1, state }))));
     };
     let address = "127.0.0.1:18080".parse().unwrap();
@@ -72,7 +72,7 @@ fn a_port_is_forwarded_in_the_background_con_16() {
     stage.press("esc : \"pf\" enter ctrl-d");
     shows(&stage.screen(), &["Port-forwards 1", "stopped forwarding default/api-1-a:8080"]);
     // A port that cannot be bound leaves no forward: the dialog requests another port.
-    let tell = |stage: &mut Stage, forward: u64, state: State| {
+    let tell = |stage: &mut TestConsole, forward: u64, state: State| {
         stage.send(Message::Data(id, Data::new(ForwardsData::Report(Report { id: forward, state }))));
     };
     tell(&mut stage, 2, State::Failed("address in use".to_owned()));
@@ -94,7 +94,7 @@ fn a_port_is_forwarded_in_the_background_con_16() {
     tell(&mut stage, 3, State::Failed("the pod is gone".to_owned()));
     shows(&stage.screen(), &["no port is forwarded", "✖ port-forward: the pod is gone"]);
     assert!(stage.model.dialog.is_none());
-    let mut looking = Stage::with(120, 36, podium::console::scope::Scope::All, true);
+    let mut looking = TestConsole::with(120, 36, podium::console::scope::Scope::All, true);
     looking.feed(cluster());
     looking.press("p F");
     assert!(looking.model.dialog.is_none());
@@ -107,7 +107,7 @@ const WEB: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\
 
 /// Fetches a page over the forwarded port.
 async fn get(address: std::net::SocketAddr) -> String {
-    let asked = async {
+    let request = async {
         let mut stream = tokio::net::TcpStream::connect(address).await.expect("it listens");
         stream.write_all(b"GET / HTTP/1.0\r\n\r\n").await.expect("written");
         let mut answer = Vec::new();
@@ -115,13 +115,13 @@ async fn get(address: std::net::SocketAddr) -> String {
         let _ = stream.read_to_end(&mut answer).await;
         String::from_utf8_lossy(&answer).into_owned()
     };
-    tokio::time::timeout(Duration::from_secs(30), asked).await.expect("the connection ends")
+    tokio::time::timeout(Duration::from_secs(30), request).await.expect("the connection ends")
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_reach_the_pod_and_its_successor_con_16() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let server = home.start(&["--nodes", "1"]);
     let file = home.path("web.yaml");
     std::fs::write(&file, WEB).unwrap();
@@ -136,14 +136,14 @@ async fn connections_reach_the_pod_and_its_successor_con_16() {
         local,
     };
     let (orders, waiting) = mpsc::unbounded_channel();
-    let (reports, mut told) = mpsc::unbounded_channel();
+    let (reports, mut reported) = mpsc::unbounded_channel();
     let tell: forwarder::ReportFn = Arc::new(move |report| {
         let _ = reports.send(report);
         Box::pin(std::future::ready(()))
     });
     let carrying = tokio::spawn(forwarder::run_forwards(client, waiting, tell));
     orders.send(Order::Start(1, forward(0))).unwrap();
-    let Some(Report { state: State::Listening { address, .. }, .. }) = told.recv().await else {
+    let Some(Report { state: State::Listening { address, .. }, .. }) = reported.recv().await else {
         panic!("it listens")
     };
     let page = get(address).await;
@@ -152,7 +152,7 @@ async fn connections_reach_the_pod_and_its_successor_con_16() {
     orders.send(Order::Start(2, forward(address.port()))).unwrap();
     let failed = async {
         loop {
-            if let State::Failed(why) = told.recv().await.expect("a report").state {
+            if let State::Failed(why) = reported.recv().await.expect("a report").state {
                 return why;
             }
         }

@@ -17,15 +17,15 @@ use podium::console::screen::journal::JournalData;
 use podium::console::store::{Change, Delta};
 use serde_json::{Value, json};
 
-use super::parts::revision;
-use super::stage::{Stage, cluster, node, objects};
+use super::heavy_screens::revision;
+use super::test_console::{TestConsole, cluster, node, objects};
 use super::{acted, shows, succeed};
-use crate::instance::Home;
+use crate::instance::DataDir;
 use crate::needs::needs;
 
 /// Presses `u` in the journal, for the newest change, and sends the object's state `now` and its state `then`, after
 /// the undo. The screen shows the confirmation, or a refusal.
-fn ask_back(stage: &mut Stage, now: &Value, then: &Value) {
+fn ask_back(stage: &mut TestConsole, now: &Value, then: &Value) {
     let jobs = stage.press("u");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "the server is asked first: {jobs:?}");
     assert!(acted(&jobs).is_empty() && stage.model.dialog.is_none());
@@ -36,7 +36,7 @@ fn ask_back(stage: &mut Stage, now: &Value, then: &Value) {
 }
 
 /// The same, and confirms.
-pub(super) fn take_back(stage: &mut Stage, now: &Value, then: &Value) -> Vec<Job> {
+pub(super) fn take_back(stage: &mut TestConsole, now: &Value, then: &Value) -> Vec<Job> {
     ask_back(stage, now, then);
     assert!(acted(&stage.press("enter")).is_empty(), "Cancel comes first");
     ask_back(stage, now, then);
@@ -49,8 +49,8 @@ fn something() -> (Value, Value) {
 }
 
 /// The shop, with a revision of `web` to go back to.
-fn shop() -> Stage {
-    let mut stage = Stage::new(120, 36);
+fn shop() -> TestConsole {
+    let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     stage.feed(vec![Delta::of::<ReplicaSet>(vec![Change::Reset(objects([
         revision("web-new", "2", 2, "nginx:1.27", None),
@@ -147,7 +147,7 @@ fn an_undo_says_what_it_changes_of_what_is_there_now_con_17() {
 }
 
 /// The watch reports that node-1 is cordoned.
-fn cordoned(stage: &mut Stage) {
+fn cordoned(stage: &mut TestConsole) {
     let node = objects([node("node-1", "zone-a", "True", true)]).remove(0);
     stage.feed(vec![Delta::of::<Node>(vec![Change::Applied(node)])]);
 }
@@ -278,7 +278,7 @@ const WEB: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\
 #[tokio::test(flavor = "multi_thread")]
 async fn the_server_says_what_an_undo_would_change_now_con_17() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let server = home.start(&["--nodes", "0", "--hollow-nodes", "1"]);
     let file = home.path("web.yaml");
     std::fs::write(&file, WEB).unwrap();
@@ -296,25 +296,25 @@ async fn the_server_says_what_an_undo_would_change_now_con_17() {
     let entry = journal.entries()[0].clone();
     let inverse = entry.inverse().unwrap();
     let client = out.client();
-    let asked = || preview_undo(&client, &inverse, entry.outcome.after.as_ref());
+    let preview = || preview_undo(&client, &inverse, entry.outcome.after.as_ref());
     let describe = |changes: &[merge::Change]| -> Vec<String> {
         let plain = |value: &Option<Value>| value.as_ref().map(merge::plain).unwrap_or_default();
         changes.iter().map(|c| format!("{} {} → {}", c.path, plain(&c.from), plain(&c.to))).collect()
     };
 
-    let seen = asked().await.unwrap();
+    let seen = preview().await.unwrap();
     assert_eq!(describe(seen.changes.as_deref().unwrap()), ["spec.replicas 3 → 1"]);
     assert!(seen.since.is_empty(), "{seen:?}");
     server.kubectl(&["scale", "deploy/web", "--replicas=5"]);
-    let seen = asked().await.unwrap();
+    let seen = preview().await.unwrap();
     assert_eq!(describe(seen.changes.as_deref().unwrap()), ["spec.replicas 5 → 1"]);
     assert_eq!(describe(&seen.since), ["spec.replicas 3 → 5"]);
     server.kubectl(&["scale", "deploy/web", "--replicas=1"]);
-    assert_eq!(asked().await.unwrap().changes, Some(Vec::new()), "it is so already");
+    assert_eq!(preview().await.unwrap().changes, Some(Vec::new()), "it is so already");
     assert_eq!(api.get("web").await.unwrap().spec.replicas, Some(1), "looking changes nothing");
     server.kubectl(&["delete", "deploy/web"]);
-    assert_eq!(asked().await.unwrap_err(), "Deployment default/web is gone");
+    assert_eq!(preview().await.unwrap_err(), "Deployment default/web is gone");
     apply();
-    assert_eq!(asked().await.unwrap_err(), "Deployment default/web is now a different object");
+    assert_eq!(preview().await.unwrap_err(), "Deployment default/web is now a different object");
     server.stop();
 }

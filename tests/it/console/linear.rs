@@ -6,29 +6,30 @@ use podium::console::message::Message;
 use podium::console::store::{Change, Delta, PodUsages, ResourceUsage};
 use podium::console::toast::Toast;
 
-use super::stage::{Stage, cluster, objects, pod};
+use super::test_console::{TestConsole, cluster, objects, pod};
 
 /// A console and its reader.
-struct Ear {
-    stage: Stage,
+struct SpeechReader {
+    stage: TestConsole,
     reader: Reader,
 }
 
-impl Ear {
+impl SpeechReader {
     fn new() -> Self {
-        let mut stage = Stage::new(80, 24);
+        let mut stage = TestConsole::new(80, 24);
         stage.feed(cluster());
         Self { stage, reader: Reader::default() }
     }
 
     /// The output now.
     fn hear(&mut self) -> Vec<String> {
-        let said = self.reader.read(&self.stage.model, self.stage.now).into_iter();
-        said.map(|speech| match speech {
-            Speech::Line(line) => line,
-            Speech::Typed(text) => format!("typed {text:?}"),
-        })
-        .collect()
+        let spoken = self.reader.read(&self.stage.model, self.stage.now).into_iter();
+        spoken
+            .map(|speech| match speech {
+                Speech::Line(line) => line,
+                Speech::Typed(text) => format!("typed {text:?}"),
+            })
+            .collect()
     }
 
     /// The output after these keys.
@@ -55,35 +56,35 @@ fn running(name: &str) -> serde_json::Value {
 
 #[test]
 fn a_table_is_told_with_the_row_under_the_cursor_con_20() {
-    let mut ear = Ear::new();
+    let mut ear = SpeechReader::new();
     ear.hear();
-    let said = ear.after("p");
-    assert_eq!(said[0], "View: Pods, 10 rows");
+    let spoken = ear.after("p");
+    assert_eq!(spoken[0], "View: Pods, 10 rows");
     assert!(
-        said[1].starts_with("Selected: api-1-a of default, ready 1/1, status Running, restarts 0"),
-        "{said:?}"
+        spoken[1].starts_with("Selected: api-1-a of default, ready 1/1, status Running, restarts 0"),
+        "{spoken:?}"
     );
-    assert!(said[1].ends_with("1 of 10"), "{said:?}");
-    assert_eq!(said.len(), 2);
+    assert!(spoken[1].ends_with("1 of 10"), "{spoken:?}");
+    assert_eq!(spoken.len(), 2);
     // Nothing is repeated, and time alone produces no output.
     ear.wait(1_500);
     assert!(ear.hear().is_empty());
-    let said = ear.after("j");
-    assert!(said[0].starts_with("Selected: api-1-b of default, "), "{said:?}");
-    assert_eq!(said.len(), 1);
-    let said = ear.after("space");
-    assert_eq!(said.last().map(String::as_str), Some("Marked: 1"));
+    let spoken = ear.after("j");
+    assert!(spoken[0].starts_with("Selected: api-1-b of default, "), "{spoken:?}");
+    assert_eq!(spoken.len(), 1);
+    let spoken = ear.after("space");
+    assert_eq!(spoken.last().map(String::as_str), Some("Marked: 1"));
     // The user can request everything again.
     ear.reader.read_whole_view();
-    let said = ear.hear();
-    assert!(said[0].contains("3 nodes") && said[0].contains("10 pods"), "{said:?}");
-    assert!(said.iter().any(|line| line.starts_with("marked, api-1-b of default")), "{said:?}");
-    assert_eq!(said.len(), 1 + 1 + 10 + 1, "{said:?}");
+    let spoken = ear.hear();
+    assert!(spoken[0].contains("3 nodes") && spoken[0].contains("10 pods"), "{spoken:?}");
+    assert!(spoken.iter().any(|line| line.starts_with("marked, api-1-b of default")), "{spoken:?}");
+    assert_eq!(spoken.len(), 1 + 1 + 10 + 1, "{spoken:?}");
 }
 
 #[test]
 fn what_happens_by_itself_is_told_once_and_at_most_once_a_second_con_20() {
-    let mut ear = Ear::new();
+    let mut ear = SpeechReader::new();
     ear.hear();
     ear.after("p");
     ear.put(vec![
@@ -96,13 +97,13 @@ fn what_happens_by_itself_is_told_once_and_at_most_once_a_second_con_20() {
     // A response to the user comes at once, even during a flood.
     assert!(ear.after("j")[0].starts_with("Selected: api-1-b"));
     ear.wait(1_000);
-    let said = ear.hear();
-    assert!(said[0].starts_with("New: late of default, ready 1/1, status Running"), "{said:?}");
+    let spoken = ear.hear();
+    assert!(spoken[0].starts_with("New: late of default, ready 1/1, status Running"), "{spoken:?}");
     assert_eq!(
-        said[1],
+        spoken[1],
         "Changed: web-new-b of default: ready 1/1, was 0/1; status Running, was ContainerCreating"
     );
-    assert_eq!(said.len(), 2);
+    assert_eq!(spoken.len(), 2);
     let gone = objects([running("late")]).remove(0);
     ear.stage.feed(vec![Delta::of::<Pod>(vec![Change::Deleted(gone)])]);
     ear.wait(1_000);
@@ -110,54 +111,54 @@ fn what_happens_by_itself_is_told_once_and_at_most_once_a_second_con_20() {
     // A flood is limited to as much as a user can listen to.
     ear.put((0..100).map(|number| running(&format!("flood-{number}"))).collect());
     ear.wait(1_000);
-    let said = ear.hear();
-    assert_eq!(said.len(), 13, "{said:?}");
-    assert_eq!(said[12], "and 88 more");
+    let spoken = ear.hear();
+    assert_eq!(spoken.len(), 13, "{spoken:?}");
+    assert_eq!(spoken[12], "and 88 more");
 }
 
 #[test]
 fn a_filter_is_heard_as_it_is_typed_con_20() {
-    let mut ear = Ear::new();
+    let mut ear = SpeechReader::new();
     ear.hear();
     ear.after("p");
     assert_eq!(ear.after("/"), ["typed \"/\""]);
-    let said = ear.after("c");
-    assert_eq!(said.last().map(String::as_str), Some("typed \"/c\""));
-    let said = ear.after("\"art\"");
-    assert!(said[0].starts_with("View: Pods, 1 of 10 rows"), "{said:?}");
-    assert!(said[1].starts_with("Selected: cart-1-a of default, "), "{said:?}");
+    let spoken = ear.after("c");
+    assert_eq!(spoken.last().map(String::as_str), Some("typed \"/c\""));
+    let spoken = ear.after("\"art\"");
+    assert!(spoken[0].starts_with("View: Pods, 1 of 10 rows"), "{spoken:?}");
+    assert!(spoken[1].starts_with("Selected: cart-1-a of default, "), "{spoken:?}");
     assert_eq!(ear.after("enter").last().map(String::as_str), Some("typed \"\""));
     assert!(ear.after("esc")[0].starts_with("View: Pods, 10 rows"));
     // A screen that the user returns to is not read again.
     assert_eq!(ear.after("?")[0], "View: Help");
-    let said = ear.after("esc");
-    assert!(said[0].starts_with("View: Pods, 10 rows") && said.len() == 2, "{said:?}");
+    let spoken = ear.after("esc");
+    assert!(spoken[0].starts_with("View: Pods, 10 rows") && spoken.len() == 2, "{spoken:?}");
     ear.after("esc");
-    let said = ear.hear();
-    assert!(said.is_empty(), "{said:?}");
+    let spoken = ear.hear();
+    assert!(spoken.is_empty(), "{spoken:?}");
     // The result of a command is read below its line, which is not read again.
     ear.after(":");
     ear.after("\"topology\"");
-    let said = ear.after("enter");
-    assert_eq!(said[..2], ["typed \"\"", "View: Topology"]);
+    let spoken = ear.after("enter");
+    assert_eq!(spoken[..2], ["typed \"\"", "View: Topology"]);
     ear.after("esc");
     // An unknown command.
-    let said = ear.after(": \"nonsense\" enter");
-    assert!(said.iter().any(|line| line.starts_with("Error: ")), "{said:?}");
+    let spoken = ear.after(": \"nonsense\" enter");
+    assert!(spoken.iter().any(|line| line.starts_with("Error: ")), "{spoken:?}");
 }
 
 #[test]
 fn a_question_is_told_with_its_fields_and_buttons_con_20() {
-    let mut ear = Ear::new();
+    let mut ear = SpeechReader::new();
     ear.hear();
     ear.after("d");
-    let said = ear.after("s");
-    assert_eq!(said[0], "Question: Scale Deployment default/api", "{said:?}");
-    assert!(said.iter().any(|line| line.starts_with("replicas: 2")), "{said:?}");
-    assert!(said.iter().any(|line| line.starts_with("Keys: ")), "{said:?}");
-    assert!(said.last().unwrap().starts_with("Field: replicas: 2"), "{said:?}");
-    let said = ear.after("ctrl-u 7");
-    assert!(said.last().unwrap().starts_with("Field: replicas: 7"), "{said:?}");
+    let spoken = ear.after("s");
+    assert_eq!(spoken[0], "Question: Scale Deployment default/api", "{spoken:?}");
+    assert!(spoken.iter().any(|line| line.starts_with("replicas: 2")), "{spoken:?}");
+    assert!(spoken.iter().any(|line| line.starts_with("Keys: ")), "{spoken:?}");
+    assert!(spoken.last().unwrap().starts_with("Field: replicas: 2"), "{spoken:?}");
+    let spoken = ear.after("ctrl-u 7");
+    assert!(spoken.last().unwrap().starts_with("Field: replicas: 7"), "{spoken:?}");
     assert_eq!(ear.after("tab").last().map(String::as_str), Some("Button: Cancel"));
     assert_eq!(ear.after("tab").last().map(String::as_str), Some("Button: Scale"));
     assert_eq!(ear.after("esc")[0], "The question is closed");
@@ -172,21 +173,21 @@ fn every_screen_can_be_heard_con_20() {
         (": \"topology\" enter", "View: Topology", "zone-a"),
         ("d enter", "View: ", "api"),
     ] {
-        let mut ear = Ear::new();
+        let mut ear = SpeechReader::new();
         if !keys.is_empty() {
             ear.stage.press(keys);
         }
-        let said = ear.hear();
-        assert!(said.iter().any(|line| line.starts_with(view)), "{keys}: {said:#?}");
-        assert!(said.iter().any(|line| line.contains(part)), "{keys}: {said:#?}");
+        let spoken = ear.hear();
+        assert!(spoken.iter().any(|line| line.starts_with(view)), "{keys}: {spoken:#?}");
+        assert!(spoken.iter().any(|line| line.contains(part)), "{keys}: {spoken:#?}");
         let drawn = |c: char| matches!(c, '\u{2500}'..='\u{259f}' | '▸' | '●' | '✖');
-        assert!(!said.iter().any(|line| line.contains(drawn)), "{keys}: {said:#?}");
+        assert!(!spoken.iter().any(|line| line.contains(drawn)), "{keys}: {spoken:#?}");
     }
 }
 
 #[test]
 fn tabs_are_told_by_their_numbers_con_17() {
-    let mut ear = Ear::new();
+    let mut ear = SpeechReader::new();
     ear.hear();
     assert_eq!(
         ear.after(": \"tab_pods\" enter").iter().find(|line| line.starts_with("View")).map(String::as_str),
@@ -197,25 +198,25 @@ fn tabs_are_told_by_their_numbers_con_17() {
 
 #[test]
 fn news_is_told_once_with_how_it_is_meant_con_20() {
-    let mut ear = Ear::new();
+    let mut ear = SpeechReader::new();
     ear.hear();
     ear.stage.send(Message::Toast(Toast::failed("no\u{1b}[31m such\nthing")));
-    let said = ear.hear();
-    assert_eq!(said.len(), 2, "{said:?}");
-    assert!(said[0].starts_with("Error: no") && !said[0].contains('\u{1b}'), "{said:?}");
-    assert_eq!(said[1], "Error: thing");
+    let spoken = ear.hear();
+    assert_eq!(spoken.len(), 2, "{spoken:?}");
+    assert!(spoken[0].starts_with("Error: no") && !spoken[0].contains('\u{1b}'), "{spoken:?}");
+    assert_eq!(spoken[1], "Error: thing");
     assert!(ear.hear().is_empty());
 }
 
 /// A symbol is read as the state of the text after it, and one beside its word is silent.
 #[test]
 fn signs_are_read_as_what_they_stand_before_con_20() {
-    let mut ear = Ear::new();
+    let mut ear = SpeechReader::new();
     let overview = ear.hear().join("\n");
-    for wanted in
+    for expected in
         ["node-1  Ready", "node-2  cordoned", "node-10  NotReady", "Running  5", "web  1/4", "api  2/2"]
     {
-        assert!(overview.contains(wanted), "{wanted:?} is not in\n{overview}");
+        assert!(overview.contains(expected), "{expected:?} is not in\n{overview}");
     }
     for of_pods in ["Running node", "Terminating", "Unknown", "CrashLoop web", "Pending web", "Running api"] {
         assert!(!overview.contains(of_pods), "{of_pods:?} is in\n{overview}");
@@ -225,12 +226,12 @@ fn signs_are_read_as_what_they_stand_before_con_20() {
     assert!(header.contains("3 nodes Ready 2 NotReady 1  10 pods Running 5 Pending 2"), "{header}");
 
     let topology = ear.after(": \"topology\" enter").join("\n");
-    for wanted in [
+    for expected in [
         "node-1  Ready  3 Running, 1 Pending, 1 Succeeded, 1 CrashLoop",
         "node-2  Ready,Schedu",
         "2 Running, 1 Error",
     ] {
-        assert!(topology.contains(wanted), "{wanted:?} is not in\n{topology}");
+        assert!(topology.contains(expected), "{expected:?} is not in\n{topology}");
     }
     let tree = ear.after("esc : \"xray\" enter").join("\n");
     assert!(tree.contains("Deployment default/api") && tree.contains("2/2 Available"), "{tree}");
@@ -246,32 +247,32 @@ fn signs_are_read_as_what_they_stand_before_con_20() {
 /// Columns side by side are not read as one line.
 #[test]
 fn two_columns_are_read_one_after_the_other_con_20() {
-    let mut ear = Ear::new();
+    let mut ear = SpeechReader::new();
     ear.hear();
-    let said = ear.after("p ?");
-    let titles: Vec<&str> = said.iter().map(|line| line.trim()).collect();
+    let spoken = ear.after("p ?");
+    let titles: Vec<&str> = spoken.iter().map(|line| line.trim()).collect();
     // A title and the first key below it have lines of their own.
-    assert!(titles.contains(&"Pods"), "{said:#?}");
+    assert!(titles.contains(&"Pods"), "{spoken:#?}");
     let keys =
-        said.iter().filter(|line| line.contains("  Show it as YAML") || line.contains("  Describe it"));
+        spoken.iter().filter(|line| line.contains("  Show it as YAML") || line.contains("  Describe it"));
     for line in keys {
         assert_eq!(line.trim().split("  ").count(), 2, "{line:?}");
     }
-    assert!(said.iter().any(|line| line.ends_with(", changes the cluster")), "{said:#?}");
+    assert!(spoken.iter().any(|line| line.ends_with(", changes the cluster")), "{spoken:#?}");
     // The parts of a rollout are read one after the other.
-    let said = ear.after("esc esc d j j R");
-    let part = |name: &str| said.iter().position(|line| line.starts_with(&format!("Part: {name}")));
+    let spoken = ear.after("esc esc d j j R");
+    let part = |name: &str| spoken.iter().position(|line| line.starts_with(&format!("Part: {name}")));
     let (history, template) = (part("Revisions").expect("revisions"), part("Template").expect("a template"));
-    assert!(history < template, "{said:#?}");
-    assert!(said[history..template].iter().all(|line| !line.contains("image: ")), "{said:#?}");
+    assert!(history < template, "{spoken:#?}");
+    assert!(spoken[history..template].iter().all(|line| !line.contains("image: ")), "{spoken:#?}");
 }
 
 /// Usage changes all the time: neither its changes nor their absence are announced.
 #[test]
 fn use_is_no_news_con_20() {
-    let mut ear = Ear::new();
+    let mut ear = SpeechReader::new();
     ear.hear();
-    let measured = |ear: &mut Ear, cpu_millis: i64| {
+    let measured = |ear: &mut SpeechReader, cpu_millis: i64| {
         let mut pods = PodUsages::default();
         ear.stage.send(Message::Usage(Some(
             [("node-1".to_owned(), ResourceUsage { cpu_millis: 1000, memory_bytes: 1 << 30 })].into(),
@@ -284,25 +285,25 @@ fn use_is_no_news_con_20() {
     };
     measured(&mut ear, 12);
     // A table: measured, measured again, and no longer measured.
-    let said = ear.after("p / \"web-new-a\" enter").join("\n");
-    assert!(said.contains("cpu 12m"), "{said}");
+    let spoken = ear.after("p / \"web-new-a\" enter").join("\n");
+    assert!(spoken.contains("cpu 12m"), "{spoken}");
     assert_eq!(measured(&mut ear, 13), Vec::<String>::new());
     ear.stage.send(Message::PodUsage(Some(PodUsages::default())));
     ear.wait(1_500);
     assert_eq!(ear.hear(), Vec::<String>::new());
     assert_eq!(measured(&mut ear, 14), Vec::<String>::new());
     // A page: the line of a container, of which only the state is news.
-    let said = ear.after("enter").join("\n");
-    assert!(said.contains("14m") && said.contains("main"), "{said}");
+    let spoken = ear.after("enter").join("\n");
+    assert!(spoken.contains("14m") && spoken.contains("main"), "{spoken}");
     assert_eq!(measured(&mut ear, 15), Vec::<String>::new());
     let mut failed = pod("default", "web-new-a", Some("web-new"), Some("node-1"), "CrashLoopBackOff", 40);
     failed["status"]["containerStatuses"][0]["restartCount"] = 1.into();
     ear.put(vec![failed]);
     ear.wait(1_500);
-    let said = ear.hear();
-    let line = said.iter().find(|line| line.contains("main")).expect("the container");
-    assert!(line.contains("CrashLoopBackOff") && !line.contains("15m"), "{said:#?}");
+    let spoken = ear.hear();
+    let line = spoken.iter().find(|line| line.contains("main")).expect("the container");
+    assert!(line.contains("CrashLoopBackOff") && !line.contains("15m"), "{spoken:#?}");
     // Usage near a limit is reported in words.
-    let said = ear.after("esc").join("\n");
-    assert!(!said.contains(['▲', '▴']), "{said}");
+    let spoken = ear.after("esc").join("\n");
+    assert!(!spoken.contains(['▲', '▴']), "{spoken}");
 }

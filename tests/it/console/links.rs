@@ -16,20 +16,20 @@ use podium::console::store::{Change, Delta};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::stage::{Stage, cluster, objects};
+use super::test_console::{TestConsole, cluster, objects};
 use super::{acted, shows};
-use crate::instance::{Home, PATIENCE};
+use crate::instance::{DataDir, PATIENCE};
 use crate::needs::needs;
 
 const WHY: &str =
     "ServiceError: client error (Connect): tcp connect error: Connection refused (os error 111)";
 
-fn down(stage: &mut Stage, resource: ResourceKey, wait: i64) {
+fn down(stage: &mut TestConsole, resource: ResourceKey, wait: i64) {
     let retry_at = stage.now + SignedDuration::from_secs(wait);
     stage.send(Message::Link(Link::Down { resource, why: WHY.to_owned(), retry_at }));
 }
 
-fn pass(stage: &mut Stage, seconds: i64) {
+fn pass(stage: &mut TestConsole, seconds: i64) {
     stage.now += SignedDuration::from_secs(seconds);
     stage.send(Message::Tick);
 }
@@ -38,7 +38,7 @@ fn pass(stage: &mut Stage, seconds: i64) {
 #[test]
 fn while_the_server_is_silent_the_screen_says_so_and_nothing_goes_on_con_18() {
     for (width, height) in [(120, 36), (80, 24)] {
-        let mut stage = Stage::new(width, height);
+        let mut stage = TestConsole::new(width, height);
         stage.feed(cluster());
         stage.press("p");
         let before = stage.screen();
@@ -78,7 +78,7 @@ fn while_the_server_is_silent_the_screen_says_so_and_nothing_goes_on_con_18() {
 /// One kind without a response does not make the others stale.
 #[test]
 fn one_kind_without_an_answer_is_named_and_the_others_stay_live_con_18() {
-    let mut stage = Stage::new(120, 36);
+    let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     stage.press("p");
     down(&mut stage, ResourceKey::of::<Service>(), 30);
@@ -95,7 +95,7 @@ fn one_kind_without_an_answer_is_named_and_the_others_stay_live_con_18() {
 /// A missing permission is shown in the place of the rows, and in no other.
 #[test]
 fn a_kind_that_is_not_allowed_is_said_once_and_quietly_con_18() {
-    let mut stage = Stage::new(120, 36);
+    let mut stage = TestConsole::new(120, 36);
     let hidden = [ResourceKey::of::<Node>(), ResourceKey::of::<Namespace>()];
     let all = cluster().into_iter().filter(|delta| !hidden.contains(&delta.resource));
     stage.feed(all.collect());
@@ -129,16 +129,16 @@ fn a_kind_that_is_not_allowed_is_said_once_and_quietly_con_18() {
 
 /// Processes messages until the screen is as expected.
 async fn until(
-    stage: &mut Stage,
+    stage: &mut TestConsole,
     clock: &Clock,
     inbox: &mut mpsc::Receiver<Message>,
     what: &str,
-    wanted: impl Fn(&str) -> bool,
+    is_expected: impl Fn(&str) -> bool,
 ) {
     let look = async {
         loop {
             stage.now = clock.now();
-            if wanted(&stage.screen()) {
+            if is_expected(&stage.screen()) {
                 return;
             }
             tokio::select! {
@@ -156,13 +156,13 @@ async fn until(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_goes_away_and_comes_back_is_told_both_times_con_18() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let server = home.start(&["--nodes", "0", "--hollow-nodes", "1"]);
     let address = server.ready_line.split("https://").nth(1).and_then(|rest| rest.split_whitespace().next());
     let address = address.expect("an address").to_owned();
     let (sender, mut inbox) = mpsc::channel(1024);
     let clock = Clock::machine();
-    let mut stage = Stage::new(120, 36);
+    let mut stage = TestConsole::new(120, 36);
     let client = server.impatient_client().await;
     let mut feed = Feed::start(&client, "default", &sender, &clock, retry_policy(&address));
     until(&mut stage, &clock, &mut inbox, "the first lists", |screen| screen.contains("1 node ● 1")).await;
@@ -174,7 +174,7 @@ async fn a_server_that_goes_away_and_comes_back_is_told_both_times_con_18() {
     command
         .args(["serve", "--listen", &address, "--nodes", "0", "--hollow-nodes", "1", "--data-dir"])
         .arg(home.data_dir());
-    let server = Home::start_command(&mut command, &home.data_dir().join("kubeconfig"));
+    let server = DataDir::start_command(&mut command, &home.data_dir().join("kubeconfig"));
     feed.retry();
     until(&mut stage, &clock, &mut inbox, "the banner to go", |screen| !screen.contains("no answer")).await;
     assert!(

@@ -14,22 +14,22 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::shows;
-use super::stage::{Stage, cluster as shop};
+use super::test_console::{TestConsole, cluster as shop};
 
-struct Desk {
-    stage: Stage,
+struct ManifestConsole {
+    stage: TestConsole,
     cluster: Cluster,
     runner: Runner,
     inbox: mpsc::Receiver<Message>,
     dir: tempfile::TempDir,
 }
 
-impl Desk {
+impl ManifestConsole {
     async fn begin() -> Self {
         let cluster = Cluster::builder().manual_clock().start().await.expect("starts");
         let (sender, inbox) = mpsc::channel(64);
         let runner = Runner::new(cluster.client(), sender);
-        let mut stage = Stage::new(100, 30);
+        let mut stage = TestConsole::new(100, 30);
         let kinds = catalogue::discover(&cluster.client()).await.expect("discovery");
         stage.send(Message::Catalogue(kinds));
         stage.feed(shop());
@@ -54,7 +54,7 @@ impl Desk {
     }
 
     /// Presses keys and waits until this is on the screen.
-    async fn press(&mut self, script: &str, wanted: &str) -> String {
+    async fn press(&mut self, script: &str, expected: &str) -> String {
         // Earlier toasts have expired, so that an expected one is new.
         self.stage.now += SignedDuration::from_secs(20);
         self.stage.model.toasts.expire(self.stage.now);
@@ -62,7 +62,7 @@ impl Desk {
         let jobs = self.stage.press(script);
         self.work(jobs);
         let look = async {
-            while !self.stage.screen().contains(wanted) {
+            while !self.stage.screen().contains(expected) {
                 let message = self.inbox.recv().await.expect("the runner goes on");
                 let jobs = self.stage.send(message);
                 self.work(jobs);
@@ -70,7 +70,7 @@ impl Desk {
         };
         let seen = tokio::time::timeout(Duration::from_mins(1), look).await.is_ok();
         let screen = self.stage.screen();
-        assert!(seen, "waited in vain for {wanted:?}\n{screen}");
+        assert!(seen, "waited in vain for {expected:?}\n{screen}");
         screen
     }
 
@@ -83,7 +83,7 @@ impl Desk {
 
 #[tokio::test]
 async fn a_manifest_is_tried_asked_about_applied_and_taken_back_con_17() {
-    let mut desk = Desk::begin().await;
+    let mut desk = ManifestConsole::begin().await;
     let path = desk.write(
         "a.yaml",
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: new}\ndata: {k: one}\n\

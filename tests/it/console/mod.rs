@@ -13,19 +13,19 @@ mod edit;
 mod events;
 mod faults;
 mod forwards;
+mod heavy_screens;
 mod journal;
 mod linear;
 mod links;
 mod manifests;
 mod nodes;
-mod parts;
 mod past;
 mod pending;
 mod pictures;
-mod stage;
+mod prompt;
 mod tables;
-mod whole;
-mod words;
+mod test_console;
+mod whole_window;
 
 use k8s_openapi::api::core::v1::Pod;
 use podium::console::action::Outcome;
@@ -35,13 +35,13 @@ use podium::console::scope::Scope;
 use podium::console::store::{Change, Delta};
 use podium::console::toast::Toast;
 use serde_json::json;
-use stage::{Stage, cluster, objects, pod};
+use test_console::{TestConsole, cluster, objects, pod};
 
 /// Checks that every line of `wanted` is on the screen, in this order; the width of gaps does not matter.
-fn shows(screen: &str, wanted: &[&str]) {
+fn shows(screen: &str, expected: &[&str]) {
     let narrow = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut lines = screen.lines().map(|line| format!(" {} ", narrow(line)));
-    for want in wanted {
+    for want in expected {
         let words = narrow(want);
         assert!(lines.any(|line| line.contains(&words)), "{want:?} is not (there) in\n{screen}");
     }
@@ -56,7 +56,7 @@ fn acted(jobs: &[Job]) -> Vec<String> {
 }
 
 /// Completes the actions among jobs as if the server had accepted them.
-fn succeed(stage: &mut Stage, jobs: Vec<Job>) {
+fn succeed(stage: &mut TestConsole, jobs: Vec<Job>) {
     for job in jobs {
         if let Job::Act(action) = job {
             stage.send(Message::Acted(Box::new(Outcome { action: *action, error: None, after: None })));
@@ -66,7 +66,7 @@ fn succeed(stage: &mut Stage, jobs: Vec<Job>) {
 
 #[test]
 fn the_overview_tells_what_moves_and_what_hurts_con_2() {
-    let mut stage = Stage::new(120, 36);
+    let mut stage = TestConsole::new(120, 36);
     shows(&stage.screen(), &["connecting…", "waiting for the first list…"]);
     stage.feed(cluster());
     shows(
@@ -91,7 +91,7 @@ fn the_overview_tells_what_moves_and_what_hurts_con_2() {
 
 #[test]
 fn every_screen_fits_a_small_terminal_con_1() {
-    let mut stage = Stage::new(80, 24);
+    let mut stage = TestConsole::new(80, 24);
     stage.feed(cluster());
     shows(&stage.screen(), &["podium ▸ Overview    3 nodes", "│ ● Running      5 ████▌···· │"]);
     for keys in ["p", "~ d", "~ n", "~ e", "~ s", "~ ?", "~ U", "~ ctrl-a", "~ d y", "~ n d"] {
@@ -108,7 +108,7 @@ fn every_screen_fits_a_small_terminal_con_1() {
 
 #[test]
 fn pods_are_told_as_kubectl_tells_them_con_4() {
-    let mut stage = Stage::new(120, 36);
+    let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     stage.press("p");
     shows(
@@ -129,7 +129,7 @@ fn pods_are_told_as_kubectl_tells_them_con_4() {
 #[test]
 fn keys_do_what_the_footer_says_con_3() {
     // Initially: the overview. Keys, then the expected screen.
-    for (keys, wanted) in [
+    for (keys, expected) in [
         ("p /", vec!["Pods all 10", " /   regex"]),
         ("p / \"web\" enter", vec!["Pods all 4 of 10 /web"]),
         ("p / \"!web\" enter", vec!["Pods all 6 of 10 /!web"]),
@@ -165,17 +165,17 @@ fn keys_do_what_the_footer_says_con_3() {
         ("ctrl-a", vec!["poddisruptionbudgets              pdb         policy/v1"]),
         ("U", vec!["nothing was changed from here yet"]),
     ] {
-        let mut stage = Stage::new(120, 36);
+        let mut stage = TestConsole::new(120, 36);
         stage.feed(cluster());
         stage.press(keys);
         let screen = stage.screen();
-        shows(&screen, &wanted);
+        shows(&screen, &expected);
     }
 }
 
 #[test]
 fn changes_ask_act_and_are_remembered_con_6() {
-    let mut stage = Stage::new(120, 36);
+    let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     stage.press("d j j s");
     shows(&stage.screen(), &["Scale Deployment default/web", "▸ replicas   4▏   now 4", "Cancel      Scale"]);
@@ -204,7 +204,7 @@ fn changes_ask_act_and_are_remembered_con_6() {
 #[test]
 fn the_cockpit_keeps_its_totals_in_sight_and_takes_the_key_that_led_there_con_5() {
     for (width, height) in [(80, 24), (120, 36), (40, 12)] {
-        let mut stage = Stage::new(width, height);
+        let mut stage = TestConsole::new(width, height);
         stage.feed(cluster());
         stage.press("d j j ctrl-l");
         let totals = |screen: &str| {
@@ -222,7 +222,7 @@ fn the_cockpit_keeps_its_totals_in_sight_and_takes_the_key_that_led_there_con_5(
 
 #[test]
 fn marked_sets_keep_each_their_own_count_con_6() {
-    let mut stage = Stage::new(120, 36);
+    let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     stage.press("d space space s");
     shows(&stage.screen(), &["Scale 2 workloads", "▸ api    2▏   now 2", "  cart   1    now 1"]);
@@ -236,7 +236,7 @@ fn marked_sets_keep_each_their_own_count_con_6() {
 
 #[test]
 fn deleting_names_what_goes_and_starts_on_cancel_con_6() {
-    let mut stage = Stage::new(120, 36);
+    let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     stage.press("d j j ctrl-d");
     shows(
@@ -260,7 +260,7 @@ fn deleting_names_what_goes_and_starts_on_cancel_con_6() {
     let jobs = stage.press("tab tab enter");
     assert_eq!(acted(&jobs), ["kubectl delete pod/crash -n shop --grace-period=0 --force"]);
 
-    let mut stage = Stage::new(120, 36);
+    let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     stage.press("p space / \"crash\" enter ctrl-d");
     shows(&stage.screen(), &["Delete Pod default/api-1-a", "1 of these are marked but hidden by the filter"]);
@@ -268,7 +268,7 @@ fn deleting_names_what_goes_and_starts_on_cancel_con_6() {
 
 #[test]
 fn nodes_and_images_con_6() {
-    let mut stage = Stage::new(120, 36);
+    let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     assert_eq!(acted(&stage.press("n c")), ["kubectl cordon node-1"]);
     assert_eq!(acted(&stage.press("space space u")), ["kubectl uncordon node-1", "kubectl uncordon node-2"]);
@@ -282,7 +282,7 @@ fn nodes_and_images_con_6() {
 #[test]
 fn read_only_refuses_every_change_con_3() {
     for keys in ["p ctrl-d", "p ctrl-k", "p e", "p s", "d s", "d r", "d ctrl-l", "n c", "n r"] {
-        let mut stage = Stage::with(120, 36, Scope::All, true);
+        let mut stage = TestConsole::with(120, 36, Scope::All, true);
         stage.feed(cluster());
         let jobs = stage.press(keys);
         assert!(acted(&jobs).is_empty());
@@ -292,7 +292,7 @@ fn read_only_refuses_every_change_con_3() {
 
 #[test]
 fn errors_show_the_servers_message_whole_con_15() {
-    let mut stage = Stage::new(80, 24);
+    let mut stage = TestConsole::new(80, 24);
     stage.feed(cluster());
     let message =
         "pods \"x\" is forbidden: exceeded quota: q, requested: pods=1,\nused: pods=10, limited: pods=10";
@@ -310,7 +310,7 @@ fn errors_show_the_servers_message_whole_con_15() {
 
 #[test]
 fn the_cursor_stays_with_its_object_con_1() {
-    let mut stage = Stage::new(120, 36);
+    let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     stage.press("p j j");
     shows(&stage.screen(), &["▸ default        cart-1-a"]);
@@ -326,7 +326,7 @@ fn the_cursor_stays_with_its_object_con_1() {
 
 #[test]
 fn an_idle_console_says_when_it_next_changes_con_1() {
-    let mut stage = Stage::new(120, 36);
+    let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     stage.press("n");
     stage.screen();
@@ -338,7 +338,7 @@ fn an_idle_console_says_when_it_next_changes_con_1() {
 
 #[test]
 fn hostile_names_cannot_drive_the_terminal_sec_3() {
-    let mut stage = Stage::new(120, 36);
+    let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     let evil = pod("default", "\u{1b}[2J\u{1b}]0;owned\u{7}", None, Some("node-1"), "Running", 1);
     stage.feed(vec![Delta::of::<Pod>(vec![Change::Applied(objects([evil]).remove(0))])]);
@@ -350,7 +350,7 @@ fn hostile_names_cannot_drive_the_terminal_sec_3() {
 
 #[test]
 fn ten_thousand_pods_are_one_index_con_1() {
-    let mut stage = Stage::new(120, 36);
+    let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     let many = (0..10_000).map(|n| pod("default", &format!("load-{n}"), None, Some("node-1"), "Running", n));
     stage.feed(vec![Delta::of::<Pod>(vec![Change::Reset(objects(many))])]);

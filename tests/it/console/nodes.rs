@@ -9,11 +9,11 @@ use podium::console::scope::Scope;
 use serde_json::{Value, json};
 
 use super::acted;
-use super::stage::{Stage, cluster, kind};
+use super::test_console::{TestConsole, cluster, kind};
 
 /// A console on one of our clusters.
-fn stage(read_only: bool) -> Stage {
-    let mut stage = Stage::with(120, 30, Scope::All, read_only);
+fn stage(read_only: bool) -> TestConsole {
+    let mut stage = TestConsole::with(120, 30, Scope::All, read_only);
     stage.feed(cluster());
     let mut kinds = builtin_kinds::kinds();
     kinds.push(kind("podium.dev", "v1alpha1", "SchedulingVerdict", &[]));

@@ -18,22 +18,22 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::acted;
-use super::stage::{Stage, cluster as shop};
+use super::test_console::{TestConsole, cluster as shop};
 
 /// A console on a cluster in this process; it processes messages of its tasks only while the test waits.
-struct Show {
-    stage: Stage,
+struct ClusterConsole {
+    stage: TestConsole,
     cluster: Cluster,
     runner: Runner,
     inbox: mpsc::Receiver<Message>,
 }
 
-impl Show {
+impl ClusterConsole {
     async fn begin(width: u16, height: u16) -> Self {
         let cluster = Cluster::builder().manual_clock().hollow_nodes(1).start().await.expect("starts");
         let (sender, inbox) = mpsc::channel(64);
         let runner = Runner::new(cluster.client(), sender);
-        let mut show = Self { stage: Stage::new(width, height), cluster, runner, inbox };
+        let mut show = Self { stage: TestConsole::new(width, height), cluster, runner, inbox };
         show.look().await;
         show
     }
@@ -64,16 +64,16 @@ impl Show {
     }
 
     /// Presses keys and waits until this is on the screen.
-    async fn press(&mut self, script: &str, wanted: &str) -> String {
+    async fn press(&mut self, script: &str, expected: &str) -> String {
         let jobs = self.stage.press(script);
         self.start(jobs);
-        self.until(wanted).await
+        self.until(expected).await
     }
 
-    async fn until(&mut self, wanted: &str) -> String {
+    async fn until(&mut self, expected: &str) -> String {
         for _ in 0..64 {
             let screen = self.stage.screen();
-            if screen.contains(wanted) {
+            if screen.contains(expected) {
                 return screen;
             }
             let message = tokio::time::timeout(Duration::from_mins(1), self.inbox.recv()).await;
@@ -82,7 +82,7 @@ impl Show {
             self.start(jobs);
         }
         let screen = self.stage.screen();
-        assert!(screen.contains(wanted), "{wanted:?} never came:\n{screen}");
+        assert!(screen.contains(expected), "{expected:?} never came:\n{screen}");
         screen
     }
 
@@ -123,7 +123,7 @@ fn web(replicas: i32) -> Deployment {
 
 #[tokio::test(start_paused = true)]
 async fn a_table_is_looked_at_as_it_was_and_nothing_is_done_there_con_19() {
-    let mut show = Show::begin(120, 30).await;
+    let mut show = ClusterConsole::begin(120, 30).await;
     let pods: Api<Pod> = Api::default_namespaced(show.cluster.client());
     let pod = |name: &str| -> Pod {
         serde_json::from_value(
@@ -143,8 +143,8 @@ async fn a_table_is_looked_at_as_it_was_and_nothing_is_done_there_con_19() {
 
     // Half a minute back both exist, with their ages at that time, regardless of current changes.
     let then = show.press(": \"at_-35s\" enter", "THE PAST").await;
-    for wanted in ["early", "late", "35s ago", "esc comes back to now", "as it was", "╔"] {
-        assert!(then.contains(wanted), "{wanted} is not in\n{then}");
+    for expected in ["early", "late", "35s ago", "esc comes back to now", "as it was", "╔"] {
+        assert!(then.contains(expected), "{expected} is not in\n{then}");
     }
     let early = then.lines().find(|line| line.contains("early")).expect("its row");
     assert!(["114s", "115s", "116s"].iter().any(|age| early.contains(age)), "{early}");
@@ -189,12 +189,12 @@ async fn a_table_is_looked_at_as_it_was_and_nothing_is_done_there_con_19() {
 
 #[tokio::test(start_paused = true)]
 async fn esc_leaves_the_past_once_and_never_returns_to_it_con_19() {
-    let mut show = Show::begin(120, 30).await;
+    let mut show = ClusterConsole::begin(120, 30).await;
     let deployments: Api<Deployment> = Api::default_namespaced(show.cluster.client());
     deployments.create(&PostParams::default(), &web(2)).await.expect("made");
     show.pass(120).await;
     show.look().await;
-    let is_past = |show: &mut Show| show.stage.screen().contains("THE PAST");
+    let is_past = |show: &mut ClusterConsole| show.stage.screen().contains("THE PAST");
 
     // A view opened in the past is closed; the view below is still of the past, and leaves it with the next key.
     show.press("d", "web").await;
@@ -251,7 +251,7 @@ async fn whole_table<K: kube::Resource<DynamicType = ()>>(client: &kube::Client,
 
 #[tokio::test(start_paused = true)]
 async fn all_workloads_are_looked_at_as_they_were_con_2_con_19() {
-    let mut show = Show::begin(120, 30).await;
+    let mut show = ClusterConsole::begin(120, 30).await;
     let client = show.cluster.client();
     let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
     let jobs: Api<CronJob> = Api::default_namespaced(client.clone());
@@ -286,10 +286,10 @@ async fn all_workloads_are_looked_at_as_they_were_con_2_con_19() {
 
     // A minute and a half back the deployment was there with its pods, and the cron job ran.
     let then = show.press(": \"at_-90s\" enter", "THE PAST").await;
-    for wanted in
+    for expected in
         ["web", "Deployment", "2/2", "Available", "nightly", "Scheduled", "Workloads all 2 ", "as it was"]
     {
-        assert!(then.contains(wanted), "{wanted} is not in\n{then}");
+        assert!(then.contains(expected), "{expected} is not in\n{then}");
     }
     assert!(!then.contains("alone") && !then.contains("Suspended"), "{then}");
     // Current changes do not appear in it; a forbidden kind is reported as in the present.
@@ -324,7 +324,7 @@ async fn all_workloads_are_looked_at_as_they_were_con_2_con_19() {
 
 #[tokio::test(start_paused = true)]
 async fn the_overview_is_looked_at_as_it_was_con_19() {
-    let mut show = Show::begin(120, 36).await;
+    let mut show = ClusterConsole::begin(120, 36).await;
     let deployments: Api<Deployment> = Api::default_namespaced(show.cluster.client());
     deployments.create(&PostParams::default(), &web(2)).await.expect("made");
     show.pass(60).await;
@@ -342,10 +342,10 @@ async fn the_overview_is_looked_at_as_it_was_con_19() {
 
     // A minute and a half back there were four pods of one deployment, and events of then, with ages of then.
     let then = show.press(": \"at_-90s\" enter", "THE PAST").await;
-    for wanted in
+    for expected in
         ["web", "4/4", "● Running      4", "1 of 1 ready", "Scaled up replica set", "from 2 to 4", "╔"]
     {
-        assert!(then.contains(wanted), "{wanted} is not in\n{then}");
+        assert!(then.contains(expected), "{expected} is not in\n{then}");
     }
     for of_now in ["later", "Deleted pod", "Killing"] {
         assert!(!then.contains(of_now), "{of_now} is of now:\n{then}");
@@ -402,7 +402,7 @@ async fn the_overview_is_looked_at_as_it_was_con_19() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_refused_now_is_refused_of_the_past_too_con_19() {
-    let mut show = Show::begin(120, 36).await;
+    let mut show = ClusterConsole::begin(120, 36).await;
     show.pass(60).await;
     show.look().await;
     let refused = podium::console::links::UnavailableReason::NotAllowed("no".to_owned());
@@ -416,7 +416,7 @@ async fn what_is_refused_now_is_refused_of_the_past_too_con_19() {
 
 #[tokio::test(start_paused = true)]
 async fn versions_are_listed_and_any_two_compared_con_12() {
-    let mut show = Show::begin(100, 30).await;
+    let mut show = ClusterConsole::begin(100, 30).await;
     for value in ["one", "two", "three"] {
         if value == "one" {
             show.map("settings", value).await;
@@ -431,8 +431,8 @@ async fn versions_are_listed_and_any_two_compared_con_12() {
     show.stage.feed(vec![maps]);
     show.press("/ \"settings\" enter V", "data.k two → three").await;
     let screen = show.stage.screen();
-    for wanted in ["3 versions", "data.k one → two", "created", "-   k: two", "+   k: three"] {
-        assert!(screen.contains(wanted), "{wanted} is not in\n{screen}");
+    for expected in ["3 versions", "data.k one → two", "created", "-   k: two", "+   k: three"] {
+        assert!(screen.contains(expected), "{expected} is not in\n{screen}");
     }
     // The first and the last.
     let screen = show.press("G space g", "-   k: one").await;
@@ -454,7 +454,7 @@ async fn versions_are_listed_and_any_two_compared_con_12() {
 }
 
 /// The server's table of config maps.
-async fn server_table(show: &Show) -> Delta {
+async fn server_table(show: &ClusterConsole) -> Delta {
     let request = http::Request::get("/api/v1/configmaps?includeObject=Metadata")
         .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
         .body(Vec::new())
@@ -469,7 +469,7 @@ async fn server_table(show: &Show) -> Delta {
 
 #[tokio::test(start_paused = true)]
 async fn one_timeline_tells_states_events_and_what_was_done_con_19() {
-    let mut show = Show::begin(140, 40).await;
+    let mut show = ClusterConsole::begin(140, 40).await;
     let deployments: Api<Deployment> = Api::default_namespaced(show.cluster.client());
     deployments.create(&PostParams::default(), &web(1)).await.expect("made");
     show.pass(30).await;
@@ -478,7 +478,7 @@ async fn one_timeline_tells_states_events_and_what_was_done_con_19() {
     show.pass(30).await;
     show.look().await;
     let screen = show.press("d T", "scaled 1 → 2").await;
-    for wanted in [
+    for expected in [
         "Timeline · Deployment default/web",
         "state",
         "deployment/web",
@@ -488,7 +488,7 @@ async fn one_timeline_tells_states_events_and_what_was_done_con_19() {
         "Running 1/1",
         "following, newest first",
     ] {
-        assert!(screen.contains(wanted), "{wanted} is not in\n{screen}");
+        assert!(screen.contains(expected), "{expected} is not in\n{screen}");
     }
     // The same from one of its pods: it is one tree. The console's own actions appear in it.
     show.stage.press("esc");
@@ -510,7 +510,7 @@ async fn one_timeline_tells_states_events_and_what_was_done_con_19() {
 #[test]
 fn other_servers_say_that_they_tell_nothing_of_the_past_con_19() {
     let other = || {
-        let mut stage = Stage::new(100, 30);
+        let mut stage = TestConsole::new(100, 30);
         stage.feed(shop());
         stage.send(Message::Catalogue(Catalogue::of(podium::console::builtin_kinds::kinds())));
         stage

@@ -10,21 +10,21 @@ use podium::console::store::{Change, Delta};
 use serde_json::{Value, json};
 
 use super::shows;
-use super::stage::{Stage, ago, cluster, event, objects, pod};
+use super::test_console::{TestConsole, ago, cluster, event, objects, pod};
 
 fn applied(pod: Value) -> Vec<Delta> {
     vec![Delta::of::<Pod>(vec![Change::Applied(objects([pod]).remove(0))])]
 }
 
 /// The pod `shop/waiting` under the cursor.
-fn stage(width: u16, height: u16) -> Stage {
-    let mut stage = Stage::new(width, height);
+fn stage(width: u16, height: u16) -> TestConsole {
+    let mut stage = TestConsole::new(width, height);
     stage.feed(cluster());
     stage.press("p / \"waiting\" enter");
     stage
 }
 
-fn answer(stage: &mut Stage, answer: VerdictResponse) {
+fn answer(stage: &mut TestConsole, answer: VerdictResponse) {
     let (screen, _) = stage.model.top();
     let screen = *screen;
     stage.send(Message::Data(screen, Data::new(PendingData::VerdictResponse(answer))));
@@ -112,7 +112,7 @@ fn every_node_and_filter_with_scores_and_what_would_make_it_fit_con_9() {
 
 #[test]
 fn a_verdict_says_that_nodes_have_changed_since_con_9() {
-    use super::stage::node;
+    use super::test_console::node;
     use k8s_openapi::api::core::v1::Node;
     let nodes = |cordoned: bool| {
         let list = [node("node-1", "zone-a", "True", cordoned), node("node-2", "zone-b", "True", true)];
@@ -202,9 +202,9 @@ fn another_attempt_is_seen_at_once_con_9() {
 fn room_that_is_kept_and_gates_are_said_con_9() {
     let mut stage = stage(100, 30);
     stage.press("W");
-    let mut kept = pod("shop", "waiting", None, None, "Pending", 12);
-    kept["status"]["nominatedNodeName"] = json!("node-2");
-    stage.feed(applied(kept));
+    let mut nominated = pod("shop", "waiting", None, None, "Pending", 12);
+    nominated["status"]["nominatedNodeName"] = json!("node-2");
+    stage.feed(applied(nominated));
     answer(&mut stage, three_nodes());
     shows(&stage.screen(), &["◐ nominated to node-2: pods of lower priority are leaving it"]);
     let mut gated = pod("shop", "waiting", None, None, "Pending", 12);

@@ -22,14 +22,14 @@ fn replayed(session: &str) -> (Vec<Screen>, Cast) {
 }
 
 /// Compares a file with its expected content, or writes it.
-fn is_kept(file: &Path, drawn: &str) {
+fn is_saved(file: &Path, drawn: &str) {
     if std::env::var("PODIUM_PICTURES").is_ok_and(|value| value == "write") {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(file, drawn).unwrap();
     }
-    let kept = std::fs::read_to_string(file).unwrap_or_default();
+    let saved = std::fs::read_to_string(file).unwrap_or_default();
     assert!(
-        kept == drawn,
+        saved == drawn,
         "{} shows another console: look at it, and write it anew with PODIUM_PICTURES=write",
         file.display()
     );
@@ -45,7 +45,7 @@ fn names(directory: &Path) -> BTreeSet<String> {
 #[test]
 fn the_pictures_are_what_the_console_draws_con_21() {
     for (session, screen, picture) in PICTURES {
-        is_kept(&docs(picture), &replayed(session).0[screen].svg());
+        is_saved(&docs(picture), &replayed(session).0[screen].svg());
     }
 }
 
@@ -54,7 +54,7 @@ fn the_pictures_are_what_the_console_draws_con_21() {
 fn the_casts_of_the_samples_are_what_the_console_draws_con_21() {
     let samples = names(&Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-manifests"));
     for sample in &samples {
-        is_kept(&docs("casts").join(format!("{sample}.cast")), &replayed(sample).1.text());
+        is_saved(&docs("casts").join(format!("{sample}.cast")), &replayed(sample).1.text());
     }
     assert_eq!(names(&docs("casts")), samples);
 }

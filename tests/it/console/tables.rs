@@ -8,18 +8,18 @@ use podium::console::store::{Change, Delta};
 use serde_json::json;
 
 use super::shows;
-use super::stage::{Stage, cluster, objects, pod};
+use super::test_console::{TestConsole, cluster, objects, pod};
 
 fn applied(pod: serde_json::Value) -> Vec<Delta> {
     vec![Delta::of::<Pod>(vec![Change::Applied(objects([pod]).remove(0))])]
 }
 
-fn heads(stage: &mut Stage) -> String {
+fn heads(stage: &mut TestConsole) -> String {
     stage.screen().lines().nth(2).expect("the heads").to_owned()
 }
 
-fn pods(width: u16) -> Stage {
-    let mut stage = Stage::new(width, 36);
+fn pods(width: u16) -> TestConsole {
+    let mut stage = TestConsole::new(width, 36);
     stage.feed(cluster());
     stage.press("p");
     stage
@@ -124,7 +124,7 @@ fn what_leaves_the_console_con_3() {
     assert_eq!(lines.next(), None);
 }
 
-fn mouse(stage: &mut Stage, kind: MouseEventKind, column: u16, row: u16) {
+fn mouse(stage: &mut TestConsole, kind: MouseEventKind, column: u16, row: u16) {
     stage.screen();
     stage.send(Message::Mouse(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE }));
 }
@@ -152,7 +152,7 @@ fn the_mouse_moves_takes_and_opens_con_1() {
 #[test]
 fn the_overview_is_clicked_and_filtered_con_2() {
     let click = MouseEventKind::Down(MouseButton::Left);
-    let mut stage = Stage::new(120, 36);
+    let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     let screen = stage.screen();
     let row = screen.lines().position(|line| line.contains("● node-1 ")).expect("a node") as u16;

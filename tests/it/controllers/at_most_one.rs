@@ -25,7 +25,7 @@ async fn running() -> (Cluster, Shared<Pod>) {
 }
 
 /// Checks that the same pod is still there and terminating; then its node confirms.
-async fn only_asked(cluster: Cluster, pod: &Shared<Pod>, way: &str) {
+async fn is_only_requested(cluster: Cluster, pod: &Shared<Pod>, way: &str) {
     cluster.settle().await;
     let pods = cluster.pods();
     assert_eq!(pods.iter().map(Shared::uid).collect::<Vec<_>>(), [pod.uid()], "{way}");
@@ -40,8 +40,8 @@ async fn only_asked(cluster: Cluster, pod: &Shared<Pod>, way: &str) {
 /// Each of these started the new `web-0` while the old one ran.
 #[tokio::test(start_paused = true)]
 async fn a_zero_grace_in_the_spec_forces_nothing_safe_1_sts_3() {
-    type Way = fn(&Cluster);
-    let ways: [(&str, Way); 8] = [
+    type DeleteFn = fn(&Cluster);
+    let ways: [(&str, DeleteFn); 8] = [
         ("delete", |c| drop(c.api.delete(Kind::Pod, &key("web-0"), &DeleteOptions::default()).unwrap())),
         ("delete collection", |c| {
             let (all, options) = (Selection::default(), DeleteOptions::default());
@@ -85,7 +85,7 @@ async fn a_zero_grace_in_the_spec_forces_nothing_safe_1_sts_3() {
             let held = cluster.api.get_as::<Pod>(&Key::new("team", "p")).unwrap();
             assert_eq!(held.metadata.deletion_grace_period_seconds, Some(1), "{way}");
         }
-        only_asked(cluster, &pod, way).await;
+        is_only_requested(cluster, &pod, way).await;
     }
 }
 

@@ -50,7 +50,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Follows every revision and holds the bounds.
-struct Witness {
+struct RolloutObserver {
     pods: Watcher,
     living: BTreeMap<String, Arc<Object>>,
     /// Pods that the test itself disturbed: their loss does not count.
@@ -65,7 +65,7 @@ fn place(pod: &Pod) -> String {
     node_name(pod).map(Into::into).or_else(named).unwrap_or_default()
 }
 
-impl Witness {
+impl RolloutObserver {
     fn active(&self) -> impl Iterator<Item = &Pod> {
         self.living.values().filter_map(|o| o.get::<Pod>()).filter(|p| is_active(p))
     }
@@ -121,7 +121,7 @@ async fn play(surge: usize, unavailable: usize, steps: Vec<Step>) {
     set["spec"]["updateStrategy"] =
         json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}});
     cluster.create::<DaemonSet>(set);
-    let mut witness = Witness {
+    let mut witness = RolloutObserver {
         pods: cluster.api.watch(Kind::Pod, Revision(0), Visibility::Applied),
         living: BTreeMap::new(),
         disturbed: HashSet::new(),
@@ -191,7 +191,7 @@ async fn play(surge: usize, unavailable: usize, steps: Vec<Step>) {
 }
 
 /// The kubelet makes all steps for all pods, and the witness observes each.
-async fn run(cluster: &Cluster, witness: &mut Witness) {
+async fn run(cluster: &Cluster, witness: &mut RolloutObserver) {
     cluster.run_seen_by(|| witness.follow()).await;
 }
 

@@ -73,12 +73,12 @@ async fn an_absent_owner_takes_its_dependants_and_no_owner_reaches_across_namesp
         .api
         .create_as(serde_json::from_value::<Namespace>(json!({"metadata": {"name": "other"}})).unwrap())
         .unwrap();
-    let elsewhere: ConfigMap =
+    let other: ConfigMap =
         serde_json::from_value(json!({"metadata": {"name": "owner", "namespace": "other"}})).unwrap();
-    let elsewhere = cluster.api.create_as(elsewhere).unwrap();
+    let other = cluster.api.create_as(other).unwrap();
     cluster.settle().await;
     cluster.create::<ConfigMap>(map("lost", &[("nobody", "no-such-uid")], &[]));
-    cluster.create::<ConfigMap>(map("across", &[("owner", elsewhere.uid())], &[]));
+    cluster.create::<ConfigMap>(map("across", &[("owner", other.uid())], &[]));
     let here = cluster.create::<ConfigMap>(map("here", &[], &[]));
     cluster.create::<ConfigMap>(map("half", &[("here", here.uid()), ("nobody", "no-such-uid")], &[]));
     cluster.settle().await;

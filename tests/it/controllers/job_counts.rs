@@ -18,7 +18,7 @@ const FINALIZER: &str = "batch.kubernetes.io/job-tracking";
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
 #[derive(Clone, Copy, Debug)]
-enum Act {
+enum UserAction {
     /// The n-th active pod ends, well or not.
     End(usize, bool),
     /// Every active pod ends.
@@ -33,23 +33,23 @@ enum Act {
 }
 
 /// An event, and the number of writes after which the control plane stops because of it, if it does.
-type Step = (Act, Option<u64>);
+type Step = (UserAction, Option<u64>);
 
 fn step() -> impl Strategy<Value = Step> {
     let act = prop_oneof![
-        6 => (0..8usize, any::<bool>()).prop_map(|(n, good)| Act::End(n, good)),
-        2 => any::<bool>().prop_map(Act::EndAll),
-        2 => (0..8usize).prop_map(Act::Delete),
-        4 => Just(Act::Kubelet),
-        1 => any::<bool>().prop_map(Act::Suspend),
-        1 => (0..5i32).prop_map(Act::Parallelism),
-        3 => (1..400u64).prop_map(Act::Pass),
+        6 => (0..8usize, any::<bool>()).prop_map(|(n, good)| UserAction::End(n, good)),
+        2 => any::<bool>().prop_map(UserAction::EndAll),
+        2 => (0..8usize).prop_map(UserAction::Delete),
+        4 => Just(UserAction::Kubelet),
+        1 => any::<bool>().prop_map(UserAction::Suspend),
+        1 => (0..5i32).prop_map(UserAction::Parallelism),
+        3 => (1..400u64).prop_map(UserAction::Pass),
     ];
     (act, prop::option::weighted(0.6, 0..14u64))
 }
 
 /// Follows every version of every pod and computes the expected counts.
-struct Witness {
+struct JobObserver {
     pods: Watcher,
     jobs: Watcher,
     /// By uid, with the index of each.
@@ -57,7 +57,7 @@ struct Witness {
     failed: BTreeSet<String>,
 }
 
-impl Witness {
+impl JobObserver {
     fn follow(&mut self) {
         let mut changes: Vec<Change> = self.pods.take().unwrap();
         changes.extend(self.jobs.take().unwrap());
@@ -121,7 +121,7 @@ async fn play(indexed: bool, limit: i32, steps: Vec<Step>) {
     let cluster = Cluster::start(NO_NODES);
     let mode = if indexed { "Indexed" } else { "NonIndexed" };
     let watch = |kind| cluster.api.watch(kind, Revision(0), Visibility::Applied);
-    let mut witness = Witness {
+    let mut witness = JobObserver {
         pods: watch(Kind::Pod),
         jobs: watch(Kind::Job),
         succeeded: BTreeMap::new(),
@@ -161,38 +161,38 @@ async fn play(indexed: bool, limit: i32, steps: Vec<Step>) {
     cluster.stop().await;
 }
 
-async fn do_act(cluster: &Cluster, act: Act) {
+async fn do_act(cluster: &Cluster, act: UserAction) {
     let active: Vec<_> = cluster.pods().into_iter().filter(|pod| is_active(pod)).collect();
     let code = |good: bool| i32::from(!good);
     match act {
-        Act::End(n, good) => {
+        UserAction::End(n, good) => {
             if let Some(pod) = active.get(n % active.len().max(1)) {
                 cluster.end(pod, code(good));
             }
         }
-        Act::EndAll(good) => active.iter().for_each(|pod| cluster.end(pod, code(good))),
-        Act::Delete(n) => {
+        UserAction::EndAll(good) => active.iter().for_each(|pod| cluster.end(pod, code(good))),
+        UserAction::Delete(n) => {
             if let Some(pod) = active.get(n % active.len().max(1)) {
                 cluster.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::default()).unwrap();
             }
         }
-        Act::Kubelet => {
+        UserAction::Kubelet => {
             for pod in cluster.pods() {
                 cluster.act_on(&pod);
             }
         }
-        Act::Suspend(suspend) => {
+        UserAction::Suspend(suspend) => {
             cluster.change::<Job>("work", |j| j.spec.as_mut().unwrap().suspend = Some(suspend));
         }
-        Act::Parallelism(number) => {
+        UserAction::Parallelism(number) => {
             cluster.change::<Job>("work", |j| j.spec.as_mut().unwrap().parallelism = Some(number));
         }
-        Act::Pass(seconds) => cluster.pass(seconds).await,
+        UserAction::Pass(seconds) => cluster.pass(seconds).await,
     }
 }
 
 /// Undisturbed from here on, all pods end well.
-async fn finish(cluster: &Cluster, witness: &mut Witness) {
+async fn finish(cluster: &Cluster, witness: &mut JobObserver) {
     cluster.change::<Job>("work", |j| {
         let spec = j.spec.as_mut().unwrap();
         (spec.suspend, spec.parallelism) = (Some(false), Some(3));
@@ -200,7 +200,7 @@ async fn finish(cluster: &Cluster, witness: &mut Witness) {
     for _ in 0..20 {
         cluster.run().await;
         witness.follow();
-        do_act(cluster, Act::EndAll(true)).await;
+        do_act(cluster, UserAction::EndAll(true)).await;
         cluster.pass(400).await;
         witness.follow();
     }

@@ -18,7 +18,7 @@ mod huge;
 mod job_addresses;
 mod job_counts;
 mod jobs;
-mod joining;
+mod node_bootstrap;
 mod node_taints;
 mod nodes;
 mod pod_garbage;

@@ -137,10 +137,11 @@ async fn pods_that_do_not_say_leave_a_silent_node_after_five_minutes_daemons_nev
     cluster.run().await;
     pass(&cluster, 10, &["n1", "n2"]).await;
     let web = cluster.pods().iter().find(|p| p.name().starts_with("web")).unwrap().clone();
-    let said = web.spec.as_ref().unwrap().tolerations.clone().unwrap();
-    let said: Vec<_> = said.iter().map(|t| (t.key.as_deref().unwrap(), t.toleration_seconds)).collect();
+    let tolerations = web.spec.as_ref().unwrap().tolerations.clone().unwrap();
+    let tolerations: Vec<_> =
+        tolerations.iter().map(|t| (t.key.as_deref().unwrap(), t.toleration_seconds)).collect();
     assert_eq!(
-        said,
+        tolerations,
         [("node.kubernetes.io/not-ready", Some(300)), ("node.kubernetes.io/unreachable", Some(300))]
     );
     pass(&cluster, 31, &["n2"]).await;

@@ -25,9 +25,9 @@ async fn a_policy_says_in_its_status_what_is_wrong_with_its_types_api_16() {
     cluster.api.create(policy("object.foo == 'bar'"), &WriteOptions::default()).unwrap();
     cluster.settle().await;
     let warning = "apps/v1, Kind=Deployment: ERROR: <input>:1:7: undefined field 'foo'\n | object.foo == 'bar'\n | ......^\n";
-    let told = json!({"observedGeneration": 1, "typeChecking": {"expressionWarnings": [
+    let expected = json!({"observedGeneration": 1, "typeChecking": {"expressionWarnings": [
         {"fieldRef": "spec.validations[0].expression", "warning": warning}]}});
-    assert_eq!(status(&cluster), told);
+    assert_eq!(status(&cluster), expected);
     let next = policy("object.spec.replicas > 1");
     let edit = |object: &Object| {
         let mut fresh = next.clone();

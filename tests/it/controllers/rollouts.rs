@@ -50,7 +50,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Follows every revision and holds the bounds.
-struct Witness {
+struct RolloutObserver {
     pods: Watcher,
     deployments: Watcher,
     living: BTreeMap<String, Arc<Object>>,
@@ -61,7 +61,7 @@ struct Witness {
     replicas: i32,
 }
 
-impl Witness {
+impl RolloutObserver {
     fn count(&self, counts: impl Fn(&Pod) -> bool) -> i32 {
         let pods = self.living.values().filter_map(|o| o.get::<Pod>());
         i32::try_from(pods.filter(|p| counts(p)).count()).unwrap()
@@ -108,7 +108,7 @@ impl Witness {
 async fn play(surge: i32, unavailable: i32, steps: Vec<Step>) {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Deployment>(deployment("web", 4, surge, unavailable));
-    let mut witness = Witness {
+    let mut witness = RolloutObserver {
         pods: cluster.api.watch(Kind::Pod, Revision(0), Visibility::Applied),
         deployments: cluster.api.watch(Kind::Deployment, Revision(0), Visibility::Applied),
         living: BTreeMap::new(),
@@ -182,7 +182,7 @@ async fn play(surge: i32, unavailable: i32, steps: Vec<Step>) {
 }
 
 /// The kubelet makes all steps for all pods, and the witness observes each.
-async fn run(cluster: &Cluster, witness: &mut Witness) {
+async fn run(cluster: &Cluster, witness: &mut RolloutObserver) {
     cluster.run_seen_by(|| witness.follow()).await;
 }
 

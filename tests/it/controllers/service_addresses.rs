@@ -80,8 +80,8 @@ async fn an_address_that_somebody_else_has_is_given_to_no_service_api_17() {
     assert!(asks("web", "127.32.1.1").unwrap_err().contains("provided IP is already allocated"));
     // The address of a service is not assigned again, even if its object does not exist yet.
     asks("other", "127.32.1.2").unwrap();
-    let wanted = serde_json::from_value::<IPAddress>(gateways_address("127.32.1.2")).unwrap();
-    assert!(cluster.api.create_as(wanted).unwrap_err().is_already_exists());
+    let requested = serde_json::from_value::<IPAddress>(gateways_address("127.32.1.2")).unwrap();
+    assert!(cluster.api.create_as(requested).unwrap_err().is_already_exists());
     delete(&cluster, Kind::IPAddress, &key("127.32.1.1"));
     asks("web", "127.32.1.1").unwrap();
     cluster.settle().await;

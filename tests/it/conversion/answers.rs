@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use super::{
     V1, V2, answer, ask, by, converted, converter, define, get, honest, merge, post, site, sites, stored,
 };
-use crate::http::{Face, OWNER};
+use crate::http::{InMemoryServer, OWNER};
 use crate::webhooks::server::{Reply, Webhook};
 
 /// Changes a correct response into a wrong one.
-type Lie = fn(&mut Value);
+type MutateAnswerFn = fn(&mut Value);
 
 /// A server that changes its correct response in this way, the next time.
-fn lying(how: Lie) -> Webhook {
+fn lying(how: MutateAnswerFn) -> Webhook {
     Webhook::start(move |_, review| {
         let mut answer = honest(review);
         how(&mut answer);
@@ -28,7 +28,7 @@ fn lying(how: Lie) -> Webhook {
 async fn what_is_no_conversion_is_refused_in_kubernetes_words_api_14() {
     let of = "conversion webhook for conv.test/v1, Kind=Site";
     let invalid = format!("{of} returned invalid object: ");
-    let cases: [(Lie, String); 11] = [
+    let cases: [(MutateAnswerFn, String); 11] = [
         (|a| a["response"]["uid"] = json!("x"), format!("{of} failed: expected response.uid=")),
         (
             |a| a["kind"] = json!("Review"),
@@ -68,7 +68,7 @@ async fn what_is_no_conversion_is_refused_in_kubernetes_words_api_14() {
         ),
     ];
     for (how, expected) in cases {
-        let (webhook, face) = (lying(how), Face::new());
+        let (webhook, face) = (lying(how), InMemoryServer::new());
         define(&face, &by(&webhook, "v1"));
         assert_eq!(post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await.0, 201);
         for path in [format!("{V2}/a"), V2.to_string()] {
@@ -96,7 +96,7 @@ async fn conversions_are_counted_by_how_they_go_api_19() {
         }
         Reply::Json(answer)
     });
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let kind = define(&face, &by(&webhook, "v1"));
     assert_eq!(post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await.0, 201);
     for status in [500, 500, 500, 500, 200] {
@@ -109,14 +109,14 @@ async fn conversions_are_counted_by_how_they_go_api_19() {
             text.lines().filter(|line| line.contains("conversion_webhook") && !line.starts_with('#'));
         series.map(ToString::to_string).collect::<Vec<_>>()
     };
-    let told = series().await;
+    let reported = series().await;
     let failures = ["malformed_response", "partial_response", "invalid_converted_object", "call"];
     let labels =
         failures.map(|why| format!("failure_type=\"conversion_webhook_{why}_failure\",result=\"failure\""));
     for labels in labels.into_iter().chain(["failure_type=\"\",result=\"success\"".to_string()]) {
         for name in ["request_total", "duration_seconds_count"] {
             let line = format!("apiserver_conversion_webhook_{name}{{{labels}}} 1");
-            assert!(told.contains(&line), "{line}: {told:#?}");
+            assert!(reported.contains(&line), "{line}: {reported:#?}");
         }
     }
     let of_sites = |succeeded: bool| {
@@ -126,7 +126,7 @@ async fn conversions_are_counted_by_how_they_go_api_19() {
         )
     };
     for line in [format!("{} 4", of_sites(false)), format!("{} 1", of_sites(true))] {
-        assert!(told.contains(&line), "{line}: {told:#?}");
+        assert!(reported.contains(&line), "{line}: {reported:#?}");
     }
     face.api.undefine(kind);
     assert!(!series().await.iter().any(|line| line.contains("sites.conv.test")));
@@ -167,7 +167,7 @@ async fn garbage_and_silence_are_refused_with_what_is_wrong_api_14() {
         ("/error", json!(["v1"]), format!("{of} failed: an error on the server (\"oops\") has prevented")),
         ("/old", json!(["v1beta1", "v1"]), String::new()),
     ] {
-        let face = Face::new();
+        let face = InMemoryServer::new();
         let client = webhook.client_config(path);
         let conversion = json!({"strategy": "Webhook",
             "webhook": {"clientConfig": client, "conversionReviewVersions": versions}});
@@ -179,11 +179,11 @@ async fn garbage_and_silence_are_refused_with_what_is_wrong_api_14() {
         assert!(message.starts_with(&expected), "{path}: {message}");
     }
     // No server listens.
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let gone = { crate::conversion::converter().client_config("/") };
-    let nobody =
+    let unreachable =
         json!({"strategy": "Webhook", "webhook": {"clientConfig": gone, "conversionReviewVersions": ["v1"]}});
-    let kind = define(&face, &sites(&nobody, "v1"));
+    let kind = define(&face, &sites(&unreachable, "v1"));
     post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
     let (status, refused) = get(&face, &format!("{V2}/a")).await;
     let message = refused["message"].as_str().unwrap();
@@ -215,13 +215,13 @@ async fn of_a_long_complaint_the_beginning_is_told_api_14() {
         }),
     ];
     for (expected, lie) in lies {
-        let told = long.clone();
+        let complaint = long.clone();
         let webhook = Webhook::start(move |_, review| {
             let mut answer = honest(review);
-            lie(&mut answer, &told);
+            lie(&mut answer, &complaint);
             Reply::Json(answer)
         });
-        let face = Face::new();
+        let face = InMemoryServer::new();
         define(&face, &by(&webhook, "v1"));
         post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
         let (status, refused) = get(&face, V2).await;
@@ -243,7 +243,7 @@ async fn a_conversion_changes_labels_and_annotations_alone_of_the_metadata_api_1
         metadata["resourceVersion"] = json!("1");
         metadata["ownerReferences"] = json!("garbage");
     });
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let kind = define(&face, &by(&webhook, "v1"));
     post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
     let (status, shown) = get(&face, &format!("{V2}/a")).await;
@@ -259,10 +259,10 @@ async fn a_conversion_changes_labels_and_annotations_alone_of_the_metadata_api_1
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_converter_that_hangs_holds_nobody_else_up_api_14() {
     let webhook = Webhook::start(|_, _| Reply::Nothing);
-    let face = Arc::new(Face::new());
+    let face = Arc::new(InMemoryServer::new());
     define(&face, &by(&webhook, "v1"));
     post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
-    let asked: Vec<_> = (0..100)
+    let requests: Vec<_> = (0..100)
         .map(|i| {
             let face = face.clone();
             tokio::spawn(async move {
@@ -285,7 +285,7 @@ async fn a_converter_that_hangs_holds_nobody_else_up_api_14() {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}});
     assert_eq!(post(&face, "/api/v1/namespaces/default/configmaps", &map).await.0, 201);
     webhook.let_go();
-    for one in asked {
+    for one in requests {
         assert_eq!(one.await.unwrap().0, 500, "what it says in the end is no conversion");
     }
 }
@@ -295,7 +295,7 @@ async fn a_converter_that_hangs_holds_nobody_else_up_api_14() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_definition_whose_converter_hangs_stops_no_other_ones_writes_api_14_api_16() {
     let (hanging, working) = (Webhook::start(|_, _| Reply::Nothing), converter());
-    let face = Arc::new(Face::new());
+    let face = Arc::new(InMemoryServer::new());
     define(&face, &by(&hanging, "v1"));
     let mut towns = by(&working, "v1");
     towns["names"] = json!({"plural": "towns", "kind": "Town"});
@@ -303,7 +303,7 @@ async fn a_definition_whose_converter_hangs_stops_no_other_ones_writes_api_14_ap
     for name in ["a", "b", "c"] {
         assert_eq!(post(&face, V1, &site("v1", name, &json!({"hostPort": "h:1"}))).await.0, 201);
     }
-    let asked: Vec<_> = (0..80)
+    let requests: Vec<_> = (0..80)
         .map(|_| {
             let face = face.clone();
             let patch = json!({"spec": {"port": "2"}});
@@ -324,10 +324,10 @@ async fn a_definition_whose_converter_hangs_stops_no_other_ones_writes_api_14_ap
         let (status, gone) = ask(&face, Method::DELETE, &path, "application/json", &Value::Null).await;
         assert_eq!(status, 200, "{gone}");
     }
-    assert!(asked.iter().all(|one| !one.is_finished()), "somebody has waited for them");
+    assert!(requests.iter().all(|one| !one.is_finished()), "somebody has waited for them");
     assert_eq!(hanging.seen().len(), 8);
     hanging.let_go();
-    for one in asked {
+    for one in requests {
         assert_eq!(one.await.unwrap(), 500);
     }
 }

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::{by, converter};
 use crate::data_dirs::podium;
-use crate::instance::Home;
+use crate::instance::DataDir;
 
 #[test]
 fn a_definition_and_its_objects_are_applied_in_one_run_api_14_cli_4() {
-    let (webhook, home) = (converter(), Home::new());
+    let (webhook, home) = (converter(), DataDir::new());
     let instance = home.start(&["--ephemeral", "--nodes", "0"]);
     let manifest = home.path("all.yaml");
     let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -39,7 +39,7 @@ fn a_definition_and_its_objects_are_applied_in_one_run_api_14_cli_4() {
 /// Kubernetes' old versions are accepted, and the server warns about them: once, for any number of objects.
 #[test]
 fn what_the_server_warns_of_is_told_as_by_kubectl_api_12_api_18() {
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "0"]);
     let manifest = home.path("old.yaml");
     let job = |name: &str| {
@@ -49,25 +49,25 @@ fn what_the_server_warns_of_is_told_as_by_kubectl_api_12_api_18() {
         .to_string()
     };
     std::fs::write(&manifest, [job("a"), job("b")].join("\n---\n")).unwrap();
-    let told = "Warning: batch/v1beta1 CronJob is deprecated in v1.21+, unavailable in v1.25+; use batch/v1 CronJob\n";
+    let warning = "Warning: batch/v1beta1 CronJob is deprecated in v1.21+, unavailable in v1.25+; use batch/v1 CronJob\n";
     let (code, stdout, stderr) = podium(&home, &["apply", "-f", manifest.to_str().unwrap()]);
     assert_eq!(
         (code, stdout.as_str()),
         (Some(0), "cronjob.batch/a created\ncronjob.batch/b created\n"),
         "{stderr}"
     );
-    assert_eq!(stderr, told);
+    assert_eq!(stderr, warning);
     let (code, stdout, stderr) = podium(&home, &["delete", "-f", manifest.to_str().unwrap()]);
     assert_eq!(
         (code, stdout.as_str()),
         (Some(0), "cronjob.batch/b deleted\ncronjob.batch/a deleted\n"),
         "{stderr}"
     );
-    assert_eq!(stderr, told);
+    assert_eq!(stderr, warning);
     // Failures are reported as usual, beside the warnings.
     std::fs::write(&manifest, job("a").replace("0 0 1 1 *", "never")).unwrap();
     let (code, _, stderr) = podium(&home, &["apply", "-f", manifest.to_str().unwrap()]);
     assert_eq!(code, Some(1), "{stderr}");
-    assert!(stderr.starts_with(told) && stderr.contains("spec.schedule"), "{stderr}");
+    assert!(stderr.starts_with(warning) && stderr.contains("spec.schedule"), "{stderr}");
     instance.stop();
 }

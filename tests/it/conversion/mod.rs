@@ -2,9 +2,9 @@
 //! server that converts objects between them.
 
 mod answers;
+mod cache;
 mod command;
-mod doors;
-mod known;
+mod entry_points;
 mod owners;
 mod params;
 mod storage;
@@ -13,7 +13,7 @@ use http::Method;
 use podium::object::{Key, Kind, Object};
 use serde_json::{Value, json};
 
-use crate::http::{Face, OWNER};
+use crate::http::{InMemoryServer, OWNER};
 use crate::webhooks::server::{Reply, Webhook};
 
 const V1: &str = "/apis/conv.test/v1/namespaces/default/sites";
@@ -55,7 +55,7 @@ fn by(webhook: &Webhook, storage: &str) -> Value {
     )
 }
 
-fn define(face: &Face, spec: &Value) -> Kind {
+fn define(face: &InMemoryServer, spec: &Value) -> Kind {
     face.api.define(&serde_json::from_value(spec.clone()).unwrap()).unwrap()
 }
 
@@ -110,27 +110,27 @@ fn calls(webhook: &Webhook) -> Vec<usize> {
     webhook.take_seen().iter().map(|request| request["objects"].as_array().map_or(0, Vec::len)).collect()
 }
 
-async fn ask(face: &Face, method: Method, path: &str, type_: &str, body: &Value) -> (u16, Value) {
+async fn ask(face: &InMemoryServer, method: Method, path: &str, type_: &str, body: &Value) -> (u16, Value) {
     let headers = [OWNER, ("content-type", type_)];
     let body = if body.is_null() { String::new() } else { body.to_string() };
     let answer = face.ask(method, path, &headers, &body).await;
     (answer.status.as_u16(), answer.json())
 }
 
-async fn post(face: &Face, path: &str, body: &Value) -> (u16, Value) {
+async fn post(face: &InMemoryServer, path: &str, body: &Value) -> (u16, Value) {
     ask(face, Method::POST, path, "application/json", body).await
 }
 
-async fn merge(face: &Face, path: &str, body: &Value) -> (u16, Value) {
+async fn merge(face: &InMemoryServer, path: &str, body: &Value) -> (u16, Value) {
     ask(face, Method::PATCH, path, "application/merge-patch+json", body).await
 }
 
-async fn get(face: &Face, path: &str) -> (u16, Value) {
+async fn get(face: &InMemoryServer, path: &str) -> (u16, Value) {
     ask(face, Method::GET, path, "application/json", &Value::Null).await
 }
 
 /// An object as it is stored.
-fn stored(face: &Face, kind: Kind, name: &str) -> Value {
+fn stored(face: &InMemoryServer, kind: Kind, name: &str) -> Value {
     let object: std::sync::Arc<Object> = face.api.get(kind, &Key::new("default", name)).unwrap();
     let mut value = object.to_value();
     value["metadata"].as_object_mut().unwrap().shift_remove("managedFields");

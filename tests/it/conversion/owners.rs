@@ -4,9 +4,9 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::{V1, V2, V3, ask, by, converter, define, get, merge, post, site};
-use crate::http::Face;
+use crate::http::InMemoryServer;
 
-async fn apply(face: &Face, path: &str, manager: &str, config: &Value) -> (u16, Value) {
+async fn apply(face: &InMemoryServer, path: &str, manager: &str, config: &Value) -> (u16, Value) {
     let path = format!("{path}/a?fieldManager={manager}");
     ask(face, Method::PATCH, &path, "application/apply-patch+yaml", config).await
 }
@@ -26,7 +26,7 @@ fn owner(manager: &str, version: &str, fields: &Value) -> (String, String, Value
 
 #[tokio::test(flavor = "multi_thread")]
 async fn owners_name_fields_in_their_own_version_api_13_api_14() {
-    let (webhook, face) = (converter(), Face::new());
+    let (webhook, face) = (converter(), InMemoryServer::new());
     define(&face, &by(&webhook, "v1"));
     let (status, made) = apply(&face, V1, "one", &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
     assert_eq!(status, 201, "{made}");
@@ -55,7 +55,7 @@ async fn owners_name_fields_in_their_own_version_api_13_api_14() {
 /// An applier that switches to another version gives up the fields that it applied in the previous one.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_applier_changes_versions_and_drops_fields_api_13_api_14() {
-    let (webhook, face) = (converter(), Face::new());
+    let (webhook, face) = (converter(), InMemoryServer::new());
     define(&face, &by(&webhook, "v3"));
     let spec = json!({"host": "h", "port": "1", "alias": "x"});
     assert_eq!(apply(&face, V3, "one", &site("v3", "a", &spec)).await.0, 201);

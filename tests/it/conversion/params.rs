@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::json;
 
 use super::{V1, by, define, honest, post, site};
-use crate::http::Face;
+use crate::http::InMemoryServer;
 use crate::webhooks::server::{Reply, Webhook};
 
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
@@ -21,7 +21,7 @@ async fn a_policy_sees_its_parameters_in_the_version_that_it_names_api_14_api_16
         }
         Reply::Json(honest(review))
     });
-    let face = Face::new();
+    let face = InMemoryServer::new();
     define(&face, &by(&webhook, "v1"));
     assert_eq!(post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await.0, 201);
     let policy = json!({"metadata": {"name": "p"}, "spec": {

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use super::{V1, V2, ask, by, calls, converter, define, get, merge, post, site, sites, stored};
 use crate::added_kind::Client;
 use crate::controllers::cluster::{Cluster, NO_NODES};
-use crate::http::Face;
+use crate::http::InMemoryServer;
 use crate::webhooks::server::{Reply, Webhook};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_stored_in_an_old_version_is_read_and_brought_up_to_date_api_14() {
-    let (webhook, face) = (converter(), Face::new());
+    let (webhook, face) = (converter(), InMemoryServer::new());
     let kind = define(&face, &by(&webhook, "v1"));
     for name in ["a", "b"] {
         post(&face, V1, &site("v1", name, &json!({"hostPort": "h:1"}))).await;
@@ -31,9 +31,9 @@ async fn what_was_stored_in_an_old_version_is_read_and_brought_up_to_date_api_14
             ask(&face, Method::PUT, &format!("{path}/{version}"), "application/json", &current).await;
         assert_eq!((status, &written["spec"]), (200, &current["spec"]), "{written}");
         assert_ne!(written["metadata"]["resourceVersion"], current["metadata"]["resourceVersion"]);
-        let kept = stored(&face, kind, version);
+        let saved = stored(&face, kind, version);
         assert_eq!(
-            (&kept["apiVersion"], &kept["spec"]),
+            (&saved["apiVersion"], &saved["spec"]),
             (&json!("conv.test/v2"), &json!({"host": "h", "port": "1"}))
         );
     }
@@ -50,7 +50,7 @@ async fn what_was_stored_in_an_old_version_is_read_and_brought_up_to_date_api_14
 /// defaults are.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_webhook_an_object_shows_what_its_version_has_api_14() {
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let kind = define(&face, &sites(&json!({"strategy": "None"}), "v2"));
     let (_, made) = post(&face, V2, &site("v2", "a", &json!({"host": "h", "replicas": 2}))).await;
     assert_eq!(made["spec"], json!({"host": "h", "port": "80", "replicas": 2}));

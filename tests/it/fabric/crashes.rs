@@ -7,7 +7,7 @@ use std::path::Path;
 use fabric::{Fabric, SocketKind, SocketSpec};
 use rustix::io::FdFlags;
 
-use super::{Running, User, spawn, users};
+use super::{FabricProcess, User, spawn, users};
 use crate::instance::wait_for;
 
 /// Starts a process for a fabric without one, from descriptors that another process has.
@@ -28,7 +28,7 @@ fn adopt(directory: &Path, user: User, network: &OwnedFd, of_user: Option<&Owned
 #[test]
 fn a_fabric_outlives_its_process_net_5() {
     for user in users() {
-        let mut running = Running::with_leaves(user, 2).unwrap();
+        let mut running = FabricProcess::with_leaves(user, 2).unwrap();
         let held = running.fabric.namespaces().unwrap();
         let listener = running.listen("l1", "0.0.0.0:80");
         let mut open = running.connect("l2", "10.244.1.1:80").unwrap();
@@ -38,9 +38,9 @@ fn a_fabric_outlives_its_process_net_5() {
         running.process.kill().unwrap();
         running.process.wait().unwrap();
         open.write_all(b"still here").unwrap();
-        let mut said = [0; 10];
-        served.read_exact(&mut said).unwrap();
-        assert_eq!(&said, b"still here");
+        let mut received = [0; 10];
+        served.read_exact(&mut received).unwrap();
+        assert_eq!(&received, b"still here");
         for socket in spare {
             super::connect(socket, "10.244.1.1:80".parse().unwrap()).unwrap();
             listener.accept().unwrap();
@@ -60,14 +60,14 @@ fn a_fabric_outlives_its_process_net_5() {
 #[test]
 fn connections_wait_for_who_serves_next_net_5() {
     let Some(user) = users().first().copied() else { return };
-    let running = Running::with_leaves(user, 2).unwrap();
+    let running = FabricProcess::with_leaves(user, 2).unwrap();
     drop(running.listen("l1", "0.0.0.0:443"));
     let mut asking = running.connect("l2", "10.244.1.1:443").unwrap();
     asking.write_all(b"anybody?").unwrap();
-    let (mut asked, _) = running.listen("l1", "0.0.0.0:443").accept().unwrap();
-    let mut said = [0; 8];
-    asked.read_exact(&mut said).unwrap();
-    assert_eq!(&said, b"anybody?");
+    let (mut accepted, _) = running.listen("l1", "0.0.0.0:443").accept().unwrap();
+    let mut received = [0; 8];
+    accepted.read_exact(&mut received).unwrap();
+    assert_eq!(&received, b"anybody?");
 }
 
 /// NET-5: an unused fabric leaves nothing behind: the process ends, its socket is removed, and so are the kernel's
@@ -75,7 +75,7 @@ fn connections_wait_for_who_serves_next_net_5() {
 #[test]
 fn a_fabric_ends_when_it_is_asked_and_when_nobody_wants_it_net_5() {
     for user in users() {
-        let mut running = Running::with_leaves(user, 1).unwrap();
+        let mut running = FabricProcess::with_leaves(user, 1).unwrap();
         running.fabric.shut_down().unwrap();
         assert!(running.process.wait().unwrap().success());
         assert_eq!(Fabric::connect(&running.socket_path()).unwrap_err().kind(), ErrorKind::NotFound);
@@ -101,7 +101,7 @@ fn a_fabric_ends_when_it_is_asked_and_when_nobody_wants_it_net_5() {
 #[test]
 fn nonsense_is_no_reason_to_end_sec_2() {
     let Some(user) = users().first().copied() else { return };
-    let running = Running::with_leaves(user, 1).unwrap();
+    let running = FabricProcess::with_leaves(user, 1).unwrap();
     let seqpacket = || {
         let kind = rustix::net::SocketType::SEQPACKET;
         let socket = rustix::net::socket(rustix::net::AddressFamily::UNIX, kind, None).unwrap();

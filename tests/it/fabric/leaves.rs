@@ -2,14 +2,14 @@
 
 use std::io::{ErrorKind, Read, Write};
 
-use super::{Running, users};
+use super::{FabricProcess, users};
 
 /// NET-5: own addresses, any port, every address of a leaf; the server sees the client's address; addresses without a
 /// leaf are refused.
 #[test]
 fn leaves_have_addresses_and_ports_of_their_own_net_5() {
     for user in users() {
-        let running = Running::with_leaves(user, 3).unwrap();
+        let running = FabricProcess::with_leaves(user, 3).unwrap();
         let mut families = vec![("0.0.0.0:80", "10.244.1.1:80", "10.244.1.2:80", "10.244.1.3")];
         if fabric::has_ipv6() {
             families.push(("[::]:80", "[fd00:10:244::1:1]:80", "[fd00:10:244::1:2]:80", "fd00:10:244::1:3"));
@@ -18,19 +18,19 @@ fn leaves_have_addresses_and_ports_of_their_own_net_5() {
             let listeners = [running.listen("l1", everywhere), running.listen("l2", everywhere)];
             for (listener, address) in listeners.iter().zip([first, second]) {
                 let mut asking = running.connect("l3", address).unwrap();
-                let (mut asked, from) = listener.accept().unwrap();
+                let (mut accepted, from) = listener.accept().unwrap();
                 assert_eq!(from.ip().to_string(), asker, "{user:?}");
                 asking.write_all(address.as_bytes()).unwrap();
                 drop(asking);
-                let mut said = String::new();
-                asked.read_to_string(&mut said).unwrap();
-                assert_eq!(said, address);
+                let mut received = String::new();
+                accepted.read_to_string(&mut received).unwrap();
+                assert_eq!(received, address);
             }
         }
         let refused = running.connect("l3", "10.244.1.1:81").unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
-        let nobody = running.connect("l3", "10.244.7.7:80").unwrap_err();
-        assert_eq!(nobody.kind(), ErrorKind::HostUnreachable);
+        let error = running.connect("l3", "10.244.7.7:80").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::HostUnreachable);
     }
 }
 
@@ -38,7 +38,7 @@ fn leaves_have_addresses_and_ports_of_their_own_net_5() {
 #[test]
 fn a_leaf_takes_the_place_of_one_before_it_net_5() {
     for user in users() {
-        let running = Running::with_leaves(user, 2).unwrap();
+        let running = FabricProcess::with_leaves(user, 2).unwrap();
         for round in 0..20 {
             running.fabric.remove_leaf("l1").unwrap();
             running.fabric.leaf(super::leaf(1)).unwrap();
@@ -58,12 +58,12 @@ fn a_leaf_takes_the_place_of_one_before_it_net_5() {
 #[test]
 fn what_cannot_be_made_says_which_step_failed_net_5() {
     let Some(user) = users().first().copied() else { return };
-    let running = Running::with_leaves(user, 1).unwrap();
+    let running = FabricProcess::with_leaves(user, 1).unwrap();
     let long = fabric::LeafSpec { link: "a-name-of-more-than-15-bytes".into(), ..super::leaf(2) };
     let error = running.fabric.leaf(long).unwrap_err();
     assert!(error.to_string().starts_with("leaf: veth pair eth0 and a-name-of"), "{error}");
-    let nowhere = fabric::SocketSpec::new(fabric::SocketKind::TcpV4).in_leaf("l9");
-    assert!(running.fabric.socket(&nowhere).unwrap_err().to_string().starts_with("leaf l9: "));
+    let missing = fabric::SocketSpec::new(fabric::SocketKind::TcpV4).in_leaf("l9");
+    assert!(running.fabric.socket(&missing).unwrap_err().to_string().starts_with("leaf l9: "));
     let taken = "10.244.1.1:80".parse().ok();
     let socket = fabric::SocketSpec::new(fabric::SocketKind::TcpV4).in_leaf("l1");
     let first = fabric::SocketSpec { bind: taken, listen: Some(1), ..socket.clone() };
@@ -79,7 +79,7 @@ fn what_cannot_be_made_says_which_step_failed_net_5() {
 #[test]
 fn what_a_leaf_sends_in_anothers_name_goes_nowhere_net_5() {
     for user in users() {
-        let running = Running::with_leaves(user, 3).unwrap();
+        let running = FabricProcess::with_leaves(user, 3).unwrap();
         for leaf in ["l1", "l2", "l3"] {
             running.until_up(leaf);
         }

@@ -33,13 +33,13 @@ pub(crate) enum User {
 const ORDINARY: u32 = 65_534;
 
 /// A fabric's process and a connection to it.
-struct Running {
+struct FabricProcess {
     directory: TempDir,
     process: Child,
     fabric: Fabric,
 }
 
-impl Running {
+impl FabricProcess {
     /// Starts one; where the machine does not let it, why.
     fn start(user: User) -> Result<Self, String> {
         let directory = tempfile::tempdir().unwrap();
@@ -92,7 +92,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for FabricProcess {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -154,7 +154,7 @@ pub(crate) fn can_be_made(user: User) -> bool {
         User::Ordinary => &ORDINARY,
     };
     *known.get_or_init(|| {
-        let tried = Running::start(user).map(|running| {
+        let tried = FabricProcess::start(user).map(|running| {
             let route = running.fabric.socket(&SocketSpec::new(SocketKind::Route)).unwrap();
             let routed = set_up(route, &RouterConfig { own: Vec::new(), cluster: Vec::new() });
             routed.and_then(|()| running.fabric.leaf(leaf(1)))

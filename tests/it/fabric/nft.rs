@@ -12,7 +12,7 @@ use fabric::nft::{
 use fabric::{SocketKind, SocketSpec};
 
 use super::traffic::drained;
-use super::{Running, User, users};
+use super::{FabricProcess, User, users};
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -22,15 +22,15 @@ const TRANSLATE: BaseChain = BaseChain { kind: Kind::Nat, hook: Hook::PreRouting
 const FORWARD: BaseChain = BaseChain { kind: Kind::Filter, hook: Hook::Forward, priority: 0 };
 
 /// A fabric with leaves, and a table of IPv4 in it that a test fills.
-struct Written {
-    running: Running,
+struct NftFixture {
+    running: FabricProcess,
     nft: Nft,
     table: Table,
 }
 
-impl Written {
+impl NftFixture {
     fn start(user: User, leaves: u8) -> Self {
-        let running = Running::with_leaves(user, leaves).unwrap();
+        let running = FabricProcess::with_leaves(user, leaves).unwrap();
         (1..=leaves).for_each(|number| running.until_up(&format!("l{number}")));
         let nft = Nft::new(running.fabric.socket(&SocketSpec::new(SocketKind::Netfilter)).unwrap()).unwrap();
         Self { running, nft, table: Table { family: Family::V4, name: "tried".to_owned() } }
@@ -80,7 +80,7 @@ fn accepted(listener: &TcpListener) -> IpAddr {
 #[test]
 fn what_is_written_is_what_the_kernel_has_net_6() {
     for user in users() {
-        let written = Written::start(user, 1);
+        let written = NftFixture::start(user, 1);
         let mut batch = Batch::new();
         for family in [Family::V4, Family::V6] {
             let table = Table { family, name: "tried".to_owned() };
@@ -263,7 +263,7 @@ fn what_is_written_is_what_the_kernel_has_net_6() {
 #[test]
 fn what_is_remembered_goes_over_with_the_time_that_is_left_net_6() {
     for user in users() {
-        let written = Written::start(user, 1);
+        let written = NftFixture::start(user, 1);
         let (long, short) = (Duration::from_mins(10), Duration::from_mins(1));
         for (family, ips) in
             [(Family::V4, ["192.0.2.1", "192.0.2.2"]), (Family::V6, ["2001:db8::1", "2001:db8::2"])]
@@ -298,7 +298,7 @@ fn what_is_remembered_goes_over_with_the_time_that_is_left_net_6() {
 #[test]
 fn connections_go_round_and_come_from_their_client_net_6() {
     for user in users() {
-        let written = Written::start(user, 3);
+        let written = NftFixture::start(user, 3);
         let listeners = ["l1", "l2"].map(|leaf| written.running.listen(leaf, "0.0.0.0:80"));
         let among = vec![at("10.244.1.1:80"), at("10.244.1.2:80")];
         written.write(TRANSLATE, &[vec![to_port(TCP, 8080), Statement::DnatAmong(among)]], |batch, table| {
@@ -340,7 +340,7 @@ fn connections_go_round_and_come_from_their_client_net_6() {
 #[test]
 fn a_leaf_reaches_itself_through_a_service_net_6() {
     for user in users() {
-        let written = Written::start(user, 2);
+        let written = NftFixture::start(user, 2);
         let listener = written.running.listen("l1", "0.0.0.0:80");
         let rule = vec![to_port(TCP, 8080), Statement::Dnat(at("10.244.1.1:80"))];
         written.rules(TRANSLATE, std::slice::from_ref(&rule));
@@ -361,7 +361,7 @@ fn a_leaf_reaches_itself_through_a_service_net_6() {
 }
 
 /// A case: its name, the rules, and the outcomes of two connections.
-type Fares<'a> = (&'a str, Vec<Rule>, [Option<ErrorKind>; 2]);
+type ConnectionCase<'a> = (&'a str, Vec<Rule>, [Option<ErrorKind>; 2]);
 
 /// NET-6: the effect of each part of a rule on a connection between leaves.
 #[test]
@@ -373,7 +373,7 @@ fn packets_fare_as_the_rules_say_net_6() {
     let silent = Some(ErrorKind::TimedOut);
     let refused = Some(ErrorKind::ConnectionRefused);
     // The rules, and the outcomes of connections of l2 and of l3 to l1.
-    let cases: Vec<Fares<'_>> = vec![
+    let cases: Vec<ConnectionCase<'_>> = vec![
         ("nothing", vec![], [None, None]),
         ("is", vec![vec![from("10.244.1.2"), drop()]], [silent, None]),
         ("is not", vec![vec![Statement::IsNot(by_source(), key("10.244.1.1")), drop()]], [silent, silent]),
@@ -453,7 +453,7 @@ fn packets_fare_as_the_rules_say_net_6() {
         ),
     ];
     for user in users() {
-        let written = Written::start(user, 3);
+        let written = NftFixture::start(user, 3);
         let listener = written.running.listen("l1", "0.0.0.0:80");
         for (name, rules, expected) in &cases {
             written.write(FORWARD, rules, |batch, table| {
@@ -500,7 +500,7 @@ fn packets_fare_as_the_rules_say_net_6() {
 #[test]
 fn rules_remember_who_came_net_6() {
     for user in users() {
-        let written = Written::start(user, 3);
+        let written = NftFixture::start(user, 3);
         let _listener = written.running.listen("l1", "0.0.0.0:80");
         let source = || vec![Field::SourceAddress];
         // A client that connected to port 9 may not connect to port 80.
@@ -526,7 +526,7 @@ fn rules_remember_who_came_net_6() {
 #[test]
 fn datagrams_are_left_alone_held_back_and_taken_net_6() {
     for user in users() {
-        let written = Written::start(user, 2);
+        let written = NftFixture::start(user, 2);
         let (server, client) = (
             written.running.datagrams("l1", "10.244.1.1:53"),
             written.running.datagrams("l2", "10.244.1.2:0"),
@@ -568,7 +568,7 @@ fn datagrams_are_left_alone_held_back_and_taken_net_6() {
 #[test]
 fn a_flow_of_datagrams_goes_elsewhere_once_it_is_forgotten_net_6() {
     for user in users() {
-        let written = Written::start(user, 4);
+        let written = NftFixture::start(user, 4);
         let [first, second] =
             ["1", "2"].map(|n| written.running.datagrams(&format!("l{n}"), &format!("10.244.1.{n}:53")));
         let clients =
@@ -616,7 +616,7 @@ fn a_flow_of_datagrams_goes_elsewhere_once_it_is_forgotten_net_6() {
 #[test]
 fn what_leaves_is_taken_by_a_listener_inside_net_6() {
     for user in users() {
-        let written = Written::start(user, 1);
+        let written = NftFixture::start(user, 1);
         let spec = SocketSpec {
             transparent: true,
             bind: "127.0.0.1:15001".parse().ok(),
@@ -644,9 +644,9 @@ fn what_leaves_is_taken_by_a_listener_inside_net_6() {
             "where it wanted to go is its address"
         );
         std::io::Write::write_all(&mut &taken, b"hello").unwrap();
-        let mut said = [0; 5];
-        std::io::Read::read_exact(&mut &open, &mut said).unwrap();
-        assert_eq!(&said, b"hello");
+        let mut received = [0; 5];
+        std::io::Read::read_exact(&mut &open, &mut received).unwrap();
+        assert_eq!(&received, b"hello");
     }
 }
 
@@ -657,12 +657,12 @@ type Fill<'a> = &'a dyn Fn(&mut Batch, &Table);
 #[test]
 fn a_batch_is_whole_or_nothing_and_says_which_step_failed_net_6() {
     for user in users() {
-        let written = Written::start(user, 1);
+        let written = NftFixture::start(user, 1);
         let none = Set::new("none", &[Field::SourceAddress]);
         let missing = |batch: &mut Batch, table: &Table| {
             batch.add_elements(table, &none, &[Element::new(key("10.0.0.1"))]);
         };
-        let nowhere = |batch: &mut Batch, table: &Table| {
+        let goto_missing = |batch: &mut Batch, table: &Table| {
             batch.add_rule(table, "rules", &vec![Statement::Verdict(Verdict::Goto("nowhere".into()))]);
         };
         let circle = |batch: &mut Batch, table: &Table| {
@@ -673,7 +673,7 @@ fn a_batch_is_whole_or_nothing_and_says_which_step_failed_net_6() {
         let gone = |batch: &mut Batch, table: &Table| batch.delete_chain(table, "nobody");
         let cases: [(Fill<'_>, &str); 4] = [
             (&missing, "elements of set none: No such file or directory"),
-            (&nowhere, "rule of chain rules: No such file or directory"),
+            (&goto_missing, "rule of chain rules: No such file or directory"),
             (&circle, "rule of chain rules: Too many links"),
             (&gone, "delete chain nobody: No such file or directory"),
         ];
@@ -695,7 +695,7 @@ fn a_batch_is_whole_or_nothing_and_says_which_step_failed_net_6() {
 #[test]
 fn more_than_the_kernel_takes_at_once_goes_in_several_transactions_net_6() {
     for user in users() {
-        let written = Written::start(user, 2);
+        let written = NftFixture::start(user, 2);
         let listener = written.running.listen("l1", "0.0.0.0:80");
         let long = |number: usize| format!("{number:0>120}");
         let number_of = |number: usize| Key::new().ip([10, 96, (number >> 8) as u8, number as u8].into());

@@ -102,13 +102,14 @@ async fn many_policies_of_many_pods_are_enforced_at_every_moment_net_8() {
         cluster.until_refused("l17", to, ErrorKind::TimedOut);
         assert_eq!(cluster.running.refused("l16", to), None, "as {user:?}");
 
-        let (is_over, asked) = (AtomicBool::new(false), [AtomicUsize::new(0), AtomicUsize::new(0)]);
+        let (is_over, counts) = (AtomicBool::new(false), [AtomicUsize::new(0), AtomicUsize::new(0)]);
         let again = Tasks::new();
         std::thread::scope(|scope| {
             for (client, (leaf, expected)) in
                 [("l16", None), ("l17", Some(ErrorKind::TimedOut))].into_iter().enumerate()
             {
-                let (cluster, is_over, asked, listener) = (&cluster, &is_over, &asked[client], &listeners[0]);
+                let (cluster, is_over, counts, listener) =
+                    (&cluster, &is_over, &counts[client], &listeners[0]);
                 scope.spawn(move || {
                     while !is_over.load(Ordering::Relaxed) {
                         assert_eq!(
@@ -120,15 +121,15 @@ async fn many_policies_of_many_pods_are_enforced_at_every_moment_net_8() {
                         if client == 0 {
                             drained(listener);
                         }
-                        asked.fetch_add(1, Ordering::Relaxed);
+                        counts.fetch_add(1, Ordering::Relaxed);
                     }
                 });
             }
             let changes = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 let meanwhile = |what: &str| {
-                    let before = asked.each_ref().map(|asked| asked.load(Ordering::Relaxed));
+                    let before = counts.each_ref().map(|count| count.load(Ordering::Relaxed));
                     wait_for(what, || {
-                        let now = asked.each_ref().map(|asked| asked.load(Ordering::Relaxed));
+                        let now = counts.each_ref().map(|count| count.load(Ordering::Relaxed));
                         (now[0] > before[0] + 2 && now[1] > before[1] + 1).then_some(())
                     });
                 };

@@ -23,20 +23,20 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::traffic::drained;
-use super::{Running, User, users};
+use super::{FabricProcess, User, users};
 use crate::instance::wait_for;
 
 /// A fabric with leaves of two nodes, `a` with `l1` to `l15` and `b` with `l16` to `l31`, nodes' own leaves `a` and
 /// `b`, and an API with services that it serves.
 pub(super) struct Cluster {
-    pub(super) running: Running,
+    pub(super) running: FabricProcess,
     pub(super) api: Api,
     pub(super) tasks: Tasks,
 }
 
 impl Cluster {
     pub(super) fn start(user: User, leaves: &[u8]) -> Self {
-        let running = Running::start(user).unwrap();
+        let running = FabricProcess::start(user).unwrap();
         running.route();
         for number in leaves {
             running.fabric.leaf(super::leaf(*number)).unwrap();
@@ -168,10 +168,10 @@ impl Cluster {
 
     /// Waits until an address has no route. The kernel limits the rate of its errors, so that frequent polls often get
     /// none.
-    fn until_nowhere(&self, from: &str, to: &str) {
-        let nowhere = [Some(ErrorKind::TimedOut), Some(ErrorKind::NetworkUnreachable)];
+    fn until_unreachable(&self, from: &str, to: &str) {
+        let unreachable = [Some(ErrorKind::TimedOut), Some(ErrorKind::NetworkUnreachable)];
         wait_for(&format!("{from} to {to}: nowhere"), || {
-            nowhere.contains(&self.running.refused(from, to)).then_some(())
+            unreachable.contains(&self.running.refused(from, to)).then_some(())
         });
     }
 
@@ -207,7 +207,7 @@ async fn a_cluster_ip_deals_its_endpoints_out_net_6() {
         let counts: Vec<usize> = listeners.iter().map(drained).collect();
         assert_eq!(counts, [3, 4, 0]);
         drop(open);
-        cluster.until_nowhere("l17", "10.96.0.80:81");
+        cluster.until_unreachable("l17", "10.96.0.80:81");
 
         cluster.endpoints("web", "TCP", &[(1, 'n'), (2, 'n'), (16, 't')]);
         cluster.until_served_by("l17", "10.96.0.80:80", &listeners, &[2]);
@@ -219,14 +219,14 @@ async fn a_cluster_ip_deals_its_endpoints_out_net_6() {
         cluster.endpoints("web", "TCP", &[]);
         cluster.until_refused("l17", "10.96.0.80:80", ErrorKind::ConnectionRefused);
         open.write_all(b"still").unwrap();
-        let mut said = [0; 5];
-        served.read_exact(&mut said).unwrap();
-        assert_eq!(&said, b"still", "who is served stays so");
+        let mut received = [0; 5];
+        served.read_exact(&mut received).unwrap();
+        assert_eq!(&received, b"still", "who is served stays so");
 
         cluster.endpoints("web", "TCP", &[(2, 'r')]);
         cluster.until_served_by("l17", "10.96.0.80:80", &listeners, &[1]);
         cluster.api.delete(Kind::Service, &Key::new("default", "web"), &DeleteOptions::default()).unwrap();
-        cluster.until_nowhere("l17", "10.96.0.80:80");
+        cluster.until_unreachable("l17", "10.96.0.80:80");
         Cluster::stop(&cluster.tasks).await;
     }
 }
@@ -406,9 +406,9 @@ async fn services_are_served_at_every_address_by_their_policies_net_6() {
         let (mut served, client) = own.accept().unwrap();
         assert_eq!(client.ip().to_string(), "172.20.0.2");
         to_itself.write_all(b"self").unwrap();
-        let mut said = [0; 4];
-        served.read_exact(&mut said).unwrap();
-        assert_eq!(&said, b"self");
+        let mut received = [0; 4];
+        served.read_exact(&mut received).unwrap();
+        assert_eq!(&received, b"self");
         Cluster::stop(&cluster.tasks).await;
     }
 }
@@ -497,9 +497,9 @@ async fn connections_outlive_who_keeps_the_rules_net_6() {
         let (mut served, _) = listeners[0].accept().unwrap();
         let mut goes_on = |when: &str| {
             open.write_all(b"on").unwrap();
-            let mut said = [0; 2];
+            let mut received = [0; 2];
             served.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-            served.read_exact(&mut said).unwrap_or_else(|error| panic!("{when}: {error}"));
+            served.read_exact(&mut received).unwrap_or_else(|error| panic!("{when}: {error}"));
         };
         Cluster::stop(&cluster.tasks).await;
         goes_on("nobody keeps the rules");
@@ -517,7 +517,7 @@ async fn connections_outlive_who_keeps_the_rules_net_6() {
         let process = cluster.running.process.id().to_string();
         let flush = Command::new("nsenter").args(["-t", &process, "-n", "nft", "flush", "ruleset"]).status();
         if flush.is_ok_and(|status| status.success()) {
-            cluster.until_nowhere("l16", "10.96.0.80:80");
+            cluster.until_unreachable("l16", "10.96.0.80:80");
             cluster.endpoints("web", "TCP", &[(1, 'r'), (2, 'r')]);
             cluster.until_served_by("l16", "10.96.0.80:80", &listeners, &[0, 1]);
         } else {

@@ -8,13 +8,13 @@ use std::time::Duration;
 use fabric::{SocketKind, SocketSpec};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::Running;
+use super::FabricProcess;
 use crate::instance::wait_for;
 
 /// Time to wait before concluding that nothing comes.
 const NOTHING: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
 
-impl Running {
+impl FabricProcess {
     /// Waits for a leaf's link: the kernel forwards nothing for a moment after it is up.
     pub(super) fn until_up(&self, leaf: &str) {
         wait_for(&format!("the link of {leaf}"), || {
@@ -77,8 +77,8 @@ impl Running {
         command.args(["-t", &process, "-n", "nft", "-nn", "list", "ruleset"]);
         match command.output() {
             Ok(output) if output.status.success() => Some(String::from_utf8(output.stdout).unwrap()),
-            told => {
-                eprintln!("not compared with nft: {told:?}");
+            other => {
+                eprintln!("not compared with nft: {other:?}");
                 None
             }
         }

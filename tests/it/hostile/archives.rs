@@ -8,7 +8,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use tar::{Builder, EntryType, Header};
 
-use crate::instance::Home;
+use crate::instance::DataDir;
 
 /// Adds an entry with an unchecked name.
 fn add(builder: &mut Builder<Vec<u8>>, name: &str, kind: EntryType, target: &str, content: &[u8]) {
@@ -41,14 +41,14 @@ fn archive(layer: &[u8]) -> Vec<u8> {
 }
 
 /// Loads an archive. Returns the exit code and the output.
-fn load(home: &Home, archive: &[u8]) -> (Option<i32>, String) {
+fn load(home: &DataDir, archive: &[u8]) -> (Option<i32>, String) {
     let file = home.path("archive.tar");
     std::fs::write(&file, archive).unwrap();
     let mut podium = Command::new(env!("CARGO_BIN_EXE_podium"));
     let output = podium.args(["image", "load"]).arg(&file).arg("--data-dir").arg(home.data_dir()).output();
     let output = output.unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+    let combined = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8_lossy(&combined).into_owned())
 }
 
 /// Every file below, links not followed.
@@ -68,7 +68,7 @@ type Entries<'a> = Vec<(&'a str, EntryType, &'a str)>;
 #[test]
 fn an_archive_writes_nothing_outside_of_its_root_sec_2() {
     use EntryType::{Block, Char, Directory, Fifo, Link, Regular, Symlink};
-    let home = Home::new();
+    let home = DataDir::new();
     let marker = home.path("marker");
     std::fs::write(&marker, "untouched").unwrap();
     let outside = marker.display().to_string();
@@ -96,12 +96,12 @@ fn an_archive_writes_nothing_outside_of_its_root_sec_2() {
             let content: &[u8] = if kind == Regular { b"harm" } else { b"" };
             add(&mut layer, path, kind, target, content);
         }
-        let (found, said) = load(&home, &archive(&layer.into_inner().unwrap()));
+        let (found, output) = load(&home, &archive(&layer.into_inner().unwrap()));
         assert!(
             matches!(found, Some(0 | 1)) && (code.is_none() || found == code),
-            "{name}: {found:?}: {said}"
+            "{name}: {found:?}: {output}"
         );
-        assert!(!said.contains("panicked"), "{name}: {said}");
+        assert!(!output.contains("panicked"), "{name}: {output}");
         assert_eq!(std::fs::read_to_string(&marker).unwrap(), "untouched", "{name}");
         let mut left = Vec::new();
         files(&home.data_dir(), &mut left);
@@ -114,15 +114,15 @@ fn an_archive_writes_nothing_outside_of_its_root_sec_2() {
 /// An archive truncated at any point is refused with a reason, and leaves nothing behind.
 #[test]
 fn an_archive_that_was_cut_leaves_nothing_img_3() {
-    let home = Home::new();
+    let home = DataDir::new();
     let mut layer = Builder::new(Vec::new());
     add(&mut layer, "file", EntryType::Regular, "", &vec![b'x'; 5000]);
     let whole = archive(&layer.into_inner().unwrap());
     // The last kilobyte is only the archive's end.
     for cut in (1..12).map(|part| (whole.len() - 1024) * part / 12) {
-        let (code, said) = load(&home, &whole[..cut]);
-        assert_eq!(code, Some(1), "{cut} of {}: {said}", whole.len());
-        assert!(said.starts_with("podium: ") && said.trim_end().lines().count() == 1, "{cut}: {said}");
+        let (code, output) = load(&home, &whole[..cut]);
+        assert_eq!(code, Some(1), "{cut} of {}: {output}", whole.len());
+        assert!(output.starts_with("podium: ") && output.trim_end().lines().count() == 1, "{cut}: {output}");
         let mut left = Vec::new();
         files(&home.data_dir(), &mut left);
         assert!(!left.iter().any(|path| path.contains("rootfs")), "{cut}: {left:?}");

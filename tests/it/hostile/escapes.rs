@@ -31,13 +31,13 @@ const WAYS: [(&str, &str); 12] = [
 ];
 
 /// A way out, and the sleep duration of its process, which identifies it.
-struct Way {
+struct EscapeRoute {
     name: &'static str,
     script: String,
     seconds: u32,
 }
 
-impl Way {
+impl EscapeRoute {
     fn all() -> Vec<Self> {
         let way = |(name, script): &(&'static str, &str)| {
             let seconds = seconds_of_its_own();
@@ -72,7 +72,7 @@ impl Way {
 async fn no_way_out_survives_its_container_pod_10() {
     for namespaces in modes().await {
         let mut node = Node::new(namespaces).await;
-        for way in Way::all() {
+        for way in EscapeRoute::all() {
             let record = way.out(&node, "pod").await;
             node.runtime.kill_container(&record.id).await.unwrap();
             node.exit(&record.id).await;
@@ -87,8 +87,8 @@ async fn no_way_out_survives_its_container_pod_10() {
 async fn no_way_out_survives_its_pod_or_its_host_pod_10_safe_3() {
     for namespaces in modes().await {
         let node = Node::new(namespaces).await;
-        let ways = Way::all();
-        let all = || ways.iter().map(Way::survivors).sum::<usize>();
+        let ways = EscapeRoute::all();
+        let all = || ways.iter().map(EscapeRoute::survivors).sum::<usize>();
         for way in &ways {
             way.out(&node, "pod").await;
         }

@@ -10,7 +10,7 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks, mounts, own_mounts};
 
 /// Mounts a small file system and runs one instance after another on it; each reports its readiness in a file, the
@@ -72,13 +72,13 @@ async fn a_start_on_a_full_disk_serves_reads_and_deletions_and_refuses_other_wri
     if lacks(Need::Mounts, mounts()) {
         return;
     }
-    let home = Home::new();
+    let home = DataDir::new();
     let (place, kubeconfig, ready) = (home.path("small"), home.path("kubeconfig"), home.path("ready"));
     std::fs::create_dir(&place).unwrap();
     let mut unshare = Command::new("unshare");
     unshare.args(own_mounts()).args(["sh", "-c", SCRIPT, env!("CARGO_BIN_EXE_podium")]);
     let last = place.join("filler-last");
-    let instance = Home::start_command(unshare.args([&place, &kubeconfig, &ready, &last]), &kubeconfig);
+    let instance = DataDir::start_command(unshare.args([&place, &kubeconfig, &ready, &last]), &kubeconfig);
     let root: PathBuf = Path::new("/proc").join(instance.pid().to_string()).join("root");
     let inside = |name: &str| root.join(place.join(name).strip_prefix("/").unwrap());
     let first = Api::<ConfigMap>::namespaced(instance.impatient_client().await, "default");
@@ -129,12 +129,12 @@ async fn a_crash_on_a_full_disk_loses_nothing_and_the_next_start_works_safe_2() 
     if lacks(Need::Mounts, mounts()) {
         return;
     }
-    let home = Home::new();
+    let home = DataDir::new();
     let (place, kubeconfig, ready) = (home.path("small"), home.path("kubeconfig"), home.path("ready"));
     std::fs::create_dir(&place).unwrap();
     let mut unshare = Command::new("unshare");
     unshare.args(own_mounts()).args(["sh", "-c", SCRIPT, env!("CARGO_BIN_EXE_podium")]);
-    let instance = Home::start_command(unshare.args([&place, &kubeconfig, &ready]), &kubeconfig);
+    let instance = DataDir::start_command(unshare.args([&place, &kubeconfig, &ready]), &kubeconfig);
     let inside: PathBuf = Path::new("/proc").join(instance.pid().to_string()).join("root");
     let filler = inside.join(place.join("filler").strip_prefix("/").unwrap());
     let api = |instance: Instance| async move {

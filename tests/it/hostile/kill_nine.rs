@@ -11,7 +11,7 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
-use crate::instance::Home;
+use crate::instance::DataDir;
 
 const ROUNDS: usize = 20;
 const WRITERS: usize = 6;
@@ -36,9 +36,9 @@ async fn write(api: Api<ConfigMap>, writer: usize, round: usize, shared: Shared,
             if deletes && n % 3 != 0 {
                 continue;
             }
-            let wanted = (!deletes).then_some(step);
+            let value = (!deletes).then_some(step);
             // From now on it may be so.
-            shared.lock().unwrap().values.entry(name.clone()).or_insert_with(|| vec![None]).push(wanted);
+            shared.lock().unwrap().values.entry(name.clone()).or_insert_with(|| vec![None]).push(value);
             // Sizes from a line to more than a disk's block.
             let data = json!({"step": step.to_string(), "filling": "x".repeat(n % 7 * 3000)});
             let object = json!({"metadata": {"name": name}, "data": data});
@@ -58,7 +58,7 @@ async fn write(api: Api<ConfigMap>, writer: usize, round: usize, shared: Shared,
             };
             let Ok(revision) = revision else { return };
             let mut expected = shared.lock().unwrap();
-            expected.values.insert(name.clone(), vec![wanted]);
+            expected.values.insert(name.clone(), vec![value]);
             let revision = revision.map_or(0, |revision| revision.parse().unwrap());
             expected.acknowledged = expected.acknowledged.max(revision);
             count.fetch_add(1, Ordering::Relaxed);
@@ -70,7 +70,7 @@ async fn write(api: Api<ConfigMap>, writer: usize, round: usize, shared: Shared,
 /// assigned again.
 #[tokio::test(flavor = "multi_thread")]
 async fn twenty_kills_under_writes_lose_nothing_safe_2() {
-    let home = Home::new();
+    let home = DataDir::new();
     let shared = Shared::default();
     let mut highest_seen = 0;
     for round in 0..=ROUNDS {

@@ -6,7 +6,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
-use crate::instance::{Home, Instance, PATIENCE, pause};
+use crate::instance::{DataDir, Instance, PATIENCE, pause};
 
 /// Maximum peak memory of `podium serve`: it had 260 to 306 MiB here, as allocators retain some for threads.
 const SERVE: u64 = 330 << 20;
@@ -286,7 +286,7 @@ fn peak(pid: u32) -> Option<u64> {
 }
 
 /// The hosts of the nodes below this data directory.
-fn hosts(home: &Home) -> Vec<u32> {
+fn hosts(home: &DataDir) -> Vec<u32> {
     let data = home.data_dir().to_string_lossy().into_owned();
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -349,7 +349,7 @@ async fn until<F: Future<Output = bool>>(what: &str, mut look: impl FnMut() -> F
     }
 }
 
-fn check(instance: &Instance, home: &Home, after: &str) {
+fn check(instance: &Instance, home: &DataDir, after: &str) {
     let had = peak(instance.pid()).expect("podium serve lives");
     assert!(had <= SERVE, "podium serve had {} MiB after {after}", had >> 20);
     for host in hosts(home) {
@@ -360,7 +360,7 @@ fn check(instance: &Instance, home: &Home, after: &str) {
 
 #[tokio::test]
 async fn no_manifest_takes_more_memory_than_there_is_for_it_sec_2() {
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "1", "--hollow-nodes", "1"]);
     let client = instance.impatient_client().await;
     let mut runner = TestRunner::deterministic();

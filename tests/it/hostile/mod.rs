@@ -5,5 +5,5 @@ mod escapes;
 mod full_disk;
 mod kill_nine;
 mod memory;
+mod raw_http;
 mod smuggling;
-mod wire;

@@ -1,8 +1,8 @@
 //! Requests that two parsers would split differently: each is refused or read in one way, and a request hidden in a
 //! body is never answered (SEC-2, RFC 9112 section 11.2).
 
-use super::wire::{Answers, Wire, token};
-use crate::instance::{Home, Instance};
+use super::raw_http::{RawResponses, TlsConnection, token};
+use crate::instance::{DataDir, Instance};
 
 /// A write hidden in a delayed request, which must not be executed.
 const HIDDEN: &str = "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\nTOKEN\
@@ -30,8 +30,8 @@ const CASES: [(&str, &str, &str); 16] = [
 
 /// Sends one request immediately followed by the rest, and reads this many responses; with `None`, until the server
 /// closes.
-async fn ask(instance: &Instance, request: &str, answers: Option<usize>) -> Answers {
-    let mut wire = Wire::open(instance).await;
+async fn ask(instance: &Instance, request: &str, answers: Option<usize>) -> RawResponses {
+    let mut wire = TlsConnection::open(instance).await;
     let bearer = format!("Authorization: Bearer {}\r\n", token(instance));
     let request = request.replace("HIDDEN", HIDDEN).replace("TOKEN", &bearer);
     wire.send(request.as_bytes()).await;
@@ -41,7 +41,7 @@ async fn ask(instance: &Instance, request: &str, answers: Option<usize>) -> Answ
 /// No request is parsed out of the body of another one.
 #[tokio::test]
 async fn no_request_is_read_out_of_anothers_body_sec_2() {
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--nodes", "0", "--ephemeral"]);
     let mut wrong = Vec::new();
     for (name, headers, body) in CASES {
@@ -66,7 +66,7 @@ async fn no_request_is_read_out_of_anothers_body_sec_2() {
 /// The same request alone is valid, so the table tests the intended errors; and so is a pipelined one.
 #[tokio::test]
 async fn a_request_behind_another_is_answered_api_1() {
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--nodes", "0", "--ephemeral"]);
     let first = "GET /version HTTP/1.1\r\nHost: x\r\nTOKEN\r\n";
     assert_eq!(ask(&instance, first, Some(1)).await.statuses(), [200]);
@@ -77,7 +77,7 @@ async fn a_request_behind_another_is_answered_api_1() {
 /// Excessive heads and invalid lines: refused without reading on, and others are served.
 #[tokio::test]
 async fn what_is_no_request_is_refused_and_others_are_served_sec_2() {
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--nodes", "0", "--ephemeral"]);
     let long = "a".repeat(600_000);
     let many = (0..2000).map(|n| format!("X-{n}: 1\r\n")).collect::<Vec<_>>().concat();
@@ -89,7 +89,7 @@ async fn what_is_no_request_is_refused_and_others_are_served_sec_2() {
         ("a long header", format!("GET /version HTTP/1.1\r\nHost: x\r\nX: {long}\r\n\r\n")),
         ("many headers", format!("GET /version HTTP/1.1\r\nHost: x\r\n{many}\r\n")),
     ] {
-        let mut wire = Wire::open(&instance).await;
+        let mut wire = TlsConnection::open(&instance).await;
         wire.send(request.as_bytes()).await;
         let answers = wire.answers(None).await;
         let statuses = answers.statuses();

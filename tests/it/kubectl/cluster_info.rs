@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::pods;
-use crate::instance::{Home, Instance};
+use crate::instance::{DataDir, Instance};
 
 /// The files of a dump for each namespace.
 const LISTS: [&str; 7] = [
@@ -35,16 +35,16 @@ fn names(path: &Path) -> Vec<String> {
 }
 
 /// Checks the dump of a cluster with the Deployment `web`.
-pub(super) fn dump(instance: &Instance, home: &Home) {
-    let told = instance.kubectl(&["cluster-info"]);
+pub(super) fn dump(instance: &Instance, home: &DataDir) {
+    let output = instance.kubectl(&["cluster-info"]);
     for expected in ["control plane", "is running at", "https://127.0.0.1:", "/services/kube-dns:dns/proxy"] {
-        assert!(told.contains(expected), "{expected}: {told}");
+        assert!(output.contains(expected), "{expected}: {output}");
     }
 
     let (own, all) = (home.path("dump"), home.path("dump-all"));
     let to = |directory: &Path| format!("--output-directory={}", directory.display());
-    let said = instance.kubectl(&["cluster-info", "dump", &to(&own)]);
-    assert!(said.contains("Cluster info dumped to"), "{said}");
+    let output = instance.kubectl(&["cluster-info", "dump", &to(&own)]);
+    assert!(output.contains("Cluster info dumped to"), "{output}");
     instance.kubectl(&["cluster-info", "dump", "--all-namespaces", &to(&all)]);
     assert_eq!(names(&all.join("nodes.json")), ["node-1", "node-2", "node-3"]);
     // Without the flag the namespace of the context and that of the system; with it all there are.

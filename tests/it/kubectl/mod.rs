@@ -17,7 +17,7 @@ use kube::Api;
 use kube::runtime::watcher;
 use serde_json::Value;
 
-use crate::instance::{Guarded, Home, Instance, wait_for};
+use crate::instance::{ChildGuard, DataDir, Instance, wait_for};
 use crate::needs::needs;
 
 const WEB: &str = r"
@@ -122,7 +122,7 @@ impl Drop for Bounds {
 #[tokio::test(flavor = "multi_thread")]
 async fn roll_out_break_undo_scale_drain_and_debug() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral"]);
     let manifest = home.path("web.yaml");
     std::fs::write(&manifest, WEB).unwrap();
@@ -194,15 +194,15 @@ fn drain(instance: &Instance) {
 /// EPH-2, POD-13: logs, exec and a debugger that sees its target.
 fn streams(instance: &Instance) {
     let pod = pods(instance)[0]["metadata"]["name"].as_str().unwrap().to_string();
-    let said = instance.kubectl(&["exec", &pod, "--", "sh", "-c", "echo from $HOSTNAME"]);
-    assert_eq!(said.trim(), format!("from {pod}"));
+    let output = instance.kubectl(&["exec", &pod, "--", "sh", "-c", "echo from $HOSTNAME"]);
+    assert_eq!(output.trim(), format!("from {pod}"));
     let failed = instance.kubectl_output(&["exec", &pod, "--", "sh", "-c", "exit 7"]);
     assert_eq!(failed.status.code(), Some(7));
 
     let ip = instance.on_machine(json(instance, &["get", "pod", &pod])["status"]["podIP"].as_str().unwrap());
     let mut follow = Command::new("kubectl");
     follow.arg("--kubeconfig").arg(instance.kubeconfig()).args(["logs", "-f", &pod]);
-    let mut follower = Guarded::spawn(follow.stdout(std::process::Stdio::piped()));
+    let mut follower = ChildGuard::spawn(follow.stdout(std::process::Stdio::piped()));
     get(&ip);
     let mut log = std::io::BufReader::new(follower.0.stdout.take().unwrap());
     let mut line = String::new();

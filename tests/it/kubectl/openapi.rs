@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{needs, old_kubectl};
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
@@ -28,7 +28,7 @@ fn definition(plural: &str, kind: &str, schema: &Value) -> Value {
 fn an_old_kubectl_takes_unknown_fields_where_a_definition_preserves_them_api_6() {
     needs!(Kubectl);
     needs!(OldKubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--nodes", "0"]);
     let waldo = json!({
         "spec": {"description": "Specification of Waldo", "type": "object", "properties": {
@@ -91,7 +91,7 @@ fn an_old_kubectl_takes_unknown_fields_where_a_definition_preserves_them_api_6()
 fn a_list_of_definitions_with_items_and_additional_properties_is_applied_api_6() {
     needs!(Kubectl);
     needs!(OldKubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--nodes", "0"]);
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
         "list": {"type": "array", "items": {"type": "object", "properties": {"port": {"x-kubernetes-int-or-string": true}}}},

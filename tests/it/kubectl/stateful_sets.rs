@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::needs;
 
 const WEB: &str = r"
@@ -51,7 +51,7 @@ fn rolled_out(instance: &Instance) {
 #[test]
 fn kubectl_rolls_stateful_sets_out_and_back() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "0", "--hollow-nodes", "2"]);
     let manifest = home.path("web.yaml");
     std::fs::write(&manifest, WEB).unwrap();

@@ -1,9 +1,9 @@
 //! Checks the shape of the tree: each layer links only those below it (the crate documentation has the picture),
 //! modules of one parent form no cycles, no path climbs twice.
 
-mod chance;
-mod knots;
+mod cycles;
 mod modules;
+mod randomness;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ fn no_modules_of_one_parent_name_each_other_in_a_circle() {
         .iter()
         .flat_map(|(parent, members)| members.iter().map(move |member| (*parent, *member)))
         .collect();
-    let knots = knots::knots(&CRATE);
+    let knots = cycles::knots(&CRATE);
     let knotted: BTreeSet<(&str, &str)> = knots
         .iter()
         .flat_map(|knot| knot.members.iter().map(|member| (knot.parent.as_str(), member.as_str())))

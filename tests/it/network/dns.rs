@@ -40,16 +40,16 @@ fn question(name: &str, type_: RecordType) -> Message {
 
 /// Sends one datagram and returns the response; `None` if none arrives in time.
 async fn ask(server: SocketAddr, name: &str, type_: RecordType) -> Option<Message> {
-    let asked = question(name, type_);
+    let query = question(name, type_);
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     socket.connect(server).await.unwrap();
-    socket.send(&asked.to_vec().unwrap()).await.ok()?;
+    socket.send(&query.to_vec().unwrap()).await.ok()?;
     let mut buffer = vec![0; 4096];
     let wait = Duration::from_secs(10);
     let length = tokio::time::timeout(wait, socket.recv(&mut buffer)).await.ok()?.ok()?;
     assert!(length <= 512, "a client that says nothing takes no more");
     let answer = Message::from_vec(&buffer[..length]).unwrap();
-    assert_eq!((answer.metadata.id, &answer.queries), (asked.metadata.id, &asked.queries));
+    assert_eq!((answer.metadata.id, &answer.queries), (query.metadata.id, &query.queries));
     Some(answer)
 }
 
@@ -201,7 +201,7 @@ async fn garbage_is_no_reason_to_be_silent_to_others_sec_2() {
         .await
     };
     found().await;
-    let asked = question(name, RecordType::A).to_vec().unwrap();
+    let query = question(name, RecordType::A).to_vec().unwrap();
     // Always the same: whole questions that are cut, twisted and continued, and noise of every length.
     let mut seed = 0x9e37_79b9_u32;
     let mut noise = || {
@@ -212,7 +212,7 @@ async fn garbage_is_no_reason_to_be_silent_to_others_sec_2() {
     };
     let mut packets = Vec::new();
     for round in 0..2000 {
-        let mut packet = asked.clone();
+        let mut packet = query.clone();
         match round % 4 {
             0 => packet.truncate(noise() as usize % packet.len()),
             1 => {
@@ -246,8 +246,8 @@ async fn garbage_is_no_reason_to_be_silent_to_others_sec_2() {
     drop(open);
     until("a connection that is served", || async {
         let mut stream = TcpStream::connect(server).await.ok()?;
-        stream.write_u16(u16::try_from(asked.len()).unwrap()).await.ok()?;
-        stream.write_all(&asked).await.ok()?;
+        stream.write_u16(u16::try_from(query.len()).unwrap()).await.ok()?;
+        stream.write_all(&query).await.ok()?;
         let mut answer = vec![0; usize::from(stream.read_u16().await.ok()?)];
         stream.read_exact(&mut answer).await.ok()?;
         (addresses(&Message::from_vec(&answer).unwrap()) == [service]).then_some(())
@@ -276,8 +276,8 @@ async fn resolvers_that_are_gone_hold_up_nobody_net_3() {
     socket.connect(server).await.unwrap();
     let world = question("example.org.", RecordType::A);
     let own = question(name, RecordType::A);
-    for asked in [&world, &own] {
-        socket.send(&asked.to_vec().unwrap()).await.unwrap();
+    for query in [&world, &own] {
+        socket.send(&query.to_vec().unwrap()).await.unwrap();
     }
     let mut answers = Vec::new();
     let mut buffer = vec![0; 4096];

@@ -74,13 +74,13 @@ impl Net {
                 "addressType": "IPv4", "ports": ports, "endpoints": endpoints}))
             .unwrap()
         };
-        let wanted = slice(endpoints);
+        let desired = slice(endpoints);
         let changed = self.api.modify::<EndpointSlice>(&Key::new("default", service), |current| {
-            current.endpoints.clone_from(&wanted.endpoints);
+            current.endpoints.clone_from(&desired.endpoints);
             Ok(())
         });
         if changed.is_err() {
-            self.api.create_as(wanted).unwrap();
+            self.api.create_as(desired).unwrap();
         }
     }
 }

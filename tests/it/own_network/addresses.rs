@@ -36,7 +36,7 @@ fn each_of_several_clusters_says_where_the_machine_reaches_its_services_and_pods
     for cluster in &clusters {
         cluster.apply(&[&web("web", "node-1", ""), &idle("idle", "node-1"), SERVICE].concat());
     }
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for cluster in &clusters {
         cluster.ready("web");
         let of_service = address(cluster, &["svc/web"]);
@@ -52,9 +52,9 @@ fn each_of_several_clusters_says_where_the_machine_reaches_its_services_and_pods
         // All of the namespace: services first.
         let all: Vec<String> = address(cluster, &[]).into_iter().map(|mut row| row.remove(0)).collect();
         assert_eq!(all, ["service/kubernetes", "service/web", "pod/idle", "pod/web"]);
-        told.push(of_service[0][3].clone());
+        reported.push(of_service[0][3].clone());
     }
-    assert_ne!(told[0], told[1], "each cluster has its own part of the machine's loopback");
+    assert_ne!(reported[0], reported[1], "each cluster has its own part of the machine's loopback");
     for cluster in clusters {
         cluster.instance.stop();
     }

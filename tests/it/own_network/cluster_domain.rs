@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
 use super::{Cluster, idle, needs, running, users, wait_for, web};
-use crate::instance::Home;
+use crate::instance::DataDir;
 
 const SERVICES: &str = "
 apiVersion: v1
@@ -35,7 +35,7 @@ fn config(domain: &str) -> String {
 fn another_cluster_domain_is_the_one_of_names_certificates_and_tokens_net_3() {
     needs!(Kubectl);
     let Some(user) = users().into_iter().next() else { return };
-    let mut cluster = Cluster::start_with(Home::for_everyone(), user, &config("corp.test"));
+    let mut cluster = Cluster::start_with(DataDir::for_everyone(), user, &config("corp.test"));
     let named = running("named", "node-2", "[sleep, '100000']")
         .replace("spec:\n", "spec:\n  hostname: own\n  subdomain: sub\n");
     cluster.apply(&[&web("web", "node-1", ""), &idle("asker", "node-2"), &named, SERVICES].concat());
@@ -60,8 +60,8 @@ fn another_cluster_domain_is_the_one_of_names_certificates_and_tokens_net_3() {
     assert_eq!(serde_json::from_str::<Value>(&openid).unwrap()["issuer"], issuer);
     let mut why = Command::new(env!("CARGO_BIN_EXE_podium"));
     why.args(["why-not-connected", "asker", "web"]).arg("--data-dir").arg(cluster.home.data_dir());
-    let told = String::from_utf8_lossy(&why.output().unwrap().stdout).into_owned();
-    assert!(told.contains("web is web.default.svc.corp.test"), "{told}");
+    let report = String::from_utf8_lossy(&why.output().unwrap().stdout).into_owned();
+    assert!(report.contains("web is web.default.svc.corp.test"), "{report}");
 
     // Tokens from before a change are as good as ever.
     let Cluster { instance, home, .. } = cluster;

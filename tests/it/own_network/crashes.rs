@@ -25,7 +25,7 @@ pub(super) fn kill(pids: &[i32]) {
 }
 
 /// A persistent connection through a service: one request after the other, and a line for each response.
-const KEPT: &str = r"
+const KEEPER: &str = r"
 until exec 3<>/dev/tcp/web/8080; do sleep 0.1; done
 while printf 'GET / HTTP/1.1\r\nHost: x\r\n\r\n' >&3 && read -t 20 line <&3; do
   echo alive
@@ -43,18 +43,18 @@ fn connections_outlive_whoever_is_killed_net_5_net_6() {
     for user in users() {
         let mut cluster = Cluster::start(user, "");
         let service = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 8080, targetPort: 80}]}\n---\n";
-        let kept = running("asker", "node-2", &format!("[bash, -c, {}]", serde_json::Value::from(KEPT)));
-        cluster.apply(&[&web("a", "node-1", ""), service, &kept].concat());
+        let keeper = running("asker", "node-2", &format!("[bash, -c, {}]", serde_json::Value::from(KEEPER)));
+        cluster.apply(&[&web("a", "node-1", ""), service, &keeper].concat());
         cluster.ready("a");
         cluster.ready("asker");
         wait_for("the service", || {
             cluster.shell("asker", "curl -s -m 2 http://web:8080/ && echo").contains("html").then_some(())
         });
-        cluster.shell("asker", KEPT);
+        cluster.shell("asker", KEEPER);
         let alive = |cluster: &Cluster| {
-            let said = cluster.instance.kubectl(&["logs", "asker"]);
-            assert!(!said.contains("lost"), "{said}");
-            said.lines().filter(|line| *line == "alive").count()
+            let log = cluster.instance.kubectl(&["logs", "asker"]);
+            assert!(!log.contains("lost"), "{log}");
+            log.lines().filter(|line| *line == "alive").count()
         };
         let goes_on = |cluster: &Cluster| {
             let before = alive(cluster);

@@ -1,7 +1,7 @@
 //! The data directory of the cluster, which pods do not see though their processes are of its user.
 
 use super::{Cluster, needs, users, wait_for};
-use crate::instance::Home;
+use crate::instance::DataDir;
 
 /// Every kind of volume, in a container with a writable root and in one with a read-only one; DATA and HOME are
 /// directories.
@@ -85,17 +85,21 @@ spec:
 fn pods_do_not_see_the_data_directory_sec_1_vol_1() {
     needs!(Kubectl);
     for user in users() {
-        let cluster = Cluster::start_at(Home::in_sight(), user, "");
+        let cluster = Cluster::start_at(DataDir::in_sight(), user, "");
         let data = cluster.home.data_dir();
         let (data, home) = (data.display().to_string(), cluster.home.path("").display().to_string());
         cluster.apply(&PODS.replace("DATA", &data).replace("HOME", home.trim_end_matches('/')));
         cluster.ready("looker");
         for container in ["writes", "reads"] {
             let shell = |script: &str| {
-                let said = cluster
+                let output = cluster
                     .instance
                     .kubectl_output(&["exec", "looker", "-c", container, "--", "sh", "-c", script]);
-                format!("{}{}", String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr))
+                format!(
+                    "{}{}",
+                    String::from_utf8_lossy(&output.stdout),
+                    String::from_utf8_lossy(&output.stderr)
+                )
             };
             assert_eq!(shell(&format!("ls -A {data}")), "inside\n", "{container} as {user:?}");
             assert_eq!(shell(&format!("cat {data}/inside/word")), "from-config", "{container} as {user:?}");
@@ -103,8 +107,8 @@ fn pods_do_not_see_the_data_directory_sec_1_vol_1() {
             let made = shell(&format!("touch {data}/made && echo made"));
             assert!(!made.ends_with("made\n") || container == "writes", "{made}");
             for path in ["sa.key", "nodes/node-1/host.sock", "fabric/socket", "kubeconfig"] {
-                let said = shell(&format!("ls {data}/{path} /proc/1/root{data}/{path} && echo seen"));
-                assert!(!said.contains("seen"), "{container} as {user:?}: {said}");
+                let output = shell(&format!("ls {data}/{path} /proc/1/root{data}/{path} && echo seen"));
+                assert!(!output.contains("seen"), "{container} as {user:?}: {output}");
             }
             let words = ["empty", "memory", "kept", "own", "sub"];
             for volume in words {
@@ -131,21 +135,18 @@ fn pods_do_not_see_the_data_directory_sec_1_vol_1() {
         let message = "jsonpath={.status.containerStatuses[0].state.terminated.message}";
         let message = wait_for("the end", || {
             Some(cluster.instance.kubectl(&["get", "pod", "ends", "-o", message]))
-                .filter(|said| !said.is_empty())
+                .filter(|output| !output.is_empty())
         });
         assert_eq!(message, "over\n", "as {user:?}");
 
         let debug = ["debug", "looker", "--profile=baseline", "--image=busybox", "--container=debugger"];
         let look = format!("ls -A {data}; cat $TARGET_LOG; ls -d $TARGET_ROOT; echo over");
         cluster.instance.kubectl(&[&debug[..], &["--target=writes", "--", "sh", "-c", &look]].concat());
-        let said = wait_for("the debugger's word", || {
-            let said = cluster.instance.kubectl_output(&["logs", "looker", "-c", "debugger"]);
-            Some(String::from_utf8_lossy(&said.stdout).into_owned()).filter(|said| said.contains("over"))
+        let log = wait_for("the debugger's word", || {
+            let output = cluster.instance.kubectl_output(&["logs", "looker", "-c", "debugger"]);
+            Some(String::from_utf8_lossy(&output.stdout).into_owned()).filter(|text| text.contains("over"))
         });
-        assert!(
-            said.contains("said") && !said.contains("sa.key") && !said.contains("No such file"),
-            "{said}"
-        );
+        assert!(log.contains("said") && !log.contains("sa.key") && !log.contains("No such file"), "{log}");
         cluster.instance.stop();
     }
 }

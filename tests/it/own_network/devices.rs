@@ -108,11 +108,11 @@ fn a_container_opens_no_device_but_those_of_its_own_dev_pod_16() {
         let script = format!("set -- c 1 11; {TRY} {ALLOWED}");
         let debug = ["debug", "plain", "--image=busybox", "--container=debugger", "--target=c"];
         cluster.instance.kubectl(&[&debug[..], &["--", "sh", "-c", &script]].concat());
-        let said = super::wait_for("the debugger's word", || {
-            let said = cluster.instance.kubectl_output(&["logs", "plain", "-c", "debugger"]);
-            Some(String::from_utf8_lossy(&said.stdout).into_owned()).filter(|said| !said.is_empty())
+        let log = super::wait_for("the debugger's word", || {
+            let output = cluster.instance.kubectl_output(&["logs", "plain", "-c", "debugger"]);
+            Some(String::from_utf8_lossy(&output.stdout).into_owned()).filter(|text| !text.is_empty())
         });
-        assert_eq!(said, "/dev/pts/0 a terminal ", "the debugger as {user:?}");
+        assert_eq!(log, "/dev/pts/0 a terminal ", "the debugger as {user:?}");
         cluster.instance.stop();
     }
 }

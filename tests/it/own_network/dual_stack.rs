@@ -168,15 +168,15 @@ fn pods_and_services_have_both_families_net_5_net_6_net_8_svc_1() {
             let patch = format!(r#"{{"spec": {{"ipFamilyPolicy": "{policy}"}}}}"#);
             cluster.instance.kubectl(&["patch", "service", "both", "-p", &patch]);
         };
-        let kept = of("both", 0);
+        let retained = of("both", 0);
         patch("SingleStack");
-        assert_eq!(get(&cluster, "service both", ".spec.clusterIPs[*]"), kept);
+        assert_eq!(get(&cluster, "service both", ".spec.clusterIPs[*]"), retained);
         wait_for("the slice to go", || {
             (!get(&cluster, slices, ".items[*].addressType").contains("IPv6")).then_some(())
         });
         cluster.instance.kubectl(&["delete", "networkpolicy", "p"]);
         patch("RequireDualStack");
-        assert_eq!(of("both", 0), kept);
+        assert_eq!(of("both", 0), retained);
         let again = format!("http://[{}]/", of("both", 1));
         wait_for(&again, || (code(&cluster, "asker", 6, &again) == "200 0").then_some(()));
         cluster.instance.stop();
@@ -215,9 +215,9 @@ fn what_a_pod_sends_in_anothers_name_by_ipv6_goes_nowhere_net_5_net_8() {
         let (hearer, own) = (of("hearer"), of("forger"));
         // A neighbour's address, a node's, an unused one, one of the world.
         let names = [of("friend"), "fd00:172:20::1".into(), "fd00:10:244::77:1".into(), "2001:db8::1".into()];
-        let said =
+        let output =
             cluster.shell("forger", &format!("python3 -c \"{FORGES}\" {hearer} {} 2>&1", names.join(" ")));
-        assert_eq!(said.trim(), "", "as {user:?}");
+        assert_eq!(output.trim(), "", "as {user:?}");
         let log = wait_for("the datagram in its own name", || {
             Some(cluster.instance.kubectl(&["logs", "hearer"])).filter(|log| log.contains("last"))
         });
@@ -238,12 +238,12 @@ fn a_cluster_without_ipv6_has_one_family_net_5() {
         let file = cluster.home.path("both.yaml");
         std::fs::write(&file, SERVICES).unwrap();
         let refused = cluster.instance.kubectl_output(&["apply", "-f", file.to_str().unwrap()]);
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
         for why in [
             "spec.ipFamilies[0]: Invalid value: \"IPv6\": not configured on this cluster",
             "this cluster is not configured for dual-stack services",
         ] {
-            assert!(said.contains(why), "{said}");
+            assert!(stderr.contains(why), "{stderr}");
         }
         assert_eq!(get(&cluster, "service both", ".spec.ipFamilies"), r#"["IPv4"]"#);
         cluster.instance.stop();
@@ -275,19 +275,19 @@ fn the_way_out_is_of_both_families_net_7() {
         cluster.ready("p");
         let answering = std::thread::spawn(move || {
             let (mut client, _) = server.accept().unwrap();
-            let mut asked = Vec::new();
-            while !asked.ends_with(b"\r\n\r\n") {
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
                 let mut byte = [0];
                 client.read_exact(&mut byte).unwrap();
-                asked.push(byte[0]);
+                request.push(byte[0]);
             }
             client.write_all(b"HTTP/1.0 200 OK\r\n\r\nthe world").unwrap();
             let mut buffer = [0; 100];
             let (length, from) = datagrams.recv_from(&mut buffer).unwrap();
             datagrams.send_to(&buffer[..length].to_ascii_uppercase(), from).unwrap();
         });
-        let said = cluster.shell("p", &format!("curl -g -s -m 5 http://[{own}]:{tcp}/"));
-        assert_eq!(said, "the world", "as {user:?}");
+        let body = cluster.shell("p", &format!("curl -g -s -m 5 http://[{own}]:{tcp}/"));
+        assert_eq!(body, "the world", "as {user:?}");
         let script = format!(
             "import socket; s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.settimeout(5); \
              s.sendto(b'hello', ('{own}', {udp})); data, sender = s.recvfrom(100); print(data.decode(), sender[0])"
@@ -353,7 +353,7 @@ fn the_clusters_dns_answers_at_both_families_net_3_net_5_net_7_net_8() {
         let nibbles: Vec<String> =
             nibbles.iter().rev().map(|byte| format!("{:x}.{:x}", byte & 15, byte >> 4)).collect();
         let reversed = format!("{}.ip6.arpa", nibbles.join("."));
-        let asked = [
+        let queries = [
             ("28/six.default.svc.cluster.local", format!("0 1 {six}")),
             ("1/six.default.svc.cluster.local", "0 0 -".to_owned()),
             ("28/kube-dns.kube-system.svc.cluster.local", "0 1 fd00:10:96::a".to_owned()),
@@ -362,15 +362,15 @@ fn the_clusters_dns_answers_at_both_families_net_3_net_5_net_7_net_8() {
             (&format!("12/{reversed}"), "0 1 cluster".to_owned()),
             ("28/nobody.default.svc.cluster.local", "3 0 -".to_owned()),
         ];
-        let questions: Vec<&str> = asked.iter().map(|(question, _)| *question).collect();
-        let answers: Vec<&str> = asked.iter().map(|(_, answer)| answer.as_str()).collect();
+        let questions: Vec<&str> = queries.iter().map(|(question, _)| *question).collect();
+        let answers: Vec<&str> = queries.iter().map(|(_, answer)| answer.as_str()).collect();
         let both = |cluster: &Cluster| {
             for way in ["udp", "tcp"] {
                 for address in ["10.96.0.10", "fd00:10:96::a"] {
                     let ask = format!("python3 /tmp/ask.py {address} {way} {}", questions.join(" "));
                     wait_for(&format!("{way} {address} as {user:?}"), || {
-                        let said = cluster.shell("asker", &ask);
-                        (said.lines().eq(answers.iter().copied())).then_some(())
+                        let output = cluster.shell("asker", &ask);
+                        (output.lines().eq(answers.iter().copied())).then_some(())
                     });
                 }
             }

@@ -4,11 +4,11 @@ use std::process::Command;
 
 use super::{can_be_made, idle, lacks, needs};
 use crate::fabric::User;
-use crate::instance::{Home, Instance};
+use crate::instance::{DataDir, Instance};
 use crate::needs::Need;
 
 /// A start on a machine that allows no further network namespace.
-fn forbidden(home: &Home, arguments: &[&str]) -> Command {
+fn forbidden(home: &DataDir, arguments: &[&str]) -> Command {
     let mut command = Command::new("unshare");
     // The limit is the new user namespace's own.
     let script = "echo 0 > /proc/sys/user/max_net_namespaces && exec \"$0\" serve --nodes 1 --listen 127.0.0.1:0 \"$@\"";
@@ -28,15 +28,15 @@ fn where_no_network_can_be_made_pods_share_the_machines_and_the_node_says_why_ne
     if lacks(Need::PodNetwork, can_be_made(User::Own)) {
         return;
     }
-    let home = Home::new();
-    let instance = Home::start_command(&mut forbidden(&home, &[]), &home.data_dir().join("kubeconfig"));
+    let home = DataDir::new();
+    let instance = DataDir::start_command(&mut forbidden(&home, &[]), &home.data_dir().join("kubeconfig"));
     assert_eq!(annotation(&instance, "network"), "loopback");
     let (step, remedy) = ("new network namespace: ", "\"sudo sysctl user.max_net_namespaces=15000\"");
     let note = annotation(&instance, "network-note");
     assert!(note.starts_with(step) && note.contains(remedy), "{note}");
-    let told = ["events", "-n", "default", "--for", "node/node-1", "--types", "Warning", "-o", "json"];
-    let told = instance.kubectl(&told);
-    assert!(told.contains("\"NetworkShared\"") && told.contains("new network namespace: "), "{told}");
+    let arguments = ["events", "-n", "default", "--for", "node/node-1", "--types", "Warning", "-o", "json"];
+    let events = instance.kubectl(&arguments);
+    assert!(events.contains("\"NetworkShared\"") && events.contains("new network namespace: "), "{events}");
     let manifest = home.path("pod.yaml");
     std::fs::write(&manifest, idle("p", "node-1")).unwrap();
     instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
@@ -47,21 +47,21 @@ fn where_no_network_can_be_made_pods_share_the_machines_and_the_node_says_why_ne
 
     // An explicit request for it fails.
     let insisted = forbidden(&home, &["--network", "fabric"]).output().unwrap();
-    let said = String::from_utf8_lossy(&insisted.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&insisted.stderr).into_owned();
     assert!(
-        !insisted.status.success() && said.contains("was created with the network \"loopback\""),
-        "{said}"
+        !insisted.status.success() && stderr.contains("was created with the network \"loopback\""),
+        "{stderr}"
     );
-    let other = Home::new();
+    let other = DataDir::new();
     let insisted = forbidden(&other, &["--network", "fabric"]).output().unwrap();
-    let said = String::from_utf8_lossy(&insisted.stderr).into_owned();
-    assert!(!insisted.status.success() && said.contains(step), "{said}");
+    let stderr = String::from_utf8_lossy(&insisted.stderr).into_owned();
+    assert!(!insisted.status.success() && stderr.contains(step), "{stderr}");
 
     // A machine that has come to allow it: the objects keep their addresses, and the log says what to do.
     let mut allowed = Command::new(env!("CARGO_BIN_EXE_podium"));
     allowed.args(["serve", "--nodes", "1", "--listen", "127.0.0.1:0", "--data-dir"]).arg(home.data_dir());
     allowed.env_remove("PODIUM_NETWORK");
-    let instance = Home::start_command(&mut allowed, &home.data_dir().join("kubeconfig"));
+    let instance = DataDir::start_command(&mut allowed, &home.data_dir().join("kubeconfig"));
     assert_eq!(annotation(&instance, "network"), "loopback");
     let note = annotation(&instance, "network-note");
     assert!(note.contains("was created with the machine's network") && note.contains(step), "{note}");
@@ -77,11 +77,11 @@ fn where_the_kernel_lacks_a_piece_pods_share_the_machines_network_net_11() {
         return;
     }
     for piece in ["tproxy", "numgen"] {
-        let home = Home::new();
+        let home = DataDir::new();
         let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
         command.args(["serve", "--nodes", "1", "--listen", "127.0.0.1:0", "--data-dir"]).arg(home.data_dir());
         command.env_remove("PODIUM_NETWORK").env("PODIUM_KERNEL_WITHOUT", piece);
-        let instance = Home::start_command(&mut command, &home.data_dir().join("kubeconfig"));
+        let instance = DataDir::start_command(&mut command, &home.data_dir().join("kubeconfig"));
         assert_eq!(annotation(&instance, "network"), "loopback", "{piece}");
         let note = annotation(&instance, "network-note");
         assert!(note.contains("sudo modprobe -a nf_tables") && note.contains("nft_tproxy"), "{note}");
@@ -99,9 +99,9 @@ fn where_it_can_be_made_nobody_has_to_ask_net_11() {
     if lacks(Need::PodNetwork, can_be_made(User::Own)) {
         return;
     }
-    let home = Home::new();
+    let home = DataDir::new();
     let config = home.path("config.yaml");
-    for (file, network, said) in
+    for (file, network, expected) in
         [("{}\n", "fabric", ""), ("namespaces: false\n", "loopback", "namespaces: false")]
     {
         std::fs::write(&config, file).unwrap();
@@ -109,10 +109,10 @@ fn where_it_can_be_made_nobody_has_to_ask_net_11() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
         command.args(["serve", "--nodes", "1", "--listen", "127.0.0.1:0", "--config"]).arg(&config);
         command.arg("--data-dir").arg(&data).env_remove("PODIUM_NETWORK");
-        let instance = Home::start_command(&mut command, &data.join("kubeconfig"));
+        let instance = DataDir::start_command(&mut command, &data.join("kubeconfig"));
         assert_eq!(annotation(&instance, "network"), network);
         let note = annotation(&instance, "network-note");
-        assert!(note.contains(said) && (!said.is_empty() || note.is_empty()), "{note}");
+        assert!(note.contains(expected) && (!expected.is_empty() || note.is_empty()), "{note}");
         instance.stop();
     }
 }

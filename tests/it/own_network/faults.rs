@@ -49,18 +49,18 @@ const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspe
 
 /// Responses to datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Back {
+struct ReceivedDatagrams {
     count: usize,
     /// Milliseconds until the first one did; negative where it did not.
     first: i64,
 }
 
-impl Back {
-    fn read(said: &str) -> Self {
-        let mut words = said.split_whitespace();
+impl ReceivedDatagrams {
+    fn read(output: &str) -> Self {
+        let mut words = output.split_whitespace();
         let (count, first) = (words.next(), words.next());
         let read = || Some(Self { count: count?.parse().ok()?, first: first?.parse().ok()? });
-        read().unwrap_or_else(|| panic!("{said}"))
+        read().unwrap_or_else(|| panic!("{output}"))
     }
 }
 
@@ -98,15 +98,15 @@ impl Lab {
     }
 
     /// Sends datagrams from the client and collects the responses.
-    fn asks(&self, ip: &str, count: usize, size: usize) -> Back {
+    fn asks(&self, ip: &str, count: usize, size: usize) -> ReceivedDatagrams {
         self.asks_at(ip, 7777, count, size)
     }
 
-    fn asks_at(&self, ip: &str, port: u16, count: usize, size: usize) -> Back {
+    fn asks_at(&self, ip: &str, port: u16, count: usize, size: usize) -> ReceivedDatagrams {
         let numbers = [usize::from(port), count, size].map(|number| number.to_string());
-        let asked = ["exec", "asker", "--", "python3", "-c", ASK.trim(), ip];
+        let command = ["exec", "asker", "--", "python3", "-c", ASK.trim(), ip];
         let numbers = numbers.each_ref().map(String::as_str);
-        Back::read(&self.cluster.instance.kubectl(&[&asked[..], &numbers].concat()))
+        ReceivedDatagrams::read(&self.cluster.instance.kubectl(&[&command[..], &numbers].concat()))
     }
 
     /// curl's status and exit code.
@@ -118,14 +118,14 @@ impl Lab {
     /// Runs `podium fault …`. Returns its output and its success.
     fn tried(&self, arguments: &[&str]) -> (bool, String) {
         let Output { status, stdout, stderr } = self.cluster.home.fault(arguments);
-        let said = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-        (status.success(), said)
+        let output = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        (status.success(), output)
     }
 
     fn fault(&self, arguments: &[&str]) -> String {
-        let (done, said) = self.tried(arguments);
-        assert!(done, "{arguments:?}: {said}");
-        said
+        let (done, output) = self.tried(arguments);
+        assert!(done, "{arguments:?}: {output}");
+        output
     }
 
     /// All nftables rules, routing rules and links inside.
@@ -160,10 +160,10 @@ fn faults_meet_whom_they_name_and_nobody_else_net_10_fault_1() {
         };
         healthy();
 
-        let said = lab.fault(&["partition", "node/node-1", "node/node-2", "--name", "split"]);
+        let output = lab.fault(&["partition", "node/node-1", "node/node-2", "--name", "split"]);
         assert!(
-            said.starts_with("fault/split is in force: Partition between node node-1 and node node-2"),
-            "{said}"
+            output.starts_with("fault/split is in force: Partition between node node-1 and node node-2"),
+            "{output}"
         );
         for (a, b) in lab.a.iter().zip(&lab.b) {
             assert_eq!((lab.asks(a, 20, 10).count, lab.asks(b, 20, 10).count), (0, 20), "as {user:?}");
@@ -326,8 +326,8 @@ fn the_world_is_a_side_and_faults_end_in_time_net_10_fault_1() {
             (&["partition", "pod/a", "--for", "soon"], "spec.duration: Invalid value: \"soon\""),
             (&["heal", "none"], "faults.podium.dev \"none\" not found"),
         ] {
-            let (done, said) = lab.tried(arguments);
-            assert!(!done && said.contains(why), "{arguments:?}: {said}");
+            let (done, output) = lab.tried(arguments);
+            assert!(!done && output.contains(why), "{arguments:?}: {output}");
         }
         lab.cluster.instance.stop();
     }
@@ -366,7 +366,7 @@ fn faults_outlive_whoever_is_killed_net_10_fault_1() {
                 let pid = in_network(&asker);
                 let mut command = Command::new("nsenter");
                 command.args(["-t", &pid, "-n", "python3", "-c", ASK.trim(), ip, "7777", "5", "10"]);
-                Back::read(&String::from_utf8(command.output().unwrap().stdout).unwrap())
+                ReceivedDatagrams::read(&String::from_utf8(command.output().unwrap().stdout).unwrap())
             };
             wait_for("packets to flow", || {
                 let back = from_inside(&lab.a[0]);

@@ -1,7 +1,7 @@
 //! Pods on the network of their node that declare ports, and host ports of pods with networks of their own.
 
 use super::{Cluster, User, idle, needs, users};
-use crate::instance::{Home, wait_for};
+use crate::instance::{DataDir, wait_for};
 
 /// A DaemonSet on the host network with a server that binds `bind`, as node-exporter and ingress controllers do, and
 /// one with host ports.
@@ -88,7 +88,7 @@ fn pods_on_the_host_network_bind_the_ports_that_they_declare_on_loopback_net_11(
     let is_root = rustix::process::geteuid().is_root();
     let users = if is_root { vec![User::Own, User::Ordinary] } else { vec![User::Own] };
     for user in users {
-        let cluster = Cluster::start_with(Home::for_everyone(), user, "network: {mode: loopback}\n");
+        let cluster = Cluster::start_with(DataDir::for_everyone(), user, "network: {mode: loopback}\n");
         cluster.apply(&daemon_sets("$(POD_IP)"));
         rolls_out(&cluster);
         let path = "jsonpath={.items[*].status.addresses[?(@.type==\"InternalIP\")].address}";

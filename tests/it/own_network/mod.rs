@@ -13,11 +13,11 @@ mod kernel_files;
 mod pods;
 mod policies;
 mod rights;
+mod robustness;
 mod services;
 mod shells;
 mod sysctls;
 mod terminals;
-mod weather;
 mod why;
 mod world;
 
@@ -25,35 +25,35 @@ use std::process::{Command, Output};
 
 pub(crate) use crate::fabric::User;
 use crate::fabric::can_be_made;
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks, needs};
 
 /// A cluster of two nodes and pods with networks of their own, unless its config file sets another mode.
 pub(crate) struct Cluster {
     pub(crate) instance: Instance,
     user: User,
-    home: Home,
+    home: DataDir,
 }
 
 impl Cluster {
     /// Starts one; `network` goes into that section of the config file.
     pub(crate) fn start(user: User, network: &str) -> Self {
-        Self::start_at(Home::for_everyone(), user, network)
+        Self::start_at(DataDir::for_everyone(), user, network)
     }
 
     /// The same, at this place.
-    fn start_at(home: Home, user: User, network: &str) -> Self {
+    fn start_at(home: DataDir, user: User, network: &str) -> Self {
         Self::start_with(home, user, &format!("network: {{mode: fabric{network}}}\n"))
     }
 
     /// The same with this config file.
-    pub(crate) fn start_with(home: Home, user: User, config: &str) -> Self {
+    pub(crate) fn start_with(home: DataDir, user: User, config: &str) -> Self {
         std::fs::write(home.path("config.yaml"), config).unwrap();
         let instance = Self::serve(&home, user);
         Self { instance, user, home }
     }
 
-    fn serve(home: &Home, user: User) -> Instance {
+    fn serve(home: &DataDir, user: User) -> Instance {
         let kubeconfig = home.path("kubeconfig");
         let program =
             Some(home.path("podium")).filter(|path| path.exists()).unwrap_or_else(|| home.program());
@@ -67,7 +67,7 @@ impl Cluster {
         };
         command.args(["serve", "--nodes", "2", "--listen", "127.0.0.1:0", "--data-dir"]).arg(home.data_dir());
         command.arg("--kubeconfig").arg(&kubeconfig).arg("--config").arg(home.path("config.yaml"));
-        Home::start_command(command.env("HOME", home.path("")).env_remove("PODIUM_NETWORK"), &kubeconfig)
+        DataDir::start_command(command.env("HOME", home.path("")).env_remove("PODIUM_NETWORK"), &kubeconfig)
     }
 
     pub(crate) fn apply(&self, manifest: &str) {
@@ -91,8 +91,8 @@ impl Cluster {
             self.instance.kubectl_output(&["exec", pod, "--", "sh", "-c", script]);
         let stderr = String::from_utf8_lossy(&stderr);
         // That it failed is kubectl's own remark.
-        let said = stderr.split("command terminated with exit code").next().unwrap_or_default();
-        format!("{}{said}", String::from_utf8_lossy(&stdout)).trim().to_owned()
+        let text = stderr.split("command terminated with exit code").next().unwrap_or_default();
+        format!("{}{text}", String::from_utf8_lossy(&stdout)).trim().to_owned()
     }
 }
 

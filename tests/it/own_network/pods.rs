@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use super::{Cluster, idle, needs, users, wait_for, web};
-use crate::instance::Home;
+use crate::instance::DataDir;
 
 /// NET-5: two pods of one node and one of another have the same port at every address, below 1024; servers see the
 /// client's address; probes of the node and port-forward reach them; `hostNetwork` is the node's.
@@ -58,19 +58,19 @@ fn containers_hold_no_right_over_the_fabric_net_5() {
         let fabric = r#""Namespaces""#;
         let host = r#"{"version":4,"purpose":"Namespaces"}"#;
         let framed = [&u32::try_from(host.len()).unwrap().to_be_bytes()[..], host.as_bytes()].concat();
-        for (socket, kind, said) in [
+        for (socket, kind, payload) in [
             (data.join("fabric/socket"), "SOCK_SEQPACKET", fabric.as_bytes()),
             (data.join("nodes/node-1/host.sock"), "SOCK_STREAM", &framed),
         ] {
             assert!(socket.exists(), "{}", socket.display());
-            let said: Vec<_> = said.iter().map(|byte| format!("{byte:02x}")).collect();
-            let said = said.concat();
+            let payload: Vec<_> = payload.iter().map(|byte| format!("{byte:02x}")).collect();
+            let payload = payload.concat();
             // A relative path: the whole one may be too long for the address of a socket.
             let (folder, name) = (socket.parent().unwrap().display(), socket.file_name().unwrap().display());
             let asks = format!(
                 "use Socket; chdir '{folder}' or die 'unseen'; socket(S, AF_UNIX, {kind}, 0) or die; \
                  connect(S, pack_sockaddr_un('{name}')) or die 'unseen'; \
-                 send(S, pack('H*', '{said}'), 0); $got = ''; recv(S, $got, 4096, 0); print length $got;"
+                 send(S, pack('H*', '{payload}'), 0); $got = ''; recv(S, $got, 4096, 0); print length $got;"
             );
             let answer = cluster.shell("p", &format!("perl -e \"{}\" 2>&1", asks.replace('$', "\\$")));
             assert!(
@@ -86,15 +86,15 @@ fn containers_hold_no_right_over_the_fabric_net_5() {
 /// NET-5: the network of a data directory never changes, because objects contain its addresses.
 #[test]
 fn a_data_directory_keeps_its_network_net_5() {
-    let home = Home::new();
+    let home = DataDir::new();
     home.start(&["--nodes", "1", "--network", "loopback"]).stop();
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
     command.args(["serve", "--nodes", "1", "--listen", "127.0.0.1:0", "--network", "fabric"]);
     let started = command.arg("--data-dir").arg(home.data_dir()).output().unwrap();
-    let said = String::from_utf8_lossy(&started.stderr);
+    let stderr = String::from_utf8_lossy(&started.stderr);
     assert!(
-        !started.status.success() && said.contains("was created with the network \"loopback\""),
-        "{said}"
+        !started.status.success() && stderr.contains("was created with the network \"loopback\""),
+        "{stderr}"
     );
     home.start(&["--nodes", "1", "--network", "auto"]).stop();
 }

@@ -30,7 +30,7 @@ fn code(cluster: &Cluster, pod: &str, url: &str) -> String {
 }
 
 /// The number of requests that each server got, by its log.
-fn asked(cluster: &Cluster, pods: &[&str], from: &str, path: &str) -> Vec<usize> {
+fn count_hits(cluster: &Cluster, pods: &[&str], from: &str, path: &str) -> Vec<usize> {
     let of = |pod: &&str| {
         let log = cluster.instance.kubectl(&["logs", pod]);
         log.lines().filter(|line| line.starts_with(from) && line.contains(path)).count()
@@ -54,19 +54,19 @@ fn services_are_served_by_the_kernel_net_6() {
         let (own, both) = (cluster.ip("asker"), ["a", "b"]);
         wait_for("both endpoints", || {
             code(&cluster, "asker", "http://web:8080/both");
-            asked(&cluster, &both, &own, "/both").iter().all(|count| *count > 0).then_some(())
+            count_hits(&cluster, &both, &own, "/both").iter().all(|count| *count > 0).then_some(())
         });
         for _ in 0..6 {
             assert_eq!(code(&cluster, "asker", "http://web:8080/fair"), "404 0", "as {user:?}");
             assert_eq!(code(&cluster, "asker", "http://sticky.default.svc.cluster.local/sticky"), "404 0");
         }
         wait_for("all to be logged", || {
-            (asked(&cluster, &both, &own, "/sticky").iter().sum::<usize>() == 6).then_some(())
+            (count_hits(&cluster, &both, &own, "/sticky").iter().sum::<usize>() == 6).then_some(())
         });
         // In turn, and by the client's own address. A change of the service's rules restarts with the first endpoint.
-        let fair = asked(&cluster, &both, &own, "/fair");
+        let fair = count_hits(&cluster, &both, &own, "/fair");
         assert!(fair.iter().sum::<usize>() == 6 && fair.iter().all(|count| *count >= 2), "{fair:?}");
-        let mut sticky = asked(&cluster, &both, &own, "/sticky");
+        let mut sticky = count_hits(&cluster, &both, &own, "/sticky");
         sticky.sort_unstable();
         assert_eq!(sticky, [0, 6], "one client, one endpoint");
         for node in ["172.20.0.1", "172.20.0.2"] {
@@ -124,7 +124,7 @@ fn the_machine_meets_services_and_pods_at_their_mirrors_net_7() {
         cluster.apply(&[&web("a", "node-1", ""), SERVICES].concat());
         cluster.ready("a");
         let slot = slot(&cluster);
-        let asked = |ip: &str, port: u16| {
+        let ask = |ip: &str, port: u16| {
             let mut stream = TcpStream::connect((ip, port)).ok()?;
             stream.write_all(b"GET / HTTP/1.0\r\n\r\n").ok()?;
             let mut text = String::new();
@@ -132,16 +132,16 @@ fn the_machine_meets_services_and_pods_at_their_mirrors_net_7() {
             text.lines().next().map(ToString::to_string)
         };
         let ok = Some("HTTP/1.0 200 OK");
-        wait_for("the node port", || (asked("127.0.0.1", 30080).as_deref() == ok).then_some(()));
+        wait_for("the node port", || (ask("127.0.0.1", 30080).as_deref() == ok).then_some(()));
         let of = |service: &str| {
             cluster.instance.kubectl(&["get", "svc", service, "-o", "jsonpath={.spec.clusterIP}"])
         };
-        assert_eq!(asked(&mirror(&of("web"), "10.96", 32 + slot), 8080).as_deref(), ok);
-        assert_eq!(asked(&mirror(&of("none"), "10.96", 32 + slot), 80), None);
+        assert_eq!(ask(&mirror(&of("web"), "10.96", 32 + slot), 8080).as_deref(), ok);
+        assert_eq!(ask(&mirror(&of("none"), "10.96", 32 + slot), 80), None);
         // Ports below 1024 are 8000 higher if only root may bind them.
         let pod = mirror(&cluster.ip("a"), "10.244", 64 + 4 * slot);
         wait_for("the pod's port", || {
-            [80, 8080].iter().any(|port| asked(&pod, *port).as_deref() == ok).then_some(())
+            [80, 8080].iter().any(|port| ask(&pod, *port).as_deref() == ok).then_some(())
         });
         cluster.instance.stop();
     }
@@ -188,13 +188,14 @@ fn the_machine_meets_datagrams_at_their_mirrors_net_7() {
             [("127.0.0.1", 30353), (service.as_str(), 5353), (pod.as_str(), 5353), ("127.0.0.1", 9353)]
         {
             // A late response answers an earlier datagram.
-            let said = wait_for(&format!("an answer of {ip}:{port} as {user:?}"), || says(ip, port, "hello"));
-            assert!(said.starts_with("HELLO "), "{said}");
+            let reply =
+                wait_for(&format!("an answer of {ip}:{port} as {user:?}"), || says(ip, port, "hello"));
+            assert!(reply.starts_with("HELLO "), "{reply}");
         }
         let large = "x".repeat(1400);
-        let said =
-            wait_for("a large one", || says("127.0.0.1", 30353, &large).filter(|said| said.len() > 1000));
-        assert!(said.starts_with(&"X".repeat(1400)), "{said}");
+        let reply =
+            wait_for("a large one", || says("127.0.0.1", 30353, &large).filter(|reply| reply.len() > 1000));
+        assert!(reply.starts_with(&"X".repeat(1400)), "{reply}");
 
         // The service has no endpoint any more: the port is free.
         cluster.instance.kubectl(&["delete", "pod", "echo"]);

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{Cluster, idle, needs, users, wait_for, web};
 use crate::fabric::User;
-use crate::instance::{Guarded, Home};
+use crate::instance::{ChildGuard, DataDir};
 
 const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 8080, targetPort: 80}]}\n---\n";
 
@@ -37,8 +37,8 @@ impl Cluster {
     }
 
     /// The output of a script in such a shell; it must succeed.
-    pub(super) fn inside(&self, whose: &[&str], script: &str) -> String {
-        let output = self.podium_shell(&[whose, &["--", "sh", "-c", script]].concat()).output().unwrap();
+    pub(super) fn inside(&self, arguments: &[&str], script: &str) -> String {
+        let output = self.podium_shell(&[arguments, &["--", "sh", "-c", script]].concat()).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
         assert!(
             output.status.success(),
@@ -51,7 +51,7 @@ impl Cluster {
     }
 }
 
-fn said(output: &Output) -> String {
+fn stderr_of(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).trim().to_owned()
 }
 
@@ -75,9 +75,9 @@ fn a_shell_is_in_the_clusters_network_and_is_its_users_net_7() {
 
         let code = |url: &str| format!("curl -s -m 5 -o /dev/null -w '%{{http_code}}' {url}");
         wait_for("the service", || {
-            let asked =
+            let output =
                 cluster.podium_shell(&["--", "sh", "-c", &code("http://web:8080/")]).output().unwrap();
-            (asked.stdout == b"200").then_some(())
+            (output.stdout == b"200").then_some(())
         });
         for url in
             [format!("http://{}/", cluster.ip("a")), "http://web.default.svc.cluster.local:8080/".to_owned()]
@@ -114,9 +114,9 @@ fn a_shell_is_in_the_clusters_network_and_is_its_users_net_7() {
         assert_eq!(ended("exit 42").code(), Some(42));
         assert_eq!(ended("kill -TERM $$").signal(), Some(15));
         let absent = cluster.podium_shell(&["--", "no-such-program"]).output().unwrap();
-        assert_eq!(absent.status.code(), Some(127), "{}", said(&absent));
+        assert_eq!(absent.status.code(), Some(127), "{}", stderr_of(&absent));
         let hello = cluster.podium_shell(&["--", "true"]).output().unwrap();
-        let hint = said(&hello);
+        let hint = stderr_of(&hello);
         assert!(hint.starts_with("podium: in the cluster's network as 172.20.255."), "{hint}");
         assert!(hint.ends_with("; DNS names resolve as in namespace default; `exit` leaves it"), "{hint}");
         assert_eq!(hello.stdout, b"");
@@ -125,9 +125,9 @@ fn a_shell_is_in_the_clusters_network_and_is_its_users_net_7() {
 }
 
 /// A shell that runs until it is killed, and its first output.
-fn staying(cluster: &Cluster) -> (Guarded, String) {
+fn staying(cluster: &Cluster) -> (ChildGuard, String) {
     let mut command = cluster.podium_shell(&["--", "sh", "-c", "echo $PODIUM_SHELL; exec sleep 100000"]);
-    let mut shell = Guarded::spawn(command.stdout(Stdio::piped()).stderr(Stdio::null()));
+    let mut shell = ChildGuard::spawn(command.stdout(Stdio::piped()).stderr(Stdio::null()));
     let mut line = Vec::new();
     let stdout: &mut Child = &mut shell.0;
     let mut stdout = stdout.stdout.take().unwrap();
@@ -174,9 +174,9 @@ fn a_shell_may_be_where_a_node_or_a_pod_is_net_7() {
         cluster.ready("a");
         cluster.ready("p");
         let url = format!("http://{}/", cluster.ip("a"));
-        let asks = |whose: &[&str]| {
+        let asks = |arguments: &[&str]| {
             let script = format!("curl -s -m 1 -o /dev/null -w '%{{exitcode}} %{{local_ip}}' {url} || true");
-            cluster.inside(whose, &script)
+            cluster.inside(arguments, &script)
         };
         wait_for("the policy", || asks(&[]).starts_with("28").then_some(()));
         assert_eq!(asks(&["--pod", "p"]), format!("0 {}", cluster.ip("p")), "as the pod");
@@ -201,8 +201,8 @@ fn a_shell_may_be_where_a_node_or_a_pod_is_net_7() {
             (&["--pod", "q", "--", "true"], "pods \"q\" not found"),
         ] {
             let refused = cluster.podium_shell(arguments).output().unwrap();
-            assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
-            assert!(said(&refused).contains(reason), "{}", said(&refused));
+            assert_eq!(refused.status.code(), Some(1), "{}", stderr_of(&refused));
+            assert!(stderr_of(&refused).contains(reason), "{}", stderr_of(&refused));
         }
         if user == User::Ordinary {
             let mut roots = Command::new(cluster.home.path("podium"));
@@ -211,9 +211,9 @@ fn a_shell_may_be_where_a_node_or_a_pod_is_net_7() {
             let refused = refused.output().unwrap();
             assert_eq!(refused.status.code(), Some(1));
             assert!(
-                said(&refused).contains("the data directory belongs to user 65534"),
+                stderr_of(&refused).contains("the data directory belongs to user 65534"),
                 "{}",
-                said(&refused)
+                stderr_of(&refused)
             );
         }
         cluster.instance.stop();
@@ -227,10 +227,10 @@ fn a_shell_needs_an_instance_with_a_network_of_its_own_net_7() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
         let output =
             command.args(["shell", "--data-dir"]).arg(data_dir).args(["--", "true"]).output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-        said(&output)
+        assert_eq!(output.status.code(), Some(1), "{}", stderr_of(&output));
+        stderr_of(&output)
     };
-    let home = Home::new();
+    let home = DataDir::new();
     assert!(shell(&home.data_dir()).contains("cannot find a running cluster in "));
     std::fs::write(home.path("config.yaml"), "network: {mode: loopback}\n").unwrap();
     let config = home.path("config.yaml");

@@ -2,7 +2,7 @@
 
 use super::{Cluster, idle, needs, users, wait_for};
 use crate::fabric::User;
-use crate::instance::{Home, Instance};
+use crate::instance::{DataDir, Instance};
 
 /// A pod that waits, with these `sysctls`.
 fn asking(name: &str, sysctls: &str) -> String {
@@ -53,22 +53,22 @@ fn safe_settings_are_set_in_the_pods_own_namespaces_pod_16_net_5() {
         if is_root {
             assert_eq!(cluster.shell("set", "cat /proc/sys/kernel/shm_rmid_forced"), "1");
         } else {
-            let said = events(&cluster.instance, "set", "SecurityContextIgnored");
-            assert!(said.contains("sysctls{kernel.shm_rmid_forced} is ignored: only root"), "{said}");
+            let messages = events(&cluster.instance, "set", "SecurityContextIgnored");
+            assert!(messages.contains("sysctls{kernel.shm_rmid_forced} is ignored: only root"), "{messages}");
         }
 
         let failed = wait_for("the pod to fail", || {
             let status = "jsonpath={.status.phase} {.status.reason}: {.status.message}";
-            let said = cluster.instance.kubectl(&["get", "pod", "forbidden", "-o", status]);
-            said.starts_with("Failed").then_some(said)
+            let phase = cluster.instance.kubectl(&["get", "pod", "forbidden", "-o", status]);
+            phase.starts_with("Failed").then_some(phase)
         });
         assert_eq!(
             failed,
             "Failed SysctlForbidden: Pod was rejected: forbidden sysctl: \"kernel.msgmax\" not allowlisted"
         );
         wait_for("the event", || {
-            let said = events(&cluster.instance, "wrong", "FailedCreatePodSandBox");
-            said.contains("sysctl net.ipv4.tcp_keepalive_time=\"often\": invalid argument").then_some(())
+            let messages = events(&cluster.instance, "wrong", "FailedCreatePodSandBox");
+            messages.contains("sysctl net.ipv4.tcp_keepalive_time=\"often\": invalid argument").then_some(())
         });
 
         let Cluster { instance, home, user } = cluster;
@@ -85,7 +85,7 @@ fn safe_settings_are_set_in_the_pods_own_namespaces_pod_16_net_5() {
 #[test]
 fn settings_of_the_machines_network_are_ignored_with_an_event_pod_16() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "1", "--network", "loopback"]);
     let own = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_keepalive_time").unwrap();
     let file = home.path("pod.yaml");
@@ -93,8 +93,9 @@ fn settings_of_the_machines_network_are_ignored_with_an_event_pod_16() {
     instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
     instance.kubectl(&["wait", "--for=condition=Ready", "--timeout=60s", "pod/set"]);
     wait_for("the event", || {
-        let said = events(&instance, "set", "SecurityContextIgnored");
-        said.contains("sysctls{net.ipv4.tcp_keepalive_time} is ignored: pods share the machine's network")
+        let messages = events(&instance, "set", "SecurityContextIgnored");
+        messages
+            .contains("sysctls{net.ipv4.tcp_keepalive_time} is ignored: pods share the machine's network")
             .then_some(())
     });
     assert_eq!(std::fs::read_to_string("/proc/sys/net/ipv4/tcp_keepalive_time").unwrap(), own);

@@ -34,7 +34,7 @@ impl Cluster {
 }
 
 /// A line of the screen that starts with this, without it.
-fn said(terminal: &Terminal, name: &str) -> String {
+fn value_of(terminal: &Terminal, name: &str) -> String {
     let line = |screen: &str| screen.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
     wait_for(name, || line(&terminal.screen())).trim().to_owned()
 }
@@ -70,7 +70,7 @@ fn a_shell_has_the_terminal_as_any_other_net_7() {
         // Input typed before the shell's next prompt may be discarded with the program.
         wait_for("the prompt", || terminal.screen().trim_end().ends_with("inside>").then_some(()));
         terminal.keys(&["echo code=$?", "Enter"]);
-        assert_eq!(said(&terminal, "code="), "130", "as {user:?}");
+        assert_eq!(value_of(&terminal, "code="), "130", "as {user:?}");
         terminal.keys(&["clear; sh -c 'trap \"stty size; exit 5\" WINCH; echo waits; while :; do read line; done'; echo $?", "Enter"]);
         wait_for("the program", || {
             terminal.screen().lines().any(|line| line.trim() == "waits").then_some(())
@@ -95,7 +95,7 @@ fn a_stop_ends_the_shells_that_are_open_net_7() {
         terminal
             .keys(&["setsid sh -c 'trap \"\" HUP TERM; sleep 100000; true' & sleep 100000 & clear", "Enter"]);
         terminal.keys(&["echo network=$(readlink /proc/self/ns/net)", "Enter"]);
-        let network = said(&terminal, "network=");
+        let network = value_of(&terminal, "network=");
         wait_for("the programs", || (inside(&network).len() >= 4).then_some(()));
         let machine = std::fs::read_link("/proc/self/ns/net").unwrap();
         assert_ne!(Some(network.as_str()), machine.to_str());

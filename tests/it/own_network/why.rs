@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use super::{Cluster, idle, needs, running, users, wait_for, web};
-use crate::instance::Home;
+use crate::instance::DataDir;
 
 /// A service with a selector that matches the servers, one that matches no pod, and one of datagrams without a
 /// listener.
@@ -38,16 +38,16 @@ spec: {podSelector: {matchLabels: {app: web}}}
 const LOCAL: &str = "[perl, -MIO::Socket::INET, -e, '$s = IO::Socket::INET->new(LocalAddr => \"127.0.0.1\", LocalPort => 8000, Listen => 1) or die; sleep 100000']";
 
 /// The exit code, and the output.
-fn asked(data_dir: &Path, arguments: &[&str]) -> (i32, String) {
+fn ask(data_dir: &Path, arguments: &[&str]) -> (i32, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
     let Output { status, stdout, stderr } =
         command.args(["why-not-connected", "--data-dir"]).arg(data_dir).args(arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&stdout).into_owned() + &String::from_utf8_lossy(&stderr);
-    (status.code().unwrap(), said.trim().to_owned())
+    let output = String::from_utf8_lossy(&stdout).into_owned() + &String::from_utf8_lossy(&stderr);
+    (status.code().unwrap(), output.trim().to_owned())
 }
 
-fn last(said: &str) -> &str {
-    said.lines().last().unwrap_or_default()
+fn last(output: &str) -> &str {
+    output.lines().last().unwrap_or_default()
 }
 
 /// NET-8: working connections and the classic mistakes, diagnosed with real pods, services and policies; the exit code
@@ -58,7 +58,7 @@ fn a_connection_is_walked_step_by_step_net_8() {
     for user in users() {
         let cluster = Cluster::start(user, "");
         let data_dir = cluster.home.data_dir();
-        let asks = |arguments: &[&str]| asked(&data_dir, arguments);
+        let asks = |arguments: &[&str]| ask(&data_dir, arguments);
         // Listeners of a pod on the node's own network do not count for other pods.
         let of_node = running("of-node", "node-2", "[python3, -m, http.server, '8088']")
             .replace("nodeName: node-2", "nodeName: node-2\n  hostNetwork: true");
@@ -75,22 +75,23 @@ fn a_connection_is_walked_step_by_step_net_8() {
         let node = "curl -s -m 3 -o /dev/null -w '%{http_code}' http://172.20.0.2:8088/";
         wait_for("the node's own", || (cluster.shell("client", node) == "200").then_some(()));
         wait_for("the service", || (asks(&["client", "web"]).0 == 0).then_some(()));
-        let (code, said) = asks(&["client", "http://web:8080/index.html"]);
-        assert_eq!(code, 0, "{said}");
-        let found: Vec<&str> = said.lines().filter_map(|line| line.trim_start().strip_prefix("✓ ")).collect();
+        let (code, output) = asks(&["client", "http://web:8080/index.html"]);
+        assert_eq!(code, 0, "{output}");
+        let found: Vec<&str> =
+            output.lines().filter_map(|line| line.trim_start().strip_prefix("✓ ")).collect();
         let steps = ["name", "port", "endpoints", "policy", "listener", "connection"];
         assert!(
             found.iter().zip(steps).all(|(line, step)| line.starts_with(step)) && found.len() == 6,
-            "{said}"
+            "{output}"
         );
-        assert!(last(&said).starts_with("connected: 10.96."), "{said}");
+        assert!(last(&output).starts_with("connected: 10.96."), "{output}");
 
         wait_for("who listens to itself", || {
-            let (code, said) = asks(&["client", "pod/local:8000"]);
-            assert_eq!(code, 1, "{said}");
-            let told = "not connected: pod default/local listens only at 127.0.0.1:8000, which other pods cannot \
+            let (code, output) = asks(&["client", "pod/local:8000"]);
+            assert_eq!(code, 1, "{output}");
+            let expected = "not connected: pod default/local listens only at 127.0.0.1:8000, which other pods cannot \
                         reach; make the program listen at 0.0.0.0:8000, not at 127.0.0.1";
-            (last(&said) == told && said.contains(":8000 refuses the connection")).then_some(())
+            (last(&output) == expected && output.contains(":8000 refuses the connection")).then_some(())
         });
         for (destination, reason) in [
             ("mistyped", "the selector app=wbe matches no pod in namespace default; make the selector"),
@@ -100,22 +101,22 @@ fn a_connection_is_walked_step_by_step_net_8() {
             ("pod/web-1:81", "no program in pod default/web-1 listens at port 81; the pod listens at"),
             ("10.244.0.250:80", "no pod has 10.244.0.250, an address of the pod network"),
         ] {
-            let (code, said) = asks(&["client", destination]);
-            assert!(code == 1 && last(&said).contains(reason), "{destination} as {user:?}: {said}");
+            let (code, output) = asks(&["client", destination]);
+            assert!(code == 1 && last(&output).contains(reason), "{destination} as {user:?}: {output}");
         }
         for (source, destination, reason) in
             [("nobody", "web", "pod default/nobody not found"), ("client", "web:none!", "invalid port")]
         {
-            let (code, said) = asks(&[source, destination]);
-            assert!(code == 2 && said.contains(reason), "{said}");
+            let (code, output) = asks(&[source, destination]);
+            assert!(code == 2 && output.contains(reason), "{output}");
         }
 
         cluster.apply(SHUT);
         wait_for("the policy", || {
-            let (code, said) = asks(&["default/client", "web", "-o", "json"]);
-            let report: serde_json::Value = serde_json::from_str(&said).unwrap();
+            let (code, output) = asks(&["default/client", "web", "-o", "json"]);
+            let report: serde_json::Value = serde_json::from_str(&output).unwrap();
             let reason = report["verdict"]["reason"].as_str().unwrap();
-            assert_eq!(report["verdict"]["connected"], code == 0, "{said}");
+            assert_eq!(report["verdict"]["connected"], code == 0, "{output}");
             let tried = report["findings"].as_array().unwrap().last().unwrap();
             let dropped = tried["text"].as_str().unwrap().contains("does not answer in time");
             (code == 1
@@ -149,17 +150,17 @@ fn what_roles_hide_is_not_told_net_8() {
     let own = format!("{}token: {}", " ".repeat(indent), token.trim());
     std::fs::write(&theirs, admins.replace(before, &own)).unwrap();
 
-    let (code, said) =
-        asked(&cluster.home.data_dir(), &["client", "web", "--kubeconfig", theirs.to_str().unwrap()]);
-    assert_eq!(code, 1, "{said}");
+    let (code, output) =
+        ask(&cluster.home.data_dir(), &["client", "web", "--kubeconfig", theirs.to_str().unwrap()]);
+    assert_eq!(code, 1, "{output}");
     for part in [
         "no permission to list pods of other namespaces",
         "no permission to list nodes",
         "cannot get resource \"pods/exec\"",
     ] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(output.contains(part), "{part}: {output}");
     }
-    assert!(said.contains("✓ endpoints"), "{said}");
+    assert!(output.contains("✓ endpoints"), "{output}");
     cluster.instance.stop();
 }
 
@@ -167,7 +168,7 @@ fn what_roles_hide_is_not_told_net_8() {
 #[test]
 fn a_connection_is_walked_in_the_machines_network_too_net_8() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let config = home.path("config.yaml");
     std::fs::write(&config, "network: {mode: loopback}\n").unwrap();
     let instance = home.start(&["--nodes", "2", "--config", config.to_str().unwrap()]);
@@ -176,15 +177,15 @@ fn a_connection_is_walked_in_the_machines_network_too_net_8() {
     std::fs::write(&manifest, [&pods.concat(), SERVICES, SHUT].concat()).unwrap();
     instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
     instance.kubectl(&["wait", "--for=condition=Ready", "--timeout=60s", "pod/client", "pod/web-1"]);
-    let asks = |destination: &str| asked(&home.data_dir(), &["client", destination]);
+    let asks = |destination: &str| ask(&home.data_dir(), &["client", destination]);
     wait_for("the service", || (asks("web").0 == 0).then_some(()));
-    let (_, said) = asks("web");
-    assert!(said.contains("not enforced here, as pods share the machine's network"), "{said}");
-    assert!(said.contains("✓ listener") && said.contains("✓ connection"), "{said}");
-    let (code, said) = asks("pod/web-1:81");
+    let (_, output) = asks("web");
+    assert!(output.contains("not enforced here, as pods share the machine's network"), "{output}");
+    assert!(output.contains("✓ listener") && output.contains("✓ connection"), "{output}");
+    let (code, output) = asks("pod/web-1:81");
     assert!(
-        code == 1 && last(&said).contains("no program in pod default/web-1 listens at port 81"),
-        "{said}"
+        code == 1 && last(&output).contains("no program in pod default/web-1 listens at port 81"),
+        "{output}"
     );
     instance.stop();
 }

@@ -15,11 +15,11 @@ fn the_machine_is_reached_by_its_name_for_the_ports_that_are_named_net_7() {
         let [open, closed] = [&named, &other].map(|listener| listener.local_addr().unwrap().port());
         let answering = std::thread::spawn(move || {
             let (mut client, _) = named.accept().unwrap();
-            let mut asked = Vec::new();
-            while !asked.ends_with(b"\r\n\r\n") {
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
                 let mut byte = [0];
                 client.read_exact(&mut byte).unwrap();
-                asked.push(byte[0]);
+                request.push(byte[0]);
             }
             client.write_all(b"HTTP/1.0 200 OK\r\n\r\nthe machine").unwrap();
             named
@@ -27,8 +27,8 @@ fn the_machine_is_reached_by_its_name_for_the_ports_that_are_named_net_7() {
         let cluster = Cluster::start(user, &format!(", hostPorts: [{open}]"));
         cluster.apply(&idle("p", "node-1"));
         cluster.ready("p");
-        let said = cluster.shell("p", &format!("curl -s -m 5 http://host.podium.internal:{open}/"));
-        assert_eq!(said, "the machine", "as {user:?}");
+        let body = cluster.shell("p", &format!("curl -s -m 5 http://host.podium.internal:{open}/"));
+        assert_eq!(body, "the machine", "as {user:?}");
         let named = answering.join().unwrap();
         let code = |port: u16| {
             cluster.shell(
@@ -39,9 +39,9 @@ fn the_machine_is_reached_by_its_name_for_the_ports_that_are_named_net_7() {
         // 7 = refused, and not 56 = reset: Podium connects to the destination before it accepts the pod's connection.
         assert_eq!(code(closed), "7", "as {user:?}");
         // An allowed destination without a listener: the destination's own refusal.
-        let nobody = TcpListener::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port();
+        let unused = TcpListener::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port();
         if let Some(machine) = machines_address() {
-            let refused = cluster.shell("p", &connecting(&machine, nobody));
+            let refused = cluster.shell("p", &connecting(&machine, unused));
             assert!(refused.contains("Connection refused"), "{refused} as {user:?}");
         }
         other.set_nonblocking(true).unwrap();
@@ -91,18 +91,18 @@ fn connections_to_the_world_wait_for_the_next_control_plane_net_7() {
              volumeMounts: [{{name: s, mountPath: /shared}}]}}\n",
             shared.display()
         ));
-        let said = |name: &str| {
+        let reply = |name: &str| {
             wait_for(name, || {
-                std::fs::read_to_string(shared.join(name)).ok().filter(|said| said.ends_with('\n'))
+                std::fs::read_to_string(shared.join(name)).ok().filter(|reply| reply.ends_with('\n'))
             })
         };
-        assert_eq!(said("first"), "hello\n", "as {user:?}");
+        assert_eq!(reply("first"), "hello\n", "as {user:?}");
         let Cluster { instance, home, user } = cluster;
         instance.crash();
         std::fs::write(shared.join("go"), "").unwrap();
         wait_for("it to begin", || shared.join("gone").exists().then_some(()));
         let cluster = Cluster { instance: Cluster::serve(&home, user), home, user };
-        assert_eq!(said("second"), "hello\n", "as {user:?}");
+        assert_eq!(reply("second"), "hello\n", "as {user:?}");
         answering.join().unwrap();
         cluster.instance.stop();
     }

@@ -59,8 +59,8 @@ async fn processes_have_the_oom_score_of_their_container_pod_11() {
         let record = node.start(ContainerSpec { oom_score_adj: Some(900), ..looks.clone() }).await;
         node.log_has(&record.id, "is 900\n").await;
         let command = words(&["sh", "-c", says]);
-        let said = node.runtime.exec_sync(&record.id, command, Duration::from_secs(10)).await.unwrap();
-        assert_eq!((said.exit_code, said.output.as_slice()), (0, &b"900\n"[..]));
+        let output = node.runtime.exec_sync(&record.id, command, Duration::from_secs(10)).await.unwrap();
+        assert_eq!((output.exit_code, output.output.as_slice()), (0, &b"900\n"[..]));
         let plain = node.start(ContainerSpec { name: "plain".to_owned(), ..looks.clone() }).await;
         node.log_has(&plain.id, &format!("is {hosts_own}")).await;
         // The kernel does not spare a container longer than Podium.

@@ -140,14 +140,14 @@ async fn the_first_client_is_told_what_was_said_before_it_came() {
     node.log_has(&record.id, "F early\n").await;
     let with_input = SessionStreams { stdin: true, ..streams };
     let mut first = node.runtime.attach(&record.id, with_input).await.unwrap();
-    let mut said = Vec::new();
-    while !said.ends_with(b"$ ") {
+    let mut received = Vec::new();
+    while !received.ends_with(b"$ ") {
         match first.output.recv().await.unwrap() {
-            SessionOutput::Stdout(bytes) => said.extend_from_slice(&bytes),
+            SessionOutput::Stdout(bytes) => received.extend_from_slice(&bytes),
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(said, b"early\n$ ");
+    assert_eq!(received, b"early\n$ ");
     let mut second = node.runtime.attach(&record.id, streams).await.unwrap();
     first.input.send(SessionInput::Stdin(Bytes::from_static(b"one\n"))).await.unwrap();
     assert_eq!(collect(&mut first).await, ("got one\n".to_owned(), 4));

@@ -6,7 +6,7 @@ mod transfers;
 
 use std::process::Command;
 
-use crate::instance::{Home, wait_for};
+use crate::instance::{DataDir, wait_for};
 use pty::Terminal;
 
 /// Command lines of processes that hold this text.
@@ -24,7 +24,7 @@ fn processes_with(text: &str) -> usize {
         .count()
 }
 
-fn podium(home: &Home) -> String {
+fn podium(home: &DataDir) -> String {
     let (binary, data) = (env!("CARGO_BIN_EXE_podium"), home.data_dir());
     let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/sample-manifests");
     format!("{binary} --ephemeral --listen 127.0.0.1:0 --data-dir {} -f {samples}", data.display())
@@ -32,7 +32,7 @@ fn podium(home: &Home) -> String {
 
 #[test]
 fn the_console_comes_up_follows_keys_and_gives_the_terminal_back_con_1() {
-    let home = Home::new();
+    let home = DataDir::new();
     let editor = r#"EDITOR="sed -i s/replicas:.1/replicas:\\ 2/""#;
     let terminal = Terminal::run(&format!("{editor} {}; echo exit=$?; exec cat", podium(&home)));
     terminal.shows("3 nodes ● 3");
@@ -79,7 +79,7 @@ fn the_console_comes_up_follows_keys_and_gives_the_terminal_back_con_1() {
 /// last drawn.
 #[test]
 fn a_theme_that_nobody_picked_follows_the_terminal_con_20() {
-    let home = Home::new();
+    let home = DataDir::new();
     let terminal = Terminal::on_ground(true, &format!("exec {}", podium(&home)));
     terminal.shows("3 nodes ● 3");
     let light = terminal.ground();
@@ -100,7 +100,7 @@ fn a_theme_that_nobody_picked_follows_the_terminal_con_20() {
 
 #[test]
 fn what_one_drags_over_is_on_the_clipboard_con_20() {
-    let home = Home::new();
+    let home = DataDir::new();
     let terminal = Terminal::run(&format!("exec {}", podium(&home)));
     terminal.shows("3 nodes ● 3");
     terminal.keys(&[":"]);
@@ -121,7 +121,7 @@ fn what_one_drags_over_is_on_the_clipboard_con_20() {
 
 #[test]
 fn a_window_that_is_small_for_a_moment_is_drawn_whole_con_1() {
-    let home = Home::new();
+    let home = DataDir::new();
     let terminal = Terminal::run(&format!("exec {}", podium(&home)));
     terminal.shows("3 nodes ● 3");
     terminal.shows("╭ Events");
@@ -135,7 +135,7 @@ fn a_window_that_is_small_for_a_moment_is_drawn_whole_con_1() {
 
 #[test]
 fn a_broken_manifest_leaves_the_terminal_as_it_was_and_says_where_cli_6() {
-    let home = Home::new();
+    let home = DataDir::new();
     let manifest = home.path("broken.yaml");
     for (text, expected) in [
         ("apiVersion: v1\nkind: Pod\nmetadata: [\n", "broken.yaml:3:11: "),
@@ -171,7 +171,7 @@ fn into_a_pipe_it_says_what_to_do_con_1() {
 
 #[test]
 fn closing_the_terminal_ends_everything_cli_5() {
-    let home = Home::new();
+    let home = DataDir::new();
     let mut terminal = Terminal::run(&podium(&home));
     terminal.shows("3 nodes ● 3");
     let data_dir = home.data_dir();
@@ -185,7 +185,7 @@ fn closing_the_terminal_ends_everything_cli_5() {
 #[test]
 fn a_terminal_that_is_gone_is_no_panic_cli_5() {
     for session in ["", "setsid "] {
-        let home = Home::new();
+        let home = DataDir::new();
         let (binary, data_dir) = (env!("CARGO_BIN_EXE_podium"), home.data_dir());
         let podium = format!("{binary} --listen 127.0.0.1:0 --nodes 1 --data-dir {}", data_dir.display());
         let mut terminal = Terminal::run(&format!("{session}{podium}; exec cat"));

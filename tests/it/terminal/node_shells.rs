@@ -6,7 +6,7 @@ use kube::api::ListParams;
 use rustix::process::{Signal, kill_process};
 
 use super::pty::Terminal;
-use crate::instance::{Home, Instance, pause};
+use crate::instance::{DataDir, Instance, pause};
 
 /// A console on the cluster of another process, in the place of the shell that starts it.
 fn console(instance: &Instance) -> Terminal {
@@ -48,7 +48,7 @@ async fn until(client: &kube::Client, count: usize, phases: &[&str]) {
 
 #[tokio::test]
 async fn a_shell_on_a_node_leaves_no_pod_behind_con_3_con_8() {
-    let home = Home::in_sight();
+    let home = DataDir::in_sight();
     let instance = home.start(&["--nodes", "1"]);
     let client = instance.client().await;
     let terminal = console(&instance);
@@ -96,7 +96,7 @@ async fn a_shell_on_a_node_leaves_no_pod_behind_con_3_con_8() {
 
 #[tokio::test]
 async fn the_pod_of_a_console_that_was_killed_ends_and_the_next_console_removes_it_con_3() {
-    let home = Home::in_sight();
+    let home = DataDir::in_sight();
     let instance = home.start(&["--nodes", "1"]);
     let client = instance.client().await;
     let terminal = console(&instance);

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use crate::instance::{Guarded, pause, wait_for};
+use crate::instance::{ChildGuard, pause, wait_for};
 
 /// Columns and rows at the beginning.
 const SIZE: (u16, u16) = (100, 30);
@@ -35,7 +35,7 @@ impl vt100::Callbacks for Clipboard {
 /// A pseudo-terminal of its own.
 pub(crate) struct Terminal {
     /// The leader of the terminal's session.
-    shell: Guarded,
+    shell: ChildGuard,
     master: Option<Arc<File>>,
     screen: Arc<Mutex<vt100::Parser<Clipboard>>>,
     over: Arc<AtomicBool>,
@@ -71,7 +71,7 @@ impl Terminal {
             shell.env(variable, own_files.path().join(variable.to_lowercase()));
         }
         shell.stdin(end(&slave)).stdout(end(&slave)).stderr(end(&slave));
-        let shell = Guarded::spawn(&mut shell);
+        let shell = ChildGuard::spawn(&mut shell);
         let reader = {
             let (master, screen, over, light) = (master.clone(), screen.clone(), over.clone(), light.clone());
             std::thread::spawn(move || read(&master, &screen, &over, &light))
@@ -238,8 +238,8 @@ fn read(mut master: &File, screen: &Mutex<vt100::Parser<Clipboard>>, over: &Atom
 }
 
 /// The terminal's responses to queries of its colours and its type.
-fn answers(asked: &[u8], light: bool) -> String {
-    let asks = |query: &str| asked.windows(query.len()).any(|part| part == query.as_bytes());
+fn answers(input: &[u8], light: bool) -> String {
+    let asks = |query: &str| input.windows(query.len()).any(|part| part == query.as_bytes());
     let (black, white) = ("rgb:1010/1010/1010", "rgb:f0f0/f0f0/f0f0");
     let (text, ground) = if light { (black, white) } else { (white, black) };
     let mut answers = String::new();

@@ -34,7 +34,7 @@ async fn watch(client: &Client, query: &str) -> Result<Events, kube::Error> {
 }
 
 /// The events of the watch within this time: the type of each event and its object.
-async fn told(events: &mut Events, time: Duration) -> Vec<(&'static str, Value)> {
+async fn events_in(events: &mut Events, time: Duration) -> Vec<(&'static str, Value)> {
     let mut all = Vec::new();
     let end = tokio::time::Instant::now() + time;
     while let Ok(Ok(Some(event))) = tokio::time::timeout_at(end, events.try_next()).await {
@@ -70,13 +70,20 @@ async fn a_kubelet_tells_of_its_pods_its_passes_and_what_fails_con_19() {
     let cluster = Cluster::start().await.unwrap();
     create::<k8s_openapi::api::apps::v1::Deployment>(&cluster, deployment("web", 3)).await;
     cluster.advance(Duration::from_secs(10)).await.unwrap();
-    let told = status(&cluster, KUBELET).await;
-    assert_eq!((&told["state"], &told["subsystem"]), (&json!("Running"), &json!("Kubelet")), "{told}");
-    assert_eq!((&told["component"], &told["node"]), (&json!("kubelet"), &json!("hollow-00001")));
-    assert_eq!(count(&told, "pods"), Some(3), "{told}");
-    assert!(count(&told, "status writes") >= Some(3) && told["reconciles"].as_u64() >= Some(3), "{told}");
-    assert_eq!((&told["errors"], &told["queue"]["depth"]), (&json!(0), &json!(0)));
-    let last = &told["recent"][0];
+    let reported = status(&cluster, KUBELET).await;
+    assert_eq!(
+        (&reported["state"], &reported["subsystem"]),
+        (&json!("Running"), &json!("Kubelet")),
+        "{reported}"
+    );
+    assert_eq!((&reported["component"], &reported["node"]), (&json!("kubelet"), &json!("hollow-00001")));
+    assert_eq!(count(&reported, "pods"), Some(3), "{reported}");
+    assert!(
+        count(&reported, "status writes") >= Some(3) && reported["reconciles"].as_u64() >= Some(3),
+        "{reported}"
+    );
+    assert_eq!((&reported["errors"], &reported["queue"]["depth"]), (&json!(0), &json!(0)));
+    let last = &reported["recent"][0];
     assert!(last["key"].as_str().unwrap().starts_with("default/web-"), "{last}");
     assert_eq!(last["object"]["kind"], "Pod");
     // A pod with processes that do not die fails repeatedly, and reports the time of the next try.
@@ -85,13 +92,13 @@ async fn a_kubelet_tells_of_its_pods_its_passes_and_what_fails_con_19() {
     cluster.hold_processes("hollow-00001", Some("they are in the kernel")).unwrap();
     pods(&cluster).delete("stuck", &DeleteParams::default().grace_period(1)).await.unwrap();
     cluster.advance(Duration::from_secs(20)).await.unwrap();
-    let told = status(&cluster, KUBELET).await;
-    assert!(told["errors"].as_u64() >= Some(2), "{told}");
-    let error = &told["lastErrors"][0];
-    assert_eq!((error, &error["key"]), (&told["lastError"], &json!("default/stuck")));
+    let reported = status(&cluster, KUBELET).await;
+    assert!(reported["errors"].as_u64() >= Some(2), "{reported}");
+    let error = &reported["lastErrors"][0];
+    assert_eq!((error, &error["key"]), (&reported["lastError"], &json!("default/stuck")));
     assert!(error["message"].as_str().unwrap().contains("they are in the kernel"), "{error}");
-    let later = told["delayed"].as_array().unwrap().iter().find(|one| one["key"] == "default/stuck");
-    let later = later.unwrap_or_else(|| panic!("it is tried again: {told}"));
+    let later = reported["delayed"].as_array().unwrap().iter().find(|one| one["key"] == "default/stuck");
+    let later = later.unwrap_or_else(|| panic!("it is tried again: {reported}"));
     assert!(
         later["failures"].as_u64() >= Some(2) && later["dueInMicroseconds"].as_u64() > Some(0),
         "{later}"
@@ -109,10 +116,14 @@ async fn a_kubelet_is_paused_by_a_fault_takes_no_steps_and_is_told_of_while_it_i
     break_it(&cluster, "hold", "Pause", of_node.clone()).await;
     create::<Pod>(&cluster, pod("waits", "Always")).await;
     cluster.advance(Duration::from_secs(5)).await.unwrap();
-    let told = status(&cluster, KUBELET).await;
-    assert_eq!((&told["state"], &told["queue"]["depth"]), (&json!("Paused"), &json!(1)), "{told}");
-    assert_eq!(told["waiting"][0]["key"], "default/waits");
-    assert!(told["waiting"][0]["waitedMicroseconds"].as_u64() >= Some(3_000_000), "{told}");
+    let reported = status(&cluster, KUBELET).await;
+    assert_eq!(
+        (&reported["state"], &reported["queue"]["depth"]),
+        (&json!("Paused"), &json!(1)),
+        "{reported}"
+    );
+    assert_eq!(reported["waiting"][0]["key"], "default/waits");
+    assert!(reported["waiting"][0]["waitedMicroseconds"].as_u64() >= Some(3_000_000), "{reported}");
     let request = http::Request::post(format!("{PATH}/{KUBELET}/step"))
         .header("content-type", "application/json")
         .body(b"{}".to_vec())
@@ -126,8 +137,8 @@ async fn a_kubelet_is_paused_by_a_fault_takes_no_steps_and_is_told_of_while_it_i
     let faults: Api<Fault> = Api::all(cluster.client());
     faults.delete("hold", &DeleteParams::default()).await.unwrap();
     cluster.advance(Duration::from_secs(5)).await.unwrap();
-    let told = status(&cluster, KUBELET).await;
-    assert_eq!((&told["state"], &told["queue"]["depth"]), (&json!("Running"), &json!(0)));
+    let reported = status(&cluster, KUBELET).await;
+    assert_eq!((&reported["state"], &reported["queue"]["depth"]), (&json!("Running"), &json!(0)));
     break_it(&cluster, "down", "Crash", of_node).await;
     cluster.advance(Duration::from_secs(5)).await.unwrap();
     assert_eq!(status(&cluster, KUBELET).await, json!({"state": "Stopped"}));
@@ -138,13 +149,23 @@ async fn a_kubelet_is_paused_by_a_fault_takes_no_steps_and_is_told_of_while_it_i
 async fn loops_without_a_queue_tell_of_their_rounds_and_that_nothing_pauses_them_con_19() {
     let cluster = Cluster::start().await.unwrap();
     cluster.advance(Duration::from_mins(7)).await.unwrap();
-    let told = status(&cluster, "housekeeping").await;
-    assert_eq!((&told["state"], &told["subsystem"]), (&json!("Running"), &json!("Cluster")), "{told}");
-    assert!(told["queue"].is_null() && told["workers"].is_null() && told["component"].is_null(), "{told}");
-    assert!(told["cannotPause"].as_str().is_some_and(|why| why.contains("it cannot be paused")), "{told}");
-    assert!(told["reconciles"].as_u64() >= Some(5) && told["errors"] == 0, "{told}");
-    assert_eq!(told["recent"][0]["key"], "expired events and watch history");
-    assert_eq!(count(&told, "under way"), Some(0));
+    let reported = status(&cluster, "housekeeping").await;
+    assert_eq!(
+        (&reported["state"], &reported["subsystem"]),
+        (&json!("Running"), &json!("Cluster")),
+        "{reported}"
+    );
+    assert!(
+        reported["queue"].is_null() && reported["workers"].is_null() && reported["component"].is_null(),
+        "{reported}"
+    );
+    assert!(
+        reported["cannotPause"].as_str().is_some_and(|why| why.contains("it cannot be paused")),
+        "{reported}"
+    );
+    assert!(reported["reconciles"].as_u64() >= Some(5) && reported["errors"] == 0, "{reported}");
+    assert_eq!(reported["recent"][0]["key"], "expired events and watch history");
+    assert_eq!(count(&reported, "under way"), Some(0));
     let all = ask(&cluster.client(), "").await.unwrap();
     let by_name =
         |name: &str| all["items"].as_array().unwrap().iter().find(|one| one["metadata"]["name"] == name);
@@ -170,10 +191,10 @@ async fn a_watch_tells_once_a_second_what_has_changed_and_nothing_else_con_19_ap
     let version = list["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
     let mut events = watch(&client, &format!("&resourceVersion={version}")).await.unwrap();
     // A minute without events except heartbeats.
-    let quiet = told(&mut events, Duration::from_secs(5)).await;
+    let quiet = events_in(&mut events, Duration::from_secs(5)).await;
     assert!(of(&quiet, "deployment").is_empty(), "{quiet:?}");
     create::<k8s_openapi::api::apps::v1::Deployment>(&cluster, deployment("web", 2)).await;
-    let busy = told(&mut events, Duration::from_millis(5500)).await;
+    let busy = events_in(&mut events, Duration::from_millis(5500)).await;
     let of_deployment = of(&busy, "deployment");
     assert!((1..=6).contains(&of_deployment.len()), "once a second at most: {of_deployment:?}");
     assert!(busy.iter().all(|(type_, _)| *type_ == "MODIFIED"), "what was listed is not new: {busy:?}");
@@ -182,20 +203,20 @@ async fn a_watch_tells_once_a_second_what_has_changed_and_nothing_else_con_19_ap
     assert!(!of(&busy, KUBELET).is_empty(), "{busy:?}");
     // A watch from an older version gets the changes since then, once.
     let mut again = watch(&client, &format!("&resourceVersion={version}")).await.unwrap();
-    let since = told(&mut again, Duration::from_millis(500)).await;
+    let since = events_in(&mut again, Duration::from_millis(500)).await;
     assert_eq!(of(&since, "deployment").len(), 1, "{since:?}");
     let after = last["metadata"]["resourceVersion"].as_str().unwrap();
     let mut after = watch(&client, &format!("&resourceVersion={after}")).await.unwrap();
-    assert!(of(&told(&mut after, Duration::from_millis(500)).await, "deployment").is_empty());
+    assert!(of(&events_in(&mut after, Duration::from_millis(500)).await, "deployment").is_empty());
     // The kubelet of a deleted node is removed with it.
     let nodes: Api<Node> = Api::all(client.clone());
     nodes.delete("hollow-00001", &DeleteParams::default()).await.unwrap();
-    let gone = told(&mut events, Duration::from_mins(2)).await;
+    let gone = events_in(&mut events, Duration::from_mins(2)).await;
     assert_eq!(of(&gone, KUBELET).last().unwrap().0, "DELETED");
     // Versions of another process are not known.
     for unknown in ["7", "9000000000000000000"] {
         let mut refused = watch(&client, &format!("&resourceVersion={unknown}")).await.unwrap();
-        assert_eq!(told(&mut refused, Duration::from_secs(1)).await, [("ERROR", json!(410))]);
+        assert_eq!(events_in(&mut refused, Duration::from_secs(1)).await, [("ERROR", json!(410))]);
     }
     cluster.stop().await;
 }
@@ -215,28 +236,28 @@ async fn a_watch_begins_with_what_there_is_or_is_of_one_with_its_keys_con_19_api
     let client = cluster.client();
     let all = ask(&client, "").await.unwrap()["items"].as_array().unwrap().len();
     let mut events = watch(&client, "").await.unwrap();
-    let first = told(&mut events, Duration::from_millis(500)).await;
+    let first = events_in(&mut events, Duration::from_millis(500)).await;
     assert_eq!(first.len(), all);
     assert!(first.iter().all(|(type_, _)| *type_ == "ADDED"));
     let query = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
     let mut listed = watch(&client, query).await.unwrap();
-    let first = told(&mut listed, Duration::from_millis(500)).await;
+    let first = events_in(&mut listed, Duration::from_millis(500)).await;
     let (type_, bookmark) = first.last().unwrap();
     assert_eq!((*type_, first.len()), ("BOOKMARK", all + 1));
     assert_eq!(bookmark["metadata"]["annotations"]["k8s.io/initial-events-end"], "true", "{bookmark}");
     let mut one = watch(&client, "&fieldSelector=metadata.name%3Ddeployment").await.unwrap();
-    assert_eq!(told(&mut one, Duration::from_millis(500)).await.len(), 1);
+    assert_eq!(events_in(&mut one, Duration::from_millis(500)).await.len(), 1);
     create::<k8s_openapi::api::apps::v1::Deployment>(&cluster, deployment("web", 1)).await;
-    let told_of = told(&mut one, Duration::from_secs(3)).await;
-    assert!(told_of.iter().all(|(_, object)| object["metadata"]["name"] == "deployment"));
-    assert_eq!(told_of.last().unwrap().1["status"]["recent"][0]["key"], "default/web");
+    let received = events_in(&mut one, Duration::from_secs(3)).await;
+    assert!(received.iter().all(|(_, object)| object["metadata"]["name"] == "deployment"));
+    assert_eq!(received.last().unwrap().1["status"]["recent"][0]["key"], "default/web");
     // As kubectl prints them: the columns are sent once.
     let table = http::Request::get(format!("{PATH}?watch=true"))
         .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
         .body(Vec::new())
         .unwrap();
     let mut table: Events = Box::pin(client.request_events::<Value>(table).await.unwrap());
-    let tables = told(&mut table, Duration::from_millis(500)).await;
+    let tables = events_in(&mut table, Duration::from_millis(500)).await;
     let has_columns: Vec<bool> = tables.iter().map(|(_, one)| one["columnDefinitions"].is_array()).collect();
     assert_eq!((has_columns[0], has_columns[1..].contains(&true), tables.len()), (true, false, all));
     assert_eq!(tables[0].1["rows"][0]["object"]["kind"], "PartialObjectMetadata");

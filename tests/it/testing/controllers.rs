@@ -12,7 +12,7 @@ use podium::testing::{ClientOptions, Cluster};
 use serde_json::{Value, json};
 
 use super::{create, deployment, pod, pods};
-use crate::instance::{Home, wait_for};
+use crate::instance::{DataDir, wait_for};
 use crate::needs::needs;
 
 const PATH: &str = "/apis/podium.dev/v1alpha1/controllers";
@@ -180,14 +180,14 @@ async fn errors_are_told_with_their_keys_and_their_next_try_con_19() {
     cluster.settle().await.unwrap();
     create::<Deployment>(&cluster, deployment("web", 1)).await;
     cluster.advance(Duration::from_secs(20)).await.unwrap();
-    let told = status(&cluster, "replicaset").await;
-    assert!(told["errors"].as_u64() >= Some(2), "{told}");
-    let last = &told["lastErrors"][0];
-    assert_eq!((last, &last["result"]), (&told["lastError"], &json!("Failed")));
+    let reported = status(&cluster, "replicaset").await;
+    assert!(reported["errors"].as_u64() >= Some(2), "{reported}");
+    let last = &reported["lastErrors"][0];
+    assert_eq!((last, &last["result"]), (&reported["lastError"], &json!("Failed")));
     assert!(last["message"].as_str().unwrap().contains("exceeded quota"), "{last}");
     assert!(last["key"].as_str().unwrap().starts_with("default/web-"), "{last}");
-    let next = &told["delayed"][0];
-    assert_eq!(next["key"], last["key"], "{told}");
+    let next = &reported["delayed"][0];
+    assert_eq!(next["key"], last["key"], "{reported}");
     assert!(next["failures"].as_u64() >= Some(2) && next["dueInMicroseconds"].as_u64() > Some(0), "{next}");
     cluster.stop().await;
 }
@@ -265,7 +265,7 @@ async fn who_may_not_look_or_step_is_refused_con_19_sec_4() {
 #[test]
 fn a_controller_that_is_paused_stays_so_when_the_control_plane_comes_back_con_19() {
     needs!(Kubectl);
-    let home = Home::new();
+    let home = DataDir::new();
     let arguments = ["--nodes", "0", "--hollow-nodes", "1"];
     let instance = home.start(&arguments);
     let manifest = home.path("pause.yaml");
@@ -277,11 +277,11 @@ fn a_controller_that_is_paused_stays_so_when_the_control_plane_comes_back_con_19
     instance.kubectl(&["create", "deployment", "web", "--image=app"]);
     instance.crash();
     let instance = home.start(&arguments);
-    let told = |path: &str| {
+    let field = |path: &str| {
         instance.kubectl(&["get", "controllers.podium.dev", "deployment", "-o", &format!("jsonpath={path}")])
     };
-    assert_eq!(told("{.status.state} {.status.reconciles}"), "Paused 0");
-    wait_for("what waits", || (told("{.status.queue.depth}") == "1").then_some(()));
+    assert_eq!(field("{.status.state} {.status.reconciles}"), "Paused 0");
+    wait_for("what waits", || (field("{.status.queue.depth}") == "1").then_some(()));
     assert_eq!(instance.kubectl(&["get", "replicasets", "-o", "name"]), "");
     let body = home.path("step.json");
     std::fs::write(&body, "{}").unwrap();
@@ -290,7 +290,7 @@ fn a_controller_that_is_paused_stays_so_when_the_control_plane_comes_back_con_19
     let done: Value = serde_json::from_str(&done).unwrap();
     assert_eq!(done["status"]["key"], "default/web", "{done}");
     assert!(instance.kubectl(&["get", "replicasets", "-o", "name"]).starts_with("replicaset.apps/web-"));
-    assert_eq!(told("{.status.state} {.status.reconciles}"), "Paused 1");
+    assert_eq!(field("{.status.state} {.status.reconciles}"), "Paused 1");
     // As kubectl prints them.
     let table = instance.kubectl(&["get", "xc", "deployment"]);
     assert!(table.starts_with("NAME") && table.contains("Paused"), "{table}");

@@ -23,7 +23,7 @@ const STOP_TIME: Duration = Duration::from_secs(20);
 
 /// A cluster of the nodes `a` and `b`, which reach the volume, and `c`, which does not, with controllers that the test
 /// can stop and start.
-struct Stage {
+struct DiskFixture {
     cluster: Cluster,
     attachers: Vec<Registry>,
     tasks: Tasks,
@@ -35,7 +35,7 @@ struct Stage {
     forced: bool,
 }
 
-impl Stage {
+impl DiskFixture {
     /// With so many attach/detach controllers at once, and no leader among them.
     async fn with_attachers(count: usize) -> Self {
         let node = |name: &str| HollowNode::new(name).label("disk", if name == "c" { "far" } else { "near" });
@@ -123,7 +123,7 @@ impl Stage {
         changes.sort_by_key(|change| change.revision);
         for change in changes {
             self.hold_to_the_rules(&change);
-            self.log.extend(told(&change));
+            self.log.extend(describe(&change));
         }
     }
 
@@ -170,11 +170,11 @@ impl Stage {
     fn events(&self, reason: &str) -> Vec<String> {
         let events = self.cluster.api().list_as::<Event>(None);
         let of_reason = events.iter().filter(|event| event.reason.as_deref() == Some(reason));
-        let told = of_reason.map(|event| {
+        let described = of_reason.map(|event| {
             let about = event.involved_object.name.clone().unwrap_or_default();
             format!("{about}: {}", event.message.clone().unwrap_or_default())
         });
-        told.collect::<BTreeSet<_>>().into_iter().collect()
+        described.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// Every attach controller crashes and restarts with only the data in the store.
@@ -246,7 +246,7 @@ fn pod_started(change: &Change) -> bool {
 }
 
 /// The name of a change, if it is a step of the sequence.
-fn told(change: &Change) -> Option<String> {
+fn describe(change: &Change) -> Option<String> {
     let name = change.object.name();
     let gone = change.kind == ChangeKind::Deleted;
     if let Some(pod) = change.object.get::<Pod>() {
@@ -293,7 +293,7 @@ const BEFORE: [&str; 6] = [
 #[tokio::test(start_paused = true)]
 async fn a_disk_goes_from_pod_to_pod_step_by_step_vol_3() {
     for attachers in [1, 2, 3] {
-        let mut stage = Stage::with_attachers(attachers).await;
+        let mut stage = DiskFixture::with_attachers(attachers).await;
         stage.until_b_waits().await;
         assert_eq!(stage.log, BEFORE, "{attachers}");
         assert_eq!(stage.attached().as_deref(), Some("a"));
@@ -323,7 +323,7 @@ async fn a_disk_goes_from_pod_to_pod_step_by_step_vol_3() {
 
 #[tokio::test(start_paused = true)]
 async fn a_controller_that_crashes_at_any_step_changes_nothing_vol_3_safe_6() {
-    let mut stage = Stage::with_attachers(2).await;
+    let mut stage = DiskFixture::with_attachers(2).await;
     stage.crash().await;
     stage.pod("pod-1", "b");
     for _ in 0..40 {
@@ -345,7 +345,7 @@ async fn a_controller_that_crashes_at_any_step_changes_nothing_vol_3_safe_6() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cut_keeps_the_attachment_until_it_heals_vol_3_safe_4() {
-    let mut stage = Stage::with_attachers(1).await;
+    let mut stage = DiskFixture::with_attachers(1).await;
     stage.until_b_waits().await;
     stage.cluster.silence_node("a").await.unwrap();
     stage.advance(3600).await;
@@ -367,7 +367,7 @@ async fn a_cut_keeps_the_attachment_until_it_heals_vol_3_safe_4() {
 
 #[tokio::test(start_paused = true)]
 async fn an_out_of_service_node_loses_its_attachments_vol_3_gc_2() {
-    let mut stage = Stage::with_attachers(2).await;
+    let mut stage = DiskFixture::with_attachers(2).await;
     stage.until_b_waits().await;
     stage.cluster.silence_node("a").await.unwrap();
     stage.taint_out_of_service("a");
@@ -385,7 +385,7 @@ async fn an_out_of_service_node_loses_its_attachments_vol_3_gc_2() {
 
 #[tokio::test(start_paused = true)]
 async fn fencing_hands_a_disk_over_vol_3_safe_5() {
-    let mut stage = Stage::with_attachers(2).await;
+    let mut stage = DiskFixture::with_attachers(2).await;
     stage.until_b_waits().await;
     stage.cluster.silence_node("a").await.unwrap();
     stage.advance(600).await;
@@ -408,7 +408,7 @@ async fn fencing_hands_a_disk_over_vol_3_safe_5() {
 /// A kubelet that crashes after any step finds its disks, and reports each as in use as long as a process of it runs.
 #[tokio::test(start_paused = true)]
 async fn a_kubelet_that_restarts_keeps_its_disks_vol_3_safe_7() {
-    let mut stage = Stage::with_attachers(1).await;
+    let mut stage = DiskFixture::with_attachers(1).await;
     stage.pod("pod-1", "b");
     stage.settle().await;
     stage.cluster.silence_node("a").await.unwrap();
@@ -443,7 +443,7 @@ async fn a_kubelet_that_restarts_keeps_its_disks_vol_3_safe_7() {
 #[tokio::test(start_paused = true)]
 async fn kubelets_that_crash_at_any_step_change_nothing_vol_3_safe_6() {
     for period in [1, 3, 7, 40] {
-        let mut stage = Stage::with_attachers(2).await;
+        let mut stage = DiskFixture::with_attachers(2).await;
         stage.pod("pod-1", "b");
         stage.weather(period, 30).await;
         stage.settle().await;
@@ -465,7 +465,7 @@ async fn kubelets_that_crash_at_any_step_change_nothing_vol_3_safe_6() {
 /// An attachment deleted by hand is restored on the node that uses the disk, not on a node that waits for it.
 #[tokio::test(start_paused = true)]
 async fn an_attachment_that_somebody_takes_away_comes_back_where_it_is_used_vol_3() {
-    let mut stage = Stage::with_attachers(2).await;
+    let mut stage = DiskFixture::with_attachers(2).await;
     stage.until_b_waits().await;
     let api = stage.cluster.api().clone();
     let key = api.list_as::<VolumeAttachment>(None)[0].key();
@@ -491,7 +491,7 @@ async fn an_attachment_that_somebody_takes_away_comes_back_where_it_is_used_vol_
 /// Two copies of the controller with different caches would otherwise attach and detach as fast as the machine can.
 #[tokio::test(start_paused = true)]
 async fn an_attachment_that_is_taken_away_again_and_again_comes_back_more_slowly_vol_3_safe_6() {
-    let mut stage = Stage::with_attachers(1).await;
+    let mut stage = DiskFixture::with_attachers(1).await;
     stage.until_b_waits().await;
     let api = stage.cluster.api().clone();
     let key = api.list_as::<VolumeAttachment>(None)[0].key();
@@ -520,7 +520,7 @@ async fn an_attachment_that_is_taken_away_again_and_again_comes_back_more_slowly
 /// Pods of one node share a disk; a finished pod holds none, though its object stays.
 #[tokio::test(start_paused = true)]
 async fn a_finished_pod_holds_no_disk_vol_3() {
-    let mut stage = Stage::with_attachers(1).await;
+    let mut stage = DiskFixture::with_attachers(1).await;
     stage.pod("pod-1", "b");
     stage.pod("beside", "b");
     stage.settle().await;

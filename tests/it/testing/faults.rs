@@ -19,7 +19,7 @@ fn map(name: &str) -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": name}})).unwrap()
 }
 
-fn told<T: std::fmt::Debug>(answer: kube::Result<T>) -> String {
+fn describe<T: std::fmt::Debug>(answer: kube::Result<T>) -> String {
     match answer {
         Ok(_) => "done".into(),
         Err(kube::Error::Api(status)) => format!("{} {}", status.code, status.reason),
@@ -42,12 +42,13 @@ async fn requests_fail_as_often_as_asked_and_nobody_elses_do_api_20_fault_1() {
         (Failure::Timeout, "504 Timeout"),
     ] {
         let fault = cluster.fail_next(2, writes(), failure);
-        let create =
-            async |maps: &Api<ConfigMap>, name| told(maps.create(&PostParams::default(), &map(name)).await);
+        let create = async |maps: &Api<ConfigMap>, name| {
+            describe(maps.create(&PostParams::default(), &map(name)).await)
+        };
         assert_eq!(create(&test, "test").await, "done", "it is about the operator");
-        assert_eq!(told(ours.get("test").await), "done", "it is about writes");
+        assert_eq!(describe(ours.get("test").await), "done", "it is about writes");
         assert_eq!(create(&ours, "ours").await, expected);
-        assert_eq!(told(test.get("ours").await), "404 NotFound", "nothing was done");
+        assert_eq!(describe(test.get("ours").await), "404 NotFound", "nothing was done");
         assert_eq!(create(&ours, "ours").await, expected);
         assert_eq!(create(&ours, "ours").await, "done");
         assert_eq!(fault.hits(), 2);
@@ -55,10 +56,10 @@ async fn requests_fail_as_often_as_asked_and_nobody_elses_do_api_20_fault_1() {
     }
     let fault = cluster.fail(writes(), Failure::Unavailable);
     for _ in 0..3 {
-        assert_eq!(told(ours.create(&PostParams::default(), &map("x")).await), "503 ServiceUnavailable");
+        assert_eq!(describe(ours.create(&PostParams::default(), &map("x")).await), "503 ServiceUnavailable");
     }
     fault.heal();
-    assert_eq!(told(ours.create(&PostParams::default(), &map("x")).await), "done");
+    assert_eq!(describe(ours.create(&PostParams::default(), &map("x")).await), "done");
     assert_eq!(fault.hits(), 3);
 }
 
@@ -68,8 +69,8 @@ async fn an_answer_is_lost_though_the_write_was_done_api_20_fault_1() {
     let cluster = Cluster::start().await.unwrap();
     let maps = maps(&cluster, "operator");
     cluster.fail_next(1, Requests::to("configmaps").verb("create"), Failure::AnswerLost);
-    assert_eq!(told(maps.create(&PostParams::default(), &map("m")).await), "504 Timeout");
-    assert_eq!(told(maps.create(&PostParams::default(), &map("m")).await), "409 AlreadyExists");
+    assert_eq!(describe(maps.create(&PostParams::default(), &map("m")).await), "504 Timeout");
+    assert_eq!(describe(maps.create(&PostParams::default(), &map("m")).await), "409 AlreadyExists");
 }
 
 #[tokio::test(start_paused = true)]
@@ -79,9 +80,9 @@ async fn a_delay_is_one_of_the_clusters_time_api_20_fault_1() {
     cluster
         .fail(Requests::to("configmaps").verb("get").named("slow"), Failure::Delay(Duration::from_mins(2)));
     let before = cluster.now();
-    assert_eq!(told(maps.get("fast").await), "404 NotFound");
+    assert_eq!(describe(maps.get("fast").await), "404 NotFound");
     assert!(cluster.now().duration_since(before).as_secs() < 1);
-    assert_eq!(told(maps.get("slow").await), "404 NotFound");
+    assert_eq!(describe(maps.get("slow").await), "404 NotFound");
     assert_eq!(cluster.now().duration_since(before).as_secs(), 120);
 }
 
@@ -99,8 +100,8 @@ async fn watches_end_or_expire_when_a_test_wants_them_to_api_20_fault_1() {
         let patch = Patch::Merge(json!({"data": {"expires": format!("{expires}")}}));
         maps.patch("m", &PatchParams::default(), &patch).await.unwrap();
         assert!(matches!(stream.try_next().await.unwrap(), Some(WatchEvent::Modified(_))));
-        let elsewhere = Requests::to("configmaps").namespace("kube-system");
-        assert_eq!(cluster.expire_watches(&elsewhere), 0);
+        let system = Requests::to("configmaps").namespace("kube-system");
+        assert_eq!(cluster.expire_watches(&system), 0);
         let end = if expires { Cluster::expire_watches } else { Cluster::end_watches };
         assert_eq!(end(&cluster, &watched), 1);
         let last = stream.try_next().await.unwrap();

@@ -54,7 +54,7 @@ fn fence(cluster: &Cluster, name: &str) {
 }
 
 /// The phase of a fence, and the reason.
-fn told(cluster: &Cluster, name: &str) -> Option<(FencePhase, String, String)> {
+fn status_of(cluster: &Cluster, name: &str) -> Option<(FencePhase, String, String)> {
     let fence = cluster.api().get_as::<NodeFence>(&Key::new("", name)).ok()?;
     let all = fence.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
     let (reason, message) =
@@ -107,7 +107,7 @@ async fn a_fenced_nodes_set_goes_on_elsewhere_safe_5_gc_2() {
     assert_ne!(other, silent);
     assert_eq!(attached(&cluster).join(" "), other);
     assert!(taints(&cluster, &silent).contains(FENCED));
-    let (phase, reason, message) = told(&cluster, &silent).unwrap();
+    let (phase, reason, message) = status_of(&cluster, &silent).unwrap();
     assert_eq!((phase, reason.as_str()), (FencePhase::Fenced, "ProcessesDead"), "{message}");
     assert_eq!(
         events(&cluster, &silent).into_iter().collect::<BTreeSet<_>>(),
@@ -121,7 +121,7 @@ async fn a_fenced_nodes_set_goes_on_elsewhere_safe_5_gc_2() {
     assert!(!object_is_ready(&cluster, &silent));
     cluster.api().delete(Kind::NodeFence, &Key::new("", &silent), &DeleteOptions::default()).unwrap();
     cluster.advance(Duration::from_secs(10)).await.unwrap();
-    assert_eq!(told(&cluster, &silent), None);
+    assert_eq!(status_of(&cluster, &silent), None);
     assert!(object_is_ready(&cluster, &silent));
     assert!(!taints(&cluster, &silent).contains(FENCED));
     assert!(events(&cluster, &silent).contains(&"NodeReturned".to_owned()));
@@ -146,17 +146,17 @@ async fn nothing_goes_on_while_death_is_not_confirmed_safe_5_safe_1() {
     assert_eq!(db(&cluster).uid(), before.uid());
     assert_eq!(attached(&cluster).join(" "), silent);
     assert!(!taints(&cluster, &silent).contains(FENCED));
-    let (phase, reason, message) = told(&cluster, &silent).unwrap();
+    let (phase, reason, message) = status_of(&cluster, &silent).unwrap();
     assert_eq!((phase, reason.as_str()), (FencePhase::Killing, "DeathNotConfirmed"));
     assert!(message.contains("a device does not answer"), "{message}");
-    let told_of: BTreeSet<_> = events(&cluster, &silent).into_iter().collect();
-    assert_eq!(told_of, ["FencingNode", "FencingNotConfirmed"].map(str::to_owned).into());
+    let reported: BTreeSet<_> = events(&cluster, &silent).into_iter().collect();
+    assert_eq!(reported, ["FencingNode", "FencingNotConfirmed"].map(str::to_owned).into());
     let refused = cluster.wake_node(&silent).await.unwrap_err().to_string();
     assert!(refused.contains("cannot return before its processes are dead"), "{refused}");
 
     cluster.hold_processes(&silent, None).unwrap();
     cluster.advance(Duration::from_secs(10)).await.unwrap();
-    assert_eq!(told(&cluster, &silent).unwrap().0, FencePhase::Fenced);
+    assert_eq!(status_of(&cluster, &silent).unwrap().0, FencePhase::Fenced);
     assert!(db(&cluster).uid() != before.uid() && is_ready(&db(&cluster)));
 }
 
@@ -169,10 +169,10 @@ async fn a_fence_that_was_not_confirmed_can_be_taken_back_safe_5() {
     cluster.hold_processes(&silent, Some("a device does not answer")).unwrap();
     fence(&cluster, &silent);
     cluster.advance(Duration::from_secs(20)).await.unwrap();
-    assert_eq!(told(&cluster, &silent).unwrap().0, FencePhase::Killing);
+    assert_eq!(status_of(&cluster, &silent).unwrap().0, FencePhase::Killing);
     cluster.api().delete(Kind::NodeFence, &Key::new("", &silent), &DeleteOptions::default()).unwrap();
     cluster.advance(Duration::from_secs(20)).await.unwrap();
-    assert_eq!(told(&cluster, &silent), None);
+    assert_eq!(status_of(&cluster, &silent), None);
     assert!(object_is_ready(&cluster, &silent));
     assert_eq!((db(&cluster).uid(), attached(&cluster)), (before.uid(), vec![silent]));
 }
@@ -185,7 +185,7 @@ async fn a_set_may_ask_for_its_silent_node_to_be_fenced_safe_5() {
     cluster.silence_node(&silent).await.unwrap();
     // It is Unknown after 40 s.
     cluster.advance(Duration::from_secs(90)).await.unwrap();
-    assert_eq!((told(&cluster, &silent), db(&cluster).uid()), (None, before.uid()));
+    assert_eq!((status_of(&cluster, &silent), db(&cluster).uid()), (None, before.uid()));
     cluster.advance(Duration::from_secs(30)).await.unwrap();
     let fence = cluster.api().get_as::<NodeFence>(&Key::new("", &silent)).unwrap();
     assert_eq!(
@@ -198,7 +198,7 @@ async fn a_set_may_ask_for_its_silent_node_to_be_fenced_safe_5() {
     // The machine is there again.
     cluster.wake_node(&silent).await.unwrap();
     cluster.advance(Duration::from_secs(5)).await.unwrap();
-    assert_eq!(told(&cluster, &silent), None);
+    assert_eq!(status_of(&cluster, &silent), None);
     assert!(object_is_ready(&cluster, &silent) && !taints(&cluster, &silent).contains(FENCED));
     assert_eq!(db(&cluster).uid(), after.uid());
 }
@@ -228,11 +228,11 @@ async fn nobody_else_s_node_is_taken_for_dead_safe_5() {
         fence(&cluster, name);
     }
     cluster.advance(Duration::from_mins(2)).await.unwrap();
-    let (phase, reason, message) = told(&cluster, "theirs").unwrap();
+    let (phase, reason, message) = status_of(&cluster, "theirs").unwrap();
     assert_eq!((phase, reason.as_str()), (FencePhase::Killing, "NotRunHere"));
     assert!(message.contains("does not run node theirs: make sure that it is dead"), "{message}");
     assert!(!taints(&cluster, "theirs").contains(FENCED));
-    let (phase, reason, _) = told(&cluster, "nowhere").unwrap();
+    let (phase, reason, _) = status_of(&cluster, "nowhere").unwrap();
     assert_eq!((phase, reason.as_str()), (FencePhase::Pending, "NoSuchNode"));
     for name in ["theirs", "nowhere"] {
         cluster.api().delete(Kind::NodeFence, &Key::new("", name), &DeleteOptions::default()).unwrap();
@@ -255,14 +255,14 @@ async fn a_node_that_is_deleted_while_it_is_fenced_dies_first_safe_5_safe_1() {
     for _ in 0..2 {
         cluster.advance(Duration::from_mins(10)).await.unwrap();
         assert_eq!((db(&cluster).uid(), attached(&cluster)), (before.uid(), vec![silent.clone()]));
-        assert_eq!(told(&cluster, &silent).unwrap().1, "DeathNotConfirmed");
+        assert_eq!(status_of(&cluster, &silent).unwrap().1, "DeathNotConfirmed");
         // Taking it back has no effect: the node no longer exists.
         let key = Key::new("", &silent);
         cluster.api().delete(Kind::NodeFence, &key, &DeleteOptions::default()).unwrap();
     }
     cluster.hold_processes(&silent, None).unwrap();
     cluster.advance(Duration::from_mins(2)).await.unwrap();
-    assert_eq!(told(&cluster, &silent), None);
+    assert_eq!(status_of(&cluster, &silent), None);
     assert!(cluster.api().get_as::<Node>(&Key::new("", &silent)).is_err());
     assert!(db(&cluster).uid() != before.uid() && is_ready(&db(&cluster)));
 }
@@ -287,9 +287,11 @@ async fn a_cut_holds_a_namespace_until_its_node_is_fenced_safe_1_safe_4() {
     );
     assert_eq!(condition(&pod, "Ready").unwrap().reason.as_deref(), Some("NodeUnreachable"));
     let namespace: Shared<Namespace> = cluster.api().get_as(&Key::new("", "team")).unwrap();
-    let told = namespace.status.as_ref().unwrap().conditions.clone().unwrap_or_default();
-    let left =
-        told.iter().find(|one| one.type_ == "NamespaceContentRemaining" && one.status == "True").unwrap();
+    let conditions = namespace.status.as_ref().unwrap().conditions.clone().unwrap_or_default();
+    let left = conditions
+        .iter()
+        .find(|one| one.type_ == "NamespaceContentRemaining" && one.status == "True")
+        .unwrap();
     assert!(left.message.as_deref().unwrap().contains("pods. has 1 resource instances"), "{left:?}");
     fence(&cluster, "hollow-00001");
     cluster.advance(Duration::from_mins(1)).await.unwrap();

@@ -1,15 +1,15 @@
 //! `podium::testing` (API-20), as the author of a controller uses it: through its public API, with its client.
 
-mod choices;
+mod builder_options;
 mod controller_watch;
 mod controllers;
 mod disks;
-mod ends;
 mod faults;
 mod fencing;
 mod nodes;
 mod pods;
 mod scenarios;
+mod shutdown;
 mod snapshots;
 mod target_faults;
 mod time;

@@ -71,9 +71,9 @@ async fn processes_run_on_ask_and_end_with_the_cluster_api_20() {
         )
         .await;
     }
-    for (name, wanted) in [("done", "Succeeded"), ("server", "Running")] {
+    for (name, expected) in [("done", "Succeeded"), ("server", "Running")] {
         let is = |pod: Option<&Pod>| {
-            pod.and_then(|pod| pod.status.as_ref()?.phase.as_deref()).is_some_and(|phase| phase == wanted)
+            pod.and_then(|pod| pod.status.as_ref()?.phase.as_deref()).is_some_and(|phase| phase == expected)
         };
         tokio::time::timeout(PATIENCE, await_condition(pods(&cluster), name, is)).await.expect(name).unwrap();
     }

@@ -100,8 +100,8 @@ async fn a_cluster_comes_back_as_it_was_and_goes_back_again_safe_8() {
     cluster.settle().await.unwrap();
     assert_eq!(living(&cluster).await.len(), 2);
 
-    let told = restore(&cluster, "back", "good").await;
-    assert_eq!(told["phase"], "Completed", "{told}");
+    let restored = restore(&cluster, "back", "good").await;
+    assert_eq!(restored["phase"], "Completed", "{restored}");
     assert_eq!(deployments.get("web").await.unwrap().metadata.uid, uid);
     assert!(deployments.get("other").await.is_err() && maps.get("since").await.is_err());
     assert_eq!(maps.get("settings").await.unwrap().data.unwrap()["a"], "then");
@@ -119,9 +119,9 @@ async fn a_cluster_comes_back_as_it_was_and_goes_back_again_safe_8() {
     assert_eq!((status.available_replicas, status.updated_replicas), (Some(3), Some(3)));
 
     // The state before the restore is saved, and can be restored as well.
-    let before = told["before"].as_str().unwrap();
-    let told = restore(&cluster, "forth", before).await;
-    assert_eq!(told["phase"], "Completed", "{told}");
+    let before = restored["before"].as_str().unwrap();
+    let restored = restore(&cluster, "forth", before).await;
+    assert_eq!(restored["phase"], "Completed", "{restored}");
     assert!(deployments.get("web").await.is_err() && maps.get("since").await.is_ok());
     assert_eq!(deployments.get("other").await.unwrap().status.unwrap().available_replicas, Some(2));
     assert_eq!(living(&cluster).await.len(), 2);
@@ -146,12 +146,12 @@ async fn a_restore_makes_no_second_one_of_a_pod_whose_node_is_silent_safe_8_safe
     let bare_is_silent = on_silent("bare", &silent).await;
     let old = living(&cluster).await;
     cluster.silence_node(&silent).await.unwrap();
-    let told = restore(&cluster, "back", "good").await;
-    assert_eq!(told["phase"], "Completed", "{told}");
+    let restored = restore(&cluster, "back", "good").await;
+    assert_eq!(restored["phase"], "Completed", "{restored}");
     let db = pods(&cluster).get("db-0").await.unwrap();
     assert_eq!(db.metadata.uid.as_deref(), Some(old["db-0"].as_str()), "it may still run");
     assert!(db.metadata.deletion_timestamp.is_some());
-    let message = told["conditions"][0]["message"].as_str().unwrap();
+    let message = restored["conditions"][0]["message"].as_str().unwrap();
     assert_eq!(message.contains("default/bare"), bare_is_silent, "{message}");
 
     cluster.wake_node(&silent).await.unwrap();
@@ -166,17 +166,17 @@ async fn a_restore_of_what_is_not_there_changes_nothing_safe_8() {
     create::<Deployment>(&cluster, deployment("web", 1)).await;
     cluster.settle().await.unwrap();
     let then = living(&cluster).await;
-    let told = restore(&cluster, "back", "nothing").await;
+    let restored = restore(&cluster, "back", "nothing").await;
     assert_eq!(
-        (&told["phase"], &told["conditions"][0]["reason"]),
+        (&restored["phase"], &restored["conditions"][0]["reason"]),
         (&json!("Failed"), &json!("NoSuchSnapshot"))
     );
     save(&cluster, "kept").await;
     ours(&cluster, "ClusterSnapshot").delete("kept", &DeleteParams::default()).await.unwrap();
     cluster.settle().await.unwrap();
     assert!(ours(&cluster, "ClusterSnapshot").get("kept").await.is_err(), "it goes with its file");
-    let told = restore(&cluster, "again", "kept").await;
-    assert_eq!(told["phase"], "Failed");
+    let restored = restore(&cluster, "again", "kept").await;
+    assert_eq!(restored["phase"], "Failed");
     assert_eq!(living(&cluster).await, then);
     // Controllers work.
     pods(&cluster).delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();

@@ -46,7 +46,7 @@ async fn pass(cluster: &Cluster, seconds: u64) {
 }
 
 /// `True InForce`, or the status and reason of another condition.
-fn said(cluster: &Cluster, name: &str, type_: &str) -> String {
+fn message_of(cluster: &Cluster, name: &str, type_: &str) -> String {
     let fault = cluster.api().get_as::<Fault>(&Key::new("", name)).unwrap();
     let conditions = fault.status.as_ref().and_then(|status| status.conditions.as_ref());
     let condition = conditions::get(conditions, type_);
@@ -54,7 +54,7 @@ fn said(cluster: &Cluster, name: &str, type_: &str) -> String {
 }
 
 fn active(cluster: &Cluster, name: &str) -> String {
-    said(cluster, name, ACTIVE)
+    message_of(cluster, name, ACTIVE)
 }
 
 /// The reasons of the events about an object.
@@ -131,7 +131,7 @@ async fn controllers_stand_still_and_go_on_where_they_were_fault_1() {
     assert_eq!(pods(&cluster), 3);
     fault(&cluster, "none", json!({"type": "Crash", "target": {"component": "carpenter"}})).await;
     assert_eq!(
-        (active(&cluster, "none").as_str(), said(&cluster, "none", SELECTED).as_str()),
+        (active(&cluster, "none").as_str(), message_of(&cluster, "none", SELECTED).as_str()),
         ("False NobodyFound", "False NobodyFound")
     );
     cluster.stop().await;
@@ -220,7 +220,7 @@ async fn a_node_that_is_switched_off_boots_with_its_pods_fault_1() {
     assert!(now.ready && now.restart_count == 1 && began > before, "{now:?}");
     // A fault of a node that appears later starts then.
     fault(&cluster, "later", json!({"type": "PowerOff", "target": {"node": "new"}})).await;
-    assert_eq!(said(&cluster, "later", SELECTED), "False NobodyFound");
+    assert_eq!(message_of(&cluster, "later", SELECTED), "False NobodyFound");
     make::<Node>(
         &cluster,
         json!({"metadata": {"name": "new", "annotations": {"podium.dev/node": "hollow"}}}),
@@ -363,7 +363,7 @@ async fn clocks_are_off_for_those_alone_that_are_meant_fault_1() {
     cluster.settle().await.unwrap();
     pass(&cluster, 5).await;
     let minutes = |at: jiff::Timestamp| cluster.now().duration_since(at).as_secs() / 60;
-    let said = |name: &str| {
+    let message_of = |name: &str| {
         let pod = the_pod(&cluster, name);
         let status = pod.status.clone().unwrap();
         let ready = status.conditions.iter().flatten().find(|one| one.type_ == "Ready").cloned().unwrap();
@@ -375,8 +375,8 @@ async fn clocks_are_off_for_those_alone_that_are_meant_fault_1() {
         let event = event.and_then(|event| event.last_timestamp.clone().map(|at| at.0)).unwrap();
         [status.start_time.unwrap().0, ready.last_transition_time.unwrap().0, started.0, event].map(minutes)
     };
-    assert_eq!(said("behind"), [5, 5, 5, 5]);
-    assert_eq!(said("right"), [0, 0, 0, 0]);
+    assert_eq!(message_of("behind"), [5, 5, 5, 5]);
+    assert_eq!(message_of("right"), [0, 0, 0, 0]);
     let before = container(&cluster, "behind").state.unwrap();
     heal(&cluster, "skew").await;
     pass(&cluster, 20).await;

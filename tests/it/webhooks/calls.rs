@@ -6,9 +6,9 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::server::{Reply, Webhook, allowed, denied, patched};
-use super::{GROUP, MAPS, MUTATING, VALIDATING, configure, hook, map, post, told};
+use super::{GROUP, MAPS, MUTATING, VALIDATING, configure, hook, map, post, status_and_message};
 use crate::controllers::cluster::{Cluster, NO_NODES};
-use crate::http::{Face, OWNER};
+use crate::http::{InMemoryServer, OWNER};
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use podium::api::{ApiConfig, WriteOptions};
 use podium::object::config::Limits;
@@ -82,7 +82,7 @@ async fn an_answer_is_followed_or_refused_in_kubernetes_words_api_16() {
         "/invalid" => Reply::Json(patched(review, &json!([{"op": "add", "path": "/data/~1", "value": "2"}]))),
         _ => Reply::Json(allowed(review)),
     });
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let failed = "Internal error occurred: failed calling webhook \"w.made.test\": ";
     let call = "failed to call webhook: ";
     let by = "admission webhook \"w.made.test\" denied the request";
@@ -133,7 +133,7 @@ async fn an_answer_is_followed_or_refused_in_kubernetes_words_api_16() {
         configure(&face, sort, "c", &[hook("w.made.test", &webhook.client_config(path), &json!({}))]).await;
         let name = format!("m-{}{}", path.trim_start_matches('/'), if sort == MUTATING { "" } else { "v" });
         let answer = post(&face, MAPS, &map(&name)).await;
-        let (status, message) = told(&answer);
+        let (status, message) = status_and_message(&answer);
         assert_eq!(status, code, "{sort} {path}: {message}");
         assert!(message.starts_with(&expected), "{sort} {path}: {message}");
         if (sort, path) == (MUTATING, "/patch") {
@@ -147,13 +147,13 @@ async fn an_answer_is_followed_or_refused_in_kubernetes_words_api_16() {
 async fn a_webhook_that_cannot_be_asked_fails_or_is_ignored_api_16() {
     let webhook = Webhook::start(|_, _| Reply::Nothing);
     let stranger = Webhook::start(|_, review| Reply::Json(allowed(review)));
-    let face = Face::new();
-    let nobody = {
+    let face = InMemoryServer::new();
+    let closed = {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         free.local_addr().unwrap()
     };
     let mut refused = webhook.client_config("/");
-    refused["url"] = format!("https://{nobody}/").into();
+    refused["url"] = format!("https://{closed}/").into();
     let mut untrusted = stranger.client_config("/");
     untrusted["caBundle"] = webhook.client_config("/")["caBundle"].clone();
     let mut no_bundle = webhook.client_config("/");
@@ -162,7 +162,7 @@ async fn a_webhook_that_cannot_be_asked_fails_or_is_ignored_api_16() {
         "caBundle": webhook.client_config("/")["caBundle"]});
     for (what, config, expected) in [
         ("hangs", webhook.client_config("/"), "?timeout=1s\": context deadline exceeded".to_string()),
-        ("refused", refused, format!("?timeout=1s\": dial tcp {nobody}: connect: connection refused")),
+        ("refused", refused, format!("?timeout=1s\": dial tcp {closed}: connect: connection refused")),
         (
             "untrusted",
             untrusted,
@@ -178,7 +178,7 @@ async fn a_webhook_that_cannot_be_asked_fails_or_is_ignored_api_16() {
                 let more = json!({"failurePolicy": policy, "timeoutSeconds": 1});
                 configure(&face, sort, "c", &[hook("w.made.test", &config, &more)]).await;
                 let name = format!("{what}-{}", sort.to_lowercase());
-                let (status, message) = told(&post(&face, MAPS, &map(&name)).await);
+                let (status, message) = status_and_message(&post(&face, MAPS, &map(&name)).await);
                 assert_eq!(status, code, "{what} {policy} {sort}: {message}");
                 assert!(code == 201 || message.ends_with(&expected), "{what} {sort}: {message}");
             }
@@ -192,7 +192,7 @@ async fn a_service_is_asked_by_its_own_name_api_16() {
     let webhook = Webhook::start_at(ip, "guard.default.svc", |_, review| {
         Reply::Json(denied(review, &json!({"message": review["request"]["name"]})))
     });
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "guard"},
         "spec": {"ports": [{"name": "web", "port": 443, "targetPort": webhook.address.port()}]}});
     let made = post(&face, "/api/v1/namespaces/default/services", &service).await;
@@ -201,13 +201,13 @@ async fn a_service_is_asked_by_its_own_name_api_16() {
     let config =
         json!({"service": {"name": "guard", "namespace": "default", "path": "/x"}, "caBundle": bundle});
     configure(&face, VALIDATING, "c", &[hook("w.made.test", &config, &json!({}))]).await;
-    let (_, message) = told(&post(&face, MAPS, &map("m")).await);
+    let (_, message) = status_and_message(&post(&face, MAPS, &map("m")).await);
     assert!(message.contains("failed to call webhook: "), "no endpoints yet: {message}");
     let endpoints = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "guard"},
         "subsets": [{"addresses": [{"ip": "127.72.213.9"}], "ports": [{"name": "web", "port": webhook.address.port()}]}]});
     let made = post(&face, "/api/v1/namespaces/default/endpoints", &endpoints).await;
     assert_eq!(made.status, 201, "{}", made.body);
-    let (code, message) = told(&post(&face, MAPS, &map("m")).await);
+    let (code, message) = status_and_message(&post(&face, MAPS, &map("m")).await);
     assert_eq!((code, message.as_str()), (400, "admission webhook \"w.made.test\" denied the request: m"));
 }
 
@@ -219,7 +219,7 @@ async fn warnings_reach_the_client_also_of_what_is_refused_api_16() {
         answer["response"]["warnings"] = json!(["mind the gap", "mind the gap", "a \"quoted\" one"]);
         Reply::Json(answer)
     });
-    let face = Face::new();
+    let face = InMemoryServer::new();
     for (path, code) in [("/", 201), ("/deny", 400)] {
         configure(&face, VALIDATING, "c", &[hook("w.made.test", &webhook.client_config(path), &json!({}))])
             .await;
@@ -234,7 +234,7 @@ async fn warnings_reach_the_client_also_of_what_is_refused_api_16() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dry_run_asks_only_webhooks_without_side_effects_api_16() {
     let webhook = Webhook::start(|_, review| Reply::Json(allowed(review)));
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let dry = format!("{MAPS}?dryRun=All");
     configure(&face, VALIDATING, "c", &[hook("w.made.test", &webhook.client_config("/"), &json!({}))]).await;
     assert_eq!(post(&face, &dry, &map("m")).await.status, 201);
@@ -256,7 +256,7 @@ async fn webhooks_are_asked_in_order_and_again_when_the_object_changed_api_16() 
         let steps = format!("{steps}{}", path.trim_start_matches('/'));
         Reply::Json(patched(review, &json!([{"op": "add", "path": "/data/steps", "value": steps}])))
     });
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let one = |name: &str, path: &str, again: &str| {
         hook(name, &webhook.client_config(path), &json!({"reinvocationPolicy": again}))
     };
@@ -282,7 +282,7 @@ async fn webhooks_are_asked_in_order_and_again_when_the_object_changed_api_16() 
 #[tokio::test(flavor = "multi_thread")]
 async fn selectors_and_conditions_exempt_what_they_do_not_mean_api_16() {
     let webhook = Webhook::start(|_, review| Reply::Json(denied(review, &json!({"message": "no"}))));
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let exempt = json!({"metadata": {"name": "exempt", "labels": {"exempt": "yes"}}});
     assert_eq!(post(&face, "/api/v1/namespaces", &exempt).await.status, 201);
     let selector = json!({"matchExpressions": [{"key": "exempt", "operator": "DoesNotExist"}]});
@@ -324,7 +324,7 @@ async fn selectors_and_conditions_exempt_what_they_do_not_mean_api_16() {
     let broken = json!({"metadata": {"name": "d"}, "webhooks":
         [hook("w.made.test", &webhook.client_config("/"), &condition("params.a == 1"))]});
     let refused = post(&face, &format!("{GROUP}/validatingwebhookconfigurations"), &broken).await;
-    let (code, message) = told(&refused);
+    let (code, message) = status_and_message(&refused);
     assert_eq!(code, 422, "{message}");
     assert!(message.contains("undeclared reference to 'params'"), "{message}");
 }
@@ -333,7 +333,7 @@ async fn selectors_and_conditions_exempt_what_they_do_not_mean_api_16() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_configuration_that_blocks_everything_can_be_deleted_api_16() {
     let webhook = Webhook::start(|_, review| Reply::Json(denied(review, &json!({"message": "no"}))));
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let rules =
         json!([{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}]);
     for sort in [MUTATING, VALIDATING] {
@@ -356,7 +356,7 @@ async fn what_changes_nothing_is_asked_about_api_16() {
         let is_update = review["request"]["operation"] == "UPDATE";
         Reply::Json(if is_update { denied(review, &json!({"message": "no"})) } else { allowed(review) })
     });
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let rules =
         json!([{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]);
     let webhooks = [hook("w.made.test", &webhook.client_config("/"), &json!({ "rules": rules }))];
@@ -372,7 +372,7 @@ async fn what_changes_nothing_is_asked_about_api_16() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_namespace_may_go_while_a_webhook_is_asked_api_16() {
     let webhook = Webhook::start(|_, _| Reply::Nothing);
-    let face = std::sync::Arc::new(Face::new());
+    let face = std::sync::Arc::new(InMemoryServer::new());
     configure(&face, VALIDATING, "c", &[hook("w.made.test", &webhook.client_config("/"), &json!({}))]).await;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "going"}});
     assert_eq!(post(&face, "/api/v1/namespaces", &namespace).await.status, 201);
@@ -381,12 +381,12 @@ async fn a_namespace_may_go_while_a_webhook_is_asked_api_16() {
         let face = face.clone();
         async move { post(&face, maps, &map("m")).await }
     });
-    let asked = async {
+    let called = async {
         while webhook.seen().is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_mins(1), asked).await.unwrap();
+    tokio::time::timeout(Duration::from_mins(1), called).await.unwrap();
     let gone = face.ask(Method::DELETE, "/api/v1/namespaces/going", &[OWNER], "").await;
     assert_eq!(gone.status, 200, "{}", gone.body);
     webhook.let_go();
@@ -401,7 +401,7 @@ async fn two_hundred_writers_wait_for_a_webhook_and_nobody_else_does_api_16() {
     const AT_ONCE: usize = 16;
     let (webhook, works) =
         (Webhook::start(|_, _| Reply::Nothing), Webhook::start(|_, r| Reply::Json(allowed(r))));
-    let face = std::sync::Arc::new(Face::new());
+    let face = std::sync::Arc::new(InMemoryServer::new());
     configure(&face, VALIDATING, "c", &[hook("w.made.test", &webhook.client_config("/"), &json!({}))]).await;
     // A second webhook is called for the same kind, and for others.
     let rules = json!([{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"],
@@ -446,7 +446,7 @@ async fn whoever_waits_for_a_webhook_keeps_nobody_from_a_seat_api_16() {
         limits: Limits { requests_in_flight: Some(1), ..Limits::default() },
         ..ApiConfig::default()
     };
-    let face = std::sync::Arc::new(Face::of(api_config));
+    let face = std::sync::Arc::new(InMemoryServer::of(api_config));
     face.api.reconcile_flow_control().unwrap();
     let everything = json!({"metadata": {"name": "all"},
         "rules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]});
@@ -466,12 +466,12 @@ async fn whoever_waits_for_a_webhook_keeps_nobody_from_a_seat_api_16() {
             tokio::spawn(async move { face.ask(Method::POST, MAPS, &someone, &body).await.status.as_u16() })
         })
         .collect();
-    let asked = async {
+    let called = async {
         while webhook.seen().len() < 16 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_mins(1), asked).await.expect("they wait for it");
+    tokio::time::timeout(Duration::from_mins(1), called).await.expect("they wait for it");
     let answered = face.ask(Method::GET, MAPS, &someone, "").await;
     assert_eq!(answered.status, 200, "{}", answered.body);
     assert!(writers.iter().all(|writer| !writer.is_finished()));

@@ -9,8 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::server::{allowed, certified};
-use super::{MAPS, MUTATING, configure, hook, map, post, told};
-use crate::http::Face;
+use super::{MAPS, MUTATING, configure, hook, map, post, status_and_message};
+use crate::http::InMemoryServer;
 
 /// The request's path and body.
 fn request(stream: &mut impl Read) -> (String, Value) {
@@ -67,13 +67,13 @@ async fn a_server_that_closes_without_close_notify_has_answered_api_16() {
             std::thread::spawn(move || answer(tcp, config));
         }
     });
-    let face = Face::new();
+    let face = InMemoryServer::new();
     for (path, code) in [("whole", 201), ("short", 500), ("cut", 500)] {
         let config =
             json!({"url": format!("https://{address}/{path}"), "caBundle": STANDARD.encode(&authority)});
         configure(&face, MUTATING, "c", &[hook("w.made.test", &config, &json!({"timeoutSeconds": 20}))])
             .await;
-        let (status, message) = told(&post(&face, MAPS, &map(path)).await);
+        let (status, message) = status_and_message(&post(&face, MAPS, &map(path)).await);
         assert_eq!(status, code, "{path}: {message}");
     }
 }

@@ -2,13 +2,13 @@
 
 mod calls;
 mod closing;
+mod requests;
 pub(crate) mod server;
-mod told;
 
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::http::{Face, OWNER, Response};
+use crate::http::{InMemoryServer, OWNER, Response};
 
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -25,7 +25,7 @@ fn hook(name: &str, client_config: &Value, more: &Value) -> Value {
 }
 
 /// Replaces the configuration by one with these webhooks.
-async fn configure(face: &Face, sort: &str, name: &str, hooks: &[Value]) {
+async fn configure(face: &InMemoryServer, sort: &str, name: &str, hooks: &[Value]) {
     let path = format!("{GROUP}/{}configurations", sort.to_lowercase());
     face.ask(Method::DELETE, &format!("{path}/{name}"), &[OWNER], "").await;
     let body = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": format!("{sort}Configuration"),
@@ -37,7 +37,7 @@ async fn configure(face: &Face, sort: &str, name: &str, hooks: &[Value]) {
 const MUTATING: &str = "MutatingWebhook";
 const VALIDATING: &str = "ValidatingWebhook";
 
-async fn post(face: &Face, path: &str, body: &Value) -> Response {
+async fn post(face: &InMemoryServer, path: &str, body: &Value) -> Response {
     face.ask(Method::POST, path, &[OWNER], &body.to_string()).await
 }
 
@@ -45,6 +45,6 @@ fn map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "1"}})
 }
 
-fn told(answer: &Response) -> (u16, String) {
+fn status_and_message(answer: &Response) -> (u16, String) {
     (answer.status.as_u16(), answer.json()["message"].as_str().unwrap_or_default().to_string())
 }

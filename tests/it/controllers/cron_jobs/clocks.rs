@@ -53,8 +53,8 @@ async fn a_window_that_is_over_is_missed_and_told_once_cj_1() {
 #[tokio::test(start_paused = true)]
 async fn suspending_stops_what_is_to_come_not_what_runs_cj_1() {
     let cluster = Cluster::start(NO_NODES);
-    let none_kept = json!({"successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 0});
-    cluster.create::<CronJob>(cron_job("0 * * * *", &none_kept));
+    let no_history = json!({"successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 0});
+    cluster.create::<CronJob>(cron_job("0 * * * *", &no_history));
     cluster.until(1, 1).await;
     cluster.run().await;
     cluster.change::<CronJob>("report", |c| c.spec.suspend = Some(true));

@@ -74,8 +74,8 @@ async fn history_is_kept_rolled_back_to_and_limited_ds_1() {
         Object::from_value(Kind::DaemonSet, patched).unwrap()
     };
     let before = cluster.get::<DaemonSet>("agent");
-    let wanted = patched(before.object());
-    let template = wanted.get::<DaemonSet>().unwrap().spec.template.clone();
+    let desired = patched(before.object());
+    let template = desired.get::<DaemonSet>().unwrap().spec.template.clone();
     cluster.change::<DaemonSet>("agent", |set| set.spec.template = template.clone());
     cluster.run().await;
     assert_eq!(pods(&cluster), "n1=one n2=one");

@@ -45,11 +45,11 @@ async fn three() -> Cluster {
 #[tokio::test(start_paused = true)]
 async fn an_annotation_brings_back_the_revision_before_or_any_other_dep_4() {
     let cluster = three().await;
-    for (asked, expected, sets, cause, event) in [
+    for (requested, expected, sets, cause, event) in [
         ("0", "two", "1:0/0 3:0/0 4:2/2", "second", "to revision 2"),
         ("1", "one", "3:0/0 4:0/0 5:2/2", "first", "to revision 1"),
     ] {
-        roll_back(&cluster, asked);
+        roll_back(&cluster, requested);
         cluster.run().await;
         assert_eq!((image(&cluster).as_str(), cluster.sets().as_str()), (expected, sets));
         let newest = &sets[sets.len() - 5..sets.len() - 4];

@@ -1,7 +1,7 @@
 //! The Deployment page's scenarios.
 
-mod beside;
 mod history;
+mod overlap;
 mod progress;
 mod updates;
 

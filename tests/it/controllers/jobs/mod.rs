@@ -53,8 +53,9 @@ impl Cluster {
     /// The active pod for an index.
     fn of_index(&self, index: i32) -> Shared<Pod> {
         let label = "batch.kubernetes.io/job-completion-index";
-        let wanted = index.to_string();
-        let of = |pod: &Shared<Pod>| pod.metadata.labels.as_ref().and_then(|l| l.get(label)) == Some(&wanted);
+        let expected = index.to_string();
+        let of =
+            |pod: &Shared<Pod>| pod.metadata.labels.as_ref().and_then(|l| l.get(label)) == Some(&expected);
         self.active().into_iter().find(of).unwrap()
     }
 

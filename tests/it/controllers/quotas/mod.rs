@@ -2,7 +2,7 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
 
-mod books;
+mod concurrent_usage;
 mod pages;
 mod presets;
 
@@ -229,10 +229,10 @@ async fn a_plugin_can_be_switched_off_by_its_name_api_9() {
         made.get::<Pod>().unwrap().spec.as_ref().unwrap().node_selector.as_ref().unwrap()["zone"],
         "a"
     );
-    let mut elsewhere = pod("q", json!({}), json!({}));
-    elsewhere["spec"]["nodeSelector"] = json!({"zone": "b"});
+    let mut other_zone = pod("q", json!({}), json!({}));
+    other_zone["spec"]["nodeSelector"] = json!({"zone": "b"});
     assert_eq!(
-        refusal::<Pod>(&api, elsewhere),
+        refusal::<Pod>(&api, other_zone),
         "pods \"q\" is forbidden: pod node label selector conflicts with its namespace node label selector"
     );
 }

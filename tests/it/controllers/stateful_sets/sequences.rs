@@ -54,7 +54,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Follows every revision of the store.
-struct Witness {
+struct SequenceObserver {
     watcher: Watcher,
     /// The pods there are, by name.
     living: BTreeMap<String, Arc<Object>>,
@@ -62,7 +62,7 @@ struct Witness {
     in_order: bool,
 }
 
-impl Witness {
+impl SequenceObserver {
     fn follow(&mut self) {
         // The loss of a pod at the moment at which the next one is created cannot be prevented.
         let before = self.living.clone();
@@ -142,7 +142,7 @@ async fn do_step(cluster: &Cluster, step: &Step) {
 async fn play(policy: &str, steps: Vec<Step>) {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<StatefulSet>(web(3, json!({"podManagementPolicy": policy})));
-    let mut witness = Witness {
+    let mut witness = SequenceObserver {
         watcher: cluster.api.watch(Kind::Pod, Revision(0), Visibility::Applied),
         living: BTreeMap::new(),
         in_order: policy == "OrderedReady",

@@ -41,7 +41,7 @@ async fn a_set_made_anew_may_grow_at_once_and_updates_what_it_adopts_sts_1_sts_2
     delete_pod(&cluster, "web-1");
     cluster.run().await;
     assert_eq!(pods(&cluster), "0:v1 2:v1");
-    let kept = cluster.get::<Pod>("web-2").uid().to_string();
+    let uid = cluster.get::<Pod>("web-2").uid().to_string();
     // The gap is filled first, existing pods stay, and then the set grows.
     cluster.create::<StatefulSet>(web(5, json!({})));
     cluster.settle().await;
@@ -53,7 +53,7 @@ async fn a_set_made_anew_may_grow_at_once_and_updates_what_it_adopts_sts_1_sts_2
         (pods(&cluster).as_str(), status(&cluster).as_str()),
         ("0:v1 1:v1 2:v1 3:v1 4:v1", "5 5 5 5 v1>v1")
     );
-    assert_eq!(cluster.get::<Pod>("web-2").uid(), kept);
+    assert_eq!(cluster.get::<Pod>("web-2").uid(), uid);
     assert_eq!(claims(&cluster), "www-web-0 www-web-1 www-web-2 www-web-3 www-web-4");
 
     // With another template the adopted ones are old, and updated from the highest down.

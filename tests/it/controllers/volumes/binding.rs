@@ -4,11 +4,11 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use podium::object::{Key, Kind};
 use serde_json::json;
 
-use super::{Stage, claim, pod, volume};
+use super::{VolumeFixture, claim, pod, volume};
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_gets_the_smallest_volume_and_leaves_it_released_vol_2() {
-    let stage = Stage::new().await;
+    let stage = VolumeFixture::new().await;
     stage.create::<PersistentVolumeClaim>(claim("c", "5Gi", &json!({"storageClassName": ""})));
     stage.settle().await;
     assert_eq!(stage.describe_claim("c"), "Pending");
@@ -31,8 +31,8 @@ async fn a_claim_gets_the_smallest_volume_and_leaves_it_released_vol_2() {
     let annotations = bound.metadata.annotations.clone().unwrap();
     assert_eq!(annotations["pv.kubernetes.io/bind-completed"], "yes");
     assert_eq!(annotations["pv.kubernetes.io/bound-by-controller"], "yes");
-    let kept = stage.volume("mid").unwrap();
-    let reference = kept.spec.as_ref().unwrap().claim_ref.clone().unwrap();
+    let retained = stage.volume("mid").unwrap();
+    let reference = retained.spec.as_ref().unwrap().claim_ref.clone().unwrap();
     assert_eq!(
         (reference.uid.as_deref(), reference.kind.as_deref()),
         (Some(bound.uid()), Some("PersistentVolumeClaim"))
@@ -68,7 +68,7 @@ async fn a_claim_gets_the_smallest_volume_and_leaves_it_released_vol_2() {
 
 #[tokio::test(start_paused = true)]
 async fn claims_and_volumes_can_be_meant_for_one_another_vol_2() {
-    let stage = Stage::new().await;
+    let stage = VolumeFixture::new().await;
     let none = json!({"storageClassName": ""});
     // The claim names the volume, which is created later; another claim would fit it as well.
     stage.create::<PersistentVolumeClaim>(claim(
@@ -81,8 +81,8 @@ async fn claims_and_volumes_can_be_meant_for_one_another_vol_2() {
     stage.settle().await;
     assert_eq!(stage.describe_claim("picky"), "Bound v 1Gi");
     // The volume names the claim, and stays reserved for it although another claim comes first.
-    let kept = json!({"claimRef": {"namespace": "default", "name": "late"}});
-    stage.create::<PersistentVolume>(volume("reserved", "1Gi", &kept));
+    let reserved = json!({"claimRef": {"namespace": "default", "name": "late"}});
+    stage.create::<PersistentVolume>(volume("reserved", "1Gi", &reserved));
     stage.create::<PersistentVolumeClaim>(claim("early", "1Gi", &none));
     stage.settle().await;
     assert_eq!(
@@ -128,7 +128,7 @@ async fn claims_and_volumes_can_be_meant_for_one_another_vol_2() {
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_loses_its_volume_is_lost_vol_2() {
-    let stage = Stage::new().await;
+    let stage = VolumeFixture::new().await;
     stage.create::<PersistentVolume>(volume("v", "1Gi", &json!({})));
     stage.create::<PersistentVolumeClaim>(claim("c", "1Gi", &json!({"storageClassName": ""})));
     stage.settle().await;

@@ -5,11 +5,11 @@ use podium::object::Kind;
 use serde_json::json;
 
 use super::super::cluster::key;
-use super::{Stage, claim};
+use super::{VolumeFixture, claim};
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_grows_where_its_class_lets_it_vol_2() {
-    let stage = Stage::new().await;
+    let stage = VolumeFixture::new().await;
     stage.class("grows", &json!({}));
     stage.class("stays", &json!({"allowVolumeExpansion": false}));
     for class in ["grows", "stays"] {
@@ -52,7 +52,7 @@ async fn a_claim_grows_where_its_class_lets_it_vol_2() {
 
 #[tokio::test(start_paused = true)]
 async fn claims_without_a_class_get_the_default_even_late_vol_2() {
-    let stage = Stage::new().await;
+    let stage = VolumeFixture::new().await;
     let class_of = |name: &str| stage.claim(name).unwrap().spec.as_ref().unwrap().storage_class_name.clone();
     stage.create::<PersistentVolumeClaim>(claim("early", "1Gi", &json!({})));
     stage.create::<PersistentVolumeClaim>(claim("none", "1Gi", &json!({"storageClassName": ""})));
@@ -77,7 +77,7 @@ async fn claims_without_a_class_get_the_default_even_late_vol_2() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pods_own_claim_comes_and_goes_with_it_vol_2() {
-    let stage = Stage::new().await;
+    let stage = VolumeFixture::new().await;
     stage.class("late", &json!({"volumeBindingMode": "WaitForFirstConsumer"}));
     let own = json!({"metadata": {"name": "p", "namespace": "default"}, "spec": {
         "containers": [{"name": "c", "image": "busybox"}],

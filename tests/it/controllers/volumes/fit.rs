@@ -4,11 +4,11 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use podium::object::Kind;
 use serde_json::json;
 
-use super::{Stage, claim, pod, volume};
+use super::{VolumeFixture, claim, pod, volume};
 
 #[tokio::test(start_paused = true)]
 async fn a_volume_must_allow_what_the_claim_will_do_vol_2() {
-    let stage = Stage::new().await;
+    let stage = VolumeFixture::new().await;
     let none = |more: serde_json::Value| {
         let mut spec = json!({"storageClassName": ""});
         spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -37,7 +37,7 @@ async fn a_volume_must_allow_what_the_claim_will_do_vol_2() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_directory_cannot_be_is_refused_with_the_reason_vol_2() {
-    let stage = Stage::new().await;
+    let stage = VolumeFixture::new().await;
     stage.class("fast", &json!({}));
     stage.class("tuned", &json!({"mountOptions": ["noatime"]}));
     stage.class("foreign", &json!({"provisioner": "ebs.csi.aws.com"}));
@@ -92,7 +92,7 @@ async fn what_a_directory_cannot_be_is_refused_with_the_reason_vol_2() {
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_for_one_pod_is_used_by_one_pod_at_a_time_vol_2() {
-    let stage = Stage::new().await;
+    let stage = VolumeFixture::new().await;
     stage.class("late", &json!({"volumeBindingMode": "WaitForFirstConsumer"}));
     let alone = json!({"storageClassName": "late", "accessModes": ["ReadWriteOncePod"]});
     stage.create::<PersistentVolumeClaim>(claim("mine", "1Gi", &alone));
@@ -119,7 +119,7 @@ async fn a_claim_for_one_pod_is_used_by_one_pod_at_a_time_vol_2() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_follows_its_volume_or_stays_pending_vol_2() {
-    let stage = Stage::new().await;
+    let stage = VolumeFixture::new().await;
     let on_n2 = json!({"nodeAffinity": {"required": {"nodeSelectorTerms": [
         {"matchExpressions": [{"key": "host", "operator": "In", "values": ["n2"]}]}]}}});
     stage.create::<PersistentVolume>(volume("local", "1Gi", &on_n2));
@@ -127,9 +127,9 @@ async fn a_pod_follows_its_volume_or_stays_pending_vol_2() {
     stage.settle().await;
     assert_eq!(stage.describe_claim("c"), "Bound local 1Gi", "bound at once, wherever the pods will be");
     stage.create::<Pod>(pod("p", "c"));
-    let mut elsewhere = pod("q", "c");
-    elsewhere["spec"]["nodeSelector"] = json!({"host": "n1"});
-    stage.create::<Pod>(elsewhere);
+    let mut other_node = pod("q", "c");
+    other_node["spec"]["nodeSelector"] = json!({"host": "n1"});
+    stage.create::<Pod>(other_node);
     stage.settle().await;
     assert_eq!((stage.node_of("p").as_deref(), stage.node_of("q")), (Some("n2"), None));
     let events = stage.events_of("Pod", "q").join("\n");
@@ -140,14 +140,14 @@ async fn a_pod_follows_its_volume_or_stays_pending_vol_2() {
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_waits_says_for_whom_and_a_class_that_goes_takes_nothing_along_vol_2() {
-    let stage = Stage::new().await;
+    let stage = VolumeFixture::new().await;
     stage.class("late", &json!({"volumeBindingMode": "WaitForFirstConsumer"}));
     for name in ["c", "d"] {
         stage.create::<PersistentVolumeClaim>(claim(name, "1Gi", &json!({"storageClassName": "late"})));
     }
-    let mut nowhere = pod("p", "c");
-    nowhere["spec"]["nodeSelector"] = json!({"host": "n9"});
-    stage.create::<Pod>(nowhere);
+    let mut unschedulable = pod("p", "c");
+    unschedulable["spec"]["nodeSelector"] = json!({"host": "n9"});
+    stage.create::<Pod>(unschedulable);
     stage.create::<Pod>(pod("q", "d"));
     stage.pass(20).await;
     let events = stage.events_of("PersistentVolumeClaim", "c");
@@ -178,7 +178,7 @@ async fn a_claim_that_waits_says_for_whom_and_a_class_that_goes_takes_nothing_al
 
 #[tokio::test(start_paused = true)]
 async fn the_default_class_can_change_and_counts_for_claims_without_one_vol_2() {
-    let stage = Stage::new().await;
+    let stage = VolumeFixture::new().await;
     let class_of = |name: &str| stage.claim(name).unwrap().spec.as_ref().unwrap().storage_class_name.clone();
     let annotated = |name: &str, value: &str| json!({"metadata": {"name": name, "annotations": {"storageclass.kubernetes.io/is-default-class": value}}});
     // Without a default class, a claim without a class is bound by hand, like one with an empty class.

@@ -22,20 +22,20 @@ use super::cluster::{Cluster, key};
 const NO_KUBELETS: &[&str] = &["podgc", "nodelifecycle", "taint-eviction-controller"];
 
 /// A cluster with a scheduler, two nodes, and a place for volumes.
-struct Stage {
+struct VolumeFixture {
     cluster: Cluster,
     place: tempfile::TempDir,
     _scheduler: Scheduler,
 }
 
-impl std::ops::Deref for Stage {
+impl std::ops::Deref for VolumeFixture {
     type Target = Cluster;
     fn deref(&self) -> &Cluster {
         &self.cluster
     }
 }
 
-impl Stage {
+impl VolumeFixture {
     async fn new() -> Self {
         Self::without(&[]).await
     }

@@ -4,11 +4,11 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use podium::object::Kind;
 use serde_json::json;
 
-use super::{Stage, claim, pod, volume};
+use super::{VolumeFixture, claim, pod, volume};
 
 #[tokio::test(start_paused = true)]
 async fn an_immediate_class_provides_at_once_and_takes_back_vol_2() {
-    let stage = Stage::new().await;
+    let stage = VolumeFixture::new().await;
     stage.class("fast", &json!({}));
     stage.create::<PersistentVolumeClaim>(claim("c", "2Gi", &json!({"storageClassName": "fast"})));
     stage.settle().await;
@@ -45,7 +45,7 @@ async fn an_immediate_class_provides_at_once_and_takes_back_vol_2() {
 
 #[tokio::test(start_paused = true)]
 async fn the_first_consumer_decides_where_vol_2() {
-    let stage = Stage::new().await;
+    let stage = VolumeFixture::new().await;
     stage.class("late", &json!({"volumeBindingMode": "WaitForFirstConsumer"}));
     let hand =
         json!({"volumeBindingMode": "WaitForFirstConsumer", "provisioner": "kubernetes.io/no-provisioner"});
@@ -101,7 +101,7 @@ async fn the_first_consumer_decides_where_vol_2() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_waits_for_its_immediate_claim_and_for_a_claim_at_all_vol_2() {
-    let stage = Stage::new().await;
+    let stage = VolumeFixture::new().await;
     stage.create::<Pod>(pod("p", "c"));
     stage.settle().await;
     let events = stage.events_of("Pod", "p").join("\n");

@@ -5,11 +5,11 @@ use podium::object::storage::DIRECTORY_PROVISIONER;
 use podium::object::{Key, Kind};
 use serde_json::json;
 
-use super::{Stage, claim, pod, volume};
+use super::{VolumeFixture, claim, pod, volume};
 
 #[tokio::test(start_paused = true)]
 async fn what_is_in_use_is_protected_in_either_order_vol_2() {
-    let stage = Stage::new().await;
+    let stage = VolumeFixture::new().await;
     stage.create::<PersistentVolume>(volume("v", "1Gi", &json!({})));
     stage.create::<PersistentVolumeClaim>(claim("c", "1Gi", &json!({"storageClassName": ""})));
     stage.create::<Pod>(pod("p", "c"));
@@ -39,7 +39,7 @@ async fn what_is_in_use_is_protected_in_either_order_vol_2() {
 
 #[tokio::test(start_paused = true)]
 async fn retained_volumes_and_unfit_ones_stay_vol_2() {
-    let stage = Stage::new().await;
+    let stage = VolumeFixture::new().await;
     stage.class("keep", &json!({"reclaimPolicy": "Retain"}));
     stage.create::<PersistentVolumeClaim>(claim("c", "1Gi", &json!({"storageClassName": "keep"})));
     stage.settle().await;
@@ -82,7 +82,7 @@ async fn retained_volumes_and_unfit_ones_stay_vol_2() {
 
 #[tokio::test(start_paused = true)]
 async fn a_volume_deleted_before_its_claim_takes_its_directory_along_vol_2() {
-    let stage = Stage::new().await;
+    let stage = VolumeFixture::new().await;
     stage.class("fast", &json!({}));
     stage.create::<PersistentVolumeClaim>(claim("c", "1Gi", &json!({"storageClassName": "fast"})));
     stage.settle().await;

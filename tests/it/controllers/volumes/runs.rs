@@ -8,11 +8,11 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::super::cluster::key;
-use super::{Stage, claim, pod};
+use super::{VolumeFixture, claim, pod};
 
 /// A step of a random run.
 #[derive(Clone, Copy, Debug)]
-enum Deed {
+enum UserAction {
     Claim(u8),
     Unclaim(u8),
     Use(u8),
@@ -21,14 +21,14 @@ enum Deed {
     Pass(u8),
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
+fn deed() -> impl Strategy<Value = UserAction> {
     prop_oneof![
-        3 => (0..3u8).prop_map(Deed::Claim),
-        2 => (0..3u8).prop_map(Deed::Unclaim),
-        3 => (0..3u8).prop_map(Deed::Use),
-        2 => (0..3u8).prop_map(Deed::Leave),
-        3 => any::<usize>().prop_map(Deed::Restart),
-        2 => (0..20u8).prop_map(Deed::Pass),
+        3 => (0..3u8).prop_map(UserAction::Claim),
+        2 => (0..3u8).prop_map(UserAction::Unclaim),
+        3 => (0..3u8).prop_map(UserAction::Use),
+        2 => (0..3u8).prop_map(UserAction::Leave),
+        3 => any::<usize>().prop_map(UserAction::Restart),
+        2 => (0..20u8).prop_map(UserAction::Pass),
     ]
 }
 
@@ -40,44 +40,46 @@ const RESTARTED: [&str; 5] = [
     "persistentvolume-expander",
 ];
 
-async fn act(stage: &Stage, controllers: &Controllers, deed: Deed) {
+async fn act(stage: &VolumeFixture, controllers: &Controllers, deed: UserAction) {
     let class = |n: u8| if n == 0 { "now" } else { "late" };
     let (claim_name, pod_name) = (|n: u8| format!("c{n}"), |n: u8| format!("p{n}"));
     // An object that exists already, or is deleted already, needs no step.
     match deed {
-        Deed::Claim(n) => {
+        UserAction::Claim(n) => {
             let value = claim(&claim_name(n), "1Gi", &json!({"storageClassName": class(n)}));
             let _ = stage.api.create_as(serde_json::from_value::<PersistentVolumeClaim>(value).unwrap());
         }
-        Deed::Unclaim(n) => {
+        UserAction::Unclaim(n) => {
             let _ = stage.api.delete(
                 Kind::PersistentVolumeClaim,
                 &key(&claim_name(n)),
                 &DeleteOptions::default(),
             );
         }
-        Deed::Use(n) => {
+        UserAction::Use(n) => {
             let value = pod(&pod_name(n), &claim_name(n));
             let _ = stage.api.create_as(serde_json::from_value::<Pod>(value).unwrap());
         }
-        Deed::Leave(n) => {
+        UserAction::Leave(n) => {
             let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
             let _ = stage.api.delete(Kind::Pod, &key(&pod_name(n)), &now);
         }
-        Deed::Restart(n) => {
+        UserAction::Restart(n) => {
             let name = RESTARTED[n % RESTARTED.len()];
             controllers.stop_one(name).await;
             // Others go on meanwhile.
             tokio::task::yield_now().await;
             controllers.start_one(name);
         }
-        Deed::Pass(millis) => tokio::time::sleep(std::time::Duration::from_millis(u64::from(millis))).await,
+        UserAction::Pass(millis) => {
+            tokio::time::sleep(std::time::Duration::from_millis(u64::from(millis))).await
+        }
     }
 }
 
 /// After any sequence: every claim has its volume or waits for a pod, every volume has its claim, every directory its
 /// volume.
-fn check(stage: &Stage) -> Result<(), TestCaseError> {
+fn check(stage: &VolumeFixture) -> Result<(), TestCaseError> {
     let claims = stage.api.list_as::<PersistentVolumeClaim>(None);
     let volumes = stage.api.list_as::<PersistentVolume>(None);
     for claim in &claims {
@@ -100,7 +102,7 @@ fn check(stage: &Stage) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-impl Stage {
+impl VolumeFixture {
     /// The pod that uses a claim of a random run, on its node.
     fn get_pod(&self, claim: &str) -> Option<Shared<Pod>> {
         let pod: Shared<Pod> = self.api.get_as(&key(&claim.replace('c', "p"))).ok()?;
@@ -117,7 +119,7 @@ proptest! {
     fn restarts_change_nothing_vol_2(deeds in prop::collection::vec(deed(), 1..25)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         runtime.block_on(async {
-            let stage = Stage::new().await;
+            let stage = VolumeFixture::new().await;
             stage.class("now", &json!({}));
             stage.class("late", &json!({"volumeBindingMode": "WaitForFirstConsumer"}));
             for deed in deeds {

@@ -17,15 +17,15 @@ use serde_json::json;
 use super::{pass_seconds, status};
 
 /// A cluster of three zones in which a drill has caused its fault.
-struct Played {
+struct DrillRun {
     cluster: Cluster,
     drill: Drill,
     /// True if the settings are as the backend needs them.
     mended: Arc<AtomicBool>,
 }
 
-impl Played {
-    async fn begun(name: &str) -> Self {
+impl DrillRun {
+    async fn started(name: &str) -> Self {
         let drill = Drill::named(name).unwrap();
         let cluster = Cluster::builder().hollow_nodes(3).start().await.unwrap();
         let mended = Arc::new(AtomicBool::new(false));
@@ -52,7 +52,7 @@ impl Played {
 
     /// Plays a drill until its fault is visible.
     async fn troubled(name: &str) -> Self {
-        let played = Self::begun(name).await;
+        let played = Self::started(name).await;
         let mut is_afflicted = false;
         for _ in 0..180 {
             pass_seconds(&played.cluster, 1).await;
@@ -135,7 +135,7 @@ impl Played {
 
 #[tokio::test(start_paused = true)]
 async fn a_stuck_rollout_is_undone_fault_2() {
-    let played = Played::troubled("stuck-rollout").await;
+    let played = DrillRun::troubled("stuck-rollout").await;
     played.change::<Deployment>("shop", |shop| {
         shop.spec.template.spec.as_mut().unwrap().containers[0].image = Some("nginx:1.25".into());
     });
@@ -144,7 +144,7 @@ async fn a_stuck_rollout_is_undone_fault_2() {
 
 #[tokio::test(start_paused = true)]
 async fn crashing_pods_get_their_setting_back_fault_2() {
-    let played = Played::troubled("crash-loop").await;
+    let played = DrillRun::troubled("crash-loop").await;
     played.change::<ConfigMap>("settings", |settings| {
         settings.data.get_or_insert_default().insert("DATABASE_URL".into(), "postgres://db".into());
     });
@@ -154,14 +154,14 @@ async fn crashing_pods_get_their_setting_back_fault_2() {
 
 #[tokio::test(start_paused = true)]
 async fn room_is_made_within_a_quota_fault_2() {
-    let played = Played::troubled("quota-exhausted").await;
+    let played = DrillRun::troubled("quota-exhausted").await;
     played.delete(Kind::Deployment, "load-test");
     played.passes().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_service_gives_its_name_back_fault_2() {
-    let played = Played::troubled("dns-gone").await;
+    let played = DrillRun::troubled("dns-gone").await;
     let service = json!({"metadata": {"name": "db", "namespace": played.namespace()},
         "spec": {"selector": {"app": "db"}, "ports": [{"port": 5432}]}});
     let service = Object::from_value(Kind::Service, service).unwrap();
@@ -172,7 +172,7 @@ async fn a_service_gives_its_name_back_fault_2() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_is_drained_within_a_budget_fault_2() {
-    let played = Played::troubled("budget-deadlock").await;
+    let played = DrillRun::troubled("budget-deadlock").await;
     let node = status(&played.cluster, "budget-deadlock").variables["node"].clone();
     played.change::<Node>(&node, |node| node.spec.get_or_insert_default().unschedulable = Some(true));
     let on_node = || {
@@ -195,7 +195,7 @@ async fn a_node_is_drained_within_a_budget_fault_2() {
 
 #[tokio::test(start_paused = true)]
 async fn an_expired_certificate_is_replaced_fault_2() {
-    let played = Played::troubled("certificate-expired").await;
+    let played = DrillRun::troubled("certificate-expired").await;
     let now = played.cluster.now();
     let made = |names: &str| {
         let mut params = rcgen::CertificateParams::new([names.to_owned()]).unwrap();
@@ -222,7 +222,7 @@ async fn an_expired_certificate_is_replaced_fault_2() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_node_is_fenced_and_its_set_goes_on_fault_2_safe_5() {
-    let played = Played::troubled("node-lost").await;
+    let played = DrillRun::troubled("node-lost").await;
     let node = status(&played.cluster, "node-lost").variables["node"].clone();
     let before = played.pods("db")[0].uid().to_owned();
     // Waiting is of no use.
@@ -240,21 +240,21 @@ fn anywhere(deployment: &mut Deployment) {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_in_a_lost_zone_goes_elsewhere_fault_2() {
-    let played = Played::troubled("zone-lost").await;
+    let played = DrillRun::troubled("zone-lost").await;
     played.change::<Deployment>("shop", anywhere);
     played.passes().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_on_full_disks_goes_elsewhere_fault_2() {
-    let played = Played::troubled("disk-full").await;
+    let played = DrillRun::troubled("disk-full").await;
     played.change::<Deployment>("notes", anywhere);
     played.passes().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_stands_still_is_let_go_on_fault_2() {
-    let played = Played::troubled("leader-paused").await;
+    let played = DrillRun::troubled("leader-paused").await;
     played.delete(Kind::Fault, "leader-paused-leader");
     played.passes().await;
 }
@@ -264,7 +264,7 @@ async fn a_leader_that_stands_still_is_let_go_on_fault_2() {
 async fn no_drill_is_passed_by_doing_nothing_fault_2() {
     for drill in DRILLS {
         let name = drill.name;
-        let played = Played::troubled(name).await;
+        let played = DrillRun::troubled(name).await;
         let limit = super::scenario(&played.cluster, name).spec.time_limit();
         played.cluster.advance(limit).await.unwrap();
         pass_seconds(&played.cluster, 60).await;

@@ -134,8 +134,8 @@ async fn the_best_of_several_runs_is_kept_when_their_objects_have_gone_fault_2()
     }
     let all = runs(&cluster);
     let runs = all.of("s").unwrap();
-    let told: Vec<String> = runs.all().iter().map(ScenarioRun::summary).collect();
-    assert_eq!(told, ["90 of 100, with 1 hint", "100 of 100", "failed"]);
+    let summaries: Vec<String> = runs.all().iter().map(ScenarioRun::summary).collect();
+    assert_eq!(summaries, ["90 of 100, with 1 hint", "100 of 100", "failed"]);
     assert_eq!((&runs.best().unwrap().uid, &runs.last().unwrap().uid), (&uids[1], &uids[2]));
     let best = runs.best().unwrap();
     assert!(best.repair_seconds.unwrap() <= 15 && best.detect_seconds <= best.repair_seconds, "{best:?}");

@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 
 use super::ask;
 use super::{V1, V2, by, calls, converter, define, get, merge, post, site, stored};
-use crate::http::{Face, OWNER};
+use crate::http::{InMemoryServer, OWNER};
 use crate::webhooks::server::Webhook;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_is_read_and_written_in_every_version_api_14() {
-    let (webhook, face) = (converter(), Face::new());
+    let (webhook, face) = (converter(), InMemoryServer::new());
     let kind = define(&face, &by(&webhook, "v1"));
     let (status, made) = post(&face, V2, &site("v2", "a", &json!({"host": "h", "port": "1", "x": 1}))).await;
     assert_eq!((status, &made["apiVersion"]), (201, &json!("conv.test/v2")), "{made}");
     assert_eq!(made["spec"], json!({"host": "h", "port": "1"}));
-    let kept = stored(&face, kind, "a");
-    assert_eq!((&kept["apiVersion"], &kept["spec"]), (&json!("conv.test/v1"), &json!({"hostPort": "h:1"})));
+    let saved = stored(&face, kind, "a");
+    assert_eq!((&saved["apiVersion"], &saved["spec"]), (&json!("conv.test/v1"), &json!({"hostPort": "h:1"})));
     assert_eq!(get(&face, &format!("{V1}/a")).await.1["spec"], json!({"hostPort": "h:1"}));
     assert_eq!(get(&face, &format!("{V2}/a")).await.1["spec"], json!({"host": "h", "port": "1"}));
 
@@ -43,11 +43,12 @@ async fn an_object_is_read_and_written_in_every_version_api_14() {
     assert_eq!(same["metadata"]["resourceVersion"], before, "nothing is written that is the same");
 
     // Its parts.
-    let (status, told) = merge(&face, &format!("{V2}/a/status"), &json!({"status": {"replicas": 3}})).await;
+    let (status, response) =
+        merge(&face, &format!("{V2}/a/status"), &json!({"status": {"replicas": 3}})).await;
     assert_eq!(
-        (status, &told["status"]["replicas"], &told["spec"]["port"]),
+        (status, &response["status"]["replicas"], &response["spec"]["port"]),
         (200, &json!(3), &json!("2")),
-        "{told}"
+        "{response}"
     );
     let scale = format!("{V2}/a/scale");
     let (status, scaled) = merge(&face, &scale, &json!({"spec": {"replicas": 5}})).await;
@@ -74,7 +75,7 @@ async fn an_object_is_read_and_written_in_every_version_api_14() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_is_converted_in_one_call_and_selected_as_it_shows_api_14() {
-    let (webhook, face) = (converter(), Face::new());
+    let (webhook, face) = (converter(), InMemoryServer::new());
     define(&face, &by(&webhook, "v1"));
     for (i, name) in ["a", "b", "c"].into_iter().enumerate() {
         let mut site = site("v1", name, &json!({"hostPort": format!("h:{i}")}));
@@ -121,7 +122,7 @@ async fn a_list_is_converted_in_one_call_and_selected_as_it_shows_api_14() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_list_takes_a_call_for_each_five_hundred_api_14() {
-    let (webhook, face) = (converter(), Face::new());
+    let (webhook, face) = (converter(), InMemoryServer::new());
     let kind = define(&face, &by(&webhook, "v1"));
     for i in 0..1100 {
         let mut site = site("v1", &format!("s{i}"), &json!({"hostPort": format!("h:{i}")}));
@@ -148,7 +149,7 @@ async fn a_long_list_takes_a_call_for_each_five_hundred_api_14() {
 struct Lines(Body, String);
 
 impl Lines {
-    async fn of(face: &Face, path: &str) -> Self {
+    async fn of(face: &InMemoryServer, path: &str) -> Self {
         let request = Request::builder().uri(path).header(OWNER.0, OWNER.1).body(Body::empty()).unwrap();
         Self(face.server.handle(request).await.into_body(), String::new())
     }
@@ -176,22 +177,22 @@ async fn a_watch_tells_of_changes_in_its_version_and_ends_when_they_cannot_be_co
         }
         super::Reply::Json(super::honest(review))
     });
-    let face = Face::new();
+    let face = InMemoryServer::new();
     define(&face, &by(&webhook, "v1"));
     post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
     let mut lines = Lines::of(&face, &format!("{V2}?watch=true")).await;
     let mut selected = Lines::of(&face, &format!("{V2}?watch=true&fieldSelector=spec.port%3D2")).await;
-    let told = |line: Option<Value>| {
+    let event_of = |line: Option<Value>| {
         let line = line.unwrap();
         (line["type"].as_str().unwrap().to_string(), line["object"]["spec"]["port"].clone())
     };
-    assert_eq!(told(lines.next().await), ("ADDED".into(), json!("1")));
+    assert_eq!(event_of(lines.next().await), ("ADDED".into(), json!("1")));
     for port in ["2", "3"] {
         merge(&face, &format!("{V1}/a"), &json!({"spec": {"hostPort": format!("h:{port}")}})).await;
-        assert_eq!(told(lines.next().await), ("MODIFIED".into(), json!(port)));
+        assert_eq!(event_of(lines.next().await), ("MODIFIED".into(), json!(port)));
     }
-    assert_eq!(told(selected.next().await), ("ADDED".into(), json!("2")));
-    assert_eq!(told(selected.next().await), ("DELETED".into(), json!("3")), "it has left the selection");
+    assert_eq!(event_of(selected.next().await), ("ADDED".into(), json!("2")));
+    assert_eq!(event_of(selected.next().await), ("DELETED".into(), json!("3")), "it has left the selection");
     post(&face, V1, &site("v1", "broken", &json!({"hostPort": "h:2"}))).await;
     for lines in [&mut lines, &mut selected] {
         let error = lines.next().await.unwrap();
@@ -215,7 +216,7 @@ async fn a_watch_tells_what_comes_before_one_that_cannot_be_converted_api_14() {
         }
         super::Reply::Json(super::honest(review))
     });
-    let face = Face::new();
+    let face = InMemoryServer::new();
     define(&face, &by(&webhook, "v1"));
     let from = get(&face, V1).await.1["metadata"]["resourceVersion"].as_str().unwrap().to_string();
     for i in 0..9 {
@@ -241,7 +242,7 @@ async fn a_watch_tells_what_comes_before_one_that_cannot_be_converted_api_14() {
 /// one thread, so that the watch learns of both at once.
 #[tokio::test]
 async fn a_watch_keeps_its_version_when_the_definition_has_gone_api_4_api_14() {
-    let (webhook, face) = (converter(), Face::new());
+    let (webhook, face) = (converter(), InMemoryServer::new());
     let kind = define(&face, &by(&webhook, "v1"));
     post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
     let mut lines = Lines::of(&face, &format!("{V2}?watch=true")).await;
@@ -260,7 +261,7 @@ async fn a_watch_keeps_its_version_when_the_definition_has_gone_api_4_api_14() {
 /// Garbage collection, the end of a namespace, quota and the like take objects as they are stored.
 #[tokio::test(flavor = "multi_thread")]
 async fn actors_of_the_cluster_ask_no_webhook_api_14() {
-    let (webhook, face) = (converter(), Face::new());
+    let (webhook, face) = (converter(), InMemoryServer::new());
     let kind = define(&face, &by(&webhook, "v1"));
     post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
     // Others own fields in other versions.
@@ -285,7 +286,7 @@ async fn actors_of_the_cluster_ask_no_webhook_api_14() {
 #[tokio::test(flavor = "multi_thread")]
 async fn admission_sees_the_version_that_its_rules_name_api_14_api_16() {
     use crate::webhooks::server::{Reply, patched};
-    let (webhook, face) = (converter(), Face::new());
+    let (webhook, face) = (converter(), InMemoryServer::new());
     let kind = define(&face, &by(&webhook, "v2"));
     let admission = Webhook::start(|_, review| {
         Reply::Json(patched(

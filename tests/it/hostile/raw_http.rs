@@ -11,16 +11,16 @@ use tokio_rustls::client::TlsStream;
 use crate::instance::{Instance, PATIENCE};
 
 /// An encrypted connection that speaks HTTP/1.1.
-pub(super) struct Wire(TlsStream<TcpStream>);
+pub(super) struct TlsConnection(TlsStream<TcpStream>);
 
 /// The received text, and whether the server has closed.
 #[derive(Debug)]
-pub(super) struct Answers {
+pub(super) struct RawResponses {
     pub(super) text: String,
     pub(super) closed: bool,
 }
 
-impl Answers {
+impl RawResponses {
     /// Status codes of all responses, in order.
     pub(super) fn statuses(&self) -> Vec<u16> {
         let after = self.text.split("HTTP/1.1 ").skip(1);
@@ -33,7 +33,7 @@ pub(super) fn token(instance: &Instance) -> String {
     std::fs::read_to_string(instance.kubeconfig().with_file_name("token")).unwrap().trim().to_owned()
 }
 
-impl Wire {
+impl TlsConnection {
     pub(super) async fn open(instance: &Instance) -> Self {
         let address = instance.ready_line.split_whitespace().nth(1).unwrap();
         let address = address.strip_prefix("https://").unwrap().to_owned();
@@ -51,8 +51,8 @@ impl Wire {
     }
 
     /// Reads this many responses, or until the server closes.
-    pub(super) async fn answers(&mut self, count: Option<usize>) -> Answers {
-        let mut answers = Answers { text: String::new(), closed: false };
+    pub(super) async fn answers(&mut self, count: Option<usize>) -> RawResponses {
+        let mut answers = RawResponses { text: String::new(), closed: false };
         let mut chunk = vec![0; 16 << 10];
         while count.is_none_or(|count| answers.statuses().len() < count) && !answers.closed {
             let read = tokio::time::timeout(PATIENCE, self.0.read(&mut chunk)).await;

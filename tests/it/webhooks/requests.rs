@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::server::{Reply, Webhook, allowed, patched};
 use super::{MUTATING, VALIDATING, configure, hook, map, post};
-use crate::http::{Face, OWNER};
+use crate::http::{InMemoryServer, OWNER};
 
 /// `OPERATION group/version/resource/subresource kind name object oldObject options`.
 fn summary(request: &Value) -> String {
@@ -34,7 +34,7 @@ fn summary(request: &Value) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_is_told_what_is_done_to_what_api_16() {
     let webhook = Webhook::start(|_, review| Reply::Json(allowed(review)));
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let labels = json!({"app": "web"});
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
         "spec": {"automountServiceAccountToken": false, "containers": [{"name": "c", "image": "nginx:1.7.9"}]}});
@@ -179,7 +179,7 @@ async fn an_equivalent_rule_is_told_in_its_own_version_api_16() {
     let webhook = Webhook::start(|_, review| {
         Reply::Json(patched(review, &json!([{"op": "replace", "path": "/spec/maxReplicas", "value": 7}])))
     });
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let rules = json!([{"operations": ["CREATE"], "apiGroups": ["autoscaling"], "apiVersions": ["v2"],
         "resources": ["horizontalpodautoscalers"]}]);
     let path = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers";
@@ -215,7 +215,7 @@ async fn a_webhook_changes_no_more_than_the_request_may_api_16() {
         };
         Reply::Json(patched(review, &patch))
     });
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let labels = json!({"app": "web"});
     let set = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "r"},
         "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels},
@@ -252,7 +252,7 @@ async fn a_webhook_changes_no_more_than_the_request_may_api_16() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_books_of_quotas_are_kept_without_asking_anybody_api_16() {
     let webhook = Webhook::start(|_, _| Reply::Nothing);
-    let face = Face::new();
+    let face = InMemoryServer::new();
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"},
         "spec": {"hard": {"configmaps": "5"}}});
     assert_eq!(post(&face, "/api/v1/namespaces/default/resourcequotas", &quota).await.status, 201);

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::server::Reply;
 use super::{GROUP, aggregated, mark, register, serve_at};
-use crate::http::{Face, OWNER};
+use crate::http::{InMemoryServer, OWNER};
 
 /// The client's own identity headers and its credential are not forwarded.
 #[tokio::test(flavor = "multi_thread")]
@@ -40,8 +40,8 @@ async fn a_request_is_passed_on_with_the_word_of_the_api_on_who_asks_api_17() {
     let answer = face.ask(Method::POST, &path, &headers, "{\"a\": 1}").await;
     assert_eq!((answer.status.as_u16(), answer.body.as_str()), (200, "{\"kind\":\"FlunderList\"}"));
     let seen = extension.take_seen();
-    let [asked] = &seen[..] else { panic!("{seen:?}") };
-    assert_eq!((&asked.method, &asked.uri, asked.body_bytes), (&Method::POST, &path, 8));
+    let [request] = &seen[..] else { panic!("{seen:?}") };
+    assert_eq!((&request.method, &request.uri, request.body_bytes), (&Method::POST, &path, 8));
     for (name, expected) in [
         ("x-remote-user", &["jane"][..]),
         ("x-remote-uid", &["7"]),
@@ -60,7 +60,7 @@ async fn a_request_is_passed_on_with_the_word_of_the_api_on_who_asks_api_17() {
         ("x-forwarded-proto", &["https"]),
         ("x-forwarded-uri", &[&format!("{GROUP}/namespaces/default/flunders")]),
     ] {
-        assert_eq!(asked.header(name), expected, "{name}");
+        assert_eq!(request.header(name), expected, "{name}");
     }
 }
 
@@ -100,51 +100,51 @@ async fn what_nobody_may_do_is_not_passed_on_and_the_path_is_what_was_judged_api
         let answer = face.get(&format!("{GROUP}{below}"), &[]).await;
         assert_eq!(answer.status, 400, "{below}: {}", answer.body);
     }
-    let uris: Vec<_> = extension.take_seen().into_iter().map(|asked| asked.uri).collect();
+    let uris: Vec<_> = extension.take_seen().into_iter().map(|request| request.uri).collect();
     assert_eq!(uris, vec![format!("{GROUP}/namespaces/default/flunders/x"); 2]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_cannot_be_reached_is_told_in_kubernetes_words_api_17() {
-    let (face, extension) = aggregated(|asked| {
-        if asked.uri.ends_with("/moved") {
+    let (face, extension) = aggregated(|request| {
+        if request.uri.ends_with("/moved") {
             Reply::Moved("https://elsewhere.example.com/")
-        } else if asked.uri.ends_with("/broken") {
+        } else if request.uri.ends_with("/broken") {
             Reply::Text(500, "oops".into())
         } else {
             Reply::Json(json!({}))
         }
     })
     .await;
-    let told = async |face: &Face, name: &str| {
+    let reply_of = async |face: &InMemoryServer, name: &str| {
         let answer = face.get(&format!("{GROUP}/flunders/{name}"), &[]).await;
         (answer.status.as_u16(), answer.body)
     };
     let moved = "the backend attempted to redirect this request, which is not permitted";
-    assert_eq!(told(&face, "moved").await, (502, moved.into()));
-    assert_eq!(told(&face, "broken").await, (500, "oops".into()));
+    assert_eq!(reply_of(&face, "moved").await, (502, moved.into()));
+    assert_eq!(reply_of(&face, "broken").await, (500, "oops".into()));
     let unavailable = (503, "service unavailable\n".to_string());
     mark(&face.api, false);
-    assert_eq!(told(&face, "x").await, unavailable);
+    assert_eq!(reply_of(&face, "x").await, unavailable);
     mark(&face.api, true);
-    assert_eq!(told(&face, "x").await.0, 200);
+    assert_eq!(reply_of(&face, "x").await.0, 200);
     let service = Key::new("default", "wardle");
     for kind in [Kind::Endpoints, Kind::Service] {
         face.api.delete(kind, &service, &DeleteOptions::default()).unwrap();
-        assert_eq!(told(&face, "x").await, unavailable);
+        assert_eq!(reply_of(&face, "x").await, unavailable);
     }
     // No server listens.
     let gone = extension.address;
     drop(extension);
     serve_at(&face.api, gone);
     let refused = format!("error trying to reach service: dial tcp {gone}: connect: connection refused\n");
-    assert_eq!(told(&face, "x").await, (503, refused));
+    assert_eq!(reply_of(&face, "x").await, (503, refused));
 }
 
 /// A different server at the same address, and a server that accepts any client.
 #[tokio::test(flavor = "multi_thread")]
 async fn both_sides_show_who_they_are_api_17() {
-    let (face, other) = (Face::new(), Face::new());
+    let (face, other) = (InMemoryServer::new(), InMemoryServer::new());
     let extension = super::extension(&other.api, |_| Reply::Json(json!({})));
     serve_at(&face.api, extension.address);
     register(&face.api, &extension.authority);

@@ -7,7 +7,7 @@ use podium::console::model::Job;
 use podium::console::scope::Scope;
 use podium::console::toast::Toast;
 
-use super::stage::{Stage, cluster, now};
+use super::test_console::{TestConsole, cluster, now};
 use super::{acted, shows};
 
 /// Scripts that lead to each kind of screen.
@@ -40,7 +40,7 @@ const SCREENS: &[&str] = &[
 
 #[test]
 fn keys_typed_before_the_first_data_are_not_lost_and_break_nothing_con_1() {
-    let mut stage = Stage::new(120, 36);
+    let mut stage = TestConsole::new(120, 36);
     let jobs = stage.press("p j G ctrl-d enter enter space c 3 0 / \"web\" enter");
     assert!(acted(&jobs).is_empty());
     shows(&stage.screen(), &["Pods all 0 /web", "loading…"]);
@@ -48,7 +48,7 @@ fn keys_typed_before_the_first_data_are_not_lost_and_break_nothing_con_1() {
     shows(&stage.screen(), &["Pods all 4 of 10 /web", "▸ default web-new-a"]);
 
     for screen in SCREENS {
-        let mut stage = Stage::new(80, 24);
+        let mut stage = TestConsole::new(80, 24);
         stage.press(screen);
         for entry in TABLE {
             let keys = entry.keys.iter().filter(|_| entry.command != Command::Quit);
@@ -63,7 +63,7 @@ fn keys_typed_before_the_first_data_are_not_lost_and_break_nothing_con_1() {
 #[test]
 fn a_window_too_small_says_so_does_nothing_and_recovers_con_1() {
     for script in SCREENS {
-        let mut stage = Stage::new(120, 36);
+        let mut stage = TestConsole::new(120, 36);
         stage.feed(cluster());
         stage.press(script);
         let before = stage.screen();
@@ -80,7 +80,7 @@ fn a_window_too_small_says_so_does_nothing_and_recovers_con_1() {
         stage.resize(120, 36);
         assert_eq!(stage.screen(), before, "{script}");
     }
-    let mut stage = Stage::new(30, 8);
+    let mut stage = TestConsole::new(30, 8);
     stage.model.setup.quit_warning = "pods end".into();
     stage.screen();
     assert!(stage.press("ctrl-c").is_empty());
@@ -90,7 +90,7 @@ fn a_window_too_small_says_so_does_nothing_and_recovers_con_1() {
 #[test]
 fn every_screen_draws_in_every_window_con_1() {
     for script in SCREENS {
-        let mut stage = Stage::new(120, 36);
+        let mut stage = TestConsole::new(120, 36);
         stage.feed(cluster());
         stage.press(script);
         for width in [1, 2, 39, 40, 41, 59, 60, 61, 79, 99, 140] {
@@ -107,7 +107,7 @@ fn every_screen_draws_in_every_window_con_1() {
 fn news_covers_neither_hints_nor_buttons_con_15() {
     let long = "the server said: ".repeat(40);
     for (width, height) in [(80, 24), (120, 36)] {
-        let mut stage = Stage::new(width, height);
+        let mut stage = TestConsole::new(width, height);
         stage.feed(cluster());
         stage.press("p");
         let plain = stage.screen().lines().last().expect("a footer").to_owned();
@@ -128,7 +128,7 @@ fn news_covers_neither_hints_nor_buttons_con_15() {
     }
     // News stands at the top if the last lines hold hints or the newest text, and below the cockpit on a rollout.
     for (script, first, last) in [("p l", 0, 5), ("d R", 6, 8)] {
-        let mut stage = Stage::new(80, 24);
+        let mut stage = TestConsole::new(80, 24);
         stage.feed(cluster());
         stage.press(script);
         let before = stage.screen();
@@ -146,7 +146,7 @@ fn news_covers_neither_hints_nor_buttons_con_15() {
 #[test]
 fn news_leaves_the_options_of_a_drain_free_con_15() {
     for (width, height) in [(80, 24), (120, 36)] {
-        let mut stage = Stage::new(width, height);
+        let mut stage = TestConsole::new(width, height);
         stage.feed(cluster());
         stage.press("n r");
         let before = stage.screen();
@@ -173,7 +173,7 @@ fn remembered(jobs: &[Job]) -> Vec<ConsoleState> {
 
 #[test]
 fn a_theme_is_kept_when_it_is_chosen_not_when_it_is_looked_at_con_13() {
-    let mut stage = Stage::new(120, 36);
+    let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     let chosen = |theme: &str| vec![ConsoleState { theme: Some(theme.into()), theme_over: None }];
     assert_eq!(remembered(&stage.press(": \"theme_nord\" enter")), chosen("nord"));
@@ -189,7 +189,7 @@ fn a_theme_is_kept_when_it_is_chosen_not_when_it_is_looked_at_con_13() {
 #[test]
 fn the_help_tells_every_key_and_every_word_con_3() {
     for script in SCREENS {
-        let mut stage = Stage::new(200, 120);
+        let mut stage = TestConsole::new(200, 120);
         stage.feed(cluster());
         stage.press(script);
         let contexts = stage.model.key_contexts(now());
@@ -213,7 +213,7 @@ fn read_only_refuses_every_command_that_changes_the_cluster_con_3() {
     let mut tried = 0;
     for script in SCREENS {
         let there = || {
-            let mut stage = Stage::with(120, 36, Scope::All, true);
+            let mut stage = TestConsole::with(120, 36, Scope::All, true);
             stage.feed(cluster());
             stage.press(script);
             stage
@@ -239,7 +239,7 @@ fn read_only_refuses_every_command_that_changes_the_cluster_con_3() {
 
 #[test]
 fn walking_between_views_does_not_pile_them_up_con_3() {
-    let mut stage = Stage::new(120, 36);
+    let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     stage.press(": \"nodes\" enter : \"po\" enter : \"events\" enter");
     for (key, title) in
@@ -259,9 +259,9 @@ fn walking_between_views_does_not_pile_them_up_con_3() {
 }
 
 /// Checks that the current row or object is visible, and no line is wider than the window.
-fn is_usable(stage: &mut Stage, wanted: &[&str]) {
+fn is_usable(stage: &mut TestConsole, expected: &[&str]) {
     let screen = stage.screen();
-    for want in wanted {
+    for want in expected {
         assert!(screen.contains(want), "{want:?} is not in\n{screen}");
     }
 }
@@ -271,7 +271,7 @@ fn is_usable(stage: &mut Stage, wanted: &[&str]) {
 fn every_screen_is_usable_in_a_small_window_con_20() {
     let mut wrong = Vec::new();
     for (width, height) in [(40, 10), (60, 15)] {
-        for (script, wanted) in [
+        for (script, expected) in [
             ("~", &["Pods", "Deployments", "cart", "web"][..]),
             ("~ tab", &["Nodes", "node-1"]),
             ("~ tab tab", &["Events"]),
@@ -292,11 +292,11 @@ fn every_screen_is_usable_in_a_small_window_con_20() {
             ("~ ?", &["Keys", "enter  Drill down"]),
             ("~ ctrl-a", &["pods"]),
         ] {
-            let mut stage = Stage::new(width, height);
+            let mut stage = TestConsole::new(width, height);
             stage.feed(cluster());
             stage.press(script);
             let screen = stage.screen();
-            let missing: Vec<_> = wanted.iter().filter(|want| !screen.contains(**want)).collect();
+            let missing: Vec<_> = expected.iter().filter(|want| !screen.contains(**want)).collect();
             // The key for help and the current position are there, too.
             let last = screen.lines().last().unwrap_or_default();
             let first = screen.lines().next().unwrap_or_default();
@@ -311,7 +311,7 @@ fn every_screen_is_usable_in_a_small_window_con_20() {
 
 #[test]
 fn what_a_dialog_asks_is_read_and_answered_in_a_small_window_con_20() {
-    let mut stage = Stage::new(40, 10);
+    let mut stage = TestConsole::new(40, 10);
     stage.feed(cluster());
     stage.press("d s");
     // The field with the focus is in sight.

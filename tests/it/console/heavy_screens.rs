@@ -18,11 +18,11 @@ use podium::console::store::{Change, Delta};
 use serde_json::json;
 
 use super::acted;
-use super::stage::{Stage, cluster, now, objects, pod};
+use super::test_console::{TestConsole, cluster, now, objects, pod};
 
 /// Checks that all of these texts are anywhere on the screen.
-fn shows(screen: &str, wanted: &[&str]) {
-    for want in wanted {
+fn shows(screen: &str, expected: &[&str]) {
+    for want in expected {
         assert!(screen.contains(want), "{want:?} is not in\n{screen}");
     }
 }
@@ -45,7 +45,7 @@ pub(super) fn revision(
 ) -> serde_json::Value {
     json!({
         "metadata": { "namespace": "default", "name": name, "uid": format!("rs-{name}"),
-            "creationTimestamp": super::stage::ago(600),
+            "creationTimestamp": super::test_console::ago(600),
             "annotations": { "deployment.kubernetes.io/revision": number, "kubernetes.io/change-cause": cause.unwrap_or_default() },
             "ownerReferences": [{ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web",
                 "uid": "deploy-web", "controller": true }] },
@@ -57,8 +57,8 @@ pub(super) fn revision(
 }
 
 /// A stage with the rollout of `web` on it.
-fn rollout(width: u16, height: u16) -> Stage {
-    let mut stage = Stage::new(width, height);
+fn rollout(width: u16, height: u16) -> TestConsole {
+    let mut stage = TestConsole::new(width, height);
     stage.feed(cluster());
     stage.feed(vec![Delta::of::<ReplicaSet>(vec![Change::Reset(objects([
         revision("web-new", "2", 2, "nginx:1.27", None),
@@ -118,8 +118,8 @@ fn ready(name: &str) -> Change<k8s_openapi::api::core::v1::Pod> {
 }
 
 /// A stage with the drain of `node-2` on it.
-fn drain(width: u16, height: u16) -> Stage {
-    let mut stage = Stage::new(width, height);
+fn drain(width: u16, height: u16) -> TestConsole {
+    let mut stage = TestConsole::new(width, height);
     stage.feed(cluster());
     stage.feed(vec![
         budget("web-pdb", "web", 0, 3, 3),
@@ -158,12 +158,12 @@ fn the_same_rows_carry_the_progress_and_the_result_stays_con_6() {
         &std::collections::BTreeSet::new(),
         None,
     );
-    let tell = |stage: &mut Stage, progress| {
+    let tell = |stage: &mut TestConsole, progress| {
         stage.send(Message::Data(screen, Data::new(progress)));
     };
     tell(&mut stage, Progress::Began { node: 0, rows });
     let blocked = EvictionState::Waiting {
-        since: super::stage::ago(12).parse().expect("a time"),
+        since: super::test_console::ago(12).parse().expect("a time"),
         retry_at: now().saturating_add(jiff::SignedDuration::from_secs(5)).expect("in range"),
         message: "The disruption budget web-pdb needs 3 healthy pods and has 3 currently".to_owned(),
     };
@@ -194,12 +194,12 @@ fn the_same_rows_carry_the_progress_and_the_result_stays_con_6() {
 /// A node with remaining pods is not drained: the words, the colour, the bar and the toast agree.
 #[test]
 fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
-    let mut stage = Stage::new(120, 36);
+    let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     stage.feed(vec![Delta::of::<Pod>(vec![ready("scratch")])]);
     stage.press("n space space r D");
     let screen = stage.model.top().0;
-    let tell = |stage: &mut Stage, progress| stage.send(Message::Data(screen, Data::new(progress)));
+    let tell = |stage: &mut TestConsole, progress| stage.send(Message::Data(screen, Data::new(progress)));
     for (node, name) in ["node-1", "node-2"].into_iter().enumerate() {
         let context = stage.model.shared.context(now());
         let pods: Vec<_> = context.stores.pods_on(name).cloned().collect();
@@ -240,7 +240,7 @@ fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
 /// A drain without any eviction reports that, on its screen and at the key that starts it.
 #[test]
 fn a_drain_with_nothing_to_evict_says_so_con_6() {
-    let mut stage = Stage::new(80, 24);
+    let mut stage = TestConsole::new(80, 24);
     stage.feed(cluster());
     stage.feed(vec![Delta::of::<Pod>(vec![Change::Reset(objects([
         pod("shop", "one", None, Some("node-1"), "Running", 300),
@@ -257,8 +257,8 @@ fn a_stopped_drain_goes_on_and_keeps_what_is_gone_con_6() {
     let mut stage = drain(120, 36);
     stage.press("D");
     let screen = stage.model.top().0;
-    let tell = |stage: &mut Stage, progress| stage.send(Message::Data(screen, Data::new(progress)));
-    let plan_now = |stage: &Stage| {
+    let tell = |stage: &mut TestConsole, progress| stage.send(Message::Data(screen, Data::new(progress)));
+    let plan_now = |stage: &TestConsole| {
         let context = stage.model.shared.context(now());
         let budgets = context.stores.budgets().iter().map(|(_, budget)| budget);
         let pods = context.stores.pods_on("node-2");
@@ -294,14 +294,14 @@ fn a_stopped_drain_goes_on_and_keeps_what_is_gone_con_6() {
 }
 
 /// A stage with the logs of a pod on it.
-fn logs(width: u16, height: u16) -> Stage {
-    let mut stage = Stage::new(width, height);
+fn logs(width: u16, height: u16) -> TestConsole {
+    let mut stage = TestConsole::new(width, height);
     stage.feed(cluster());
     stage.press("p \"/web-new-a\" enter l");
     stage
 }
 
-fn say(stage: &mut Stage, lines: &[&str]) {
+fn say(stage: &mut TestConsole, lines: &[&str]) {
     let source: Arc<str> = Arc::from("web-new-a/main");
     let lines = lines.iter().map(|line| LogLine::parse(&source, line.as_bytes())).collect();
     let screen = stage.model.top().0;
@@ -329,7 +329,7 @@ fn logs_follow_search_and_filter_con_10() {
 
 #[test]
 fn where_there_are_no_lines_the_events_tell_more_con_10() {
-    let mut stage = Stage::new(100, 20);
+    let mut stage = TestConsole::new(100, 20);
     stage.feed(cluster());
     stage.press("p \"/cart-1-a\" enter l");
     let note = LogLine::note(&Arc::from("cart-1-a/main"), "main waits: ImagePullBackOff");
@@ -363,7 +363,7 @@ fn dropped_lines_are_told_where_they_were_con_10() {
 #[test]
 fn what_is_looked_at_stays_while_lines_flood_in_con_10() {
     let mut stage = logs(100, 20);
-    let flood = |stage: &mut Stage, range: std::ops::Range<u32>| {
+    let flood = |stage: &mut TestConsole, range: std::ops::Range<u32>| {
         let many: Vec<String> = range.map(|n| format!("line {n}")).collect();
         say(stage, &many.iter().map(String::as_str).collect::<Vec<_>>());
     };
@@ -387,7 +387,7 @@ fn what_is_looked_at_stays_while_lines_flood_in_con_10() {
 
 #[test]
 fn an_attach_offers_the_debugger_that_was_left_con_8() {
-    let mut stage = Stage::new(100, 24);
+    let mut stage = TestConsole::new(100, 24);
     stage.feed(cluster());
     let mut value = pod("default", "web-new-a", Some("web-new"), Some("node-1"), "Running", 40);
     value["spec"]["ephemeralContainers"] = json!([
@@ -410,7 +410,7 @@ fn an_attach_offers_the_debugger_that_was_left_con_8() {
 
 #[test]
 fn a_debugger_is_asked_for_shown_coming_and_typed_into_con_8() {
-    let mut stage = Stage::new(100, 24);
+    let mut stage = TestConsole::new(100, 24);
     stage.feed(cluster());
     stage.press("p \"/web-new-a\" enter D");
     shows(&stage.screen(), &["Debug web-new-a", "target", "main", "image", "busybox"]);
@@ -418,7 +418,7 @@ fn a_debugger_is_asked_for_shown_coming_and_typed_into_con_8() {
     shows(&stage.screen(), &["<enter>start"]);
     stage.press("enter");
     let screen = stage.model.top().0;
-    let tell = |stage: &mut Stage, event| {
+    let tell = |stage: &mut TestConsole, event| {
         stage.send(Message::Data(screen, Data::new(Opened::Event(event))));
     };
     shows(&stage.screen(), &["debug · web-new-a · debugger-", "adding container debugger-"]);
@@ -452,7 +452,7 @@ fn a_debugger_is_asked_for_shown_coming_and_typed_into_con_8() {
 
 #[test]
 fn describe_tells_what_kubectl_would_and_searches_con_3() {
-    let mut stage = Stage::new(110, 40);
+    let mut stage = TestConsole::new(110, 40);
     stage.feed(cluster());
     stage.press("p \"/cart-1-a\" enter d");
     let screen = stage.model.top().0;

@@ -33,7 +33,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// The number of living pods and the sum of their requests, in cores.
-fn asked(api: &Api) -> (usize, i64) {
+fn requested(api: &Api) -> (usize, i64) {
     let pods = api.list_as::<Pod>(Some("default"));
     let living: Vec<_> = pods.iter().filter(|p| !podium::object::pod::is_terminal(p)).collect();
     let cpu = living.iter().map(|p| podium::object::resources::pod_requests(p)["cpu"].units()).sum();
@@ -64,7 +64,7 @@ fn at_once(api: &Arc<Api>, steps: &[Step]) {
                         }
                         Step::Restart => {}
                     }
-                    let (pods, cpu) = asked(api);
+                    let (pods, cpu) = requested(api);
                     assert!(pods <= 5 && cpu <= 9, "{pods} pods of {cpu} cores");
                 }
             });
@@ -91,7 +91,7 @@ proptest! {
                     cluster.controllers.start_one("resourcequota");
                 }
                 cluster.settle().await;
-                let (pods, cpu) = asked(&api);
+                let (pods, cpu) = requested(&api);
                 assert_eq!(used(&api, "q"), format!("pods={pods} requests.cpu={cpu}"));
                 // A new controller, started only from the store, counts the same and writes nothing.
                 let before = api.revision();

@@ -70,10 +70,10 @@ async fn nothing_is_left_of_a_cluster_that_is_stopped_api_20() {
 #[tokio::test]
 async fn nothing_is_left_of_the_cluster_of_a_test_that_fails_api_20() {
     let before = Handle::current().metrics().num_alive_tasks();
-    let (told, heard) = tokio::sync::oneshot::channel();
+    let (sender, heard) = tokio::sync::oneshot::channel();
     let failing = tokio::spawn(async move {
         let (_cluster, directory, alive) = busy().await;
-        told.send((directory, alive)).unwrap();
+        sender.send((directory, alive)).unwrap();
         panic!("a test fails");
     });
     assert!(failing.await.unwrap_err().is_panic());

@@ -7,7 +7,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::{V1, V2, V3, ask, by, calls, converter, define, get, honest, post, site};
-use crate::http::Face;
+use crate::http::InMemoryServer;
 use crate::webhooks::server::{Reply, Webhook};
 
 /// The result of a dry run has the uid and the revision of the stored object, and must not be cached as it.
@@ -24,7 +24,7 @@ async fn what_a_dry_run_comes_to_is_shown_to_nobody_else_api_14() {
         (Method::DELETE, &one, "application/json", &Value::Null),
         (Method::DELETE, &all, "application/json", &Value::Null),
     ] {
-        let face = Face::new();
+        let face = InMemoryServer::new();
         define(&face, &by(&webhook, "v1"));
         let mut held = site("v1", "a", &json!({"hostPort": "h:1"}));
         held["metadata"]["finalizers"] = json!(["conv.test/held"]);
@@ -53,29 +53,29 @@ async fn what_is_known_waits_for_no_converter_that_hangs_api_14() {
             if hangs.load(Ordering::SeqCst) { Reply::Nothing } else { Reply::Json(honest(review)) }
         }
     });
-    let face = Arc::new(Face::new());
+    let face = Arc::new(InMemoryServer::new());
     define(&face, &by(&webhook, "v1"));
     post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
     assert_eq!(get(&face, V2).await.0, 200);
     calls(&webhook);
     hangs.store(true, Ordering::SeqCst);
-    let asked: Vec<_> = (0..8)
+    let requests: Vec<_> = (0..8)
         .map(|_| {
             let face = face.clone();
             tokio::spawn(async move { get(&face, &format!("{V2}/a")).await.0 })
         })
         .collect();
     let all_hang = async {
-        while webhook.seen().len() < asked.len() {
+        while webhook.seen().len() < requests.len() {
             tokio::task::yield_now().await;
         }
     };
     tokio::time::timeout(std::time::Duration::from_mins(1), all_hang).await.expect("they are asked");
     let (status, list) = get(&face, V2).await;
     assert_eq!((status, &list["items"][0]["spec"]["port"]), (200, &json!("1")), "{list}");
-    assert!(asked.iter().all(|one| !one.is_finished()), "the list has waited for them");
+    assert!(requests.iter().all(|one| !one.is_finished()), "the list has waited for them");
     webhook.let_go();
-    for one in asked {
+    for one in requests {
         assert_eq!(one.await.unwrap(), 500);
     }
 }
@@ -83,7 +83,7 @@ async fn what_is_known_waits_for_no_converter_that_hangs_api_14() {
 /// The objects of a page are converted to another version from the stored object, not from the first conversion.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_goes_on_in_the_version_that_it_began_in_api_2_api_14() {
-    let (webhook, face) = (converter(), Face::new());
+    let (webhook, face) = (converter(), InMemoryServer::new());
     define(&face, &by(&webhook, "v1"));
     for name in ["a", "b"] {
         let mut site = site("v1", name, &json!({"hostPort": "h:1"}));
@@ -99,6 +99,7 @@ async fn a_list_goes_on_in_the_version_that_it_began_in_api_2_api_14() {
     assert_eq!((status, &rest["items"][0]["spec"]["port"]), (200, &json!("1")), "{rest}");
     calls(&webhook);
     assert_eq!(get(&face, V3).await.0, 200);
-    let from: Vec<_> = webhook.seen().iter().map(|asked| asked["objects"][0]["apiVersion"].clone()).collect();
+    let from: Vec<_> =
+        webhook.seen().iter().map(|review| review["objects"][0]["apiVersion"].clone()).collect();
     assert_eq!(from, ["conv.test/v1"]);
 }

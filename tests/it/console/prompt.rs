@@ -14,17 +14,17 @@ use podium::console::server_table::ServerTable;
 use podium::console::store::{Change, Delta, ResourceUsage};
 use serde_json::json;
 
-use super::stage::{Stage, cluster, kind};
+use super::test_console::{TestConsole, cluster, kind};
 use super::{acted, shows};
 
-fn shop() -> Stage {
-    let mut stage = Stage::new(120, 36);
+fn shop() -> TestConsole {
+    let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     stage
 }
 
 /// A server with kinds of `apps` and `batch` that are not in the console's store.
-fn apps() -> Stage {
+fn apps() -> TestConsole {
     let mut stage = shop();
     let mut kinds = builtin_kinds::kinds();
     kinds.push(kind("apps", "v1", "StatefulSet", &["scale"]));
@@ -36,7 +36,7 @@ fn apps() -> Stage {
 }
 
 /// One object in the table that is on the screen.
-fn list_one(stage: &mut Stage) {
+fn list_one(stage: &mut TestConsole) {
     let table: ServerTable = serde_json::from_value(json!({
         "kind": "Table", "columnDefinitions": [{"name": "Name", "type": "string", "format": "name", "priority": 0}],
         "rows": [{"cells": ["one"], "object": {
@@ -54,7 +54,7 @@ fn list_one(stage: &mut Stage) {
 /// Input in the syntax of kubectl or k9s has the same meaning here, or an error rejects it.
 #[test]
 fn what_follows_a_kind_is_understood_or_told_con_3() {
-    for (typed, wanted) in [
+    for (typed, expected) in [
         ("pods_-n_shop", "Pods shop 3"),
         ("pods_--namespace=shop", "Pods shop 3"),
         ("pods_-n_shop_-l_app=crash", "Pods shop 1 of 3"),
@@ -85,7 +85,7 @@ fn what_follows_a_kind_is_understood_or_told_con_3() {
         let mut stage = shop();
         let jobs = stage.press(&format!(": \"{typed}\" enter"));
         assert!(acted(&jobs).is_empty(), "{typed}");
-        shows(&stage.screen(), &[wanted]);
+        shows(&stage.screen(), &[expected]);
     }
     // An incomplete word never changes anything: `:d` on pods is not debug.
     let mut stage = shop();
@@ -98,7 +98,7 @@ fn what_follows_a_kind_is_understood_or_told_con_3() {
     shows(&stage.screen(), &["Pods all 10"]);
     stage.press("/ \"web\" enter / \"crash\" enter");
     shows(&stage.screen(), &["Pods all 1 of 10 /crash"]);
-    let mut stage = Stage::with(120, 36, Scope::All, true);
+    let mut stage = TestConsole::with(120, 36, Scope::All, true);
     stage.feed(cluster());
     assert!(acted(&stage.press(": \"cordon_node-1\" enter")).is_empty());
     shows(&stage.screen(), &["✖ read-only: cordon changes the cluster"]);
@@ -155,7 +155,7 @@ fn an_action_is_offered_only_where_it_can_work_con_18() {
 /// Read-only mode offers no command that it would refuse.
 #[test]
 fn read_only_offers_only_looking_con_3() {
-    let mut stage = Stage::with(120, 40, Scope::All, true);
+    let mut stage = TestConsole::with(120, 40, Scope::All, true);
     stage.feed(cluster());
     stage.press("p");
     let screen = stage.screen();
@@ -176,7 +176,7 @@ fn read_only_offers_only_looking_con_3() {
 #[test]
 fn the_help_is_read_at_every_width_con_3() {
     for (width, height) in [(80, 200), (120, 120), (200, 120)] {
-        let mut stage = Stage::new(width, height);
+        let mut stage = TestConsole::new(width, height);
         stage.feed(cluster());
         stage.press("?");
         let screen = stage.screen();
@@ -229,7 +229,7 @@ fn a_drain_below_what_is_looked_at_is_found_again_con_6() {
 #[test]
 fn the_table_of_nodes_tells_requests_from_use_con_4() {
     for (width, height) in [(120, 36), (80, 24)] {
-        let mut stage = Stage::new(width, height);
+        let mut stage = TestConsole::new(width, height);
         stage.feed(cluster());
         stage.press("n");
         let screen = stage.screen();
@@ -287,10 +287,10 @@ fn news_of_a_failure_takes_no_key_for_itself_con_15() {
 #[test]
 fn what_is_refused_or_copied_says_what_it_is_con_15() {
     let mut stage = shop();
-    let mut web = super::stage::deployment("web", 4, 2, 3, 5);
+    let mut web = super::test_console::deployment("web", 4, 2, 3, 5);
     web["spec"]["paused"] = true.into();
     stage.feed(vec![Delta::of::<k8s_openapi::api::apps::v1::Deployment>(vec![Change::Applied(
-        super::stage::objects([web]).remove(0),
+        super::test_console::objects([web]).remove(0),
     )])]);
     stage.press("d \"/web\" enter R u");
     assert!(stage.model.dialog.is_none());

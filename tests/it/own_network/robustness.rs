@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::{Cluster, idle, lacks, needs, running, users, wait_for};
-use crate::instance::Guarded;
+use crate::instance::ChildGuard;
 use crate::needs::Need;
 
 /// Accepts connections in four processes and holds them.
@@ -49,31 +49,31 @@ sys.stdin.read()
 ";
 
 /// A program in a pod with its input held open, and the first lines of its output.
-fn held(cluster: &Cluster, pod: &str, arguments: &[&str], lines: usize) -> (Guarded, Vec<String>) {
+fn held(cluster: &Cluster, pod: &str, arguments: &[&str], lines: usize) -> (ChildGuard, Vec<String>) {
     let mut command = Command::new("kubectl");
     command
         .arg("--kubeconfig")
         .arg(cluster.instance.kubeconfig())
         .args(["exec", "-i", pod, "--"])
         .args(arguments);
-    let mut program = Guarded::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
-    let said = BufReader::new(program.0.stdout.take().unwrap()).lines().take(lines);
-    let said = said.map(|line| line.unwrap()).collect();
-    (program, said)
+    let mut program = ChildGuard::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let output = BufReader::new(program.0.stdout.take().unwrap()).lines().take(lines);
+    let output = output.map(|line| line.unwrap()).collect();
+    (program, output)
 }
 
 /// Sends a byte to every client, and holds the connection until the client closes it.
 fn greet(listener: &TcpListener, over: &AtomicBool) {
-    let mut kept: Vec<TcpStream> = Vec::new();
+    let mut open: Vec<TcpStream> = Vec::new();
     while !over.load(Ordering::Relaxed) {
         if let Ok((mut client, _)) = listener.accept() {
             // A client over its limit has been closed already.
             let _ = client.write_all(b"k");
             client.set_nonblocking(true).unwrap();
-            kept.push(client);
+            open.push(client);
             continue;
         }
-        kept.retain_mut(
+        open.retain_mut(
             |client| matches!(client.read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock),
         );
         std::thread::park_timeout(Duration::from_millis(20));
@@ -111,21 +111,21 @@ fn a_pod_that_opens_all_it_can_holds_up_nobody_net_5_net_6_net_7() {
             });
         };
         reach("greedy");
-        let (many, said) = held(&cluster, "greedy", &["python3", "-c", OPENS, "keeps", "80", "20000"], 4);
-        assert_eq!(said, ["opened 5000"; 4], "as {user:?}");
+        let (many, lines) = held(&cluster, "greedy", &["python3", "-c", OPENS, "keeps", "80", "20000"], 4);
+        assert_eq!(lines, ["opened 5000"; 4], "as {user:?}");
         reach("other");
         let world = |pod: &str, count: &str| {
             let arguments = ["python3", "-c", ASKS, "host.podium.internal", &port.to_string(), count];
             held(&cluster, pod, &arguments, 1)
         };
-        let (greedy, said) = world("greedy", "1500");
-        let numbers: Vec<u32> = said[0].split(' ').filter_map(|word| word.parse().ok()).collect();
+        let (greedy, lines) = world("greedy", "1500");
+        let numbers: Vec<u32> = lines[0].split(' ').filter_map(|word| word.parse().ok()).collect();
         assert!(
             numbers[0] <= 1024 && numbers[0] >= 64 && numbers[0] + numbers[1] == 1500,
-            "{said:?} as {user:?}"
+            "{lines:?} as {user:?}"
         );
-        let (_other, said) = world("other", "10");
-        assert_eq!(said, ["kept 10 refused 0"], "as {user:?}");
+        let (_other, lines) = world("other", "10");
+        assert_eq!(lines, ["kept 10 refused 0"], "as {user:?}");
         drop((many, greedy));
         cluster.shell("greedy", "pkill python3; true");
         wait_for("its share", || (world("greedy", "10").1 == ["kept 10 refused 0"]).then_some(()));
@@ -163,15 +163,15 @@ fn clusters_of_the_same_ranges_do_not_meet_net_5_net_7() {
     let look = |cluster: &Cluster, name: &str| {
         let pod = cluster.ip("web");
         wait_for(name, || {
-            let said = cluster.shell("asker", "curl -s -m 5 http://web:8080/ http://10.96.77.77:8080/");
-            (said == format!("{name}\n{name}")).then_some(())
+            let body = cluster.shell("asker", "curl -s -m 5 http://web:8080/ http://10.96.77.77:8080/");
+            (body == format!("{name}\n{name}")).then_some(())
         });
         assert_eq!(cluster.shell("asker", &format!("curl -s -m 5 http://{pod}:8000/")), name);
         assert_eq!(cluster.inside(&[], "curl -s -m 5 http://web:8080/"), name);
         let url = format!("http://{}:8080/", on_machine(cluster, 77, 77));
         wait_for(&url, || {
-            let said = Command::new("curl").args(["-s", "-m", "5", &url]).output().unwrap();
-            (said.stdout == format!("{name}\n").as_bytes()).then_some(())
+            let output = Command::new("curl").args(["-s", "-m", "5", &url]).output().unwrap();
+            (output.stdout == format!("{name}\n").as_bytes()).then_some(())
         });
     };
     for (cluster, name) in clusters.iter().zip(["one", "two"]) {
@@ -211,9 +211,10 @@ for line in sys.stdin:
 
 /// The other end of a link of the machine: a network with a program that reports its clients' addresses. All of it ends
 /// with the program.
-fn neighbour() -> Guarded {
+fn neighbour() -> ChildGuard {
     let mut command = Command::new("unshare");
-    let mut program = Guarded::spawn(command.args(["--net", "python3", "-c", TELLS]).stdout(Stdio::piped()));
+    let mut program =
+        ChildGuard::spawn(command.args(["--net", "python3", "-c", TELLS]).stdout(Stdio::piped()));
     let mut first = String::new();
     BufReader::new(program.0.stdout.take().unwrap()).read_line(&mut first).unwrap();
     assert_eq!(first, "tells\n");
@@ -248,7 +249,7 @@ fn the_way_out_follows_the_machines_address_net_7() {
         let mut command = Command::new("kubectl");
         command.arg("--kubeconfig").arg(cluster.instance.kubeconfig());
         command.args(["exec", "-i", "p", "--", "python3", "-c", SENDS]);
-        let mut sends = Guarded::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+        let mut sends = ChildGuard::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
         let mut input = sends.0.stdin.take().unwrap();
         let mut output = BufReader::new(sends.0.stdout.take().unwrap()).lines();
         for address in ["198.51.100.1", "198.51.100.3", "198.51.100.4"] {

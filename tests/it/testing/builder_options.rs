@@ -128,8 +128,8 @@ async fn what_cannot_start_says_why_api_20() {
             "CustomResourceDefinition others.made.test: \"GadgetList\" is already in use",
         ),
     ] {
-        let told = failure(builder).await;
-        assert!(told.contains(expected), "{expected}: {told}");
+        let message = failure(builder).await;
+        assert!(message.contains(expected), "{expected}: {message}");
     }
 }
 

@@ -8,7 +8,7 @@ use super::modules::{Id, Modules, Reference};
 type Siblings = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
 /// Children of one module that all reach each other.
-pub(crate) struct Knot {
+pub(crate) struct ModuleCycle {
     /// The parent module of the members.
     pub(crate) parent: String,
     pub(crate) members: BTreeSet<String>,
@@ -21,7 +21,7 @@ pub(crate) struct Knot {
 /// A child A references a child B if any module at or below A uses an item that any module at or below B defines,
 /// through any re-export. References between a module and its own ancestors do not count: a child may use the items of
 /// its parent's file, and the parent's file uses its children.
-pub(crate) fn knots(modules: &Modules) -> Vec<Knot> {
+pub(crate) fn knots(modules: &Modules) -> Vec<ModuleCycle> {
     let mut levels: BTreeMap<String, Siblings> = BTreeMap::new();
     for reference in modules.references() {
         if let Some((parent, from, to)) = siblings(modules, reference.from, reference.origin) {
@@ -44,10 +44,10 @@ fn siblings(modules: &Modules, from: Id, to: Id) -> Option<(String, String, Stri
     Some((parent, from.get(common)?.clone(), to.get(common)?.clone()))
 }
 
-fn knots_of(parent: &str, siblings: &Siblings) -> Vec<Knot> {
+fn knots_of(parent: &str, siblings: &Siblings) -> Vec<ModuleCycle> {
     let reach: BTreeMap<&String, BTreeSet<&String>> =
         siblings.keys().map(|from| (from, reachable(from, siblings))).collect();
-    let mut found: Vec<Knot> = Vec::new();
+    let mut found: Vec<ModuleCycle> = Vec::new();
     for from in reach.keys() {
         let members: BTreeSet<String> = reach[from]
             .iter()
@@ -56,7 +56,7 @@ fn knots_of(parent: &str, siblings: &Siblings) -> Vec<Knot> {
             .collect();
         if members.contains(*from) && !found.iter().any(|knot| knot.members == members) {
             let ties = ties(&members, siblings);
-            found.push(Knot { parent: parent.to_owned(), members, ties });
+            found.push(ModuleCycle { parent: parent.to_owned(), members, ties });
         }
     }
     found

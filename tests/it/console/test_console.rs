@@ -58,13 +58,13 @@ pub(crate) fn kind(group: &'static str, version: &'static str, kind: &str, subre
 }
 
 /// The console under test.
-pub(crate) struct Stage {
+pub(crate) struct TestConsole {
     pub(crate) model: Model,
     pub(crate) now: Timestamp,
     terminal: Terminal<TestBackend>,
 }
 
-impl Stage {
+impl TestConsole {
     pub(crate) fn new(width: u16, height: u16) -> Self {
         Self::with(width, height, Scope::All, false)
     }
