@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_has_changed_is_numbered_and_the_same_for_all_who_look_con_19() {
+    async fn controller_changes_are_numbered_and_the_same_for_all_readers_con_19() {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
         let api = Api::new(Store::ephemeral(), clock.clone(), ApiConfig::default());
         assert!(api.knows_controllers_after(Revision(1)).is_err(), "nobody has looked");
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_has_left_is_remembered_in_fixed_room_safe_10() {
+    async fn removed_controllers_are_remembered_in_bounded_memory_safe_10() {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
         let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
         let nodes = Arc::new(Nodes(Mutex::default()));

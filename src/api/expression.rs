@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn expressions_come_to_what_was_asked_for_fault_2() {
+    fn expressions_evaluate_to_the_requested_type_fault_2() {
         let now = "2026-11-21T00:00:00Z".parse().unwrap();
         let pod = json!({"status": {"phase": "Running"}, "spec": {"nodeName": "n"}});
         let truth = |source: &str| {

@@ -120,7 +120,7 @@ mod tests {
 
     /// An object nested deeper than the store can read would be lost at the next start, as damaged.
     #[tokio::test(start_paused = true)]
-    async fn what_nests_too_deep_to_be_read_is_not_stored_safe_10() {
+    async fn an_object_nested_too_deeply_is_not_stored_safe_10() {
         let clock = base::clock::Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
         let api = crate::Api::new(store::Store::ephemeral(), clock, crate::ApiConfig::default());
         let namespace = json!({"metadata": {"name": "n"}});

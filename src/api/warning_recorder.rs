@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_answer_has_room_for_is_not_kept_api_16() {
+    fn warnings_beyond_the_response_limit_are_dropped_api_16() {
         let remarks = WarningRecorder::for_listener();
         remarks.warn((0..100_000).map(|i| format!("{i} {}", "é".repeat(10_000))));
         let warnings = remarks.take_warnings();

@@ -87,7 +87,7 @@ mod tests {
     use object::Kind;
 
     #[test]
-    fn what_the_manifest_no_longer_says_goes_and_what_others_said_stays_cli_4() {
+    fn fields_gone_from_the_manifest_are_removed_and_those_of_others_stay_cli_4() {
         let last = json!({"metadata": {"labels": {"a": "1", "gone": "x"}}, "spec": {"paused": true, "template": {"spec":
             {"containers": [{"name": "web", "image": "nginx:1", "args": ["x"]}, {"name": "old", "image": "o"}]}}}});
         let new = json!({"metadata": {"labels": {"a": "2"}}, "spec": {"template": {"spec":

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_makes_no_mistake_unless_it_is_told_fault_3() {
+    fn a_process_makes_no_mistake_unless_one_is_switched_on_fault_3() {
         assert!(Mistake::ALL.iter().all(|mistake| !mistake.is_enabled()));
         assert!(Mistake::ALL.iter().all(|mistake| Mistake::named(mistake.name()) == Some(*mistake)));
         assert_eq!(Mistake::named("none"), None);

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn panics_are_counted_by_part_for_whoever_tells_of_them_safe_6() {
+    async fn panics_are_counted_by_task_and_announced_to_subscribers_safe_6() {
         let contained = PanicLog::default();
         let mut heard = contained.subscribe();
         let above = Tasks::noting(&contained);

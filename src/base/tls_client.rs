@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_between_two_records_is_told_from_one_within_a_record_api_16() {
+    fn an_end_between_records_is_distinguished_from_one_within_a_record_api_16() {
         let records =
             [[23, 3, 3, 0, 2, 9, 9].as_slice(), &[23, 3, 3, 0, 0], &[21, 3, 3, 1, 0], &[7; 256]].concat();
         let ends = [0, 7, 12, records.len()];

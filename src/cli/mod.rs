@@ -136,7 +136,7 @@ mod tests {
     use super::error_line;
 
     #[test]
-    fn no_cause_is_told_twice_cli_6() {
+    fn an_error_line_does_not_repeat_a_cause_cli_6() {
         let busy = || anyhow!("address in use");
         assert_eq!(
             error_line(&busy().context("cannot listen: address in use; choose another")),

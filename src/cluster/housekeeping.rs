@@ -101,7 +101,7 @@ mod tests {
 
     /// History is bounded by time, as etcd's is (API-4).
     #[tokio::test(start_paused = true)]
-    async fn changes_are_kept_for_five_minutes() {
+    async fn changes_stay_available_for_five_minutes() {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
         let api = Api::new(Store::ephemeral(), clock.clone(), ApiConfig::default());
         let tasks = Tasks::new();
@@ -118,7 +118,7 @@ mod tests {
 
     /// SAFE-10: a busy cluster tells of a hundred things a second, which an hour of would fill the memory.
     #[tokio::test(start_paused = true)]
-    async fn the_eldest_events_make_room_for_newer_ones_safe_10() {
+    async fn the_oldest_events_make_room_for_newer_ones_safe_10() {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
         let limits = object::config::Limits { events: Some(10), ..Default::default() };
         let api = Api::new(Store::ephemeral(), clock.clone(), ApiConfig { limits, ..ApiConfig::default() });
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn events_are_kept_for_an_hour_api_11() {
+    async fn events_are_deleted_after_an_hour_api_11() {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
         let api = Api::new(Store::ephemeral(), clock.clone(), ApiConfig::default());
         let meta = |name: &str| ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() };

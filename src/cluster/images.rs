@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_line_and_column_img_1() {
+    fn errors_in_image_files_name_line_and_column_img_1() {
         let data = Data::new();
         let table = [
             ("- {name: a}\n- name: b\n  tags: 7\n", "x.yaml:3:3: tags: invalid type"),

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_enters_gets_an_address_that_is_neither_a_nodes_nor_the_control_planes_net_7() {
+    fn an_entering_process_gets_an_address_apart_from_nodes_and_the_control_plane_net_7() {
         let places = |nodes: &str| {
             let entry = NetworkEntry::new(
                 (nodes.parse().unwrap(), None),

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_controller_that_panics_goes_on_and_is_told_of_safe_6() {
+    async fn a_panicking_controller_continues_and_is_reported_safe_6() {
         let clock = Clock::starting_at("2026-11-24T00:00:00Z".parse().unwrap());
         let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
         let metadata = |namespace: Option<&str>, name: &str| ObjectMeta {

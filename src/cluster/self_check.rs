@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_cache_that_is_behind_for_long_is_told_of_and_listed_anew_safe_9() {
+    async fn a_lagging_cache_is_reported_and_listed_again_safe_9() {
         let cluster = cluster(Store::ephemeral()).await;
         cluster.write("1");
         cluster.wait(5).await;
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_disk_that_lies_is_told_of_safe_9() {
+    async fn a_disk_that_loses_writes_is_reported_safe_9() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
         let cluster = cluster(store.clone()).await;

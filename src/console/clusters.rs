@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn how_fresh_a_cluster_is_is_told_step_by_step_con_18() {
+    fn the_freshness_of_a_cluster_follows_its_connection_con_18() {
         let id = ClusterId::joined(1);
         let pods = builtin_kinds::kind::<Pod>();
         let at: Timestamp = "2026-05-01T12:00:00Z".parse().unwrap();

@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_k9s_are_read_where_they_are_asked_for_con_16() {
+    fn files_of_k9s_are_read_only_if_configured_con_16() {
         for (text, set, found) in [
             ("", &[("HOME", "/h")][..], None),
             ("k9s = false", &[("HOME", "/h")], None),

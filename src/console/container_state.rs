@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_container_is_told_by_what_it_is_for_and_how_it_is_con_16() {
+    fn each_container_has_its_role_and_state_con_16() {
         let pod: Pod = serde_json::from_value(json!({
             "spec": {
                 "containers": [

@@ -179,7 +179,7 @@ users:
 ";
 
     #[tokio::test]
-    async fn contexts_are_listed_and_who_does_not_answer_is_told_con_16() {
+    async fn contexts_are_listed_and_unreachable_ones_are_reported_con_16() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config");
         std::fs::write(&path, FILE).unwrap();

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_terminal_is_told_in_its_way_con_20() {
+    fn each_terminal_gets_the_notification_sequence_it_supports_con_20() {
         for (environment, sequence) in [
             (&[("TERM", "xterm-256color")][..], Sequence::Nine),
             (&[("TERM", "xterm-256color"), ("VTE_VERSION", "7600")], Sequence::Seven),

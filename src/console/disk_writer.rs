@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_was_asked_for_last_is_written_before_the_end_con_17() {
+    async fn the_last_requested_lines_are_written_before_the_end_con_17() {
         let dir = tempfile::tempdir().unwrap();
         let (messages, mut inbox) = mpsc::channel(8);
         let scribe = DiskWriter::start(dir.path().to_owned(), messages.clone());

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_is_kept_for_its_owner_alone_until_it_is_forgotten_con_17() {
+    fn a_draft_is_private_to_its_owner_until_it_is_removed_con_17() {
         let dir = tempfile::tempdir().unwrap();
         let cluster = Uid::from("../c1");
         keep(dir.path(), &cluster, draft("pods", "web", "a")).unwrap();

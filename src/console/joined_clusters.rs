@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_change_is_never_asked_of_a_cluster_later_than_it_was_meant_con_16() {
+    async fn a_change_is_never_sent_to_a_cluster_later_than_intended_con_16() {
         let (messages, mut inbox) = mpsc::channel(64);
         let from = ClusterSources::default();
         let mut joined = JoinedClusters::new(from.clone(), messages.clone(), Clock::machine());
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_context_that_is_not_there_is_told_and_asked_again_con_18() {
+    async fn a_missing_context_is_reported_and_retried_con_18() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config");
         std::fs::write(&path, "apiVersion: v1\nkind: Config\n").unwrap();

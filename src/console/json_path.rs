@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_told_with_its_place_con_16() {
+    fn an_invalid_json_path_is_rejected_with_its_position_con_16() {
         for (path, why) in [
             ("", "the path is empty"),
             (".", "the path is empty"),

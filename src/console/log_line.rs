@@ -270,7 +270,7 @@ mod tests {
 
     /// CON-10, SEC-3: only text and colours of a container's output reach the terminal.
     #[test]
-    fn escapes_are_dropped_and_text_is_kept() {
+    fn escapes_are_dropped_and_text_stays() {
         let cases = [
             ("plain", "plain"),
             ("a\tb", "a       b"),

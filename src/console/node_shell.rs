@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pod_is_on_the_node_whatever_its_taints_and_does_not_outlive_its_console_con_3() {
+    fn the_shell_pod_tolerates_all_taints_and_does_not_outlive_its_console_con_3() {
         let settings = NodeShell::default();
         let name = pod_name(&"n.".repeat(120));
         assert!(name.len() <= 253 && name.starts_with("node-debugger-n.n") && !name.contains(".-"), "{name}");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_configured_is_read_strictly_con_3() {
+    fn the_node_shell_settings_are_parsed_strictly_con_3() {
         let read = |text: &str| {
             let document = DeTable::parse(text).unwrap();
             NodeShell::read(document.get_ref()).map_err(|(_, what)| what)
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_consoles_left_is_told_from_what_they_may_use_con_3() {
+    fn leftover_pods_of_other_consoles_are_distinguished_from_used_ones_con_3() {
         let labels = |console: &str| BTreeMap::from([(LABEL.to_owned(), console.to_owned())]);
         assert_eq!(leftover_pod(&labels("other"), false, true), Some(LeftoverState::Over));
         assert_eq!(leftover_pod(&labels("other"), false, false), Some(LeftoverState::Running));

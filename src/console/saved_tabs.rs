@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn tabs_are_read_as_they_were_kept_con_17() {
+    fn saved_tabs_are_read_back_con_17() {
         let dir = tempfile::tempdir().unwrap();
         let cluster = Uid::from("../0c/ff-1");
         assert_eq!(read(dir.path(), &cluster), SavedTabs::default());
@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_left_out_con_17() {
+    fn invalid_saved_tabs_are_ignored_con_17() {
         let dir = tempfile::tempdir().unwrap();
         let cluster = Uid::from("c");
         let place = dir.path().join("tabs");

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_was_saved_is_listed_newest_first_and_bounded_con_3() {
+    async fn screen_dumps_are_listed_newest_first_and_bounded_con_3() {
         let dir = tempfile::tempdir().unwrap();
         let place = directory(dir.path());
         assert_eq!(list(&place), Ok(Dumps::default()), "nothing was saved yet");
@@ -196,7 +196,7 @@ mod tests {
 
     /// Regression: the second `pods.csv` replaced the first.
     #[tokio::test]
-    async fn what_was_saved_before_stays_con_3() {
+    async fn a_screen_dump_never_replaces_an_earlier_one_con_3() {
         let dir = tempfile::tempdir().unwrap();
         for (text, name) in [("one", "pods.csv"), ("two", "pods-2.csv"), ("three", "pods-3.csv")] {
             let path = write_new(dir.path(), "pods.csv", text).await.unwrap();

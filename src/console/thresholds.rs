@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_near_its_limit_or_over_its_request_is_marked_con_16() {
+    fn usage_near_a_limit_or_over_a_request_is_marked_con_16() {
         let strict = Threshold::new(50, 60).unwrap();
         let thresholds = Thresholds { memory: strict, ..Thresholds::default() };
         let cpu = |used, limit, request| thresholds.nearness(Load::of(Resource::Cpu, used, limit, request));

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_another_row_tells_of_is_no_row_con_2() {
+    fn objects_covered_by_their_owners_row_have_no_row_con_2() {
         let owner = |api_version, kind| Workload::of_owner(api_version, kind);
         for (one, owner, expected) in [
             (Workload::Pod, owner("apps/v1", "ReplicaSet"), true),

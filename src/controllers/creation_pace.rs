@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_last_is_made_anew_only_so_fast_rs_1() {
+    fn short_lived_pods_are_recreated_at_a_limited_rate_rs_1() {
         let (pace, second) = (CreationPace::default(), Duration::from_secs(1));
         let mut made = 0;
         let mut wait = Duration::ZERO;

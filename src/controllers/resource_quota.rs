@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_given_up_is_counted_anew_quo_1() {
+    fn only_released_quota_causes_a_recount_quo_1() {
         let list = |pods: &str| ResourceList::from([("pods".to_string(), Quantity(pods.into()))]);
         assert!(shrinks(&list("1"), &ResourceList::new()));
         assert!(shrinks(&list("2"), &list("1")));

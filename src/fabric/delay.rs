@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_no_room_for_is_dropped_net_10() {
+    fn packets_beyond_the_queue_capacity_are_dropped_net_10() {
         let (mut queue, start) = (Queue::new(delay(20, 0), 1), Instant::now());
         let accepted = (0..PACKETS + 5).filter(|_| queue.keep(start, &[0])).count();
         assert_eq!(accepted, PACKETS);

@@ -78,7 +78,7 @@ mod tests {
 
     /// NET-11: a missing setting is reported by its whole name, or skipped; nothing is created.
     #[test]
-    fn settings_that_the_kernel_does_not_have_are_told_by_name_net_11() {
+    fn settings_that_the_kernel_does_not_have_are_reported_by_name_net_11() {
         let settings = FamilySettings::of("ipv4").unwrap();
         let error = settings.set("no_such_setting", "0").unwrap_err();
         assert_eq!(

@@ -125,7 +125,7 @@ mod tests {
 
     /// `+` heard, `-` lost, `=` what the pass ends with (`=` alone: none); a letter is a uid, a number a revision.
     #[test]
-    fn what_is_heard_while_a_pass_writes_is_not_forgotten_pod_15() {
+    fn watch_events_during_a_pass_are_not_lost_pod_15() {
         for (case, known, meanwhile, expected) in [
             ("its own write", "a1", "=a2", "a2"),
             ("its own write, heard first", "a1", "+a2 =a2", "a2"),

@@ -317,7 +317,7 @@ mod tests {
 
     /// SAFE-7: a restarted kubelet continues from the status.
     #[test]
-    fn what_was_given_is_read_from_the_status_safe_7() {
+    fn allocated_resources_are_read_from_the_status_safe_7() {
         let mut resized = pod(&json!({"requests": {"cpu": "2"}, "limits": {"cpu": "4"}}));
         resized.status = serde_json::from_value(json!({"containerStatuses": [{"name": "app", "image": "i",
             "imageID": "", "ready": true, "restartCount": 0, "containerID": "podium://1",

@@ -64,7 +64,7 @@ mod tests {
 
     /// A file that could not be removed caused 3 400 attempts a second.
     #[test]
-    fn each_failure_doubles_the_wait_and_only_a_new_reason_is_told() {
+    fn each_failure_doubles_the_wait_and_only_a_new_reason_is_reported() {
         let policy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_mins(2) };
         let (mut retry, mut now) = (Retry::default(), Duration::ZERO);
         let mut waits = Vec::new();

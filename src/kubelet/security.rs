@@ -143,7 +143,7 @@ mod tests {
 
     /// POD-16: what is ignored depends on who we are; privileged is accepted.
     #[test]
-    fn each_field_without_effect_is_told_once() {
+    fn each_field_without_effect_is_reported_once() {
         let all = pod(
             &json!({"runAsUser": 1000, "fsGroup": 1, "seccompProfile": {"type": "RuntimeDefault"}}),
             &json!({"privileged": true, "readOnlyRootFilesystem": true, "capabilities": {"add": ["NET_ADMIN"]},

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_run_without_the_api_is_refused_pod_15() {
+    fn a_static_pod_that_needs_the_api_is_refused_pod_15() {
         let spec = |extra: Value| {
             let mut spec = json!({"containers": [{"name": "c", "image": "x"}]});
             spec.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());

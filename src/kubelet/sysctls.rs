@@ -107,7 +107,7 @@ mod tests {
 
     /// POD-16: in the kubelet's words, the first that it does not give.
     #[test]
-    fn what_is_not_safe_is_refused_pod_16() {
+    fn unsafe_sysctls_are_refused_pod_16() {
         let (here, network, ipc) = (json!({}), json!({"hostNetwork": true}), json!({"hostIPC": true}));
         for (names, more, expect) in [
             (&[][..], &here, None),
@@ -142,7 +142,7 @@ mod tests {
 
     /// POD-16: ignored sysctls are reported, and the rest is set.
     #[test]
-    fn each_safe_setting_is_given_or_told_to_be_ignored_pod_16() {
+    fn each_safe_sysctl_is_set_or_reported_as_ignored_pod_16() {
         let all = SAFE.map(|(name, _)| name);
         let pod = pod(&all, &json!({}));
         let abilities = |root, own_ipc, own_network| SysctlSupport { root, own_ipc, own_network };

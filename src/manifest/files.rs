@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named_api_12() {
+    fn an_unreadable_path_is_named_in_the_error_api_12() {
         let directory = tempfile::tempdir().unwrap();
         let missing = directory.path().join("x.yaml").display().to_string();
         let error = collect(&missing, false).unwrap_err();

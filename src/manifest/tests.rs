@@ -90,7 +90,7 @@ fn errors_name_file_line_and_column_and_leave_the_other_documents_alone_api_12()
 }
 
 #[test]
-fn text_that_is_not_utf_8_is_told_api_12() {
+fn text_that_is_not_utf_8_is_rejected_with_its_line_api_12() {
     let error_of = |bytes: &[u8]| parse_bytes(bytes, "f")[0].as_ref().unwrap_err().to_string();
     assert_eq!(
         error_of(b"a: 1\nb: \xff\n"),

@@ -235,7 +235,7 @@ metadata:
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back_api_12(value in values()) {
+        fn written_yaml_is_read_back_unchanged_api_12(value in values()) {
             let text = to_yaml(&value);
             prop_assert_eq!(from_yaml(&text).map_err(|e| format!("{e} in {text:?}")), Ok(value), "{}", text);
         }

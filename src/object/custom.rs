@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn spec_and_status_are_told_apart_api_7() {
+    fn spec_and_status_are_copied_separately_api_7() {
         let (old, new) = (
             widget(
                 json!({"apiVersion": "custom.test/v1", "metadata": {"labels": {"a": "1"}}, "spec": 1, "status": 2}),

@@ -380,7 +380,7 @@ mod tests {
     /// Simulation seed 1542: objects owned by the first of two with the same name stayed for ever, because handlers
     /// never received its deletion.
     #[tokio::test(start_paused = true)]
-    async fn one_that_was_replaced_while_nobody_looked_is_told_as_gone_gc_1() {
+    async fn an_object_replaced_while_the_watch_lagged_is_reported_as_deleted_gc_1() {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
         let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
         let (tasks, events) = (Tasks::new(), Arc::new(Mutex::new(Vec::new())));

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_controller_is_asked_for_what_it_is_for_and_for_what_it_owns() {
+    async fn a_controller_reconciles_its_kind_and_the_owners_of_its_dependents() {
         let (api, tasks) = (api(), Tasks::new());
         let caches = Caches::new(&api, &tasks);
         let notes = Arc::new(CallLog::default());

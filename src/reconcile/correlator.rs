@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_object_no_more_is_told_than_its_budget_api_11() {
+    fn events_of_one_object_are_limited_by_its_budget_api_11() {
         let mut correlator = Correlator::new(false);
         let mut recorded =
             |name: &str, now: Duration| correlator.admit(&event_of(name, "Failed", "no"), now).is_some();

@@ -76,7 +76,7 @@ mod tests {
 
     /// PDB-1, NODE-2 (page "Disruptions", *Pod disruption conditions*).
     #[tokio::test(start_paused = true)]
-    async fn a_pod_learns_who_ends_it_before_it_is_asked_to_go() {
+    async fn a_pod_gets_its_disruption_condition_before_it_is_deleted() {
         let api = api();
         let pod = create(&api);
         let by = |cause| Disruption { cause, message: "why", fails: false, grace_seconds: None };

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn who_is_contradicted_says_it_a_few_times_and_then_waits_safe_6() {
+    async fn an_overwritten_status_is_written_a_few_times_and_then_delayed_safe_6() {
         let last_writes = LastWrites::default();
         let mut revision = Revision(1);
         let mut written = 0;
@@ -115,7 +115,7 @@ mod tests {
     /// Evictions use up a budget in its status and the controller restores it: it wants another value in between each
     /// time.
     #[tokio::test(start_paused = true)]
-    async fn who_changes_its_mind_is_not_contradicted_safe_6() {
+    async fn a_changing_status_does_not_count_as_overwritten_safe_6() {
         let last_writes = LastWrites::default();
         for revision in (0..100).step_by(10) {
             assert_eq!(last_writes.hold("budget", Revision(revision), false, &1), None);

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_queue_nobody_works_tells_what_waits_how_long_and_what_comes_later_con_19() {
+    async fn an_unworked_queue_reports_waiting_and_delayed_keys_con_19() {
         let queue = queue();
         assert_eq!(queue.status(), QueueStatus::default());
         queue.add("a");

@@ -181,7 +181,7 @@ mod tests {
     use store::Store;
 
     #[tokio::test(start_paused = true)]
-    async fn the_same_event_is_counted_and_another_is_told_api_11() {
+    async fn a_repeated_event_is_counted_and_a_different_one_is_recorded_api_11() {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
         let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
         let meta = |name: &str| ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() };

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_last_reconciles_and_errors_are_kept_in_fixed_room_safe_10() {
+    async fn the_last_reconciles_and_errors_are_stored_in_bounded_memory_safe_10() {
         let (figures, clock) = figures();
         for number in 0..1000_u64 {
             clock.sleep(Duration::from_secs(1)).await;

@@ -154,7 +154,7 @@ fn equals_are_never_evicted_and_never_means_never_sch_7_sch_8() {
 }
 
 #[test]
-fn the_room_that_was_made_is_kept_and_goes_to_the_more_important_sch_8() {
+fn room_made_by_preemption_is_reserved_and_goes_to_higher_priority_sch_8() {
     let mut cluster = Cluster::new(&[sized_node("a", "1")]);
     cluster.placed("victim", "a", running("victim", 1, "1", 0));
     cluster.pod("first", important(10, "1"));
@@ -271,7 +271,7 @@ fn a_pod_in_the_way_of_affinity_goes_and_one_that_is_sought_does_not_sch_8() {
 }
 
 #[test]
-fn what_is_kept_survives_a_restart_and_is_given_up_by_hand_sch_8() {
+fn a_nomination_survives_a_restart_and_can_be_cleared_by_hand_sch_8() {
     let waiting = |nominated: Option<&str>| {
         let mut pod = (*named_pod("p", important(10, "1"))).clone();
         pod.status = serde_json::from_value(json!({"nominatedNodeName": nominated})).unwrap();
@@ -292,7 +292,7 @@ fn what_is_kept_survives_a_restart_and_is_given_up_by_hand_sch_8() {
 
 /// Kubelets report the start time of a pod in a write of their own, long after the binding.
 #[test]
-fn a_start_that_is_told_after_the_binding_decides_who_goes_sch_8() {
+fn start_times_reported_after_binding_decide_the_victim_sch_8() {
     let mut cluster = Cluster::new(&[sized_node("a", "2"), sized_node("b", "2")]);
     // Created in this order; the one created first started last.
     let pods = [("first", "a", 40), ("second", "a", 10), ("third", "b", 20), ("fourth", "b", 30)];

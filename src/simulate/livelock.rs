@@ -100,7 +100,7 @@ mod tests {
 
     /// A reconcile that requeues itself at once, so that the clock stands still.
     #[tokio::test(start_paused = true)]
-    async fn who_works_without_end_at_one_instant_is_stopped_and_named_fault_3() {
+    async fn a_reconcile_loop_at_one_instant_is_stopped_and_named_fault_3() {
         let (pace, trace) = (LivelockDetector::default(), Arc::new(Trace::new()));
         let (of_loop, of_trace) = (pace.clone(), trace.clone());
         let looping = tokio::spawn(async move {
@@ -123,7 +123,7 @@ mod tests {
 
     /// Time passes between two reconciles, so this is not a loop at one instant.
     #[tokio::test(start_paused = true)]
-    async fn who_comes_back_without_end_is_named_fault_3() {
+    async fn a_key_that_is_requeued_without_end_is_named_fault_3() {
         let (pace, trace) = (LivelockDetector::default(), Trace::new());
         pace.step(&trace, format_args!("job before"));
         let minute = async {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_works_a_lot_and_rests_is_not_stopped_fault_3() {
+    async fn a_busy_controller_that_pauses_is_not_stopped_fault_3() {
         let (pace, trace) = (LivelockDetector::default(), Trace::new());
         for number in 0..4 * MOST {
             pace.step(&trace, format_args!("replicaset open/web"));

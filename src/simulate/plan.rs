@@ -407,7 +407,7 @@ mod tests {
 
     /// The first steps of seed 136, which the track record and the deliberate mistakes refer to, must not change.
     #[test]
-    fn what_came_later_moves_no_step_fault_3() {
+    fn later_additions_do_not_change_the_steps_of_a_seed_fault_3() {
         let plan = Plan::draw(136, Duration::from_mins(7));
         let refused = PlanStep::Fault(Fault::RefuseWrites { after: 9, lasts: Duration::from_millis(2_705) });
         assert!(plan.steps.iter().any(|(_, step)| *step == refused), "{plan:#?}");

@@ -405,7 +405,7 @@ mod tests {
     /// Opens a state from a version without checkpoints, one with a damaged checkpoint, and one with a checkpoint
     /// that a crash left behind.
     #[test]
-    fn a_whole_state_is_opened_whatever_the_record_says_of_less() {
+    fn an_intact_state_is_opened_despite_a_stale_or_damaged_checkpoint() {
         let parent = tempfile::tempdir().unwrap();
         let state = parent.path().join("state");
         filled(&state);
@@ -432,7 +432,7 @@ mod tests {
 
     /// A start that was killed while it opened a damaged state left the original files beside it.
     #[test]
-    fn what_an_unfinished_start_has_set_aside_is_brought_back() {
+    fn a_state_set_aside_by_an_unfinished_start_is_restored() {
         let parent = tempfile::tempdir().unwrap();
         let state = parent.path().join("state");
         filled(&state);

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_told_apart_as_roles_do_api_20() {
+    fn requests_are_distinguished_by_the_same_fields_as_in_roles_api_20() {
         let attributes = |verb: &str, path: &str| {
             let (path, subresource) = path.split_once('/').unwrap_or((path, ""));
             let (resource, group) = path.split_once('.').unwrap_or((path, ""));

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_by_chance_is_not_compared_fault_3() {
+    fn fields_that_differ_by_chance_are_not_compared_fault_3() {
         let run = |password: &str, color: &str| {
             state(&[("Secret d/p", json!({"data": {"password": password, "color": color}}))])
         };

@@ -282,7 +282,7 @@ async fn a_kind_that_joins_is_counted_and_collected_like_ours_api_7() {
 }
 
 #[tokio::test]
-async fn a_kind_that_joined_is_kept_over_a_restart_api_7() {
+async fn a_custom_kind_survives_a_restart_api_7() {
     let directory = tempfile::tempdir().unwrap();
     let state = directory.path().join("state");
     std::fs::create_dir(&state).unwrap();

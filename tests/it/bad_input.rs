@@ -212,7 +212,7 @@ async fn got(client: &kube::Client, path: &str) -> (u16, Option<String>, serde_j
 }
 
 #[tokio::test]
-async fn a_revision_that_cannot_be_had_is_told_as_kubernetes_tells_it_api_4() {
+async fn an_expired_or_future_revision_gives_the_errors_of_kubernetes_api_4() {
     let home = DataDir::new();
     home.start(&["--nodes", "0"]).stop();
     // The history before the restart is gone.

@@ -63,7 +63,7 @@ async fn seconds_until_closed(connection: &mut DuplexStream) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_on_which_nothing_is_asked_is_closed_api_1() {
+async fn a_connection_without_a_request_is_closed_api_1() {
     let face = InMemoryServer::new();
     let beginnings: [(Protocol, &[u8]); 5] = [
         (Protocol::Http1, b""),
@@ -142,7 +142,7 @@ async fn a_refused_request_with_a_body_leaves_its_connection_usable_api_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_streams_that_nobody_reads_hold_little_and_are_cut_off() {
+async fn many_unread_streams_use_little_memory_and_are_cut_off() {
     let face = InMemoryServer::new();
     for n in 0..30 {
         face.config_map(&n.to_string(), 100_000);

@@ -53,7 +53,7 @@ fn tried(script: &str, arguments: &[&str]) -> (String, Option<i32>) {
 }
 
 #[test]
-fn a_controller_that_is_right_reaches_the_same_whatever_disturbs_it_fault_3() {
+fn a_correct_controller_reaches_the_same_state_under_all_disturbances_fault_3() {
     needs!(Kubectl);
     let (output, code) = tried(RIGHT, &["--seed", "1", "--seeds", "2"]);
     assert_eq!(code, Some(0), "{output}");

@@ -302,7 +302,7 @@ async fn a_definition_with_faults_is_refused_in_kubernetes_words_api_14() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_names_an_established_kind_cannot_change_api_14() {
+async fn the_group_scope_and_kind_of_an_established_definition_are_immutable_api_14() {
     let cluster = Cluster::start(NO_NODES);
     let client = Client::new(&cluster.api);
     client.create(DEFINITIONS, &gadgets(&sized(9))).await;
@@ -358,7 +358,7 @@ async fn an_object_older_than_a_default_is_shown_with_it_api_14() {
 
 /// The deletion of a namespace removes objects of kinds without a definition, which used to block it forever.
 #[tokio::test(start_paused = true)]
-async fn a_namespace_is_emptied_of_kinds_whose_definition_is_gone_api_14() {
+async fn namespace_deletion_removes_objects_of_kinds_without_a_definition_api_14() {
     let cluster = Cluster::start(NO_NODES);
     let client = Client::new(&cluster.api);
     client.create(DEFINITIONS, &gadgets(&sized(9))).await;

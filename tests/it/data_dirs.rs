@@ -41,7 +41,7 @@ const SERVE: [&str; 5] = ["serve", "--nodes", "0", "--listen", "127.0.0.1:0"];
 
 /// An ephemeral run would remove the persistent cluster at its end (CLI-2).
 #[tokio::test(flavor = "multi_thread")]
-async fn an_ephemeral_run_takes_nothing_from_a_cluster_that_is_kept() {
+async fn an_ephemeral_run_does_not_touch_a_persistent_cluster() {
     let home = DataDir::new();
     let instance = home.start(&["--nodes", "0"]);
     create(&instance, "mine").await;
@@ -132,7 +132,7 @@ async fn a_start_on_a_damaged_state_says_what_is_lost_until_that_is_accepted() {
 /// strace delays the writes of the disk thread. Data that a client has read before a crash is there after it
 /// (SAFE-2).
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_read_before_kill_9_is_there_after_it_safe_11() {
+async fn data_that_was_read_before_kill_9_exists_after_it_safe_11() {
     let home = DataDir::new();
     let instance = home.start(&["--nodes", "0"]);
     let tracer = slow_disk(instance.pid());
@@ -198,7 +198,7 @@ fn slow_disk(pid: u32) -> Option<Tracer> {
 
 /// `--kubeconfig` may name a file outside of the data directory (CLI-4).
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_finds_the_instance_whose_kubeconfig_was_written_elsewhere() {
+async fn a_command_finds_an_instance_with_a_kubeconfig_outside_its_data_directory() {
     let home = DataDir::new();
     let kubeconfig = home.path("elsewhere");
     let instance = home.start(&["--nodes", "0", "--kubeconfig", kubeconfig.to_str().unwrap()]);
@@ -215,7 +215,7 @@ async fn a_command_finds_the_instance_whose_kubeconfig_was_written_elsewhere() {
 
 /// Control characters in a manifest reached the user's terminal (SEC-3).
 #[test]
-fn what_a_manifest_says_does_not_drive_the_terminal() {
+fn control_characters_of_a_manifest_do_not_reach_the_terminal() {
     let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "0"]);
     let manifest = home.path("evil.yaml");

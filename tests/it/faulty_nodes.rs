@@ -184,7 +184,7 @@ fn a_full_or_failing_disk_stops_logs_and_new_containers_and_loses_no_line_fault_
 }
 
 #[test]
-fn what_containers_write_into_empty_dirs_meets_their_nodes_disk_fault_1() {
+fn a_disk_fault_of_a_node_affects_writes_to_empty_dirs_fault_1() {
     needs!(Kubectl);
     let lab = Lab::start();
     assert!(lab.pod_does("echo kept > /cache/kept").0);

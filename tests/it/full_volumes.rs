@@ -134,7 +134,7 @@ impl Lab {
 }
 
 #[test]
-fn a_full_volume_takes_no_writes_until_it_is_healed_whoever_is_killed_fault_1() {
+fn a_full_volume_refuses_writes_until_healed_even_across_kills_fault_1() {
     needs!(Kubectl);
     needs!(Root);
     let lab = Lab::start();

@@ -309,7 +309,7 @@ fn gateways_speak_tls_and_name_only_what_they_may_net_9() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_told_and_hostile_resources_hurt_nobody_net_9_sec_2() {
+fn an_occupied_port_is_reported_and_hostile_resources_affect_no_others_net_9_sec_2() {
     needs!(Kubectl);
     let echo = Arc::new(backend(|stream, head| whole(&stream, &head)));
     let served = GatewayInstance::start();

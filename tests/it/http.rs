@@ -101,7 +101,7 @@ impl InMemoryServer {
 pub(crate) const OWNER: (&str, &str) = ("authorization", "Bearer secret");
 
 #[tokio::test]
-async fn a_request_acts_as_whose_token_it_brings_and_as_nobody_else_api_1() {
+async fn a_request_acts_only_as_the_user_of_its_token_api_1() {
     let face = InMemoryServer::new();
     let codes = async |headers: &[(&str, &str)]| {
         face.ask(Method::GET, "/api/v1/namespaces", headers, "").await.status.as_u16()
@@ -161,7 +161,7 @@ async fn unknown_patches_are_refused_before_the_object_is_looked_for_api_2() {
 
 /// The conformance test "Servers with support for Table transformation" expects a 406 for a form that is not served.
 #[tokio::test]
-async fn answers_are_in_the_form_that_was_asked_for_api_6() {
+async fn responses_have_the_requested_format_api_6() {
     let face = InMemoryServer::new();
     let list = "/api/v1/namespaces";
     let yaml = face.get(list, &[("accept", "application/yaml")]).await;
@@ -204,7 +204,7 @@ async fn answers_are_in_the_form_that_was_asked_for_api_6() {
 
 /// `kubectl explain` loads a schema once.
 #[tokio::test]
-async fn schemas_are_kept_under_their_hash_api_6() {
+async fn schemas_are_cacheable_under_their_hash_api_6() {
     let face = InMemoryServer::new();
     let index = face.get("/openapi/v3", &[]).await.json();
     let url = index["paths"]["apis/apps/v1"]["serverRelativeURL"].as_str().unwrap();

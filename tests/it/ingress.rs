@@ -242,7 +242,7 @@ fn hosts_have_their_certificates_and_a_changed_secret_is_in_force_at_once_net_9(
 }
 
 #[test]
-fn endpoints_that_fail_are_told_apart_net_9() {
+fn each_failure_of_an_endpoint_has_its_own_status_net_9() {
     needs!(Kubectl);
     let good = backend(|stream, _| whole(&stream, "good"));
     let silent = backend(|mut stream, _| drop(stream.read(&mut [0; 16])));
@@ -439,7 +439,7 @@ fn a_connection_that_its_endpoint_closes_is_nobodys_failure_net_9() {
 }
 
 #[test]
-fn what_a_hostile_client_sends_is_refused_and_nobody_else_notices_net_9_sec_2() {
+fn malformed_requests_to_an_ingress_are_rejected_without_affecting_others_net_9_sec_2() {
     needs!(Kubectl);
     let echo = backend(|stream, head| whole(&stream, &head));
     let served = IngressInstance::start(&(service("echo", &[echo]) + &ingress("i", "a", "echo", "", "")));
@@ -481,7 +481,7 @@ fn what_a_hostile_client_sends_is_refused_and_nobody_else_notices_net_9_sec_2() 
 }
 
 #[test]
-fn a_port_that_is_taken_is_another_one_and_other_machines_are_kept_out_net_9_sec_1() {
+fn an_occupied_ingress_port_is_replaced_and_other_machines_have_no_access_net_9_sec_1() {
     needs!(Kubectl);
     let home = DataDir::new();
     let config = home.path("config.yaml");

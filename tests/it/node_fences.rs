@@ -50,7 +50,7 @@ fn attached(instance: &Instance) -> String {
 }
 
 #[test]
-fn a_node_whose_host_hangs_is_fenced_and_its_set_goes_on_with_its_disk_safe_5_vol_3() {
+fn a_node_with_a_hanging_host_is_fenced_and_its_set_continues_with_its_disk_safe_5_vol_3() {
     needs!(Kubectl);
     let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
     let config = home.path("config.yaml");

@@ -66,7 +66,7 @@ fn check_web(home: &DataDir, instance: &Instance, port: u16) {
 }
 
 #[test]
-fn where_low_ports_are_roots_a_pods_port_is_served_8000_higher_net_1_pod_5() {
+fn a_low_port_of_a_pod_is_served_8000_higher_for_an_ordinary_user_net_1_pod_5() {
     needs!(Kubectl);
     let home = DataDir::new();
     let config = home.path("config.yaml");

@@ -94,7 +94,7 @@ async fn hosts_of_a_killed_ephemeral_control_plane_end() {
 
 /// No later start could find such a host.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_whose_directory_is_gone_ends() {
+async fn a_host_without_its_directory_ends() {
     let home = DataDir::new();
     let instance = home.start(&["--nodes", "1"]);
     run_a_pod(&instance).await;
@@ -109,7 +109,7 @@ async fn a_host_whose_directory_is_gone_ends() {
 
 /// The limit is a day by default; a control plane that starts in time finds its pods.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_that_nobody_claims_for_long_ends() {
+async fn an_unclaimed_host_ends_after_its_timeout() {
     let home = DataDir::new();
     let config = home.path("config.yaml");
     std::fs::write(&config, "timings: {unclaimedHost: 3}").unwrap();

@@ -120,7 +120,7 @@ spec:
 /// A claim of the default class: provisioned with its first pod, used by the next pod and after a restart, deleted with
 /// the claim.
 #[test]
-fn what_a_deployment_writes_outlives_its_pods_vol_2() {
+fn data_of_a_deployment_outlives_its_pods_vol_2() {
     needs!(Kubectl);
     let home = DataDir::new();
     let instance = home.start(&["--nodes", "2"]);

@@ -240,7 +240,7 @@ fn restart_policies_on_processes() {
 /// POD-5, POD-6, POD-7, VOL-1: a process that hangs does not block the pod's end, and a pod that exceeds its space is
 /// evicted.
 #[test]
-fn what_hangs_or_overflows_ends() {
+fn pods_that_hang_or_exceed_their_space_end() {
     needs!(Kubectl);
     let home = DataDir::new();
     let instance = start(&home);

@@ -22,7 +22,7 @@ spec:
 "#;
 
 #[test]
-fn who_follows_a_scenario_waits_for_the_control_plane_fault_2() {
+fn a_command_that_follows_a_scenario_waits_for_the_control_plane_fault_2() {
     needs!(Kubectl);
     let home = DataDir::new();
     let arguments = ["--nodes", "0", "--hollow-nodes", "1"];

@@ -148,7 +148,7 @@ async fn conflicts_name_owner_and_field_api_13() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_applied_is_refused_api_13() {
+async fn invalid_apply_requests_are_rejected_api_13() {
     let face = InMemoryServer::new();
     let good = map(&json!({"x": "1"}));
     apply(&face, MAP, "fieldManager=a", &good).await;
@@ -236,7 +236,7 @@ async fn a_scale_shows_no_owners_api_13() {
 }
 
 #[tokio::test]
-async fn who_finalizes_a_namespace_owns_its_finalizers_api_13() {
+async fn the_client_that_finalizes_a_namespace_owns_its_finalizers_api_13() {
     let face = InMemoryServer::new();
     let path = "/api/v1/namespaces/default";
     let mut namespace = face.get(path, &[]).await.json();
@@ -249,7 +249,7 @@ async fn who_finalizes_a_namespace_owns_its_finalizers_api_13() {
 
 /// Fields that the garbage collector and other components remove from an object lose their owner.
 #[tokio::test]
-async fn what_is_gone_has_no_owner_whoever_took_it_out_api_13() {
+async fn removed_fields_lose_their_owner_api_13() {
     let face = InMemoryServer::new();
     let mut made = map(&json!({"x": "1"}));
     made["metadata"]["finalizers"] = json!(["x/a", "x/b"]);
@@ -312,7 +312,7 @@ async fn owners_in_a_version_that_is_gone_own_nothing_api_13() {
 
 /// A list that becomes atomic belongs as a whole to every owner of an element.
 #[tokio::test]
-async fn owners_follow_a_schema_whose_lists_become_wholes_api_13() {
+async fn owners_of_elements_own_the_whole_list_once_it_becomes_atomic_api_13() {
     let face = InMemoryServer::new();
     let define = |list: &str| {
         let mut definition = widgets();

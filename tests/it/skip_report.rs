@@ -22,7 +22,7 @@ fn run(variables: &[(&str, &str)]) -> (Output, String) {
 
 /// Every skipped test is reported, also when the output is captured.
 #[test]
-fn what_is_left_out_is_told_behind_libtests_closing_line() {
+fn skipped_tests_are_listed_after_the_closing_line_of_libtest() {
     let (output, text) = run(&[("PODIUM_TEST_WITHOUT", "kubectl")]);
     assert!(output.status.success(), "{text}");
     let closing = text.split_once("test result: ok. 1 passed").map(|(_, closing)| closing).expect(&text);
@@ -31,7 +31,7 @@ fn what_is_left_out_is_told_behind_libtests_closing_line() {
 
 /// A tool that `.ci/run` requires must be installed.
 #[test]
-fn what_is_required_and_missing_fails() {
+fn a_missing_requirement_fails_the_test_if_it_must_be_installed() {
     let (output, text) = run(&[("PODIUM_TEST_WITHOUT", "kubectl"), ("PODIUM_TEST_REQUIRE", "root,kubectl")]);
     assert_eq!(output.status.code(), Some(101), "{text}");
     assert!(text.contains("no kubectl, and PODIUM_TEST_REQUIRE says that it is here"), "{text}");

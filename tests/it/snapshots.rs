@@ -80,7 +80,7 @@ fn is_recreated(instance: &Instance, before: &str) -> String {
 }
 
 #[test]
-fn a_cluster_is_kept_brought_back_and_forked_safe_8() {
+fn a_cluster_is_saved_restored_and_forked_safe_8() {
     needs!(Kubectl);
     let home = DataDir::new();
     let data = home.data_dir();

@@ -68,7 +68,7 @@ fn tests_of<'t>(path: &Path, text: &'t str) -> &'t str {
 }
 
 #[test]
-fn what_the_code_names_is_in_the_spec_and_what_is_there_is_proved_or_listed() {
+fn ids_in_the_code_are_in_the_spec_and_every_spec_id_is_tested_or_listed() {
     let (ids, not_proved) = spec();
     let areas: BTreeSet<&str> = ids.iter().filter_map(|id| id.split('-').next()).collect();
     let names = Names::new(&areas);

@@ -257,7 +257,7 @@ fn thaw_host(home: &DataDir, node: &str) {
 
 /// Found by `podium torture`: no control plane could start while one node's host hung, and all nodes were without one.
 #[test]
-fn a_start_is_not_held_up_by_a_host_that_hangs_whose_pods_run_on_safe_7() {
+fn a_hanging_host_does_not_delay_a_start_and_its_pods_continue_safe_7() {
     needs!(Kubectl);
     let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
     let config = impatient(&home, "");
@@ -324,7 +324,7 @@ fn a_second_signal_ends_podium_though_a_nodes_host_hangs_cli_5() {
 
 /// An endless grace period blocked the first signal for ever.
 #[test]
-fn the_first_signal_ends_podium_whatever_grace_a_pod_has_cli_5() {
+fn the_first_signal_ends_podium_regardless_of_the_grace_period_of_pods_cli_5() {
     needs!(Kubectl);
     let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
     let (manifest, folder, marker) = (home.path("stubborn.yaml"), home.path("told"), home.path("told/asked"));
@@ -359,7 +359,7 @@ spec:
 
 /// The replacement ran on another node while the old process still ran (NODE-5).
 #[test]
-fn a_deleted_node_whose_host_hangs_never_lets_a_pod_run_twice_safe_1() {
+fn a_deleted_node_with_a_hanging_host_never_lets_a_pod_run_twice_safe_1() {
     needs!(Kubectl);
     let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
     let config = impatient(&home, ", missingNodeQuarantine: 0.2");

@@ -81,7 +81,7 @@ impl Lab {
 }
 
 #[test]
-fn what_runs_outlives_a_kubelet_that_is_down_and_is_found_again_fault_1_safe_7() {
+fn running_containers_survive_a_crashed_kubelet_and_are_found_again_fault_1_safe_7() {
     needs!(Kubectl);
     let lab = Lab::start();
     let before = lab.pids();

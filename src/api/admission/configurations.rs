@@ -103,7 +103,7 @@ mod tests {
     use crate::{ApiConfig, WriteOptions};
 
     #[test]
-    fn what_has_changed_is_compiled_once_however_many_ask_api_16() {
+    fn a_changed_configuration_is_compiled_once_for_concurrent_readers_api_16() {
         const ASKING: usize = 16;
         let clock = base::clock::Clock::machine();
         let api = Api::new(store::Store::ephemeral(), clock, ApiConfig::default());

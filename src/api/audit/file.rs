@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_removed_keeps_no_line_out_api_19() {
+    fn a_backup_that_cannot_be_removed_does_not_stop_the_log_api_19() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("audit.log");
         std::fs::create_dir(directory.path().join("audit-2020-01-01T00-00-00.000.log")).unwrap();

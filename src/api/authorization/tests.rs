@@ -230,7 +230,7 @@ async fn a_decision_follows_the_writes_of_bindings_and_roles_sec_4() {
 }
 
 #[tokio::test]
-async fn nobody_grants_what_they_do_not_hold_sec_4() {
+async fn users_cannot_grant_permissions_they_lack_sec_4() {
     let api = api();
     let all = json!([{"apiGroups": ["rbac.authorization.k8s.io"],
         "resources": ["roles", "rolebindings", "clusterroles"], "verbs": ["create", "update"]},
@@ -289,7 +289,7 @@ async fn nobody_grants_what_they_do_not_hold_sec_4() {
 }
 
 #[test]
-fn what_rules_cover_is_told_exactly_sec_4() {
+fn rule_coverage_is_computed_exactly_sec_4() {
     let rule = |text: &str| -> PolicyRule {
         let part = |name: &str| {
             let found = text.split("; ").find_map(|part| part.strip_prefix(&format!("{name}: ")));
@@ -371,7 +371,7 @@ async fn default_roles_get_back_what_they_lack_and_keep_what_was_added_sec_4() {
 }
 
 #[tokio::test]
-async fn a_certificate_is_asked_for_in_ones_own_name_and_approved_by_who_may_api_15() {
+async fn a_certificate_request_names_its_creator_and_needs_a_permitted_approver_api_15() {
     use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
     use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 

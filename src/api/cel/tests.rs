@@ -93,7 +93,7 @@ fn expressions_hold_api_14() {
 }
 
 #[test]
-fn faults_are_told_when_a_rule_is_written_api_14() {
+fn errors_are_reported_when_a_rule_is_written_api_14() {
     for (source, expected) in [
         ("self.nam == 'x'", "compilation failed: ERROR: <input>:1:5: undefined field 'nam'"),
         ("slef.name == 'x'", "undeclared reference to 'slef' (in container '')"),

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn certificates_say_until_when_they_hold_and_for_whom_fault_2() {
+    fn certificates_are_described_with_their_validity_and_names_fault_2() {
         let mut params = CertificateParams::new(["shop.example".to_owned()]).unwrap();
         (params.not_before, params.not_after) = (date_time_ymd(2025, 1, 1), date_time_ymd(2025, 4, 1));
         let pem = params.self_signed(&KeyPair::generate().unwrap()).unwrap().pem();

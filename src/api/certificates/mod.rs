@@ -249,7 +249,7 @@ Cg==
     }
 
     #[test]
-    fn a_certificate_is_of_whom_was_asked_for_and_no_authority_api_15() {
+    fn a_signed_certificate_has_the_requested_subject_and_is_no_authority_api_15() {
         use rustls::pki_types::CertificateDer;
         use rustls::pki_types::pem::PemObject;
         use x509_parser::certificate::X509Certificate;

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_has_a_bound_and_the_oldest_goes_first_api_14() {
+    fn the_cache_is_bounded_and_evicts_the_oldest_entry_first_api_14() {
         let cache = Cache::default();
         let of = |length: usize| {
             let data = [("a".to_string(), "x".repeat(length))].into();

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_answer_is_told_in_kubernetes_words_api_14() {
+    fn an_invalid_review_response_is_reported_as_in_kubernetes_api_14() {
         let review = |version: &str, response: Value| json!({"kind": KIND, "apiVersion": format!("apiextensions.k8s.io/{version}"), "response": response});
         let done = json!({"uid": "u", "result": {"status": "Success"}, "convertedObjects": [{"a": 1}]});
         let mut of_another = done.clone();

@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_long_waits_long_api_17() {
+    fn a_flow_with_long_requests_waits_longer_api_17() {
         let mut levels = levels(1, &[("a", config(1, 0))]);
         let hands = |flow| {
             hand(flow, QueuingConfig { queues: 16, hand_size: 2, length_limit: 5 }).collect::<Vec<_>>()
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_is_forgotten_and_a_level_that_is_gone_lets_its_last_through_api_17() {
+    fn cancelled_requests_are_dropped_and_a_removed_level_drains_its_queue_api_17() {
         let mut levels = levels(1, &[("a", config(1, 0))]);
         let first = runs(levels.arrive("a", 1, 1, "first"));
         let DispatchResult::Waits(second) = levels.arrive("a", 1, 1, "second") else { panic!() };
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_level_kept_is_free_once_it_is_gone_api_17() {
+    fn seats_of_a_removed_level_become_free_api_17() {
         let all = BTreeMap::from([("a".to_string(), config(50, 0)), ("b".to_string(), config(50, 100))]);
         let mut levels = levels(20, &[("a", config(50, 0)), ("b", config(50, 100))]);
         let last = runs(levels.arrive("a", 1, 1, "last"));
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_has_its_seat_when_its_level_is_given_some_api_17() {
+    fn a_waiting_request_runs_once_its_level_gets_seats_api_17() {
         let none = LevelConfig { borrowing_percent: Some(0), ..config(0, 0) };
         let mut levels = levels(20, &[("a", none), ("b", config(1, 0))]);
         assert!(matches!(levels.arrive("a", 1, 1, "first"), DispatchResult::Waits(_)));
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_had_much_and_was_idle_is_like_anybody_api_17() {
+    fn a_flow_that_was_idle_has_no_debt_api_17() {
         let mut levels = levels(1, &[("a", config(1, 0))]);
         let (slow, quick) = (3, 7 + 16 * 9);
         let long = runs(levels.arrive("a", slow, 1, "slow"));

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_is_told_by_its_options_api_16() {
+    fn a_session_request_is_parsed_into_its_options_api_16() {
         use Subresource::{Attach, Exec, PortForward, Proxy};
         for (kind, part, path, query, expected) in [
             (

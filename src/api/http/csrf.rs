@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_another_sites_page_asks_is_told_from_what_a_person_asks_sec_4() {
+    fn requests_from_pages_of_other_sites_are_detected_sec_4() {
         for (host, origin, site, expected) in [
             // kubectl, client-go, curl.
             ("127.0.0.1:7443", None, None, false),

@@ -155,7 +155,7 @@ mod tests {
 
     /// The service range is shown as the flag is written, not as a number of free bits.
     #[tokio::test(start_paused = true)]
-    async fn the_service_range_is_told_with_its_prefix() {
+    async fn the_service_range_is_shown_with_its_prefix() {
         let config = ApiConfig { service_range: "127.32.0.0/21".parse().unwrap(), ..ApiConfig::default() };
         let api = Api::new(Store::ephemeral(), Clock::starting_at(jiff::Timestamp::UNIX_EPOCH), config);
         let server =

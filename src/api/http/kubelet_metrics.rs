@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_a_node_and_its_pods_use_is_told_under_the_kubelets_names_api_19() {
+    async fn usage_of_a_node_and_its_pods_is_exported_under_the_kubelets_metric_names_api_19() {
         let clock = Clock::starting_at(Timestamp::from_second(1000).unwrap());
         let api = Api::new(store::Store::ephemeral(), clock, ApiConfig::default());
         let create = |kind, value| {

@@ -330,7 +330,7 @@ mod tests {
 
     /// Regression: once a list had been read to its end, a repeated request for a page got 410.
     #[tokio::test(start_paused = true)]
-    async fn a_page_can_be_asked_for_again_for_five_minutes_api_2() {
+    async fn a_page_can_be_requested_again_for_five_minutes_api_2() {
         let (api, pages) = (cluster(), PagedLists::default());
         let next = async |token: &str| {
             ask(&pages, &api, Kind::ConfigMap, Some("a"), &format!("limit=2&continue={token}")).await

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn who_had_most_comes_first_api_19() {
+    fn the_busiest_threads_come_first_api_19() {
         let threads = |all: &[(u32, &str, u64, u64, u64)]| -> Threads {
             let thread = |(id, name, run, waited, turns): &(u32, &str, u64, u64, u64)| {
                 let name = (*name).to_string();

@@ -223,7 +223,7 @@ mod tests {
 
     /// Regression: both kinds of review got 404.
     #[test]
-    fn a_review_asks_one_thing_of_somebody_sec_4() {
+    fn a_review_names_a_subject_and_exactly_one_kind_of_attributes_sec_4() {
         let ask = |spec: &Value, namespace| {
             check("SubjectAccessReview", &json!({"spec": spec}), ReviewSubject::Named(namespace))
         };

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn requests_are_checked_and_audiences_kept_apart_sa_1() {
+    async fn token_requests_are_checked_and_audiences_stay_separate_sa_1() {
         let api = api();
         let key = Key::new("ns", "robot");
         let vault = api.issue_token(&key, request(json!({"audiences": ["vault"]}))).unwrap();

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_built_in_is_nobody_elses_but_metrics_api_17() {
+    fn built_in_groups_except_metrics_cannot_be_aggregated_api_17() {
         for (group, version, expected) in [
             ("", "v1", true),
             ("apps", "v1", true),

@@ -194,7 +194,7 @@ mod tests {
     use crate::kinds::validate_create;
 
     #[test]
-    fn what_every_cluster_has_is_valid_and_names_levels_that_are_there_api_17() {
+    fn the_default_flow_schemas_are_valid_and_name_existing_levels_api_17() {
         for level in &DEFAULTS.levels {
             assert_eq!(validate_create(&Object::new(level.clone())), [], "{:?}", level.metadata.name);
         }

@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_schema_names_is_pruned_and_what_is_missing_filled_in_api_7() {
+    fn unknown_fields_are_pruned_and_missing_ones_defaulted_api_7() {
         let mut object = fields(json!({"size": 1, "extra": 1, "free": {"a": {"b": 1}}, "labels": {"x": "y"},
             "parts": [{"name": "a", "x": 1}]}));
         object.insert("other".into(), json!(1));
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_told_in_kubernetes_words_api_7() {
+    fn schema_errors_read_as_in_kubernetes_api_7() {
         let messages = |spec: Value| {
             let mut errors = FieldErrors::default();
             schema().validate(&fields(spec), None, &mut errors);
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lacks_a_younger_default_is_known_by_it_api_14() {
+    fn objects_without_newer_defaults_are_detected_api_14() {
         let schema = schema();
         for (spec, lacks) in [
             (json!({"size": 1, "color": "red"}), false),
@@ -602,7 +602,7 @@ mod tests {
 
     /// Kubernetes' validation ratcheting: the schema became stricter than stored objects.
     #[test]
-    fn what_was_wrong_and_stays_as_it_was_is_not_refused_api_14() {
+    fn unchanged_invalid_values_are_accepted_api_14() {
         let schema = of(
             &json!({"type": "object", "required": ["data"], "properties": {"spec": {"type": "object",
             "required": ["must"], "properties": {

@@ -88,7 +88,7 @@ fn an_applier_owns_what_it_applies_and_what_it_drops_goes_api_13() {
 }
 
 #[test]
-fn what_two_apply_alike_is_owned_by_both_until_the_last_drops_it_api_13() {
+fn a_field_applied_by_two_managers_stays_until_the_last_drops_it_api_13() {
     let mut case = Case::new("ConfigMap");
     case.apply("a", &json!({"data": {"x": "1"}})).apply("b", &json!({"data": {"x": "1", "y": "2"}}));
     let y = json!({"f:data": {"f:x": {}, "f:y": {}}});
@@ -104,7 +104,7 @@ fn what_two_apply_alike_is_owned_by_both_until_the_last_drops_it_api_13() {
 
 /// An object may have as many fields as it may have parts, and managers may have long names.
 #[test]
-fn of_many_conflicts_so_many_are_told_and_the_rest_counted_api_13() {
+fn a_conflict_error_lists_some_of_many_conflicts_and_counts_the_rest_api_13() {
     let data = |keys: usize, value: &str| -> Value {
         let entries = (0..keys).map(|i| (format!("k{i:05}"), json!(value)));
         json!({"data": entries.collect::<serde_json::Map<_, _>>()})
@@ -159,7 +159,7 @@ fn an_update_takes_what_it_changes_api_13() {
 }
 
 #[test]
-fn what_was_there_before_the_first_apply_has_an_owner_api_13() {
+fn fields_from_before_the_first_apply_have_an_owner_api_13() {
     let mut case = Case::new("ConfigMap");
     case.live["data"] = json!({"x": "1", "y": "1"});
     let refused = case.try_apply("a", &json!({"data": {"x": "2"}}), false).unwrap_err();
@@ -309,7 +309,7 @@ fn the_oldest_of_too_many_updates_become_one_api_13() {
 }
 
 #[test]
-fn what_cannot_be_applied_is_refused_in_kubernetes_words_api_13() {
+fn invalid_apply_configurations_are_refused_as_in_kubernetes_api_13() {
     let of = Type::built_in("apps", "v1", "Deployment");
     for (config, expected) in [
         (json!({"spec": {"replicaz": 1}}), ".spec.replicaz: field not declared in schema"),

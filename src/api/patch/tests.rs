@@ -97,7 +97,7 @@ fn containers_merge_by_name_in_the_patch_s_order_api_2() {
 }
 
 #[test]
-fn what_kubectl_s_other_commands_send_api_2() {
+fn patches_of_kubectls_other_commands_apply_api_2() {
     let cases = [
         (
             "label -",

@@ -361,7 +361,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_good_or_told_why_not_api_8() {
+    fn names_are_valid_or_rejected_with_a_reason_api_8() {
         type Rule = fn(&str) -> Vec<String>;
         let long = "a".repeat(64);
         let good: [(Rule, &[&str]); 8] = [

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_accepted_and_odd_or_without_effect_is_told_api_16_api_17() {
+    fn odd_or_ineffective_fields_produce_warnings_api_16_api_17() {
         let container = |extra: Value| {
             let mut container = json!({"name": "c", "image": "x"});
             container.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_are_looked_into_and_what_was_asked_before_is_told_once_api_16() {
+    fn templates_are_checked_and_unchanged_ones_do_not_warn_again_api_16() {
         let set = |replicas: i32| {
             let template = json!({"spec": {"imagePullSecrets": [{}], "containers": []}});
             Object::from_value(
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn who_writes_a_network_policy_is_told_when_nobody_enforces_it_api_17() {
+    fn a_network_policy_produces_a_warning_if_it_is_not_enforced_api_17() {
         let policy = json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "p"},
             "spec": {"podSelector": {}}});
         let policy: NetworkPolicy = serde_json::from_value(policy).unwrap();

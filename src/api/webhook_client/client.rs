@@ -215,7 +215,7 @@ mod tests {
     /// Regression: each call used a connection with a vanished peer, and timed out. Time stands still, and
     /// jumps, only while nothing arrives over the wire.
     #[tokio::test]
-    async fn a_connection_whose_peer_has_vanished_is_left_api_16() {
+    async fn a_connection_to_a_vanished_peer_is_not_reused_api_16() {
         let (server, certificate) = server().await;
         let cut = CancellationToken::new();
         let address = wire(server, cut.clone()).await;

@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_floods_waits_behind_those_who_do_not_api_16() {
+    async fn a_flooding_client_waits_behind_others_api_16() {
         let turns = CallQueue::new(1);
         let held = begin(&turns, "flood", "").await.unwrap();
         let mut flood: Vec<_> = (0..MAX_WAITING).map(|_| Box::pin(begin(&turns, "flood", ""))).collect();

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_falls_back_runs_each_wanted_hour_again_cj_1() {
+    fn a_clock_that_falls_back_runs_each_scheduled_hour_again_cj_1() {
         check(&[
             // New York, 1 November: 02:00 becomes 01:00.
             (

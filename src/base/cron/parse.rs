@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_are_told_in_the_words_of_kubernetes_cj_1() {
+    fn schedule_errors_read_as_in_kubernetes_cj_1() {
         for (text, expected) in [
             ("", "empty spec string"),
             ("* * * *", "expected exactly 5 fields, found 4: [* * * *]"),

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_is_told_once_fault_2() {
+    fn progress_of_a_drill_is_printed_once_fault_2() {
         let of = |status: Value| -> Scenario {
             serde_json::from_value(json!({"metadata": {"name": "s"},
                 "spec": {"title": "A drill", "hints": ["look", "act"], "timeLimit": "5m"}, "status": status}))

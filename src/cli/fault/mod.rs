@@ -476,7 +476,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn undo_finds_what_was_said_either_way_round_fault_1() {
+    fn undo_finds_a_symmetric_fault_with_its_sides_swapped_fault_1() {
         let spec = |type_: &str, from: &str, to: &str, direction: Option<&str>| FaultSpec {
             from: read_side(from).unwrap(),
             to: read_side(to).unwrap(),

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_services_of_the_machine_are_not_asked_about_names_net_7() {
+    fn names_are_not_resolved_by_other_services_of_the_machine_net_7() {
         for (order, expected) in [
             ("passwd: files\nhosts: files dns\n", None),
             ("hosts:\tfiles   dns\n", None),

@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_instance_is_told_the_first_ones_pid_cli_6() {
+    fn a_second_instance_reports_the_pid_of_the_first_cli_6() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("data");
         let first = DataDir::open(&path, false).unwrap();
@@ -411,7 +411,7 @@ mod tests {
 
     /// An ephemeral run would remove the persistent cluster at its end (CLI-2).
     #[test]
-    fn a_kept_cluster_is_refused_to_an_ephemeral_run_and_nothing_of_it_changes() {
+    fn an_ephemeral_run_refuses_a_persistent_cluster_and_changes_nothing() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("data");
         let data = DataDir::open(&path, false).unwrap();
@@ -501,7 +501,7 @@ mod tests {
 
     /// With an empty token, every client had the owner's rights.
     #[test]
-    fn an_empty_token_is_made_anew_and_one_that_others_know_is_refused() {
+    fn an_empty_token_is_replaced_and_an_invalid_or_exposed_one_is_refused() {
         let parent = tempfile::tempdir().unwrap();
         let data = DataDir::open(&parent.path().join("data"), false).unwrap();
         let path = data.path().join("token");
@@ -528,7 +528,7 @@ mod tests {
 
     /// The files of a killed ephemeral run belong to Podium, also for the next run.
     #[test]
-    fn what_a_killed_ephemeral_run_left_is_cleared_by_the_next_start() {
+    fn files_of_a_killed_ephemeral_run_are_removed_by_the_next_start() {
         let parent = tempfile::tempdir().unwrap();
         fs::write(parent.path().join("mine.txt"), "keep").unwrap();
         for next_is_ephemeral in [true, false] {

@@ -101,7 +101,7 @@ fn outcome(planned: &FaultDecision) -> String {
 }
 
 #[test]
-fn each_type_meets_whom_it_says_fault_1() {
+fn each_fault_type_affects_its_targets_fault_1() {
     for (spec, expected) in [
         (json!({"type": "Crash", "target": {"component": "scheduler"}}), "the scheduler"),
         (json!({"type": "Crash", "target": {"component": "controllers"}}), "all controllers"),
@@ -190,7 +190,7 @@ fn each_type_meets_whom_it_says_fault_1() {
 }
 
 #[test]
-fn what_is_in_force_adds_up_and_the_worse_counts_fault_1() {
+fn active_faults_add_up_and_the_worse_one_counts_fault_1() {
     let all = [
         fault("1", &json!({"type": "Crash", "target": {"component": "kubelet", "node": "a"}})),
         fault("2", &json!({"type": "PowerOff", "target": {"nodeSelector": {"matchLabels": {"zone": "y"}}}})),
@@ -242,7 +242,7 @@ fn a_claim_is_full_by_one_fault_at_a_time_fault_1() {
 }
 
 #[test]
-fn what_has_ended_or_is_going_is_left_alone_and_there_is_a_most_fault_1() {
+fn ended_and_deleted_faults_are_skipped_and_their_number_is_limited_fault_1() {
     let spec = json!({"type": "Crash", "target": {"component": "scheduler"}});
     let mut ended = (*fault("ended", &spec)).clone();
     ended.status = Some(serde_json::from_value(json!({"endedAt": "2026-01-01T00:00:30Z"})).unwrap());

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_may_not_hears_what_to_do_net_11() {
+    fn missing_permissions_are_explained_with_a_remedy_net_11() {
         let plain = MachineFacts::default();
         let root = MachineFacts { root: true, ..plain.clone() };
         let ubuntu = MachineFacts { apparmor_restricts: true, ..plain.clone() };

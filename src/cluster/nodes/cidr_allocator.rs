@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_keeps_its_range_and_shares_it_with_nobody_node_6_net_1() {
+    fn a_node_keeps_its_own_range_and_never_shares_it_node_6_net_1() {
         let (mut cidrs, plan) = (CidrAllocator::default(), &AddressPlan::unheld());
         assert_eq!(cidrs.allocate("node-2", false, Origin::Count(1), None, plan), Some(1));
         assert_eq!(cidrs.allocate("gpu", false, Origin::File, None, plan), Some(1023));

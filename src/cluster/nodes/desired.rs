@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn an_objects_capacity_is_what_it_said_at_first_node_6() {
+    fn the_capacity_of_a_node_object_is_the_first_one_node_6() {
         let node = |value| {
             requested_node(&serde_json::from_value(value).unwrap()).map(|w| json!(w.capacity).to_string())
         };

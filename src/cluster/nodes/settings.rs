@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_changed_since_is_theirs_node_6() {
+    fn settings_changed_by_users_are_not_reverted_node_6() {
         let now: jiff::Timestamp = "2026-11-21T00:00:00Z".parse().unwrap();
         let mut node = Node::default();
         apply(&mut node, &settings("a=1 b=1 | k=v:NoSchedule"), None, now);

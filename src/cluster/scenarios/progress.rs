@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_stay_well_is_not_repaired_and_the_time_ends_fault_2() {
+    fn a_repair_check_must_stay_true_until_the_time_limit_fails_it_fault_2() {
         let mut one = ordinary();
         let looks: &[(i64, &[bool])] =
             &[(0, &[false, true]), (10, &[true, false]), (20, &[true, true]), (24, &[true, false])];
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_always_hold_may_be_broken_no_longer_than_it_says_fault_2() {
+    fn an_always_check_tolerates_failures_up_to_its_duration_fault_2() {
         let spec = json!({"title": "t", "check": [check("up", "Always", "3s"), check("well", "Repair", "0s"),
             check("shows", "Trouble", "0s")]});
         let mut one = scenario(&spec);
@@ -401,7 +401,7 @@ mod tests {
 
     /// The control plane is away from the 15th to the 100th second.
     #[test]
-    fn what_nobody_looked_at_held_for_no_time_fault_2() {
+    fn unobserved_time_does_not_count_for_checks_fault_2() {
         let spec = json!({"title": "t", "timeLimit": "5m", "steps": [{"at": "10s", "heal": "x"}],
             "check": [check("shows", "Trouble", "0s"), check("well", "Repair", "30s"), check("up", "Always", "20s")]});
         let mut one = scenario(&spec);
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ready_in_time_is_not_played_fault_2() {
+    fn a_scenario_that_is_not_ready_in_time_fails_fault_2() {
         let ready =
             json!({"name": "r", "object": {"apiVersion": "v1", "kind": "Pod"}, "holds": "true", "for": "2s"});
         let spec = json!({"title": "t", "setup": [{}, {}], "ready": [ready], "check": [check("well", "Repair", "2s")]});
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_has_failed_wherever_it_is_and_hints_are_shown_as_asked_fault_2() {
+    fn giving_up_fails_in_any_phase_and_hints_appear_on_request_fault_2() {
         let mut one = ordinary();
         one.spec.hints = vec!["a".into(), "b".into()];
         one.spec.hints_requested = Some(9);

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_clusters_of_a_user_know_is_joined_in_one_file_fault_2() {
+    fn scenario_runs_of_two_clusters_are_merged_in_one_file_fault_2() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("state/podium/scenario-runs.json");
         assert_eq!(join_file(&path, &AllScenarioRuns::default()).unwrap(), AllScenarioRuns::default());

@@ -43,7 +43,7 @@ fn named(kind: Kind, uid: &str, rest: &Value) -> Object {
 }
 
 #[test]
-fn what_was_then_is_again_and_what_came_since_goes_safe_8() {
+fn a_restore_brings_back_old_objects_and_removes_newer_ones_safe_8() {
     let map = |uid: &str, data: &str| named(Kind::ConfigMap, uid, &json!({"data": {"k": data}}));
     for (now, then, expected) in [
         (vec![], vec![map("1", "x")], vec!["+n/a 1"]),
@@ -57,7 +57,7 @@ fn what_was_then_is_again_and_what_came_since_goes_safe_8() {
 }
 
 #[test]
-fn what_is_of_this_machine_stays_safe_8() {
+fn a_restore_leaves_objects_of_this_machine_alone_safe_8() {
     for kind in
         [Kind::Event, Kind::Lease, Kind::CSINode, Kind::Fault, Kind::ClusterSnapshot, Kind::ClusterRestore]
     {
@@ -82,7 +82,7 @@ fn what_is_of_this_machine_stays_safe_8() {
 }
 
 #[test]
-fn pods_start_anew_where_nobody_else_makes_them_safe_8() {
+fn a_restore_starts_fresh_pods_only_without_a_controller_safe_8() {
     let pod = |uid: &str, rest: Value| named(Kind::Pod, uid, &rest);
     let owned = json!({"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "o",
         "controller": true}]});
@@ -123,7 +123,7 @@ fn pods_start_anew_where_nobody_else_makes_them_safe_8() {
 }
 
 #[test]
-fn what_follows_from_pods_is_made_again_safe_8() {
+fn a_restore_leaves_objects_derived_from_pods_to_their_controllers_safe_8() {
     let slice = |manager: &str| {
         let labels = json!({"labels": {"endpointslice.kubernetes.io/managed-by": manager}});
         named(Kind::EndpointSlice, "1", &json!({"metadata": labels, "addressType": "IPv4", "endpoints": []}))

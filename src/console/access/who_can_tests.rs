@@ -186,7 +186,7 @@ fn subjects_come_with_every_binding_that_lets_them_con_16() {
 }
 
 #[test]
-fn what_is_cluster_wide_is_not_for_bindings_of_a_namespace_con_16() {
+fn bindings_of_a_namespace_grant_nothing_cluster_wide_con_16() {
     let found = subjects_allowed(&attributes("get core pods"), &shop());
     assert_eq!(
         texts(&found),

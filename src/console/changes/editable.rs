@@ -44,7 +44,7 @@ mod tests {
 
     /// CON-11: the edited text has no fields of the server's, and none of them is lost.
     #[test]
-    fn the_servers_own_fields_are_kept_beside_the_text() {
+    fn fields_of_the_server_are_hidden_from_the_text_and_not_lost() {
         let object = json!({ "kind": "Pod",
             "metadata": { "name": "web", "uid": "u1", "resourceVersion": "7", "managedFields": [{}] },
             "spec": { "x": 1 }, "status": { "phase": "Running" } });

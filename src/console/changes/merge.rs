@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_changed_is_named_where_it_is() {
+    fn changes_of_others_are_named_by_path() {
         let from = json!({ "metadata": { "labels": { "a.b/c": "1" } },
             "containers": [{ "name": "x", "image": "1" }] });
         let to = json!({ "metadata": { "labels": {} }, "containers": [{ "name": "x", "image": "2" }] });

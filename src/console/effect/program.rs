@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_of_a_program_is_told_with_its_first_line_con_16() {
+    async fn the_end_of_a_program_is_reported_with_its_first_line_con_16() {
         for (script, how, text, wrong) in [
             (
                 "echo; echo '  one  '; echo two",

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hotkeys_read_and_what_is_wrong_is_told_con_16() {
+    fn hotkeys_are_parsed_and_errors_reported_con_16() {
         let text = "hotKeys:\n  shift-0:\n    shortCut: Shift-0\n    description: Viewing pods\n    command: pods\n  x:\n    shortCut: Shift-X\n    command: xray deploy\n    keepHistory: true\n    override: true\n";
         let (keys, errors) = parse(text, "h.yaml");
         assert!(errors.is_empty(), "{errors:?}");

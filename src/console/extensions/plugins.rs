@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_file_line_and_key_con_16() {
+    fn errors_in_plugins_name_file_line_and_key_con_16() {
         let with = |line: &str| {
             format!("plugins:\n  x:\n    shortCut: a\n    scopes: [po]\n    command: c\n    {line}\n")
         };

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_says_never_becomes_a_command_con_16() {
+    fn values_from_a_server_never_become_shell_code_con_16() {
         for (words, filled) in [
             (&["sh", "-c", "kubectl get $NAME -n $NAMESPACE"][..], Some("kubectl get web-1 -n shop")),
             (&["bash", "-lc", "echo $COL-EVIL"], None),

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_file_line_and_key_con_16() {
+    fn errors_in_plugins_name_file_line_and_key_con_16() {
         for (text, error) in [
             (
                 "views:\n  pods:\n    colums: []\n",

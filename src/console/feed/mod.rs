@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_list_whose_pages_are_too_old_begins_anew_con_1() {
+    async fn a_list_with_expired_pages_starts_over_con_1() {
         let (_watches, mut inbox) = follow_pods(|n, _| async move {
             match n {
                 0 => (200, pods(0, 200, Some("old"))),
@@ -531,7 +531,7 @@ mod tests {
 
     /// Half a minute of back-off is too long for a server on the same machine.
     #[test]
-    fn what_is_near_is_tried_again_within_seconds_con_18() {
+    fn a_local_server_is_retried_within_seconds_con_18() {
         for (origin, near) in [
             ("in process", true),
             ("127.0.0.1:6443", true),

@@ -378,7 +378,7 @@ mod tests {
 
     /// The journal survives a restart, and its entries can be undone in the next run.
     #[test]
-    fn what_was_done_is_known_in_the_next_run_con_17() {
+    fn the_journal_survives_a_restart_con_17() {
         let dir = tempfile::tempdir().unwrap();
         let cluster = Uid::from("../0c/ff-1");
         let mut journal = Journal::default();

@@ -206,7 +206,7 @@ mod tests {
 
     /// Only changes of the fields that an undo restores count as later changes.
     #[test]
-    fn what_others_changed_since_is_told_where_it_matters() {
+    fn an_undo_shows_later_changes_of_the_fields_it_restores() {
         let after = json!({"spec": {"replicas": 9, "paused": true}});
         let now = json!({"metadata": {"resourceVersion": "7"}, "spec": {"replicas": 5}});
         let then = json!({"metadata": {"resourceVersion": "8"}, "spec": {"replicas": 3}});

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_an_expression_is_told_when_it_is_read_con_16() {
+    fn invalid_jq_expressions_are_rejected_with_a_reason_con_16() {
         for (expression, why) in [
             (".a | splitt(\":\")", "no function splitt with 1 argument; did you mean split?"),
             (".a | split", "no function split with 0 arguments"),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_an_error_of_the_cell_con_16() {
+    fn a_failing_jq_expression_is_an_error_of_the_cell_con_16() {
         for (expression, why) in [
             (".metadata | split(\":\")", "object cannot be split"),
             (".status.restarts | .x", "number has no field \"x\""),

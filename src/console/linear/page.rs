@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_a_frame_and_is_none_is_read_as_text_con_20() {
+    fn incomplete_borders_are_read_as_text_con_20() {
         let page = Page::draw(12, 3, |frame, area| {
             frame.render_widget(Paragraph::new("╭ no end\nplain"), area);
         });

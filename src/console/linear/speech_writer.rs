@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_grows_and_shrinks_in_its_line_con_20() {
+    fn typed_text_grows_and_shrinks_in_its_line_con_20() {
         let (line, typed) = (|text: &str| Speech::Line(text.into()), |text: &str| Speech::Typed(text.into()));
         for (lines, text) in [
             (vec![line("a"), line("b")], "a\r\nb\r\n"),

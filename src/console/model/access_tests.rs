@@ -190,7 +190,7 @@ async fn both_questions_are_drawn_wide_and_narrow_con_16() {
 }
 
 #[tokio::test]
-async fn what_i_may_follows_the_scope_is_filtered_and_scrolls_con_16() {
+async fn own_permissions_follow_the_scope_and_can_be_filtered_and_scrolled_con_16() {
     let mut asking = ServedConsole::new(80, 24);
     asking.press(": \"can\" enter").await;
     let drawn = asking.drawn();
@@ -213,7 +213,7 @@ async fn what_i_may_follows_the_scope_is_filtered_and_scrolls_con_16() {
 }
 
 #[tokio::test]
-async fn who_may_is_filtered_by_subject_and_by_what_says_so_con_16() {
+async fn permitted_subjects_are_filtered_by_name_and_by_binding_con_16() {
     let mut asking = ServedConsole::new(80, 24);
     asking.press(": \"can_get_pods_shop/web-1\" enter").await;
     asking.press("/ \"viewers\" enter").await;

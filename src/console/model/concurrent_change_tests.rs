@@ -30,7 +30,7 @@ fn body(action: &Action) -> &Value {
 }
 
 #[test]
-fn a_count_that_somebody_else_changed_meanwhile_is_told_before_it_is_set_back_con_6() {
+fn a_count_changed_by_another_user_needs_confirmation_before_scaling_back_con_6() {
     let mut stage = TestConsole::new(100, 24);
     feed(&mut stage, &[deployment("web", 3, "nginx:1")]);
     stage.press(": \"deploy\" enter s");
@@ -65,7 +65,7 @@ fn of_several_only_what_was_typed_is_scaled_con_6() {
 }
 
 #[test]
-fn an_image_that_somebody_else_set_meanwhile_is_not_taken_back_unasked_con_6() {
+fn an_image_set_by_another_user_is_not_reverted_unconfirmed_con_6() {
     let mut stage = TestConsole::new(100, 24);
     feed(&mut stage, &[deployment("web", 3, "nginx:1")]);
     stage.press(": \"deploy\" enter i");

@@ -240,7 +240,7 @@ async fn rows_are_sorted_filtered_and_narrowed_by_context_con_16() {
 }
 
 #[tokio::test]
-async fn what_is_done_to_a_row_is_done_to_its_cluster_and_to_no_other_con_16() {
+async fn an_action_on_a_row_affects_only_the_cluster_of_that_row_con_16() {
     for (name, cluster, others) in
         [("podium", "", ["prod: ", "qa: "]), ("prod", "prod: ", ["", "qa: "]), ("qa", "qa: ", ["", "prod: "])]
     {
@@ -358,7 +358,7 @@ async fn a_bulk_action_asks_for_each_context_by_itself_con_16() {
 }
 
 #[tokio::test]
-async fn what_one_context_cannot_do_is_left_alone_there_and_said_con_16() {
+async fn contexts_without_a_verb_are_skipped_and_reported_con_16() {
     let mut stage = TestConsole::over_three(140, 40, Depth::True);
     let mut kinds = builtin_kinds::kinds();
     let at = kinds.iter().position(Kind::is::<Pod>).unwrap();
@@ -424,7 +424,7 @@ async fn a_context_that_does_not_answer_is_named_and_its_rows_stay_con_18() {
 }
 
 #[tokio::test]
-async fn forbidden_lacking_and_silent_contexts_are_told_apart_con_18() {
+async fn forbidden_lacking_and_silent_contexts_are_distinguished_con_18() {
     let mut stage = TestConsole::new(140, 40);
     stage.model.update(Message::Catalogue(Catalogue::of(builtin_kinds::kinds())), stage.now);
     stage.press(": \"pods_@podium,prod,qa\" enter");
@@ -493,7 +493,7 @@ async fn a_kind_may_be_served_by_some_and_in_other_versions_con_16() {
 }
 
 #[tokio::test]
-async fn what_is_typed_stays_with_the_contexts_that_are_looked_at_con_16() {
+async fn commands_apply_to_the_contexts_on_screen_con_16() {
     let mut stage = TestConsole::over_three(140, 40, Depth::True);
     stage.press(": \"svc\" enter");
     assert!(stage.screen().contains("Services @podium,prod,qa"), "{}", stage.screen());
@@ -620,7 +620,7 @@ async fn programs_of_the_user_meet_the_cluster_of_the_row_con_16() {
 }
 
 #[tokio::test]
-async fn what_was_done_is_taken_back_where_it_was_done_con_17() {
+async fn an_undo_goes_to_the_cluster_of_its_action_con_17() {
     let mut stage = TestConsole::over_three(140, 40, Depth::True);
     let node = json!({"metadata": {"name": "n1", "uid": "n1"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
     stage.press(": \"nodes_@podium,prod\" enter");

@@ -72,7 +72,7 @@ fn is_forgotten(jobs: &[Job]) -> bool {
 }
 
 #[test]
-fn what_is_typed_is_kept_and_forgotten_once_it_is_saved_or_discarded_con_17() {
+fn a_draft_is_stored_and_removed_once_saved_or_discarded_con_17() {
     let (mut stage, jobs) = editing("configmaps", 100);
     assert!(
         jobs.iter().any(|job| matches!(job, Job::ReadDraft(uid, _, key)
@@ -100,7 +100,7 @@ fn what_is_typed_is_kept_and_forgotten_once_it_is_saved_or_discarded_con_17() {
 }
 
 #[test]
-fn what_was_typed_before_is_offered_and_never_applied_by_itself_con_17() {
+fn an_earlier_draft_is_offered_and_never_applied_automatically_con_17() {
     for width in [80, 140] {
         let (mut stage, _) = editing("configmaps", width);
         loaded(&mut stage);
@@ -147,7 +147,7 @@ fn what_was_typed_before_is_offered_and_never_applied_by_itself_con_17() {
 }
 
 #[test]
-fn an_offer_says_whose_it_is_and_does_not_take_what_is_typed_con_17() {
+fn an_offered_draft_names_its_object_and_does_not_replace_typed_text_con_17() {
     let (mut stage, _) = editing("configmaps", 100);
     loaded(&mut stage);
     offered(&mut stage, "u0");
@@ -170,7 +170,7 @@ fn an_offer_says_whose_it_is_and_does_not_take_what_is_typed_con_17() {
 }
 
 #[test]
-fn nothing_of_a_secret_is_kept_con_17() {
+fn drafts_of_secrets_are_never_stored_con_17() {
     let (mut stage, jobs) = editing("secrets", 100);
     assert!(!jobs.iter().any(|job| matches!(job, Job::ReadDraft(..))), "{jobs:?}");
     loaded(&mut stage);
@@ -180,7 +180,7 @@ fn nothing_of_a_secret_is_kept_con_17() {
 }
 
 #[test]
-fn unsaved_edits_of_earlier_runs_are_told_at_the_start_con_17() {
+fn unsaved_edits_of_earlier_runs_are_announced_at_start_con_17() {
     let (mut stage, _) = editing("configmaps", 140);
     let drafts = (0..5).map(|n| {
         let name = if n == 4 { "e\u{1b}[2Jvil".to_owned() } else { format!("m{n}") };

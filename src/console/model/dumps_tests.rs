@@ -75,7 +75,7 @@ fn write(dir: &Path, name: &str, text: &str, minute: i64) {
 }
 
 #[tokio::test]
-async fn what_was_saved_is_listed_read_edited_and_removed_con_3() {
+async fn saved_files_are_listed_read_edited_and_removed_con_3() {
     let config = tempfile::tempdir().unwrap();
     let mut desk = DumpsConsole::new(config.path());
     desk.press(": \"sd\" enter").await;

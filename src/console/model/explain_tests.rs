@@ -118,7 +118,7 @@ fn web(pods: Vec<Value>) -> Vec<Delta> {
 }
 
 #[tokio::test]
-async fn a_crashing_pod_is_told_with_the_last_lines_of_its_log_con_19() {
+async fn a_crashing_pod_is_explained_with_the_last_lines_of_its_log_con_19() {
     let mut show = Crashing::new(110, 30);
     show.feed(web(vec![crashing("web-1-a", 3, 40)]));
     let jobs = show.stage.press("p W");
@@ -152,7 +152,7 @@ async fn a_crashing_pod_is_told_with_the_last_lines_of_its_log_con_19() {
 }
 
 #[tokio::test]
-async fn a_cause_of_several_pods_is_told_once_the_most_frequent_first_con_19() {
+async fn a_cause_of_several_pods_is_listed_once_the_most_frequent_first_con_19() {
     for (width, height) in [(110, 30), (80, 24)] {
         let mut show = Crashing::new(width, height);
         let mut pods = vec![crashing("alone", 7, 10)];

@@ -198,7 +198,7 @@ fn a_column_may_be_an_expression_of_jq_con_16() {
 }
 
 #[test]
-fn columns_change_while_one_looks_and_what_is_wrong_is_told_con_16() {
+fn columns_follow_changes_of_the_file_and_errors_are_reported_con_16() {
     let mut desk = ExtensionsConsole::new(80, 24, &[]);
     labelled(&mut desk.stage);
     desk.stage.press("p j j");
@@ -230,7 +230,7 @@ fn columns_change_while_one_looks_and_what_is_wrong_is_told_con_16() {
 }
 
 #[test]
-fn events_stay_sorted_by_the_newest_wherever_that_column_is_con_16() {
+fn events_stay_sorted_by_newest_at_any_position_of_that_column_con_16() {
     let mut desk =
         ExtensionsConsole::new(80, 24, &[("views.yaml", "views: {events: {columns: [REASON, LAST SEEN]}}")]);
     let event = |reason: &str, at: &str| {
@@ -262,7 +262,7 @@ fn gadgets(plural: &str) -> Delta {
 }
 
 #[test]
-fn a_custom_resource_is_asked_for_whole_where_a_column_needs_it_con_16() {
+fn whole_custom_resources_are_requested_only_if_a_column_needs_them_con_16() {
     let of = |jobs: &[Job]| {
         let watches = jobs.iter().filter_map(|job| match job {
             Job::Watch(_, _, include) => Some(*include),
@@ -426,7 +426,7 @@ fn a_plugin_runs_on_what_is_selected_and_is_in_the_journal_con_16() {
 }
 
 #[test]
-fn where_nothing_may_be_changed_a_dangerous_plugin_is_refused_con_16() {
+fn a_dangerous_plugin_is_refused_in_read_only_mode_con_16() {
     let mut desk = ExtensionsConsole::with_plugins();
     desk.stage.model.shared.read_only = true;
     assert_eq!(started(&desk.stage.press("p W")), [""; 0]);
@@ -462,7 +462,7 @@ const SIZE_DIALOG: &str = "│   ╭ Set a size ──────────�
 │   │ resize 3 soft true                                                   │   │";
 
 #[test]
-fn a_plugin_is_asked_about_with_its_command_con_16() {
+fn a_plugin_is_confirmed_with_its_command_shown_con_16() {
     for (width, height, keys, expected) in [
         (80, 24, "p W", CONFIRM),
         (40, 12, "p W", CONFIRM_NARROW),

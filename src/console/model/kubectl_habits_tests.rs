@@ -78,7 +78,7 @@ fn a_key_that_means_nothing_says_so_and_where_it_does_con_3() {
 }
 
 #[test]
-fn a_sort_by_what_is_not_there_is_told_and_not_another_sort_con_3() {
+fn sorting_without_a_picked_column_is_refused_con_3() {
     let mut stage = shop();
     stage.press("p O");
     shows(&mut stage, &["no column is selected: <shift-←> and <shift-→> select one", "NAME ↑"]);
@@ -87,7 +87,7 @@ fn a_sort_by_what_is_not_there_is_told_and_not_another_sort_con_3() {
 }
 
 #[test]
-fn the_sort_order_of_a_kind_is_kept_when_its_table_opens_again_con_3() {
+fn the_sort_order_of_a_kind_survives_reopening_its_table_con_3() {
     let mut stage = shop();
     stage.press("p shift-right shift-right shift-right O O");
     let sorted = |screen: &str| {
@@ -140,7 +140,7 @@ fn kubectls_and_k9s_words_mean_the_same_or_say_what_does_con_3() {
 }
 
 #[test]
-fn what_is_wrong_with_a_command_is_told_whole_at_every_width_con_20() {
+fn command_errors_are_shown_in_full_at_every_width_con_20() {
     for width in [45, 80, 200] {
         let mut stage = shop();
         stage.resize(width, 24);
@@ -189,7 +189,7 @@ fn a_service_and_a_deployment_forward_to_a_pod_that_is_ready_con_16() {
 }
 
 #[test]
-fn what_keeps_it_from_being_ready_is_shown_as_yaml_con_3() {
+fn the_view_of_readiness_problems_opens_the_object_as_yaml_con_3() {
     let mut stage = shop();
     stage.press(": \"deploy\" enter W");
     shows(&mut stage, &["why not ready · Deployment default/web", "<y>yaml"]);
@@ -198,7 +198,7 @@ fn what_keeps_it_from_being_ready_is_shown_as_yaml_con_3() {
 }
 
 #[test]
-fn yes_is_y_wherever_nothing_is_typed_con_6() {
+fn y_confirms_every_dialog_without_a_text_field_con_6() {
     let mut stage = shop();
     stage.press("p ctrl-d");
     shows(&mut stage, &["Delete Pod default/web-1-a", "<y>delete <n>cancel"]);
@@ -242,7 +242,7 @@ fn documents(text: &str) -> Vec<manifest::Document> {
 }
 
 #[test]
-fn a_directory_is_walked_and_a_manifest_is_asked_about_con_3() {
+fn a_directory_is_browsed_and_applying_a_manifest_is_confirmed_con_3() {
     let mut stage = shop();
     let jobs = stage.press(": \"dir_/home/me/manifests\" enter");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
@@ -293,7 +293,7 @@ fn a_manifest_is_read_before_it_is_applied_con_3() {
 }
 
 #[test]
-fn services_are_told_with_the_pods_that_they_select_con_3() {
+fn services_are_shown_with_the_pods_that_they_select_con_3() {
     let mut stage = shop();
     let service = |name: &str, selector: Value| json!({"metadata": {"name": name, "namespace": "default", "uid": name}, "spec": {"selector": selector}});
     let services = [
@@ -353,7 +353,7 @@ fn read_only_looks_at_directories_and_applies_nothing_con_3() {
 
 /// CON-3: k9s' keys work on services, pods, replica sets and nodes.
 #[test]
-fn what_k9s_has_on_services_pods_replica_sets_and_nodes_works_here_con_3() {
+fn k9s_keys_work_on_services_pods_replica_sets_and_nodes_con_3() {
     let mut stage = shop();
     // The logs of all pods that a service selects: their labels are requested.
     let jobs = stage.press(": \"services\" enter G l");
@@ -412,7 +412,7 @@ fn a_rollback_from_a_replica_set_is_at_its_revision_con_5() {
 
 /// CON-3: the users of an object are found among many thousand pods without unpacking any.
 #[test]
-fn who_uses_an_object_is_asked_of_what_lies_open_con_3_con_1() {
+fn users_of_an_object_are_found_without_unpacking_pods_con_3_con_1() {
     let mut stage = TestConsole::new(120, 30);
     let maps = Kind::new(crate::resource::KindFacts {
         resource: ResourceKey { group: "".into(), version: "v1".into(), plural: "configmaps".into() },
@@ -500,7 +500,7 @@ fn a_shell_on_a_node_asks_first_and_says_where_there_is_none_con_3() {
 
 /// CON-3: leftover pods of killed consoles are reported once, and removed on request.
 #[test]
-fn pods_of_shells_that_were_left_are_told_and_removed_con_3() {
+fn leftover_shell_pods_are_reported_and_removed_con_3() {
     let left = |name: &str, phase: &str| {
         let mut left = pod("default", name);
         left["metadata"]["labels"] = json!({"podium.dev/node-shell": "another"});
@@ -625,7 +625,7 @@ fn an_empty_line_offers_what_is_looked_at_most_and_the_consoles_own_screens_con_
 }
 
 #[test]
-fn the_end_of_a_drill_is_announced_wherever_one_looks_fault_2() {
+fn the_end_of_a_drill_is_announced_on_every_screen_fault_2() {
     use k8s_openapi::api::core::v1::Event;
     let mut stage = shop();
     stage.press("p");

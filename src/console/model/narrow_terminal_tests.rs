@@ -75,7 +75,7 @@ fn the_owner_tree_of_a_kind_has_each_object_of_the_kind_con_19() {
 }
 
 #[test]
-fn a_local_port_that_cannot_be_used_is_asked_for_again_con_16() {
+fn an_unusable_local_port_is_prompted_for_again_con_16() {
     let mut stage = TestConsole::new(80, 24);
     stage.press(": \"pf\" enter");
     let id = stage.model.top().0;

@@ -53,7 +53,7 @@ fn a_view_that_cannot_be_drawn_says_so_and_the_others_go_on_con_1() {
 }
 
 #[test]
-fn a_view_that_panics_is_closed_and_the_first_begins_anew_con_1() {
+fn a_panicking_view_is_closed_and_a_root_view_is_replaced_con_1() {
     let mut stage = TestConsole::new();
     stage.model.open(FaultyScreen(PanicPoint::Updating).into(), now());
     let id = stage.model.top().0;

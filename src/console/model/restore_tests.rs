@@ -64,7 +64,7 @@ fn tabs_come_back_as_they_were_left_con_17() {
 }
 
 #[test]
-fn what_is_gone_is_left_out_and_told_con_17() {
+fn missing_views_are_left_out_and_reported_con_17() {
     let (mut stage, _) = started(80, 24);
     let tab = |namespace: Option<&str>, views: Vec<SavedView>| SavedTab {
         namespace: namespace.map(Into::into),
@@ -94,7 +94,7 @@ fn what_is_gone_is_left_out_and_told_con_17() {
 }
 
 #[test]
-fn who_was_faster_keeps_what_they_opened_con_17() {
+fn screens_opened_before_the_restore_stay_open_con_17() {
     let (mut stage, _) = started(80, 24);
     stage.press("d");
     let saved = SavedTabs {
@@ -111,7 +111,7 @@ fn who_was_faster_keeps_what_they_opened_con_17() {
 }
 
 #[test]
-fn what_was_looked_at_closer_comes_back_or_is_said_to_be_gone_con_17() {
+fn object_views_are_restored_or_reported_as_gone_con_17() {
     let of = |name: &str, screen: SavedScreen| SavedView {
         screen,
         object: Some((Some("default".to_owned()), name.to_owned())),

@@ -160,7 +160,7 @@ fn asks(jobs: &[Job]) -> usize {
 }
 
 #[test]
-fn an_object_that_is_gone_or_another_is_told_con_17() {
+fn a_deleted_or_replaced_object_is_reported_con_17() {
     // The stores have the object, so no request is sent.
     let mut stage = started();
     let jobs = stage.model.update(
@@ -227,7 +227,7 @@ fn a_table_of_what_belongs_to_an_object_asks_for_that_object_con_17() {
 }
 
 #[test]
-fn what_is_typed_in_an_editor_is_not_taken_away_con_17() {
+fn typed_text_in_a_restored_editor_is_not_lost_con_17() {
     let view = saved_view(SavedScreen::Edit { unsaved: false }, "pods", "web", "of-yesterday");
     let mut stage = started();
     stage.model.update(Message::SavedTabs(tabs_of(view.clone())), stage.now);

@@ -169,7 +169,7 @@ async fn a_count_that_cannot_be_read_says_why_and_can_be_set_all_the_same_con_6(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_others_do_while_the_count_of_a_custom_resource_is_asked_for_is_told_con_6() {
+async fn changes_of_a_custom_resource_appear_in_its_open_scale_dialog_con_6() {
     let mut desk = Desk::new(&[Some(scale(3)), Some(scale(7))]);
     desk.press("s");
     desk.hear().await;

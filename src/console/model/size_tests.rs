@@ -40,7 +40,7 @@ fn the_first_page_is_shown_while_the_others_are_on_their_way_con_1() {
 }
 
 #[test]
-fn who_moves_in_the_first_page_stays_there_con_1() {
+fn the_cursor_stays_on_its_row_while_further_pages_arrive_con_1() {
     let mut stage = TestConsole::without_lists(120, 30, Depth::True);
     stage.press("p");
     let all = packed_pods(&["cart", "web", "api", "db"]);

@@ -121,7 +121,7 @@ fn focus_size_and_closing_of_panes_con_17() {
 }
 
 #[test]
-fn what_is_split_stays_with_its_tab_con_17() {
+fn a_split_stays_with_its_tab_con_17() {
     let mut stage = TestConsole::new(140, 40);
     stage.press("p : \"vsplit_yaml\" enter ctrl-t");
     assert!(stage.model.split.is_none());

@@ -296,7 +296,7 @@ fn esc_never_closes_a_tab_and_the_last_one_stays_con_17() {
 }
 
 #[test]
-fn what_ends_in_a_tab_that_nobody_looks_at_is_marked_con_17() {
+fn work_that_ends_in_a_hidden_tab_marks_the_tab_con_17() {
     let mut stage = TestConsole::new(80, 24);
     let id = stage.shell();
     // The terminal receives the tab keys while there is one tab; with more, the digits switch tabs.
@@ -322,7 +322,7 @@ fn what_ends_in_a_tab_that_nobody_looks_at_is_marked_con_17() {
 }
 
 #[test]
-fn what_a_screen_away_asks_waits_in_its_tab_con_17() {
+fn a_dialog_of_a_hidden_screen_waits_in_its_tab_con_17() {
     let mut stage = TestConsole::new(80, 24);
     stage.press("p");
     let id = stage.model.top().0;

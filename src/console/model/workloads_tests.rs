@@ -211,7 +211,7 @@ fn a_key_does_what_it_does_in_the_table_of_the_rows_kind_con_3() {
 }
 
 #[test]
-fn a_kind_that_gives_no_rows_is_said_and_the_others_are_there_con_18() {
+fn an_unavailable_kind_is_reported_and_the_others_are_listed_con_18() {
     let mut stage = stage();
     let refused = |kind: Workload, why| Message::Link(Link::Refused(kind.kind().resource.clone(), why));
     let forbidden = UnavailableReason::NotAllowed("jobs.batch is forbidden: User \"me\"".to_owned());
@@ -231,7 +231,7 @@ fn a_kind_that_gives_no_rows_is_said_and_the_others_are_there_con_18() {
 }
 
 #[tokio::test]
-async fn what_a_kind_does_not_tell_of_then_is_said_below_the_rows_con_19() {
+async fn gaps_in_the_history_of_a_kind_are_listed_below_the_rows_con_19() {
     let mut stage = stage();
     others(&mut stage);
     let kinds = crate::builtin_kinds::kinds().into_iter().chain(Workload::ALL.map(Workload::kind));

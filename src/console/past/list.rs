@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_counted_of_then_is_asked_for_page_by_page_up_to_a_limit_con_19() {
+    async fn past_counts_are_requested_page_by_page_up_to_a_limit_con_19() {
         let pods = || [HistoryScope { kind: builtin_kinds::kind::<Pod>(), namespace: None, name: None }];
         for (pages, page_requests, listed, cut) in [(1, 1, 1, 0), (3, 3, 3, 0), (1_000, 10, 10, 990)] {
             let requests = Arc::new(AtomicUsize::new(0));

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_list_of_then_is_slim_and_cut_and_told_to_be_so_con_19() {
+    async fn a_past_list_is_slim_and_reports_omitted_objects_con_19() {
         let client = server();
         let lists = [(scope(), String::new())];
         let (stores, cut) = stores_at(&client, &lists, 20).await.unwrap();
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_does_not_answer_is_not_waited_for_for_ever_con_19() {
+    async fn a_history_request_without_a_response_times_out_con_19() {
         let service = tower::service_fn(|_: http::Request<Body>| async {
             std::future::pending::<Result<http::Response<Body>, Infallible>>().await
         });

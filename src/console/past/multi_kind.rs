@@ -243,7 +243,7 @@ pub(super) mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_waits_for_what_is_not_known_of_then_con_19() {
+    async fn kinds_without_history_do_not_stay_loading_con_19() {
         let (mut stores, gaps) =
             went(&[(Workload::DaemonSet, 200, 410), (Workload::Job, 403, 403)]).await.unwrap();
         let (mut links, now) = (Links::default(), Timestamp::from_second(1_000_000).unwrap());

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_con_21() {
+    fn a_written_recording_is_read_back_con_21() {
         let recording = Recording::parse(text(session()).as_bytes()).unwrap();
         assert_eq!(recording.beginning, beginning());
         let ms = Duration::from_millis;
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_terminals_told_is_read_in_their_order_con_21() {
+    fn terminal_events_are_read_in_order_con_21() {
         use crate::screen::terminal::pane::{Outcome, PaneEvent};
         let opened = PaneEvent::Opened { container: "main".into(), tty: true, stdin: true };
         let printed = PaneEvent::Output(Bytes::from_static(b"\x1b[1m$ \xff"));
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_is_read_within_its_limit_con_21() {
+    fn a_compressed_recording_is_read_within_its_limit_con_21() {
         let (dir, plain) = (tempfile::tempdir().unwrap(), text(session()));
         let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
         packer.write_all(plain.as_bytes()).unwrap();
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_recording_is_told_with_its_line_con_21() {
+    fn an_invalid_recording_is_rejected_with_its_line_con_21() {
         let error_of = |text: &str| Recording::parse(text.as_bytes()).map(|_| ()).unwrap_err().to_string();
         assert_eq!(error_of(""), "the file is empty");
         assert!(error_of("{}\n{}\n").starts_with("line 1: "), "{}", error_of("{}\n{}\n"));

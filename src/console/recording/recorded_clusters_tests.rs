@@ -170,7 +170,7 @@ fn port_forwards_are_shown_as_they_were_con_21() {
 }
 
 #[test]
-fn what_makes_no_sense_of_other_clusters_is_told_with_its_line_con_21() {
+fn invalid_records_of_other_clusters_are_rejected_with_their_line_con_21() {
     let silent = json!({"silent": {"why": "no", "againIn": null}});
     for (line, why) in [
         (reached(0, 1, silent.clone()), "line 2: unknown attempt 0"),
@@ -200,7 +200,7 @@ fn connected(name: &str) -> ConnectedCluster {
 }
 
 #[tokio::test]
-async fn what_other_clusters_say_is_written_down_as_theirs_con_21() {
+async fn responses_of_other_clusters_are_recorded_under_their_cluster_con_21() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("session");
     let header: SessionHeader = serde_json::from_value(beginning(VERSION)["begun"].clone()).unwrap();
@@ -272,7 +272,7 @@ async fn what_other_clusters_say_is_written_down_as_theirs_con_21() {
 }
 
 #[tokio::test]
-async fn who_looks_at_no_other_cluster_tells_nothing_of_the_kubeconfig_con_21() {
+async fn a_recording_of_one_cluster_contains_nothing_of_the_kubeconfig_con_21() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("session");
     let header: SessionHeader = serde_json::from_value(beginning(VERSION)["begun"].clone()).unwrap();

@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn terminals_tell_again_what_they_told_con_21() {
+    fn terminals_replay_their_recorded_output_con_21() {
         let opened = json!({"opened": {"container": "c", "tty": true, "stdin": true}});
         let screen =
             shell(2, &[json!("began"), opened.clone(), json!({"text": "sh-5.2$ whoami\r\npodium\r\n"})]);
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_recording_ends_before_its_session_is_said_con_21() {
+    fn a_replay_shows_the_reason_for_which_its_recording_ended_early_con_21() {
         let mut recording = recording("night", &[], &TO_PODS);
         recording.ended = Some("it is of one cluster\u{1b}[2J".into());
         let (screens, _) = replay(recording, &ReplayOptions::default()).unwrap();

@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_queue_shows_none_and_what_it_does_all_the_same_con_19() {
+    fn a_controller_without_a_queue_shows_dashes_and_its_work_con_19() {
         let shown = cells(
             "dns-names",
             &status(json!({"state": "Running", "subsystem": "Network", "reconciles": 7, "errors": 1,

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_equal_is_kept_once_and_memory_is_bounded_con_1() {
+    fn equal_values_are_stored_once_and_memory_is_bounded_con_1() {
         let mut interner = Interner::default();
         let (a, b) = (interner.text("Running"), interner.text("Running"));
         assert!(Arc::ptr_eq(&a, &b));

@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heartbeat_touches_a_node_and_shows_nowhere_con_1() {
+    fn a_heartbeat_touches_a_node_and_causes_no_redraw_con_1() {
         let mut stores = Stores::default();
         let node = |revision: &str, beat: u32, status: &str| -> Arc<Node> {
             Arc::new(
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_looked_at_is_packed_again_con_1() {
+    fn unpacked_objects_are_packed_again_con_1() {
         let mut stores = Stores::default();
         let all: Vec<Value> = (0..1100).map(|n| pod(&format!("p-{n}"), "Running")).collect();
         stores.apply(Delta::from_packed::<Pod>(vec![Change::Reset(packed(&all))]));

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_alike_takes_a_fraction_of_its_text_con_1() {
+    fn similar_objects_take_a_fraction_of_their_text_con_1() {
         let mut packer = Packer::default();
         let (mut texts, mut packed) = (0, 0);
         for n in 0..500 {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unlike_makes_no_end_of_dictionaries_con_1() {
+    fn dissimilar_objects_do_not_create_unlimited_dictionaries_con_1() {
         let mut packer = Packer::default();
         let mut seed: u64 = 1;
         let mut packed = 0;

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dragged_over_is_copied_within_its_frame_con_20() {
+    fn a_dragged_selection_is_copied_within_its_frame_con_20() {
         let buffer = drawn(&["╭ a ─╮╭ b ─╮", "│one ││two │", "│日本││four│", "│six ││    │", "╰────╯╰────╯"]);
         for (from, to, text) in [
             ((1, 1), (3, 1), "one"),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_selected_is_seen_whatever_the_size_con_20() {
+    fn a_selection_stays_visible_at_any_window_size_con_20() {
         let mut buffer = drawn(&["abc", "def"]);
         let selection = Selection::new(&buffer, (1, 0).into(), (1, 1).into());
         selection.paint(&mut buffer);

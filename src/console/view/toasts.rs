@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_told_whole_con_15() {
+    fn a_message_is_wrapped_without_loss_con_15() {
         for (text, columns, described) in [
             ("saved", 10, vec!["saved"]),
             ("no room for one", 7, vec!["no room", "for one"]),

@@ -62,7 +62,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_cursor_is_in_the_window_whatever_happens_con_1(
+        fn the_cursor_always_stays_in_the_window_con_1(
             steps in proptest::collection::vec((0usize..6, 0usize..30, 0usize..12), 1..60),
         ) {
             let mut cursor = Cursor::default();

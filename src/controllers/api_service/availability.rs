@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_told_in_kubernetes_words_api_17() {
+    fn a_missing_backend_is_reported_in_the_words_of_kubernetes_api_17() {
         let reference: ServiceReference =
             serde_json::from_value(json!({"namespace": "a", "name": "b", "port": 443})).unwrap();
         let service = |type_: &str, port: i32| json!({"spec": {"type": type_, "ports": [{"port": port, "name": "https"}]}});

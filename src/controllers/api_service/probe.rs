@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_asked_when_it_is_due_and_when_something_changed_api_17() {
+    fn a_server_is_probed_when_due_and_after_changes_api_17() {
         let spec = |priority: i32| APIServiceSpec { version_priority: priority, ..APIServiceSpec::default() };
         let at = Duration::from_secs;
         let mut probe = Probe::default();

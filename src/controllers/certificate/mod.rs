@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_holds_as_long_as_asked_within_bounds_api_15() {
+    fn a_certificate_is_valid_as_long_as_requested_within_bounds_api_15() {
         let year = LONGEST_LIFE.as_secs();
         for (requested, expected) in
             [(None, year), (Some(i32::MAX), year), (Some(3600), 3600), (Some(1), 600), (Some(-1), 600)]

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_definition_has_it_keeps_and_the_rest_it_gets_api_14() {
+    fn a_definition_keeps_its_accepted_names_and_gets_free_ones_api_14() {
         let names = json!({"plural": "others", "kind": "Other", "shortNames": ["ot"]});
         let other = definition(&names, &names);
         let own = definition(&widget(&["wd", "ot"]), &widget(&["wd"]));

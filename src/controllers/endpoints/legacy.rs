@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_the_capacity_is_left_out_fairly_svc_1() {
+    fn addresses_over_capacity_are_truncated_fairly_svc_1() {
         let service = service(json!({"clusterIP": "None", "ports": [{"port": 80, "targetPort": "http"}]}));
         let group = |prefix: &str, count: usize, port: i32, ready: bool| -> Vec<Member> {
             let ports = json!({"spec": {"containers": [{"name": "c",

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nobody_else_writes_is_mirrored_svc_1() {
+    fn only_endpoints_without_another_writer_are_mirrored_svc_1() {
         let service = |spec: serde_json::Value| -> Service {
             serde_json::from_value(json!({"metadata": {"name": "db"}, "spec": spec})).unwrap()
         };

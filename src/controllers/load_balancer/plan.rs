@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gets_which_address_net_6() {
+    fn load_balancers_get_the_first_free_or_requested_address_net_6() {
         let plain = json!({"type": "LoadBalancer"});
         let asks = |ip: &str| json!({"type": "LoadBalancer", "loadBalancerIP": ip});
         let of_class = |class: &str| json!({"type": "LoadBalancer", "loadBalancerClass": class});
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gets_none_hears_why_net_6() {
+    fn a_load_balancer_without_an_address_reports_the_reason_net_6() {
         let plain = json!({"type": "LoadBalancer"});
         let asks = |ip: &str| json!({"type": "LoadBalancer", "loadBalancerIP": ip});
         let all: Vec<_> = (1..=6)

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_remains_is_told_in_kubernetes_words_api_10() {
+    fn remaining_content_is_reported_in_the_words_of_kubernetes_api_10() {
         let now: Timestamp = "2026-11-21T00:00:00Z".parse().unwrap();
         let remains = RemainingContent {
             objects: vec![(Kind::Pod, 2), (Kind::Deployment, 1)],

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn when_all_fall_silent_and_some_are_heard_again_it_is_told_once_node_2() {
+    fn losing_all_nodes_and_regaining_some_are_reported_once_each_node_2() {
         for (states, expected) in [
             (vec!["a:oo b:o"], None),
             (vec!["a:oo b:o", "a:xx b:o"], None),

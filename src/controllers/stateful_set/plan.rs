@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinals_start_where_they_are_told_sts_1() {
+    fn ordinals_start_at_the_specified_number_sts_1() {
         let spec = json!({"replicas": 2, "ordinals": {"start": 2}});
         for (pods, expected) in [("", "+2"), ("--A", "+3"), ("AAAA", "-1"), ("A-AA", "-0"), ("--AAA", "-4")] {
             assert_eq!(steps(spec.clone(), pods), expected, "{pods}");

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_claims_ends_with_their_change_or_the_set_s_sts_1() {
+    fn cached_claim_states_end_when_the_claim_or_the_set_changes_sts_1() {
         let pod_caches = PodCaches::default();
         let pods: Vec<_> = (0..3).map(|n| pod(&format!("web-{n}"), 1, by("set"))).collect();
         sync(&pod_caches, &pods.iter().collect::<Vec<_>>());

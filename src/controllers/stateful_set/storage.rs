@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_goes_with_whom_the_policy_says_sts_1() {
+    fn the_retention_policy_decides_the_owner_of_a_claim_sts_1() {
         for (scaled, deleted, stays, condemned) in [
             ("Retain", "Retain", ClaimOwner::None, ClaimOwner::None),
             ("Retain", "Delete", ClaimOwner::Set, ClaimOwner::Set),

@@ -311,7 +311,7 @@ mod tests {
 
     /// A client that attaches a moment late gets the earlier output.
     #[test]
-    fn what_was_said_is_told_again_as_it_came() {
+    fn earlier_output_is_replayed_in_its_original_order() {
         let directory = tempfile::tempdir().unwrap();
         let mut log = LogWriter::new(directory.path().join("log"));
         let now = Timestamp::UNIX_EPOCH;

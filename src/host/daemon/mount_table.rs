@@ -162,7 +162,7 @@ mod tests {
 
     /// POD-16: the result is the same as the kernel's text, and mounts below the host's own directory are queried once.
     #[test]
-    fn what_the_machine_mounts_is_as_in_the_kernels_text_and_own_mounts_are_asked_for_once_pod_16() {
+    fn machine_mounts_match_the_kernels_text_and_own_ones_are_queried_once_pod_16() {
         if numbers().is_err() {
             return;
         }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_of_a_mount_is_read_within_its_bounds() {
+    fn mount_attributes_are_read_within_bounds() {
         let read_point = |mask: u64, start: u32, text: &[u8]| {
             let mut about = vec![0; HEAD_BYTES];
             about[MASK_AT..MASK_AT + 8].copy_from_slice(&mask.to_ne_bytes());

@@ -88,7 +88,7 @@ mod tests {
 
     /// Shared memory counts for the pod's memory limit (POD-12).
     #[test]
-    fn what_is_shared_counts_against_what_all_may_hold() {
+    fn shared_memory_counts_for_the_memory_limit_of_the_pod() {
         for (held, shared, gone) in [
             (&[(10, Some(20))][..], 10, None),
             (&[(10, Some(20))], 11, Some(0)),

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_leads_to_its_file_and_nowhere_else_pod_16() {
+    fn a_sysctl_name_resolves_only_to_its_own_file_pod_16() {
         for (name, expect) in [
             ("net.ipv4.tcp_rmem", "/proc/sys/net/ipv4/tcp_rmem"),
             ("net.ipv4.conf.eno2/100.rp_filter", "/proc/sys/net/ipv4/conf/eno2.100/rp_filter"),

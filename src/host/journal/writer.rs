@@ -125,7 +125,7 @@ mod tests {
 
     /// SAFE-7: the next host reads every written entry, even beside a torn line.
     #[test]
-    fn what_was_written_is_read_and_torn_lines_are_not() {
+    fn written_entries_are_read_and_torn_lines_are_not() {
         let directory = tempfile::tempdir().unwrap();
         let mut journal = Journal::write(directory.path(), [made("a")]).unwrap();
         for entry in [started("a", "2", 20), started("a", "1", 10), made("b"), ended("1"), made("a")] {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_is_written_anew_when_most_of_it_is_history() {
+    fn a_journal_is_rewritten_when_most_of_it_is_history() {
         let directory = tempfile::tempdir().unwrap();
         let mut journal = Journal::write(directory.path(), [made("a")]).unwrap();
         let lines = (1..100_000).find(|_| !journal.append(&ended("none"))).unwrap();
@@ -164,7 +164,7 @@ mod tests {
 
     /// SAFE-7: a host of protocol 2 died, and then this version came.
     #[test]
-    fn what_hosts_of_an_earlier_version_left_is_taken_over() {
+    fn records_of_an_earlier_host_version_are_taken_over() {
         let directory = tempfile::tempdir().unwrap();
         let node = directory.path();
         let old = node.join("pods/a");

@@ -131,7 +131,7 @@ mod tests {
 
     /// A doubling environment took 22 GB before its size was checked (SEC-2).
     #[test]
-    fn what_is_too_long_is_measured_and_not_built() {
+    fn an_oversized_value_is_measured_without_being_built() {
         let value = "x".repeat(1 << 20);
         let text = "$(A)".repeat(1 << 20);
         assert_eq!(expand(&text, |_| Some(&value), 10), Err(1 << 40));

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_limit_passed_is_told_vol_1() {
+    fn the_first_exceeded_storage_limit_is_reported_vol_1() {
         let pod: Pod = serde_json::from_value(json!({"spec": {
             "volumes": [{"name": "x", "emptyDir": {"sizeLimit": "1Mi"}}, {"name": "y", "emptyDir": {}}],
             "containers": [{"name": "a", "resources": {"limits": {"ephemeral-storage": "2Mi"}}},

@@ -171,7 +171,7 @@ mod tests {
 
     /// IMG-1, SEC-2: what makes no sense is reported by field.
     #[test]
-    fn hostile_values_are_told_by_field() {
+    fn hostile_values_are_rejected_by_field() {
         let table = [
             (r#"{"name":"me/app","tags":["v1"],"stopSignal":"INT","workingDir":"/x"}"#, ""),
             (r#"{"name":""}"#, "name"),

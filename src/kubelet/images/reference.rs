@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reference_says_so() {
+    fn an_invalid_image_reference_gives_the_reason() {
         let table = [
             ("", InvalidReference::Format),
             (":latest", InvalidReference::Format),

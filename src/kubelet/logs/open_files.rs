@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn held_files_are_read_in_order_whatever_became_of_their_names_api_3() {
+    fn open_log_files_are_read_in_order_after_renames_and_removals_api_3() {
         let (mut log, mut files) = (Log::new(), OpenFiles::default());
         files.update(open(&log.paths()));
         assert!(files.first().is_none());
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rotated_away_unseen_is_reported_as_a_gap_api_3() {
+    fn log_files_rotated_away_unread_are_reported_as_a_gap_api_3() {
         let (mut log, mut files) = (Log::new(), OpenFiles::default());
         log.write();
         files.update(open(&log.paths()));

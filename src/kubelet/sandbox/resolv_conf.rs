@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_libc_would_not_look_at_is_cut_and_told_net_3() {
+    fn servers_and_searches_beyond_libc_limits_are_cut_with_a_warning_net_3() {
         let searches: Vec<String> = (0..40).map(|n| format!("s{n}")).collect();
         let servers: Vec<String> = (0..5).map(|n| format!("192.0.2.{n}")).collect();
         let spec = json!({"dnsPolicy": "None", "dnsConfig": {"nameservers": servers, "searches": searches}});

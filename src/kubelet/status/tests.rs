@@ -213,7 +213,7 @@ fn phases_only_go_forward_pod_1() {
 /// The conformance test "should not start app containers and fail the pod if init containers fail on a RestartNever
 /// pod" expects containers that never started to be reported as waiting for the init container, not as lost (INIT-1).
 #[test]
-fn what_never_began_waits_for_ever_when_an_init_container_has_failed() {
+fn containers_stay_waiting_after_an_init_container_failed() {
     let pod = pod(json!({"restartPolicy": "Never", "initContainers": [{"name": "i"}, {"name": "j"}],
         "containers": [{"name": "a"}]}));
     let shown = |containers: &[(&str, Option<i32>)]| {

@@ -56,7 +56,7 @@ async fn a_new_node_starts_no_pod_that_the_disk_does_not_have_safe_2() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_failing_disk_held_up_goes_on_when_it_works_again_safe_2() {
+async fn pods_delayed_by_a_failing_disk_start_when_it_works_again_safe_2() {
     let (_directory, store, scene) = on_disk().await;
     store.faults().set_disk(DiskFault::Fail);
     let key = scene.create(json!({"containers": [{"name": "c"}]}));

@@ -4,7 +4,7 @@ use super::*;
 
 /// Two kilobytes of manifest took 22 GB, all of the machine's memory; now the pod waits and says why (SEC-2).
 #[tokio::test(start_paused = true)]
-async fn a_pod_whose_environment_doubles_waits_with_create_container_error() {
+async fn a_pod_with_a_doubling_environment_waits_with_create_container_error() {
     let scene = KubeletFixture::new().await;
     let mut env = vec![json!({"name": "E0", "value": "x".repeat(1000)})];
     env.extend((1..=30).map(|n| json!({"name": format!("E{n}"), "value": format!("$(E{0})$(E{0})", n - 1)})));

@@ -50,7 +50,7 @@ async fn pulls_back_off_from_ten_seconds_to_five_minutes_img_1() {
 
 /// No event reports a pull that did not happen.
 #[tokio::test(start_paused = true)]
-async fn what_the_catalogue_knows_is_present_whatever_the_policy_img_1() {
+async fn images_of_the_catalog_are_present_under_every_pull_policy_img_1() {
     let scene = KubeletFixture::new().await;
     for (name, policy) in [("p1", "IfNotPresent"), ("p2", "IfNotPresent"), ("p3", "Always"), ("p4", "Never")]
     {

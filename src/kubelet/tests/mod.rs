@@ -227,7 +227,7 @@ async fn a_node_registers_and_renews_its_lease_node_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_bound_to_a_node_that_stops_does_not_start_and_holds_nobody_up_cli_5() {
+async fn a_pod_bound_to_a_stopping_node_does_not_start_or_delay_shutdown_cli_5() {
     let scene = KubeletFixture::new().await;
     let hook = json!({"preStop": {"sleep": {"seconds": 5}}});
     let running = scene.create(json!({"containers": [{"name": "a", "lifecycle": hook}]}));
@@ -455,7 +455,7 @@ async fn a_restarted_kubelet_finds_its_containers_again_safe_7() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_api_does_not_know_is_killed_at_start_safe_3() {
+async fn containers_unknown_to_the_api_are_killed_at_start_safe_3() {
     let scene = KubeletFixture::new().await;
     let key = scene.create(json!({"containers": [{"name": "a"}]}));
     scene.until(&key, "ready", is_ready).await;
@@ -489,7 +489,7 @@ async fn readiness_gates_hold_back_ready_pod_2() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_start_is_told_and_backs_off_pod_3() {
+async fn a_failed_start_is_reported_and_backs_off_pod_3() {
     let scene =
         KubeletFixture::with(HollowConfig { start_failure_rate: 1.0, ..HollowConfig::default() }).await;
     let key = scene.create(json!({"containers": [{"name": "a"}]}));
@@ -577,7 +577,7 @@ async fn a_node_short_of_memory_gives_up_the_greediest_pod_first_node_4() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn usage_is_measured_and_told_to_the_api_pod_12() {
+async fn usage_is_measured_and_reported_to_the_api_pod_12() {
     let scene = KubeletFixture::new().await;
     let key = scene.create(json!({"containers": [{"name": "a"}, {"name": "b"}]}));
     scene.until(&key, "ready", is_ready).await;
@@ -630,7 +630,7 @@ fn static_web(image: &str) -> StaticManifest {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_static_pod_runs_whatever_is_done_to_its_mirror_pod_15() {
+async fn a_static_pod_keeps_running_after_changes_to_its_mirror_pod_15() {
     let scene = KubeletFixture::new().await;
     let key = Key::new("default", "web-n1");
     scene.kubelet.set_static_pods(&[static_web("app:v1")]);

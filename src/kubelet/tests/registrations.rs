@@ -11,7 +11,7 @@ fn label(node: &NodeObject, key: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_others_say_of_a_node_outlives_its_kubelets_reports_node_1() {
+async fn labels_and_capacity_set_by_others_survive_kubelet_reports_node_1() {
     let scene = KubeletFixture::with_capacity(json!({"cpu": "4"})).await;
     let key = Key::new("", "n1");
     scene
@@ -43,7 +43,7 @@ async fn what_others_say_of_a_node_outlives_its_kubelets_reports_node_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_to_be_known_of_the_network_is_on_the_node_net_11() {
+async fn the_node_carries_an_annotation_about_the_network_net_11() {
     let noted = |network_note: Option<&str>| NodeConfig {
         network_note: network_note.map(ToOwned::to_owned),
         ..config()
@@ -59,7 +59,7 @@ async fn what_is_to_be_known_of_the_network_is_on_the_node_net_11() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_whose_addresses_are_others_keeps_what_people_set_node_1_net_1() {
+async fn a_node_with_new_addresses_keeps_labels_and_taints_of_users_node_1_net_1() {
     let scene = KubeletFixture::new().await;
     scene
         .api

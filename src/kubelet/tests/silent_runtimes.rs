@@ -45,7 +45,7 @@ async fn a_runtime_that_falls_silent_makes_its_node_not_ready_until_it_answers()
 /// Found by the simulator: the kubelet withdrew the condition that the node controller had set, which set it again,
 /// fifty times a second.
 #[tokio::test(start_paused = true)]
-async fn a_pod_whose_runtime_is_silent_is_not_said_to_be_ready_again_node_2() {
+async fn a_pod_with_a_silent_runtime_is_not_reported_ready_again_node_2() {
     let scene = KubeletFixture::new().await;
     let key = scene.create(json!({"containers": [{"name": "a"}]}));
     scene.until(&key, "ready", is_ready).await;
@@ -104,7 +104,7 @@ async fn a_stop_cuts_graces_at_its_limit() {
 
 /// A file that could not be removed caused 3 400 attempts a second.
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_removed_is_tried_again_later_and_later_whatever_happens_meanwhile() {
+async fn failed_removals_back_off_despite_events_meanwhile() {
     let scene = KubeletFixture::new().await;
     let key = scene.create(json!({"containers": [{"name": "a"}]}));
     scene.until(&key, "ready", is_ready).await;

@@ -6,7 +6,7 @@ const HOUR_MILLIS: i64 = 3_600_000;
 
 /// A clock set back by an hour during a pod's grace period delayed its SIGKILL by an hour.
 #[tokio::test(start_paused = true)]
-async fn a_grace_lasts_as_long_as_it_should_whatever_the_wall_clock_does() {
+async fn a_grace_period_is_unaffected_by_wall_clock_steps() {
     for step in [-HOUR_MILLIS, HOUR_MILLIS] {
         let scene = KubeletFixture::new().await;
         let hook = json!({"preStop": {"sleep": {"seconds": 20}}});
@@ -28,7 +28,7 @@ async fn a_grace_lasts_as_long_as_it_should_whatever_the_wall_clock_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn back_offs_last_as_long_as_they_should_whatever_the_wall_clock_does() {
+async fn back_offs_are_unaffected_by_wall_clock_steps() {
     for step in [-HOUR_MILLIS, HOUR_MILLIS] {
         let scene = KubeletFixture::new().await;
         let key = scene.create(json!({"containers": [{"name": "a"}, {"name": "b", "image": "nginx:1.91"}]}));
@@ -54,7 +54,7 @@ async fn back_offs_last_as_long_as_they_should_whatever_the_wall_clock_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_active_deadline_comes_when_it_should_whatever_the_wall_clock_does() {
+async fn an_active_deadline_is_unaffected_by_wall_clock_steps() {
     for step in [-HOUR_MILLIS, HOUR_MILLIS] {
         let scene = KubeletFixture::new().await;
         let key = scene.create(json!({"containers": [{"name": "a"}], "activeDeadlineSeconds": 100}));

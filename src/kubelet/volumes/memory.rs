@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_container_alone_writes_is_its_memory_pod_12() {
+    fn a_memory_volume_with_one_writer_counts_for_that_container_pod_12() {
         let mount = |read_only: bool| json!([{"name": "mem", "mountPath": "/m", "readOnly": read_only}]);
         let pod = pod(
             &json!(null),

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_for_a_sub_path_has_the_mode_and_group_of_the_volume_vol_1() {
+    fn directories_created_for_a_sub_path_get_mode_and_group_of_the_volume_vol_1() {
         let dir = tempfile::tempdir().unwrap();
         let is_root = rustix::process::geteuid().is_root();
         let own_group = rustix::process::getegid().as_raw();

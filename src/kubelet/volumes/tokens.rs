@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_kept_until_most_of_its_life_is_over_sa_1() {
+    fn a_token_is_reused_until_most_of_its_life_is_over_sa_1() {
         let mut tokens = Tokens::default();
         let projection = ServiceAccountTokenProjection {
             expiration_seconds: Some(600),

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_machines_servers_are_asked_but_never_ourselves_net_3() {
+    fn queries_go_to_the_machines_servers_but_never_to_podium_itself_net_3() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("resolv.conf");
         let forwarder = Forwarder::new(

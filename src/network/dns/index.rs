@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_replaced_leaves_nothing_behind_net_3() {
+    fn a_replaced_service_leaves_no_records_behind_net_3() {
         let mut index = Index::new("cluster.local", [127, 32, 0, 10].into());
         let key = Key::new("default", "web");
         let endpoint = |host: u8, ready: bool| {

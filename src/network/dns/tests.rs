@@ -263,7 +263,7 @@ fn an_answer_carries_its_question_and_what_a_resolver_needs_net_3() {
 }
 
 #[test]
-fn what_is_no_plain_question_is_refused_sec_2() {
+fn unsupported_dns_queries_are_refused_sec_2() {
     let index = index();
     let name = "web.default.svc.cluster.local.";
     let mut update = ask(name, RecordType::A);
@@ -291,7 +291,7 @@ fn what_is_no_plain_question_is_refused_sec_2() {
 }
 
 #[test]
-fn what_does_not_fit_is_cut_and_said_to_be_net_3() {
+fn a_response_that_does_not_fit_is_truncated_and_flagged_net_3() {
     let mut index = index();
     let endpoints: Vec<_> = (0..250)
         .map(|n| json!({"addresses": [format!("127.64.7.{n}")], "conditions": {"ready": true}}))

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_hears_what_the_world_has_said_net_7() {
+    fn a_pod_gets_the_connection_error_of_the_destination_net_7() {
         for (kind, how) in [
             (io::ErrorKind::ConnectionRefused, Some(RefusalKind::Reset)),
             (io::ErrorKind::PermissionDenied, Some(RefusalKind::Reset)),

@@ -96,7 +96,7 @@ mod tests {
     use base::task::Tasks;
 
     #[tokio::test]
-    async fn a_pod_over_its_share_is_reset_and_where_it_wanted_to_go_is_not_refused_net_7() {
+    async fn a_pod_over_its_share_is_reset_but_its_destination_not_refused_net_7() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let door = listener.local_addr().unwrap();
         let refused = Arc::new(Mutex::new(Vec::new()));

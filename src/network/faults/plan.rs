@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_or_is_going_or_of_another_type_is_left_alone_fault_1() {
+    fn ended_deleted_and_other_faults_are_ignored_fault_1() {
         let mut ended = (*fault("ended", &spec("Partition", &json!({})))).clone();
         ended.status = Some(serde_json::from_value(json!({"endedAt": "2026-01-01T00:00:30Z"})).unwrap());
         let mut going = (*fault("going", &spec("Partition", &json!({})))).clone();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_with_nobody_is_told_fault_1() {
+    fn a_side_without_targets_is_reported_fault_1() {
         let all = [fault("f", &spec("Partition", &json!({"to": {"pod": "none"}})))];
         let planned = plan(&all, &ClusterState::default(), &mut Slots::new(), None, |_| false);
         let FaultDecision::InForce(met) = &planned[0].1 else { panic!("{planned:?}") };

@@ -129,7 +129,7 @@ async fn pass(seconds: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_pods_have_no_network_of_their_own_a_fault_says_so_fault_1() {
+async fn a_fault_reports_that_pods_have_no_network_of_their_own_fault_1() {
     let world = FaultFixture::new();
     let caches = Caches::new(&world.api, &world.tasks);
     start(&world.api, &caches, &world.tasks, Err("pods share the machine's network".to_owned()));
@@ -141,7 +141,7 @@ async fn where_pods_have_no_network_of_their_own_a_fault_says_so_fault_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fault_ends_after_its_time_whoever_counts_it_fault_1() {
+async fn a_fault_ends_after_its_duration_even_across_restarts_fault_1() {
     let mut world = FaultFixture::new();
     world.serve();
     world.create("short", &json!({"duration": "30s"}));
@@ -178,7 +178,7 @@ async fn a_fault_ends_after_its_time_whoever_counts_it_fault_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_kernel_refuses_is_said_and_hinders_nobody_fault_1() {
+async fn rules_refused_by_the_kernel_are_reported_and_affect_no_other_fault_1() {
     let mut world = FaultFixture::new();
     world.refused.lock().push("bad".to_owned());
     world.serve();

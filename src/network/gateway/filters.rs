@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_followed_is_refused_and_never_left_out_net_9() {
+    fn unsupported_filters_are_refused_and_never_skipped_net_9() {
         let redirect = |redirect: Value| json!({"type": "RequestRedirect", "requestRedirect": redirect});
         let rewrite = |rewrite: Value| json!({"type": "URLRewrite", "urlRewrite": rewrite});
         let set = |name: &str, value: &str| json!({"type": "RequestHeaderModifier", "requestHeaderModifier": {"set": [{"name": name, "value": value}]}});

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hostname_is_refused_net_9() {
+    fn an_invalid_hostname_is_refused_net_9() {
         for name in ["a", "a.b-c.d", "*.a.b", "1.a"] {
             assert!(is_hostname(name), "{name}");
         }

@@ -380,7 +380,7 @@ fn a_listener_has_its_hosts_alone_net_9() {
 }
 
 #[test]
-fn requests_are_rewritten_and_clients_sent_elsewhere_net_9() {
+fn requests_are_rewritten_and_redirected_net_9() {
     let check = |rule: Value, moved: &[(u16, u16)], url: &str, expected: &str| {
         let routes = vec![route("r", 0, &json!({"parentRefs": [{"name": "g"}], "rules": [rule]}))];
         let listeners = json!([http("l", 80, "")]);
@@ -538,7 +538,7 @@ fn a_listener_says_what_became_of_it_net_9() {
 }
 
 #[test]
-fn a_port_that_cannot_be_had_and_one_that_is_elsewhere_are_told_net_9() {
+fn unavailable_and_moved_ports_are_reported_net_9() {
     let world = GatewayFixture::of(
         vec![gateway("g", 0, &json!([http("a", 80, ""), http("b", 81, "")]))],
         Vec::new(),

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_charts_use_is_taken_net_9() {
+    fn annotations_used_by_charts_are_supported_net_9() {
         let (options, problems) = read(&[
             ("nginx.ingress.kubernetes.io/backend-protocol", "https"),
             ("nginx.ingress.kubernetes.io/rewrite-target", "/$2"),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_followed_is_told_and_nothing_else_changes_net_9() {
+    fn invalid_annotations_are_reported_and_change_no_option_net_9() {
         for (name, value) in [
             ("backend-protocol", "FCGI"),
             ("rewrite-target", "https://elsewhere/"),

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_cannot_be_used_is_told_net_9() {
+    fn an_unusable_secret_is_reported_net_9() {
         let good = rcgen::generate_simple_self_signed(vec!["a".into()]).unwrap();
         let key = good.signing_key.serialize_pem();
         let another = KeyPair::generate().unwrap().serialize_pem();

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_ranges_are_held_once_for_as_long_as_anybody_holds_them_net_8() {
+    fn equal_ranges_are_stored_once_while_they_are_in_use_net_8() {
         let mut known = KnownRanges::default();
         let (one, other) = (known.shared(ranges(&[80, 82])), known.shared(ranges(&[82, 80])));
         assert!(Arc::ptr_eq(&one.0, &other.0) && one == other);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_the_same_is_equal_and_nothing_else_net_8() {
+    fn ranges_are_equal_only_if_they_cover_the_same_ports_net_8() {
         for (one, other, same) in [
             (&[80, 81][..], &[81, 80][..], true),
             (&[80], &[81], false),

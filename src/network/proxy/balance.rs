@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_that_failed_is_not_asked_again_net_2() {
+    fn an_endpoint_that_failed_is_not_tried_again_net_2() {
         let mut balancer = Balancer::new(balance(&[1, 2], &[]));
         let mut pick = |tried: &[SocketAddr]| balancer.pick(client(1), None, tried, Duration::ZERO);
         let first = pick(&[]).unwrap();

@@ -188,7 +188,7 @@ mod tests {
 
     /// A client that has sent its request, closed its direction and gone holds no connection at the proxy.
     #[tokio::test]
-    async fn who_is_gone_after_its_end_holds_nothing_net_7() {
+    async fn a_client_that_half_closed_and_left_holds_no_connection_net_7() {
         for backend_ends_first in [false, true] {
             let (mut client, mut backend, join) = joined().await;
             if backend_ends_first {

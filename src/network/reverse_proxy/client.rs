@@ -86,7 +86,7 @@ mod tests {
     use base::task::Tasks;
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_holds_a_connection_without_using_it_net_9_sec_2() {
+    async fn idle_connections_are_closed_net_9_sec_2() {
         let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
         let dialer: Dialer = Arc::new(LocalDialer);
         let services = "10.96.0.0/16".parse().unwrap();

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_about_one_connection_stays_there_net_9() {
+    fn hop_by_hop_headers_are_not_forwarded_net_9() {
         let mut sent = headers(&[
             ("host", "a.example.com:8443"),
             ("connection", "close, x-own, host, content-length"),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_protocol_that_is_asked_for_is_gone_on_with_net_9() {
+    fn only_a_requested_protocol_upgrade_is_forwarded_net_9() {
         let upgrade = |pairs: &[(&'static str, &'static str)]| {
             let mut sent = headers(pairs);
             let upgrade = upgrade_of(&sent);

@@ -362,7 +362,7 @@ mod tests {
 
     /// The packets that each kind of side affects, and those that it does not, when forwarded, leaving and returning.
     #[test]
-    fn who_is_met_and_who_is_not_net_10() {
+    fn a_fault_affects_only_packets_between_its_sides_net_10() {
         const CUT: &str = "Verdict(Drop)";
         let (a, b, c) = ("10.244.1.1", "10.244.2.1", "10.244.3.1");
         let world = "203.0.113.7";
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_of_packets_is_as_was_asked_net_10() {
+    fn packets_get_the_verdict_of_their_fault_net_10() {
         for (how, between, back) in [
             (PacketEffect::Cut, "Verdict(Drop)", "Verdict(Drop)"),
             (PacketEffect::Lose(100), "Verdict(Drop)", "Verdict(Drop)"),

@@ -113,7 +113,7 @@ fn steps(report: &Report) -> String {
 }
 
 #[test]
-fn what_users_write_is_read_net_8() {
+fn destinations_are_parsed_as_users_write_them_net_8() {
     let number = |port| Some(Port::Number(port));
     let name = |text: &str| Destination::Name(text.to_owned());
     for (text, expected) in [
@@ -147,7 +147,7 @@ fn what_users_write_is_read_net_8() {
 }
 
 #[test]
-fn a_way_that_is_open_is_told_step_by_step_net_8() {
+fn an_open_path_is_explained_step_by_step_net_8() {
     let facts = cluster();
     let works = found(&["0.0.0.0:80"], &[(SERVICE, Outcome::Connected), (POD, Outcome::Connected)]);
     for destination in ["web", "web:8080", "web.default.svc.cluster.local:8080"] {
@@ -410,7 +410,7 @@ fn each_mistake_is_named_at_its_step_net_8() {
 }
 
 #[test]
-fn what_is_near_is_told_with_what_is_wrong_net_8() {
+fn a_finding_shows_the_closest_match_with_the_problem_net_8() {
     let mut facts = cluster();
     facts.services[0] = service("web", &json!({"selector": {"app": "wbe"}}));
     facts.slices.clear();
@@ -438,7 +438,7 @@ fn what_is_near_is_told_with_what_is_wrong_net_8() {
 }
 
 #[test]
-fn several_ends_are_told_apart_net_8() {
+fn several_endpoints_are_reported_separately_net_8() {
     let mut facts = cluster();
     facts.pods.push(pod("web-2", "web", "10.244.0.4", &json!({})));
     let ends = [("10.244.0.3", "web-1", "n1", true), ("10.244.0.4", "web-2", "n1", true)];
@@ -508,7 +508,7 @@ fn a_headless_service_is_its_pods_net_8() {
 }
 
 #[test]
-fn who_asks_amiss_learns_how_to_ask_net_8() {
+fn a_wrong_query_explains_the_correct_form_net_8() {
     let mut facts = cluster();
     facts.services[0] =
         service("web", &json!({"ports": [{"port": 1, "name": "a"}, {"port": 2, "name": "b"}]}));
@@ -533,7 +533,7 @@ fn datagrams_are_not_tried_net_8() {
 
 /// For UDP, only listeners can be checked.
 #[test]
-fn nobody_takes_the_datagrams_net_8() {
+fn udp_ports_without_a_listener_are_reported_net_8() {
     let mut facts = cluster();
     facts.services[0] =
         service("web", &json!({"ports": [{"port": 53, "protocol": "UDP", "targetPort": 80}]}));
@@ -552,7 +552,7 @@ fn nobody_takes_the_datagrams_net_8() {
 }
 
 #[test]
-fn the_world_is_asked_for_by_the_machines_resolvers_net_8() {
+fn external_names_are_resolved_by_the_machines_resolvers_net_8() {
     let mut facts = cluster();
     facts.services.push(service(
         "db",
@@ -570,7 +570,7 @@ fn the_world_is_asked_for_by_the_machines_resolvers_net_8() {
 }
 
 #[test]
-fn which_policies_select_a_pod_is_told_with_what_they_let_through_net_8() {
+fn policies_that_select_a_pod_are_listed_with_their_allowed_traffic_net_8() {
     let mut facts = cluster();
     assert!(selecting(&facts, &key("web-1")).is_empty());
     facts.policies = vec![

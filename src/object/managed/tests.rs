@@ -95,7 +95,7 @@ fn sets_as_long_as_a_body_holds_are_read_in_one_pass_api_13() {
 
 /// Regression: sets of a megabyte stayed after their objects until a thousand had accumulated.
 #[test]
-fn what_is_long_is_kept_for_no_other_object_api_13() {
+fn long_field_sets_and_names_are_not_shared_between_objects_api_13() {
     let long = FieldSet::of((0..1_000).map(|n| [PathElement::field(&format!("{n:065}"))]));
     let entry = |name: &str| {
         let manager = Manager {

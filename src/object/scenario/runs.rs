@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_know_becomes_one_and_broken_data_is_nothing_fault_2() {
+    fn runs_of_two_stores_are_merged_and_broken_data_is_ignored_fault_2() {
         let mut one = AllScenarioRuns::default();
         one.add("a", run("x", 0, 10, 0));
         let mut other = AllScenarioRuns::default();

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_out_of_service_when_it_is_silent_and_somebody_says_so_gc_2() {
+    fn a_node_is_out_of_service_if_it_is_silent_and_tainted_so_gc_2() {
         let node = |taint: &str, ready: &str| -> Node {
             serde_json::from_value(json!({"metadata": {"name": "n"},
                 "spec": {"taints": [{"key": taint, "effect": "NoExecute"}]},

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_asked_for_by_name_must_still_serve_vol_2() {
+    fn a_volume_requested_by_name_must_match_its_claim_vol_2() {
         let none = json!({});
         let plain = claim("5Gi", &none);
         for (volume, expected) in [

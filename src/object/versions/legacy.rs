@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn deprecations_are_told_in_kubernetes_words_api_18() {
+    fn deprecations_are_reported_in_the_words_of_kubernetes_api_18() {
         for (api_version, kind, expected) in [
             (
                 "extensions/v1beta1",

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_directory_without_its_slash_is_elsewhere_on_this_host() {
+    async fn a_directory_without_its_slash_is_redirected_on_the_same_host() {
         let scene = SiteFixture::new();
         let (status, headers, ..) = scene.get("//sub%20dir?a=b").await;
         assert_eq!(status.as_u16(), 301);

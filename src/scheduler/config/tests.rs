@@ -150,7 +150,7 @@ fn mistakes_name_their_field_sch_6() {
 }
 
 #[test]
-fn default_constraints_spread_pods_that_somebody_selects_sch_6() {
+fn default_constraints_spread_pods_that_a_service_selects_sch_6() {
     let labelled = |name: &str, zone: &str| {
         node(json!({"metadata": {"name": name, "labels": {"zone": zone, "kubernetes.io/hostname": name}},
             "status": {"allocatable": {"cpu": "9", "memory": "9Gi", "pods": "9"}}}))

@@ -99,7 +99,7 @@ fn pods_that_permit_holds_back_keep_their_room_and_go_when_it_lets_them_sch_2() 
 }
 
 #[test]
-fn who_waits_too_long_is_refused_and_tried_again_when_something_helps_sch_2() {
+fn a_permit_timeout_rejects_the_pod_until_a_helpful_change_sch_2() {
     let (mut cluster, account) = cluster("2", 10);
     cluster.placed("there", "a", json!({"spec": asking("1")}));
     cluster.pod("gang-1", asking("1"));
@@ -140,7 +140,7 @@ fn a_held_pod_that_its_plugin_rejects_gives_its_room_back_sch_2() {
 }
 
 #[test]
-fn what_was_set_aside_is_given_back_whoever_refuses_sch_2() {
+fn reserved_resources_are_released_after_any_rejection_sch_2() {
     let (mut cluster, account) = cluster("4", 10);
     for (name, expected) in [
         ("never", "never: 0/1 nodes are available: 1 it may not."),
@@ -164,7 +164,7 @@ fn what_was_set_aside_is_given_back_whoever_refuses_sch_2() {
 }
 
 #[test]
-fn a_held_pod_whose_node_goes_is_told_and_tried_again_sch_1() {
+fn a_waiting_pod_with_a_deleted_node_is_rejected_and_retried_sch_1() {
     let (mut cluster, account) = cluster("4", 10);
     cluster.pod("gang-1", asking("1"));
     assert_eq!(cluster.step(), "-");

@@ -91,7 +91,7 @@ fn room_is_taken_at_once_and_given_back_when_the_binding_fails_sch_1() {
 }
 
 #[test]
-fn pods_that_fit_nowhere_and_gated_ones_cost_nothing_while_nothing_changes_sch_1() {
+fn unschedulable_and_gated_pods_cost_nothing_while_nothing_changes_sch_1() {
     let mut cluster = Cluster::new(&[sized_node("a", "2")]);
     for n in 0..200 {
         cluster.pod(&format!("big-{n}"), asking("4"));
@@ -154,7 +154,7 @@ fn a_pod_on_a_node_that_is_not_there_is_counted_when_the_node_comes_sch_3() {
 }
 
 #[test]
-fn what_cannot_help_wakes_nobody_sch_1() {
+fn changes_that_cannot_help_wake_no_pod_sch_1() {
     let mut cluster = Cluster::new(&[sized_node("a", "2"), sized_node("b", "1")]);
     cluster.pod("big", asking("4"));
     assert!(cluster.step().starts_with("big: 0/2"));

@@ -73,7 +73,7 @@ mod tests {
     use crate::state::node_info::NodeName;
 
     #[test]
-    fn only_the_last_table_of_a_pod_is_kept_and_the_oldest_go_first() {
+    fn only_the_last_table_of_a_pod_is_stored_and_the_oldest_go_first() {
         let table = |nodes: usize| {
             let names: Arc<[NodeName]> = (0..nodes).map(|n| NodeName::from(n.to_string())).collect();
             let table = TableBuilder::new(names, vec![PluginId::NodeName]).finish();

@@ -45,7 +45,7 @@ fn higher_priority_first_then_older_then_first_come_sch_1() {
 }
 
 #[test]
-fn failures_back_off_from_one_to_ten_seconds_and_block_nobody_sch_1() {
+fn failures_back_off_from_one_to_ten_seconds_and_block_no_other_pod_sch_1() {
     let mut queue = queue();
     queue.add(pod("bad", 100, 0), false, seconds(0));
     let mut now = 0;
@@ -99,7 +99,7 @@ fn unschedulable_pods_wake_on_what_can_help_them_or_after_five_minutes_sch_1() {
 }
 
 #[test]
-fn those_for_whom_nothing_changed_are_not_tried_and_come_back_in_their_own_time_sch_1() {
+fn unaffected_pods_are_not_retried_until_their_own_flush_time_sch_1() {
     let mut queue = queue();
     for (name, at) in [("early", 0), ("late", 200)] {
         queue.add(pod(name, 0, 0), false, seconds(at));

@@ -130,7 +130,7 @@ async fn pods_that_need_what_is_not_served_wait_with_the_reason_api_17() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_are_bound_and_told_why_not_sch_1_sch_9() {
+async fn pods_are_bound_or_get_the_reason_for_not_being_bound_sch_1_sch_9() {
     let cluster = Cluster::start(&[("a", "1"), ("b", "1"), ("c", "2")]);
     for n in 0..4 {
         cluster.pod(&format!("p{n}"), "1", json!({}));
@@ -193,7 +193,7 @@ async fn a_deleted_pods_room_goes_to_the_next_sch_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn victims_are_told_and_go_and_the_room_is_kept_sch_8() {
+async fn victims_get_a_condition_and_leave_and_their_room_is_reserved_sch_8() {
     let cluster = Cluster::start(&[("a", "1")]);
     cluster.create(json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
         "metadata": {"name": "high"}, "value": 1000}));
@@ -356,7 +356,7 @@ async fn a_pod_is_bound_when_what_it_needs_is_there_sch_2() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_whose_node_is_given_is_left_to_it_though_it_does_not_exist_sch_3() {
+async fn a_pod_with_a_given_node_name_is_ignored_even_if_the_node_is_missing_sch_3() {
     let cluster = Cluster::start(&[("a", "1")]);
     cluster.pod("lost", "1", json!({"nodeName": "nowhere"}));
     cluster.pod("p", "1", json!({}));
@@ -367,7 +367,7 @@ async fn a_pod_whose_node_is_given_is_left_to_it_though_it_does_not_exist_sch_3(
 }
 
 #[tokio::test(start_paused = true)]
-async fn verdicts_are_asked_of_the_api_sch_9() {
+async fn verdicts_are_available_through_the_api_sch_9() {
     let cluster = Cluster::start(&[("a", "1"), ("b", "2")]);
     cluster.pod("big", "3", json!({}));
     cluster.until("big was tried", |c| c.condition("big").is_some()).await;

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_topology_is_kept_while_it_is_used_and_its_number_reused() {
+    fn a_topology_lives_while_it_is_used_and_its_number_is_reused() {
         let mut topologies = Topologies::default();
         let (zone, new) = topologies.acquire("zone");
         assert!(new && !topologies.acquire("zone").1);

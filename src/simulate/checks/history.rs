@@ -133,7 +133,7 @@ mod tests {
 
     /// FAULT-3, API-4.
     #[test]
-    fn a_watch_that_leaves_out_repeats_or_goes_back_is_told_fault_3() {
+    fn a_watch_that_skips_repeats_or_goes_back_is_reported_fault_3() {
         let history_of = || {
             let history = History::default();
             assert_eq!(history.changed(&change(ChangeKind::Added, 3, None)), None);

@@ -118,7 +118,7 @@ mod tests {
 
     /// FAULT-3, API-3: the checker reports each way in which a history is not linearizable.
     #[test]
-    fn histories_that_no_register_has_are_told_fault_3() {
+    fn non_linearizable_histories_are_reported_fault_3() {
         let key = Key::new("n", "r");
         let fresh = || {
             let registers = Registers::default();

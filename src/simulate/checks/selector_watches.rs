@@ -343,7 +343,7 @@ mod tests {
 
     /// FAULT-3, API-4: the pod begins to run on the node, and then finishes.
     #[test]
-    fn a_selection_that_keeps_what_has_left_it_is_told_fault_3() {
+    fn a_selector_watch_that_misses_a_departure_is_reported_fault_3() {
         const ON_NODE: usize = 1;
         let (begins, runs, over) = (pod(1, "Pending"), pod(2, "Running"), pod(3, "Succeeded"));
         let as_pod = |object: &Arc<Object>| object.get::<Pod>().unwrap().clone();

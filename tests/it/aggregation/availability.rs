@@ -166,7 +166,7 @@ async fn api_services_of_definitions_come_and_go_with_them_api_17() {
 
 /// The data by which an extension server recognizes the front proxy is correct, even after others changed it.
 #[tokio::test(start_paused = true)]
-async fn extending_servers_learn_whom_to_believe_api_17() {
+async fn extension_servers_get_correct_data_about_the_front_proxy_api_17() {
     let cluster = Cluster::start(NO_NODES);
     super::create(&cluster.api, Kind::Namespace, json!({"metadata": {"name": "kube-system"}}));
     cluster.settle().await;

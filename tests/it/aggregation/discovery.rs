@@ -19,7 +19,7 @@ async fn found(face: &InMemoryServer) -> (Value, Vec<String>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_group_is_listed_by_its_priority_with_what_its_server_said_api_17() {
+async fn an_aggregated_group_is_listed_by_priority_with_its_resources_api_17() {
     let (face, extension) = aggregated(|_| Reply::Text(404, String::new())).await;
     let (version, before) = found(&face).await;
     let own = |kind: &str| json!({"group": "wardle.example.com", "version": "v1", "kind": kind});
@@ -75,7 +75,7 @@ async fn schemas_of_the_server_are_listed_and_fetched_from_it_api_17() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_server_said_is_stale_when_it_is_gone_api_17() {
+async fn discovery_of_an_unreachable_server_is_marked_stale_api_17() {
     let (face, extension) = aggregated(|_| Reply::Text(404, String::new())).await;
     let resources = found(&face).await.0["resources"].clone();
     drop(extension);
@@ -130,7 +130,7 @@ async fn a_server_that_says_what_it_must_not_serves_nothing_that_is_listed_api_1
 
 /// A definition's group and version yields to an APIService that names a server, and comes back when that is deleted.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_served_here_gives_way_to_a_server_api_17() {
+async fn a_local_group_version_yields_to_an_api_service_api_17() {
     let face = InMemoryServer::new();
     let path = "/apis/metrics.k8s.io/v1beta1/nodes";
     assert_eq!(face.get(path, &[]).await.json()["kind"], "NodeMetricsList");

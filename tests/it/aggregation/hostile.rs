@@ -64,7 +64,7 @@ async fn an_answer_that_does_not_end_in_time_is_cut_off_api_17() {
 
 /// A client that waits disconnects, and the server is free again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_hangs_holds_nobody_who_leaves_api_17() {
+async fn a_hanging_aggregated_server_is_released_when_its_client_disconnects_api_17() {
     let (face, extension) = aggregated(|_| Reply::Hangs).await;
     let path = format!("{GROUP}/flunders");
     let asking = face.get(&path, &[]);
@@ -111,7 +111,7 @@ async fn an_api_service_that_leads_back_here_ends_at_the_door_api_17() {
 
 /// Kubernetes would forward even built-in groups, on which the whole cluster depends.
 #[tokio::test]
-async fn what_is_built_in_is_nobody_elses_to_serve_api_17() {
+async fn built_in_groups_cannot_be_served_by_an_aggregated_server_api_17() {
     let face = InMemoryServer::new();
     let path = "/apis/apiregistration.k8s.io/v1/apiservices";
     for (group, version, code) in [("apps", "v1", 422), ("", "v1", 422), ("apps", "v9", 201)] {

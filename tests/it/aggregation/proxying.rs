@@ -65,7 +65,7 @@ async fn a_request_is_passed_on_with_the_word_of_the_api_on_who_asks_api_17() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_may_do_is_not_passed_on_and_the_path_is_what_was_judged_api_17() {
+async fn forbidden_requests_are_not_proxied_and_the_authorized_path_is_the_proxied_one_api_17() {
     let (face, extension) = aggregated(|_| Reply::Json(json!({}))).await;
     let jane = [OWNER, ("impersonate-user", "jane")];
     let refused = face.ask(Method::GET, &format!("{GROUP}/flunders"), &jane, "").await;
@@ -105,7 +105,7 @@ async fn what_nobody_may_do_is_not_passed_on_and_the_path_is_what_was_judged_api
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_cannot_be_reached_is_told_in_kubernetes_words_api_17() {
+async fn an_unreachable_aggregated_server_gives_the_errors_of_kubernetes_api_17() {
     let (face, extension) = aggregated(|request| {
         if request.uri.ends_with("/moved") {
             Reply::Moved("https://elsewhere.example.com/")

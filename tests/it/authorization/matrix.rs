@@ -248,7 +248,7 @@ async fn the_default_roles_allow_what_they_name_and_nothing_else_sec_4() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_has_a_name_may_ask_about_themselves_sec_4() {
+async fn authenticated_users_may_create_self_reviews_and_read_discovery_sec_4() {
     let cluster = cluster().await;
     let reviews = kube::Api::<SubjectAccessReview>::all(cluster.client());
     for who in [ANONYMOUS, PLAIN, VIEW, ACCOUNT, NODE, OWNER] {

@@ -220,7 +220,7 @@ async fn reviews_answer_as_the_request_would_be_answered_api_15() {
 }
 
 #[tokio::test]
-async fn who_grants_over_http_grants_what_they_hold_sec_4() {
+async fn users_cannot_grant_rights_over_http_that_they_do_not_have_sec_4() {
     let face = face().await;
     bound(&face, "default", "system:aggregate-to-admin", "jane").await;
     bound(&face, "default", "system:aggregate-to-view", "jane").await;

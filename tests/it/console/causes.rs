@@ -64,7 +64,7 @@ fn the_causes_stand_below_one_another_down_to_the_container_con_19() {
 }
 
 #[test]
-fn each_cause_is_told_where_it_is_con_19() {
+fn each_cause_is_shown_at_its_object_con_19() {
     let mut stage = shop(140, 40);
     let mut crash = pod("shop", "crash", None, Some("node-1"), "CrashLoopBackOff", 300);
     crash["status"]["containerStatuses"][0]["state"]["waiting"]["message"] =
@@ -176,7 +176,7 @@ fn the_topology_shows_zones_nodes_and_how_their_pods_are_con_19() {
 
 /// The journal is saved, and the changes of earlier runs are marked.
 #[test]
-fn the_journal_is_read_and_kept_by_cluster_con_17() {
+fn the_journal_is_read_and_saved_per_cluster_con_17() {
     let mut stage = TestConsole::new(120, 36);
     stage.model.setup.config_dir = Some("/nowhere".into());
     // Before it is known which cluster this is, nothing is lost.
@@ -210,7 +210,7 @@ fn the_journal_is_read_and_kept_by_cluster_con_17() {
 }
 
 #[test]
-fn who_owns_whom_is_a_tree_from_the_top_to_the_pods_con_19() {
+fn ownership_is_shown_as_a_tree_from_the_top_to_the_pods_con_19() {
     for (width, height) in [(120, 36), (80, 40)] {
         let mut stage = shop(width, height);
         let mut db = pod("default", "db-0", Some("db"), Some("node-1"), "Running", 60);

@@ -77,7 +77,7 @@ fn client() -> Client {
 /// NET-8, CON-2: the key opens a dialog for the destination, and the walk is drawn with a glyph and a word for each
 /// state.
 #[tokio::test]
-async fn a_way_is_asked_for_and_shown_step_by_step_net_8() {
+async fn a_dialog_takes_the_destination_and_the_path_is_shown_step_by_step_net_8() {
     for (width, height) in [(80, 24), (140, 40)] {
         let mut stage = TestConsole::new(width, height);
         stage.feed(cluster());
@@ -123,7 +123,7 @@ async fn a_way_is_asked_for_and_shown_step_by_step_net_8() {
 /// NET-8: for a service, the dialog requires the source pod; without a way to walk, the screen reports that; earlier
 /// results stay.
 #[tokio::test]
-async fn a_way_to_a_service_is_asked_for_by_the_pod_net_8() {
+async fn the_dialog_for_a_path_to_a_service_takes_the_source_pod_net_8() {
     let mut stage = TestConsole::new(100, 30);
     stage.feed(cluster());
     let service = json!({"metadata": {"name": "web", "namespace": "shop", "uid": "svc-web", "creationTimestamp": ago(60)},

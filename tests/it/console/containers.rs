@@ -64,7 +64,7 @@ fn pods_tell_what_they_use_con_4() {
 /// The usage of very many pods enters their rows in portions: keys do not wait, and the result is the same as all at
 /// once.
 #[test]
-fn what_very_many_pods_use_is_taken_in_between_other_work_con_1_con_4() {
+fn usage_of_many_pods_is_applied_in_portions_between_other_work_con_1_con_4() {
     const PODS: i64 = 1300;
     let mut stage = TestConsole::new(140, 24);
     stage.feed(cluster());
@@ -263,7 +263,7 @@ fn a_cron_job_is_triggered_and_suspended_con_16() {
 
 /// A Secret is decoded only on request.
 #[test]
-fn a_secret_is_decoded_when_asked_con_16() {
+fn a_secret_is_decoded_on_request_only_con_16() {
     let mut stage = open("secrets", false);
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "one", "namespace": "default"},
         "data": {"password": "aHVudGVyMg==", "key": "//79/A==", "evil": "G1sySm93bmVk"}});

@@ -218,7 +218,7 @@ async fn names(cluster: &Cluster) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_done_to_a_row_reaches_its_own_server_and_no_other_con_16() {
+async fn an_action_on_a_row_reaches_only_the_server_of_its_cluster_con_16() {
     let (home, other) = tokio::join!(Cluster::start(), Cluster::builder().listen().start());
     let (home, other) = (home.unwrap(), other.unwrap());
     let dir = tempfile::tempdir().unwrap();

@@ -271,7 +271,7 @@ fn pause_makes_a_fault_resume_deletes_it_and_a_step_is_for_what_stands_still_con
 }
 
 #[test]
-fn who_only_looks_pauses_and_steps_nothing_con_19() {
+fn a_read_only_console_cannot_pause_or_step_controllers_con_19() {
     let mut stage = stage(120, 40, true);
     stage.press(": \"controllers\" enter");
     stage.feed(vec![all("Paused"), pause_fault("hold", "deployment")]);
@@ -290,7 +290,7 @@ fn who_only_looks_pauses_and_steps_nothing_con_19() {
 }
 
 #[test]
-fn what_cannot_be_told_is_said_to_be_forbidden_absent_gone_or_old_con_18_con_19() {
+fn missing_controller_status_is_shown_as_forbidden_absent_deleted_or_stale_con_18_con_19() {
     // Another server has no such resource.
     let mut other = TestConsole::new(120, 36);
     other.feed(cluster());

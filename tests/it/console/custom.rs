@@ -251,7 +251,7 @@ async fn a_custom_resource_is_as_good_as_a_pod_con_14() {
 
 /// A read-only resource has no key that changes it.
 #[tokio::test]
-async fn what_can_only_be_looked_at_has_no_key_that_changes_it_con_18() {
+async fn a_read_only_resource_has_no_key_that_changes_it_con_18() {
     let fake = Arc::new(Mutex::new(Fake::default()));
     let mut console = Console::new(client(&fake)).await;
     console.press(": \"gauges\" enter");

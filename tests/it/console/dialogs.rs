@@ -17,7 +17,7 @@ fn shop() -> TestConsole {
 
 /// Every letter of a name reaches the dialog's field, including letters that are keys of other screens.
 #[test]
-fn a_name_that_is_asked_for_takes_every_letter_con_6() {
+fn a_confirmation_field_takes_every_letter_con_6() {
     let mut stage = shop();
     stage.press("n ctrl-d");
     let jobs = stage.press("\"nqyc-hl_j\"");
@@ -35,7 +35,7 @@ fn a_name_that_is_asked_for_takes_every_letter_con_6() {
 
 /// Typing replaces a field's initial text, such as a count, unless the cursor is moved to its end first.
 #[test]
-fn what_is_typed_replaces_what_was_filled_in_con_6() {
+fn typed_text_replaces_the_initial_text_of_a_field_con_6() {
     for (keys, image) in [
         ("\"nginx:1.28\"", "nginx:1.28"),
         ("right \".3\"", "nginx:1.27.3"),
@@ -59,7 +59,7 @@ fn what_is_typed_replaces_what_was_filled_in_con_6() {
 
 /// `nc` at a dialog that `n` closes does not cordon the node behind it.
 #[test]
-fn what_is_typed_in_one_go_with_the_end_of_a_dialog_reaches_nothing_behind_it_con_6() {
+fn keys_typed_in_one_burst_with_the_end_of_a_dialog_do_not_reach_the_screen_behind_con_6() {
     for (open, typed, script) in [
         ("p ctrl-d", None, "n d c s"),
         ("n L", Some("\"a=b\""), "enter c c r"),
@@ -136,7 +136,7 @@ fn a_number_that_is_too_large_is_refused_as_it_was_typed_con_6() {
 
 /// A count above ten times the current one, or above the capacity of the nodes, needs a second confirmation.
 #[test]
-fn a_count_beyond_reason_is_asked_about_again_con_6() {
+fn an_excessive_replica_count_needs_a_second_confirmation_con_6() {
     let mut stage = shop();
     stage.press("d \"/web\" enter s");
     // Only node-1 is ready and schedulable: 4 CPUs, less the requests there, in quarters.
@@ -190,7 +190,7 @@ fn workloads_of_one_name_in_two_namespaces_are_scaled_apart_con_6() {
 
 /// There is one restart, from every screen.
 #[test]
-fn a_paused_deployment_is_restarted_from_nowhere_and_all_restarts_write_one_stamp_con_5() {
+fn no_screen_restarts_a_paused_deployment_and_all_restarts_write_the_same_annotation_con_5() {
     let mut stage = shop();
     let mut paused = deployment("web", 4, 4, 4, 4);
     paused["spec"]["paused"] = json!(true);

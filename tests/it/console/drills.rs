@@ -47,7 +47,7 @@ fn playing(more: &Value) -> Value {
 }
 
 #[test]
-fn drills_are_listed_begun_hinted_and_scored_fault_2() {
+fn drills_are_listed_started_hinted_and_scored_fault_2() {
     let mut stage = TestConsole::new(120, 40);
     stage.feed(cluster());
     stage.press(": \"drills\" enter");

@@ -131,7 +131,7 @@ fn a_newer_version_is_merged_and_shown_first_con_11() {
 }
 
 #[test]
-fn what_only_the_server_writes_is_no_conflict_con_11() {
+fn fields_that_only_the_server_writes_cause_no_edit_conflict_con_11() {
     let mut stage = editor();
     five(&mut stage);
     let mut newer = web("9", 3, "nginx:1.27");
@@ -185,7 +185,7 @@ fn leaving_with_changes_asks_con_11() {
 }
 
 #[test]
-fn what_comes_back_from_the_external_editor_is_checked_con_11() {
+fn text_from_the_external_editor_is_validated_con_11() {
     let mut stage = editor();
     let jobs = stage.press("ctrl-o");
     let text = jobs.iter().find_map(|job| match job {

@@ -48,7 +48,7 @@ fn events_are_read_in_every_window_con_7() {
 }
 
 #[test]
-fn what_is_said_of_one_object_for_one_reason_is_one_row_con_7() {
+fn events_with_the_same_object_and_reason_are_one_row_con_7() {
     let mut stage = stage(120, 36);
     stage.press("e");
     applied(
@@ -94,7 +94,7 @@ fn what_is_said_of_one_object_for_one_reason_is_one_row_con_7() {
 
 /// A paused list does not move, and the number of new events is shown.
 #[test]
-fn what_is_held_stays_and_what_is_new_is_counted_con_7() {
+fn a_paused_event_list_does_not_move_and_counts_new_events_con_7() {
     let mut stage = stage(120, 36);
     stage.press("e p");
     let before = stage.screen();

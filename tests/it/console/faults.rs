@@ -51,7 +51,7 @@ fn faults(stage: &mut TestConsole, all: Vec<Value>) {
 }
 
 #[test]
-fn a_fault_in_force_is_told_on_every_screen_with_the_time_left_fault_1() {
+fn a_fault_in_force_is_shown_on_every_screen_with_its_remaining_time_fault_1() {
     let mut stage = stage(120, 36, false);
     assert!(!stage.screen().contains("on purpose"));
     faults(&mut stage, vec![fault("cut", "Partition", Some("30s"), Some(5), false)]);
@@ -73,7 +73,7 @@ fn a_fault_in_force_is_told_on_every_screen_with_the_time_left_fault_1() {
 }
 
 #[test]
-fn any_type_of_fault_is_told_by_name_and_many_fit_any_width_fault_1() {
+fn any_type_of_fault_is_shown_by_name_and_many_fit_any_width_fault_1() {
     let all: Vec<Value> = ["Crash", "ClockSkew", "PowerOff", "Disk", "OutOfMemory", "Whatever"]
         .iter()
         .enumerate()
@@ -156,7 +156,7 @@ fn fence(phase: &str, reason: &str, status: &str, message: &str) -> Value {
 }
 
 #[test]
-fn a_node_is_fenced_by_its_name_after_what_is_killed_was_told_safe_5() {
+fn fencing_a_node_lists_the_killed_pods_and_needs_its_name_typed_safe_5() {
     let mut stage = stage(120, 36, false);
     stage.press("n F");
     shows(
@@ -192,7 +192,7 @@ fn a_node_is_fenced_by_its_name_after_what_is_killed_was_told_safe_5() {
 }
 
 #[test]
-fn how_far_a_fence_is_stands_with_its_node_and_it_is_taken_back_after_asking_safe_5() {
+fn the_progress_of_a_fence_is_shown_at_its_node_and_it_is_undone_after_confirmation_safe_5() {
     let mut stage = stage(140, 36, false);
     stage.press("n");
     for (fence, word) in [

@@ -96,7 +96,7 @@ fn the_rollout_shows_both_sides_their_limits_and_the_way_back_con_5() {
 }
 
 #[test]
-fn an_undo_is_tried_on_the_server_and_asked_for_before_it_is_done_con_5() {
+fn an_undo_is_dry_run_and_confirmed_before_it_is_applied_con_5() {
     let mut stage = rollout(120, 36);
     let jobs = stage.press("u");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "a dry run is on its way");
@@ -328,7 +328,7 @@ fn logs_follow_search_and_filter_con_10() {
 }
 
 #[test]
-fn where_there_are_no_lines_the_events_tell_more_con_10() {
+fn a_container_without_log_lines_shows_its_events_con_10() {
     let mut stage = TestConsole::new(100, 20);
     stage.feed(cluster());
     stage.press("p \"/cart-1-a\" enter l");
@@ -350,7 +350,7 @@ fn where_there_are_no_lines_the_events_tell_more_con_10() {
 }
 
 #[test]
-fn dropped_lines_are_told_where_they_were_con_10() {
+fn dropped_log_lines_are_reported_at_their_position_con_10() {
     let mut stage = logs(100, 20);
     let many: Vec<String> = (0..100_250).map(|n| format!("line {n}")).collect();
     say(&mut stage, &many.iter().map(String::as_str).collect::<Vec<_>>());
@@ -361,7 +361,7 @@ fn dropped_lines_are_told_where_they_were_con_10() {
 }
 
 #[test]
-fn what_is_looked_at_stays_while_lines_flood_in_con_10() {
+fn a_scrolled_log_does_not_move_while_lines_flood_in_con_10() {
     let mut stage = logs(100, 20);
     let flood = |stage: &mut TestConsole, range: std::ops::Range<u32>| {
         let many: Vec<String> = range.map(|n| format!("line {n}")).collect();
@@ -409,7 +409,7 @@ fn an_attach_offers_the_debugger_that_was_left_con_8() {
 }
 
 #[test]
-fn a_debugger_is_asked_for_shown_coming_and_typed_into_con_8() {
+fn a_debug_container_is_requested_shown_starting_and_attached_to_con_8() {
     let mut stage = TestConsole::new(100, 24);
     stage.feed(cluster());
     stage.press("p \"/web-new-a\" enter D");

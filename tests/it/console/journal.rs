@@ -233,7 +233,7 @@ fn an_edit_is_taken_back_without_touching_what_others_did_since_con_15() {
 }
 
 #[test]
-fn what_could_not_be_taken_back_can_be_tried_again_con_15() {
+fn a_failed_undo_can_be_retried_con_15() {
     let mut stage = shop();
     let jobs = stage.press("n c");
     succeed(&mut stage, jobs);

@@ -55,7 +55,7 @@ fn running(name: &str) -> serde_json::Value {
 }
 
 #[test]
-fn a_table_is_told_with_the_row_under_the_cursor_con_20() {
+fn linear_mode_reads_a_table_with_the_row_under_the_cursor_con_20() {
     let mut ear = SpeechReader::new();
     ear.hear();
     let spoken = ear.after("p");
@@ -83,7 +83,7 @@ fn a_table_is_told_with_the_row_under_the_cursor_con_20() {
 }
 
 #[test]
-fn what_happens_by_itself_is_told_once_and_at_most_once_a_second_con_20() {
+fn linear_mode_reads_changes_once_and_at_most_once_a_second_con_20() {
     let mut ear = SpeechReader::new();
     ear.hear();
     ear.after("p");
@@ -148,7 +148,7 @@ fn a_filter_is_heard_as_it_is_typed_con_20() {
 }
 
 #[test]
-fn a_question_is_told_with_its_fields_and_buttons_con_20() {
+fn linear_mode_reads_a_dialog_with_its_fields_and_buttons_con_20() {
     let mut ear = SpeechReader::new();
     ear.hear();
     ear.after("d");
@@ -186,7 +186,7 @@ fn every_screen_can_be_heard_con_20() {
 }
 
 #[test]
-fn tabs_are_told_by_their_numbers_con_17() {
+fn linear_mode_reads_tabs_by_their_numbers_con_17() {
     let mut ear = SpeechReader::new();
     ear.hear();
     assert_eq!(
@@ -197,7 +197,7 @@ fn tabs_are_told_by_their_numbers_con_17() {
 }
 
 #[test]
-fn news_is_told_once_with_how_it_is_meant_con_20() {
+fn linear_mode_reads_a_toast_once_with_its_severity_con_20() {
     let mut ear = SpeechReader::new();
     ear.hear();
     ear.stage.send(Message::Toast(Toast::failed("no\u{1b}[31m such\nthing")));

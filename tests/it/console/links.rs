@@ -94,7 +94,7 @@ fn one_kind_without_an_answer_is_named_and_the_others_stay_live_con_18() {
 
 /// A missing permission is shown in the place of the rows, and in no other.
 #[test]
-fn a_kind_that_is_not_allowed_is_said_once_and_quietly_con_18() {
+fn a_forbidden_kind_is_reported_once_in_place_of_its_rows_con_18() {
     let mut stage = TestConsole::new(120, 36);
     let hidden = [ResourceKey::of::<Node>(), ResourceKey::of::<Namespace>()];
     let all = cluster().into_iter().filter(|delta| !hidden.contains(&delta.resource));
@@ -154,7 +154,7 @@ async fn until(
 /// The server is killed and comes back on the same port; nothing changes in the cluster, and the banner disappears
 /// nevertheless (CON-18).
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_goes_away_and_comes_back_is_told_both_times_con_18() {
+async fn the_banner_appears_when_the_server_goes_away_and_disappears_when_it_returns_con_18() {
     needs!(Kubectl);
     let home = DataDir::new();
     let server = home.start(&["--nodes", "0", "--hollow-nodes", "1"]);

@@ -82,7 +82,7 @@ impl ManifestConsole {
 }
 
 #[tokio::test]
-async fn a_manifest_is_tried_asked_about_applied_and_taken_back_con_17() {
+async fn a_manifest_is_dry_run_confirmed_applied_and_undone_con_17() {
     let mut desk = ManifestConsole::begin().await;
     let path = desk.write(
         "a.yaml",

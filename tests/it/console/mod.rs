@@ -107,7 +107,7 @@ fn every_screen_fits_a_small_terminal_con_1() {
 }
 
 #[test]
-fn pods_are_told_as_kubectl_tells_them_con_4() {
+fn pods_are_shown_with_the_columns_of_kubectl_con_4() {
     let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     stage.press("p");

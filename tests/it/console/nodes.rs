@@ -66,7 +66,7 @@ fn a_node_is_added_by_a_form_or_in_one_line_node_6() {
 }
 
 #[test]
-fn where_somebody_else_runs_the_nodes_none_is_added_node_6() {
+fn no_node_is_added_to_a_cluster_of_another_provider_node_6() {
     let mut stage = stage(false);
     stage.send(Message::Catalogue(Catalogue::of(builtin_kinds::kinds())));
     for keys in ["a", ": \"add-node_x\" enter"] {
@@ -78,7 +78,7 @@ fn where_somebody_else_runs_the_nodes_none_is_added_node_6() {
 }
 
 #[test]
-fn a_node_is_removed_by_its_name_after_what_is_lost_was_told_node_6_con_6() {
+fn removing_a_node_lists_the_lost_pods_and_needs_its_name_typed_node_6_con_6() {
     let mut stage = stage(false);
     // node-1 is the first; node-2 has three pods with controllers.
     stage.press("ctrl-d");

@@ -401,7 +401,7 @@ async fn the_overview_is_looked_at_as_it_was_con_19() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_refused_now_is_refused_of_the_past_too_con_19() {
+async fn kinds_that_are_forbidden_now_are_forbidden_in_the_past_too_con_19() {
     let mut show = ClusterConsole::begin(120, 36).await;
     show.pass(60).await;
     show.look().await;

@@ -199,7 +199,7 @@ fn another_attempt_is_seen_at_once_con_9() {
 }
 
 #[test]
-fn room_that_is_kept_and_gates_are_said_con_9() {
+fn a_nominated_node_and_scheduling_gates_are_shown_con_9() {
     let mut stage = stage(100, 30);
     stage.press("W");
     let mut nominated = pod("shop", "waiting", None, None, "Pending", 12);

@@ -53,7 +53,7 @@ fn list_one(stage: &mut TestConsole) {
 
 /// Input in the syntax of kubectl or k9s has the same meaning here, or an error rejects it.
 #[test]
-fn what_follows_a_kind_is_understood_or_told_con_3() {
+fn arguments_after_a_kind_are_understood_or_rejected_con_3() {
     for (typed, expected) in [
         ("pods_-n_shop", "Pods shop 3"),
         ("pods_--namespace=shop", "Pods shop 3"),
@@ -259,7 +259,7 @@ fn the_table_of_nodes_tells_requests_from_use_con_4() {
 
 /// A view opened by its name starts a new stack; the earlier screens do not pile up.
 #[test]
-fn views_by_name_start_anew_con_3() {
+fn views_opened_by_name_start_a_new_stack_con_3() {
     let mut stage = shop();
     stage.press(": \"pods\" enter : \"deploy\" enter : \"pods\" enter : \"pods\" enter");
     shows(&stage.screen(), &["podium ▸ Overview ▸ Pods "]);
@@ -285,7 +285,7 @@ fn news_of_a_failure_takes_no_key_for_itself_con_15() {
 
 /// A refusal names the alternative; a copy shows its size.
 #[test]
-fn what_is_refused_or_copied_says_what_it_is_con_15() {
+fn a_refusal_names_the_alternative_and_a_copy_its_size_con_15() {
     let mut stage = shop();
     let mut web = super::test_console::deployment("web", 4, 2, 3, 5);
     web["spec"]["paused"] = true.into();

@@ -106,7 +106,7 @@ fn ranges_of_marks_and_none_con_3() {
 }
 
 #[test]
-fn what_leaves_the_console_con_3() {
+fn rows_are_copied_as_names_and_saved_as_csv_con_3() {
     let mut stage = pods(120);
     let jobs = stage.press("space space c");
     assert!(matches!(&jobs[..], [Job::Copy(text)] if text == "api-1-a\napi-1-b"), "{jobs:?}");

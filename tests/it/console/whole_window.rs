@@ -172,7 +172,7 @@ fn remembered(jobs: &[Job]) -> Vec<ConsoleState> {
 }
 
 #[test]
-fn a_theme_is_kept_when_it_is_chosen_not_when_it_is_looked_at_con_13() {
+fn a_theme_is_saved_when_chosen_but_not_when_previewed_con_13() {
     let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     let chosen = |theme: &str| vec![ConsoleState { theme: Some(theme.into()), theme_over: None }];
@@ -310,7 +310,7 @@ fn every_screen_is_usable_in_a_small_window_con_20() {
 }
 
 #[test]
-fn what_a_dialog_asks_is_read_and_answered_in_a_small_window_con_20() {
+fn a_dialog_is_readable_and_usable_in_a_small_window_con_20() {
     let mut stage = TestConsole::new(40, 10);
     stage.feed(cluster());
     stage.press("d s");

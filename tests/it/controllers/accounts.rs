@@ -81,7 +81,7 @@ async fn a_token_in_a_secret_lasts_as_long_as_the_secret_and_its_account_sa_1() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_secret_of_nobody_is_removed_and_others_are_left_alone_sa_1() {
+async fn a_token_secret_without_its_service_account_is_removed_and_others_stay_sa_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Secret>(token_secret("lost", "nobody"));
     let account = robot(&cluster);

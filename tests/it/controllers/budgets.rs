@@ -157,7 +157,7 @@ async fn an_eviction_that_comes_to_nothing_is_given_back_pdb_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_asked_for_counts_against_a_budget_and_the_unhealthy_go_by_its_policy_pdb_1() {
+async fn involuntary_disruptions_use_up_a_budget_and_its_policy_decides_about_unhealthy_pods_pdb_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Deployment>(deployment("web", 3, 1, 0));
     cluster.create::<PodDisruptionBudget>(budget("b", json!({"minAvailable": 2})));

@@ -227,7 +227,7 @@ async fn over_a_thousand_pods_fill_slices_and_overflow_endpoints_svc_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_elsewhere_has_no_endpoints_and_clients_may_be_kept_together_svc_1() {
+async fn an_external_name_has_no_endpoints_and_client_ip_affinity_has_a_default_timeout_svc_1() {
     let cluster = Cluster::start(NO_NODES);
     pod(&cluster, "a", &[], true);
     service(
@@ -305,7 +305,7 @@ async fn slices_of_others_stay_and_near_ones_are_hinted_at_svc_1() {
 /// Two copies of a controller with different caches would otherwise revert each other's writes as fast as the machine
 /// can.
 #[tokio::test(start_paused = true)]
-async fn who_is_contradicted_about_a_service_waits_before_it_says_so_again_svc_1_safe_6() {
+async fn reverted_endpoint_writes_are_repeated_with_back_off_svc_1_safe_6() {
     for deletes in [false, true] {
         let cluster = Cluster::start(NO_NODES);
         pod(&cluster, "a", &[], true);

@@ -115,7 +115,7 @@ async fn an_owner_of_the_same_name_is_not_the_owner_gc_1_safe_6() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_no_namespace_may_own_but_not_be_owned_from_one_gc_1() {
+async fn a_cluster_scoped_object_may_own_namespaced_ones_but_not_the_reverse_gc_1() {
     let cluster = Cluster::start(NO_NODES);
     let owner = map(&cluster, "owner", &[], &[]);
     cluster.create::<PriorityClass>(
@@ -143,7 +143,7 @@ async fn what_has_no_namespace_may_own_but_not_be_owned_from_one_gc_1() {
 
 /// Objects that wait for one another, and one that waits for itself, would wait forever.
 #[tokio::test(start_paused = true)]
-async fn a_circle_whose_members_are_all_deleted_in_the_foreground_goes_gc_1() {
+async fn a_cycle_of_owners_that_are_all_deleted_in_the_foreground_is_removed_gc_1() {
     for size in [1, 2, 3, 5] {
         let cluster = Cluster::start(NO_NODES);
         let members: Vec<_> = (0..size).map(|n| map(&cluster, &format!("m{n}"), &[], &[])).collect();

@@ -35,7 +35,7 @@ fn delete(cluster: &Cluster, kind: Kind, name: &str, propagation: Propagation) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dependants_follow_their_owner_in_the_order_asked_for_gc_1() {
+async fn dependents_follow_their_owner_according_to_the_propagation_policy_gc_1() {
     let cluster = Cluster::start(NO_NODES);
     for (propagation, while_held, at_last) in [
         (Propagation::Background, vec!["held"], vec![]),

@@ -208,7 +208,7 @@ async fn the_last_ordinals_are_used_and_none_beyond_them_sts_1() {
 
 /// A deletion makes room for a refused creation: both are tried.
 #[tokio::test(start_paused = true)]
-async fn a_set_whose_ordinals_move_under_a_full_quota_moves_sts_1() {
+async fn a_set_with_a_changed_ordinal_start_moves_under_a_full_quota_sts_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<ResourceQuota>(
         json!({"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": {"pods": "3"}}}),

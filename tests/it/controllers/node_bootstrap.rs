@@ -104,7 +104,7 @@ async fn a_bootstrap_token_goes_when_it_has_expired_api_15() {
 
 /// The values were computed by Python's `hmac`.
 #[tokio::test(start_paused = true)]
-async fn where_a_cluster_is_bears_the_signature_of_every_token_that_may_sign_api_15() {
+async fn cluster_info_has_the_signature_of_every_signing_bootstrap_token_api_15() {
     const FIRST: &str =
         "eyJhbGciOiJIUzI1NiIsImtpZCI6ImFiY2RlZiJ9..vH_kT4yiol-nrAWgjfCYqvum5wsKETXe0S7OOp1VgnE";
     const OTHER: &str =

@@ -216,7 +216,7 @@ async fn taints_follow_what_the_kubelet_reports_node_2() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_driven_away_while_every_node_is_silent_node_2() {
+async fn no_pod_is_evicted_while_every_node_is_silent_node_2() {
     let cluster = started(&["n1:a", "n2:b", "n3:c"]);
     cluster.create::<Deployment>(patient(300));
     cluster.run().await;
@@ -284,7 +284,7 @@ async fn a_new_node_gets_a_minute_to_report_node_2() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_made_anew_gives_every_node_its_time_node_2_safe_6() {
+async fn a_restarted_controller_gives_every_node_its_full_grace_period_node_2_safe_6() {
     let cluster = started(&["n1", "n2"]);
     cluster.create::<Deployment>(patient(300));
     cluster.run().await;
@@ -310,7 +310,7 @@ async fn a_controller_made_anew_gives_every_node_its_time_node_2_safe_6() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_is_deleted_and_comes_back_starts_anew_node_5_node_6() {
+async fn a_deleted_node_that_registers_again_is_treated_as_new_node_5_node_6() {
     let cluster = started(&["n1", "n2"]);
     pass(&cluster, 10, &["n1", "n2"]).await;
     pass(&cluster, 45, &["n2"]).await;

@@ -127,7 +127,7 @@ async fn the_two_kinds_do_not_take_each_others_pods_rc_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_made_fails_once_a_turn_and_stands_in_the_status_rs_1() {
+async fn a_refused_pod_is_retried_with_slow_start_and_reported_in_the_status_rs_1() {
     for kind in [Kind::ReplicaSet, Kind::ReplicationController] {
         let cluster = Cluster::start(NO_NODES);
         // A pod of this class cannot be created until the class exists.

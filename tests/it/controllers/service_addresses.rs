@@ -67,7 +67,7 @@ async fn each_address_of_a_service_is_an_object_as_long_as_the_service_has_it_ap
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_address_that_somebody_else_has_is_given_to_no_service_api_17() {
+async fn an_address_of_another_owner_is_assigned_to_no_service_api_17() {
     let cluster = Cluster::start(NO_NODES);
     let asks = |name: &str, ip: &str| {
         let service = service(name, &json!({"clusterIP": ip}));
@@ -90,7 +90,7 @@ async fn an_address_that_somebody_else_has_is_given_to_no_service_api_17() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_range_of_the_cluster_is_there_and_others_are_said_not_to_be_used_api_17() {
+async fn the_service_cidr_of_the_cluster_exists_and_others_are_reported_as_unused_api_17() {
     let cluster = Cluster::start(NO_NODES);
     let ready = |name: &str| {
         let range = cluster.api.get_as::<ServiceCIDR>(&Key::new("", name)).unwrap();

@@ -25,7 +25,7 @@ fn lying(how: MutateAnswerFn) -> Webhook {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_conversion_is_refused_in_kubernetes_words_api_14() {
+async fn an_invalid_conversion_response_gives_the_errors_of_kubernetes_api_14() {
     let of = "conversion webhook for conv.test/v1, Kind=Site";
     let invalid = format!("{of} returned invalid object: ");
     let cases: [(MutateAnswerFn, String); 11] = [
@@ -198,7 +198,7 @@ async fn garbage_and_silence_are_refused_with_what_is_wrong_api_14() {
 
 /// A converter's error may be as long as its response, and would be sent to every watcher and to the log.
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_long_complaint_the_beginning_is_told_api_14() {
+async fn a_long_converter_error_is_truncated_api_14() {
     type LongLie = fn(&mut Value, &str);
     let long = "é".repeat(1024 * 1024);
     let lies: [(&str, LongLie); 5] = [
@@ -257,7 +257,7 @@ async fn a_conversion_changes_labels_and_annotations_alone_of_the_metadata_api_1
 
 /// A converter that does not answer blocks neither threads nor other requests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_converter_that_hangs_holds_nobody_else_up_api_14() {
+async fn a_hanging_converter_does_not_block_other_requests_api_14() {
     let webhook = Webhook::start(|_, _| Reply::Nothing);
     let face = Arc::new(InMemoryServer::new());
     define(&face, &by(&webhook, "v1"));
@@ -293,7 +293,7 @@ async fn a_converter_that_hangs_holds_nobody_else_up_api_14() {
 /// As many writes of one definition as may wait for webhooks: writes of another definition do not wait behind them, nor
 /// do deletions, which call no webhook.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_definition_whose_converter_hangs_stops_no_other_ones_writes_api_14_api_16() {
+async fn a_hanging_converter_does_not_block_writes_of_other_definitions_api_14_api_16() {
     let (hanging, working) = (Webhook::start(|_, _| Reply::Nothing), converter());
     let face = Arc::new(InMemoryServer::new());
     define(&face, &by(&hanging, "v1"));

@@ -12,7 +12,7 @@ use crate::webhooks::server::{Reply, Webhook};
 
 /// The result of a dry run has the uid and the revision of the stored object, and must not be cached as it.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_dry_run_comes_to_is_shown_to_nobody_else_api_14() {
+async fn the_conversion_of_a_dry_run_result_is_not_cached_api_14() {
     let webhook = converter();
     let one = format!("{V2}/a?dryRun=All");
     let all = format!("{V2}?dryRun=All");
@@ -45,7 +45,7 @@ async fn what_a_dry_run_comes_to_is_shown_to_nobody_else_api_14() {
 
 /// Eight reads occupy all permits for a definition's converter; a list that needs no call does not wait for them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_known_waits_for_no_converter_that_hangs_api_14() {
+async fn a_cached_conversion_does_not_wait_for_a_hanging_converter_api_14() {
     let hangs = Arc::new(AtomicBool::new(false));
     let webhook = Webhook::start({
         let hangs = hangs.clone();

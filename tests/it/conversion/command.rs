@@ -38,7 +38,7 @@ fn a_definition_and_its_objects_are_applied_in_one_run_api_14_cli_4() {
 
 /// Kubernetes' old versions are accepted, and the server warns about them: once, for any number of objects.
 #[test]
-fn what_the_server_warns_of_is_told_as_by_kubectl_api_12_api_18() {
+fn server_warnings_are_printed_once_as_by_kubectl_api_12_api_18() {
     let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "0"]);
     let manifest = home.path("old.yaml");

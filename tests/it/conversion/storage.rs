@@ -10,7 +10,7 @@ use crate::http::InMemoryServer;
 use crate::webhooks::server::{Reply, Webhook};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_stored_in_an_old_version_is_read_and_brought_up_to_date_api_14() {
+async fn objects_stored_in_an_old_version_are_read_and_migrated_api_14() {
     let (webhook, face) = (converter(), InMemoryServer::new());
     let kind = define(&face, &by(&webhook, "v1"));
     for name in ["a", "b"] {

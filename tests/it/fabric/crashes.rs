@@ -73,7 +73,7 @@ fn connections_wait_for_who_serves_next_net_5() {
 /// NET-5: an unused fabric leaves nothing behind: the process ends, its socket is removed, and so are the kernel's
 /// namespaces.
 #[test]
-fn a_fabric_ends_when_it_is_asked_and_when_nobody_wants_it_net_5() {
+fn a_fabric_ends_on_request_and_when_it_is_unclaimed_net_5() {
     for user in users() {
         let mut running = FabricProcess::with_leaves(user, 1).unwrap();
         running.fabric.shut_down().unwrap();

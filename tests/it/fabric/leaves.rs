@@ -56,7 +56,7 @@ fn a_leaf_takes_the_place_of_one_before_it_net_5() {
 
 /// NET-5: an error names the step that failed, and the process continues.
 #[test]
-fn what_cannot_be_made_says_which_step_failed_net_5() {
+fn a_fabric_error_names_the_step_that_failed_net_5() {
     let Some(user) = users().first().copied() else { return };
     let running = FabricProcess::with_leaves(user, 1).unwrap();
     let long = fabric::LeafSpec { link: "a-name-of-more-than-15-bytes".into(), ..super::leaf(2) };
@@ -77,7 +77,7 @@ fn what_cannot_be_made_says_which_step_failed_net_5() {
 /// NET-5, NET-8: source addresses cannot be forged: rules depend on the sender, and a process with `CAP_NET_RAW` may
 /// write any source address.
 #[test]
-fn what_a_leaf_sends_in_anothers_name_goes_nowhere_net_5() {
+fn packets_of_a_leaf_with_a_forged_source_address_are_dropped_net_5() {
     for user in users() {
         let running = FabricProcess::with_leaves(user, 3).unwrap();
         for leaf in ["l1", "l2", "l3"] {

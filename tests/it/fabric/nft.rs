@@ -78,7 +78,7 @@ fn accepted(listener: &TcpListener) -> IpAddr {
 
 /// NET-6: each kind of set, chain and part of a rule has the intended form in nft's output.
 #[test]
-fn what_is_written_is_what_the_kernel_has_net_6() {
+fn sets_chains_and_rules_match_the_output_of_nft_net_6() {
     for user in users() {
         let written = NftFixture::start(user, 1);
         let mut batch = Batch::new();
@@ -261,7 +261,7 @@ fn what_is_written_is_what_the_kernel_has_net_6() {
 /// NET-6: the elements of a set are copied into another one with their remaining time, limited to the timeout of that
 /// one.
 #[test]
-fn what_is_remembered_goes_over_with_the_time_that_is_left_net_6() {
+fn set_elements_are_copied_with_their_remaining_timeout_net_6() {
     for user in users() {
         let written = NftFixture::start(user, 1);
         let (long, short) = (Duration::from_mins(10), Duration::from_mins(1));
@@ -566,7 +566,7 @@ fn datagrams_are_left_alone_held_back_and_taken_net_6() {
 
 /// NET-6: a flow of datagrams stays with its endpoint until conntrack forgets it, and then follows the rules.
 #[test]
-fn a_flow_of_datagrams_goes_elsewhere_once_it_is_forgotten_net_6() {
+fn a_flow_of_datagrams_follows_new_rules_once_conntrack_forgets_it_net_6() {
     for user in users() {
         let written = NftFixture::start(user, 4);
         let [first, second] =
@@ -614,7 +614,7 @@ fn a_flow_of_datagrams_goes_elsewhere_once_it_is_forgotten_net_6() {
 
 /// NET-6: a transparent listener in the fabric receives packets to the world, and its sockets' responses are let in.
 #[test]
-fn what_leaves_is_taken_by_a_listener_inside_net_6() {
+fn a_transparent_listener_in_the_fabric_accepts_connections_to_the_world_net_6() {
     for user in users() {
         let written = NftFixture::start(user, 1);
         let spec = SocketSpec {

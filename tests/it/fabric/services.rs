@@ -530,7 +530,7 @@ async fn connections_outlive_who_keeps_the_rules_net_6() {
 /// NET-6: a thousand services of fifty endpoints each, and the time that one slice's change takes (printed, not
 /// asserted).
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_services_are_kept_net_6() {
+async fn a_thousand_services_are_programmed_net_6() {
     let cluster = Cluster::start(users()[0], &[1, 2, 16]);
     let listeners = cluster.listeners(&[1, 2]);
     let before = Instant::now();
@@ -573,7 +573,7 @@ async fn a_thousand_services_are_kept_net_6() {
 
 /// NET-6: a service that the kernel refuses affects no others: neither later services nor a later control plane.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_refused_of_one_hinders_nobody_else_net_6() {
+async fn a_service_that_the_kernel_refuses_does_not_affect_others_net_6() {
     for user in users() {
         let cluster = Cluster::start(user, &[1, 2, 16]);
         let listeners = cluster.listeners(&[1, 2]);

@@ -76,7 +76,7 @@ async fn a_request_behind_another_is_answered_api_1() {
 
 /// Excessive heads and invalid lines: refused without reading on, and others are served.
 #[tokio::test]
-async fn what_is_no_request_is_refused_and_others_are_served_sec_2() {
+async fn malformed_requests_are_rejected_while_others_are_served_sec_2() {
     let home = DataDir::new();
     let instance = home.start(&["--nodes", "0", "--ephemeral"]);
     let long = "a".repeat(600_000);

@@ -32,14 +32,14 @@ fn chance_is_drawn_in_one_place_fault_3() {
 /// The keys of maps come from the C library, which `src/entropy.rs` replaces; other uses would be a source of
 /// randomness of their own.
 #[test]
-fn keys_of_hashes_are_shown_to_nobody_fault_3() {
+fn only_the_listed_files_use_random_hash_keys_fault_3() {
     assert_eq!(simulated(r"\bRandomState\b"), KEYS);
 }
 
 /// The machine decides when threads run. A new thread in simulated code must be one that no simulation starts, or one
 /// that is joined at once.
 #[test]
-fn what_is_simulated_starts_no_threads_fault_3() {
+fn simulated_code_starts_no_threads_fault_3() {
     let known = [
         "api/audit/log.rs",                      // no simulation has an audit log
         "api/cel/program.rs",                    // waited for at once

@@ -109,7 +109,7 @@ async fn names_appear_and_go_with_their_services_net_3() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_a_datagram_comes_over_a_connection_net_3() {
+async fn an_answer_too_large_for_a_datagram_is_served_over_tcp_net_3() {
     let (net, server) = running(Vec::new());
     net.service("many", &json!({"clusterIP": "None", "ports": [{"port": 80}]}));
     let all: Vec<_> = (1..=100)
@@ -141,7 +141,7 @@ async fn what_does_not_fit_a_datagram_comes_over_a_connection_net_3() {
 }
 
 #[tokio::test]
-async fn other_names_are_asked_of_the_machines_servers_net_3() {
+async fn other_names_are_forwarded_to_the_resolvers_of_the_machine_net_3() {
     // The first server does not answer: no process reads from its port.
     let deaf = UdpSocket::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let (net, server) = running(vec![deaf, world().await]);
@@ -259,7 +259,7 @@ async fn garbage_is_no_reason_to_be_silent_to_others_sec_2() {
 /// NET-3: if the machine's resolvers are silent, a failure comes in the end, and the cluster's names are answered
 /// meanwhile.
 #[tokio::test]
-async fn resolvers_that_are_gone_hold_up_nobody_net_3() {
+async fn unreachable_resolvers_do_not_delay_other_queries_net_3() {
     let mut silent = Vec::new();
     for _ in 0..3 {
         silent.push(UdpSocket::bind("127.0.0.1:0").await.unwrap());

@@ -211,7 +211,7 @@ async fn datagrams_flow_and_find_their_way_back_net_2() {
 }
 
 #[tokio::test]
-async fn a_port_that_another_program_has_is_told_and_tried_again_net_2() {
+async fn a_port_of_another_program_is_reported_and_retried_net_2() {
     let net = running();
     let ip = net.backend(2);
     echo(ip).await;

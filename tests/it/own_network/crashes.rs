@@ -38,7 +38,7 @@ sleep 100000
 /// NET-5, NET-6: connections through services survive the end of the fabric's process, the control plane, or both; new
 /// pods and new connections work again; a stop leaves nothing behind.
 #[test]
-fn connections_outlive_whoever_is_killed_net_5_net_6() {
+fn connections_survive_kills_of_the_fabric_and_the_control_plane_net_5_net_6() {
     needs!(Kubectl);
     for user in users() {
         let mut cluster = Cluster::start(user, "");

@@ -198,7 +198,7 @@ for name in [*sys.argv[2:], '::']:
 
 /// NET-5, NET-8: a pod cannot forge its IPv6 source address, for which a program needs no right.
 #[test]
-fn what_a_pod_sends_in_anothers_name_by_ipv6_goes_nowhere_net_5_net_8() {
+fn packets_of_a_pod_with_a_forged_ipv6_source_address_are_dropped_net_5_net_8() {
     needs!(Kubectl);
     if !fabric::has_ipv6() {
         return;

@@ -23,7 +23,7 @@ fn annotation(instance: &Instance, name: &str) -> String {
 }
 
 #[test]
-fn where_no_network_can_be_made_pods_share_the_machines_and_the_node_says_why_net_11() {
+fn pods_share_the_network_of_the_machine_and_the_node_says_why_if_none_can_be_made_net_11() {
     needs!(Kubectl);
     if lacks(Need::PodNetwork, can_be_made(User::Own)) {
         return;
@@ -71,7 +71,7 @@ fn where_no_network_can_be_made_pods_share_the_machines_and_the_node_says_why_ne
 /// The preflight is complete: an operation that a namespace allows but the kernel cannot do is found before pods depend
 /// on it.
 #[test]
-fn where_the_kernel_lacks_a_piece_pods_share_the_machines_network_net_11() {
+fn pods_share_the_network_of_the_machine_if_the_kernel_lacks_a_feature_net_11() {
     needs!(Kubectl);
     if lacks(Need::PodNetwork, can_be_made(User::Own)) {
         return;
@@ -94,7 +94,7 @@ fn where_the_kernel_lacks_a_piece_pods_share_the_machines_network_net_11() {
 }
 
 #[test]
-fn where_it_can_be_made_nobody_has_to_ask_net_11() {
+fn pods_have_a_network_of_their_own_by_default_if_possible_net_11() {
     needs!(Kubectl);
     if lacks(Need::PodNetwork, can_be_made(User::Own)) {
         return;

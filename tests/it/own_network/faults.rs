@@ -147,7 +147,7 @@ impl Lab {
 /// NET-10, FAULT-1: each kind of fault, started and healed by the command line: it affects its targets, through
 /// services and in both families, and existing connections as well; it affects no others, and leaves nothing behind.
 #[test]
-fn faults_meet_whom_they_name_and_nobody_else_net_10_fault_1() {
+fn network_faults_affect_only_their_targets_net_10_fault_1() {
     needs!(Kubectl);
     for user in users() {
         let lab = Lab::start(user, "");
@@ -336,7 +336,7 @@ fn the_world_is_a_side_and_faults_end_in_time_net_10_fault_1() {
 /// NET-10: faults survive the end of the control plane and of the fabric's process; without a process to delay packets,
 /// they flow.
 #[test]
-fn faults_outlive_whoever_is_killed_net_10_fault_1() {
+fn network_faults_survive_kills_of_the_fabric_and_the_control_plane_net_10_fault_1() {
     needs!(Kubectl);
     for user in users() {
         let mut lab = Lab::start(user, "");

@@ -83,7 +83,7 @@ fn greet(listener: &TcpListener, over: &AtomicBool) {
 /// NET-5, NET-6, NET-7: a service has twenty thousand connections at once; a pod has a limit of connections to the
 /// world, further ones are refused, and others are not delayed.
 #[test]
-fn a_pod_that_opens_all_it_can_holds_up_nobody_net_5_net_6_net_7() {
+fn a_pod_with_very_many_connections_does_not_delay_others_net_5_net_6_net_7() {
     needs!(Kubectl);
     for user in users() {
         let machine = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -131,7 +131,7 @@ fn a_connection_is_walked_step_by_step_net_8() {
 /// NET-8, SEC-2: roles decide what is reported. A user that may not run commands in pods does not learn of sockets, but
 /// of everything else.
 #[test]
-fn what_roles_hide_is_not_told_net_8() {
+fn a_report_omits_facts_that_the_roles_of_the_user_hide_net_8() {
     needs!(Kubectl);
     let Some(user) = users().into_iter().next() else { return };
     let cluster = Cluster::start(user, "");

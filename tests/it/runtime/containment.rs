@@ -39,7 +39,7 @@ async fn the_whole_tree_dies_with_its_container() {
 
 /// POD-10: background processes of a main process that ended by itself die too.
 #[tokio::test]
-async fn what_a_main_process_leaves_behind_dies() {
+async fn background_processes_die_with_the_main_process() {
     for namespaces in modes().await {
         let mut node = Node::new(namespaces).await;
         let record = node.sh("setsid sleep 1000 & echo $!; exit 0").await;

@@ -9,7 +9,7 @@ use crate::needs::{Need, lacks};
 
 /// POD-3: a container that cannot start reports the reason in runc's words.
 #[tokio::test]
-async fn what_cannot_start_says_why() {
+async fn a_container_that_cannot_start_reports_the_reason_as_runc_does() {
     let node = Node::new(true).await;
     for (program, expect) in [
         ("nope", r#"exec: "nope": executable file not found in $PATH"#),

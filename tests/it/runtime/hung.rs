@@ -122,7 +122,7 @@ async fn a_request_that_is_too_long_is_refused_and_the_next_is_answered() {
 
 /// After kill -9 of the control plane, the running hook continued beside the next control plane's.
 #[tokio::test]
-async fn a_command_ends_with_the_control_plane_that_asked() {
+async fn a_command_ends_with_the_control_plane_that_started_it() {
     for namespaces in modes().await {
         let node = Node::with_life(HostLife::Own, namespaces).await;
         let container = node.sh("sleep 1000").await;

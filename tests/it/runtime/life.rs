@@ -125,7 +125,7 @@ async fn a_new_control_plane_finds_its_containers() {
 
 /// A kubelet crashes and another one starts on the same runtime: it must learn of every exit after that.
 #[tokio::test]
-async fn a_kubelet_that_starts_again_is_told_of_exits_safe_7() {
+async fn a_restarted_kubelet_learns_of_exits_safe_7() {
     let mut node = Node::new(true).await;
     for attempt in 0..3 {
         let record = node.start(ContainerSpec { attempt, ..shell("main", "sleep 1000") }).await;

@@ -108,7 +108,7 @@ async fn a_read_only_root_cannot_be_written() {
 
 /// POD-16: users, groups and rights, as far as the user that runs the test may grant them.
 #[tokio::test]
-async fn processes_are_whom_their_security_context_says() {
+async fn processes_have_the_user_groups_and_rights_of_their_security_context() {
     for namespaces in modes().await {
         let mut node = Node::new(namespaces).await;
         let root = rustix::process::geteuid().is_root();

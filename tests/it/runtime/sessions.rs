@@ -120,7 +120,7 @@ async fn attach_follows_the_containers_own_streams() {
 /// The output of a container before its first client is not lost, and all output of an ended container is sent; a
 /// later client sees new output (API-3).
 #[tokio::test]
-async fn the_first_client_is_told_what_was_said_before_it_came() {
+async fn the_first_client_gets_the_output_written_before_it_attached() {
     let mut node = Node::new(true).await;
     let streams = SessionStreams { stdin: false, stdout: true, stderr: true, tty: false };
     let ended = node.start(shell("ended", "echo yo; echo oops >&2; printf end; exit 3")).await;

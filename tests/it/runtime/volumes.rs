@@ -132,7 +132,7 @@ async fn shared_memory_is_bounded_and_counts_as_memory() {
 
 /// VOL-1: `readOnly` applies to the volume, `recursiveReadOnly` also to mounts in it.
 #[tokio::test]
-async fn read_only_volumes_are_so_as_deep_as_asked() {
+async fn read_only_volumes_are_recursively_so_on_request() {
     let mut node = Node::new(true).await;
     let device = |path: &str| std::fs::metadata(path).map(|about| about.dev()).ok();
     let nested =

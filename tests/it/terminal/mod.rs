@@ -78,7 +78,7 @@ fn the_console_comes_up_follows_keys_and_gives_the_terminal_back_con_1() {
 /// A window that was briefly resized has lost the content outside of the smaller size, though its final size is the one
 /// last drawn.
 #[test]
-fn a_theme_that_nobody_picked_follows_the_terminal_con_20() {
+fn the_default_theme_follows_the_background_of_the_terminal_con_20() {
     let home = DataDir::new();
     let terminal = Terminal::on_ground(true, &format!("exec {}", podium(&home)));
     terminal.shows("3 nodes ● 3");
@@ -99,7 +99,7 @@ fn a_theme_that_nobody_picked_follows_the_terminal_con_20() {
 }
 
 #[test]
-fn what_one_drags_over_is_on_the_clipboard_con_20() {
+fn text_selected_with_the_mouse_is_copied_to_the_clipboard_con_20() {
     let home = DataDir::new();
     let terminal = Terminal::run(&format!("exec {}", podium(&home)));
     terminal.shows("3 nodes ● 3");

@@ -98,7 +98,7 @@ async fn definitions_come_from_types_texts_and_files_and_are_established_api_20(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_start_says_why_api_20() {
+async fn an_invalid_test_cluster_fails_to_start_with_the_reason_api_20() {
     let failure = async |builder: Builder| builder.start().await.err().expect("it cannot start").to_string();
     let other =
         gadgets(3).replace("gadgets.made.test", "others.made.test").replace("\"gadgets\"", "\"others\"");
@@ -141,7 +141,7 @@ async fn a_program_that_is_not_there_is_named_api_20() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_have_what_was_asked_for_api_20() {
+async fn nodes_have_the_requested_capacity_labels_and_taints_api_20() {
     let gpu = HollowNode::new("gpu").capacity("made.test/gpu", "2").label("pool", "gpu").taint(
         "gpu",
         "",
@@ -164,7 +164,7 @@ async fn nodes_have_what_was_asked_for_api_20() {
 
 /// An operator's own roles are enforced for its requests.
 #[tokio::test(start_paused = true)]
-async fn a_client_may_be_somebody_with_few_rights_api_20() {
+async fn a_client_may_act_as_a_user_with_few_rights_api_20() {
     let cluster = Cluster::start().await.unwrap();
     let account = ClientOptions::new().service_account("default", "default");
     let client = cluster.client_with(&account).unwrap();

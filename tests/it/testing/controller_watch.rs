@@ -110,7 +110,7 @@ async fn a_kubelet_tells_of_its_pods_its_passes_and_what_fails_con_19() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kubelet_is_paused_by_a_fault_takes_no_steps_and_is_told_of_while_it_is_down_con_19() {
+async fn a_kubelet_is_paused_by_a_fault_takes_no_steps_and_is_reported_while_down_con_19() {
     let cluster = Cluster::start().await.unwrap();
     let of_node = json!({"component": "kubelet", "node": "hollow-00001"});
     break_it(&cluster, "hold", "Pause", of_node.clone()).await;
@@ -274,7 +274,7 @@ async fn a_watch_begins_with_what_there_is_or_is_of_one_with_its_keys_con_19_api
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_list_and_not_watch_is_refused_a_watch_con_19_sec_4() {
+async fn a_user_with_list_but_without_watch_rights_cannot_watch_controllers_con_19_sec_4() {
     let cluster = Cluster::start().await.unwrap();
     let role = json!({"metadata": {"name": "looks"}, "rules": [
         {"apiGroups": ["podium.dev"], "resources": ["controllers"], "verbs": ["get", "list"]}]});

@@ -131,7 +131,7 @@ async fn a_paused_controllers_queue_grows_a_step_takes_one_key_and_it_goes_on_co
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_scheduler_is_told_of_paused_and_stepped_too_con_19() {
+async fn the_scheduler_is_reported_paused_and_stepped_too_con_19() {
     let cluster = Cluster::start().await.unwrap();
     pause(&cluster, "scheduler").await;
     create::<Pod>(&cluster, pod("a", "Always")).await;
@@ -173,7 +173,7 @@ async fn the_scheduler_is_told_of_paused_and_stepped_too_con_19() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_are_told_with_their_keys_and_their_next_try_con_19() {
+async fn errors_are_reported_with_their_keys_and_their_next_retry_con_19() {
     let cluster = Cluster::start().await.unwrap();
     let quota = json!({"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}});
     create::<ResourceQuota>(&cluster, quota).await;
@@ -231,7 +231,7 @@ async fn every_controller_is_in_the_table_and_one_that_is_down_shows_no_figures_
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_not_look_or_step_is_refused_con_19_sec_4() {
+async fn users_without_rights_cannot_read_or_step_controllers_con_19_sec_4() {
     let cluster = Cluster::start().await.unwrap();
     pause(&cluster, "deployment").await;
     let mallory = cluster.client_with(&ClientOptions::new().user("mallory")).unwrap();

@@ -464,7 +464,7 @@ async fn kubelets_that_crash_at_any_step_change_nothing_vol_3_safe_6() {
 
 /// An attachment deleted by hand is restored on the node that uses the disk, not on a node that waits for it.
 #[tokio::test(start_paused = true)]
-async fn an_attachment_that_somebody_takes_away_comes_back_where_it_is_used_vol_3() {
+async fn an_attachment_deleted_by_hand_is_restored_on_the_node_that_uses_the_disk_vol_3() {
     let mut stage = DiskFixture::with_attachers(2).await;
     stage.until_b_waits().await;
     let api = stage.cluster.api().clone();

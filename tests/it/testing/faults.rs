@@ -28,7 +28,7 @@ fn describe<T: std::fmt::Debug>(answer: kube::Result<T>) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_fail_as_often_as_asked_and_nobody_elses_do_api_20_fault_1() {
+async fn only_matching_requests_fail_and_as_often_as_requested_api_20_fault_1() {
     let cluster = Cluster::start().await.unwrap();
     let (ours, test) = (maps(&cluster, "operator"), maps(&cluster, "test"));
     let writes = || Requests::to("configmaps").writing().from("operator");

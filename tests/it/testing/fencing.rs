@@ -88,7 +88,7 @@ fn attached(cluster: &Cluster) -> Vec<String> {
 const FENCED: &str = "node.kubernetes.io/out-of-service=fenced";
 
 #[tokio::test(start_paused = true)]
-async fn a_fenced_nodes_set_goes_on_elsewhere_safe_5_gc_2() {
+async fn the_set_of_a_fenced_node_continues_on_another_node_safe_5_gc_2() {
     let cluster = started(&json!({})).await;
     let before = db(&cluster);
     let silent = node_name(&before).unwrap().to_owned();
@@ -221,7 +221,7 @@ async fn the_last_nodes_are_not_fenced_for_a_set_safe_5() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_else_s_node_is_taken_for_dead_safe_5() {
+async fn a_node_that_does_not_run_here_is_never_taken_for_dead_safe_5() {
     let cluster = Cluster::builder().hollow_node(HollowNode::new("ours")).start().await.unwrap();
     make::<Node>(&cluster, json!({"metadata": {"name": "theirs"}}));
     for name in ["theirs", "nowhere"] {

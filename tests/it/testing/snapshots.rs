@@ -134,7 +134,7 @@ async fn a_cluster_comes_back_as_it_was_and_goes_back_again_safe_8() {
 
 /// SAFE-1: a pod that has not ended is not created a second time, regardless of the snapshot.
 #[tokio::test(start_paused = true)]
-async fn a_restore_makes_no_second_one_of_a_pod_whose_node_is_silent_safe_8_safe_1() {
+async fn a_restore_does_not_duplicate_a_pod_of_a_silent_node_safe_8_safe_1() {
     let cluster = Cluster::builder().hollow_nodes(2).start().await.unwrap();
     create::<StatefulSet>(&cluster, stateful_set("db", 2)).await;
     create::<Pod>(&cluster, pod("bare", "Always")).await;

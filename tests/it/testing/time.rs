@@ -79,7 +79,7 @@ async fn a_cluster_may_begin_at_any_time_api_20() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_machines_clock_runs_by_itself_and_nobody_moves_it_api_20() {
+async fn the_clock_of_the_machine_runs_by_itself_and_cannot_be_advanced_api_20() {
     let cluster = Cluster::start().await.unwrap();
     create::<k8s_openapi::api::core::v1::Pod>(&cluster, pod("p", "Always")).await;
     let running = await_condition(pods(&cluster), "p", conditions::is_pod_running());
@@ -92,7 +92,7 @@ async fn the_machines_clock_runs_by_itself_and_nobody_moves_it_api_20() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_writes_for_ever_is_told_of_instead_of_waited_for_api_20() {
+async fn an_endless_writer_is_reported_instead_of_awaited_api_20() {
     let cluster = Cluster::start().await.unwrap();
     let writer = pods(&cluster);
     create::<k8s_openapi::api::core::v1::Pod>(&cluster, pod("p", "Always")).await;

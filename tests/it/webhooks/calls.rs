@@ -144,7 +144,7 @@ async fn an_answer_is_followed_or_refused_in_kubernetes_words_api_16() {
 
 /// No server, no response, a wrong server: the failure policy decides.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_that_cannot_be_asked_fails_or_is_ignored_api_16() {
+async fn the_failure_policy_decides_about_an_unreachable_webhook_api_16() {
     let webhook = Webhook::start(|_, _| Reply::Nothing);
     let stranger = Webhook::start(|_, review| Reply::Json(allowed(review)));
     let face = InMemoryServer::new();
@@ -187,7 +187,7 @@ async fn a_webhook_that_cannot_be_asked_fails_or_is_ignored_api_16() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_is_asked_by_its_own_name_api_16() {
+async fn a_webhook_service_is_called_by_its_own_name_api_16() {
     let ip = "127.72.213.9".parse().unwrap();
     let webhook = Webhook::start_at(ip, "guard.default.svc", |_, review| {
         Reply::Json(denied(review, &json!({"message": review["request"]["name"]})))
@@ -250,7 +250,7 @@ async fn a_dry_run_asks_only_webhooks_without_side_effects_api_16() {
 
 /// In the order of the configurations' names; a webhook with reinvocation is called again for a changed object.
 #[tokio::test(flavor = "multi_thread")]
-async fn webhooks_are_asked_in_order_and_again_when_the_object_changed_api_16() {
+async fn webhooks_are_called_in_order_and_again_after_the_object_changed_api_16() {
     let webhook = Webhook::start(|path, review| {
         let steps = review["request"]["object"]["data"]["steps"].as_str().unwrap_or_default();
         let steps = format!("{steps}{}", path.trim_start_matches('/'));
@@ -351,7 +351,7 @@ async fn a_configuration_that_blocks_everything_can_be_deleted_api_16() {
 
 /// An update that changes nothing still calls the webhook, which can refuse it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_changes_nothing_is_asked_about_api_16() {
+async fn an_update_without_changes_still_calls_the_webhook_api_16() {
     let webhook = Webhook::start(|_, review| {
         let is_update = review["request"]["operation"] == "UPDATE";
         Reply::Json(if is_update { denied(review, &json!({"message": "no"})) } else { allowed(review) })
@@ -370,7 +370,7 @@ async fn what_changes_nothing_is_asked_about_api_16() {
 
 /// A namespace that is deleted during a webhook's call accepts no object that would outlive it (API-10).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_namespace_may_go_while_a_webhook_is_asked_api_16() {
+async fn a_namespace_may_be_deleted_during_a_webhook_call_api_16() {
     let webhook = Webhook::start(|_, _| Reply::Nothing);
     let face = std::sync::Arc::new(InMemoryServer::new());
     configure(&face, VALIDATING, "c", &[hook("w.made.test", &webhook.client_config("/"), &json!({}))]).await;
@@ -397,7 +397,7 @@ async fn a_namespace_may_go_while_a_webhook_is_asked_api_16() {
 
 /// A webhook that hangs blocks a bounded number of requests, each of its own kind; all others are answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_hundred_writers_wait_for_a_webhook_and_nobody_else_does_api_16() {
+async fn two_hundred_writers_wait_for_a_webhook_without_blocking_others_api_16() {
     const AT_ONCE: usize = 16;
     let (webhook, works) =
         (Webhook::start(|_, _| Reply::Nothing), Webhook::start(|_, r| Reply::Json(allowed(r))));
@@ -440,7 +440,7 @@ async fn two_hundred_writers_wait_for_a_webhook_and_nobody_else_does_api_16() {
 
 /// A request that waits for a webhook has no seat: requests of the webhook itself at the same level are served.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_waits_for_a_webhook_keeps_nobody_from_a_seat_api_16() {
+async fn a_request_that_waits_for_a_webhook_occupies_no_seat_api_16() {
     let webhook = Webhook::start(|_, _| Reply::Nothing);
     let api_config = ApiConfig {
         limits: Limits { requests_in_flight: Some(1), ..Limits::default() },

@@ -32,7 +32,7 @@ fn summary(request: &Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_is_told_what_is_done_to_what_api_16() {
+async fn a_webhook_receives_the_operation_and_its_target_api_16() {
     let webhook = Webhook::start(|_, review| Reply::Json(allowed(review)));
     let face = InMemoryServer::new();
     let labels = json!({"app": "web"});
@@ -175,7 +175,7 @@ async fn a_webhook_is_told_what_is_done_to_what_api_16() {
 /// With `Equivalent`, a webhook gets the object in its rule's version, and its patch applies; with `Exact`, it is not
 /// called for another version.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_equivalent_rule_is_told_in_its_own_version_api_16() {
+async fn an_equivalent_rule_receives_the_object_in_its_own_version_api_16() {
     let webhook = Webhook::start(|_, review| {
         Reply::Json(patched(review, &json!([{"op": "replace", "path": "/spec/maxReplicas", "value": 7}])))
     });
@@ -250,7 +250,7 @@ async fn a_webhook_changes_no_more_than_the_request_may_api_16() {
 
 /// A quota's usage is written while its books are locked: no webhook is called that could hold the lock.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_books_of_quotas_are_kept_without_asking_anybody_api_16() {
+async fn quota_usage_is_written_without_calling_webhooks_api_16() {
     let webhook = Webhook::start(|_, _| Reply::Nothing);
     let face = InMemoryServer::new();
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"},

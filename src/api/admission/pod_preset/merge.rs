@@ -127,7 +127,7 @@ mod tests {
 
     /// Presets are merged again after a webhook's change.
     #[test]
-    fn what_was_given_is_not_given_again_api_16() {
+    fn presets_applied_before_are_not_applied_again_api_16() {
         let presets =
             [json!({"env": [{"name": "A", "value": "1"}], "envFrom": [{"configMapRef": {"name": "c"}}],
             "volumes": [{"name": "v", "emptyDir": {}}], "volumeMounts": [{"name": "v", "mountPath": "/v"}]})];

@@ -351,7 +351,7 @@ mod tests {
 
     /// Informers that are filled by a watch send no list request.
     #[test]
-    fn who_may_list_may_watch_api_15() {
+    fn roles_with_list_have_watch_too_api_15() {
         for role in ROLES {
             for rule in rules(role.rules) {
                 let may = |verb: &str| rule.verbs.iter().any(|of| of == verb);

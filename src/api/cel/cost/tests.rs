@@ -143,7 +143,7 @@ fn texts_cost_what_kubernetes_says_api_14() {
 }
 
 #[test]
-fn what_is_nested_costs_what_kubernetes_says_api_14() {
+fn nested_schemas_cost_the_same_as_in_kubernetes_api_14() {
     let texts = |bound| map(&text(bound), bound);
     let values = "self.all(x, x.contains(self[x]))";
     assert_eq!(cost(&texts(None), false, values), 2_752_507);

@@ -243,7 +243,7 @@ fn the_other_bodies_kubectl_sends_api_2() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_sec_2() {
+fn invalid_protobuf_is_rejected_sec_2() {
     assert_eq!(decode(b"{}"), Err(ProtobufError::NotProtobuf));
     assert_eq!(decode(b"k8s\0\x0a\x7f"), Err(ProtobufError::Truncated));
     let unknown = decode(&body("stable.example.com/v1", "CronTab", b"")).expect_err("no such kind");

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_path_is_told_as_it_was_sent_and_clean_api_3() {
+    fn the_forwarded_path_is_cleaned_and_stays_escaped_api_3() {
         for (path, expected) in [
             ("/api/v1/namespaces/a/pods/b/proxy", "/api/v1/namespaces/a/pods/b/proxy"),
             ("/api/v1/namespaces/a/pods/b/proxy/", "/api/v1/namespaces/a/pods/b/proxy/"),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_says_of_itself_is_kept_or_replaced_as_in_kubernetes_api_17() {
+    fn forwarded_headers_of_a_client_are_passed_or_replaced_as_in_kubernetes_api_17() {
         let authority: Authority = "10.0.0.7:443".parse().unwrap();
         let check = |peer: Option<&str>, is_upgrade: bool, is_located: bool, expected: [&[&str]; 4]| {
             let mut request = Request::builder().uri("/apis/g/v1/x?y=1");

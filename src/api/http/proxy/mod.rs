@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_about_a_connection_stays_there_api_3() {
+    fn hop_by_hop_headers_are_not_forwarded_api_3() {
         let mut headers = HeaderMap::new();
         for (name, value) in
             [("connection", "close, x-own"), ("x-own", "1"), ("te", "trailers"), ("accept", "*/*")]

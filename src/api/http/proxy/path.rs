@@ -44,7 +44,7 @@ mod tests {
     /// Regression: a name, a namespace or an encoding of `proxy` showed policies and webhooks another path
     /// than was served.
     #[test]
-    fn what_is_judged_is_the_path_that_is_served_api_16() {
+    fn admission_sees_the_path_that_is_served_api_16() {
         for (kind, path, below) in [
             (Kind::Pod, "/api/v1/namespaces/proxy-x/pods/b/proxy/admin", "/admin"),
             (Kind::Pod, "/api/v1/namespaces/a/pods/proxy/proxy/admin", "/admin"),

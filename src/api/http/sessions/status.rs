@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_exit_code_is_told_as_clients_expect_eph_2() {
+    fn the_exit_code_is_reported_as_clients_expect_eph_2() {
         let json = |end| StatusForm::Json.of(&end).map(|text| serde_json::from_str::<Value>(&text).unwrap());
         assert_eq!(json(SessionOutput::Exited(0)).unwrap()["status"], "Success");
         let failed = json(SessionOutput::Exited(3)).unwrap();

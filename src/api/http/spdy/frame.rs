@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_refused_sec_2() {
+    fn invalid_frames_are_rejected_sec_2() {
         let check = |bytes: &[u8], expected: FrameError| {
             let mut decoder = Decoder::default();
             decoder.feed(bytes);

@@ -201,7 +201,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_api_3(
+        fn written_headers_are_read_back_api_3(
             blocks in prop::collection::vec(prop::collection::vec(("[a-z][a-z-]{0,20}", ".{0,200}"), 0..20), 1..8)
         ) {
             let (mut writer, mut reader) = (HeaderWriter::new(), HeaderReader::new());

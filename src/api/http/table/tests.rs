@@ -363,7 +363,7 @@ fn every_kind_has_a_cell_a_column_api_6() {
 }
 
 #[test]
-fn a_row_carries_what_was_asked_for_api_6() {
+fn a_row_has_the_requested_part_of_its_object_api_6() {
     let pod =
         object(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"a": "b"}},
         "spec": {"containers": []}, "status": {"phase": "Succeeded"}}));

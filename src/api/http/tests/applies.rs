@@ -16,7 +16,7 @@ fn pod(spec: &Value) -> Value {
 /// As in Kubernetes' types: maps and lists that are omitted when empty are absent once stored; a pointer to a
 /// struct, or a struct that is no pointer, stays.
 #[tokio::test(start_paused = true)]
-async fn who_applies_what_is_empty_again_changes_nothing_api_13() {
+async fn applying_empty_values_again_changes_nothing_api_13() {
     let map = |more: Value| {
         let mut map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}});
         map.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

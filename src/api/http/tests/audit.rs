@@ -64,7 +64,7 @@ impl AuditFixture {
 }
 
 #[tokio::test]
-async fn who_asked_for_what_and_how_it_went_api_19() {
+async fn the_audit_log_records_user_request_and_result_api_19() {
     let audited = AuditFixture::by("[{level: Metadata}]").await;
     let client = &audited.client;
     client
@@ -107,7 +107,7 @@ async fn who_asked_for_what_and_how_it_went_api_19() {
 }
 
 #[tokio::test]
-async fn who_is_refused_and_who_acts_as_others_is_told_api_19() {
+async fn the_audit_log_records_refused_and_impersonating_users_api_19() {
     let audited = AuditFixture::by("[{level: Metadata}]").await;
     let token = format!("Bearer {TOKEN}");
     audited.ask("GET", MAPS, &[("authorization", "Bearer nobody's")]).await;
@@ -136,7 +136,7 @@ async fn who_is_refused_and_who_acts_as_others_is_told_api_19() {
 }
 
 #[tokio::test]
-async fn bodies_are_told_as_the_policy_has_it_api_19() {
+async fn the_audit_log_has_bodies_as_the_policy_says_api_19() {
     let audited = AuditFixture::by(
         "[{level: RequestResponse, resources: [{resources: [configmaps]}], omitManagedFields: true}, \
           {level: Request, resources: [{resources: [secrets]}]}, {level: None}]",
@@ -195,7 +195,7 @@ async fn bodies_are_told_as_the_policy_has_it_api_19() {
 }
 
 #[tokio::test]
-async fn what_lasts_is_told_as_it_begins_and_as_it_ends_api_19() {
+async fn the_audit_log_records_start_and_end_of_a_watch_api_19() {
     let audited = AuditFixture::with(
         AuditPolicy::read("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]")
             .unwrap(),

@@ -96,7 +96,7 @@ async fn a_request_has_any_name_and_keeps_its_spec_api_15() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_signer_issues_is_a_certificate_for_good_api_15() {
+async fn an_issued_certificate_is_valid_and_cannot_be_changed_api_15() {
     let client = Client::new().await;
     let created = client.post(ALL, &request("c", "example.com/e2e")).await;
     assert_eq!(created.code, 201, "{created:?}");

@@ -52,7 +52,7 @@ async fn get(client: &Client, user: &str) -> http::response::Parts {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_finds_no_seat_waits_for_one_and_not_for_ever_api_17() {
+async fn a_request_without_a_seat_waits_for_a_limited_time_api_17() {
     let client = client(1).await;
     let (mut body, holder) = held(&client, "jo");
     let mut holder = Box::pin(holder);
@@ -83,7 +83,7 @@ async fn who_finds_no_seat_waits_for_one_and_not_for_ever_api_17() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_level_that_queues_nobody_refuses_at_once_api_17() {
+async fn a_level_without_queues_refuses_at_once_api_17() {
     let client = client(10).await;
     let level = json!({"metadata": {"name": "narrow"}, "spec": {"type": "Limited", "limited": {
         "nominalConcurrencyShares": 1, "borrowingLimitPercent": 0, "limitResponse": {"type": "Reject"}}}});

@@ -504,7 +504,7 @@ async fn each_field_without_effect_is_answered_with_its_warning_api_17() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_no_debug_container_may_have_is_refused_eph_1_api_17() {
+async fn forbidden_fields_of_debug_containers_are_refused_eph_1_api_17() {
     let client = Client::new().await;
     assert_eq!(client.post(PODS, &pod("p", &json!({}))).await.code, 201);
     for (field, value) in refused() {

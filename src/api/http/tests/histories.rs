@@ -17,7 +17,7 @@ fn describe_items(answered: &TestResponse) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happened_to_an_object_and_to_a_kind_is_told_safe_8() {
+async fn the_history_of_an_object_and_of_a_kind_is_served_safe_8() {
     let client = Client::new().await;
     let map = |name: &str, value: &str| json!({"metadata": {"name": name}, "data": {"k": value}});
     let clock = client.server.api().clock().clone();
@@ -79,7 +79,7 @@ async fn what_happened_to_an_object_and_to_a_kind_is_told_safe_8() {
 
 /// A client that may not read a path may not read its past, with any query.
 #[tokio::test(start_paused = true)]
-async fn the_past_is_told_to_who_may_read_the_present_safe_8_api_15() {
+async fn history_needs_permission_to_read_the_present_state_safe_8_api_15() {
     let client = Client::new().await;
     let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
     let role = json!({"metadata": {"name": "r"}, "rules": [

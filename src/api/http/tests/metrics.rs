@@ -100,7 +100,7 @@ async fn requests_are_counted_under_kubernetes_names_api_19() {
 
 /// Text from a client never becomes a series of its own, for any client.
 #[tokio::test(start_paused = true)]
-async fn nobody_makes_series_without_limit_api_19() {
+async fn clients_cannot_create_unlimited_series_api_19() {
     let client = Client::new().await;
     let make_up = async |n: usize| {
         for (method, path) in [

@@ -433,7 +433,7 @@ async fn bytes_times_and_quantities_are_read_as_go_reads_them_api_8() {
 
 /// kr8s' whoami asks for the user of its own token.
 #[tokio::test(start_paused = true)]
-async fn the_owners_token_is_known_and_others_rights_can_be_asked_for_api_15() {
+async fn reviews_know_the_owners_token_and_the_permissions_of_others_api_15() {
     let client = Client::new().await;
     let tokens = "/apis/authentication.k8s.io/v1/tokenreviews";
     let review = client.post(tokens, &json!({"spec": {"token": TOKEN}})).await;

@@ -103,7 +103,7 @@ async fn an_old_ingress_is_applied_and_an_old_definition_taken_api_18() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn old_versions_are_listed_where_somebody_asks_for_that_api_18() {
+async fn old_versions_are_listed_if_they_are_enabled_api_18() {
     let old =
         ["extensions/v1beta1", "apps/v1beta2", "batch/v1beta1", "policy/v1beta1", "autoscaling/v2beta2"];
     let client = Client::new().await;
@@ -182,7 +182,7 @@ fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
 /// Clients that request protobuf also read JSON; no client gets a message with another version's field
 /// numbers.
 #[tokio::test(start_paused = true)]
-async fn an_old_version_is_answered_in_json_whoever_asks_for_protobuf_api_18() {
+async fn an_old_version_is_served_as_json_even_if_protobuf_is_requested_api_18() {
     const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
     let client = Client::new().await;
     let path = "/apis/extensions/v1beta1/namespaces/default/deployments";

@@ -17,7 +17,7 @@ async fn text(client: &Client, path: &str, user: Option<&str>) -> (u16, String) 
 
 /// One test for all, because a process takes only one profile at a time.
 #[tokio::test(start_paused = true)]
-async fn a_profile_is_bounded_and_for_those_whom_roles_let_api_15_api_19() {
+async fn a_profile_is_bounded_and_needs_permission_api_15_api_19() {
     let client = Client::new().await;
     for path in ["/debug/pprof", "/debug/pprof/"] {
         let (code, index) = text(&client, path, None).await;

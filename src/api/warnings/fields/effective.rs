@@ -29,7 +29,7 @@ pub(crate) const ACTED: &[(&str, &[TestedFields])] = &[
             ),
             ("an_object_goes_with_its_last_finalizer_in_one_write_safe_6", &["finalizers"]),
             ("metadata_names_and_finds_objects_api_2", &["generateName", "labels", "name", "namespace"]),
-            ("dependants_follow_their_owner_in_the_order_asked_for_gc_1", &["ownerReferences"]),
+            ("dependents_follow_their_owner_according_to_the_propagation_policy_gc_1", &["ownerReferences"]),
         ],
     ),
     (
@@ -83,7 +83,10 @@ pub(crate) const ACTED: &[(&str, &[TestedFields])] = &[
             ("conditions_through_a_life_pod_2", &["readinessGates"]),
             ("quality_of_service_follows_the_resources_of_the_whole_pod_pod_11", &["resources"]),
             ("a_pod_of_a_runtime_class_that_is_not_there_is_refused_api_17", &["runtimeClassName"]),
-            ("pods_are_bound_and_told_why_not_sch_1_sch_9", &["schedulerName", "schedulingGates"]),
+            (
+                "pods_are_bound_or_get_the_reason_for_not_being_bound_sch_1_sch_9",
+                &["schedulerName", "schedulingGates"],
+            ),
             ("a_containers_context_goes_before_its_pods", &["securityContext"]),
             ("the_old_name_of_the_account_counts_where_the_new_one_is_not_given_sa_1", &["serviceAccount"]),
             ("termination_is_ordered_and_bounded_pod_7", &["terminationGracePeriodSeconds"]),
@@ -196,7 +199,10 @@ pub(crate) const ACTED: &[(&str, &[TestedFields])] = &[
                 ],
             ),
             ("values_come_from_everywhere_pod_13", &["env", "envFrom"]),
-            ("what_the_catalogue_knows_is_present_whatever_the_policy_img_1", &["image", "imagePullPolicy"]),
+            (
+                "images_of_the_catalog_are_present_under_every_pull_policy_img_1",
+                &["image", "imagePullPolicy"],
+            ),
             ("a_stubborn_pod_ends_by_deadline_and_hooks_share_the_grace_pod_6_pod_7", &["lifecycle"]),
             ("a_failed_liveness_probe_restarts_pod_5", &["livenessProbe"]),
             ("started_and_ready_follow_the_probes_pod_5", &["name", "readinessProbe", "startupProbe"]),
@@ -248,7 +254,7 @@ pub(crate) const ACTED: &[(&str, &[TestedFields])] = &[
     (
         "api.core.v1.Lifecycle",
         &[
-            ("what_hangs_or_overflows_ends", &["postStart"]),
+            ("pods_that_hang_or_exceed_their_space_end", &["postStart"]),
             ("a_hook_that_never_ends_gets_two_seconds_more_pod_6", &["preStop"]),
             ("a_container_is_started_as_its_spec_says_pod_13", &["stopSignal"]),
         ],
@@ -264,10 +270,7 @@ pub(crate) const ACTED: &[(&str, &[TestedFields])] = &[
     (
         "api.core.v1.HTTPGetAction",
         &[
-            (
-                "a_low_port_is_asked_where_it_is_served_and_another_host_as_it_is_named_net_1",
-                &["host", "port"],
-            ),
+            ("a_low_port_is_probed_at_its_mapped_port_and_other_hosts_unmapped_net_1", &["host", "port"]),
             ("the_status_counts_and_nothing_can_be_smuggled_in_pod_5", &["httpHeaders", "path"]),
             ("each_kind_of_probe_asks_its_server_pod_5", &["scheme"]),
         ],
@@ -282,12 +285,12 @@ pub(crate) const ACTED: &[(&str, &[TestedFields])] = &[
     ),
     (
         "api.core.v1.TCPSocketAction",
-        &[("a_socket_is_asked_at_its_pod_or_at_the_host_it_names_pod_5", &["host", "port"])],
+        &[("a_tcp_probe_connects_to_its_pod_or_to_the_host_it_names_pod_5", &["host", "port"])],
     ),
     (
         "api.core.v1.Probe",
         &[
-            ("what_hangs_or_overflows_ends", &["exec", "timeoutSeconds"]),
+            ("pods_that_hang_or_exceed_their_space_end", &["exec", "timeoutSeconds"]),
             (
                 "readiness_follows_its_numbers_pod_5",
                 &["failureThreshold", "initialDelaySeconds", "periodSeconds", "successThreshold"],
@@ -300,7 +303,7 @@ pub(crate) const ACTED: &[(&str, &[TestedFields])] = &[
     (
         "api.core.v1.ContainerPort",
         &[
-            ("a_socket_is_asked_at_its_pod_or_at_the_host_it_names_pod_5", &["containerPort", "name"]),
+            ("a_tcp_probe_connects_to_its_pod_or_to_the_host_it_names_pod_5", &["containerPort", "name"]),
             ("a_pod_is_refused_where_another_holds_its_host_port", &["hostIP", "hostPort"]),
             ("same_port_same_protocol_and_an_address_in_common_conflict_sch_3", &["protocol"]),
         ],
@@ -463,7 +466,7 @@ pub(crate) const ACTED: &[(&str, &[TestedFields])] = &[
         &[
             ("the_smallest_bound_counts_vol_1", &["medium"]),
             ("an_empty_dir_is_its_groups_vol_1", &["mode"]),
-            ("the_first_limit_passed_is_told_vol_1", &["sizeLimit"]),
+            ("the_first_exceeded_storage_limit_is_reported_vol_1", &["sizeLimit"]),
         ],
     ),
     (
@@ -478,7 +481,7 @@ pub(crate) const ACTED: &[(&str, &[TestedFields])] = &[
         "api.core.v1.PersistentVolumeClaimSpec",
         &[
             ("a_claims_next_step_vol_2", &["accessModes", "resources", "storageClassName", "volumeName"]),
-            ("what_a_directory_cannot_be_is_said_vol_2", &["selector"]),
+            ("unsupported_claims_for_a_directory_are_refused_with_the_reason_vol_2", &["selector"]),
         ],
     ),
     ("api.core.v1.VolumeResourceRequirements", &[("a_claims_next_step_vol_2", &["requests"])]),
@@ -541,13 +544,16 @@ pub(crate) const ACTED: &[(&str, &[TestedFields])] = &[
                     "type",
                 ],
             ),
-            ("other_names_are_asked_of_the_machines_servers_net_3", &["externalName"]),
+            ("other_names_are_forwarded_to_the_resolvers_of_the_machine_net_3", &["externalName"]),
             ("nodes_tell_how_many_endpoints_they_have_net_6", &["healthCheckNodePort"]),
             (
                 "pods_and_services_have_both_families_net_5_net_6_net_8_svc_1",
                 &["ipFamilies", "ipFamilyPolicy"],
             ),
-            ("who_gets_which_address_net_6", &["loadBalancerClass", "loadBalancerIP"]),
+            (
+                "load_balancers_get_the_first_free_or_requested_address_net_6",
+                &["loadBalancerClass", "loadBalancerIP"],
+            ),
             ("pods_are_published_before_they_are_ready_on_request_svc_1", &["publishNotReadyAddresses"]),
             ("missing_and_empty_lists_mean_what_kubernetes_says_net_8", &["selector"]),
             ("policies_and_affinity_are_read_svc_1", &["sessionAffinityConfig"]),
@@ -625,13 +631,13 @@ pub(crate) const ACTED: &[(&str, &[TestedFields])] = &[
         "api.apps.v1.StatefulSetSpec",
         &[
             ("a_pod_counts_when_it_was_ready_long_enough_sts_1", &["minReadySeconds"]),
-            ("ordinals_start_where_they_are_told_sts_1", &["ordinals", "replicas"]),
+            ("ordinals_start_at_the_specified_number_sts_1", &["ordinals", "replicas"]),
             (
                 "a_policy_is_about_scaling_and_deleting_the_set_and_nothing_else_sts_1",
                 &["persistentVolumeClaimRetentionPolicy"],
             ),
             ("in_parallel_nothing_waits_sts_1", &["podManagementPolicy"]),
-            ("history_is_kept_to_its_limit_and_what_is_used_stays_sts_2", &["revisionHistoryLimit"]),
+            ("unused_revisions_are_removed_beyond_the_history_limit_sts_2", &["revisionHistoryLimit"]),
             (
                 "a_pod_is_made_with_its_identity_sts_1",
                 &["selector", "serviceName", "template", "volumeClaimTemplates"],
@@ -639,7 +645,7 @@ pub(crate) const ACTED: &[(&str, &[TestedFields])] = &[
             ("pods_below_the_partition_come_back_as_they_were_sts_2", &["updateStrategy"]),
         ],
     ),
-    ("api.apps.v1.StatefulSetOrdinals", &[("ordinals_start_where_they_are_told_sts_1", &["start"])]),
+    ("api.apps.v1.StatefulSetOrdinals", &[("ordinals_start_at_the_specified_number_sts_1", &["start"])]),
     (
         "api.apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy",
         &[(
@@ -664,7 +670,7 @@ pub(crate) const ACTED: &[(&str, &[TestedFields])] = &[
         "api.apps.v1.DaemonSetSpec",
         &[
             ("an_update_waits_for_min_ready_seconds_by_a_timer_ds_1", &["minReadySeconds"]),
-            ("history_is_kept_rolled_back_to_and_limited_ds_1", &["revisionHistoryLimit"]),
+            ("revision_history_is_recorded_rolled_back_to_and_limited_ds_1", &["revisionHistoryLimit"]),
             ("orphaned_daemons_and_revisions_are_adopted_ds_1", &["selector"]),
             ("an_update_goes_over_the_nodes_as_fast_as_agreed_ds_1", &["template", "updateStrategy"]),
         ],
@@ -687,7 +693,7 @@ pub(crate) const ACTED: &[(&str, &[TestedFields])] = &[
             ("min_ready_seconds_hold_a_rollout_without_polling_rs_1", &["minReadySeconds"]),
             ("a_paused_deployment_scales_but_does_not_roll_dep_3", &["paused", "replicas"]),
             ("without_a_deadline_there_is_no_progress_to_tell_of_dep_5", &["progressDeadlineSeconds"]),
-            ("history_is_kept_to_its_limit_dep_4", &["revisionHistoryLimit"]),
+            ("old_replica_sets_are_removed_beyond_the_history_limit_dep_4", &["revisionHistoryLimit"]),
             ("overlapping_selectors_take_nothing_from_one_another_dep_1", &["selector", "template"]),
             ("recreate_waits_for_the_last_old_pod_dep_2", &["strategy"]),
         ],

@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_made_is_what_the_api_takes_con_1() {
+    fn generated_objects_are_accepted_by_the_api_con_1() {
         let made = deployment("bench-0", 7).unwrap();
         assert_eq!(made.spec.replicas, Some(7));
         let pod = Pod { metadata: made.metadata, ..Pod::default() };

@@ -110,7 +110,7 @@ mod tests {
 
     /// Growth from 44 MiB to 906 is reported; memory that fills in the first minutes is not.
     #[test]
-    fn growth_after_settling_is_told() {
+    fn growth_after_settling_is_reported() {
         for (serve, flat) in [
             (&[44.0, 80.0, 100.0, 110.0, 119.0][..], true),
             (&[44.0, 80.0, 100.0, 110.0, 121.0], false),

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_kubectl_calls_it_means_the_same_con_3() {
+    fn kubectl_commands_are_translated_con_3() {
         let kind = |word: &str| word == "pods" || word == "knights";
         for (typed, meant) in [
             ("get pods -n shop", "pods -n shop"),

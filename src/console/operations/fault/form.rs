@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_type_of_fault_cannot_have_is_said_in_its_form_fault_1() {
+    fn invalid_values_for_a_fault_type_are_reported_in_its_form_fault_1() {
         for (type_, entered, why) in [
             ("Partition", vec![""], "from: required"),
             ("Partition", vec!["web"], "invalid side"),

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_cluster_wide_reads_no_namespace_con_16() {
+    async fn a_cluster_wide_query_reads_no_namespaced_bindings_con_16() {
         let client = server(|path, _, _| {
             assert!(!path.contains("/namespaces/"), "{path}");
             list(0..1, "")

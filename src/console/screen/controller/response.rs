@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_told_is_told_apart_con_18() {
+    fn missing_controllers_servers_and_permissions_are_distinguished_con_18() {
         let status = |code: u16, kind: Option<&str>| {
             let details = kind.map(|kind| json!({"kind": kind, "group": "podium.dev", "name": "deployment"}));
             let status: Status = serde_json::from_value(json!({"status": "Failure", "message": "no",

@@ -203,7 +203,7 @@ mod tests {
 
     /// A budget that requires all of its pods never allows an eviction.
     #[test]
-    fn what_waits_its_turn_is_told_from_what_waits_for_ever_con_6() {
+    fn a_budget_that_blocks_for_now_differs_from_one_that_never_allows_con_6() {
         let mut all = budget("all", 0, 10, 10, None);
         assert_eq!(
             BudgetTracker::new([&all]).rule(&pod("a", "Running", true)),

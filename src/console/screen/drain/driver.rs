@@ -364,7 +364,7 @@ mod tests {
 
     /// CON-6: responses of the eviction API are classified.
     #[test]
-    fn answers_of_the_eviction_api_are_told_apart() {
+    fn responses_of_the_eviction_api_are_classified() {
         let status = |json: serde_json::Value| -> Result<(), kube::Error> {
             let status: Status = serde_json::from_value(json).unwrap();
             Err(kube::Error::Api(Box::new(status)))

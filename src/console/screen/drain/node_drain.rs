@@ -189,7 +189,7 @@ mod tests {
 
     /// CON-6: a blocked eviction is retried every five seconds until the pod is gone.
     #[test]
-    fn a_blocked_pod_waits_and_is_asked_for_again() {
+    fn a_blocked_eviction_is_retried_after_five_seconds() {
         let mut machine = NodeDrain::start([uid("a"), uid("b")], [uid("c")], None, at(0));
         assert!(machine.answered(&uid("a"), EvictionResponse::Accepted, at(1)));
         assert!(machine.answered(&uid("b"), EvictionResponse::Blocked("no".to_owned()), at(1)));

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_leave_come_first_and_budgets_are_asked_only_for_them() {
+    fn pods_to_evict_are_listed_first_and_only_they_are_checked_against_budgets() {
         let pods = [
             pod("z", json!({})),
             pod("bare", json!({ "metadata": { "ownerReferences": null } })),

@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_complaint_is_wrapped_between_words_and_kept_whole() {
+    fn a_long_error_is_wrapped_between_words_and_complete() {
         assert_eq!(wrapped("one two three", 8), ["one two ", "three"]);
         assert_eq!(wrapped("a\nb", 8), ["a", "b"]);
         assert_eq!(wrapped("abcdefghijkl", 8), ["abcdefgh", "ijkl"]);

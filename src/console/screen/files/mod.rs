@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_not_read_con_3() {
+    fn a_path_that_is_no_regular_file_is_not_read_con_3() {
         let (documents, errors) = read(Path::new("/dev/zero"));
         assert!(documents.is_empty());
         assert_eq!(errors, ["/dev/zero: not a regular file"]);

@@ -265,7 +265,7 @@ mod tests {
 
     /// The incremental matches equal a search from scratch.
     #[test]
-    fn matches_are_kept_while_lines_come_and_go() {
+    fn matches_stay_correct_while_lines_come_and_go() {
         let mut buffer = Buffer::new(20, usize::MAX);
         buffer.search(Search::new("1").unwrap());
         buffer.filter(true);

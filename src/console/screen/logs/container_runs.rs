@@ -148,7 +148,7 @@ mod tests {
 
     /// CON-10: each run of a container is read once, and a run that cannot be read has a note with the reason.
     #[test]
-    fn runs_and_waits_are_told_apart() {
+    fn container_runs_are_read_once_and_waiting_ones_give_a_note() {
         let pod = pod(json!([
             { "name": "a", "image": "", "imageID": "", "ready": true, "restartCount": 2,
               "state": { "running": {} }, "lastState": { "terminated": { "exitCode": 1 } } },

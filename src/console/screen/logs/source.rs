@@ -198,7 +198,7 @@ mod tests {
 
     /// Earlier lines of two containers are shown in the order of their times.
     #[tokio::test]
-    async fn what_was_written_before_is_merged_by_time_con_10() {
+    async fn earlier_lines_of_several_containers_are_merged_by_time_con_10() {
         let (sender, mut receiver) = mpsc::channel(8);
         let line = |source: &str, second: u32| {
             let text = format!("2026-05-01T12:00:{second:02}Z line {second}");

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_without_verdicts_is_told_from_a_pod_without_one_con_14() {
+    fn a_cluster_without_verdicts_differs_from_a_pod_without_one_con_14() {
         let status = |code: u16, kind: Option<&str>| {
             let details =
                 kind.map(|kind| json!({"kind": kind, "group": "podium.dev", "name": "default/web"}));

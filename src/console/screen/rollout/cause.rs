@@ -84,7 +84,7 @@ mod tests {
 
     /// CON-5: the cause of a stuck rollout is the reason in the pods' status.
     #[test]
-    fn the_worst_cause_is_told() {
+    fn the_worst_cause_is_shown() {
         let pull = pod(json!({ "waiting": { "reason": "ImagePullBackOff", "message": "Back-off" } }));
         let crash = pod(json!({ "waiting": { "reason": "CrashLoopBackOff", "message": "back-off 20s" } }));
         let slow = pod(json!({ "running": {} }));

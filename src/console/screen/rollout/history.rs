@@ -290,7 +290,7 @@ mod tests {
 
     /// After an undo, the next undo does not go back to the broken revision.
     #[test]
-    fn what_was_taken_back_from_is_told_con_5() {
+    fn an_undo_skips_the_revision_that_was_undone_before_con_5() {
         let at = |seconds: i64, mut set: ReplicaSet| {
             let time = Timestamp::from_second(seconds).unwrap();
             set.metadata.creation_timestamp =

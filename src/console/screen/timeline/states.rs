@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_change_comes_to_is_told_in_a_few_words_con_19() {
+    fn a_change_is_summarized_in_a_few_words_con_19() {
         let pod = |node: Option<&str>, phase: &str, ready: bool, restarts: i32| {
             json!({"spec": {"nodeName": node, "containers": [{"name": "a"}]}, "status": {"phase": phase,
                 "containerStatuses": [{"name": "a", "ready": ready, "restartCount": restarts, "image": "",

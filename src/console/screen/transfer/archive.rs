@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_out_of_the_archive_ends_the_copy_con_3_sec_3() {
+    fn an_archive_entry_outside_the_requested_path_ends_the_copy_con_3_sec_3() {
         let file = EntryType::Regular;
         for (name, what) in [
             (&b"logs/../../evil"[..], "points outside"),
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_is_unpacked_con_3() {
+    fn a_packed_directory_is_unpacked_unchanged_con_3() {
         let dir = tempfile::tempdir().unwrap();
         let source = dir.path().join("source");
         let long = "n".repeat(150);

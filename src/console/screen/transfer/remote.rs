@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_without_tar_is_told_from_a_file_that_is_not_there_con_3() {
+    fn a_container_without_tar_differs_from_a_missing_file_con_3() {
         let error = |status: serde_json::Value, stderr: &str| {
             CommandExit::of(serde_json::from_value(status).unwrap(), stderr.as_bytes()).error("tar", "main")
         };

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn any_two_versions_differ_as_told_con_12() {
+    fn any_two_versions_are_compared_correctly_con_12() {
         let object = |replicas: i32, revision: &str| {
             json!({"metadata": {"name": "web", "resourceVersion": revision, "managedFields": [1]},
                 "spec": {"image": "a", "replicas": replicas}})
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_system_wrote_is_told_apart_con_12() {
+    fn changes_by_the_system_are_distinguished_from_those_by_users_con_12() {
         let object = |replicas: i32, ready: i32, revision: &str| {
             json!({"metadata": {"name": "web", "generation": replicas,
                 "annotations": {"deployment.kubernetes.io/revision": revision}},
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded_and_what_goes_is_counted_con_12() {
+    fn retained_versions_are_bounded_and_dropped_ones_counted_con_12() {
         let mut list = VersionList::new(false);
         let big = "x".repeat(1 << 20);
         for revision in 1..40 {

@@ -80,7 +80,7 @@ fn replicas_follow_the_ratio_hpa_1() {
 }
 
 #[test]
-fn what_cannot_be_computed_says_why_hpa_1() {
+fn a_replica_count_that_cannot_be_computed_gives_the_reason_hpa_1() {
     let half = Goal::Utilization(50);
     for (pods, why) in [
         ("", "no pods returned by selector while calculating replica count"),

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gets_a_directory_and_what_it_is_vol_2() {
+    fn claims_of_the_provisioner_get_a_host_path_directory_vol_2() {
         let ours = json!({"volume.kubernetes.io/storage-provisioner": "podium.dev/directory"});
         let theirs = json!({"volume.kubernetes.io/storage-provisioner": "example.com/nfs"});
         assert!(needs_provisioning(&claim(&ours, &json!({}))));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_directory_cannot_be_is_said_vol_2() {
+    fn unsupported_claims_for_a_directory_are_refused_with_the_reason_vol_2() {
         for (spec, class_given, expected) in [
             (json!({}), json!({}), None),
             (

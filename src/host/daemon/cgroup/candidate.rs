@@ -113,7 +113,7 @@ mod tests {
 
     /// POD-12: the hierarchies of four kinds of machines.
     #[test]
-    fn places_are_where_nobody_else_manages() {
+    fn cgroups_are_created_only_in_hierarchies_without_another_manager() {
         use Controller::{Cpu, Memory, Pids};
         let v2 = "30 24 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n";
         let v1 = "30 24 0:26 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\

@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_nothing_to_limit_has_no_group() {
+    fn a_container_without_enforceable_limits_gets_no_cgroup() {
         let directory = tempfile::tempdir().unwrap();
         let cgroups = crate::daemon::cgroup::Cgroups {
             hierarchies: vec![hierarchy(directory.path(), true, &[Controller::Cpu, Controller::Pids])],

@@ -50,7 +50,7 @@ fn references_resolve_to_the_users_entries_then_to_built_in_ones() {
 
 /// IMG-2: nginx:1.91 does not exist, and the error names the fix.
 #[test]
-fn what_does_not_resolve_names_the_fix() {
+fn an_unresolved_image_reference_names_the_fix() {
     let error = catalogue().resolve("nginx:1.91").unwrap_err();
     assert!(matches!(error, ResolveError::UnknownTag(_)));
     let text = error.to_string();

@@ -132,7 +132,7 @@ mod tests {
 
     /// SEC-2: a bomb is unpacked only as far as it is read.
     #[test]
-    fn a_bomb_gives_only_what_is_asked_for() {
+    fn a_compression_bomb_is_unpacked_only_as_far_as_it_is_read() {
         // Blocks of one byte, 128 KiB times: 4 GiB in 128 kB.
         let mut bomb = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x40];
         for _ in 0..32_768 {

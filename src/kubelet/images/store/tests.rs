@@ -472,7 +472,7 @@ fn too_much_is_refused_img_3() {
 }
 
 #[test]
-fn what_is_damaged_is_refused_img_3() {
+fn a_damaged_archive_is_refused_img_3() {
     let scene = StoreFixture::new();
     let good = docker(&["app:1"], &layers(), &run_config());
     let change = |from: &[u8], to: &[u8]| {

@@ -141,7 +141,7 @@ mod tests {
     use object::low_ports::LowPorts;
 
     #[test]
-    fn a_low_port_is_asked_where_it_is_served_and_another_host_as_it_is_named_net_1() {
+    fn a_low_port_is_probed_at_its_mapped_port_and_other_hosts_unmapped_net_1() {
         let endpoint = PodEndpoint { ip: [127, 1, 0, 5].into(), low_ports: LowPorts::below(1024) };
         for (host, port, expected) in [
             (None, 80, "http://127.1.0.5:8080/"),

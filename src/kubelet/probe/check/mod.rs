@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_asked_at_its_pod_or_at_the_host_it_names_pod_5() {
+    fn a_tcp_probe_connects_to_its_pod_or_to_the_host_it_names_pod_5() {
         let endpoint = PodEndpoint { ip: [10, 0, 0, 5].into(), low_ports: LowPorts::default() };
         let container: Container =
             serde_json::from_value(json!({"name": "c", "ports": [{"name": "web", "containerPort": 8080}]}))

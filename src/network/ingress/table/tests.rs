@@ -117,7 +117,7 @@ fn hosts_match_exactly_or_by_one_label_net_9() {
 }
 
 #[test]
-fn what_no_rule_is_about_goes_to_the_default_backend_net_9() {
+fn requests_without_a_matching_rule_go_to_the_default_backend_net_9() {
     let with = |name: &str, service: &str, host: &str| {
         let rules = json!([rule(host, &[("Exact", "/x", "x")])]);
         ingress(name, &json!({}), &json!({"defaultBackend": to(service), "rules": rules}))
@@ -201,7 +201,7 @@ fn expressions_are_ranked_by_length_and_bounded_net_9() {
 }
 
 #[test]
-fn a_backend_that_is_not_there_is_told_and_its_requests_are_refused_net_9() {
+fn a_missing_backend_is_reported_and_its_requests_are_refused_net_9() {
     for (backend, reason) in [
         (to("missing"), Some("ServiceNotFound")),
         (to("external"), Some("UnsupportedBackend")),

@@ -46,7 +46,7 @@ fn explain_sentences(
 }
 
 #[test]
-fn who_is_refused_learns_what_is_accepted_and_by_which_policy_net_8() {
+fn a_refusal_names_the_accepted_peers_and_the_policy_net_8() {
     let world = world();
     assert_eq!(
         explain_sentences(&world, pod("web"), pod("db"), 5432),
@@ -72,7 +72,7 @@ fn who_is_refused_learns_what_is_accepted_and_by_which_policy_net_8() {
 }
 
 #[test]
-fn all_policies_that_isolate_and_both_directions_are_told_net_8() {
+fn all_isolating_policies_and_both_directions_are_explained_net_8() {
     let many: Vec<Value> = (1..=8).map(|n| json!({"ipBlock": {"cidr": format!("10.0.{n}.0/24")}})).collect();
     let world = world()
         .with_policy("admin", &json!({
@@ -144,7 +144,7 @@ fn no_sentence_is_as_long_as_a_policy_may_be_net_8() {
 }
 
 #[test]
-fn what_no_policy_can_refuse_is_told_as_such_net_8() {
+fn traffic_that_no_policy_can_refuse_is_explained_net_8() {
     let world =
         world().with_policy("deny", &json!({"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}));
     let node = ConnectionEnd::Node { name: "n1".into(), address: "172.20.0.1".parse().unwrap() };
@@ -167,7 +167,7 @@ fn what_no_policy_can_refuse_is_told_as_such_net_8() {
 }
 
 #[test]
-fn ends_without_an_address_for_one_another_are_told_net_8() {
+fn endpoints_without_a_common_address_family_are_reported_net_8() {
     let world = world();
     let no = |source, destination| explain(&world, &ask(source, destination, 1)).unwrap_err().to_string();
     assert_eq!(
@@ -183,7 +183,7 @@ fn ends_without_an_address_for_one_another_are_told_net_8() {
 }
 
 #[test]
-fn protocols_that_nobody_speaks_are_told_net_8() {
+fn unsupported_protocols_are_reported_net_8() {
     let world = world().with_policy("sctp", &json!({
         "podSelector": {}, "policyTypes": ["Egress"],
         "egress": [{"ports": [{"port": 80}]}, {"ports": [{"port": 80}, {"port": "x", "protocol": "SCTP"}]}],

@@ -280,7 +280,7 @@ proptest! {
     }
 
     #[test]
-    fn in_whatever_order_things_come_the_model_is_the_same_net_8(
+    fn the_index_is_independent_of_the_order_of_events_net_8(
         steps in prop::collection::vec(step(true), 1..40),
         seed in any::<prop::sample::Index>(),
     ) {

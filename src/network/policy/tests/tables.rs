@@ -594,7 +594,7 @@ fn pods_of_the_hosts_network_that_have_ended_or_are_themselves_net_8() {
 }
 
 #[test]
-fn what_counts_of_a_pod_net_8() {
+fn pods_count_only_while_they_are_active_and_have_an_address_net_8() {
     let from_http = json!({"podSelector": {}, "ingress": [{"from": [{"podSelector": app("client")}], "ports": [{"port": "http"}]}]});
     let sidecar = json!({"spec": {"initContainers": [
         {"name": "first", "ports": [{"name": "http", "containerPort": 81}]},

@@ -60,7 +60,7 @@ fn describe_listeners(joined: &ServiceEndpoints, low_ports: LowPorts) -> Vec<Str
 }
 
 #[test]
-fn a_service_is_served_where_and_by_whom_kube_proxy_would_svc_1_net_2() {
+fn a_service_has_the_same_frontends_and_backends_as_with_kube_proxy_svc_1_net_2() {
     let http = json!([{"name": "", "port": 8080, "protocol": "TCP"}]);
     let two = vec![endpoint(1, 2, 'r'), endpoint(2, 2, 'r')];
     let cases: Vec<(&str, Value, TestSlices, &[&str])> = vec![
@@ -179,7 +179,7 @@ fn policies_and_affinity_are_read_svc_1() {
 }
 
 #[test]
-fn endpoints_of_ipv6_are_asked_where_there_are_no_others_net_9() {
+fn ipv6_endpoints_are_used_if_there_are_no_others_net_9() {
     let slice = |family: &str, addresses: &[&str], kind: &str| {
         let endpoints: Vec<Value> = addresses
             .iter()

@@ -295,7 +295,7 @@ proptest! {
     /// VOL-2, SCH-3: after any history, a pod gets the smallest free volume of its node, and waits only if no node
     /// has one.
     #[test]
-    fn nobody_gets_what_another_was_promised_vol_2(events in prop::collection::vec(event(), 1..40)) {
+    fn no_pod_gets_a_volume_reserved_for_another_vol_2(events in prop::collection::vec(event(), 1..40)) {
         let mut model = Model::new();
         for event in &events {
             model.happen(event);

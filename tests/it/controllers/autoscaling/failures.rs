@@ -8,7 +8,7 @@ use super::super::cluster::deployment;
 use super::{Cluster, NO_NODES, autoscaler, conditions, cpu, message, php_apache, run_in, under};
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_measured_or_scaled_is_told_hpa_1() {
+async fn an_autoscaler_reports_missing_metrics_and_targets_in_its_conditions_hpa_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<HorizontalPodAutoscaler>(autoscaler(json!({"metrics": cpu(50)})));
     cluster.settle().await;
@@ -56,7 +56,7 @@ async fn what_cannot_be_measured_or_scaled_is_told_hpa_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_without_a_request_and_two_autoscalers_are_told_hpa_1() {
+async fn pods_without_a_cpu_request_and_ambiguous_selectors_are_reported_hpa_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Deployment>(deployment("php-apache", 1, 1, 0));
     run_in(&cluster).await;

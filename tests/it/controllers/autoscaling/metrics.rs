@@ -125,7 +125,7 @@ async fn each_direction_may_have_its_own_tolerance_and_least_size_hpa_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_target_scaled_to_nothing_rests_until_somebody_wakes_it_hpa_1() {
+async fn a_target_scaled_to_zero_stays_until_a_user_scales_it_up_hpa_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Deployment>(php_apache(2));
     run_in(&cluster).await;

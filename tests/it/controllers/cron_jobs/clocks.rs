@@ -30,7 +30,7 @@ async fn a_clock_set_ahead_runs_one_job_and_set_back_none_again_cj_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_window_that_is_over_is_missed_and_told_once_cj_1() {
+async fn a_start_past_its_deadline_is_missed_and_reported_once_cj_1() {
     let cluster = Cluster::start(NO_NODES);
     let busy = json!({"concurrencyPolicy": "Forbid", "startingDeadlineSeconds": 200});
     cluster.create::<CronJob>(cron_job("*/10 * * * *", &busy));
@@ -83,7 +83,7 @@ async fn suspending_stops_what_is_to_come_not_what_runs_cj_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_makes_no_sense_is_told_and_waits_for_a_change_cj_1() {
+async fn an_invalid_schedule_is_reported_and_not_retried_before_a_change_cj_1() {
     for (schedule, zone, reason, message) in [
         (
             "every day",

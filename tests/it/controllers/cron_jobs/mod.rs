@@ -58,7 +58,7 @@ impl Cluster {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_is_made_at_each_time_and_few_are_kept_cj_1() {
+async fn a_job_is_created_at_each_scheduled_time_and_few_are_retained_cj_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<CronJob>(cron_job("0 * * * *", &json!({})));
     cluster.until(0, 59).await;
@@ -94,7 +94,7 @@ async fn a_job_is_made_at_each_time_and_few_are_kept_cj_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failed_jobs_are_kept_apart_from_the_others_cj_1() {
+async fn failed_jobs_have_a_history_limit_of_their_own_cj_1() {
     let cluster = Cluster::start(NO_NODES);
     let once = json!({"jobTemplate": {"spec": {"backoffLimit": 0}}});
     cluster.create::<CronJob>(cron_job("0 * * * *", &once));
@@ -109,7 +109,7 @@ async fn failed_jobs_are_kept_apart_from_the_others_cj_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_still_runs_is_joined_waited_for_or_replaced_cj_1() {
+async fn the_concurrency_policy_allows_forbids_or_replaces_a_running_job_cj_1() {
     for (policy, expected, active) in
         [("Allow", "01:00* 02:00* 03:00*", 3), ("Forbid", "01:00*", 1), ("Replace", "03:00*", 1)]
     {

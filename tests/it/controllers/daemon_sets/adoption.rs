@@ -52,7 +52,7 @@ async fn orphaned_daemons_and_revisions_are_adopted_ds_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_adopted_is_brought_up_to_date_as_the_strategy_says_ds_1() {
+async fn adopted_pods_are_updated_according_to_the_update_strategy_ds_1() {
     for (strategy, expected) in [("RollingUpdate", "n1=two n2=two"), ("OnDelete", "n1=one n2=one")] {
         let cluster = started(&["n1", "n2"], daemon_set("agent")).await;
         let orphan = DeleteOptions { propagation: Some(Propagation::Orphan), ..DeleteOptions::default() };

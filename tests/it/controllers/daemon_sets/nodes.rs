@@ -199,7 +199,7 @@ async fn pods_that_cannot_be_made_fail_few_times_a_turn_ds_1() {
 /// Two copies of the controller with different caches would otherwise create and delete pods as fast as the machine
 /// can.
 #[tokio::test(start_paused = true)]
-async fn daemons_that_somebody_removes_are_made_anew_only_so_fast_ds_1_safe_6() {
+async fn recreation_of_deleted_daemon_pods_is_rate_limited_ds_1_safe_6() {
     let cluster = started(&[], daemon_set("agent")).await;
     cluster.create::<Node>(node("n1", json!({})));
     cluster.settle().await;

@@ -13,7 +13,7 @@ use super::super::cluster::Cluster;
 use super::{counts, daemon_set, numbers, place, pods, revisions, set_image, started};
 
 #[tokio::test(start_paused = true)]
-async fn on_delete_replaces_what_somebody_else_deletes_ds_1() {
+async fn on_delete_replaces_only_pods_that_a_user_deletes_ds_1() {
     let mut set = daemon_set("agent");
     set["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
     let cluster = started(&["n1", "n2"], set).await;
@@ -49,7 +49,7 @@ async fn an_update_waits_for_min_ready_seconds_by_a_timer_ds_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn history_is_kept_rolled_back_to_and_limited_ds_1() {
+async fn revision_history_is_recorded_rolled_back_to_and_limited_ds_1() {
     let mut set = daemon_set("agent");
     set["spec"]["revisionHistoryLimit"] = json!(2);
     set["metadata"]["annotations"] = json!({"kubernetes.io/change-cause": "the first"});

@@ -156,7 +156,7 @@ async fn recreate_waits_for_the_last_old_pod_dep_2() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn history_is_kept_to_its_limit_dep_4() {
+async fn old_replica_sets_are_removed_beyond_the_history_limit_dep_4() {
     let cluster = Cluster::start(NO_NODES);
     let mut web = deployment("web", 1, 1, 0);
     web["spec"]["revisionHistoryLimit"] = json!(1);

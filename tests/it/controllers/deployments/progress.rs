@@ -162,7 +162,7 @@ async fn without_a_deadline_there_is_no_progress_to_tell_of_dep_5() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_set_that_cannot_be_made_is_told_and_tried_again_dep_5() {
+async fn a_refused_replica_set_is_reported_and_retried_dep_5() {
     let cluster = Cluster::start(NO_NODES);
     let quota = |sets: &str| {
         json!({"metadata": {"name": "q", "namespace": "default"},

@@ -40,7 +40,7 @@ async fn of_an_end_well_and_an_end_badly_the_first_decides_job_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_is_told_only_when_every_pod_has_ended_job_1() {
+async fn a_job_reports_its_end_only_after_every_pod_has_terminated_job_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Job>(job("slow", &json!({"completions": 3, "parallelism": 3, "backoffLimit": 0})));
     cluster.run().await;

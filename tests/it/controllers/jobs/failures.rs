@@ -106,7 +106,7 @@ async fn pods_that_go_are_replaced_at_once_or_once_they_are_gone_job_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_cannot_be_made_is_told_of_and_tried_again_job_1() {
+async fn a_refused_pod_of_a_job_is_reported_and_retried_job_1() {
     let cluster = Cluster::start(NO_NODES);
     let classed = json!({"template": {"spec": {"priorityClassName": "missing"}}});
     cluster.create::<Job>(job("classed", &classed));

@@ -106,7 +106,7 @@ async fn a_job_runs_one_pod_to_its_end_and_keeps_it_job_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn as_many_pods_run_as_are_still_wanted_job_1() {
+async fn a_job_runs_no_more_pods_than_completions_remain_job_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Job>(job("five", &json!({"completions": 5, "parallelism": 2})));
     let mut seen = Vec::new();

@@ -121,7 +121,7 @@ async fn a_limit_range_says_for_a_pod_what_a_quota_wants_to_know_quo_1() {
 
 /// The pages "Configure Default CPU Requests and Limits for a Namespace" and the conflict of "Limit Ranges".
 #[tokio::test(start_paused = true)]
-async fn what_a_container_says_bends_what_it_is_given_quo_1() {
+async fn the_requests_and_limits_of_a_container_override_limit_range_defaults_quo_1() {
     let cluster = Cluster::start(NO_NODES);
     range(
         &cluster,

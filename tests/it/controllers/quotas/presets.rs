@@ -66,7 +66,7 @@ async fn presets_are_merged_into_the_pods_they_select_pp_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conflict_of_presets_is_told_and_the_pod_made_without_them_pp_1() {
+async fn a_conflict_of_presets_is_reported_and_the_pod_created_without_them_pp_1() {
     let cluster = Cluster::start(NO_NODES);
     for (name, port) in [("a", "1"), ("b", "2")] {
         let env = json!({"env": [{"name": "DB_PORT", "value": port}]});

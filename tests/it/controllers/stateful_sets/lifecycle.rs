@@ -242,7 +242,7 @@ async fn a_name_that_is_taken_is_waited_for_sts_3() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_whose_labels_change_is_released_and_its_place_waited_for_sts_1() {
+async fn a_pod_with_changed_labels_is_released_until_they_match_again_sts_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<StatefulSet>(web(1, json!({})));
     cluster.run().await;
@@ -277,7 +277,7 @@ async fn an_identity_that_was_scratched_off_is_put_back_sts_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_made_is_told_and_tried_again_sts_1() {
+async fn a_refused_pod_of_a_stateful_set_is_reported_and_retried_sts_1() {
     let cluster = Cluster::start(NO_NODES);
     // A pod of this class cannot be created until the class exists.
     cluster.create::<StatefulSet>(web(1, json!({"template": {"spec": {"priorityClassName": "high"}}})));
@@ -318,7 +318,7 @@ async fn an_identity_on_a_deleted_node_is_not_given_again_while_its_processes_ma
 /// Two copies of the controller with different caches would otherwise create and delete pods as fast as the machine
 /// can.
 #[tokio::test(start_paused = true)]
-async fn pods_that_somebody_removes_are_made_anew_only_so_fast_sts_1_safe_6() {
+async fn recreation_of_deleted_stateful_set_pods_is_rate_limited_sts_1_safe_6() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<StatefulSet>(web(1, json!({})));
     cluster.settle().await;

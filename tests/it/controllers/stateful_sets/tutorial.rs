@@ -32,7 +32,7 @@ async fn pods_left_behind_are_adopted_again_sts_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_set_made_anew_may_grow_at_once_and_updates_what_it_adopts_sts_1_sts_2() {
+async fn a_recreated_set_may_grow_at_once_and_updates_the_pods_it_adopts_sts_1_sts_2() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<StatefulSet>(web(3, json!({})));
     cluster.run().await;

@@ -156,7 +156,7 @@ async fn scaling_comes_before_updating_sts_2() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn history_is_kept_to_its_limit_and_what_is_used_stays_sts_2() {
+async fn unused_revisions_are_removed_beyond_the_history_limit_sts_2() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<StatefulSet>(web(2, json!({"revisionHistoryLimit": 2})));
     cluster.run().await;

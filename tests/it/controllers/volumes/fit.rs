@@ -36,7 +36,7 @@ async fn a_volume_must_allow_what_the_claim_will_do_vol_2() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_directory_cannot_be_is_refused_with_the_reason_vol_2() {
+async fn claims_that_a_directory_cannot_satisfy_fail_with_the_reason_vol_2() {
     let stage = VolumeFixture::new().await;
     stage.class("fast", &json!({}));
     stage.class("tuned", &json!({"mountOptions": ["noatime"]}));
@@ -139,7 +139,7 @@ async fn a_pod_follows_its_volume_or_stays_pending_vol_2() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_waits_says_for_whom_and_a_class_that_goes_takes_nothing_along_vol_2() {
+async fn a_pending_claim_names_its_pod_and_deleting_a_class_removes_no_claim_vol_2() {
     let stage = VolumeFixture::new().await;
     stage.class("late", &json!({"volumeBindingMode": "WaitForFirstConsumer"}));
     for name in ["c", "d"] {

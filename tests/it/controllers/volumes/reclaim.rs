@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{VolumeFixture, claim, pod, volume};
 
 #[tokio::test(start_paused = true)]
-async fn what_is_in_use_is_protected_in_either_order_vol_2() {
+async fn volumes_and_claims_in_use_are_protected_in_either_order_of_deletion_vol_2() {
     let stage = VolumeFixture::new().await;
     stage.create::<PersistentVolume>(volume("v", "1Gi", &json!({})));
     stage.create::<PersistentVolumeClaim>(claim("c", "1Gi", &json!({"storageClassName": ""})));

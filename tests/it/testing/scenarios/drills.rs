@@ -239,14 +239,14 @@ fn anywhere(deployment: &mut Deployment) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_in_a_lost_zone_goes_elsewhere_fault_2() {
+async fn pods_of_a_lost_zone_move_to_other_zones_fault_2() {
     let played = DrillRun::troubled("zone-lost").await;
     played.change::<Deployment>("shop", anywhere);
     played.passes().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_on_full_disks_goes_elsewhere_fault_2() {
+async fn pods_on_nodes_with_full_disks_move_to_other_nodes_fault_2() {
     let played = DrillRun::troubled("disk-full").await;
     played.change::<Deployment>("notes", anywhere);
     played.passes().await;

@@ -107,7 +107,7 @@ fn runs(cluster: &Cluster) -> AllScenarioRuns {
 
 /// The object of a run is deleted before the next run; the best result stays.
 #[tokio::test(start_paused = true)]
-async fn the_best_of_several_runs_is_kept_when_their_objects_have_gone_fault_2() {
+async fn the_best_of_several_runs_is_saved_after_their_objects_are_deleted_fault_2() {
     let cluster = Cluster::start().await.unwrap();
     assert_eq!(runs(&cluster), AllScenarioRuns::default());
     let mut uids = Vec::new();
@@ -155,7 +155,7 @@ async fn a_scenario_that_cannot_be_played_is_no_run_fault_2() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_nothing_fails_at_the_time_limit_and_hints_cost_fault_2() {
+async fn an_unsolved_scenario_fails_at_its_time_limit_and_hints_cost_points_fault_2() {
     let cluster = Cluster::start().await.unwrap();
     begin(&cluster, "idle", &bad_word());
     pass_seconds(&cluster, 295).await;
@@ -187,7 +187,7 @@ async fn who_does_nothing_fails_at_the_time_limit_and_hints_cost_fault_2() {
 
 /// Objects that others created are neither taken over nor removed.
 #[tokio::test(start_paused = true)]
-async fn what_others_have_made_is_left_alone_fault_2_safe_10() {
+async fn scenarios_do_not_touch_objects_that_others_created_fault_2_safe_10() {
     let cluster = Cluster::start().await.unwrap();
     cluster.apply(&map("m", "mine").to_string()).await.unwrap();
     begin(&cluster, "s", &bad_word());

@@ -170,7 +170,7 @@ async fn a_policy_may_see_what_later_ones_have_made_api_16() {
 
 /// Mutated objects are treated like a client's: defaulted, validated, and checked by the validating policies.
 #[tokio::test(start_paused = true)]
-async fn what_is_made_is_judged_api_16() {
+async fn mutated_objects_are_validated_api_16() {
     let api = api();
     configure(&api, "p", apply("Object{spec: Object.spec{restartPolicy: 'Sometimes'}}"));
     let error = made(&api).unwrap_err().to_string();

@@ -24,7 +24,7 @@ fn rules(rules: &[Value]) -> Value {
 }
 
 #[test]
-fn what_is_wrong_for_the_types_that_are_matched_is_told_by_field_api_16() {
+fn type_errors_for_the_matched_types_are_reported_by_field_api_16() {
     let api = api();
     let text = "apps/v1, Kind=Deployment: ERROR: <input>:1:7: undefined field 'foo'\n | object.foo == 'bar'\n | ......^\n";
     for (more, expected) in [

@@ -132,7 +132,7 @@ async fn expressions_decide_what_may_be_written_api_16() {
 
 /// A policy's refusals reveal its parameters: its author must have permission to read them.
 #[tokio::test(start_paused = true)]
-async fn who_parameterises_a_policy_may_read_its_parameters_api_16() {
+async fn the_author_of_a_policy_must_have_read_access_to_its_parameters_api_16() {
     let api = api();
     let rules =
         json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}]);

@@ -84,7 +84,7 @@ async fn many_connections_at_once_each_with_its_own_end_api_3() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_reached_is_told_and_the_rest_goes_on_api_3() {
+async fn an_unreachable_port_is_reported_and_other_streams_continue_api_3() {
     let (mut client, mut connections, _server) = start();
     let (error, data) = open(&mut client, 0, "81");
     client.until("the error", |c| c.seen(error).finished && c.seen(data).finished).await;

@@ -95,7 +95,7 @@ async fn a_terminal_is_resized_and_has_no_stderr_eph_2() {
 }
 
 #[tokio::test]
-async fn streams_nobody_expects_are_refused_api_3() {
+async fn unexpected_streams_are_refused_api_3() {
     let (mut client, process, _server) = start("v4.channel.k8s.io", ALL);
     let nonsense = client.open([("streamType", "nonsense")]);
     let ids = open(&mut client, &["error", "stdin", "stdout", "stderr"]).await;

@@ -123,7 +123,7 @@ fn peers_without_windows_are_sent_everything_api_3() {
 }
 
 #[test]
-fn announced_windows_are_kept_to_api_3() {
+fn announced_windows_are_respected_api_3() {
     let mut writer = HeaderWriter::new();
     let mut server = Connection::new(Side::Server);
     let small = Frame::Settings { entries: vec![(INITIAL_WINDOW_SIZE, 10)] };

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_thread_is_about_to_do_is_told_by_its_call_fault_1() {
+    fn the_pending_operation_of_a_thread_is_read_from_its_system_call_fault_1() {
         let line = |number: i64, arguments: &str| format!("{number} {arguments} 0x7ffe58f743c8 0x7fe0eb\n");
         let writes = |descriptor, appends, at, count| Call::Writes { descriptor, appends, at, count };
         for (number, arguments, expected) in [
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_a_file_longer_takes_room_fault_1() {
+    fn a_write_that_extends_a_file_takes_space_fault_1() {
         for (written, size, expected) in [
             (WriteExtent::Until(4), 4, false),
             (WriteExtent::Until(5), 4, true),

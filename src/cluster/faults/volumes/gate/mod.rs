@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn who_writes_at_a_gate_is_told_that_there_is_no_room_and_nothing_is_lost_fault_1() {
+    fn writes_at_a_gate_fail_with_no_space_and_lose_nothing_fault_1() {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
         fs::create_dir(at("deep")).unwrap();

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_container_does_not_read_is_refused_beyond_a_limit_and_letting_go_is_not_con_16() {
+    async fn unread_input_is_refused_beyond_a_limit_but_detaching_is_not_con_16() {
         let (typing, mut inputs) = inputs();
         assert!(typing.send(PaneInput::Bytes(vec![b'x'; WAITING])));
         assert!(!typing.send(PaneInput::Bytes(b"y".to_vec())));
