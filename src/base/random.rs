@@ -5,7 +5,7 @@
 //! (the keys of `std`'s hash maps, the order in which `tokio::select!` polls) asks the C library for random bytes;
 //! the program's own `getrandom` (`src/entropy.rs`) serves these with [`fill_seeded`].
 //!
-//! Architecture Invariant: nothing else that the simulator runs draws random values (`tests/it/layers/chance.rs`).
+//! Architecture Invariant: nothing else that the simulator runs draws random values (`tests/it/layers/randomness.rs`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -26,7 +26,7 @@ fn simulated(pattern: &str) -> Vec<String> {
 fn chance_is_drawn_in_one_place_fault_3() {
     let drawing =
         simulated(r"\brand::(rng|random|thread_rng)\b|OsRng|from_os_rng|from_entropy|Uuid::new_v|fastrand::");
-    assert_eq!(drawing, ["base/chance.rs"]);
+    assert_eq!(drawing, ["base/random.rs"]);
 }
 
 /// The keys of maps come from the C library, which `src/entropy.rs` replaces; other uses would be a source of
@@ -47,7 +47,7 @@ fn simulated_code_starts_no_threads_fault_3() {
         "api/webhook_client/caller.rs",          // no simulation has webhooks
         "controllers/volume/provisioner/mod.rs", // no simulation has a directory of volumes
         "kubelet/eviction/disk.rs",              // hollow nodes have no disk
-        "kubelet/logs/last_words.rs",            // nor logs
+        "kubelet/logs/termination_message.rs",            // nor logs
         "kubelet/logs/mod.rs",                   // nor logs
         "kubelet/sync_pod/start.rs",             // nor mounts
         "kubelet/volumes/env_files.rs",          // nor volumes
