@@ -180,7 +180,7 @@ impl Api {
         let signer = config.token_signer.clone().unwrap_or_else(|| Arc::new(identity::Signer::ephemeral()));
         let metrics = metrics::Metrics::default();
         let flows = flow_control::FlowController::new(
-            config.limits.requests_in_flight,
+            config.limits.max_requests_in_flight,
             clock.clone(),
             metrics.flows.clone(),
         );

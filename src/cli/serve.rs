@@ -61,7 +61,7 @@ async fn until_ready(cluster: &Cluster, manifests: Vec<manifest::Document>, reap
 /// Stops everything; a second signal cuts the grace periods short.
 async fn stop(cluster: Cluster, signals: &mut StopSignals) {
     let force = CancellationToken::new();
-    let (calls, limit) = (AtomicU32::new(0), cluster.api().timings().shutdown_grace_limit.0);
+    let (calls, limit) = (AtomicU32::new(0), cluster.api().timings().shutdown_grace_period.0);
     let log_progress = move |progress: StopProgress| {
         if calls.fetch_add(1, Ordering::Relaxed) % LOG_EVERY == LOG_EVERY - 1 {
             let left = progress.pods_left;

@@ -130,7 +130,8 @@ pub(crate) struct ConfigFile {
     /// The number of terminated pods that are retained; none = Kubernetes' 12 500, 0 = all.
     pub(crate) terminated_pod_threshold: Option<usize>,
     /// Discovery includes the versions that Kubernetes has removed, which are accepted in any case.
-    pub(crate) legacy_versions: bool,
+    #[serde(alias = "legacyVersions")]
+    pub(crate) removed_api_versions: bool,
     /// The audit log of the API's requests.
     pub(crate) audit: AuditConfig,
     /// The scheduler's profiles: a KubeSchedulerConfiguration.
@@ -173,7 +174,7 @@ impl Default for ConfigFile {
             node_lifecycle: NodeLifecycleConfig::default(),
             limits: Limits::default(),
             terminated_pod_threshold: None,
-            legacy_versions: false,
+            removed_api_versions: false,
             audit: AuditConfig::default(),
             scheduler: None,
             namespaces: true,
@@ -204,11 +205,14 @@ pub(crate) struct NetworkConfig {
     pub mode: NetworkMode,
     /// The range of pods in a network of their own, each node a /24 of it; none = the first candidate that overlaps
     /// none of the machine's routes.
-    pub pods: Option<Ipv4Net>,
+    #[serde(alias = "pods")]
+    pub pod_subnet: Option<Ipv4Net>,
     /// The same of services.
-    pub services: Option<Ipv4Net>,
+    #[serde(alias = "services")]
+    pub service_subnet: Option<Ipv4Net>,
     /// The same of nodes.
-    pub nodes: Option<Ipv4Net>,
+    #[serde(alias = "nodes")]
+    pub node_subnet: Option<Ipv4Net>,
     /// IPv6 besides these, if the kernel supports it.
     pub ipv6: Ipv6Config,
     /// The largest packet in a network of their own, in bytes.
@@ -233,14 +237,16 @@ pub(crate) struct IngressConfig {
     /// The listen address; one that other machines can reach needs `--expose`.
     pub address: IpAddr,
     /// The HTTP port; 0 or an occupied one = any free port.
-    pub http: u16,
+    #[serde(alias = "http")]
+    pub http_port: u16,
     /// The same of HTTPS.
-    pub https: u16,
+    #[serde(alias = "https")]
+    pub https_port: u16,
 }
 
 impl Default for IngressConfig {
     fn default() -> Self {
-        Self { enabled: true, address: Ipv4Addr::LOCALHOST.into(), http: 18_080, https: 18_443 }
+        Self { enabled: true, address: Ipv4Addr::LOCALHOST.into(), http_port: 18_080, https_port: 18_443 }
     }
 }
 
@@ -261,9 +267,9 @@ impl Default for NetworkConfig {
     fn default() -> Self {
         Self {
             mode: NetworkMode::default(),
-            pods: None,
-            services: None,
-            nodes: None,
+            pod_subnet: None,
+            service_subnet: None,
+            node_subnet: None,
             ipv6: Ipv6Config::default(),
             mtu: 1500,
             host_ports: BTreeSet::new(),
@@ -280,14 +286,18 @@ pub(crate) struct HollowConfig {
     /// The share of containers that fail to start, 0 to 1.
     pub start_failure_rate: f64,
     /// The time in seconds after which all containers end by themselves; none: those that a pod restarts run for ever.
-    pub run_time: Option<Seconds>,
-    /// The time in seconds after which init containers end, unless `runTime` is set.
-    pub init_run_time: Seconds,
-    /// The time in seconds after which containers end if their pod's restartPolicy is not Always, unless `runTime` is
-    /// set.
-    pub job_run_time: Seconds,
+    #[serde(alias = "runTime")]
+    pub run_duration: Option<Seconds>,
+    /// The time in seconds after which init containers end, unless `runDuration` is set.
+    #[serde(alias = "initRunTime")]
+    pub init_run_duration: Seconds,
+    /// The time in seconds after which containers end if their pod's restartPolicy is not Always, unless `runDuration`
+    /// is set.
+    #[serde(alias = "jobRunTime")]
+    pub job_run_duration: Seconds,
     /// The time that a container takes to end once it is stopped, in seconds.
-    pub stop_time: Seconds,
+    #[serde(alias = "stopTime")]
+    pub stop_duration: Seconds,
     /// The share of such ends that are failures, 0 to 1.
     pub exit_failure_rate: f64,
     /// The same seed gives the same failures.
@@ -300,10 +310,10 @@ impl Default for HollowConfig {
         Self {
             start_delay: Seconds(runtime.start_delay),
             start_failure_rate: runtime.start_failure_rate,
-            run_time: runtime.run_time.map(Seconds),
-            init_run_time: Seconds(runtime.init_run_time),
-            job_run_time: Seconds(runtime.job_run_time),
-            stop_time: Seconds(runtime.stop_time),
+            run_duration: runtime.run_time.map(Seconds),
+            init_run_duration: Seconds(runtime.init_run_time),
+            job_run_duration: Seconds(runtime.job_run_time),
+            stop_duration: Seconds(runtime.stop_time),
             exit_failure_rate: runtime.exit_failure_rate,
             seed: runtime.seed,
         }
@@ -316,10 +326,10 @@ impl HollowConfig {
         RuntimeConfig {
             start_delay: self.start_delay.0,
             start_failure_rate: self.start_failure_rate,
-            run_time: self.run_time.map(|s| s.0),
-            init_run_time: self.init_run_time.0,
-            job_run_time: self.job_run_time.0,
-            stop_time: self.stop_time.0,
+            run_time: self.run_duration.map(|s| s.0),
+            init_run_time: self.init_run_duration.0,
+            job_run_time: self.job_run_duration.0,
+            stop_time: self.stop_duration.0,
             exit_failure_rate: self.exit_failure_rate,
             seed: self.seed.wrapping_add(node),
         }

@@ -17,7 +17,7 @@ pub(super) fn process_config(config: &ClusterConfig, program: PathBuf, state_dir
         network: None,
         cgroups: config.file.cgroups,
         pod_pids_limit: config.file.pod_pids_limit,
-        unclaimed: timings.unclaimed_host.0,
+        unclaimed: timings.unclaimed_host_timeout.0,
         request_timeout: timings.runtime_request_timeout.0,
         status_timeout: timings.runtime_status_timeout.0,
     }

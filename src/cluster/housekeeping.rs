@@ -64,7 +64,7 @@ fn last_happened(event: &Event) -> Option<&Time> {
 }
 
 async fn run(api: Api, rounds: Arc<WorkLoop>) {
-    let keep = api.timings().watch_history.0;
+    let keep = api.timings().watch_history_retention.0;
     let every = EVERY.min(keep / LOOKS).max(Duration::from_millis(1));
     let mut seen: VecDeque<(Duration, Revision)> = VecDeque::new();
     loop {
@@ -82,7 +82,7 @@ async fn run(api: Api, rounds: Arc<WorkLoop>) {
 
 /// Removes events that last happened longer ago than the retention time (API-11).
 fn expire_events(api: &Api) {
-    let (now, keep) = (api.clock().now(), api.timings().event_time_to_live.0);
+    let (now, keep) = (api.clock().now(), api.timings().event_ttl.0);
     for event in api.list_as::<Event>(None) {
         if last_happened(&event).is_some_and(|last| since(now, last.0) > keep) {
             remove(api, &event);

@@ -29,10 +29,13 @@ pub(crate) enum Ipv6Config {
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct Ipv6Ranges {
     /// The range of all pods; each node has a /64 of it.
+    #[serde(rename = "podSubnet", alias = "pods")]
     pub pods: Ipv6Net,
     /// Of services.
+    #[serde(rename = "serviceSubnet", alias = "services")]
     pub services: Ipv6Net,
     /// The range of nodes. The last address but one is the control plane's.
+    #[serde(rename = "nodeSubnet", alias = "nodes")]
     pub nodes: Ipv6Net,
 }
 
@@ -64,9 +67,9 @@ impl Ipv6Config {
 impl Ipv6Ranges {
     fn checked(self) -> Result<Self, String> {
         let most = [
-            ("pods", self.pods, POD_PREFIX),
-            ("services", self.services, SMALLEST_SERVICES),
-            ("nodes", self.nodes, SMALLEST_NODES),
+            ("podSubnet", self.pods, POD_PREFIX),
+            ("serviceSubnet", self.services, SMALLEST_SERVICES),
+            ("nodeSubnet", self.nodes, SMALLEST_NODES),
         ];
         for (i, (name, range, longest)) in most.into_iter().enumerate() {
             if range.trunc() != range {
@@ -141,28 +144,31 @@ mod tests {
         let read = |text: &str| serde_json::from_str::<Ipv6Config>(text).unwrap().ranges();
         assert_eq!(read("true"), Ok(Some(Ipv6Ranges::default())));
         assert_eq!(read("false"), Ok(None));
-        let pods = read(r#"{"pods": "fd01::/48"}"#).unwrap().unwrap();
+        let pods = read(r#"{"podSubnet": "fd01::/48"}"#).unwrap().unwrap();
         assert_eq!(
             (pods.pods.to_string(), pods.services),
             ("fd01::/48".into(), Ipv6Ranges::default().services)
         );
         for (text, why) in [
             (
-                r#"{"pods": "fd01::/96"}"#,
-                "network.ipv6.pods: fd01::/96 is too small; at least /64 is required",
-            ),
-            (r#"{"pods": "fd01::1/48"}"#, "network.ipv6.pods: fd01::1/48 has host bits set; use fd01::/48"),
-            (
-                r#"{"services": "fd00:10:244:1::/112"}"#,
-                "network.ipv6.services: fd00:10:244:1::/112 overlaps network.ipv6.pods",
+                r#"{"podSubnet": "fd01::/96"}"#,
+                "network.ipv6.podSubnet: fd01::/96 is too small; at least /64 is required",
             ),
             (
-                r#"{"nodes": "ff02::/112"}"#,
-                "network.ipv6.nodes: ff02::/112 cannot be used for a cluster's addresses",
+                r#"{"podSubnet": "fd01::1/48"}"#,
+                "network.ipv6.podSubnet: fd01::1/48 has host bits set; use fd01::/48",
             ),
             (
-                r#"{"nodes": "fd02::/127"}"#,
-                "network.ipv6.nodes: fd02::/127 is too small; at least /122 is required",
+                r#"{"serviceSubnet": "fd00:10:244:1::/112"}"#,
+                "network.ipv6.serviceSubnet: fd00:10:244:1::/112 overlaps network.ipv6.podSubnet",
+            ),
+            (
+                r#"{"nodeSubnet": "ff02::/112"}"#,
+                "network.ipv6.nodeSubnet: ff02::/112 cannot be used for a cluster's addresses",
+            ),
+            (
+                r#"{"nodeSubnet": "fd02::/127"}"#,
+                "network.ipv6.nodeSubnet: fd02::/127 is too small; at least /122 is required",
             ),
         ] {
             assert_eq!(read(text), Err(why.to_owned()), "{text}");

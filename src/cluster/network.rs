@@ -194,8 +194,8 @@ pub(super) fn start_ingress(
     };
     let proxy = ReverseProxy::new(api.clock().clone(), tasks, config);
     let config = IngressConfig {
-        http: SocketAddr::new(file.address, file.http),
-        https: SocketAddr::new(file.address, file.https),
+        http: SocketAddr::new(file.address, file.http_port),
+        https: SocketAddr::new(file.address, file.https_port),
     };
     ingress::start(api, caches, tasks, &proxy, config);
     gateway::start(api, caches, tasks, &proxy, GatewayConfig { address: file.address });

@@ -44,7 +44,7 @@ pub(super) fn start(api: &Api, store: &Store, caches: &Caches, tasks: &Tasks) {
 async fn run(api: Api, store: Store, caches: Caches, rounds: Arc<WorkLoop>) {
     let recorder = Recorder::new(&api, "podium-self-check");
     loop {
-        api.clock().sleep(api.timings().self_check.0).await;
+        api.clock().sleep(api.timings().self_check_interval.0).await;
         let round = rounds.begin("memory, data directory and caches");
         let found = check(&api, &store, &caches).await;
         round.ends(found.message().map_or(Ok(()), Err));

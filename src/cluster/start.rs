@@ -92,7 +92,7 @@ impl Cluster {
                 source,
             })?
             .unwrap_or_else(default_address);
-        let ingress = SocketAddr::new(config.file.ingress.address, config.file.ingress.http);
+        let ingress = SocketAddr::new(config.file.ingress.address, config.file.ingress.http_port);
         if config.serves_ingresses() && !ingress.ip().is_loopback() && !config.expose {
             return Err(StartError::Exposed(ingress));
         }
@@ -112,7 +112,7 @@ impl Cluster {
             service_range_v6: addresses.v6().map(|v6| v6.services),
             limits: config.file.limits.clone(),
             disabled_admission: config.disabled.clone(),
-            legacy_versions: config.legacy_versions || config.file.legacy_versions,
+            legacy_versions: config.legacy_versions || config.file.removed_api_versions,
             network_policies: fabric.is_some() && !config.is_disabled("proxy"),
             dialer: fabric.as_ref().map_or_else(|| Arc::new(LocalDialer) as Dialer, ClusterFabric::dialer),
         };

@@ -147,7 +147,7 @@ impl PodGc {
 
     /// The cache may not show the node yet: check again after the quarantine.
     fn check_later(&self, node: &str) {
-        let quarantine = self.api.timings().missing_node_quarantine.0;
+        let quarantine = self.api.timings().missing_node_quarantine_time.0;
         self.queue.add_after(Request::Node(node.to_string()), quarantine);
     }
 

@@ -308,7 +308,7 @@ impl Kubelet {
         }
     }
 
-    /// Ends every pod within its grace period (POD-7), cut at `shutdown_grace_limit`, and returns when all have ended;
+    /// Ends every pod within its grace period (POD-7), cut at `shutdown_grace_period`, and returns when all have ended;
     /// reports the number of remaining pods each time it changes. The pods' objects stay: they come back with the next
     /// start.
     ///
@@ -359,7 +359,7 @@ impl Kubelet {
             None => spec::grace(pod),
         };
         let whole = pods.iter().map(grace).max().unwrap_or_default();
-        let cut = whole.min(timings.shutdown_grace_limit.0);
+        let cut = whole.min(timings.shutdown_grace_period.0);
         tokio::select! {
             () = workers.context.clock.sleep(cut) => {}
             () = self.node.forced() => {}

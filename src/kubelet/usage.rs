@@ -11,7 +11,7 @@ use super::volumes;
 
 /// Measures every node periodically.
 pub(super) async fn measure(workers: Arc<PodWorkers>) {
-    let period = workers.context.timings.metrics_resolution.0.max(Duration::from_millis(100));
+    let period = workers.context.timings.metric_resolution.0.max(Duration::from_millis(100));
     loop {
         let looks = workers.nodes().into_iter().map(|node| measure_once(&workers, node, period));
         futures::future::join_all(looks).await;

@@ -35,12 +35,12 @@ impl<'de> Deserialize<'de> for Seconds {
 }
 
 macro_rules! timings {
-    ($($(#[doc = $doc:literal])* $field:ident = $default:expr;)*) => {
+    ($($(#[$attribute:meta])* $field:ident = $default:expr;)*) => {
         /// The control plane's timings; the defaults are Kubernetes'.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
         pub struct Timings {
-            $($(#[doc = $doc])* pub $field: Seconds,)*
+            $($(#[$attribute])* pub $field: Seconds,)*
         }
 
         impl Default for Timings {
@@ -72,11 +72,14 @@ timings! {
     image_back_off_max = Seconds::new(300);
     /// The time after a container's start during which failed network probes do not count: another kubelet would not
     /// know yet that the container runs.
-    pod_relist = Seconds::new(1);
+    #[serde(alias = "podRelist")]
+    probe_relist_tolerance = Seconds::new(1);
     /// The interval at which a kubelet renews its node's Lease.
-    node_lease_renew = Seconds::new(10);
+    #[serde(alias = "nodeLeaseRenew")]
+    node_lease_renew_interval = Seconds::new(10);
     /// The interval at which a kubelet writes its node's status when nothing changed.
-    node_status_report = Seconds::new(300);
+    #[serde(alias = "nodeStatusReport")]
+    node_status_report_frequency = Seconds::new(300);
     /// The timeout of a request to a node's runtime (kubelet's `runtimeRequestTimeout`); a command in a container
     /// gets this in addition to its own timeout.
     runtime_request_timeout = Seconds::new(120);
@@ -91,31 +94,42 @@ timings! {
     /// `shutdownGracePeriod` limits pods' grace periods in the same way but is off by default, and the machine then
     /// goes down under them. Ten minutes are more than a pod with work to finish requests, and an unattended stop
     /// still ends.
-    shutdown_grace_limit = Seconds::new(600);
+    #[serde(alias = "shutdownGraceLimit")]
+    shutdown_grace_period = Seconds::new(600);
     /// The first delay before a failed cleanup of a pod (its files, its object) is tried again.
     cleanup_back_off_initial = Seconds::new(1);
     /// The longest delay before a failed cleanup of a pod is tried again.
     cleanup_back_off_max = Seconds::new(120);
     /// The interval at which cpu and memory usage is measured; cpu is averaged over it.
-    metrics_resolution = Seconds::new(5);
+    #[serde(alias = "metricsResolution")]
+    metric_resolution = Seconds::new(5);
     /// The interval at which a node checks its machine for resource pressure, and its pods for exceeded limits.
-    eviction_check = Seconds::new(10);
+    #[serde(alias = "evictionCheck")]
+    eviction_monitoring_period = Seconds::new(10);
     /// The interval at which the state in memory is compared with the disk, and caches with the state.
-    self_check = Seconds::new(300);
+    #[serde(alias = "selfCheck")]
+    self_check_interval = Seconds::new(300);
     /// The interval at which a node checks for changed manifests of static pods.
-    static_pod_check = Seconds::new(1);
+    #[serde(alias = "staticPodCheck")]
+    file_check_frequency = Seconds::new(1);
     /// No heartbeat for this long makes a node's Ready condition Unknown.
-    node_monitor_grace = Seconds::new(40);
+    #[serde(alias = "nodeMonitorGrace")]
+    node_monitor_grace_period = Seconds::new(40);
     /// The time a new node has for its first report.
-    node_startup_grace = Seconds::new(60);
+    #[serde(alias = "nodeStartupGrace")]
+    node_startup_grace_period = Seconds::new(60);
     /// Nodes that stop reporting within this time are handled together.
-    node_eviction_check = Seconds::millis(100);
+    #[serde(alias = "nodeEvictionCheck")]
+    node_eviction_interval = Seconds::millis(100);
     /// A node must have been missing for this long before its pods are removed.
-    missing_node_quarantine = Seconds::new(40);
+    #[serde(alias = "missingNodeQuarantine")]
+    missing_node_quarantine_time = Seconds::new(40);
     /// The time for which a pod tolerates a node that is not ready or unreachable, unless it sets its own.
-    default_toleration = Seconds::new(300);
+    #[serde(alias = "defaultToleration")]
+    default_toleration_seconds = Seconds::new(300);
     /// The grace period of a force-deleted pod's processes on the node.
-    force_delete_grace = Seconds::new(2);
+    #[serde(alias = "forceDeleteGrace")]
+    force_delete_grace_period = Seconds::new(2);
     /// The extension a preStop hook gets at the end of the grace period.
     pre_stop_extension = Seconds::new(2);
     /// The first delay before a failed reconcile is tried again.
@@ -123,30 +137,41 @@ timings! {
     /// The longest delay before a failed reconcile is tried again.
     reconcile_back_off_max = Seconds::new(1000);
     /// The first delay before an unschedulable pod is tried again.
-    scheduler_back_off_initial = Seconds::new(1);
+    #[serde(alias = "schedulerBackOffInitial")]
+    pod_initial_backoff = Seconds::new(1);
     /// The longest delay before an unschedulable pod is tried again.
-    scheduler_back_off_max = Seconds::new(10);
+    #[serde(alias = "schedulerBackOffMax")]
+    pod_max_backoff = Seconds::new(10);
     /// Unschedulable pods are tried again after this long even without an event.
-    scheduler_flush = Seconds::new(300);
+    #[serde(alias = "schedulerFlush")]
+    pod_max_in_unschedulable_pods_duration = Seconds::new(300);
     /// The time to live of events.
-    event_time_to_live = Seconds::new(3600);
+    #[serde(alias = "eventTimeToLive")]
+    event_ttl = Seconds::new(3600);
     /// The time for which a budget counts an eviction if the pod's deletion is not observed.
     disruption_timeout = Seconds::new(120);
     /// The time for which a node's host and its pods live on without a control plane (not Kubernetes').
-    unclaimed_host = Seconds::new(86_400);
+    #[serde(alias = "unclaimedHost")]
+    unclaimed_host_timeout = Seconds::new(86_400);
     /// The time for which changes are retained for watches that resume, as by etcd's compaction.
-    watch_history = Seconds::new(300);
+    #[serde(alias = "watchHistory")]
+    watch_history_retention = Seconds::new(300);
     /// The interval between bookmarks of a watch that requests them.
-    watch_bookmark = Seconds::new(60);
+    #[serde(alias = "watchBookmark")]
+    bookmark_interval = Seconds::new(60);
     /// A connection to the API without a request is closed after this long.
-    http_header = Seconds::new(32);
+    #[serde(alias = "httpHeader")]
+    http_header_timeout = Seconds::new(32);
     /// A connection to the API without a request under way is closed after this long.
-    http_idle = Seconds::new(90);
+    #[serde(alias = "httpIdle")]
+    http_idle_timeout = Seconds::new(90);
     /// An idle session (exec, attach, port-forward, a log) is closed after this long, as by the kubelet's
     /// `streamingConnectionIdleTimeout`. kubectl's WebSockets are never idle: it sends pings.
-    stream_idle = Seconds::new(14_400);
+    #[serde(alias = "streamIdle")]
+    streaming_connection_idle_timeout = Seconds::new(14_400);
     /// The timeout for a request's body, and for a client to accept the next chunk of a response.
-    http_request = Seconds::new(60);
+    #[serde(alias = "httpRequest")]
+    http_request_timeout = Seconds::new(60);
 }
 
 /// The cluster's limits; requests beyond them are refused with the reason.
@@ -161,7 +186,8 @@ pub struct Limits {
     pub events: Option<usize>,
     /// Requests served at once, except the cluster owner's: the seats of API Priority and Fairness; 0 = no limit,
     /// none = 600, as kube-apiserver's `--max-requests-inflight` and `--max-mutating-requests-inflight` together.
-    pub requests_in_flight: Option<usize>,
+    #[serde(alias = "requestsInFlight")]
+    pub max_requests_in_flight: Option<usize>,
     /// Bytes of all objects as JSON; 0 = no limit, none = 512 MiB. etcd has `--quota-backend-bytes`, 2 GiB, on a disk;
     /// here they are held in memory, with two or three times as much as their text.
     pub store_bytes: Option<usize>,
@@ -202,10 +228,10 @@ mod tests {
 
     #[test]
     fn timings_default_to_kubernetes_and_take_seconds() {
-        let timings: Timings = serde_json::from_str(r#"{"nodeMonitorGrace": 0.5}"#).unwrap();
-        assert_eq!(timings.node_monitor_grace.0, Duration::from_millis(500));
+        let timings: Timings = serde_json::from_str(r#"{"nodeMonitorGracePeriod": 0.5}"#).unwrap();
+        assert_eq!(timings.node_monitor_grace_period.0, Duration::from_millis(500));
         assert_eq!(timings.container_back_off_max.0, Duration::from_mins(5));
-        assert!(serde_json::from_str::<Timings>(r#"{"nodeMonitorGrase": 1}"#).is_err());
-        assert!(serde_json::from_str::<Timings>(r#"{"nodeMonitorGrace": -1}"#).is_err());
+        assert!(serde_json::from_str::<Timings>(r#"{"nodeMonitorGracePeroid": 1}"#).is_err());
+        assert!(serde_json::from_str::<Timings>(r#"{"nodeMonitorGracePeriod": -1}"#).is_err());
     }
 }

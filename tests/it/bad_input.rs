@@ -82,7 +82,7 @@ fn a_start_that_cannot_be_says_why_and_exits_1_cli_2_cli_6_api_1() {
     let first = home.start(&["--nodes", "0"]);
     let (busy, other, config) = (home.data_dir(), home.path("other"), home.path("config.yaml"));
     let [busy, other, config] = [&busy, &other, &config].map(|path| path.to_str().unwrap());
-    std::fs::write(config, "timings: {nodeMonitorGracePeriod: 5}\n").unwrap();
+    std::fs::write(config, "timings: {nodeMonitorGracePeroid: 5}\n").unwrap();
     let address = first.ready_line.split_whitespace().nth(1).unwrap().trim_start_matches("https://");
     let pid = std::fs::read_to_string(first.kubeconfig().with_file_name("lock")).unwrap();
     let cases: [(&[&str], String); 10] = [
@@ -110,8 +110,8 @@ fn a_start_that_cannot_be_says_why_and_exits_1_cli_2_cli_6_api_1() {
         (
             &["serve", "--data-dir", other, "--config", config],
             format!(
-                "{config}:1:11: timings.nodeMonitorGracePeriod: unknown field \"nodeMonitorGracePeriod\", did you \
-                 mean nodeMonitorGrace?"
+                "{config}:1:11: timings.nodeMonitorGracePeroid: unknown field \"nodeMonitorGracePeroid\", did you \
+                 mean nodeMonitorGracePeriod?"
             ),
         ),
         (

@@ -74,7 +74,7 @@ impl GatewayInstance {
     fn start() -> Self {
         let home = DataDir::new();
         let config = home.path("config.yaml");
-        std::fs::write(&config, "ingress: {http: 0, https: 0}\n").unwrap();
+        std::fs::write(&config, "ingress: {httpPort: 0, httpsPort: 0}\n").unwrap();
         let instance = home.start(&["--ephemeral", "--nodes", "1", "--config", config.to_str().unwrap()]);
         let (address, port) = place();
         let served = Self { home, instance, address, port };

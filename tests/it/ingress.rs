@@ -83,7 +83,7 @@ impl IngressInstance {
     fn start(manifests: &str) -> Self {
         let home = DataDir::new();
         let config = home.path("config.yaml");
-        std::fs::write(&config, "ingress: {http: 0, https: 0}\n").unwrap();
+        std::fs::write(&config, "ingress: {httpPort: 0, httpsPort: 0}\n").unwrap();
         let instance = home.start(&["--ephemeral", "--nodes", "1", "--config", config.to_str().unwrap()]);
         let mut served = Self { home, instance, http: 0, https: 0 };
         served.apply(manifests);
@@ -487,7 +487,7 @@ fn an_occupied_ingress_port_is_replaced_and_other_machines_have_no_access_net_9_
     let config = home.path("config.yaml");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    std::fs::write(&config, format!("ingress: {{http: {port}, https: 0}}\n")).unwrap();
+    std::fs::write(&config, format!("ingress: {{httpPort: {port}, httpsPort: 0}}\n")).unwrap();
     let instance = home.start(&["--ephemeral", "--nodes", "1", "--config", config.to_str().unwrap()]);
     let manifests = home.path("i.yaml");
     std::fs::write(&manifests, service("a", &[]) + &ingress("i", "a", "a", "", "")).unwrap();

@@ -63,7 +63,7 @@ fn the_config_files_nodes_come_and_go_while_the_cluster_runs_node_6() {
     let write = |nodes: &str| {
         // As editors do it: another file in its place.
         let draft = home.path("draft.yaml");
-        std::fs::write(&draft, format!("timings: {{staticPodCheck: 0.1}}\nnodes:\n{nodes}")).unwrap();
+        std::fs::write(&draft, format!("timings: {{fileCheckFrequency: 0.1}}\nnodes:\n{nodes}")).unwrap();
         std::fs::rename(&draft, &config).unwrap();
     };
     let gpu = "- name: gpu\n  zone: east\n  labels: {disk: ssd}\n  capacity: {example.com/gpu: \"2\"}\n";

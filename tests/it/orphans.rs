@@ -112,7 +112,7 @@ async fn a_host_without_its_directory_ends() {
 async fn an_unclaimed_host_ends_after_its_timeout() {
     let home = DataDir::new();
     let config = home.path("config.yaml");
-    std::fs::write(&config, "timings: {unclaimedHost: 3}").unwrap();
+    std::fs::write(&config, "timings: {unclaimedHostTimeout: 3}").unwrap();
     let arguments = ["--nodes", "1", "--config", config.to_str().unwrap()];
     let instance = home.start(&arguments);
     run_a_pod(&instance).await;

@@ -6,7 +6,8 @@ use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::needs;
 
 /// Short intervals, so that tests do not wait for the next check.
-const CONFIG: &str = "timings: {metricsResolution: 0.3, evictionCheck: 0.3, staticPodCheck: 0.3}\n";
+const CONFIG: &str =
+    "timings: {metricResolution: 0.3, evictionMonitoringPeriod: 0.3, fileCheckFrequency: 0.3}\n";
 
 fn start(home: &DataDir) -> Instance {
     let config = home.path("config.yaml");

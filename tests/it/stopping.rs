@@ -229,7 +229,7 @@ fn a_start_with_fewer_nodes_leaves_no_pod_on_those_that_are_gone_node_5() {
 
     // The pod garbage collector gives a node that is missing some time to come back.
     let config = home.path("config.yaml");
-    std::fs::write(&config, "timings: {missingNodeQuarantine: 0.5}").unwrap();
+    std::fs::write(&config, "timings: {missingNodeQuarantineTime: 0.5}").unwrap();
     let instance = home.start(&["--nodes", "1", "--config", config.to_str().unwrap()]);
     assert_eq!(instance.kubectl(&["get", "nodes", "-o", "name"]).trim(), "node/node-1");
     wait_for("all pods on the node that is left", || {
@@ -333,7 +333,7 @@ fn the_first_signal_ends_podium_regardless_of_the_grace_period_of_pods_cli_5() {
     let text = STUBBORN.replace("3600", "9223372036854775807").replace("MARK", &mark);
     let text = text.replace("FOLDER", folder.to_str().unwrap()).replace("ASKED", marker.to_str().unwrap());
     std::fs::write(&manifest, text).unwrap();
-    let instance = home.start(&["--nodes", "1", "--config", &impatient(&home, ", shutdownGraceLimit: 0.5")]);
+    let instance = home.start(&["--nodes", "1", "--config", &impatient(&home, ", shutdownGracePeriod: 0.5")]);
     instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
     wait_for("the program", || (!processes(&mark).is_empty()).then_some(()));
     instance.stop();
@@ -362,7 +362,7 @@ spec:
 fn a_deleted_node_with_a_hanging_host_never_lets_a_pod_run_twice_safe_1() {
     needs!(Kubectl);
     let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
-    let config = impatient(&home, ", missingNodeQuarantine: 0.2");
+    let config = impatient(&home, ", missingNodeQuarantineTime: 0.2");
     let instance = home.start(&["--nodes", "2", "--config", &config]);
     let manifest = home.path("web.yaml");
     std::fs::write(&manifest, SINGLE.replace("MARK", &mark)).unwrap();

@@ -9,7 +9,8 @@ use object::well_known::taint;
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every admission plugin")]
 pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
-    let seconds = i64::try_from(request.api.timings().default_toleration.0.as_secs()).unwrap_or(i64::MAX);
+    let seconds =
+        i64::try_from(request.api.timings().default_toleration_seconds.0.as_secs()).unwrap_or(i64::MAX);
     let Some(pod) = object.get_mut::<Pod>() else { return Ok(()) };
     if let Some(spec) = pod.spec.as_mut() {
         for key in [taint::NOT_READY, taint::UNREACHABLE] {

@@ -75,7 +75,7 @@ pub(super) async fn answer(
     let info = RequestInfo::of(request.method(), request.uri().path(), query)?;
     let is_upgrade = upgrade_of(request.headers()).is_some();
     let is_endless = is_upgrade || info.is_long_running();
-    let most = api.timings().http_request.0;
+    let most = api.timings().http_request_timeout.0;
     let onward = onward(request, &peer.to_string(), user)?;
     let (stopping, under_way) = (server.inner.stopping.clone(), request_metrics::current());
     // On the runtime of webhook calls, which uses the machine's clock instead of the cluster's. A client that

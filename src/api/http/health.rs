@@ -135,7 +135,7 @@ pub(super) fn flag_page(server: &Server) -> Response {
         ("disable-admission-plugins", format!("[{}]", config.disabled_admission.join(","))),
         ("http2-max-streams-per-connection", super::connection::STREAMS.to_string()),
         ("max-connections", limits.connections.to_string()),
-        ("request-timeout", go_duration(config.timings.http_request.0)),
+        ("request-timeout", go_duration(config.timings.http_request_timeout.0)),
         ("service-cluster-ip-range", service_ranges.join(",")),
     ];
     let flags = flags.map(|(name, value)| format!("{name}={value}\n")).concat();

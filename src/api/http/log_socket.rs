@@ -25,7 +25,7 @@ pub(super) fn answer(
     };
     let protocol = socket.choose(&[BINARY, BASE64], BINARY)?;
     // A person reads it, with pauses of hours.
-    let patience = server.api().timings().stream_idle.0;
+    let patience = server.api().timings().streaming_connection_idle_timeout.0;
     Ok(socket.switch(server, move |socket| {
         let (sink, inward) = socket.split();
         upgrade::send_to(sink, inward, messages(protocol, stream), patience)

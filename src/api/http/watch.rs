@@ -77,10 +77,10 @@ pub(super) fn answer(
         view,
         watcher,
         bookmarks: query.flag("allowWatchBookmarks"),
-        bookmark_every: api.timings().watch_bookmark.0,
+        bookmark_every: api.timings().bookmark_interval.0,
         initial_end: send_initial.then_some(after),
     };
-    let (outlet, stream) = on_demand::pair(api.timings().http_request.0);
+    let (outlet, stream) = on_demand::pair(api.timings().http_request_timeout.0);
     let stopping = server.inner.stopping.clone();
     tokio::spawn(async move {
         tokio::select! {

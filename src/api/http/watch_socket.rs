@@ -68,7 +68,7 @@ pub(super) fn answer(server: &Server, upgrade: Upgrade, watch: Response) -> Resu
     let framing = if is_json { Framing::Lines } else { Framing::Lengths };
     // As in Kubernetes: there is one way to send events, under any name that a client gives it.
     socket.choose_any(|protocol| !is_token(protocol));
-    let patience = server.api().timings().http_request.0;
+    let patience = server.api().timings().http_request_timeout.0;
     let messages = events(framing, body).map(move |event| framing.message(event));
     let response = socket.switch(server, move |socket| {
         let (sink, inward) = socket.split();

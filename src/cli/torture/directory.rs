@@ -16,21 +16,21 @@ timings:
   containerBackOffMax: 2
   jobBackOffInitial: 0.2
   jobBackOffMax: 2
-  nodeLeaseRenew: 1
-  nodeMonitorGrace: 4
-  nodeStartupGrace: 10
+  nodeLeaseRenewInterval: 1
+  nodeMonitorGracePeriod: 4
+  nodeStartupGracePeriod: 10
   plegRelistThreshold: 4
   runtimeRequestTimeout: 10
   runtimeStatusTimeout: 3
   cleanupBackOffInitial: 0.1
   cleanupBackOffMax: 2
-  defaultToleration: 2
+  defaultTolerationSeconds: 2
   reconcileBackOffMax: 5
-  schedulerBackOffInitial: 0.1
-  schedulerBackOffMax: 2
-  schedulerFlush: 10
-  selfCheck: 5
-  unclaimedHost: 600
+  podInitialBackoff: 0.1
+  podMaxBackoff: 2
+  podMaxInUnschedulablePodsDuration: 10
+  selfCheckInterval: 5
+  unclaimedHostTimeout: 600
 nodeLifecycle: {nodeEvictionRate: 10, secondaryNodeEvictionRate: 1}
 ingress: {enabled: false}
 ";

@@ -21,9 +21,9 @@ const fn net(first: u8, second: u8, length: u8) -> Ipv4Net {
 /// The ranges of the config file; the rest is as in `others`.
 pub(super) fn or(requested: &NetworkConfig, others: &NetworkRanges) -> NetworkRanges {
     NetworkRanges {
-        pods: requested.pods.unwrap_or(others.pods),
-        services: requested.services.unwrap_or(others.services),
-        nodes: requested.nodes.unwrap_or(others.nodes),
+        pods: requested.pod_subnet.unwrap_or(others.pods),
+        services: requested.service_subnet.unwrap_or(others.services),
+        nodes: requested.node_subnet.unwrap_or(others.nodes),
         v6: None,
     }
 }
@@ -125,7 +125,7 @@ mod tests {
             assert_eq!(vec![chosen.pods, chosen.services, chosen.nodes], expected, "{routes}");
             assert_eq!(read(&text(&chosen)), Some(chosen));
         }
-        let requested = NetworkConfig { nodes: "192.168.0.0/16".parse().ok(), ..config };
+        let requested = NetworkConfig { node_subnet: "192.168.0.0/16".parse().ok(), ..config };
         let chosen = choose(&requested, &nets("192.168.1.0/24"));
         assert_eq!(chosen.nodes, nets("192.168.0.0/16")[0], "what is asked for");
         let warning = hidden(&chosen, &nets("192.168.1.0/24 10.1.0.0/16")).unwrap();

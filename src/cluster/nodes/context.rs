@@ -222,7 +222,7 @@ impl NodeContext {
         let kubelet = self.kubelets.start_node(config, runtime).await.map_err(|error| error.to_string())?;
         let tasks = self.tasks.child();
         if !hollow {
-            let (clock, period) = (self.api.clock().clone(), self.api.timings().static_pod_check.0);
+            let (clock, period) = (self.api.clock().clone(), self.api.timings().file_check_frequency.0);
             let follower = kubelet.clone();
             tasks.spawn_restarting("static pods", move || {
                 static_pods::follow(follower.clone(), manifests.clone(), clock.clone(), period)

@@ -220,6 +220,73 @@ mod tests {
         }
     }
 
+    /// A file of an earlier version is read as before; a key is given in one spelling.
+    #[test]
+    fn the_keys_of_earlier_versions_are_still_read_cli_2() {
+        let read = |text: &str| parse_config(text, "c.yaml", &ClusterConfig::default());
+        let tables: [(&str, &[(&str, &str)]); 7] = [
+            (
+                "timings: {KEY: 7.5}",
+                &[
+                    ("nodeMonitorGrace", "nodeMonitorGracePeriod"),
+                    ("nodeStartupGrace", "nodeStartupGracePeriod"),
+                    ("nodeStatusReport", "nodeStatusReportFrequency"),
+                    ("nodeLeaseRenew", "nodeLeaseRenewInterval"),
+                    ("shutdownGraceLimit", "shutdownGracePeriod"),
+                    ("staticPodCheck", "fileCheckFrequency"),
+                    ("streamIdle", "streamingConnectionIdleTimeout"),
+                    ("evictionCheck", "evictionMonitoringPeriod"),
+                    ("metricsResolution", "metricResolution"),
+                    ("defaultToleration", "defaultTolerationSeconds"),
+                    ("schedulerBackOffInitial", "podInitialBackoff"),
+                    ("schedulerBackOffMax", "podMaxBackoff"),
+                    ("schedulerFlush", "podMaxInUnschedulablePodsDuration"),
+                    ("eventTimeToLive", "eventTtl"),
+                    ("watchHistory", "watchHistoryRetention"),
+                    ("watchBookmark", "bookmarkInterval"),
+                    ("httpHeader", "httpHeaderTimeout"),
+                    ("httpIdle", "httpIdleTimeout"),
+                    ("httpRequest", "httpRequestTimeout"),
+                    ("forceDeleteGrace", "forceDeleteGracePeriod"),
+                    ("selfCheck", "selfCheckInterval"),
+                    ("nodeEvictionCheck", "nodeEvictionInterval"),
+                    ("missingNodeQuarantine", "missingNodeQuarantineTime"),
+                    ("podRelist", "probeRelistTolerance"),
+                    ("unclaimedHost", "unclaimedHostTimeout"),
+                ],
+            ),
+            (
+                "hollow: {KEY: 7.5}",
+                &[
+                    ("runTime", "runDuration"),
+                    ("initRunTime", "initRunDuration"),
+                    ("jobRunTime", "jobRunDuration"),
+                    ("stopTime", "stopDuration"),
+                ],
+            ),
+            (
+                "network: {KEY: 10.128.0.0/16}",
+                &[("pods", "podSubnet"), ("services", "serviceSubnet"), ("nodes", "nodeSubnet")],
+            ),
+            (
+                "network: {ipv6: {KEY: 'fd01::/48'}}",
+                &[("pods", "podSubnet"), ("services", "serviceSubnet"), ("nodes", "nodeSubnet")],
+            ),
+            ("ingress: {KEY: 7}", &[("http", "httpPort"), ("https", "httpsPort")]),
+            ("limits: {KEY: 7}", &[("requestsInFlight", "maxRequestsInFlight")]),
+            ("KEY: true", &[("legacyVersions", "removedApiVersions")]),
+        ];
+        for (template, keys) in tables {
+            for (old, new) in keys {
+                let of = |key: &str| read(&template.replace("KEY", key)).expect("a valid file");
+                assert_eq!(of(old), of(new), "{old}");
+                assert_ne!(of(new), ConfigFile::default(), "{new}");
+            }
+        }
+        let both = read("timings: {podRelist: 1, probeRelistTolerance: 1}\n");
+        assert!(both.err().is_some_and(|error| error.to_string().contains("duplicate field")));
+    }
+
     #[test]
     fn a_configuration_of_kube_scheduler_is_taken_as_it_is_sch_6() {
         let profiles = "profiles: [{schedulerName: mine}]\n";

@@ -310,7 +310,7 @@ impl Follower {
     /// Follows the config file, of which only the nodes are read again. An invalid one changes nothing.
     pub(super) async fn follow_file(self: Arc<Self>, path: PathBuf, rounds: Arc<WorkLoop>) {
         let mut refused: Option<String> = None;
-        let period = self.context.api.timings().static_pod_check.0;
+        let period = self.context.api.timings().file_check_frequency.0;
         loop {
             self.context.api.clock().sleep(period).await;
             let round = rounds.begin(path.display().to_string());

@@ -128,7 +128,8 @@ impl NodeController {
         let heard = self.heard.lock().get(&key.name).copied().unwrap_or_default();
         let timings = self.api.timings();
         let reported = condition_status(&node, READY).is_some();
-        let grace = if reported { timings.node_monitor_grace.0 } else { timings.node_startup_grace.0 };
+        let grace =
+            if reported { timings.node_monitor_grace_period.0 } else { timings.node_startup_grace_period.0 };
         let silent = self.api.clock().monotonic().saturating_sub(heard);
         if silent < grace {
             let left = grace.checked_sub(silent).unwrap_or_default();
@@ -152,7 +153,7 @@ impl NodeController {
 
     /// Enqueues the zones with a delay, so that nodes that stop reporting together are handled together.
     fn enqueue_zones(&self) {
-        self.queue.add_after(Request::Zones, self.api.timings().node_eviction_check.0);
+        self.queue.add_after(Request::Zones, self.api.timings().node_eviction_interval.0);
     }
 
     fn sync_zones(&self) -> Result<(), ApiError> {

@@ -36,7 +36,7 @@ pub(crate) const SYSTEM_CRITICAL: i32 = 2_000_000_000;
 /// Checks the machine periodically.
 pub(super) async fn watch(workers: Arc<PodWorkers>) {
     loop {
-        workers.context.clock.sleep(workers.context.timings.eviction_check.0).await;
+        workers.context.clock.sleep(workers.context.timings.eviction_monitoring_period.0).await;
         let nodes = workers.nodes();
         local_storage::enforce(&workers, &nodes).await;
         // A disk that a fault fills concerns its node alone.

@@ -44,10 +44,11 @@ pub(crate) async fn heartbeat(context: &Context, node: &Node) {
         let now = context.clock.monotonic();
         if reported.is_some() && context.api.get(Kind::Node, &Key::new("", &node.config.name)).is_err() {
             // Its object was deleted: for good (NODE-5). Only a restart registers it again.
-            context.clock.sleep(context.timings.node_lease_renew.0).await;
+            context.clock.sleep(context.timings.node_lease_renew_interval.0).await;
             continue;
         }
-        let due = reported.is_none_or(|at| now.saturating_sub(at) >= context.timings.node_status_report.0);
+        let due = reported
+            .is_none_or(|at| now.saturating_sub(at) >= context.timings.node_status_report_frequency.0);
         // Also if another client changed the status (a lifecycle controller that did not see heartbeats), or images
         // changed, which the scheduler uses.
         if due || !is_reported(context, node) {
@@ -67,7 +68,7 @@ pub(crate) async fn heartbeat(context: &Context, node: &Node) {
             tracing::warn!(node = node.config.name, "cannot renew the lease: {error}");
             node.note_failure(WorkItem::Node, now, format!("cannot renew the lease: {error}"));
         }
-        context.clock.sleep(context.timings.node_lease_renew.0).await;
+        context.clock.sleep(context.timings.node_lease_renew_interval.0).await;
     }
 }
 
@@ -327,7 +328,7 @@ fn renew(context: &Context, node: &Node) -> Result<(), ApiError> {
         uid: object.uid().into(),
         ..OwnerReference::default()
     };
-    let grace = context.timings.node_monitor_grace.0.as_secs();
+    let grace = context.timings.node_monitor_grace_period.0.as_secs();
     let lease = Lease {
         metadata: ObjectMeta {
             name: Some(node.config.name.clone()),

@@ -52,7 +52,8 @@ impl SyncPod<'_> {
         let target = self.target(id.clone());
         let now = self.workers.context.clock.both();
         let started_at = self.latest(name).map_or(now.steady, |record| now.steady_of(record.started_at));
-        let blameless_until = saturating_after(started_at, self.workers.context.timings.pod_relist.0);
+        let blameless_until =
+            saturating_after(started_at, self.workers.context.timings.probe_relist_tolerance.0);
         let (workers, pod, name) = (self.workers.clone(), self.pod.clone(), name.to_string());
         let node = self.node.clone();
         self.node.tasks.spawn("probe", async move {

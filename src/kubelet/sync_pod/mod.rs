@@ -355,7 +355,7 @@ impl SyncPod<'_> {
         let by_force = closed.how == ShutdownMode::ByForce;
         let now = self.now();
         let passed = self.workers.context.clock.monotonic().saturating_sub(closed.since);
-        let limit = self.workers.context.timings.shutdown_grace_limit.0.saturating_sub(passed);
+        let limit = self.workers.context.timings.shutdown_grace_period.0.saturating_sub(passed);
         let left = if by_force { Duration::ZERO } else { limit };
         let grace = spec::grace(&self.pod).min(left);
         let stop = &mut self.state.observed.stop;
@@ -373,7 +373,7 @@ impl SyncPod<'_> {
     /// The object was removed: the processes follow within a small grace period (POD-8, SAFE-3).
     fn stop_orphan(&mut self) {
         let now = self.now();
-        let small = self.workers.context.timings.force_delete_grace.0;
+        let small = self.workers.context.timings.force_delete_grace_period.0;
         let stop = &mut self.state.observed.stop;
         match stop {
             Some(stop) if stop.cause == StopCause::Orphaned => {}

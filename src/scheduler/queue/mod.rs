@@ -33,8 +33,11 @@ pub(crate) struct QueueTimes {
 impl QueueTimes {
     /// Returns the configured times.
     pub(crate) fn of(timings: &Timings) -> Self {
-        let (initial, max) = (timings.scheduler_back_off_initial.0, timings.scheduler_back_off_max.0);
-        Self { back_off: BackoffPolicy { initial, max }, flush: timings.scheduler_flush.0 }
+        let (initial, max) = (timings.pod_initial_backoff.0, timings.pod_max_backoff.0);
+        Self {
+            back_off: BackoffPolicy { initial, max },
+            flush: timings.pod_max_in_unschedulable_pods_duration.0,
+        }
     }
 }
 

@@ -39,7 +39,7 @@ async fn an_answer_that_does_not_end_in_time_is_cut_off_api_17() {
     let (sender, pieces) = mpsc::channel(1);
     let pieces = std::sync::Mutex::new(Some(pieces));
     let face = InMemoryServer::with_timings(Timings {
-        http_request: Seconds(Duration::from_secs(1)),
+        http_request_timeout: Seconds(Duration::from_secs(1)),
         ..Timings::default()
     });
     let handler = move |request: &ReceivedRequest| {

@@ -41,8 +41,11 @@ impl DiskFixture {
         let node = |name: &str| HollowNode::new(name).label("disk", if name == "c" { "far" } else { "near" });
         let builder = Cluster::builder().hollow_nodes(0).controllers(Controllers::except(["attachdetach"]));
         let builder = builder.hollow_node(node("a")).hollow_node(node("b")).hollow_node(node("c"));
-        let cluster =
-            builder.config("{hollow: {stopTime: 20}, timings: {watchHistory: 86400}}").start().await.unwrap();
+        let cluster = builder
+            .config("{hollow: {stopDuration: 20}, timings: {watchHistoryRetention: 86400}}")
+            .start()
+            .await
+            .unwrap();
         let (api, tasks) = (cluster.api().clone(), Tasks::new());
         let disabled: Vec<String> =
             Registry::names().filter(|name| *name != "attachdetach").map(str::to_owned).collect();

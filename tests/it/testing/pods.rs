@@ -111,7 +111,7 @@ async fn init_containers_do_their_part_before_the_others_api_20() {
 /// With hollow nodes a pod with an init container waited for it for ever. NODE-7, INIT-1.
 #[tokio::test(start_paused = true)]
 async fn init_containers_go_through_their_phases_in_order_node_7() {
-    let cluster = Cluster::builder().config("hollow: {initRunTime: 10}").start().await.unwrap();
+    let cluster = Cluster::builder().config("hollow: {initRunDuration: 10}").start().await.unwrap();
     let mut set_up = pod("set-up", "Always");
     set_up["spec"]["initContainers"] =
         json!([{"name": "first", "image": "app"}, {"name": "second", "image": "app"}]);
@@ -153,7 +153,7 @@ async fn init_containers_go_through_their_phases_in_order_node_7() {
 /// A failing init container blocks the others, and is retried as on any node. NODE-7, INIT-1.
 #[tokio::test(start_paused = true)]
 async fn an_init_container_that_fails_is_tried_again_node_7() {
-    let config = "hollow: {initRunTime: 10, exitFailureRate: 1}";
+    let config = "hollow: {initRunDuration: 10, exitFailureRate: 1}";
     let cluster = Cluster::builder().config(config).start().await.unwrap();
     for (name, policy) in [("again", "Always"), ("once", "Never")] {
         let mut pod = pod(name, policy);

@@ -443,7 +443,7 @@ async fn two_hundred_writers_wait_for_a_webhook_without_blocking_others_api_16()
 async fn a_request_that_waits_for_a_webhook_occupies_no_seat_api_16() {
     let webhook = Webhook::start(|_, _| Reply::Nothing);
     let api_config = ApiConfig {
-        limits: Limits { requests_in_flight: Some(1), ..Limits::default() },
+        limits: Limits { max_requests_in_flight: Some(1), ..Limits::default() },
         ..ApiConfig::default()
     };
     let face = std::sync::Arc::new(InMemoryServer::of(api_config));

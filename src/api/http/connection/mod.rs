@@ -88,11 +88,11 @@ pub(super) async fn serve_counted<I>(
     I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
 {
     let timings = server.api().timings();
-    let io = Idle::new(io, timings.stream_idle.0, counted);
+    let io = Idle::new(io, timings.streaming_connection_idle_timeout.0, counted);
     let patience = Timeouts {
-        header: timings.http_header.0,
-        idle: timings.http_idle.0,
-        request: timings.http_request.0,
+        header: timings.http_header_timeout.0,
+        idle: timings.http_idle_timeout.0,
+        request: timings.http_request_timeout.0,
     };
     let answers = ResponseTracker::new(server.load().clone(), patience, protocol == Protocol::Http2);
     let service = {

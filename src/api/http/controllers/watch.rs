@@ -59,7 +59,7 @@ pub(super) fn answer(
         bookmarks: query.flag("allowWatchBookmarks"),
         ends_initial: send_initial,
     };
-    let (outlet, stream) = on_demand::pair(api.timings().http_request.0);
+    let (outlet, stream) = on_demand::pair(api.timings().http_request_timeout.0);
     let stopping = server.inner.stopping.clone();
     tokio::spawn(async move {
         tokio::select! {
@@ -110,7 +110,7 @@ impl ControllerWatch {
         // The first tick is immediate.
         tick.tick().await;
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let every = self.api.timings().watch_bookmark.0;
+        let every = self.api.timings().bookmark_interval.0;
         let mut bookmark = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
         bookmark.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {

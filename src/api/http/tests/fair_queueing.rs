@@ -12,7 +12,7 @@ const SCHEMAS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
 
 /// A client of a cluster with this many seats, in which every user may do everything.
 async fn client(seats: usize) -> Client {
-    let limits = object::config::Limits { requests_in_flight: Some(seats), ..Default::default() };
+    let limits = object::config::Limits { max_requests_in_flight: Some(seats), ..Default::default() };
     let client = Client::with(ApiConfig { limits, ..ApiConfig::default() }).await;
     client.server.api().reconcile_flow_control().unwrap();
     let subjects =
