@@ -1,4 +1,4 @@
-//! Deliberate mistakes, switched on at run time (FAULT-3): with `podium simulate --break NAME` this process makes one
+//! Deliberate mistakes, switched on at run time (FAULT-3): with `podium simulate --mistake NAME` this process makes one
 //! mistake that a programmer could make, and the simulator's checkers must find it. Nothing else switches one on.
 
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -18,7 +18,7 @@ macro_rules! mistakes {
             /// All mistakes.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// Returns the name for `--break`.
+            /// Returns the name for `--mistake`.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*

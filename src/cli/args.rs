@@ -63,13 +63,20 @@ pub(super) enum Command {
     Address(super::address::AddressRequest),
     /// Explain why a pod cannot connect to a destination: check names, ports, endpoints, policies and listeners, and
     /// try to connect
+    #[command(alias = "connectivity")]
     WhyNotConnected(super::why::WhyRequest),
     /// Inject faults into the pods' network, components, nodes, disks, clocks and pods, and heal them
     Fault {
         #[command(subcommand)]
         command: Box<super::fault::FaultCommand>,
     },
-    /// Run a scenario (timed faults, checks and a score); exits 0 if it passes
+    /// Run scenarios: timed faults, checks and a score
+    Scenario {
+        #[command(subcommand)]
+        command: super::drill::ScenarioCommand,
+    },
+    /// Run a scenario: the earlier name of `podium scenario run`
+    #[command(hide = true)]
     Run(super::drill::RunRequest),
     /// Learn with drills: faults to find and repair, with hints and a verdict
     Drill {
@@ -142,5 +149,29 @@ mod tests {
         };
         assert!(cluster.ephemeral);
         assert!(Args::try_parse_from(["podium", "--nodes", "-1"]).is_err());
+    }
+
+    #[test]
+    fn the_spellings_of_earlier_versions_are_still_read_cli_1() {
+        let read = |line: &str| Args::try_parse_from(format!("podium {line}").split(' ')).expect("valid");
+        for (old, new) in [
+            ("simulate --for 2m --meta", "simulate --duration 2m --verify-determinism"),
+            ("simulate --break list", "simulate --mistake list"),
+            (
+                "simulate --controller c --apply a --quiet 1s --patience 5s",
+                "simulate --controller c --apply a --quiet-period 1s --recovery-timeout 5s",
+            ),
+            ("torture --for 1m --break lost-write", "torture --duration 1m --mistake lost-write"),
+            ("fault crash kubelet/node-1 --for 30s", "fault crash kubelet/node-1 --duration 30s"),
+            ("fault latency node/a node/b --undo", "fault latency node/a node/b --heal"),
+            ("fence node-1 --undo", "fence node-1 --release"),
+            ("console --fresh", "console --no-restore"),
+            ("serve --legacy-versions", "serve --removed-api-versions"),
+            ("connectivity web db:5432", "why-not-connected web db:5432"),
+        ] {
+            assert_eq!(format!("{:?}", read(old)), format!("{:?}", read(new)), "{old}");
+        }
+        assert!(matches!(read("run s.yaml").command, Some(Command::Run(_))));
+        assert!(matches!(read("scenario run s.yaml").command, Some(Command::Scenario { .. })));
     }
 }

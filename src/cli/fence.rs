@@ -41,16 +41,16 @@ pub(super) struct FenceRequest {
     /// Reason for the fence, shown with it
     #[arg(long)]
     reason: Option<String>,
-    /// Undo the fence instead: the node starts again, with no pods running
-    #[arg(long, conflicts_with_all = ["yes", "reason"])]
-    undo: bool,
+    /// Release the node instead: it starts again, with no pods running
+    #[arg(long, alias = "undo", conflicts_with_all = ["yes", "reason"])]
+    release: bool,
 }
 
 pub(super) fn run(request: &FenceRequest) -> Result<()> {
     runtime()?.block_on(async {
         let client = client_of(&request.instance).await?;
         let fences = Api::<NodeFence>::all(client.clone());
-        if request.undo {
+        if request.release {
             return undo(&fences, &request.node).await;
         }
         let nodes = Api::<Node>::all(client.clone());
@@ -130,7 +130,9 @@ async fn fence(fences: &Api<NodeFence>, request: &FenceRequest) -> Result<()> {
                 match condition.reason.as_str() {
                     _ if fence.phase() == FencePhase::Fenced => return anyhow::Ok(()),
                     "NotRunHere" | "NoSuchNode" => {
-                        bail!("node {name} was not fenced; delete the fence with podium fence --undo {name}")
+                        bail!(
+                            "node {name} was not fenced; delete the fence with podium fence --release {name}"
+                        )
                     }
                     _ => {}
                 }
@@ -143,7 +145,8 @@ async fn fence(fences: &Api<NodeFence>, request: &FenceRequest) -> Result<()> {
         format!("node {name} is not fenced after {} s; Podium keeps trying", TO_DIE.as_secs())
     })??;
     print_line(&format!(
-        "node/{name} is fenced: its pods and volumes can move to other nodes; undo with podium fence --undo {name}"
+        "node/{name} is fenced: its pods and volumes can move to other nodes; release it with podium fence --release \
+         {name}"
     ));
     Ok(())
 }

@@ -47,8 +47,8 @@ pub(super) struct ClusterArgs {
     pub(super) log_level: tracing::Level,
     /// List API versions that Kubernetes has removed (extensions/v1beta1 …) in discovery, for clients that support
     /// nothing newer. Requests at their paths are accepted in any case
-    #[arg(long)]
-    pub(super) legacy_versions: bool,
+    #[arg(long, alias = "legacy-versions")]
+    pub(super) removed_api_versions: bool,
     /// Network that pods use [default: the config file's network.mode, or auto]
     #[arg(long, value_name = "MODE", env = "PODIUM_NETWORK")]
     pub(super) network: Option<NetworkMode>,
@@ -101,8 +101,8 @@ pub(super) struct ConsoleArgs {
     #[arg(long, value_name = "NAME")]
     pub(super) theme: Option<String>,
     /// Start the console with the overview instead of the tabs of the last run
-    #[arg(long)]
-    pub(super) fresh: bool,
+    #[arg(long, alias = "fresh")]
+    pub(super) no_restore: bool,
     /// Do not allow changes from the console
     #[arg(long)]
     pub(super) read_only: bool,

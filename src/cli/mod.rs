@@ -68,7 +68,9 @@ pub fn main() -> ExitCode {
         Some(Command::Address(request)) => address::run(&request),
         Some(Command::WhyNotConnected(request)) => return why::run(&request),
         Some(Command::Fault { command }) => fault::run(*command),
-        Some(Command::Run(request)) => return exit_of(drill::run_file(&request)),
+        Some(Command::Run(request) | Command::Scenario { command: drill::ScenarioCommand::Run(request) }) => {
+            return exit_of(drill::run_file(&request));
+        }
         Some(Command::Drill { command }) => return exit_of(drill::run(command)),
         Some(Command::Fence(request)) => fence::run(&request),
         Some(Command::Snapshot { command }) => snapshot::run(command),
@@ -117,7 +119,7 @@ fn hidden_program() -> Option<ExitCode> {
     let rest: Vec<OsString> = arguments.collect();
     match rest.first().and_then(|first| first.to_str()) {
         Some("node-host") => Some(host::node_host_main(rest.into_iter().skip(1))),
-        Some("network-trial") => Some(crate::cluster::network_trial_main()),
+        Some("network-preflight") => Some(crate::cluster::network_trial_main()),
         Some("fabric") => Some(fabric::fabric_main(rest.into_iter().skip(1))),
         Some(torture::PROGRAM) => Some(torture::hold_main(rest.into_iter().skip(1))),
         Some("bench-traffic") => Some(bench::traffic_main(rest.into_iter().skip(1))),

@@ -110,7 +110,7 @@ pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
         hollow_nodes: args.hollow_nodes.map(usize::from),
         kubeconfig: args.kubeconfig.clone(),
         disabled: args.disable.clone(),
-        legacy_versions: args.legacy_versions,
+        legacy_versions: args.removed_api_versions,
         file: ConfigFile::default(),
         file_path: args.config.clone(),
         runs_file: runs_file(),

@@ -26,13 +26,13 @@ pub(super) struct SimulateRequest {
     seeds: u64,
     /// Simulated time of each simulation, and of each run that shrinks a failing one: 90s, 20m, 1h. Operations and
     /// faults stop three minutes before the end, or at half time if that is later
-    #[arg(long = "for", default_value = "5m", value_parser = duration)]
-    lasts: Duration,
+    #[arg(long, alias = "for", default_value = "5m", value_parser = duration)]
+    duration: Duration,
     /// Run each seed twice and require identical results, byte for byte
-    #[arg(long)]
-    meta: bool,
+    #[arg(long, alias = "meta")]
+    verify_determinism: bool,
     /// Activate a deliberate mistake, which the checks must find; `list` prints the names
-    #[arg(long = "break", value_name = "NAME")]
+    #[arg(long, alias = "break", value_name = "NAME")]
     mistake: Option<String>,
     /// Do not shrink a failing seed
     #[arg(long)]
@@ -43,18 +43,19 @@ pub(super) struct SimulateRequest {
     /// Test this controller instead: a shell command that finds the cluster by KUBECONFIG. For each seed it sees stale
     /// state, misses events, is killed between two writes and has requests refused, and must reach the same result as
     /// without disturbances
-    #[arg(long, value_name = "COMMAND", requires = "apply", conflicts_with_all = ["meta", "mistake", "trace"])]
+    #[arg(long, value_name = "COMMAND", requires = "apply",
+        conflicts_with_all = ["verify_determinism", "mistake", "trace"])]
     controller: Option<String>,
     /// Manifests that the controller acts on: a file or a directory, one step each. CustomResourceDefinitions are
     /// created before it starts; all other objects are deleted at the end
     #[arg(long, value_name = "PATH", requires = "controller")]
     apply: Vec<PathBuf>,
     /// Time without changes after which the cluster counts as at rest
-    #[arg(long, default_value = "2s", value_parser = duration, requires = "controller")]
-    quiet: Duration,
+    #[arg(long, alias = "quiet", default_value = "2s", value_parser = duration, requires = "controller")]
+    quiet_period: Duration,
     /// Time within which the controller must reach the expected result after disturbances
-    #[arg(long, default_value = "90s", value_parser = duration, requires = "controller")]
-    patience: Duration,
+    #[arg(long, alias = "patience", default_value = "90s", value_parser = duration, requires = "controller")]
+    recovery_timeout: Duration,
     /// Run a single simulation in this process
     #[arg(long, hide = true)]
     one: bool,
@@ -88,8 +89,8 @@ fn simulate(request: &SimulateRequest) -> Result<bool> {
             steps: request.apply.clone(),
             first: request.seed,
             seeds: request.seeds,
-            quiet: request.quiet,
-            patience: request.patience,
+            quiet: request.quiet_period,
+            patience: request.recovery_timeout,
             shrink: !request.no_shrink,
         };
         return Ok(runtime()?.block_on(trial.run(output::print_line))? == 0);
@@ -101,8 +102,8 @@ fn simulate(request: &SimulateRequest) -> Result<bool> {
     let campaign = Campaign {
         first: request.seed,
         seeds: request.seeds,
-        lasts: request.lasts,
-        twice: request.meta,
+        lasts: request.duration,
+        twice: request.verify_determinism,
         mistake: request.mistake.clone(),
         shrink: !request.no_shrink,
     };
@@ -111,7 +112,7 @@ fn simulate(request: &SimulateRequest) -> Result<bool> {
 }
 
 fn named(name: &str) -> Result<Mistake> {
-    Mistake::named(name).ok_or_else(|| anyhow!("unknown mistake {name:?}; --break list prints the names"))
+    Mistake::named(name).ok_or_else(|| anyhow!("unknown mistake {name:?}; --mistake list prints the names"))
 }
 
 fn one(request: &SimulateRequest, mistake: Option<Mistake>) -> Result<bool> {
@@ -119,7 +120,7 @@ fn one(request: &SimulateRequest, mistake: Option<Mistake>) -> Result<bool> {
         mistake.make();
     }
     let without: BTreeSet<usize> = request.without.iter().copied().collect();
-    let simulation = Simulation { seed: request.seed, lasts: request.lasts, without };
+    let simulation = Simulation { seed: request.seed, lasts: request.duration, without };
     let outcome = simulation.run().context("simulating")?;
     if let Some(path) = &request.trace {
         std::fs::write(path, &outcome.trace).with_context(|| format!("cannot write {}", path.display()))?;

@@ -66,7 +66,7 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
         context: None,
         theme: console_args.theme,
         config_dir: config_dir(),
-        fresh: console_args.fresh,
+        fresh: console_args.no_restore,
         read_only: console_args.read_only,
         linear: console_args.linear,
         record: console_args.record,
@@ -142,7 +142,7 @@ pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) ->
             context: Some(cluster.clone()).filter(|name| !name.is_empty()),
             config_dir: config_dir(),
             // The tabs of the last run would hide a namespace that the user requested.
-            fresh: console_args.fresh || target.namespace.is_some(),
+            fresh: console_args.no_restore || target.namespace.is_some(),
             read_only: console_args.read_only,
             linear: console_args.linear,
             record: console_args.record,

@@ -190,7 +190,7 @@ mod tests {
         );
     }
 
-    /// With `--legacy-versions`, Deployments and Ingresses were listed twice.
+    /// With `--removed-api-versions`, Deployments and Ingresses were listed twice.
     #[test]
     fn a_kind_that_has_moved_is_listed_once_con_2() {
         let listed = |groups: &[(&str, &str, &[&str])]| {

@@ -41,9 +41,9 @@ impl Campaign {
     fn simulate(&self, seed: u64, without: &BTreeSet<usize>) -> io::Result<ProcessOutput> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["simulate", "--one", "--seed", &seed.to_string()]);
-        command.args(["--for", &format!("{}s", self.lasts.as_secs())]);
+        command.args(["--duration", &format!("{}s", self.lasts.as_secs())]);
         if let Some(mistake) = &self.mistake {
-            command.args(["--break", mistake]);
+            command.args(["--mistake", mistake]);
         }
         if !without.is_empty() {
             let without: Vec<String> = without.iter().map(ToString::to_string).collect();

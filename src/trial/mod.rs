@@ -147,7 +147,9 @@ impl Trial {
             if attempt < LONGER && masks.iter().any(Mask::is_of_objects) {
                 self.quiet *= 2;
                 let quiet = go_duration(self.quiet);
-                say(&format!("the runs end with different objects; repeating them with --quiet {quiet} …"));
+                say(&format!(
+                    "the runs end with different objects; repeating them with --quiet-period {quiet} …"
+                ));
                 continue;
             }
             let RunResult { states, writes, watched, .. } = first;

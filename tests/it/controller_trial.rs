@@ -45,7 +45,7 @@ fn tried(script: &str, arguments: &[&str]) -> (String, Option<i32>) {
     let one = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default, labels: {copy: me}}\ndata: {x: why}\n";
     std::fs::write(&manifest, one).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
-    command.args(["simulate", "--quiet", "4s", "--apply"]).arg(&manifest);
+    command.args(["simulate", "--quiet-period", "4s", "--apply"]).arg(&manifest);
     command.arg("--controller").arg(format!("exec sh {}", controller.display())).args(arguments);
     let Output { status, stdout, stderr } = command.env("HOME", home.path("")).output().unwrap();
     let output = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();

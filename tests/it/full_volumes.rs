@@ -175,11 +175,12 @@ fn a_full_volume_refuses_writes_until_healed_even_across_kills_fault_1() {
     assert_eq!(lab.says("again"), "False AlreadyFull");
     let (went_well, output) = lab.fault(&["heal", "again"]);
     assert!(went_well, "{output}");
-    let (went_well, output) = lab.fault(&["volume-full", "data", "--undo"]);
+    let (went_well, output) = lab.fault(&["volume-full", "data", "--heal"]);
     assert!(went_well && output.contains("fault/full healed"), "{output}");
     wait_for("the room to be back", || lab.can_write().then_some(()));
 
-    let (went_well, output) = lab.fault(&["volume-full", "default/data", "--for", "3s", "--name", "short"]);
+    let (went_well, output) =
+        lab.fault(&["volume-full", "default/data", "--duration", "3s", "--name", "short"]);
     assert!(went_well && !lab.can_write(), "{output}");
     wait_for("its end", || lab.can_write().then_some(()));
     wait_for("its end to be said", || (lab.says("short") == "False Expired").then_some(()));

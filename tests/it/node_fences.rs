@@ -94,7 +94,7 @@ fn a_node_with_a_hanging_host_is_fenced_and_its_set_continues_with_its_disk_safe
     let taints = instance.kubectl(&["get", "node", &node, "-o", "jsonpath={.spec.taints[*].key}"]);
     assert!(taints.contains("node.kubernetes.io/out-of-service"), "{taints}");
 
-    let returned = podium(&home, &["fence", &node, "--undo"]);
+    let returned = podium(&home, &["fence", &node, "--release"]);
     assert!(returned.status.success(), "{}", text(&returned.stderr));
     instance.kubectl(&["wait", "--for=condition=Ready", &format!("node/{node}"), "--timeout=60s"]);
     let reasons = instance.kubectl(&["get", "events", "-A", "-o", "jsonpath={.items[*].reason}"]);

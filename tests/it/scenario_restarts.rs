@@ -1,4 +1,4 @@
-//! `podium run` while the control plane dies and comes back (FAULT-2): the scenario continues, and so does the command.
+//! `podium scenario run` while the control plane dies and comes back (FAULT-2): the scenario continues, and so does the command.
 
 use std::process::{Command, Stdio};
 
@@ -31,7 +31,7 @@ fn a_command_that_follows_a_scenario_waits_for_the_control_plane_fault_2() {
     std::fs::write(&file, SCENARIO).unwrap();
     let log = std::fs::File::create(&out).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
-    command.arg("run").arg(&file).arg("--data-dir").arg(home.data_dir());
+    command.args(["scenario", "run"]).arg(&file).arg("--data-dir").arg(home.data_dir());
     command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
     let mut run = ChildGuard::spawn(&mut command);
     let output = || std::fs::read_to_string(&out).unwrap();

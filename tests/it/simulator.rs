@@ -14,7 +14,7 @@ fn text(output: &Output) -> String {
 /// Each seed is run twice, one of them without faults at first, and is the same to the byte.
 #[test]
 fn the_same_seed_runs_the_same_and_nothing_is_found_fault_3() {
-    let output = simulate(&["--seed", "1", "--seeds", "4", "--for", "4m", "--meta"]);
+    let output = simulate(&["--seed", "1", "--seeds", "4", "--duration", "4m", "--verify-determinism"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let printed = text(&output);
     assert_eq!(printed.lines().filter(|line| line.contains(": 0 violations")).count(), 4, "{printed}");
@@ -29,14 +29,14 @@ fn the_same_seed_runs_the_same_and_nothing_is_found_fault_3() {
 /// The oldest events expire while the simulation rests; that is no work without end.
 #[test]
 fn a_simulation_of_more_than_an_hour_rests_while_events_expire_fault_3() {
-    let output = simulate(&["--seed", "1", "--for", "65m", "--no-shrink"]);
+    let output = simulate(&["--seed", "1", "--duration", "65m", "--no-shrink"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
 }
 
 /// A failing seed is reported with the smallest sequence of steps that still fails, its trace and the rule.
 #[test]
 fn a_failing_seed_is_made_smaller_fault_3() {
-    let output = simulate(&["--break", "remove-before-stop", "--seed", "1", "--for", "2m"]);
+    let output = simulate(&["--mistake", "remove-before-stop", "--seed", "1", "--duration", "2m"]);
     let printed = text(&output);
     assert_eq!(output.status.code(), Some(1), "{printed}");
     let steps = printed.split("fails with these steps alone:").nth(1).expect(&printed);
@@ -46,10 +46,10 @@ fn a_failing_seed_is_made_smaller_fault_3() {
 
 #[test]
 fn an_unknown_mistake_is_refused_fault_3() {
-    let output = simulate(&["--break", "nothing"]);
+    let output = simulate(&["--mistake", "nothing"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output).contains("unknown mistake \"nothing\""), "{}", text(&output));
-    let list = simulate(&["--break", "list"]);
+    let list = simulate(&["--mistake", "list"]);
     assert!(list.status.success() && text(&list).lines().count() >= 12, "{}", text(&list));
 }
 
@@ -59,7 +59,7 @@ macro_rules! mistakes_are_found {
         $(
             #[test]
             fn $test() {
-                let output = simulate(&["--break", $name, "--seeds", "32", "--for", "7m", "--no-shrink"]);
+                let output = simulate(&["--mistake", $name, "--seeds", "32", "--duration", "7m", "--no-shrink"]);
                 let printed = text(&output);
                 assert_eq!(output.status.code(), Some(1), "{printed}");
                 assert!(printed.contains(concat!("VIOLATION of ", $rule, ":")), "{printed}");
@@ -68,7 +68,7 @@ macro_rules! mistakes_are_found {
 
         #[test]
         fn every_mistake_has_its_test_fault_3() {
-            let list = simulate(&["--break", "list"]);
+            let list = simulate(&["--mistake", "list"]);
             assert_eq!(text(&list).lines().collect::<Vec<_>>(), [$($name),*]);
         }
     };

@@ -174,7 +174,7 @@ fn a_store_that_stands_still_or_is_slow_answers_late_and_loses_nothing_fault_1_s
     let lab = Lab::start();
     // The command's own output waits for the store, like that of other clients.
     let mut pause = Command::new(env!("CARGO_BIN_EXE_podium"));
-    pause.args(["fault", "pause", "store", "--for", "4s", "--name", "still", "--data-dir"]);
+    pause.args(["fault", "pause", "store", "--duration", "4s", "--name", "still", "--data-dir"]);
     let mut pause = pause.arg(lab.home.data_dir()).stdout(Stdio::null()).spawn().unwrap();
     let (mut names, mut longest) = (Vec::new(), Duration::ZERO);
     while pause.try_wait().unwrap().is_none() {
@@ -185,7 +185,18 @@ fn a_store_that_stands_still_or_is_slow_answers_late_and_loses_nothing_fault_1_s
     // One of them came during the stall.
     assert!(longest > Duration::from_secs(1), "{longest:?}");
     wait_for("the fault's end", || (!lab.is_active("still")).then_some(()));
-    lab.fault(&["disk", "store", "--failure", "slow", "--delay", "700ms", "--for", "5m", "--name", "slow"]);
+    lab.fault(&[
+        "disk",
+        "store",
+        "--failure",
+        "slow",
+        "--delay",
+        "700ms",
+        "--duration",
+        "5m",
+        "--name",
+        "slow",
+    ]);
     let took = make_map(&lab, "slowly");
     assert!(took >= Duration::from_millis(700), "{took:?}");
     names.push("slowly".to_owned());

@@ -29,7 +29,7 @@ fn entries(directory: &Path) -> usize {
 #[test]
 fn a_short_torture_finds_nothing_and_leaves_nothing_fault_3() {
     let home = DataDir::new();
-    let output = torture(&place(&home), &["--seed", "7", "--for", "6s"]);
+    let output = torture(&place(&home), &["--seed", "7", "--duration", "6s"]);
     let printed = text(&output);
     assert_eq!(output.status.code(), Some(0), "{printed}");
     assert!(printed.contains(" 0 violations") && !printed.contains("\n0 faults"), "{printed}");
@@ -46,7 +46,7 @@ fn each_mistake_is_found_fault_3() {
         ("left-behind", "SAFE-7", "a process remains"),
     ] {
         let home = DataDir::new();
-        let output = torture(&place(&home), &["--seed", "3", "--for", "1s", "--break", mistake]);
+        let output = torture(&place(&home), &["--seed", "3", "--duration", "1s", "--mistake", mistake]);
         let printed = text(&output);
         assert_eq!(output.status.code(), Some(1), "{mistake}: {printed}");
         let found = printed.lines().find(|line| line.contains(&format!("VIOLATION of {rule}: ")));
@@ -64,7 +64,7 @@ fn mistakes_of_the_product_are_found_fault_3() {
         [("repeat-watch-event", "3", "SAFE-11"), ("remove-before-stop", "5", "SAFE-1")]
     {
         let home = DataDir::new();
-        let output = torture(&place(&home), &["--seed", seed, "--for", "5m", "--break", mistake]);
+        let output = torture(&place(&home), &["--seed", seed, "--duration", "5m", "--mistake", mistake]);
         let printed = text(&output);
         assert_eq!(output.status.code(), Some(1), "{mistake}: {printed}");
         assert!(printed.contains(&format!("VIOLATION of {rule}: ")), "{mistake}: {printed}");
@@ -77,7 +77,7 @@ fn a_torture_that_is_interrupted_tells_its_verdict_fault_3() {
     let home = DataDir::new();
     let (place, log) = (place(&home), home.path("said"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
-    command.args(["torture", "--seed", "3", "--for", "1h", "--data-dir"]).arg(&place);
+    command.args(["torture", "--seed", "3", "--duration", "1h", "--data-dir"]).arg(&place);
     command.stdin(Stdio::null()).stdout(std::fs::File::create(&log).unwrap());
     let mut child = ChildGuard::spawn(&mut command);
     let text = || std::fs::read_to_string(&log).unwrap();
@@ -99,5 +99,5 @@ fn a_directory_that_is_not_empty_is_refused_fault_3() {
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     assert!(text(&output).contains("is not empty"), "{}", text(&output));
     assert_eq!(entries(&place), 1);
-    assert_eq!(torture(&place, &["--for", "soon"]).status.code(), Some(2));
+    assert_eq!(torture(&place, &["--duration", "soon"]).status.code(), Some(2));
 }

@@ -1,5 +1,5 @@
-//! `podium run` and `podium drill` play, follow and stop scenarios and request hints (FAULT-2), over the API as `podium
-//! apply` does.
+//! `podium scenario` and `podium drill` play, follow and stop scenarios and request hints (FAULT-2), over the API as
+//! `podium apply` does.
 //!
 //! The control plane plays the scenarios: the end of this command does not end a scenario unless the user requests it.
 
@@ -51,6 +51,12 @@ pub(super) struct RunRequest {
 }
 
 #[derive(Debug, Subcommand)]
+pub(super) enum ScenarioCommand {
+    /// Run a scenario (timed faults, checks and a score); exits 0 if it passes
+    Run(RunRequest),
+}
+
+#[derive(Debug, Subcommand)]
 pub(super) enum DrillCommand {
     /// List the drills and the results of earlier runs
     List {
@@ -86,7 +92,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     read_go_duration(text).ok_or_else(|| "expected a duration such as 30s or 5m".to_owned())
 }
 
-/// `podium run`: exit code 0 if the scenario passed, 1 if it failed, 2 if the file is not a scenario.
+/// `podium scenario run`: exit code 0 if the scenario passed, 1 if it failed, 2 if the file is not a scenario.
 pub(super) fn run_file(request: &RunRequest) -> Result<ExitCode> {
     let (document, name) = match scenario_of(&request.scenario) {
         Ok(found) => found,

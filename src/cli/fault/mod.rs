@@ -37,7 +37,7 @@ pub(super) enum FaultCommand {
         #[command(flatten)]
         between: BetweenArgs,
         /// Minimum delay, such as 50ms
-        #[arg(long, required_unless_present = "undo")]
+        #[arg(long, required_unless_present = "heal")]
         delay: Option<String>,
         /// Maximum random delay added to --delay
         #[arg(long)]
@@ -48,7 +48,7 @@ pub(super) enum FaultCommand {
         #[command(flatten)]
         between: BetweenArgs,
         /// Packets to drop at random, per thousand
-        #[arg(long, required_unless_present = "undo")]
+        #[arg(long, required_unless_present = "heal")]
         per_mille: Option<i32>,
     },
     /// Limit the bandwidth between two sides
@@ -56,7 +56,7 @@ pub(super) enum FaultCommand {
         #[command(flatten)]
         between: BetweenArgs,
         /// Maximum bytes per second in each direction; packets beyond it are dropped
-        #[arg(long, required_unless_present = "undo")]
+        #[arg(long, required_unless_present = "heal")]
         bytes_per_second: Option<i64>,
     },
     /// Reject packets between two sides
@@ -91,7 +91,7 @@ pub(super) enum FaultCommand {
         #[command(flatten)]
         course: FaultLifetime,
         /// Kind of failure
-        #[arg(long, value_enum, required_unless_present = "undo")]
+        #[arg(long, value_enum, required_unless_present = "heal")]
         failure: Option<DiskFailure>,
         /// Added time per write of a slow disk, such as 200ms
         #[arg(long, required_if_eq("failure", "slow"))]
@@ -114,7 +114,7 @@ pub(super) enum FaultCommand {
         #[command(flatten)]
         at: TargetArgs,
         /// Offset, such as 5m or -1h30m
-        #[arg(long, required_unless_present = "undo", allow_hyphen_values = true)]
+        #[arg(long, required_unless_present = "heal", allow_hyphen_values = true)]
         by: Option<String>,
     },
     /// Kill a container once, as the kernel does when memory runs out
@@ -196,14 +196,14 @@ pub(super) enum DiskFailure {
 #[derive(Debug, Args)]
 pub(super) struct FaultLifetime {
     /// Duration, such as 30s [default: until healed]
-    #[arg(long = "for", value_name = "DURATION")]
+    #[arg(long, alias = "for", value_name = "DURATION")]
     duration: Option<String>,
     /// Name of the fault
     #[arg(long)]
     name: Option<String>,
-    /// End matching faults of this target, or between these two sides, instead
-    #[arg(long)]
-    undo: bool,
+    /// Heal matching faults of this target, or between these two sides, instead
+    #[arg(long, alias = "undo")]
+    heal: bool,
 }
 
 /// A target and a duration.
@@ -262,7 +262,7 @@ pub(super) fn run(command: FaultCommand) -> Result<()> {
             return course.run(&instance, FaultSpec { target: Some(target), ..of_type("PowerOff") });
         }
         FaultCommand::Poweron { instance, node } => {
-            let course = FaultLifetime { duration: None, name: None, undo: true };
+            let course = FaultLifetime { duration: None, name: None, heal: true };
             return course.run(&instance, FaultSpec { target: Some(node), ..of_type("PowerOff") });
         }
         FaultCommand::Disk { instance, target, course, failure, delay } => {
@@ -282,7 +282,7 @@ pub(super) fn run(command: FaultCommand) -> Result<()> {
             return at.run(FaultSpec { skew, ..of_type("ClockSkew") });
         }
         FaultCommand::Oom { instance, target, name } => {
-            let course = FaultLifetime { duration: None, name, undo: false };
+            let course = FaultLifetime { duration: None, name, heal: false };
             return course.run(&instance, FaultSpec { target: Some(target), ..of_type("OutOfMemory") });
         }
         FaultCommand::Image { instance, target, course, delay, failing, pattern } => {
@@ -330,7 +330,7 @@ impl FaultLifetime {
     fn run(self, instance: &InstanceArgs, spec: FaultSpec) -> Result<()> {
         let spec = FaultSpec { duration: self.duration, ..spec };
         with_faults(instance, async |faults| {
-            if self.undo { end_alike(&faults, &spec).await } else { begin(&faults, spec, self.name).await }
+            if self.heal { end_alike(&faults, &spec).await } else { begin(&faults, spec, self.name).await }
         })
     }
 }

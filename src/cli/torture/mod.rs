@@ -43,8 +43,8 @@ use plan::Plan;
 #[derive(Debug, Args)]
 pub(super) struct TortureRequest {
     /// Duration of the faults, once everything runs: 90s, 20m, 1h
-    #[arg(long = "for", default_value = "60s", value_parser = duration)]
-    lasts: Duration,
+    #[arg(long, alias = "for", default_value = "60s", value_parser = duration)]
+    duration: Duration,
     /// Seed of the workload and the faults [default: random]
     #[arg(long)]
     seed: Option<u64>,
@@ -52,7 +52,7 @@ pub(super) struct TortureRequest {
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Make a deliberate mistake, which must be found
-    #[arg(long = "break", value_name = "NAME", hide = true, value_parser = mistake::named)]
+    #[arg(long, alias = "break", value_name = "NAME", hide = true, value_parser = mistake::named)]
     mistake: Option<MistakeKind>,
 }
 
@@ -131,7 +131,7 @@ async fn torture_cluster(request: &TortureRequest, plan: &mut Plan, driver: &mut
     };
     findings.record(&format!("everything runs after {:.1} s", startup.as_secs_f64()));
     let clients = Clients::start(&driver.clients(), &findings);
-    let end = Instant::now() + request.lasts;
+    let end = Instant::now() + request.duration;
     let interrupted = rounds(plan, driver, &clients, end, &mut ends).await?;
     findings.record(if interrupted { "stopped by a signal: no more faults" } else { "no more faults" });
     if let Some(MistakeKind::Beside(mistake)) = request.mistake {

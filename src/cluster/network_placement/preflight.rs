@@ -22,7 +22,7 @@ const WORKS: &str = "works";
 const SERVICE: ([u8; 4], u16) = ([10, 96, 0, 80], 80);
 const WORLD: ([u8; 4], u16) = ([192, 0, 2, 1], 80);
 
-/// Runs the trial's process: `podium network-trial`. It prints one line on standard output: `works`, or the failed
+/// Runs the trial's process: `podium network-preflight`. It prints one line on standard output: `works`, or the failed
 /// step, the reason, and the remedy. Must be called while the process has one thread.
 pub(crate) fn network_trial_main() -> ExitCode {
     let line = match run() {
@@ -65,7 +65,7 @@ fn within(step: &str, error: FabricError) -> FabricError {
 pub(super) fn try_network(program: &Path) -> Result<(), String> {
     let mut command = Command::new(program);
     command
-        .arg("network-trial")
+        .arg("network-preflight")
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -229,9 +229,9 @@ impl Model {
             saved.background.into_iter().filter_map(|view| self.park_saved(view, &mut gone, now)).collect();
         self.restore = RestoreState::Done;
         let how = if saved.was_left {
-            "restored the last run; --fresh starts without it"
+            "restored the last run; --no-restore starts without it"
         } else {
-            "the last run ended unexpectedly: restored its last saved views; --fresh starts without them"
+            "the last run ended unexpectedly: restored its last saved views; --no-restore starts without them"
         };
         self.toast(Toast::info(how), now);
         if let Some(cut_off) = cut_off {

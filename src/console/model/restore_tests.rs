@@ -90,7 +90,7 @@ fn missing_views_are_left_out_and_reported_con_17() {
     assert!(screen.contains(" 1 Pods  2 Pods ▸3 Nodes"), "{screen}");
     assert!(screen.contains("not restored, no longer in this cluster: gadgets.x.io,"), "{screen}");
     assert!(screen.contains("namespace away"), "{screen}");
-    assert!(screen.contains("restored the last run; --fresh starts without it"), "{screen}");
+    assert!(screen.contains("restored the last run; --no-restore starts without it"), "{screen}");
 }
 
 #[test]

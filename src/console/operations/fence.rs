@@ -134,7 +134,7 @@ fn delete(target: &ObjectRef) -> Action {
     Action {
         title: format!("unfence Node {}", target.name),
         target: target.clone(),
-        kubectl: format!("podium fence --undo {}", target.name),
+        kubectl: format!("podium fence --release {}", target.name),
         mutation: Mutation::delete(target),
         inverse: None,
         undoes: None,

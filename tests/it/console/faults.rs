@@ -186,7 +186,7 @@ fn fencing_a_node_lists_the_killed_pods_and_needs_its_name_typed_safe_5() {
         &json!({"apiVersion": "podium.dev/v1alpha1", "kind": "NodeFence", "metadata": {"name": "node-1"},
             "spec": {"reason": "it's stuck"}})
     );
-    assert_eq!(action.inverse.as_ref().expect("a way back").kubectl, "podium fence --undo node-1");
+    assert_eq!(action.inverse.as_ref().expect("a way back").kubectl, "podium fence --release node-1");
     // Its steps are shown from now on.
     shows(&stage.screen(), &["describe · NodeFence node-1"]);
 }
@@ -205,10 +205,10 @@ fn the_progress_of_a_fence_is_shown_at_its_node_and_it_is_undone_after_confirmat
     assert!(acted(&stage.press("F enter")).is_empty(), "Cancel comes first");
     stage.press("F");
     shows(&stage.screen(), &["Unfence Node node-1", "starts again without pods"]);
-    assert_eq!(acted(&stage.press("right enter")), ["podium fence --undo node-1"]);
+    assert_eq!(acted(&stage.press("right enter")), ["podium fence --release node-1"]);
     stage.press(": \"nodefences\" enter");
     shows(&stage.screen(), &["▸ node-1 ✖ Fenced hangs all are dead"]);
-    assert_eq!(acted(&stage.press("u right enter")), ["podium fence --undo node-1"]);
+    assert_eq!(acted(&stage.press("u right enter")), ["podium fence --release node-1"]);
     stage.press("~ n space space F");
     shows(&stage.screen(), &["fence: one at a time, and 2 are marked"]);
 }

@@ -172,7 +172,7 @@ fn network_faults_affect_only_their_targets_net_10_fault_1() {
         let shown = lab.cluster.instance.kubectl(&["get", "faults", "--no-headers"]);
         let cells: Vec<&str> = shown.split_whitespace().take(6).collect();
         assert_eq!(cells, ["split", "Partition", "node/node-1", "node/node-2", "True", "<none>"]);
-        lab.fault(&["partition", "node/node-2", "node/node-1", "--undo"]);
+        lab.fault(&["partition", "node/node-2", "node/node-1", "--heal"]);
         healthy();
         assert_eq!(lab.code("http://web/"), "200 0");
 
@@ -307,7 +307,7 @@ fn the_world_is_a_side_and_faults_end_in_time_net_10_fault_1() {
         assert!(connected.starts_with("200 ") && took >= Some(0.16), "{connected}");
         lab.fault(&["heal", "slow"]);
 
-        lab.fault(&["partition", "pod/asker", "pod/a", "--for", "3s", "--name", "short"]);
+        lab.fault(&["partition", "pod/asker", "pod/a", "--duration", "3s", "--name", "short"]);
         lab.cluster.instance.kubectl(&[
             "wait",
             "--for=condition=Active=False",
@@ -323,7 +323,7 @@ fn the_world_is_a_side_and_faults_end_in_time_net_10_fault_1() {
             (&["loss", "pod/a", "--per-mille", "1001"], "must be between 0 and 1000"),
             (&["latency", "pod/a", "--delay", "1h"], "must be at most 10s"),
             (&["rate", "pod/a", "--bytes-per-second", "0"], "spec.rate.bytesPerSecond: Invalid value: 0"),
-            (&["partition", "pod/a", "--for", "soon"], "spec.duration: Invalid value: \"soon\""),
+            (&["partition", "pod/a", "--duration", "soon"], "spec.duration: Invalid value: \"soon\""),
             (&["heal", "none"], "faults.podium.dev \"none\" not found"),
         ] {
             let (done, output) = lab.tried(arguments);

@@ -11,7 +11,7 @@ use crate::instance::{DataDir, Instance, pause};
 /// A console on the cluster of another process, in the place of the shell that starts it.
 fn console(instance: &Instance) -> Terminal {
     let (binary, kubeconfig) = (env!("CARGO_BIN_EXE_podium"), instance.kubeconfig().display());
-    let terminal = Terminal::run(&format!("exec {binary} console --fresh --kubeconfig {kubeconfig}"));
+    let terminal = Terminal::run(&format!("exec {binary} console --no-restore --kubeconfig {kubeconfig}"));
     terminal.shows("1 node");
     terminal.keys(&[":"]);
     terminal.keys(&["nodes", "Enter"]);

@@ -39,7 +39,7 @@ fn files_are_copied_out_of_a_container_and_into_it_con_3() {
     std::fs::write(&manifest, POD).unwrap();
     let instance = home.start(&["--nodes", "1", "-f", manifest.to_str().unwrap()]);
     let (binary, kubeconfig) = (env!("CARGO_BIN_EXE_podium"), instance.kubeconfig().display());
-    let terminal = Terminal::run(&format!("exec {binary} console --fresh --kubeconfig {kubeconfig}"));
+    let terminal = Terminal::run(&format!("exec {binary} console --no-restore --kubeconfig {kubeconfig}"));
     terminal.shows("1 node");
     terminal.keys(&[":"]);
     terminal.keys(&["pods default", "Enter"]);

@@ -193,9 +193,10 @@ impl View for Drills {
             }
             Command::Enter if !self.is_served => Some("this cluster does not support drills".into()),
             Command::Enter if row.is_playing() => Some(format!("drill {} is already running", row.name)),
-            Command::Enter if row.manifest.is_none() => {
-                Some(format!("scenario {} is not a shipped drill: podium run plays its file", row.name))
-            }
+            Command::Enter if row.manifest.is_none() => Some(format!(
+                "scenario {} is not a shipped drill: podium scenario run plays its file",
+                row.name
+            )),
             Command::DrillHint | Command::DrillStop if !row.is_playing() => {
                 Some(format!("drill {} is not running", row.name))
             }
