@@ -7,11 +7,11 @@
 //! read_only = true
 //! linear = true
 //! ascii = true
-//! motion = false
-//! notices = false
-//! restore = false
+//! animations = false
+//! notifications = false
+//! restore_tabs = false
 //! k9s = true
-//! links = false
+//! hyperlinks = false
 //! [clusters]
 //! "prod-*" = "red bold"
 //! [node_shell]
@@ -22,7 +22,7 @@
 //! delete = ["ctrl-x"]
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use ratatui::style::Style;
@@ -49,13 +49,13 @@ pub(crate) struct Config {
     /// Draws with ASCII only; by default if the locale is not UTF-8.
     pub(crate) ascii: Option<bool>,
     /// Changed cells flash; by default yes.
-    pub(crate) motion: Option<bool>,
+    pub(crate) animations: Option<bool>,
     /// Sends desktop notifications for results while the terminal does not have the focus; by default yes.
-    pub(crate) notices: Option<bool>,
+    pub(crate) notifications: Option<bool>,
     /// Restores the tabs of the last run.
-    pub(crate) restore: bool,
+    pub(crate) restore_tabs: bool,
     /// Prints URLs as hyperlinks; by default on terminals known to support them.
-    pub(crate) links: Option<bool>,
+    pub(crate) hyperlinks: Option<bool>,
     /// Reads k9s' files in addition to the console's own.
     pub(crate) k9s: K9sConfig,
     /// Colours for cluster names, in order of precedence; `*` is a wildcard.
@@ -66,6 +66,8 @@ pub(crate) struct Config {
     pub(crate) node_shell: NodeShell,
     /// Key bindings that replace the default ones.
     pub(crate) keys: BTreeMap<Command, Vec<Key>>,
+    /// The names of earlier versions in the file, each with the present one.
+    pub(crate) renamed: Vec<String>,
 }
 
 /// The k9s files to read.
@@ -104,15 +106,23 @@ const KEYS: [&str; 14] = [
     "read_only",
     "linear",
     "ascii",
-    "motion",
-    "notices",
-    "restore",
-    "links",
+    "animations",
+    "notifications",
+    "restore_tabs",
+    "hyperlinks",
     "k9s",
     "clusters",
     "thresholds",
     "node_shell",
     "keys",
+];
+
+/// The keys of earlier versions, which are still read, and the present ones.
+const RENAMED: [(&str, &str); 4] = [
+    ("motion", "animations"),
+    ("notices", "notifications"),
+    ("restore", "restore_tabs"),
+    ("links", "hyperlinks"),
 ];
 
 impl Default for Config {
@@ -123,15 +133,16 @@ impl Default for Config {
             read_only: false,
             linear: false,
             ascii: None,
-            motion: None,
-            notices: None,
-            restore: true,
-            links: None,
+            animations: None,
+            notifications: None,
+            restore_tabs: true,
+            hyperlinks: None,
             k9s: K9sConfig::No,
             clusters: Vec::new(),
             thresholds: Thresholds::default(),
             node_shell: NodeShell::default(),
             keys: BTreeMap::new(),
+            renamed: Vec::new(),
         }
     }
 }
@@ -152,19 +163,30 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
         .map_err(|error| (line(error.span().map_or(0, |span| span.start)), error.message().to_owned()))?;
     let mut config = Config::default();
     let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut read: BTreeSet<&str> = BTreeSet::new();
     for (key, value) in document.get_ref() {
         let at = line(value.span().start);
-        let name: &str = key.get_ref();
+        let written: &str = key.get_ref();
+        let name = match RENAMED.iter().find(|(old, _)| *old == written) {
+            Some(&(old, new)) => {
+                config.renamed.push(format!("{old} is now {new}"));
+                new
+            }
+            None => written,
+        };
+        if !read.insert(name) {
+            return Err((at, format!("{name} is set twice: in its old and its new spelling")));
+        }
         match (name, value.get_ref()) {
             ("theme", DeValue::String(name)) => config.theme = Some(name.to_string()),
             ("mouse", DeValue::Boolean(on)) => config.mouse = Some(*on),
             ("read_only", DeValue::Boolean(on)) => config.read_only = *on,
             ("linear", DeValue::Boolean(on)) => config.linear = *on,
             ("ascii", DeValue::Boolean(on)) => config.ascii = Some(*on),
-            ("motion", DeValue::Boolean(on)) => config.motion = Some(*on),
-            ("notices", DeValue::Boolean(on)) => config.notices = Some(*on),
-            ("restore", DeValue::Boolean(on)) => config.restore = *on,
-            ("links", DeValue::Boolean(on)) => config.links = Some(*on),
+            ("animations", DeValue::Boolean(on)) => config.animations = Some(*on),
+            ("notifications", DeValue::Boolean(on)) => config.notifications = Some(*on),
+            ("restore_tabs", DeValue::Boolean(on)) => config.restore_tabs = *on,
+            ("hyperlinks", DeValue::Boolean(on)) => config.hyperlinks = Some(*on),
             ("k9s", DeValue::Boolean(on)) => config.k9s = if *on { K9sConfig::Usual } else { K9sConfig::No },
             ("k9s", DeValue::String(directory)) => {
                 config.k9s = K9sConfig::In(PathBuf::from(directory.as_ref()))
@@ -189,8 +211,14 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
                             Key::parse(text).ok_or_else(|| (at, format!("{name}: unknown key {text:?}")))?,
                         );
                     }
-                    lines.insert(known.entry().name, at);
-                    config.keys.insert(known, bound);
+                    let present = known.entry().name;
+                    if name != present {
+                        config.renamed.push(format!("[keys] {name} is now {present}"));
+                    }
+                    lines.insert(present, at);
+                    if config.keys.insert(known, bound).is_some() {
+                        return Err((at, format!("{present} is set twice: in its old and its new spelling")));
+                    }
                 }
             }
             ("clusters", DeValue::Table(table)) => {
@@ -299,7 +327,7 @@ mod tests {
             let config = parse(text).expect("good");
             assert_eq!(config.k9s.directory(variable), found.map(PathBuf::from), "{text} {set:?}");
         }
-        assert_eq!(parse("links = false").expect("good").links, Some(false));
+        assert_eq!(parse("hyperlinks = false").expect("good").hyperlinks, Some(false));
         assert_eq!(parse("k9s = 3").expect_err("3").1, "k9s has a value of the wrong type");
     }
 
@@ -321,8 +349,8 @@ mod tests {
     fn keys_are_rebound_strictly_con_3() {
         let config =
             parse("theme = \"dusk\"\nread_only = true\n[keys]\ndelete = [\"ctrl-x\"]\n").expect("good");
-        assert!(config.read_only && config.restore);
-        assert!(!parse("restore = false\n").expect("good").restore);
+        assert!(config.read_only && config.restore_tabs);
+        assert!(!parse("restore_tabs = false\n").expect("good").restore_tabs);
         assert_eq!(config.theme.as_deref(), Some("dusk"));
         assert_eq!(config.keys[&Command::Delete], [Key::parse("ctrl-x").expect("a key")]);
         let coloured = parse("[clusters]\n\"prod-*\" = \"red bold\"\n").expect("good");
@@ -346,6 +374,27 @@ mod tests {
         ] {
             let (line, what) = parse(text).expect_err(text);
             assert_eq!((line, what.as_str()), error);
+        }
+    }
+
+    #[test]
+    fn the_names_of_earlier_versions_are_still_read_and_reported_con_3() {
+        let config = parse(
+            "motion = false\nnotices = false\nrestore = false\nlinks = false\n[keys]\nclash-mine = \"x\"\n",
+        )
+        .expect("good");
+        assert_eq!(
+            (config.animations, config.notifications, config.restore_tabs, config.hyperlinks),
+            (Some(false), Some(false), false, Some(false))
+        );
+        assert_eq!(config.keys[&Command::ConflictMine], [Key::parse("x").expect("a key")]);
+        assert_eq!(config.renamed.len(), 5);
+        for note in ["restore is now restore_tabs", "[keys] clash-mine is now conflict-mine"] {
+            assert!(config.renamed.iter().any(|renamed| renamed == note), "{note}: {:?}", config.renamed);
+        }
+        assert!(parse("animations = true\n").expect("good").renamed.is_empty());
+        for both in ["motion = true\nanimations = true\n", "[keys]\npast-at = \"x\"\npast-go-to = \"x\"\n"] {
+            assert!(parse(both).expect_err(both).1.contains("is set twice"), "{both}");
         }
     }
 

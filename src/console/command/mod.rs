@@ -353,12 +353,12 @@ commands! {
         PastForward "past-forward" [">"] "" Nothing "Forward in time, to the next change";
         PastBackMore "past-back-more" ["{"] "past" Nothing "Ten seconds back in time";
         PastForwardMore "past-forward-more" ["}"] "" Nothing "Ten seconds forward in time";
-        PastAt "past-at" ["@"] "" Nothing "Go to a time: -5m, 14:03:05, an RFC 3339 timestamp";
+        PastAt "past-go-to" ["@"] "" Nothing "Go to a time: -5m, 14:03:05, an RFC 3339 timestamp";
         OpenVersions "versions" ["V"] "versions" Nothing "Its versions with their times, and the diff of any two";
         OpenTimeline "timeline" ["T"] "timeline" Nothing "Timeline of it, its owners and their dependents";
     }
     Versions {
-        VersionsBase "versions-base" ["space"] "compare with" Nothing "Compare all with this version, or each with the previous one";
+        VersionsBase "versions-compare" ["space"] "compare with" Nothing "Compare all with this version, or each with the previous one";
         VersionsYaml "versions-yaml" ["y"] "yaml" Nothing "The object as YAML, as it was then";
         VersionsDescribe "versions-describe" ["d"] "describe" Nothing "Describe it as it was then";
         VersionsAll "versions-all" ["a"] "all" Nothing "Show or hide versions that only the system wrote";
@@ -367,7 +367,7 @@ commands! {
     Timeline {
         TimelineObject "timeline-object" ["o"] "object" Nothing "Go to the object";
         TimelineDescribe "timeline-describe" ["d"] "describe" Nothing "Describe the object";
-        TimelineThen "timeline-then" ["y"] "yaml then" Nothing "The object as YAML, as it was then";
+        TimelineThen "timeline-yaml" ["y"] "yaml then" Nothing "The object as YAML, as it was then";
         TimelineOrder "timeline-order" ["O"] "order" Nothing "Newest first, or oldest first";
         TimelineCopy "timeline-copy" ["c"] "copy" Nothing "Copy all lines";
     }
@@ -417,11 +417,11 @@ commands! {
         FilesEdit "files-edit" ["e"] "edit" Nothing "Edit the file in $EDITOR; then it is reloaded";
     }
     Dumps {
-        DumpEdit "dump-edit" ["e"] "edit" Nothing "Edit the file in $EDITOR";
-        DumpRemove "dump-remove" ["ctrl-d"] "remove" Nothing "Remove the file, after asking";
+        DumpEdit "screen-dump-edit" ["e"] "edit" Nothing "Edit the file in $EDITOR";
+        DumpRemove "screen-dump-remove" ["ctrl-d"] "remove" Nothing "Remove the file, after asking";
     }
     DumpText {
-        DumpTextEdit "dump-text-edit" ["e"] "edit" Nothing "Edit the file in $EDITOR; then it is reloaded";
+        DumpTextEdit "screen-dump-text-edit" ["e"] "edit" Nothing "Edit the file in $EDITOR; then it is reloaded";
     }
     CronJobs {
         Trigger "trigger" ["t"] "trigger" Cluster "Run it now, after asking";
@@ -563,12 +563,12 @@ commands! {
         ExplainCopy "explain-copy" ["c"] "copy" Nothing "Copy the causes";
     }
     Connection {
-        ConnectionAgain "connection-again" ["r"] "again" Nothing "Check the connection again now";
+        ConnectionAgain "connection-retry" ["r"] "again" Nothing "Check the connection again now";
         ConnectionCopy "connection-copy" ["c"] "copy" Nothing "Copy the findings";
     }
     Transfer {
         TransferStop "transfer-stop" ["x", "ctrl-d"] "stop" Nothing "Stop; the partial copy is removed";
-        TransferAgain "transfer-again" ["r"] "again" Cluster "Retry what failed";
+        TransferAgain "transfer-retry" ["r"] "again" Cluster "Retry what failed";
         TransferCopy "transfer-copy" ["c"] "" Nothing "Copy the kubectl command";
     }
     Drain {
@@ -596,9 +596,9 @@ commands! {
         DraftLater "draft-later" ["esc"] "later" Nothing "Edit the present object; the unsaved edit stays on disk";
     }
     Conflict {
-        ConflictMine "clash-mine" ["m"] "take mine" Cluster "Use your value where both changed a field";
-        ConflictTheirs "clash-theirs" ["t"] "take theirs" Cluster "Use their value where both changed a field";
-        ConflictBack "clash-back" ["esc"] "go on editing" Nothing "Back to the text as you typed it";
+        ConflictMine "conflict-mine" ["m"] "take mine" Cluster "Use your value where both changed a field";
+        ConflictTheirs "conflict-theirs" ["t"] "take theirs" Cluster "Use their value where both changed a field";
+        ConflictBack "conflict-back" ["esc"] "go on editing" Nothing "Back to the text as you typed it";
     }
     Drills {
         DrillHint "drill-hint" ["h"] "hint" Cluster "Show the next hint, at a cost";
@@ -635,6 +635,21 @@ const SECONDARY: &[Command] = &[
     Command::Delete,
 ];
 
+/// The commands' names in earlier versions, which `console.toml` may still have, and the present ones.
+const RENAMED: &[(&str, &str)] = &[
+    ("clash-mine", "conflict-mine"),
+    ("clash-theirs", "conflict-theirs"),
+    ("clash-back", "conflict-back"),
+    ("timeline-then", "timeline-yaml"),
+    ("dump-edit", "screen-dump-edit"),
+    ("dump-remove", "screen-dump-remove"),
+    ("dump-text-edit", "screen-dump-text-edit"),
+    ("versions-base", "versions-compare"),
+    ("past-at", "past-go-to"),
+    ("connection-again", "connection-retry"),
+    ("transfer-again", "transfer-retry"),
+];
+
 impl Command {
     /// Returns its rank in the footer: a narrow one has space for the lowest only.
     pub(crate) fn rank(self) -> usize {
@@ -653,8 +668,9 @@ impl Command {
         TABLE.iter().find(|entry| entry.command == self).expect("the macro makes a row for each command")
     }
 
-    /// Finds a command by its name.
+    /// Finds a command by its name, or by that of an earlier version.
     pub(crate) fn named(name: &str) -> Option<Self> {
+        let name = RENAMED.iter().find(|(old, _)| *old == name).map_or(name, |&(_, new)| new);
         TABLE.iter().find(|entry| entry.name == name).map(|entry| entry.command)
     }
 }
@@ -672,6 +688,9 @@ mod tests {
             for key in entry.keys {
                 assert!(Key::parse(key).is_some(), "{}: no key {key}", entry.name);
             }
+        }
+        for (old, new) in RENAMED {
+            assert!(names.contains(new) && !names.contains(old), "{old} is now {new}");
         }
         Bindings::with(&std::collections::BTreeMap::new()).expect("no two commands of a place share a key");
     }

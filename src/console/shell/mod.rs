@@ -188,7 +188,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         scope: options.namespace.clone().map_or(Scope::All, Scope::One),
         read_only,
         quit_warning: options.quit_warning.clone(),
-        still: config.motion == Some(false),
+        still: config.animations == Some(false),
     };
     let clock = options.clock.clone();
     let (mut model, mut jobs) = Model::new(setup, clock.now());
@@ -202,16 +202,21 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         jobs.extend(model.update(Message::Toast(toast), clock.now()));
     }
 
+    if !config.renamed.is_empty() {
+        let text = format!("console.toml has names of an earlier version: {}", config.renamed.join(", "));
+        jobs.extend(model.update(Message::Toast(Toast::info(text)), clock.now()));
+    }
+
     let guard = Guard::take(if linear { TerminalMode::Keys } else { TerminalMode::Whole(mouse) })?;
     let variable = |name: &str| std::env::var(name).ok();
     let ascii = config.ascii.unwrap_or_else(|| !terminal::is_unicode(variable));
-    let links = config.links.unwrap_or_else(|| links::are_known(variable));
+    let links = config.hyperlinks.unwrap_or_else(|| links::are_known(variable));
     let display = if linear {
         Display::Read(Box::default(), SpeechWriter::new(std::io::stdout()))
     } else {
         Display::Drawn(Box::new(DrawnScreen::new(ascii, links)?))
     };
-    let notices = (config.notices != Some(false)).then(|| Sequence::detect(variable));
+    let notices = (config.notifications != Some(false)).then(|| Sequence::detect(variable));
     let (messages, inbox) = mpsc::channel(1024);
     let fallback = options.namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
     let home = ConnectedCluster {
@@ -228,7 +233,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     let mut shell = Shell {
         joined: JoinedClusters::new(from, messages.clone(), clock.clone()),
         home,
-        fresh: options.fresh || !config.restore,
+        fresh: options.fresh || !config.restore_tabs,
         kubeconfig: options.kubeconfig.clone(),
         own_kubeconfig: options.own_kubeconfig.clone(),
         diagnose: options.diagnose.clone(),
