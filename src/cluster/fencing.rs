@@ -1,6 +1,6 @@
 //! Fences nodes, as NodeFence objects request (SAFE-5).
 //!
-//! Fencing takes these steps in order, each with an event of the node: its kubelet is stopped and kept away, its
+//! Fencing takes these steps in order, each with an event of the node: its kubelet is stopped and held down, its
 //! processes are killed and seen dead, and only then the node is marked out of service. Other controllers do the rest:
 //! PodGC evicts and removes its pods, its disks are detached by force, its StatefulSets continue on other nodes. If
 //! death cannot be confirmed the node is not marked, and the fence's status gives the reason. A control plane that dies
@@ -149,7 +149,7 @@ impl<R: NodeRunner> FencingController<R> {
             self.recorder.warning(node.object(), "FencingNode", message.clone());
             self.write_phase(fence, FencePhase::Killing, "Killing", &message)?;
         }
-        if !self.kill(fence, node.as_ref()).await? {
+        if !self.kill(fence, node.as_ref()).await? || !self.is_current(fence)? {
             return Ok(());
         }
         let Some(node) = node else {
@@ -162,6 +162,13 @@ impl<R: NodeRunner> FencingController<R> {
         let message = format!("Node {name} is out of service: its volumes are detached and its pods removed");
         self.recorder.warning(node.object(), "NodeOutOfService", message);
         self.write_phase(fence, FencePhase::Fenced, "ProcessesDead", &dead).map(drop)
+    }
+
+    /// Returns false if the fence was deleted or is being deleted. A kill takes a while, and another copy of this
+    /// controller may have taken the node back meanwhile: a taint set now would stay.
+    fn is_current(&self, fence: &Shared<NodeFence>) -> Result<bool, ApiError> {
+        let current = optional(self.api.get_as::<NodeFence>(&fence.key()))?;
+        Ok(current.is_some_and(|current| current.uid() == fence.uid() && !is_terminating(&current.metadata)))
     }
 
     /// Kills the node's processes; returns false, with the reason in the status, while something may still run.
