@@ -30,7 +30,7 @@
 //! | [`feed`], [`operations`], [`related`], [`navigate`] | watchers; operations on objects, with their dialogs; navigation from object to object |
 //! | [`tour`] | the tour for newcomers, and its progress |
 //! | [`screen`] | one module per screen, none of which uses another |
-//! | [`elsewhere`], [`model`], [`view`], [`linear`], [`recording`], `display`, `shell` | the application: drawing, linear mode, and recording of sessions |
+//! | [`joined_clusters`], [`model`], [`view`], [`linear`], [`recording`], `display`, `shell` | the application: drawing, linear mode, and recording of sessions |
 //!
 //! Writing a screen (`screen/NAME/`):
 //! - It is a struct that implements [`screen::View`] and is a variant of [`screen::Screen`]. It is made

@@ -103,7 +103,7 @@ fn inherited(number: RawFd) -> Result<OwnedFd, String> {
     if number < 3 || fs::metadata(format!("/proc/self/fd/{number}")).is_err() {
         return Err(format!("invalid namespace descriptor {number}"));
     }
-    // SAFETY: it is open, and nothing else in this process knows of it: it was given by whoever started us.
+    // SAFETY: it is open, and nothing else in this process knows of it: the parent process passed it.
     let descriptor = unsafe { OwnedFd::from_raw_fd(number) };
     rustix::io::fcntl_setfd(&descriptor, rustix::io::FdFlags::CLOEXEC)
         .map_err(|error| format!("descriptor {number}: {error}"))?;

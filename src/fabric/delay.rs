@@ -124,7 +124,7 @@ fn serve(socket: &OwnedFd, stop: &OwnedFd, mut queue: Queue, counters: &Counters
                 Ok((length, _)) => length,
                 Err(Errno::AGAIN | Errno::INTR) => break,
                 Err(error) if is_over(error) => return Err(error.into()),
-                // The kernel dropped some for lack of buffer space; it reports their number elsewhere.
+                // The kernel dropped some for lack of buffer space; it reports their number with another message.
                 Err(_) => break,
             };
             let packet = &buffer[..length];

@@ -53,7 +53,7 @@ pub fn enter_network(network: BorrowedFd<'_>) -> Result<(), FabricError> {
 }
 
 /// Moves this process into a mount namespace of its own: later mounts of the machine are still seen here, mounts made
-/// here are seen nowhere else.
+/// here are seen only here.
 pub fn enter_private_mounts() -> io::Result<()> {
     unshare(UnshareFlags::NEWNS)?;
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;

@@ -101,7 +101,7 @@ pub struct Security {
 pub struct Mount {
     /// The path on the machine.
     pub host_path: PathBuf,
-    /// The part of the volume to show; the host looks it up inside the volume, and links lead nowhere else.
+    /// The part of the volume to show; the host looks it up inside the volume, and no link leads out of it.
     #[serde(default)]
     pub sub_path: Option<PathBuf>,
     /// The path in the container; always absolute.

@@ -86,7 +86,7 @@ fn too_large(source: &str) -> ManifestError {
 }
 
 /// Splits a text at its `---` lines, so that an error in one document leaves the others readable; each part comes with
-/// the number of lines before it. YAML allows `---` at the start of a line nowhere else.
+/// the number of lines before it. YAML allows `---` at the start of a line only there.
 fn parts(text: &str) -> Vec<(usize, &str)> {
     let mut parts = Vec::new();
     let (mut begin, mut begin_line, mut offset) = (0, 0, 0);

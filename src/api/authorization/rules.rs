@@ -69,7 +69,7 @@ enum Subrule<'a> {
     Path { url: &'a str, verb: &'a str },
 }
 
-/// The permissions of `wanted` that `held` lacks, combined into few rules; empty if all are covered. Rules
+/// The permissions of `requested` that `held` lacks, combined into few rules; empty if all are covered. Rules
 /// that exceed the limit count as not covered.
 pub(super) fn covers(held: &[PolicyRule], requested: &[PolicyRule]) -> Vec<PolicyRule> {
     let mut missing = Vec::new();

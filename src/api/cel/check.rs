@@ -174,7 +174,7 @@ pub(super) fn result_of(name: &str) -> Option<Type<'static>> {
 const OF_TEXTS: [&str; 8] =
     ["matches", "startsWith", "endsWith", "contains", "lowerAscii", "upperAscii", "substring", "split"];
 
-/// Returns the type of an expression, which must be one of `wanted`, or the first error.
+/// Returns the type of an expression, which must be one of `expected`, or the first error.
 pub(super) fn check(
     node: &IdedExpr,
     environment: &Environment<'_>,

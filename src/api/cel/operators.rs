@@ -171,7 +171,7 @@ fn contains<'a>(item: &Val<'a>, of: &Val<'a>, budget: &mut Budget) -> Option<Out
     Some(found.map(|found| Val::Bool(found.is_some())))
 }
 
-/// The index of the first item that equals `wanted`.
+/// The index of the first item that equals `needle`.
 pub(super) fn position<'a>(
     items: impl Iterator<Item = impl Borrow<Val<'a>>>,
     needle: &Val<'a>,

@@ -35,7 +35,7 @@ impl Identity<'_> {
     }
 }
 
-/// Orders a merged list. Elements named in `wanted` keep its order; the others are inserted between them at
+/// Orders a merged list. Elements named in `desired` keep its order; the others are inserted between them at
 /// their live positions, as far as both orders permit.
 pub(super) fn in_requested_order(
     merged: Vec<Value>,

@@ -68,9 +68,9 @@ pub(super) enum NodeState {
     Ending(Arc<RunningNode>),
     /// On the monotonic clock.
     FailedUntil(Duration),
-    /// It is kept away, and its processes may still live; none: those of an earlier control plane.
+    /// It is held down, and its processes may still live; none: those of an earlier control plane.
     Fencing(Option<Arc<RunningNode>>),
-    /// It is kept away, and its processes are dead.
+    /// It is held down, and its processes are dead.
     Fenced,
     /// A fault has crashed its kubelet, and its processes may live; none: those of an earlier control plane.
     Crashed(Option<Arc<RunningNode>>),

@@ -187,7 +187,7 @@ fn come_back(
                 move_directory(volume, &places.data_dir);
             }
         }
-        // The pod it was reserved for no longer exists, and its allocated devices may be in use elsewhere.
+        // The pod it was reserved for no longer exists, and other pods may use its allocated devices.
         Kind::ResourceClaim => object.clear_status(),
         _ => {}
     }

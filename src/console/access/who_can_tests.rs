@@ -203,7 +203,7 @@ fn bindings_of_roles_that_were_not_read_are_counted_con_16() {
     policy.cluster_roles = PartialList { objects: Vec::new(), unread: Some("not allowed".into()) };
     let found = subjects_allowed(&attributes("get core pods @shop"), &policy);
     assert_eq!(found.subjects.len(), 2, "{found:?}");
-    // The bindings admins, empty, nobody and gone; and viewers.
+    // Five bindings refer to the unread ClusterRoles.
     assert_eq!(found.unresolved, 5);
     policy.roles.unread = Some("there are more".into());
     assert_eq!(

@@ -131,7 +131,7 @@ fn numbers() -> io::Result<BTreeSet<u64>> {
 fn place(number: u64) -> io::Result<PathBuf> {
     let request = Request::new(number, POINT);
     let mut about = [0_u8; ABOUT_BYTES];
-    // SAFETY: a request of the size that it names and a buffer of the size that is told, both alive for the call.
+    // SAFETY: a request of the size that it names and a buffer of the given size, both alive for the call.
     let done = unsafe {
         libc::syscall(STATMOUNT, &raw const request, about.as_mut_ptr(), about.len(), 0 as libc::c_uint)
     };

@@ -42,7 +42,7 @@ pub(super) fn start(program: &OwnedFd, host: Option<&OwnedFd>) -> io::Result<Pid
 }
 
 extern "C" fn become_it(birth: *mut c_void) -> c_int {
-    // SAFETY: what `start` passed; it sleeps, so that nobody else uses it.
+    // SAFETY: `start` passed it and sleeps, so that no other code uses it.
     let birth = unsafe { &mut *birth.cast::<PauseStart<'_>>() };
     child::die_with_host(birth.host);
     // It gets no terminal's signals, and holds no descriptors open.

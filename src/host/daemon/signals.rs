@@ -57,7 +57,7 @@ pub(super) fn ignore_children() {
 
 /// A descriptor that is readable when a child has changed state. SIGCHLD must be blocked.
 pub(super) fn of_children() -> io::Result<OwnedFd> {
-    // SAFETY: the set is built here; the descriptor is new and nobody else's.
+    // SAFETY: the set is built here; the descriptor is new and has no other owner.
     unsafe {
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);

@@ -75,7 +75,7 @@ pub(super) async fn serve(first: OwnedFd, open: OpenDetourFn, relay: Arc<EgressC
 
 #[expect(unsafe_code, reason = "tokio requires a promise that the descriptor is owned")]
 fn registered(socket: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an owned descriptor is open, and nobody else's, for as long as it is there.
+    // SAFETY: an owned descriptor is open, and has no other owner, until it is dropped.
     unsafe { AsyncFd::register_with_interest(socket, Interest::READABLE) }.map_err(Into::into)
 }
 

@@ -1,4 +1,4 @@
-//! Egress from the cluster (NET-7): the fabric diverts what pods send to the world, whatever its destination, and
+//! Egress from the cluster (NET-7): the fabric diverts what pods send to the world, to any destination, and
 //! Podium sends it on from this machine, as the user who runs it.
 //!
 //! Podium connects to the destination first and accepts the pod's connection only if that succeeds; otherwise the pod

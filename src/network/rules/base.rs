@@ -214,7 +214,7 @@ fn half(half: &mut FamilyRules) {
         REJECT,
         vec![vec![tcp, Statement::Reject(Reject::Reset)], vec![Statement::Reject(Reject::PortUnreachable)]],
     );
-    // Before address translation, so that packets to an address without endpoints go nowhere else.
+    // Before address translation, so that packets to an address without endpoints are not routed on.
     let refuse = BaseChain { kind: Kind::Filter, hook: Hook::PreRouting, priority: -110 };
     let refused = Statement::Dispatch(place(), REFUSED.to_owned());
     half.base_chain("refuse", refuse, vec![vec![Statement::HasBits(Field::ConnectionState, NEW), refused]]);

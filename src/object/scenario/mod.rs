@@ -2,7 +2,7 @@
 //! player.
 //!
 //! The object is the only state: the control plane plays it, with or without a viewer. Two fields of its spec may
-//! change during play, because the player's requests are made through them: `hintsAsked` and `stop`.
+//! change during play, because the player's requests are made through them: the number of requested hints and `stop`.
 
 mod runs;
 mod schema;

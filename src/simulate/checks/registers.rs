@@ -32,7 +32,7 @@ fn content(object: &Object) -> String {
 
 impl Registers {
     /// Returns the newest version that any client has learned of: a read that starts now must return it or a later one.
-    /// `begun` is the start revision of the control plane that serves the read.
+    /// `start_revision` is that of the control plane that serves the read.
     pub(crate) fn floor(&self, key: &Key, start_revision: Revision) -> Revision {
         let mut registers = self.0.lock();
         let register = registers.entry(key.clone()).or_default();
@@ -73,7 +73,7 @@ impl Registers {
     }
 
     /// Records that a client had the register deleted, at `revision` or before it: earlier writes may be gone, even
-    /// those that are acknowledged later. `begun` is the start revision of the control plane that deleted it; the
+    /// those that are acknowledged later. `start_revision` is that of the control plane that deleted it; the
     /// deletion may be lost with that control plane.
     pub(crate) fn deleted(&self, key: &Key, revision: Revision, start_revision: Revision) {
         let mut registers = self.0.lock();

@@ -24,20 +24,20 @@ fn follow(instance: &Instance) -> (ChildGuard, BufReader<ChildStdout>) {
 
 /// Reads up to the last line, and returns the first error.
 fn check(stdout: BufReader<ChildStdout>) -> Result<(), String> {
-    let mut wanted = 1;
+    let mut expected = 1;
     for line in stdout.lines() {
         let line = line.map_err(|error| error.to_string())?;
         if line == "THEEND" {
-            let read = wanted - 1;
+            let read = expected - 1;
             return if read == LINES { Ok(()) } else { Err(format!("it ends after {read} lines")) };
         }
         let number = line.split(' ').next().and_then(|number| number.parse().ok());
-        if number != Some(wanted) {
-            return Err(format!("{line} instead of line {wanted}"));
+        if number != Some(expected) {
+            return Err(format!("{line} instead of line {expected}"));
         }
-        wanted += 1;
+        expected += 1;
     }
-    Err(format!("it was cut off before line {wanted}"))
+    Err(format!("it was cut off before line {expected}"))
 }
 
 #[test]

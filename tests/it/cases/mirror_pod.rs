@@ -13,12 +13,12 @@ fn a_mirror_pod_with_a_service_account_is_forbidden_through_kubectl_sa_1() {
     let home = DataDir::new();
     let instance = home.start(&["--nodes", "1"]);
     let refused = instance.kubectl_output(&["create", "-f", MANIFEST]);
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(!refused.status.success(), "{said}");
-    assert!(said.contains("Error from server (Forbidden)"), "{said}");
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success(), "{stderr}");
+    assert!(stderr.contains("Error from server (Forbidden)"), "{stderr}");
     assert!(
-        said.contains("pods \"mir\" is forbidden: a mirror pod may not reference service accounts"),
-        "{said}"
+        stderr.contains("pods \"mir\" is forbidden: a mirror pod may not reference service accounts"),
+        "{stderr}"
     );
     let pods = instance.kubectl(&["get", "pods", "-o", "name"]);
     assert_eq!(pods, "");

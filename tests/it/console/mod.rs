@@ -37,7 +37,7 @@ use podium::console::toast::Toast;
 use serde_json::json;
 use test_console::{TestConsole, cluster, objects, pod};
 
-/// Checks that every line of `wanted` is on the screen, in this order; the width of gaps does not matter.
+/// Checks that every line of `expected` is on the screen, in this order; the width of gaps does not matter.
 fn shows(screen: &str, expected: &[&str]) {
     let narrow = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut lines = screen.lines().map(|line| format!(" {} ", narrow(line)));

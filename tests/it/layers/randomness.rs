@@ -43,7 +43,7 @@ fn simulated_code_starts_no_threads_fault_3() {
     let known = [
         "api/audit/log.rs",                      // no simulation has an audit log
         "api/cel/program.rs",                    // waited for at once
-        "api/http/profile.rs",                   // nobody asks over HTTP
+        "api/http/profile.rs",                   // no client requests it over HTTP
         "api/webhook_client/caller.rs",          // no simulation has webhooks
         "controllers/volume/provisioner/mod.rs", // no simulation has a directory of volumes
         "kubelet/eviction/disk.rs",              // hollow nodes have no disk

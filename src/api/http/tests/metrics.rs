@@ -94,7 +94,7 @@ async fn requests_are_counted_under_kubernetes_names_api_19() {
         "# TYPE apiserver_request_duration_seconds histogram",
         "# TYPE process_cpu_seconds_total counter",
     ] {
-        assert!(page.lines().any(|told| told == line), "{line}");
+        assert!(page.lines().any(|printed| printed == line), "{line}");
     }
 }
 

@@ -312,7 +312,7 @@ fn job_change(old: &str, status: &str, new: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_a_job_is_cannot_be_changed_job_1_api_5() {
+fn immutable_fields_of_a_job_cannot_be_changed_job_1_api_5() {
     let indexed = "completionMode: Indexed\ncompletions: 3\nparallelism: 3";
     let immutable =
         |field: &str, value: &str| vec![format!("spec.{field}: Invalid value: {value}: field is immutable")];
@@ -354,7 +354,7 @@ fn what_a_job_is_cannot_be_changed_job_1_api_5() {
 }
 
 #[test]
-fn where_a_suspended_job_runs_may_be_changed_until_it_starts_job_1_api_5() {
+fn scheduling_directives_of_a_suspended_job_may_be_changed_until_it_starts_job_1_api_5() {
     let spec = |suspend: bool, pod: &str| {
         format!("spec: {{suspend: {suspend}, template: {{spec: {{restartPolicy: Never, {pod}}}}}}}")
     };

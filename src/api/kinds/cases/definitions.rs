@@ -51,7 +51,7 @@ fn a_versions_warning_is_a_short_line_api_14() {
 }
 
 #[test]
-fn sets_and_maps_have_items_that_can_be_told_apart_api_14() {
+fn sets_and_maps_have_items_with_distinct_keys_api_14() {
     let list = |rest: &str| definition("", &format!("properties: {{l: {{type: array, {rest}}}}}"));
     let at = |text: &str| format!("spec.validation.openAPIV3Schema.properties[l].{text}");
     let atomic = "must be atomic as item of a list with x-kubernetes-list-type=set";

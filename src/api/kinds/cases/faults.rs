@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn faults_say_what_is_broken_between_whom_fault_1() {
+fn faults_of_the_network_need_a_type_and_two_peers_fault_1() {
     const ONE: &str = "must specify exactly one of node, nodeSelector, pod, podSelector with or without namespaceSelector, cidr";
     let both = format!("spec.from: Forbidden: {ONE}");
     let none = format!("spec.to: Required value: {ONE}");
@@ -89,7 +89,7 @@ fn faults_say_what_is_broken_between_whom_fault_1() {
 }
 
 #[test]
-fn faults_of_a_target_say_exactly_whom_they_meet_fault_1() {
+fn faults_of_a_target_name_a_component_or_nodes_fault_1() {
     check(
         Kind::Fault,
         &[

@@ -83,7 +83,7 @@ fn priority_levels_are_exempt_or_limited_api_17() {
 }
 
 #[test]
-fn flow_schemas_say_whose_requests_are_meant_api_17() {
+fn flow_schemas_need_subjects_and_rules_api_17() {
     let of = |rest: &str| format!("spec: {{priorityLevelConfiguration: {{name: l}}, {rest}}}");
     let rule = |subject: &str, rest: &str| of(&format!("rules: [{{subjects: [{subject}], {rest}}}]"));
     let all = "resourceRules: [{verbs: ['*'], apiGroups: ['*'], resources: ['*'], namespaces: ['*']}]";

@@ -175,7 +175,7 @@ fn network_policies_name_peers_and_ports_api_17() {
 }
 
 #[test]
-fn webhooks_say_what_they_are_asked_and_how_api_17() {
+fn webhooks_are_defaulted_and_checked_api_17() {
     let good = "name: a.b.c, sideEffects: None, admissionReviewVersions: [v1], clientConfig: {service: {name: s, namespace: p}}";
     let defaulted = object(
         Kind::MutatingWebhookConfiguration,
@@ -331,7 +331,7 @@ fn the_rules_of_webhooks_name_nothing_that_a_wildcard_means_api_17() {
 }
 
 #[test]
-fn mutating_policies_are_not_asked_about_deletions_api_17() {
+fn mutating_policies_do_not_match_deletions_api_17() {
     let of = |field: &str, operations: &str| {
         format!(
             "{field}: {{resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: [{operations}], resources: [pods]}}]}}"
@@ -370,7 +370,7 @@ fn mutating_policies_are_not_asked_about_deletions_api_17() {
 }
 
 #[test]
-fn what_a_validating_policy_notes_and_warns_of_has_bounds_api_17() {
+fn audit_annotations_and_messages_of_a_validating_policy_have_bounds_api_17() {
     let policy = |annotations: &str| {
         format!(
             "spec: {{matchConstraints: {{resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: ['*'], resources: [pods]}}]}}, auditAnnotations: [{annotations}]}}"

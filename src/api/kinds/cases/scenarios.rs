@@ -11,7 +11,7 @@ fn spec(more: &str) -> String {
 }
 
 #[test]
-fn what_is_wrong_with_a_scenario_is_said_with_its_place_fault_2() {
+fn errors_of_a_scenario_name_the_field_fault_2() {
     let object = "object: {apiVersion: v1, kind: Pod}";
     let right = spec(
         "briefing: b, hints: [a, b], hintsAsked: 2, timeLimit: 5m, setup: [{apiVersion: v1, kind: Namespace, metadata: {name: team}}], \

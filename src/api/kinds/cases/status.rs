@@ -7,7 +7,7 @@ use store::Store;
 
 /// Kubernetes' encoding writes these fields even if they are empty.
 #[tokio::test]
-async fn what_is_new_has_the_status_that_kubernetes_writes_api_8() {
+async fn new_objects_have_the_status_that_kubernetes_writes_api_8() {
     let clock = Clock::starting_at("2026-11-22T00:00:00Z".parse().unwrap());
     let disabled_admission = ["ServiceAccount", "NamespaceLifecycle"].map(String::from).to_vec();
     let api = Api::new(Store::ephemeral(), clock, ApiConfig { disabled_admission, ..ApiConfig::default() });

@@ -152,7 +152,7 @@ fn changes(kind: Kind, old: &str, new: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_was_asked_for_stays_but_may_grow_vol_2() {
+fn the_request_of_a_claim_may_only_grow_vol_2() {
     let bound = format!("{CLAIM}\nstatus: {{phase: Bound, capacity: {{storage: 5Gi}}}}");
     let frozen = "spec: Forbidden: spec is immutable after creation except resources.requests and \
         volumeAttributesClassName for bound claims";
@@ -293,7 +293,7 @@ fn classes_keep_their_word_vol_2() {
 }
 
 #[test]
-fn what_drivers_of_volumes_write_is_checked_api_17() {
+fn objects_of_volume_drivers_are_checked_api_17() {
     check(
         Kind::VolumeAttachment,
         &[

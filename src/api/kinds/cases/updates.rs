@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn kept(kind: Kind, new: Value, old: Value) -> Value {
+fn updated(kind: Kind, new: Value, old: Value) -> Value {
     let mut new = Object::from_value(kind, new).unwrap();
     built_in(kind).carry_over(&mut new, &Object::from_value(kind, old).unwrap());
     new.to_value()
@@ -14,7 +14,7 @@ fn kept(kind: Kind, new: Value, old: Value) -> Value {
 fn services_keep_their_addresses_and_ports_api_5() {
     let old = json!({"spec": {"type": "NodePort", "clusterIP": "1.2.3.4", "clusterIPs": ["1.2.3.4"],
         "externalTrafficPolicy": "Cluster", "ports": [{"port": 80, "nodePort": 30001, "protocol": "TCP"}]}});
-    let replaced = kept(
+    let replaced = updated(
         Kind::Service,
         json!({"spec": {"type": "NodePort", "ports": [{"port": 81}, {"port": 80}]}}),
         old.clone(),
@@ -27,19 +27,19 @@ fn services_keep_their_addresses_and_ports_api_5() {
     let mut inward = old.clone();
     inward["spec"]["type"] = "ClusterIP".into();
     assert_eq!(
-        kept(Kind::Service, inward, old.clone())["spec"],
+        updated(Kind::Service, inward, old.clone())["spec"],
         json!({"type": "ClusterIP", "clusterIP": "1.2.3.4", "clusterIPs": ["1.2.3.4"],
             "ports": [{"port": 80, "protocol": "TCP"}]})
     );
     let mut outward = old.clone();
     outward["spec"]["type"] = "ExternalName".into();
-    assert_eq!(kept(Kind::Service, outward, old)["spec"]["clusterIP"], Value::Null);
+    assert_eq!(updated(Kind::Service, outward, old)["spec"]["clusterIP"], Value::Null);
 }
 
 #[test]
 fn secrets_keep_their_type_and_namespaces_their_finalizers_api_5() {
-    let secret = kept(Kind::Secret, json!({}), json!({"type": "kubernetes.io/tls"}));
+    let secret = updated(Kind::Secret, json!({}), json!({"type": "kubernetes.io/tls"}));
     assert_eq!(secret["type"], "kubernetes.io/tls");
-    let namespace = kept(Kind::Namespace, json!({}), json!({"spec": {"finalizers": ["kubernetes"]}}));
+    let namespace = updated(Kind::Namespace, json!({}), json!({"spec": {"finalizers": ["kubernetes"]}}));
     assert_eq!(namespace["spec"]["finalizers"], json!(["kubernetes"]));
 }

@@ -9,10 +9,10 @@
 //!  │                                                    │
 //!  │ Group system:masters                               │
 //!  │   ClusterRoleBinding admins → ClusterRole admin    │
-//!  ╰─────────────────────────────────────── asked 3s ago╯
+//!  ╰─────────────────────────────────── as of 3s ago ───╯
 //! ```
 //!
-//! [`read`] queries the server, `access` evaluates the responses, [`list`] and [`answer`] build the lines.
+//! [`read`] queries the server, `access` evaluates the responses, [`list`] and [`lines`] build the lines.
 
 mod lines;
 mod list;

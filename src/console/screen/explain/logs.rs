@@ -79,7 +79,7 @@ impl Tails {
         self.0.clear();
     }
 
-    /// Retains the logs in `wanted`, and starts to read the new ones.
+    /// Retains the logs with these keys, and starts to read the new ones.
     pub(super) fn want(&mut self, keys: Vec<LogKey>) -> Option<Effect> {
         self.0.retain(|key, _| keys.contains(key));
         let before = self.0.len();

@@ -5,7 +5,7 @@
 //!  mod     the screen                              keys     moving, marks, sorting, mouse
 //!  follow  updates of the rows                     belongs  the listed objects
 //!  shape   columns and their widths                view     draws
-//!  past    a point in the past                     kept     saved for the next session
+//!  past    a point in the past                     saved    saved for the next session
 //!  custom  the user's columns                      mixed    several kinds: all workloads
 //!  over    several clusters                        over_actions  commands on their rows
 //!  spoken  read row by row                         build    very many rows, step by step

@@ -1,7 +1,7 @@
 //! The versions of an object with their times, and the difference between any two (CON-12).
 //!
 //! ```text
-//! ╭ Versions · Deployment default/web ── 12 kept ───────────────╮
+//! ╭ Versions · Deployment default/web ── 12 versions ───────────╮
 //! │ ▸ 12:03:05   3s  1204  changed  spec.replicas 3 → 5          │
 //! │   12:02:10  58s  1177  changed  spec.template… +2            │
 //! ├ 12:02:10 → 12:03:05 ────────────────────────────────────────┤
@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Each version is compared with the previous one, or all with a selected one. New versions are added while the screen
-//! is shown. [`kept`] holds the versions and computes differences; this file handles keys, [`view`] draws.
+//! is shown. [`version_list`] holds the versions and computes differences; this file handles keys, [`view`] draws.
 
 mod version_list;
 mod view;

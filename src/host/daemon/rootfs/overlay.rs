@@ -128,7 +128,7 @@ impl Layer {
 }
 
 /// Creates mount points in a new layer if even their first directory is missing in the lower root. In the overlay the
-/// kernel would create each one elsewhere and move it. All others are created on demand.
+/// kernel would create each one in another directory and move it. All others are created on demand.
 fn make_mount_points(shows: &[BindMount], lower: &Path, upper: &Path) -> io::Result<()> {
     for show in shows.iter().filter(|show| show.sub_path.is_none()) {
         let Ok(inside) = show.target.strip_prefix("/") else { continue };

@@ -74,7 +74,7 @@ impl NodeSockets {
         shared.one_socket(None, kind).await.map_err(io::Error::other)
     }
 
-    /// Changes whenever the node may have a new network: sockets of the previous one lead nowhere. Closed when the
+    /// Changes whenever the node may have a new network: sockets of the previous one are dead. Closed when the
     /// runtime has ended.
     pub fn renewed(&self) -> watch::Receiver<u64> {
         let renewed = self.0.upgrade().map(|shared| shared.ready_sockets.lock().generation.subscribe());

@@ -33,7 +33,7 @@ pub(super) fn group() -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: nobody else has it.
+    // SAFETY: no other owner has it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -78,7 +78,7 @@ pub(super) fn events(mut bytes: &[u8]) -> Vec<Event> {
         }
         let fd = RawFd::from_ne_bytes(four(16));
         if fd >= 0 {
-            // SAFETY: the kernel opened it for this event and told nobody else.
+            // SAFETY: the kernel opened it for this event; no other owner has it.
             let file = unsafe { OwnedFd::from_raw_fd(fd) };
             let thread = i32::from_ne_bytes(four(20));
             events.push(Event { file, thread, range: range(bytes.get(own..length).unwrap_or_default()) });
