@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use tokio_util::sync::CancellationToken;
 
 use super::apply;
+use super::code_pages;
 use super::flags::ClusterArgs;
 use super::logging::{self, Logging, Stderr};
 use super::runtime::{run_to_end, runtime};
@@ -34,6 +35,7 @@ async fn serve(args: ClusterArgs) -> Result<()> {
     signals.before_an_end_by_force(cluster.killer());
     let run = async {
         until_ready(&cluster, manifests, args.reapply).await?;
+        code_pages::return_after_start().await;
         std::future::pending().await
     };
     let outcome = tokio::select! {
