@@ -5,10 +5,10 @@ const LONGEST: usize = 64;
 
 /// Returns the nearest known word, if one is near enough: about one letter in four may be wrong. Ignores case.
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let word: String = given.to_lowercase().chars().take(LONGEST).collect();
-    let most = 1 + word.chars().count() / 4;
+    let input: String = given.to_lowercase().chars().take(LONGEST).collect();
+    let most = 1 + input.chars().count() / 4;
     let near =
-        known.into_iter().map(|known| (strsim::osa_distance(&word, &known.to_lowercase()), known)).min();
+        known.into_iter().map(|known| (strsim::osa_distance(&input, &known.to_lowercase()), known)).min();
     near.filter(|(edits, _)| *edits <= most).map(|(_, known)| known)
 }
 

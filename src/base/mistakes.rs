@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// None, or the mistake's index in [`Mistake::ALL`] plus one.
-static MADE: AtomicU8 = AtomicU8::new(0);
+static ACTIVE: AtomicU8 = AtomicU8::new(0);
 
 macro_rules! mistakes {
     ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
@@ -78,12 +78,12 @@ mistakes! {
 impl Mistake {
     /// Returns true if this process makes this mistake.
     pub fn is_enabled(self) -> bool {
-        MADE.load(Ordering::Relaxed) == self as u8 + 1
+        ACTIVE.load(Ordering::Relaxed) == self as u8 + 1
     }
 
     /// Makes this process make this mistake, and no other, from now on.
     pub fn make(self) {
-        MADE.store(self as u8 + 1, Ordering::Relaxed);
+        ACTIVE.store(self as u8 + 1, Ordering::Relaxed);
     }
 
     /// Returns the mistake with this name.

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 /// The most characters retained of a panic's message.
-const MOST: usize = 500;
+const MAX_CHARS: usize = 500;
 
 /// The panics of one part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Default for PanicLog {
 impl PanicLog {
     /// Counts a panic of a part and logs it; returns its message.
     pub fn record(&self, part: PanicSource, panic: &(dyn Any + Send)) -> String {
-        let text: String = panic_text(panic).chars().take(MOST).collect();
+        let text: String = panic_text(panic).chars().take(MAX_CHARS).collect();
         let count = {
             let mut panics = self.panics.lock();
             let panics = panics.entry(part).or_default();

@@ -7,7 +7,7 @@ use rustix::net::sockopt;
 
 /// Returns true if the peer is trusted: it runs as the user of this process or as root, and is not in a PID namespace
 /// of its own. The last condition matters because containers run as that user too, and may see the socket's file.
-pub fn is_ours(socket: impl AsFd) -> bool {
+pub fn is_trusted(socket: impl AsFd) -> bool {
     let Ok(peer) = sockopt::socket_peercred(socket) else { return false };
     if !peer.uid.is_root() && peer.uid != rustix::process::getuid() {
         return false;
@@ -30,6 +30,6 @@ mod tests {
     #[test]
     fn we_are_ours_sec_2() {
         let (one, other) = UnixStream::pair().unwrap();
-        assert!(is_ours(&one) && is_ours(&other));
+        assert!(is_trusted(&one) && is_trusted(&other));
     }
 }

@@ -85,11 +85,11 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_uids_fault_3() {
         assert_ne!(uuid(), uuid(), "without a seed");
-        let drawn = |with| {
+        let generate = |with| {
             seed(with);
             (uuid(), random::<u64>())
         };
-        let (first, again, other) = (drawn(7), drawn(7), drawn(8));
+        let (first, again, other) = (generate(7), generate(7), generate(8));
         assert_eq!(first, again);
         assert_ne!(first, other);
         assert_eq!((first.0.len(), &first.0[14..15]), (36, "4"));

@@ -27,7 +27,7 @@ pub struct ParentAndName {
 }
 
 /// The mode of directories that unpacking creates on the way, until the archive sets their own.
-const MADE: u32 = 0o755;
+const DEFAULT_MODE: u32 = 0o755;
 
 impl RootDir {
     /// Opens the directory at `root`.
@@ -119,7 +119,7 @@ impl RootDir {
         self.make_through(path, 40, None)
     }
 
-    /// Sets exactly `mode` on new directories; without it they get [`MADE`] less the umask.
+    /// Sets exactly `mode` on new directories; without it they get [`DEFAULT_MODE`] less the umask.
     fn make_through(&self, path: &Path, links_left: u8, mode: Option<Mode>) -> io::Result<()> {
         let mut so_far = PathBuf::new();
         for part in path.components() {
@@ -131,7 +131,7 @@ impl RootDir {
             };
             let above = self.open(&so_far, OFlags::PATH | OFlags::DIRECTORY)?;
             let whole = so_far.join(name);
-            match rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(MADE)) {
+            match rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(DEFAULT_MODE)) {
                 Err(Errno::EXIST) if matches!(self.open(&whole, OFlags::PATH), Err(Errno::NOENT)) => {
                     let links_left = links_left.checked_sub(1).ok_or(Errno::LOOP)?;
                     let target = rustix::fs::readlinkat(&above, name, Vec::new())?.into_bytes();

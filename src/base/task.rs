@@ -156,7 +156,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn panics_are_counted_by_task_and_announced_to_subscribers_safe_6() {
         let contained = PanicLog::default();
-        let mut heard = contained.subscribe();
+        let mut subscription = contained.subscribe();
         let above = Tasks::noting(&contained);
         let below = above.child();
         below.spawn("once", async { panic!("no {}", "luck") });
@@ -166,7 +166,7 @@ mod tests {
             let count = count.fetch_add(1, Ordering::SeqCst);
             async move { assert!(count >= 2, "start {count}") }
         });
-        heard.wait_for(|count| *count == 4).await.unwrap();
+        subscription.wait_for(|count| *count == 4).await.unwrap();
         let all = contained.all();
         let reported: Vec<_> =
             all.iter().map(|((_, name), panics)| (*name, panics.count, panics.last.as_str())).collect();

@@ -20,7 +20,7 @@ pub struct TlsClient<S>(TlsStream<Records<S>>);
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsClient<S> {
     /// Performs the handshake; the server's certificate must be for `name`.
     pub async fn connect(connector: &TlsConnector, name: ServerName<'static>, stream: S) -> io::Result<Self> {
-        let records = Records { stream, place: RecordPosition::default() };
+        let records = Records { stream, position: RecordPosition::default() };
         connector.connect(name, records).await.map(Self)
     }
 }
@@ -41,7 +41,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for TlsClient<S> {
         match ready!(Pin::new(&mut self.0).poll_read(cx, to)) {
             Err(error)
                 if error.kind() == io::ErrorKind::UnexpectedEof
-                    && self.0.get_ref().0.place.is_between_records() =>
+                    && self.0.get_ref().0.position.is_between_records() =>
             {
                 Poll::Ready(Ok(()))
             }
@@ -68,7 +68,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsClient<S> {
 #[derive(Debug)]
 struct Records<S> {
     stream: S,
-    place: RecordPosition,
+    position: RecordPosition,
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Records<S> {
@@ -79,7 +79,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Records<S> {
     ) -> Poll<io::Result<()>> {
         let before = to.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, to))?;
-        self.place.advance(&to.filled()[before..]);
+        self.position.advance(&to.filled()[before..]);
         Poll::Ready(Ok(()))
     }
 }
@@ -104,7 +104,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Records<S> {
 struct RecordPosition {
     header_bytes: usize,
     length: usize,
-    body_bytes_left: usize,
+    remaining_body_bytes: usize,
 }
 
 impl RecordPosition {
@@ -112,9 +112,9 @@ impl RecordPosition {
 
     fn advance(&mut self, mut bytes: &[u8]) {
         while let [first, rest @ ..] = bytes {
-            if self.body_bytes_left > 0 {
-                let count = self.body_bytes_left.min(bytes.len());
-                self.body_bytes_left -= count;
+            if self.remaining_body_bytes > 0 {
+                let count = self.remaining_body_bytes.min(bytes.len());
+                self.remaining_body_bytes -= count;
                 bytes = &bytes[count..];
                 continue;
             }
@@ -122,14 +122,14 @@ impl RecordPosition {
             // The mask keeps only the last two bytes of the header.
             self.length = (self.length << 8 | usize::from(*first)) & 0xffff;
             if self.header_bytes == Self::HEADER_BYTES {
-                (self.header_bytes, self.body_bytes_left) = (0, self.length);
+                (self.header_bytes, self.remaining_body_bytes) = (0, self.length);
             }
             bytes = rest;
         }
     }
 
     fn is_between_records(&self) -> bool {
-        self.header_bytes == 0 && self.body_bytes_left == 0
+        self.header_bytes == 0 && self.remaining_body_bytes == 0
     }
 }
 

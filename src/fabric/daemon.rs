@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use base::peer_credentials::is_ours;
+use base::peer_credentials::is_trusted;
 use base::socket_path::reachable;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::FlockOperation;
@@ -337,7 +337,7 @@ impl Daemon {
     fn accept(&mut self) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let Ok(client) = rustix::net::accept_with(&self.listener, flags) else { return };
-        if is_ours(&client) && self.clients.len() < CLIENTS {
+        if is_trusted(&client) && self.clients.len() < CLIENTS {
             self.clients.push(client);
         }
     }

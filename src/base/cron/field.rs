@@ -99,8 +99,8 @@ fn number_or_name(text: &str, bounds: &Bounds) -> Result<u32, CronError> {
 /// Parses a number that is not negative; one too large for the type only has to exceed every bound.
 fn number(text: &str) -> Result<u32, CronError> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let fault = |what: &str| {
-        CronError(format!("failed to parse int from {text}: strconv.Atoi: parsing {text:?}: {what}"))
+    let fault = |reason: &str| {
+        CronError(format!("failed to parse int from {text}: strconv.Atoi: parsing {text:?}: {reason}"))
     };
     if digits.is_empty() || !digits.bytes().all(|c| c.is_ascii_digit()) {
         return Err(fault("invalid syntax"));

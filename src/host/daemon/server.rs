@@ -1,7 +1,7 @@
 //! The host's socket: accepts connections, answers requests, sends events.
 
 use crate::process_tree;
-use base::peer_credentials::is_ours;
+use base::peer_credentials::is_trusted;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -47,7 +47,7 @@ impl Host {
     }
 
     async fn greet(self: Rc<Self>, mut stream: UnixStream) -> std::io::Result<()> {
-        if !is_ours(&stream) {
+        if !is_trusted(&stream) {
             return Err(std::io::ErrorKind::PermissionDenied.into());
         }
         let Some(greeting) = read_json::<_, Greeting>(&mut stream, REQUEST_LIMIT).await? else {
