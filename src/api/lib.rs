@@ -67,7 +67,7 @@ pub use deletion::{DeleteOutcome, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, PERMAN
 pub use error::{ApiError, Cause, PolicyDenial};
 use node_access::NodeAccess;
 use object::config::{Limits, Timings};
-use object::{ClusterDomain, Key, Kind, Object, Revision, Shared, TypedKind};
+use object::{ClusterDomain, Key, Kind, Object, Revision, SharedObject, TypedKind};
 pub(crate) use options::Apply;
 pub use options::{DeleteOptions, Part, Propagation, Selection, WriteOptions};
 pub use store::{Change, ChangeKind, Rewrite, Snapshot, Visibility, WatchExpired, Watcher};
@@ -311,9 +311,9 @@ impl Api {
     }
 
     /// The `T` with this key.
-    pub fn get_as<T: TypedKind>(&self, key: &Key) -> Result<Shared<T>, ApiError> {
+    pub fn get_as<T: TypedKind>(&self, key: &Key) -> Result<SharedObject<T>, ApiError> {
         let object = self.get(T::kind(), key)?;
-        Shared::from_object(&object).ok_or_else(|| ApiError::not_found(T::kind(), key))
+        SharedObject::from_object(&object).ok_or_else(|| ApiError::not_found(T::kind(), key))
     }
 
     /// All objects of a kind, or of one namespace, consistent at one revision.
@@ -322,8 +322,8 @@ impl Api {
     }
 
     /// All `T`s, or those of one namespace.
-    pub fn list_as<T: TypedKind>(&self, namespace: Option<&str>) -> Vec<Shared<T>> {
-        self.list(T::kind(), namespace).objects.iter().filter_map(Shared::from_object).collect()
+    pub fn list_as<T: TypedKind>(&self, namespace: Option<&str>) -> Vec<SharedObject<T>> {
+        self.list(T::kind(), namespace).objects.iter().filter_map(SharedObject::from_object).collect()
     }
 
     /// The number of objects of a kind.

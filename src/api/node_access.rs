@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use super::ApiError;
 use base::dial::Transport;
 use base::session::{Session, SessionStreams};
-use object::Shared;
+use object::SharedObject;
 use object::well_known::annotation;
 
 /// The requested part of a container's log.
@@ -53,7 +53,7 @@ pub enum LogStream {
 }
 
 /// The uid under which the pod's node knows it: a mirror pod's object has a uid of its own in the API.
-pub fn runtime_uid(pod: &Shared<Pod>) -> &str {
+pub fn runtime_uid(pod: &SharedObject<Pod>) -> &str {
     let mirrored = pod.metadata.annotations.as_ref().and_then(|a| a.get(annotation::MIRROR_POD));
     mirrored.map_or(pod.uid(), String::as_str)
 }
@@ -97,14 +97,14 @@ pub trait NodeAccess: Send + Sync {
     /// A container's log, in chunks; ends with the log (never, when following a running container).
     fn logs(
         &self,
-        pod: Shared<Pod>,
+        pod: SharedObject<Pod>,
         request: LogRequest,
     ) -> BoxFuture<'_, Result<mpsc::Receiver<Bytes>, ApiError>>;
 
     /// Runs a command in a running container.
     fn exec(
         &self,
-        pod: Shared<Pod>,
+        pod: SharedObject<Pod>,
         container: String,
         command: Vec<String>,
         streams: SessionStreams,
@@ -113,7 +113,7 @@ pub trait NodeAccess: Send + Sync {
     /// Connects to a running container's own streams.
     fn attach(
         &self,
-        pod: Shared<Pod>,
+        pod: SharedObject<Pod>,
         container: String,
         streams: SessionStreams,
     ) -> BoxFuture<'_, Result<Session, ApiError>>;
@@ -121,14 +121,14 @@ pub trait NodeAccess: Send + Sync {
     /// The addresses on which processes of a running pod listen, as they are bound.
     fn listeners(
         &self,
-        pod: Shared<Pod>,
+        pod: SharedObject<Pod>,
         transport: Transport,
     ) -> BoxFuture<'_, Result<Vec<SocketAddr>, ApiError>>;
 
     /// Opens a connection from a running pod's network and closes it again; returns the result within a few
     /// seconds.
-    fn connect(&self, pod: Shared<Pod>, to: SocketAddr) -> BoxFuture<'_, Result<Attempt, ApiError>>;
+    fn connect(&self, pod: SharedObject<Pod>, to: SocketAddr) -> BoxFuture<'_, Result<Attempt, ApiError>>;
 
     /// The ports of a pod that has a sandbox.
-    fn port_forward(&self, pod: Shared<Pod>) -> BoxFuture<'_, Result<Arc<dyn PodPorts>, ApiError>>;
+    fn port_forward(&self, pod: SharedObject<Pod>) -> BoxFuture<'_, Result<Arc<dyn PodPorts>, ApiError>>;
 }

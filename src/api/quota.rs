@@ -14,7 +14,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::{Api, ApiError};
 use object::quantity::{Amount, ResourceList, add_to};
 use object::quota::covers;
-use object::{Key, Kind, Shared};
+use object::{Key, Kind, SharedObject};
 
 /// Locked while a quota's usage is read in order to act on it.
 #[derive(Default)]
@@ -64,11 +64,11 @@ impl Api {
     }
 
     /// Recounts the namespace's usage for a quota, and writes the status if it differs.
-    pub fn recount_quota(&self, key: &Key) -> Result<Shared<ResourceQuota>, ApiError> {
+    pub fn recount_quota(&self, key: &Key) -> Result<SharedObject<ResourceQuota>, ApiError> {
         self.open_quotas().recount(key)
     }
 
-    fn add_usage(&self, quota: &Key, more: &ResourceList) -> Result<Shared<ResourceQuota>, ApiError> {
+    fn add_usage(&self, quota: &Key, more: &ResourceList) -> Result<SharedObject<ResourceQuota>, ApiError> {
         self.modify_status_unasked::<ResourceQuota>(quota, |quota| {
             let status = quota.status.get_or_insert_default();
             add_to(status.used.get_or_insert_default(), more);
@@ -79,7 +79,7 @@ impl Api {
 
 impl<'a> QuotaLockGuard<'a> {
     /// See [`Api::recount_quota`].
-    pub(super) fn recount(&self, key: &Key) -> Result<Shared<ResourceQuota>, ApiError> {
+    pub(super) fn recount(&self, key: &Key) -> Result<SharedObject<ResourceQuota>, ApiError> {
         self.api.modify_status_unasked::<ResourceQuota>(key, |quota| {
             let spec = quota.spec.clone().unwrap_or_default();
             let used = count(self.api, key.namespace(), &spec);

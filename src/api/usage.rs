@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::Api;
 use base::clock::since;
-use object::Shared;
+use object::SharedObject;
 
 /// A measurement older than this many of its windows is stale.
 const STALE_WINDOWS: u32 = 4;
@@ -92,7 +92,7 @@ impl Api {
     }
 
     /// The newest measurement of a pod's node, and the usage of the pod's containers in it.
-    pub fn pod_usage(&self, pod: &Shared<Pod>) -> Option<(Arc<NodeUsage>, PodUsage)> {
+    pub fn pod_usage(&self, pod: &SharedObject<Pod>) -> Option<(Arc<NodeUsage>, PodUsage)> {
         let node = self.node_usage(pod.spec.as_ref()?.node_name.as_deref()?)?;
         let containers = node.pods.get(super::node_access::runtime_uid(pod))?.clone();
         Some((node, containers))

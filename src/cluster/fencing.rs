@@ -29,7 +29,7 @@ use object::owner::is_terminating;
 use object::taint::effect::NO_EXECUTE;
 use object::well_known::condition::READY;
 use object::well_known::taint::OUT_OF_SERVICE;
-use object::{Key, Kind, Shared};
+use object::{Key, Kind, SharedObject};
 use reconcile::{Caches, Recorder, WorkLoop, ignore_gone, ignore_not_found, optional};
 
 /// The interval at which the state of a fenced node is checked, and failed steps are retried.
@@ -117,7 +117,7 @@ impl<R: NodeRunner> FencingController<R> {
     }
 
     /// Executes the next steps of one fence.
-    async fn sync(&self, fence: &Shared<NodeFence>) {
+    async fn sync(&self, fence: &SharedObject<NodeFence>) {
         let round = self.rounds.begin(format!("node {}", fence.name()));
         let outcome = if is_terminating(&fence.metadata) {
             self.take_back(fence).await
@@ -132,7 +132,7 @@ impl<R: NodeRunner> FencingController<R> {
         }
     }
 
-    async fn fence(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
+    async fn fence(&self, fence: &SharedObject<NodeFence>) -> Result<(), ApiError> {
         let name = fence.name();
         let node = optional(self.api.get_as::<Node>(&Key::new("", name)))?;
         if fence.phase() == FencePhase::Pending {
@@ -166,13 +166,17 @@ impl<R: NodeRunner> FencingController<R> {
 
     /// Returns false if the fence was deleted or is being deleted. A kill takes a while, and another copy of this
     /// controller may have taken the node back meanwhile: a taint set now would stay.
-    fn is_current(&self, fence: &Shared<NodeFence>) -> Result<bool, ApiError> {
+    fn is_current(&self, fence: &SharedObject<NodeFence>) -> Result<bool, ApiError> {
         let current = optional(self.api.get_as::<NodeFence>(&fence.key()))?;
         Ok(current.is_some_and(|current| current.uid() == fence.uid() && !is_terminating(&current.metadata)))
     }
 
     /// Kills the node's processes; returns false, with the reason in the status, while something may still run.
-    async fn kill(&self, fence: &Shared<NodeFence>, node: Option<&Shared<Node>>) -> Result<bool, ApiError> {
+    async fn kill(
+        &self,
+        fence: &SharedObject<NodeFence>,
+        node: Option<&SharedObject<Node>>,
+    ) -> Result<bool, ApiError> {
         if Mistake::FenceBeforeDeath.is_enabled() {
             let (nodes, name) = (self.nodes.clone(), fence.name().to_owned());
             tokio::spawn(async move { nodes.kill_for_certain(&name).await });
@@ -192,7 +196,7 @@ impl<R: NodeRunner> FencingController<R> {
     }
 
     /// The node is dead and its object is deleted: it stays away, and the fence is deleted.
-    async fn release_fence(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
+    async fn release_fence(&self, fence: &SharedObject<NodeFence>) -> Result<(), ApiError> {
         match self.nodes.take_back(fence.name(), true).await {
             Ok(()) => self.end(fence),
             Err(error) => self.write_phase(fence, fence.phase(), "NotStarted", &error).map(drop),
@@ -201,7 +205,7 @@ impl<R: NodeRunner> FencingController<R> {
 
     /// A fenced node stays fenced until it registers again. After a start of the control plane it starts like any
     /// other.
-    async fn hold_fence(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
+    async fn hold_fence(&self, fence: &SharedObject<NodeFence>) -> Result<(), ApiError> {
         let name = fence.name();
         if optional(self.api.get_as::<Node>(&Key::new("", name)))?.is_none() {
             // The node is gone for good, which is the stronger state.
@@ -214,7 +218,7 @@ impl<R: NodeRunner> FencingController<R> {
         Ok(())
     }
 
-    async fn take_back(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
+    async fn take_back(&self, fence: &SharedObject<NodeFence>) -> Result<(), ApiError> {
         let name = fence.name();
         let gone = optional(self.api.get_as::<Node>(&Key::new("", name)))?.is_none();
         if gone && fence.phase() == FencePhase::Killing {
@@ -240,7 +244,7 @@ impl<R: NodeRunner> FencingController<R> {
     }
 
     /// Marks the node NotReady and out of service.
-    fn add_out_of_service_taint(&self, node: &Shared<Node>) -> Result<(), ApiError> {
+    fn add_out_of_service_taint(&self, node: &SharedObject<Node>) -> Result<(), ApiError> {
         let now = self.api.clock().time();
         self.api.modify_status::<Node>(&node.key(), |fresh| {
             let ready = NodeCondition {
@@ -292,7 +296,7 @@ impl<R: NodeRunner> FencingController<R> {
         Ok(())
     }
 
-    fn hold(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
+    fn hold(&self, fence: &SharedObject<NodeFence>) -> Result<(), ApiError> {
         let uid = fence.uid();
         ignore_not_found(self.api.modify::<NodeFence>(&fence.key(), |fresh| {
             let meta = &mut fresh.metadata;
@@ -307,7 +311,7 @@ impl<R: NodeRunner> FencingController<R> {
     }
 
     /// The fence is over: deletes its object.
-    fn end(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
+    fn end(&self, fence: &SharedObject<NodeFence>) -> Result<(), ApiError> {
         ignore_gone(self.api.delete(Kind::NodeFence, &fence.key(), &DeleteOptions::uid(fence.uid())))?;
         let uid = fence.uid();
         ignore_not_found(self.api.modify::<NodeFence>(&fence.key(), |fresh| {
@@ -323,7 +327,7 @@ impl<R: NodeRunner> FencingController<R> {
     /// Writes the phase of a fence; returns true if it changed.
     fn write_phase(
         &self,
-        fence: &Shared<NodeFence>,
+        fence: &SharedObject<NodeFence>,
         phase: FencePhase,
         reason: &str,
         message: &str,

@@ -11,7 +11,7 @@ use api::controller_status::Subsystem;
 use api::{Api, DeleteOptions};
 use base::clock::since;
 use base::task::Tasks;
-use object::{Kind, Revision, Shared};
+use object::{Kind, Revision, SharedObject};
 use reconcile::WorkLoop;
 
 /// The interval of the chores, unless the watch history covers only a short time.
@@ -54,7 +54,7 @@ async fn hold_events(api: Api, most: usize, rounds: Arc<WorkLoop>) {
     }
 }
 
-fn remove(api: &Api, event: &Shared<Event>) {
+fn remove(api: &Api, event: &SharedObject<Event>) {
     // Fails only if it is already deleted.
     let _ = api.delete(Kind::Event, &event.key(), &DeleteOptions::uid(event.uid()));
 }

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use api::ApiConfig;
     use base::clock::Clock;
-    use object::Shared;
+    use object::SharedObject;
     use object::config::Timings;
     use store::faults::DiskFault;
 
@@ -222,7 +222,7 @@ mod tests {
 
         fn reasons(&self) -> Vec<String> {
             let mut events = self.api.list_as::<Event>(None);
-            events.sort_by_key(Shared::revision);
+            events.sort_by_key(SharedObject::revision);
             events.iter().filter_map(|event| event.reason.clone()).collect()
         }
     }

@@ -36,7 +36,7 @@ use base::dial::{Dialer, LocalDialer};
 use base::task::Tasks;
 use object::node::is_ready;
 use object::pod::{Phase, phase};
-use object::{Kind, Shared};
+use object::{Kind, SharedObject};
 use reconcile::Caches;
 use store::{LossPolicy, Store, StoreError};
 
@@ -293,7 +293,8 @@ impl Cluster {
         let mut watcher = self.api.watch(Kind::Node, self.api.revision(), store::Visibility::Applied);
         loop {
             let nodes = self.api.list_as::<Node>(None);
-            let late: HashSet<&str> = nodes.iter().filter(|node| !is_ready(node)).map(Shared::name).collect();
+            let late: HashSet<&str> =
+                nodes.iter().filter(|node| !is_ready(node)).map(SharedObject::name).collect();
             if !self.kubelets.names().iter().any(|name| late.contains(name.as_str())) {
                 return;
             }

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::context::Context;
 use api::{Api, Change};
 use base::clock::until;
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
 
 const TOKENS_NAMESPACE: &str = "kube-system";
@@ -105,7 +105,7 @@ struct Token {
 
 impl Token {
     /// Reads a Secret; `None` if it is no token, or may not sign.
-    fn of(secret: &Shared<Secret>) -> Option<Self> {
+    fn of(secret: &SharedObject<Secret>) -> Option<Self> {
         let text = |field: &str| std::str::from_utf8(&secret.data.as_ref()?.get(field)?.0).ok();
         let id = secret.name().strip_prefix(TOKEN_PREFIX)?;
         let is_id = id.len() == ID_LENGTH && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());

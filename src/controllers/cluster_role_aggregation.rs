@@ -5,7 +5,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use super::context::Context;
 use api::{Api, Change};
 use object::selector::Selector;
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
 
 /// Starts the controller.
@@ -28,7 +28,7 @@ impl Aggregation {
     /// Returns every aggregated role: the changed role may have been part of it, or may be from now on.
     fn role_changed(&self, _: &Change) -> Vec<Key> {
         let roles = self.roles.list();
-        roles.iter().filter(|role| role.aggregation_rule.is_some()).map(Shared::key).collect()
+        roles.iter().filter(|role| role.aggregation_rule.is_some()).map(SharedObject::key).collect()
     }
 }
 
@@ -59,7 +59,7 @@ impl Reconciler for Aggregation {
 }
 
 /// Returns the rules of all selected roles without duplicates, ordered by role name.
-fn aggregated(role: &Shared<ClusterRole>, all: &[Shared<ClusterRole>]) -> Vec<PolicyRule> {
+fn aggregated(role: &SharedObject<ClusterRole>, all: &[SharedObject<ClusterRole>]) -> Vec<PolicyRule> {
     let rule = role.aggregation_rule.as_ref();
     let selectors = rule.and_then(|rule| rule.cluster_role_selectors.as_deref()).unwrap_or_default();
     let mut rules: Vec<PolicyRule> = Vec::new();
@@ -93,9 +93,9 @@ mod tests {
                 .map(|verb| json!({"apiGroups": [""], "resources": ["pods"], "verbs": [verb]}))
                 .collect();
             let role = json!({"metadata": {"name": name, "labels": labels}, "rules": rules});
-            Shared::from_value(serde_json::from_value::<ClusterRole>(role).unwrap())
+            SharedObject::from_value(serde_json::from_value::<ClusterRole>(role).unwrap())
         };
-        let all: Shared<ClusterRole> = Shared::from_value(
+        let all: SharedObject<ClusterRole> = SharedObject::from_value(
             serde_json::from_value(json!({"metadata": {"name": "all", "labels": {"to": "all"}},
                 "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"to": "all"}}, {"matchLabels": {"also": "all"}}]}}))
             .unwrap(),

@@ -9,7 +9,7 @@ use api::{Api, ApiError};
 use api::{Change, ChangeKind};
 use object::owner::{controller_of, controller_reference, is_controlled_by, is_terminating};
 use object::selector::Selector;
-use object::{Key, Shared, TypedKind};
+use object::{Key, SharedObject, TypedKind};
 use reconcile::{Cache, controllers_of, ignore_gone, optional};
 
 /// The relation between an owner and an object.
@@ -42,20 +42,20 @@ pub(super) fn relation(owner: &ObjectMeta, matches: bool, object: &ObjectMeta) -
 /// Adopts and releases candidates by the owner's selector; returns the objects the owner controls then.
 pub(super) fn claim<O: TypedKind, T: TypedKind>(
     api: &Api,
-    owner: &Shared<O>,
+    owner: &SharedObject<O>,
     selector: &Selector,
-    candidates: impl IntoIterator<Item = Shared<T>>,
-) -> Result<Vec<Shared<T>>, ApiError> {
+    candidates: impl IntoIterator<Item = SharedObject<T>>,
+) -> Result<Vec<SharedObject<T>>, ApiError> {
     claim_where(api, owner, |object| selector.matches(object.labels.as_ref()), candidates)
 }
 
 /// Does the same as [`claim`], with a predicate instead of the selector alone.
 pub(super) fn claim_where<O: TypedKind, T: TypedKind>(
     api: &Api,
-    owner: &Shared<O>,
+    owner: &SharedObject<O>,
     wants: impl Fn(&ObjectMeta) -> bool,
-    candidates: impl IntoIterator<Item = Shared<T>>,
-) -> Result<Vec<Shared<T>>, ApiError> {
+    candidates: impl IntoIterator<Item = SharedObject<T>>,
+) -> Result<Vec<SharedObject<T>>, ApiError> {
     claim_holding(api, owner, wants, candidates, None)
 }
 
@@ -65,11 +65,11 @@ pub(super) fn claim_where<O: TypedKind, T: TypedKind>(
 /// name in its place.
 pub(super) fn claim_holding<O: TypedKind, T: TypedKind>(
     api: &Api,
-    owner: &Shared<O>,
+    owner: &SharedObject<O>,
     wants: impl Fn(&ObjectMeta) -> bool,
-    candidates: impl IntoIterator<Item = Shared<T>>,
+    candidates: impl IntoIterator<Item = SharedObject<T>>,
     finalizer: Option<&str>,
-) -> Result<Vec<Shared<T>>, ApiError> {
+) -> Result<Vec<SharedObject<T>>, ApiError> {
     let mut owned = Vec::new();
     let mut may_adopt = None;
     for object in candidates {
@@ -88,18 +88,18 @@ pub(super) fn claim_holding<O: TypedKind, T: TypedKind>(
     Ok(owned)
 }
 
-fn exists<O: TypedKind>(api: &Api, owner: &Shared<O>) -> bool {
+fn exists<O: TypedKind>(api: &Api, owner: &SharedObject<O>) -> bool {
     api.get(O::kind(), &owner.key())
         .is_ok_and(|fresh| fresh.uid() == owner.uid() && !is_terminating(fresh.meta()))
 }
 
 fn adopt<O: TypedKind, T: TypedKind>(
     api: &Api,
-    owner: &Shared<O>,
+    owner: &SharedObject<O>,
     wants: impl Fn(&ObjectMeta) -> bool,
-    object: &Shared<T>,
+    object: &SharedObject<T>,
     finalizer: Option<&str>,
-) -> Result<Option<Shared<T>>, ApiError> {
+) -> Result<Option<SharedObject<T>>, ApiError> {
     let reference = controller_reference(owner.object());
     let adopted = api.modify::<T>(&object.key(), |fresh| {
         let meta = fresh.metadata_mut();
@@ -118,7 +118,7 @@ fn adopt<O: TypedKind, T: TypedKind>(
 fn release<T: TypedKind>(
     api: &Api,
     owner_uid: &str,
-    object: &Shared<T>,
+    object: &SharedObject<T>,
     finalizer: Option<&str>,
 ) -> Result<(), ApiError> {
     api.modify::<T>(&object.key(), |fresh| {
@@ -176,7 +176,7 @@ impl Orphans {
     }
 
     /// Returns the orphans of a namespace.
-    pub(super) fn of<T: TypedKind>(&self, namespace: &str, cache: &Cache<T>) -> Vec<Shared<T>> {
+    pub(super) fn of<T: TypedKind>(&self, namespace: &str, cache: &Cache<T>) -> Vec<SharedObject<T>> {
         let keys = self.by_namespace.lock().get(namespace).cloned().unwrap_or_default();
         keys.iter().filter_map(|key| cache.get(key)).collect()
     }

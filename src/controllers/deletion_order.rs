@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
-use object::Shared;
+use object::SharedObject;
 use object::pod::{Phase, is_ready, node_name, phase, ready_since};
 use object::well_known::annotation::POD_DELETION_COST;
 
@@ -79,11 +79,11 @@ fn restarts(pod: &Pod) -> (i32, i32) {
 /// `related` are the active pods of all owners under the same controller: if several of them share a node, one of
 /// those is deleted earlier.
 pub(crate) fn pods_to_delete<'a>(
-    pods: &'a [Shared<Pod>],
-    related: &[Shared<Pod>],
+    pods: &'a [SharedObject<Pod>],
+    related: &[SharedObject<Pod>],
     count: usize,
     now: Timestamp,
-) -> Vec<&'a Shared<Pod>> {
+) -> Vec<&'a SharedObject<Pod>> {
     if count >= pods.len() {
         return pods.iter().collect();
     }
@@ -94,7 +94,7 @@ pub(crate) fn pods_to_delete<'a>(
         }
     }
     let beside = |pod: &Pod| node_name(pod).and_then(|n| on_node.get(n)).copied().unwrap_or(0);
-    let mut ranked: Vec<(Rank, &Shared<Pod>)> =
+    let mut ranked: Vec<(Rank, &SharedObject<Pod>)> =
         pods.iter().map(|pod| (Rank::of(pod, beside(pod), now), pod)).collect();
     ranked.sort_by(|(a, pod_a), (b, pod_b)| match a.cmp(b) {
         Ordering::Equal => pod_a.uid().cmp(pod_b.uid()),
@@ -111,17 +111,17 @@ mod tests {
     use super::*;
 
     /// Creates a pod that has run on `node` since midnight, with these differences.
-    fn pod(name: &str, node: &str, differences: Value) -> Shared<Pod> {
+    fn pod(name: &str, node: &str, differences: Value) -> SharedObject<Pod> {
         let mut value = json!({
             "metadata": {"name": name, "uid": name, "creationTimestamp": "2026-11-21T00:00:00Z"},
             "spec": {"containers": [], "nodeName": node},
             "status": {"phase": "Running",
                 "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T00:00:10Z"}]}});
         json_patch::merge(&mut value, &differences);
-        Shared::from_value(serde_json::from_value(value).unwrap())
+        SharedObject::from_value(serde_json::from_value(value).unwrap())
     }
 
-    fn order(pods: &[Shared<Pod>]) -> String {
+    fn order(pods: &[SharedObject<Pod>]) -> String {
         let now = "2026-11-21T04:00:00Z".parse().unwrap();
         let mut names: Vec<&str> = Vec::new();
         for count in 1..pods.len() {

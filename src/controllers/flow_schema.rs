@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::context::Context;
 use api::{Api, Change};
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
 
 const DANGLING: &str = "Dangling";
@@ -34,7 +34,7 @@ impl FlowSchemas {
         let name = change.object.name();
         let schemas = self.schemas.list();
         let of_level = schemas.iter().filter(|schema| schema.spec.priority_level_configuration.name == name);
-        of_level.map(Shared::key).collect()
+        of_level.map(SharedObject::key).collect()
     }
 }
 

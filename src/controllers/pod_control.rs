@@ -11,7 +11,7 @@ use super::context::Context;
 use api::{Api, ApiError, Change, ChangeKind, DeleteOptions};
 use object::owner::{controller_of, controller_reference, is_terminating};
 use object::pod::{Phase, is_ready, is_terminal, phase, ready_since};
-use object::{Kind, Object, Shared, Uid};
+use object::{Kind, Object, SharedObject, Uid};
 use reconcile::{Cache, Expectations, Recorder};
 
 /// The most pods an owner gets or loses in one sync, as in Kubernetes; the rest follows once the cache shows these.
@@ -104,7 +104,7 @@ impl PodControl {
     }
 
     /// Creates one pod and expects to see it; the caller records the event.
-    pub(super) fn make(&self, owner: &Object, pod: Pod) -> Result<Shared<Pod>, ApiError> {
+    pub(super) fn make(&self, owner: &Object, pod: Pod) -> Result<SharedObject<Pod>, ApiError> {
         let created = self.api.create_as(pod)?;
         let uid = owner.uid().to_string();
         self.expectations.expect_creation(&uid, created.uid());
@@ -119,7 +119,7 @@ impl PodControl {
     pub(super) fn delete_all<'p>(
         &self,
         owner: &Object,
-        pods: impl IntoIterator<Item = &'p Shared<Pod>>,
+        pods: impl IntoIterator<Item = &'p SharedObject<Pod>>,
     ) -> Result<(), ApiError> {
         let mut failure = None;
         for pod in pods.into_iter().take(BURST) {
@@ -130,7 +130,7 @@ impl PodControl {
         failure.map_or(Ok(()), Err)
     }
 
-    fn delete(&self, owner: &Object, pod: &Shared<Pod>) -> Result<(), ApiError> {
+    fn delete(&self, owner: &Object, pod: &SharedObject<Pod>) -> Result<(), ApiError> {
         match self.remove(owner, pod) {
             Ok(true) => {
                 self.recorder.normal(owner, "SuccessfulDelete", format!("Deleted pod: {}", pod.name()));
@@ -145,7 +145,7 @@ impl PodControl {
     }
 
     /// Deletes one pod and expects to see that; the caller records the event. Returns false if it was gone already.
-    pub(super) fn remove(&self, owner: &Object, pod: &Shared<Pod>) -> Result<bool, ApiError> {
+    pub(super) fn remove(&self, owner: &Object, pod: &SharedObject<Pod>) -> Result<bool, ApiError> {
         let uid = owner.uid().to_string();
         // Before the deletion, because the event that fulfils the expectation comes only once.
         self.expectations.expect_deletion(&uid, pod.uid());

@@ -18,7 +18,7 @@ use object::owner::is_terminating;
 use object::pod::disruption::DisruptionReason;
 use object::pod::{is_terminal, node_name};
 use object::storage::is_out_of_service;
-use object::{Key, Kind, Shared, Uid};
+use object::{Key, Kind, SharedObject, Uid};
 use reconcile::{Cache, Disruption, ReconcileError, Reconciler, WorkQueue, disrupt};
 
 /// The default limit of retained ended pods.
@@ -180,7 +180,7 @@ impl PodGc {
 
     /// Removes the oldest ended pods beyond the limit.
     fn trim(&self) -> Result<(), ApiError> {
-        let mut ended: Vec<Shared<Pod>> = self.pods.list();
+        let mut ended: Vec<SharedObject<Pod>> = self.pods.list();
         ended.retain(|pod| is_terminal(pod) && !is_terminating(&pod.metadata));
         let over = ended.len().saturating_sub(self.threshold);
         ended.sort_by_key(|pod| (pod.metadata.creation_timestamp.clone(), pod.key()));
@@ -191,7 +191,7 @@ impl PodGc {
     }
 
     /// Marks a pod that has not ended as Failed, then removes it at once.
-    fn remove(&self, pod: &Shared<Pod>, message: &str) -> Result<(), ApiError> {
+    fn remove(&self, pod: &SharedObject<Pod>, message: &str) -> Result<(), ApiError> {
         let disruption =
             Disruption { cause: DisruptionReason::PodGc, message, fails: true, grace_seconds: Some(0) };
         disrupt(&self.api, pod, &disruption).map(drop)

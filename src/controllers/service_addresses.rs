@@ -18,7 +18,7 @@ use api::{Api, Change, ChangeKind, DeleteOptions};
 use base::clock::time;
 use object::conditions;
 use object::owner::is_terminating;
-use object::{Key, Kind, Object, Shared};
+use object::{Key, Kind, Object, SharedObject};
 use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional};
 
 /// The range with which the cluster was started.
@@ -83,7 +83,7 @@ impl Addresses {
         let known = self.holders.lock().get(address).cloned();
         known.filter(holds).or_else(|| {
             let services = self.api.list_as::<Service>(None);
-            services.iter().map(Shared::key).find(holds)
+            services.iter().map(SharedObject::key).find(holds)
         })
     }
 }

@@ -20,7 +20,7 @@ use object::storage::is_out_of_service;
 use object::taint::{effect::NO_EXECUTE, tolerates};
 use object::well_known::condition::POD_SCHEDULED;
 use object::well_known::taint::UNREACHABLE;
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 use reconcile::{Cache, Disruption, ReconcileError, Reconciler, Recorder, WorkQueue, disrupt};
 
 /// The time for which a pod may stay.
@@ -199,7 +199,7 @@ impl Evictions {
         }
     }
 
-    fn active_taints<'a>(&self, node: &'a Shared<Node>, now: Timestamp) -> Vec<ActiveTaint<'a>> {
+    fn active_taints<'a>(&self, node: &'a SharedObject<Node>, now: Timestamp) -> Vec<ActiveTaint<'a>> {
         let mut first_seen = self.first_seen.lock();
         let standing = |taint| ActiveTaint { taint, since: first_seen.since(node.name(), taint, now) };
         no_execute(node).into_iter().map(standing).collect()
@@ -213,7 +213,7 @@ impl Evictions {
         }
     }
 
-    fn evict(&self, pod: &Shared<Pod>, node: &Shared<Node>) -> Result<(), ApiError> {
+    fn evict(&self, pod: &SharedObject<Pod>, node: &SharedObject<Node>) -> Result<(), ApiError> {
         self.counting_down.lock().remove(&pod.key());
         let message = format!("Marking for deletion Pod {}", pod.key());
         self.recorder.normal(pod.object(), "TaintManagerEviction", message);
@@ -229,7 +229,7 @@ impl Evictions {
 
 /// Returns the reason of an eviction. If the node is unreachable, the message names that as the cause, and that the
 /// pod's end cannot be confirmed (SAFE-4).
-fn eviction_message(node: &Shared<Node>) -> String {
+fn eviction_message(node: &SharedObject<Node>) -> String {
     let why = "Taint manager: deleting due to NoExecute taint";
     let cut = no_execute(node).into_iter().find(|taint| taint.key == UNREACHABLE);
     let Some(taint) = cut.filter(|_| !is_out_of_service(node)) else { return why.to_owned() };

@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::{TypeChecking, ValidatingAdmiss
 
 use super::context::Context;
 use api::{Api, Change, ChangeKind};
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional};
 
 /// Starts the controller.
@@ -64,7 +64,7 @@ impl Reconciler for Policies {
     }
 }
 
-fn is_observed(policy: &Shared<ValidatingAdmissionPolicy>) -> bool {
+fn is_observed(policy: &SharedObject<ValidatingAdmissionPolicy>) -> bool {
     let observed = policy.status.as_ref().and_then(|status| status.observed_generation);
     observed.is_some_and(|observed| Some(observed) >= policy.metadata.generation)
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use network::dns::index::Index;
 use network::dns::message::{PacketAction, encode, react};
 use network::service_follower::ServiceEndpoints;
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 
 /// Maximum size of a response over UDP without EDNS.
 const SMALLEST: usize = 512;
@@ -29,9 +29,9 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
         let service = serde_json::from_value(json!({"metadata": meta, "spec": spec}));
         let slice = serde_json::from_value(json!({"metadata": meta, "addressType": "IPv4",
             "ports": [{"name": "http", "port": 80}], "endpoints": endpoints}));
-        let slice = Shared::from_value(slice.expect("it is an EndpointSlice"));
+        let slice = SharedObject::from_value(slice.expect("it is an EndpointSlice"));
         let joined = ServiceEndpoints {
-            service: Some(Shared::from_value(service.expect("it is a Service"))),
+            service: Some(SharedObject::from_value(service.expect("it is a Service"))),
             slices: [(Key::new("default", name), slice)].into(),
         };
         index.update(&Key::new("default", name), &joined);

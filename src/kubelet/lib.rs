@@ -63,7 +63,7 @@ pub use faults::{NodeDiskFault, PullFault};
 pub use ips::NodeIpv6;
 use node::{Node, ShutdownMode};
 pub use node::{NodeConfig, StaticManifest};
-use object::Shared;
+use object::SharedObject;
 use pod_workers::{PodEvent, PodWorkers};
 use reconcile::Caches;
 use runtime::{PodUid, Runtime, RuntimeError, SandboxSpec};
@@ -354,7 +354,7 @@ impl Kubelet {
     async fn given_up(&self, which: ShutdownGrace) {
         let (workers, timings) = (&self.workers, &self.workers.context.timings);
         let pods = workers.pods_of(self.name());
-        let grace = |pod: &Shared<Pod>| match pod.metadata.deletion_grace_period_seconds {
+        let grace = |pod: &SharedObject<Pod>| match pod.metadata.deletion_grace_period_seconds {
             Some(seconds) => spec::seconds(Some(seconds), 0),
             None => spec::grace(pod),
         };

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use api::{Api, ApiError, DeleteOptions};
 use object::pod::{is_from_file, is_mirror};
 use object::well_known::annotation::MIRROR_POD;
-use object::{Key, Kind, Revision, Shared};
+use object::{Key, Kind, Revision, SharedObject};
 use reconcile::ignore_gone;
 
 pub(super) const HASH: &str = "kubernetes.io/config.hash";
@@ -28,7 +28,7 @@ pub(super) fn hash(pod: &Pod) -> Option<&str> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mirror {
     /// The mirror's object.
-    pub(super) object: Option<Shared<Pod>>,
+    pub(super) object: Option<SharedObject<Pod>>,
     /// The newest revision of it that was observed.
     heard: Revision,
     /// Counts the observed changes.
@@ -37,12 +37,12 @@ pub(super) struct Mirror {
 
 impl Mirror {
     /// The mirror that existed before any change was observed.
-    pub(super) fn of(object: Option<Shared<Pod>>) -> Self {
+    pub(super) fn of(object: Option<SharedObject<Pod>>) -> Self {
         Self { object, ..Self::default() }
     }
 
     /// The mirror was created or changed; returns true if that is new.
-    pub(super) fn mirror_changed(&mut self, mirror: &Shared<Pod>) -> bool {
+    pub(super) fn mirror_changed(&mut self, mirror: &SharedObject<Pod>) -> bool {
         let news = self.object.as_ref().is_none_or(|known| mirror.revision() > known.revision());
         self.record(mirror);
         if news {
@@ -52,7 +52,7 @@ impl Mirror {
     }
 
     /// A mirror was deleted; returns true if it was this one.
-    pub(super) fn mirror_deleted(&mut self, mirror: &Shared<Pod>) -> bool {
+    pub(super) fn mirror_deleted(&mut self, mirror: &SharedObject<Pod>) -> bool {
         let this = self.object.as_ref().is_none_or(|known| known.uid() == mirror.uid());
         self.record(mirror);
         if this {
@@ -63,7 +63,7 @@ impl Mirror {
 
     /// A pass that started from `known` now has this mirror. Watch events since then are newer, unless the pass has
     /// created another mirror.
-    pub(super) fn keep(&mut self, known: &Self, object: Option<Shared<Pod>>) {
+    pub(super) fn keep(&mut self, known: &Self, object: Option<SharedObject<Pod>>) {
         let made = object.as_ref().is_some_and(|mirror| {
             mirror.revision() > self.heard
                 && known.object.as_ref().is_none_or(|old| old.uid() != mirror.uid())
@@ -73,14 +73,14 @@ impl Mirror {
         }
     }
 
-    fn record(&mut self, mirror: &Shared<Pod>) {
+    fn record(&mut self, mirror: &SharedObject<Pod>) {
         self.turn += 1;
         self.heard = self.heard.max(mirror.revision());
     }
 }
 
 /// Creates the mirror of a static pod.
-pub(super) fn create(api: &Api, pod: &Shared<Pod>, node: &str) -> Result<Shared<Pod>, ApiError> {
+pub(super) fn create(api: &Api, pod: &SharedObject<Pod>, node: &str) -> Result<SharedObject<Pod>, ApiError> {
     let mut annotations = pod.metadata.annotations.clone().unwrap_or_default();
     annotations.insert(MIRROR_POD.into(), pod.uid().into());
     let owner = api.get_as::<NodeObject>(&Key::new("", node)).ok().map(|node| OwnerReference {
@@ -106,7 +106,7 @@ pub(super) fn create(api: &Api, pod: &Shared<Pod>, node: &str) -> Result<Shared<
 }
 
 /// Removes a mirror; it is only the picture of a pod, so there is no grace.
-pub(super) fn remove(api: &Api, mirror: &Shared<Pod>) -> Result<(), ApiError> {
+pub(super) fn remove(api: &Api, mirror: &SharedObject<Pod>) -> Result<(), ApiError> {
     let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(mirror.uid()) };
     ignore_gone(api.delete(Kind::Pod, &mirror.key(), &options))
 }
@@ -117,10 +117,10 @@ mod tests {
 
     use super::*;
 
-    fn mirror(text: &str) -> Shared<Pod> {
+    fn mirror(text: &str) -> SharedObject<Pod> {
         let (uid, revision) = text.split_at(1);
         let metadata = json!({"name": "web", "uid": uid, "resourceVersion": revision});
-        Shared::from_value(serde_json::from_value(json!({ "metadata": metadata })).unwrap())
+        SharedObject::from_value(serde_json::from_value(json!({ "metadata": metadata })).unwrap())
     }
 
     /// `+` heard, `-` lost, `=` what the pass ends with (`=` alone: none); a letter is a uid, a number a revision.

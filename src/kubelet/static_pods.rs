@@ -24,7 +24,7 @@ use object::pod::Phase;
 use object::taint::effect::NO_EXECUTE;
 use object::well_known::annotation::{CONFIG_SOURCE, MIRROR_POD};
 use object::well_known::condition::POD_SCHEDULED;
-use object::{Key, Kind, Object, Shared};
+use object::{Key, Kind, Object, SharedObject};
 use reconcile::{EventType, reference_to};
 
 /// The pod of a manifest on this node; an error names the defect.
@@ -148,7 +148,7 @@ pub(super) fn set(workers: &Arc<PodWorkers>, node: &Arc<Node>, manifests: &[Stat
             mirror_pod::hash(mirror).is_some_and(|hash| Some(hash) == pod.metadata.uid.as_deref())
         });
         let status = mirror.as_ref().map_or_else(|| pod.status.clone(), |mirror| mirror.status.clone());
-        workers.add_static_pod(node, &Shared::from_value(Pod { status, ..pod }), mirror);
+        workers.add_static_pod(node, &SharedObject::from_value(Pod { status, ..pod }), mirror);
     }
 }
 

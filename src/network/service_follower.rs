@@ -13,16 +13,16 @@ use tokio::sync::Notify;
 
 use api::{Change, ChangeKind};
 use object::well_known::label::SERVICE_NAME;
-use object::{Key, Kind, Object, Shared};
+use object::{Key, Kind, Object, SharedObject};
 use reconcile::Caches;
 
 /// A service and its EndpointSlices as they are now; `service` is `None` if it was deleted or never existed.
 #[derive(Clone, Default)]
 pub struct ServiceEndpoints {
     /// The Service object.
-    pub service: Option<Shared<Service>>,
+    pub service: Option<SharedObject<Service>>,
     /// Its EndpointSlices by key.
-    pub slices: BTreeMap<Key, Shared<EndpointSlice>>,
+    pub slices: BTreeMap<Key, SharedObject<EndpointSlice>>,
 }
 
 impl ServiceEndpoints {
@@ -113,7 +113,7 @@ impl State {
         let now = (change.kind != ChangeKind::Deleted).then_some(&change.object);
         if change.object.kind() == Kind::Service {
             let key = change.object.key();
-            self.edit(key, |joined| joined.service = now.and_then(Shared::from_object));
+            self.edit(key, |joined| joined.service = now.and_then(SharedObject::from_object));
             return;
         }
         let slice = change.object.key();
@@ -123,7 +123,7 @@ impl State {
             self.edit(before, |joined| drop(joined.slices.remove(&slice)));
         }
         let Some(service) = service_of(&change.object) else { return };
-        self.edit(service, |joined| match now.and_then(Shared::from_object) {
+        self.edit(service, |joined| match now.and_then(SharedObject::from_object) {
             Some(now) => drop(joined.slices.insert(slice, now)),
             None => drop(joined.slices.remove(&slice)),
         });

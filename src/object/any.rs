@@ -1,6 +1,6 @@
 //! Objects of any kind: typed inside, shared by `Arc`, encoded once.
 //!
-//! An [`Object`] is never mutated once stored; [`Shared`] is an `Arc<Object>` known to hold one type.
+//! An [`Object`] is never mutated once stored; [`SharedObject`] is an `Arc<Object>` known to hold one type.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -414,7 +414,7 @@ impl Object {
 
     /// Takes the field managers over from the metadata, for an object read from storage.
     #[must_use]
-    pub fn with_settled_owners(mut self) -> Self {
+    pub fn with_stored_managers(mut self) -> Self {
         if let Some(entries) = self.meta_mut().managed_fields.take() {
             self.managed = ManagedFields::read(&entries).unwrap_or_default();
         }
@@ -556,12 +556,12 @@ impl fmt::Debug for Object {
 }
 
 /// A stored object known to be a `T`; cloning shares it.
-pub struct Shared<T> {
+pub struct SharedObject<T> {
     object: Arc<Object>,
     of: PhantomData<fn() -> T>,
 }
 
-impl<T: TypedKind> Shared<T> {
+impl<T: TypedKind> SharedObject<T> {
     /// Returns the object if it is a `T`.
     pub fn from_object(object: &Arc<Object>) -> Option<Self> {
         (object.kind() == T::kind()).then(|| Self { object: object.clone(), of: PhantomData })
@@ -603,20 +603,20 @@ impl<T: TypedKind> Shared<T> {
     }
 }
 
-impl<T> Clone for Shared<T> {
+impl<T> Clone for SharedObject<T> {
     fn clone(&self) -> Self {
         Self { object: self.object.clone(), of: PhantomData }
     }
 }
 
-impl<T: TypedKind> Deref for Shared<T> {
+impl<T: TypedKind> Deref for SharedObject<T> {
     type Target = T;
     fn deref(&self) -> &T {
         self.object.get().expect("a Shared<T> is only made of an object of type T")
     }
 }
 
-impl<T: TypedKind> fmt::Debug for Shared<T> {
+impl<T: TypedKind> fmt::Debug for SharedObject<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.object.fmt(f)
     }
@@ -653,7 +653,7 @@ mod tests {
     fn owners_are_written_with_the_metadata_alone_api_13() {
         let owned = |text: &str| {
             let value: Value = serde_json::from_str(text).unwrap();
-            let object = Object::from_any_value(value.clone()).unwrap().with_settled_owners();
+            let object = Object::from_any_value(value.clone()).unwrap().with_stored_managers();
             assert!(object.meta().managed_fields.is_none() && !object.managed_fields().is_empty());
             let written: Value = serde_json::from_slice(&object.json()).unwrap();
             assert_eq!((&written, &object.to_value()), (&value, &value));

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::podium_kind::{number, own_kind, text, truth};
+use super::podium_kind::{boolean, number, own_kind, text};
 
 /// The condition that reports whether a snapshot can be restored.
 pub const READY: &str = "Ready";
@@ -153,7 +153,7 @@ impl JsonSchema for ClusterSnapshotSpec {
             "description": "ClusterSnapshotSpec selects what a snapshot saves; it is immutable.",
             "type": "object",
             "properties": {
-                "claims": truth("claims also saves the contents of the claims' directories. Defaults to false."),
+                "claims": boolean("claims also saves the contents of the claims' directories. Defaults to false."),
             },
         })
     }
@@ -191,7 +191,7 @@ impl JsonSchema for ClusterRestoreSpec {
             "type": "object",
             "properties": {
                 "snapshot": text("snapshot is the name of the ClusterSnapshot."),
-                "claims": truth(
+                "claims": boolean(
                     "claims replaces the contents of the claims' directories by those in the snapshot. Defaults to false.",
                 ),
                 "gracePeriodSeconds": number("gracePeriodSeconds is the grace period of every pod. Defaults to each pod's own."),

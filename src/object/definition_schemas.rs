@@ -30,7 +30,7 @@ pub struct VersionSchema {
 }
 
 /// Schemas in use, by the hash of their compressed form: the versions of a definition often have equal schemas.
-static KNOWN: LazyLock<Mutex<HashMap<u64, Weak<VersionSchema>>>> = LazyLock::new(Mutex::default);
+static SCHEMAS: LazyLock<Mutex<HashMap<u64, Weak<VersionSchema>>>> = LazyLock::new(Mutex::default);
 
 impl VersionSchema {
     /// Compresses a schema. Equal schemas share one value.
@@ -52,7 +52,7 @@ impl VersionSchema {
     fn shared(self) -> Arc<Self> {
         let mut hasher = DefaultHasher::new();
         self.deflated.hash(&mut hasher);
-        let mut known = KNOWN.lock();
+        let mut known = SCHEMAS.lock();
         if known.len() == known.capacity() {
             known.retain(|_, schema| schema.strong_count() > 0);
         }

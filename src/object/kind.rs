@@ -143,7 +143,7 @@ impl KindInfo {
 pub struct Kind(u16);
 
 /// The most custom kinds that one process can hold; definitions that come and go under new names each take one.
-const MOST_CUSTOM: usize = 4096;
+const MAX_CUSTOM_KINDS: usize = 4096;
 
 /// The custom kinds in the order of registration; their numbers follow the table's.
 static CUSTOM: LazyLock<RwLock<Vec<&'static KindInfo>>> = LazyLock::new(RwLock::default);
@@ -151,7 +151,7 @@ static CUSTOM: LazyLock<RwLock<Vec<&'static KindInfo>>> = LazyLock::new(RwLock::
 /// The process has registered as many custom kinds as it can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "cannot serve more than {MOST_CUSTOM} kinds of custom resources in one process; restart podium to free the kinds of deleted definitions"
+    "cannot serve more than {MAX_CUSTOM_KINDS} kinds of custom resources in one process; restart podium to free the kinds of deleted definitions"
 )]
 pub struct TooManyKinds;
 
@@ -413,7 +413,7 @@ impl Kind {
         if let Some(known) = custom.iter().find(|info| same(info)) {
             return Ok(known.kind);
         }
-        if custom.len() >= MOST_CUSTOM {
+        if custom.len() >= MAX_CUSTOM_KINDS {
             return Err(TooManyKinds);
         }
         let kind = Self((TABLE.len() + custom.len()) as u16);
@@ -447,7 +447,7 @@ impl Kind {
         if let Some(known) = names.iter().find(|known| **known == name) {
             return Ok(known);
         }
-        if names.len() >= MOST_CUSTOM {
+        if names.len() >= MAX_CUSTOM_KINDS {
             return Err(TooManyKinds);
         }
         let leaked: &'static str = Box::leak(name.to_string().into_boxed_str());
@@ -491,15 +491,15 @@ impl Kind {
     }
 
     /// Returns the built-in kind with this plural, singular, short or kind name, in any case.
-    pub fn from_user_input(word: &str) -> Option<Self> {
-        let word = word.to_ascii_lowercase();
+    pub fn from_user_input(input: &str) -> Option<Self> {
+        let input = input.to_ascii_lowercase();
         TABLE
             .iter()
             .find(|i| {
-                i.plural == word
-                    || i.singular == word
-                    || i.short_names.contains(&word.as_str())
-                    || i.qualified_plural() == word
+                i.plural == input
+                    || i.singular == input
+                    || i.short_names.contains(&input.as_str())
+                    || i.qualified_plural() == input
             })
             .map(|i| i.kind)
     }

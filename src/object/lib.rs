@@ -48,7 +48,7 @@ pub mod time;
 mod versions;
 pub mod well_known;
 
-pub use any::{Body, DecodeError, Object, Shared, TypedKind};
+pub use any::{Body, DecodeError, Object, SharedObject, TypedKind};
 pub use cluster_domain::{ClusterDomain, InvalidClusterDomain};
 pub use custom::CustomObject;
 pub use key::{Key, Revision, Uid};

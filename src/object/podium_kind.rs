@@ -105,6 +105,6 @@ pub(super) fn number(description: &str) -> Schema {
 }
 
 /// Returns the schema of a boolean.
-pub(super) fn truth(description: &str) -> Schema {
+pub(super) fn boolean(description: &str) -> Schema {
     json_schema!({"description": description, "type": "boolean"})
 }

@@ -52,7 +52,8 @@ fn is_infeasible(status: Option<&PodStatus>) -> bool {
 /// Returns the resources allocated to the pod on its node, or its requests while its status has none.
 pub fn allocated_requests(pod: &Pod) -> Amounts {
     let Some(spec) = &pod.spec else { return Amounts::new() };
-    let given = |container: &Container| pod.status.as_ref().and_then(|status| held(status, &container.name));
+    let given =
+        |container: &Container| pod.status.as_ref().and_then(|status| allocated(status, &container.name));
     requests(spec, |container| given(container).unwrap_or_else(|| effective_requests(container)))
 }
 
@@ -73,7 +74,7 @@ pub fn pod_requests_or(pod: &Pod, missing: &[(&str, Amount)]) -> Amounts {
     let infeasible = is_infeasible(status);
     requests(spec, |container| {
         let requested = effective_requests(container);
-        let mut counted = match status.and_then(|status| held(status, &container.name)) {
+        let mut counted = match status.and_then(|status| allocated(status, &container.name)) {
             Some(held) if infeasible => held,
             Some(held) => {
                 let mut counted = requested;
@@ -90,7 +91,7 @@ pub fn pod_requests_or(pod: &Pod, missing: &[(&str, Amount)]) -> Amounts {
 }
 
 /// Returns the allocated or actual resources of a container; `None` before the status reports them.
-fn held(status: &PodStatus, name: &str) -> Option<Amounts> {
+fn allocated(status: &PodStatus, name: &str) -> Option<Amounts> {
     let lists = [&status.container_statuses, &status.init_container_statuses];
     let given_resources = lists.into_iter().flatten().flatten().find(|s| s.name == name)?;
     let given = given_resources.allocated_resources.as_ref();

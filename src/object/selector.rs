@@ -200,7 +200,7 @@ fn terms(text: &str) -> Vec<&str> {
 
 /// Removes the escapes from a field's value.
 fn unescaped(text: &str) -> Result<String, SelectorError> {
-    let bad = |what: String| SelectorError::Requirement(format!("invalid field selector: {what}"));
+    let bad = |reason: String| SelectorError::Requirement(format!("invalid field selector: {reason}"));
     let mut value = String::with_capacity(text.len());
     let mut rest = text.chars();
     while let Some(c) = rest.next() {
@@ -269,22 +269,22 @@ mod parse {
             match parser.tokens.next() {
                 None => break,
                 Some(Token::Mark(",")) if parser.tokens.peek().is_some() => {}
-                Some(Token::Mark(",")) => return Err(found("", "identifier after ','")),
-                Some(other) => return Err(found(other.text(), "',' or 'end of string'")),
+                Some(Token::Mark(",")) => return Err(unexpected_token("", "identifier after ','")),
+                Some(other) => return Err(unexpected_token(other.text(), "',' or 'end of string'")),
             }
         }
         Ok(requirements)
     }
 
-    fn found(found: &str, expected: &str) -> SelectorError {
+    fn unexpected_token(found: &str, expected: &str) -> SelectorError {
         SelectorError::Syntax(format!("found '{found}', expected: {expected}"))
     }
 
     impl Parser<'_> {
-        fn word(&mut self, expected: &str) -> Result<String, SelectorError> {
+        fn expect_word(&mut self, expected: &str) -> Result<String, SelectorError> {
             match self.tokens.next() {
                 Some(Token::Word(word)) => Ok(word.to_string()),
-                other => Err(found(other.as_ref().map_or("", Token::text), expected)),
+                other => Err(unexpected_token(other.as_ref().map_or("", Token::text), expected)),
             }
         }
 
@@ -305,7 +305,7 @@ mod parse {
                         Token::Word("in") => Operator::In(self.values()?),
                         Token::Word("notin") => Operator::NotIn(self.values()?),
                         other => {
-                            return Err(found(other.text(), "in, notin, =, ==, !=, gt, lt"));
+                            return Err(unexpected_token(other.text(), "in, notin, =, ==, !=, gt, lt"));
                         }
                     }
                 }
@@ -314,7 +314,7 @@ mod parse {
         }
 
         fn key(&mut self) -> Result<String, SelectorError> {
-            let key = self.word("identifier")?;
+            let key = self.expect_word("identifier")?;
             let valid = key.len() <= 317
                 && key.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c))
                 && key.starts_with(|c: char| c.is_ascii_alphanumeric());
@@ -330,7 +330,7 @@ mod parse {
         }
 
         fn integer(&mut self) -> Result<i64, SelectorError> {
-            let word = self.word("identifier")?;
+            let word = self.expect_word("identifier")?;
             word.parse().map_err(|_| {
                 SelectorError::Requirement(format!(
                     "values[0]: Invalid value: \"{word}\": for 'Gt', 'Lt' operators, the value must be an integer"
@@ -341,20 +341,25 @@ mod parse {
         fn values(&mut self) -> Result<Vec<String>, SelectorError> {
             match self.tokens.next() {
                 Some(Token::Mark("(")) => {}
-                other => return Err(found(other.as_ref().map_or("", Token::text), "'('")),
+                other => return Err(unexpected_token(other.as_ref().map_or("", Token::text), "'('")),
             }
             let mut values = Vec::new();
             loop {
                 match self.tokens.peek() {
                     Some(Token::Word(_) | Token::Mark("," | ")")) => values.push(self.value()),
                     other => {
-                        return Err(found(other.map_or("", Token::text), "',', ')' or identifier"));
+                        return Err(unexpected_token(
+                            other.map_or("", Token::text),
+                            "',', ')' or identifier",
+                        ));
                     }
                 }
                 match self.tokens.next() {
                     Some(Token::Mark(",")) => {}
                     Some(Token::Mark(")")) => return Ok(values),
-                    other => return Err(found(other.as_ref().map_or("", Token::text), "',' or ')'")),
+                    other => {
+                        return Err(unexpected_token(other.as_ref().map_or("", Token::text), "',' or ')'"));
+                    }
                 }
             }
         }

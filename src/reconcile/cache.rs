@@ -14,7 +14,7 @@ use api::{Change, ChangeKind, Visibility};
 use base::task::Tasks;
 use object::owner::controller_of;
 use object::pod::node_name;
-use object::{Key, KeyMap, Kind, Object, Revision, Shared, TypedKind};
+use object::{Key, KeyMap, Kind, Object, Revision, SharedObject, TypedKind};
 
 /// A handler, called with every change of a kind.
 pub(super) type Handler = Arc<dyn Fn(&Change) + Send + Sync>;
@@ -326,31 +326,31 @@ impl<T> Clone for Cache<T> {
 
 impl<T: TypedKind> Cache<T> {
     /// Returns the object with this key.
-    pub fn get(&self, key: &Key) -> Option<Shared<T>> {
-        self.slot.index.read().objects.get(key).and_then(Shared::from_object)
+    pub fn get(&self, key: &Key) -> Option<SharedObject<T>> {
+        self.slot.index.read().objects.get(key).and_then(SharedObject::from_object)
     }
 
     /// Returns all objects, ordered by key.
-    pub fn list(&self) -> Vec<Shared<T>> {
-        self.slot.index.read().objects.values().filter_map(Shared::from_object).collect()
+    pub fn list(&self) -> Vec<SharedObject<T>> {
+        self.slot.index.read().objects.values().filter_map(SharedObject::from_object).collect()
     }
 
     /// Returns the objects of one namespace, ordered by key.
-    pub fn in_namespace(&self, namespace: &str) -> Vec<Shared<T>> {
+    pub fn in_namespace(&self, namespace: &str) -> Vec<SharedObject<T>> {
         let index = self.slot.index.read();
-        index.objects.in_namespace(namespace).filter_map(Shared::from_object).collect()
+        index.objects.in_namespace(namespace).filter_map(SharedObject::from_object).collect()
     }
 
     /// Returns the objects that the object with this uid controls, in no order.
-    pub fn controlled_by(&self, owner: &str) -> Vec<Shared<T>> {
+    pub fn controlled_by(&self, owner: &str) -> Vec<SharedObject<T>> {
         let index = self.slot.index.read();
-        index.by_controller.of(owner).filter_map(Shared::from_object).collect()
+        index.by_controller.of(owner).filter_map(SharedObject::from_object).collect()
     }
 
     /// Returns the pods bound to this node, in no order.
-    pub fn on_node(&self, node: &str) -> Vec<Shared<T>> {
+    pub fn on_node(&self, node: &str) -> Vec<SharedObject<T>> {
         let index = self.slot.index.read();
-        index.by_node.of(node).filter_map(Shared::from_object).collect()
+        index.by_node.of(node).filter_map(SharedObject::from_object).collect()
     }
 
     /// Calls `handler` for every object, as an addition, and from then on for every change, in order and

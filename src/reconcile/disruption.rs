@@ -7,7 +7,7 @@ use api::{Api, ApiError, DeleteOptions};
 use base::mistakes::Mistake;
 use object::pod::disruption::{self, DisruptionReason};
 use object::pod::{Phase, is_terminal};
-use object::{Kind, Shared};
+use object::{Kind, SharedObject};
 
 /// The parameters of a disruption.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pub struct Disruption<'d> {
 
 /// Sets the DisruptionTarget condition on the pod and deletes it. Returns false if the pod is gone or was replaced by
 /// another with the same name.
-pub fn disrupt(api: &Api, pod: &Shared<Pod>, disruption: &Disruption<'_>) -> Result<bool, ApiError> {
+pub fn disrupt(api: &Api, pod: &SharedObject<Pod>, disruption: &Disruption<'_>) -> Result<bool, ApiError> {
     let now = api.clock().time();
     let marked = api.modify_status::<Pod>(&pod.key(), |fresh| {
         let is_same = fresh.metadata.uid.as_deref() == Some(pod.uid());
@@ -68,7 +68,7 @@ mod tests {
         api
     }
 
-    fn create(api: &Api) -> Shared<Pod> {
+    fn create(api: &Api) -> SharedObject<Pod> {
         let pod = json!({"metadata": {"name": "p", "namespace": "n"},
             "spec": {"nodeName": "node", "containers": [{"name": "c", "image": "i"}]}});
         api.create_as(serde_json::from_value::<Pod>(pod).unwrap()).unwrap()

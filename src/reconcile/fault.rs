@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use api::{Api, ApiError};
-use object::Shared;
+use object::SharedObject;
 use object::conditions::{self, ConditionStatus};
 use object::fault::{ACTIVE, EXPIRED, Fault, FaultStatus, SELECTED};
 use object::time::go_duration;
@@ -78,7 +78,7 @@ impl FaultState {
     }
 
     /// Writes the state into the fault's status. Returns false if the status has it already or the write failed.
-    fn write(&self, api: &Api, fault: &Shared<Fault>) -> bool {
+    fn write(&self, api: &Api, fault: &SharedObject<Fault>) -> bool {
         let now = api.clock().time();
         if Some(&self.status(fault, &now)) == fault.status.as_ref() {
             return false;
@@ -109,7 +109,7 @@ pub struct FaultTracker {
     /// The start of each fault on the steady clock, by uid.
     began: HashMap<String, Timestamp>,
     /// The faults in force, by uid; events about deleted ones need their objects.
-    known: HashMap<String, Shared<Fault>>,
+    known: HashMap<String, SharedObject<Fault>>,
 }
 
 impl FaultTracker {
@@ -124,7 +124,7 @@ impl FaultTracker {
     }
 
     /// Takes the list of all faults. A fault that an earlier process started continues from its recorded start.
-    pub fn see(&mut self, all: &[Shared<Fault>], now: ClockReading) {
+    pub fn see(&mut self, all: &[SharedObject<Fault>], now: ClockReading) {
         for fault in all {
             if let Some(at) = fault.status.as_ref().and_then(|status| status.started_at.as_ref()) {
                 self.began.entry(fault.uid().to_owned()).or_insert_with(|| now.steady_of(at.0));
@@ -156,7 +156,12 @@ impl FaultTracker {
 
     /// Reports a fault's state: writes its status, and records an event if the state is new. `ended` makes the
     /// message of the event for a fault that has ended.
-    pub fn report(&mut self, fault: &Shared<Fault>, state: &FaultState, ended: impl FnOnce() -> String) {
+    pub fn report(
+        &mut self,
+        fault: &SharedObject<Fault>,
+        state: &FaultState,
+        ended: impl FnOnce() -> String,
+    ) {
         let uid = fault.uid().to_owned();
         if state.is_active {
             self.began.entry(uid.clone()).or_insert_with(|| self.api.clock().steady());
@@ -182,8 +187,12 @@ impl FaultTracker {
 
     /// Takes the list of all faults and records an event for each deleted one that was in force, with the message
     /// that `ended` makes.
-    pub fn remove_deleted(&mut self, all: &[Shared<Fault>], ended: impl Fn(&Shared<Fault>) -> String) {
-        let uids: BTreeSet<&str> = all.iter().map(Shared::uid).collect();
+    pub fn remove_deleted(
+        &mut self,
+        all: &[SharedObject<Fault>],
+        ended: impl Fn(&SharedObject<Fault>) -> String,
+    ) {
+        let uids: BTreeSet<&str> = all.iter().map(SharedObject::uid).collect();
         let gone: Vec<String> =
             self.known.keys().filter(|uid| !uids.contains(uid.as_str())).cloned().collect();
         for uid in gone {

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::Cache;
 use api::Api;
-use object::{Key, Revision, Shared, TypedKind, Uid};
+use object::{Key, Revision, SharedObject, TypedKind, Uid};
 
 /// The versions written last, by the owner they were written for.
 #[derive(Default)]
@@ -20,7 +20,7 @@ pub struct UpdateExpectations {
 
 impl UpdateExpectations {
     /// Expects the cache to show `object`, which was written for `owner`, or a newer version.
-    pub fn expect<T: TypedKind>(&self, owner: &str, object: &Shared<T>) {
+    pub fn expect<T: TypedKind>(&self, owner: &str, object: &SharedObject<T>) {
         let mut owners = self.owners.lock();
         owners.entry(owner.to_string()).or_default().insert(object.key(), object.object().revision());
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::test_cluster::Cluster;
 use crate::test_objects::{asking, named_pod, node, sized_node, with};
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 
 /// Returns the spec of a pod with this priority that requests this much cpu.
 fn important(priority: i32, cpu: &str) -> Value {
@@ -18,11 +18,11 @@ fn running(name: &str, priority: i32, cpu: &str, minute: u32) -> Value {
         "status": {"startTime": format!("2026-11-21T00:{minute:02}:00Z")}})
 }
 
-fn budget(name: &str, selects: &str, allowed: i32) -> Shared<PodDisruptionBudget> {
+fn budget(name: &str, selects: &str, allowed: i32) -> SharedObject<PodDisruptionBudget> {
     let value = json!({"metadata": {"name": name, "namespace": "default"},
         "spec": {"selector": {"matchLabels": {"name": selects}}}, "status": {"disruptionsAllowed": allowed,
             "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}});
-    Shared::from_value(serde_json::from_value(value).unwrap())
+    SharedObject::from_value(serde_json::from_value(value).unwrap())
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn a_pod_in_the_way_of_affinity_goes_and_one_that_is_sought_does_not_sch_8() {
     let labelled = |name: &str, spec: Value| {
         let mut pod = (*named_pod(name, spec)).clone();
         pod.metadata.labels = Some([("name".to_string(), name.to_string())].into());
-        Shared::from_value(pod)
+        SharedObject::from_value(pod)
     };
     cluster.core.pod_changed(labelled("p", important(10, "1")), cluster.now);
     assert_eq!(cluster.step(), "p evicts hermit from a");
@@ -275,7 +275,7 @@ fn a_nomination_survives_a_restart_and_can_be_cleared_by_hand_sch_8() {
     let waiting = |nominated: Option<&str>| {
         let mut pod = (*named_pod("p", important(10, "1"))).clone();
         pod.status = serde_json::from_value(json!({"nominatedNodeName": nominated})).unwrap();
-        Shared::from_value(pod)
+        SharedObject::from_value(pod)
     };
     let mut cluster = Cluster::new(&[sized_node("a", "1")]);
     cluster.core.pod_changed(waiting(Some("a")), cluster.now);

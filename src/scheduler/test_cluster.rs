@@ -13,7 +13,7 @@ use crate::explain::verdict::Verdicts;
 use crate::profile::Profile;
 use crate::queue::QueueTimes;
 use crate::test_objects::{named_pod, pod};
-use object::Shared;
+use object::SharedObject;
 use object::config::Timings;
 
 pub(super) struct Cluster {
@@ -23,11 +23,11 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    pub(super) fn new(nodes: &[Shared<Node>]) -> Self {
+    pub(super) fn new(nodes: &[SharedObject<Node>]) -> Self {
         Self::with_profile(nodes, Profile::default())
     }
 
-    pub(super) fn with_profile(nodes: &[Shared<Node>], profile: Profile) -> Self {
+    pub(super) fn with_profile(nodes: &[SharedObject<Node>], profile: Profile) -> Self {
         let verdicts = Arc::default();
         let times = QueueTimes::of(&Timings::default());
         let core = Core::new([profile].into(), times, 0, Arc::clone(&verdicts));
@@ -46,17 +46,17 @@ impl Cluster {
     /// Adds or changes a claim, volume or class with this content.
     pub(super) fn claim(&mut self, content: &Value) {
         let claim = serde_json::from_value(content.clone()).expect("a test's claim");
-        self.core.claim_changed(&Shared::<PersistentVolumeClaim>::from_value(claim), false, self.now);
+        self.core.claim_changed(&SharedObject::<PersistentVolumeClaim>::from_value(claim), false, self.now);
     }
 
     pub(super) fn volume(&mut self, content: &Value) {
         let volume = serde_json::from_value(content.clone()).expect("a test's volume");
-        self.core.volume_changed(&Shared::<PersistentVolume>::from_value(volume), false, self.now);
+        self.core.volume_changed(&SharedObject::<PersistentVolume>::from_value(volume), false, self.now);
     }
 
     pub(super) fn class(&mut self, content: &Value) {
         let class = serde_json::from_value(content.clone()).expect("a test's class");
-        self.core.class_changed(&Shared::<StorageClass>::from_value(class), false, self.now);
+        self.core.class_changed(&SharedObject::<StorageClass>::from_value(class), false, self.now);
     }
 
     /// Adds a pod on a node, with this content: `{metadata, spec, status}`, with name and uid added.

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use crate::state::node_info::NodeInfo;
 use crate::state::pod_info::PodInfo;
-use object::Shared;
+use object::SharedObject;
 
 /// Returns a node with this content.
-pub(super) fn node(value: Value) -> Shared<Node> {
-    Shared::from_value(serde_json::from_value(value).expect("a test's node"))
+pub(super) fn node(value: Value) -> SharedObject<Node> {
+    SharedObject::from_value(serde_json::from_value(value).expect("a test's node"))
 }
 
 /// Returns the same in the scheduler's form, without pods.
@@ -18,14 +18,14 @@ pub(super) fn node_info(value: Value) -> NodeInfo {
 }
 
 /// Returns a node with this much cpu and a limit of ten pods.
-pub(super) fn sized_node(name: &str, cpu: &str) -> Shared<Node> {
+pub(super) fn sized_node(name: &str, cpu: &str) -> SharedObject<Node> {
     node(json!({"metadata": {"name": name},
         "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "10"}}}))
 }
 
 /// Returns a pod with this content.
-pub(super) fn pod(value: Value) -> Shared<Pod> {
-    Shared::from_value(serde_json::from_value(value).expect("a test's pod"))
+pub(super) fn pod(value: Value) -> SharedObject<Pod> {
+    SharedObject::from_value(serde_json::from_value(value).expect("a test's pod"))
 }
 
 /// Returns the same in the scheduler's form.
@@ -34,7 +34,7 @@ pub(super) fn pod_info(value: Value) -> PodInfo {
 }
 
 /// Returns a pod in namespace `default` with its name as uid and these fields in its spec.
-pub(super) fn named_pod(name: &str, spec: Value) -> Shared<Pod> {
+pub(super) fn named_pod(name: &str, spec: Value) -> SharedObject<Pod> {
     let mut whole = json!({"containers": []});
     if let (Some(whole), Value::Object(spec)) = (whole.as_object_mut(), spec) {
         whole.extend(spec);

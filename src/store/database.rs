@@ -186,7 +186,7 @@ pub(super) fn decode(key: &[u8], value: &[u8]) -> Result<Object, String> {
         Some(kind) => Object::from_value(kind, value),
         None => Object::from_any_value(value),
     }
-    .map(|object| object.with_settled_owners().packed())
+    .map(|object| object.with_stored_managers().packed())
     .map_err(|e| e.to_string())
 }
 

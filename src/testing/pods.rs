@@ -8,7 +8,7 @@ use parking_lot::RwLock;
 
 use kubelet::runtime::ContainerId;
 use kubelet::runtime::hollow::{ContainerBehavior, HollowRuntime};
-use object::{Key, Kind, Shared};
+use object::{Key, Kind, SharedObject};
 
 use super::error::Error;
 use super::wait::until;
@@ -151,7 +151,7 @@ impl<'a> HollowPod<'a> {
     }
 
     /// Returns the pod, once it has a node, and that node's runtime.
-    async fn running(&self) -> Result<(Shared<Pod>, Arc<HollowRuntime>), Error> {
+    async fn running(&self) -> Result<(SharedObject<Pod>, Arc<HollowRuntime>), Error> {
         let api = self.cluster.api();
         let late = || format!("pod {} is not assigned to a node", self.key);
         let (pod, node) = until(api, Kind::Pod, late, || {

@@ -10,7 +10,7 @@ use crate::{Api, ApiError};
 use base::mistakes::Mistake;
 use object::quantity::{Amount, ResourceList};
 use object::quota::{covers, named_resources};
-use object::{Object, Shared};
+use object::{Object, SharedObject};
 
 /// A quota on one of these requires every container to set it. Kubernetes' source calls this a mistake that
 /// is preserved.
@@ -95,7 +95,7 @@ fn increase(spec: &ResourceQuotaSpec, before: &ResourceList, after: &ResourceLis
 /// count.
 fn fits(
     books: &QuotaLockGuard<'_>,
-    quota: &Shared<ResourceQuota>,
+    quota: &SharedObject<ResourceQuota>,
     more: &ResourceList,
     new: &Object,
 ) -> Result<(), ApiError> {

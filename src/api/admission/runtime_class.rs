@@ -9,7 +9,7 @@ use super::Request;
 use crate::{Api, ApiError};
 use base::quote::quote;
 use object::quantity::{Amount, ResourceList};
-use object::{Key, Kind, Object, Shared};
+use object::{Key, Kind, Object, SharedObject};
 
 const OTHER_OVERHEAD: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 const NO_OVERHEAD: &str =
@@ -41,7 +41,7 @@ pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), Api
     judged.map_err(|why| ApiError::forbidden(Kind::Pod, object.name(), why))
 }
 
-fn class_of(api: &Api, spec: &PodSpec) -> Result<Option<Shared<RuntimeClass>>, String> {
+fn class_of(api: &Api, spec: &PodSpec) -> Result<Option<SharedObject<RuntimeClass>>, String> {
     let Some(name) = spec.runtime_class_name.as_ref().filter(|name| !name.is_empty()) else {
         return Ok(None);
     };

@@ -16,11 +16,11 @@ use super::respond::Responder;
 use crate::metrics::{FamilyOptions, TEXT, build_info, process, text};
 use crate::node_access::runtime_uid;
 use crate::usage::{NodeUsage, ResourceUsage};
-use object::Shared;
+use object::SharedObject;
 use object::quantity::Amount;
 
 /// `/metrics`: the kubelet's metrics about itself.
-pub(super) fn own(node: &str, pods: &[Shared<Pod>]) -> Response {
+pub(super) fn own(node: &str, pods: &[SharedObject<Pod>]) -> Response {
     let named = FamilyOptions::alpha("kubelet_node_name", "The node's name. The count is always 1.")
         .gauges(&["node"]);
     named.set(&[node], 1.0);
@@ -59,7 +59,7 @@ pub(super) fn own(node: &str, pods: &[Shared<Pod>]) -> Response {
 }
 
 /// `/metrics/resource`: the metrics that the metrics server reads.
-pub(super) fn resource(server: &Server, node: &Shared<Node>, pods: &[Shared<Pod>]) -> Response {
+pub(super) fn resource(server: &Server, node: &SharedObject<Node>, pods: &[SharedObject<Pod>]) -> Response {
     let of_pod = ["namespace", "pod"];
     let of_container = ["container", "namespace", "pod"];
     let node_cpu = FamilyOptions::stable(
@@ -131,7 +131,7 @@ pub(super) fn resource(server: &Server, node: &Shared<Node>, pods: &[Shared<Pod>
 }
 
 /// `/metrics/cadvisor`.
-pub(super) fn cadvisor(server: &Server, node: &Shared<Node>, pods: &[Shared<Pod>]) -> Response {
+pub(super) fn cadvisor(server: &Server, node: &SharedObject<Node>, pods: &[SharedObject<Pod>]) -> Response {
     let labels = ["container", "id", "image", "name", "namespace", "pod"];
     let with_cpu = ["container", "cpu", "id", "image", "name", "namespace", "pod"];
     let cpu = FamilyOptions::unclassified(
@@ -204,7 +204,7 @@ pub(super) fn cadvisor(server: &Server, node: &Shared<Node>, pods: &[Shared<Pod>
 
 /// Usage of a pod.
 struct PodMetrics<'a> {
-    pod: &'a Shared<Pod>,
+    pod: &'a SharedObject<Pod>,
     total: ResourceUsage,
     containers: Vec<ContainerMetrics<'a>>,
 }
@@ -217,7 +217,7 @@ struct ContainerMetrics<'a> {
 }
 
 /// The measured usage of these pods.
-fn used<'a>(pods: &'a [Shared<Pod>], measured: &'a NodeUsage) -> impl Iterator<Item = PodMetrics<'a>> {
+fn used<'a>(pods: &'a [SharedObject<Pod>], measured: &'a NodeUsage) -> impl Iterator<Item = PodMetrics<'a>> {
     pods.iter().filter_map(|pod| {
         let uid = runtime_uid(pod);
         let mut total = ResourceUsage::default();

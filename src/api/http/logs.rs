@@ -18,7 +18,7 @@ use super::{Server, log_socket};
 use crate::node_access::{LogRequest, LogStream};
 use crate::{ApiError, Cause};
 use object::well_known::annotation;
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 
 /// The requested part of a log, as given in the query.
 #[derive(Debug, Default)]
@@ -140,7 +140,7 @@ pub(super) async fn answer(
 }
 
 /// The container of a request: the named one, or the only one.
-pub(super) fn container_of(pod: &Shared<Pod>, requested: Option<&str>) -> Result<String, ApiError> {
+pub(super) fn container_of(pod: &SharedObject<Pod>, requested: Option<&str>) -> Result<String, ApiError> {
     let spec = pod.spec.clone().unwrap_or_default();
     let regular: Vec<String> = spec.containers.iter().map(|c| c.name.clone()).collect();
     let init: Vec<String> = spec.init_containers.iter().flatten().map(|c| c.name.clone()).collect();
@@ -185,7 +185,7 @@ impl Server {
     /// The kubelet that runs the pod.
     pub(super) fn node_of(
         &self,
-        pod: &Shared<Pod>,
+        pod: &SharedObject<Pod>,
     ) -> Result<std::sync::Arc<dyn crate::node_access::NodeAccess>, ApiError> {
         let node = pod.spec.as_ref().and_then(|s| s.node_name.clone()).filter(|n| !n.is_empty());
         let Some(node) = node else {

@@ -16,7 +16,7 @@ use crate::usage::{NodeUsage, ResourceUsage};
 use crate::{ApiError, Selection};
 use base::clock::time;
 use object::time::go_duration;
-use object::{Key, Kind, Object, Shared, TypedKind};
+use object::{Key, Kind, Object, SharedObject, TypedKind};
 
 /// The API group.
 pub(super) const GROUP: &str = "metrics.k8s.io";
@@ -111,9 +111,9 @@ fn one(server: &Server, target: &MetricsTarget, name: &str) -> Result<Value, Api
 
 fn all(server: &Server, target: &MetricsTarget, selection: &Selection) -> Vec<Value> {
     fn selected<T: TypedKind>(
-        objects: &[Shared<T>],
+        objects: &[SharedObject<T>],
         selection: &Selection,
-        measure: impl Fn(&Shared<T>) -> Option<Value>,
+        measure: impl Fn(&SharedObject<T>) -> Option<Value>,
     ) -> Vec<Value> {
         objects.iter().filter(|o| selection.matches(o.object())).filter_map(measure).collect()
     }
@@ -125,14 +125,14 @@ fn all(server: &Server, target: &MetricsTarget, selection: &Selection) -> Vec<Va
     selected(&pods, selection, |pod| of_pod(server, pod))
 }
 
-fn of_node(server: &Server, node: &Shared<Node>) -> Option<Value> {
+fn of_node(server: &Server, node: &SharedObject<Node>) -> Option<Value> {
     let measured = server.api().node_usage(node.name())?;
     let mut value = head(node.object(), "NodeMetrics", &measured);
     value["usage"] = amounts(measured.total);
     Some(value)
 }
 
-fn of_pod(server: &Server, pod: &Shared<Pod>) -> Option<Value> {
+fn of_pod(server: &Server, pod: &SharedObject<Pod>) -> Option<Value> {
     let (measured, containers) = server.api().pod_usage(pod)?;
     if containers.is_empty() {
         return None;

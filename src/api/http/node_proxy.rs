@@ -17,7 +17,7 @@ use crate::usage::{ResourceUsage, VolumeUsage};
 use crate::{ApiError, node_access};
 use base::clock::time;
 use object::storage::claims_of;
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 
 /// Handles a request for a node (`[SCHEME:]NAME[:PORT]`) and a path of its kubelet.
 pub(super) fn answer(server: &Server, name: &str, path: &str, method: &Method) -> Result<Response, ApiError> {
@@ -54,13 +54,14 @@ pub(super) fn answer(server: &Server, name: &str, path: &str, method: &Method) -
     }
 }
 
-fn pods(server: &Server, node: &str) -> Vec<Shared<Pod>> {
-    let on_node = |pod: &Shared<Pod>| pod.spec.as_ref().is_some_and(|s| s.node_name.as_deref() == Some(node));
+fn pods(server: &Server, node: &str) -> Vec<SharedObject<Pod>> {
+    let on_node =
+        |pod: &SharedObject<Pod>| pod.spec.as_ref().is_some_and(|s| s.node_name.as_deref() == Some(node));
     server.api().list_as::<Pod>(None).into_iter().filter(on_node).collect()
 }
 
 /// The volumes of a pod's claims, in the kubelet's format.
-fn volumes_of(pod: &Shared<Pod>, measured: &BTreeMap<String, VolumeUsage>, at: &Time) -> Value {
+fn volumes_of(pod: &SharedObject<Pod>, measured: &BTreeMap<String, VolumeUsage>, at: &Time) -> Value {
     let stats = claims_of(pod).filter_map(|used| {
         let volume = measured.get(used.volume)?;
         Some(json!({"name": used.volume, "pvcRef": {"name": used.claim, "namespace": pod.namespace()}, "time": at,
@@ -72,7 +73,7 @@ fn volumes_of(pod: &Shared<Pod>, measured: &BTreeMap<String, VolumeUsage>, at: &
 }
 
 /// Usage of the node and its pods, as in `metrics.k8s.io`, in the kubelet's format.
-fn summary(server: &Server, node: &Shared<Node>) -> Value {
+fn summary(server: &Server, node: &SharedObject<Node>) -> Value {
     let Some(measured) = server.api().node_usage(node.name()) else {
         return json!({"node": {"nodeName": node.name()}, "pods": []});
     };

@@ -14,7 +14,7 @@ use crate::ApiError;
 use crate::verdicts::{FilterRefusal, Hint, NodeVerdict, SchedulingVerdict};
 use base::clock::time;
 use object::time::human_age;
-use object::{Key, Kind, Shared};
+use object::{Key, Kind, SharedObject};
 
 /// The API group.
 pub(super) const GROUP: &str = "podium.dev";
@@ -59,7 +59,7 @@ pub(super) fn answer(
 ) -> Result<Response, ApiError> {
     format.only_reads(method)?;
     let api = server.api();
-    let found: Vec<(Shared<Pod>, SchedulingVerdict)> = if let Some(name) = &target.pod {
+    let found: Vec<(SharedObject<Pod>, SchedulingVerdict)> = if let Some(name) = &target.pod {
         let namespace = target.namespace.clone().unwrap_or_default();
         let pod = api.get_as::<Pod>(&Key::new(&namespace, name)).ok();
         let verdict = pod.and_then(|pod| Some((pod.clone(), api.scheduling_verdict(pod.uid())?)));
@@ -84,7 +84,7 @@ pub(super) fn answer(
     Responder::json(StatusCode::OK, &body)
 }
 
-fn summary(pod: &Shared<Pod>, verdict: &SchedulingVerdict) -> Value {
+fn summary(pod: &SharedObject<Pod>, verdict: &SchedulingVerdict) -> Value {
     let to_json = |hint: &Hint| json!({"node": hint.node, "changes": hint.changes, "alike": hint.alike});
     let hints: Vec<Value> = verdict.hints.iter().map(to_json).collect();
     json!({
@@ -95,7 +95,7 @@ fn summary(pod: &Shared<Pod>, verdict: &SchedulingVerdict) -> Value {
     })
 }
 
-fn whole(pod: &Shared<Pod>, verdict: &SchedulingVerdict) -> Value {
+fn whole(pod: &SharedObject<Pod>, verdict: &SchedulingVerdict) -> Value {
     let refusal = |refusal: &FilterRefusal| json!({"plugin": refusal.plugin, "reasons": refusal.reasons});
     let node = |node: &NodeVerdict| {
         let refusals: Vec<Value> = node.refusals.iter().map(refusal).collect();
@@ -114,7 +114,7 @@ fn whole(pod: &Shared<Pod>, verdict: &SchedulingVerdict) -> Value {
     value
 }
 
-fn table(server: &Server, version: MetaVersion, found: &[(Shared<Pod>, SchedulingVerdict)]) -> Value {
+fn table(server: &Server, version: MetaVersion, found: &[(SharedObject<Pod>, SchedulingVerdict)]) -> Value {
     let column = |name: &str, format: &str| json!({"name": name, "type": "string", "format": format, "description": "", "priority": 0});
     let now = server.api().server_clock().now();
     let rows: Vec<Value> = found

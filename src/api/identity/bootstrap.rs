@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::{AUTHENTICATED, TokenError, User};
 use crate::Api;
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 
 const NAMESPACE: &str = "kube-system";
 const TYPE: &str = "bootstrap.kubernetes.io/token";
@@ -28,7 +28,7 @@ impl Api {
     /// The user of a bootstrap token.
     pub(super) fn bootstrapper(&self, id: &str, secret: &str) -> Result<User, TokenError> {
         let key = Key::new(NAMESPACE, format!("bootstrap-token-{id}"));
-        let stored: Shared<Secret> = self.get_as(&key).map_err(|_| UNKNOWN)?;
+        let stored: SharedObject<Secret> = self.get_as(&key).map_err(|_| UNKNOWN)?;
         let text = |key: &str| {
             let bytes = &stored.data.as_ref()?.get(key)?.0;
             std::str::from_utf8(bytes).ok().map(str::trim)

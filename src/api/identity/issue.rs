@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::jwt::{BoundObjectRef, Claims};
 use crate::{Api, ApiError, Cause};
 use base::clock::time;
-use object::{Key, Kind, Shared, TypedKind};
+use object::{Key, Kind, SharedObject, TypedKind};
 
 /// The lifetime of a token whose request names none.
 const DEFAULT_SECONDS: i64 = 3600;
@@ -41,7 +41,7 @@ pub(crate) fn check_request(spec: &TokenRequestSpec) -> Vec<Cause> {
 impl Api {
     /// Issues a token for a service account; returns the request with its status.
     pub(crate) fn issue_token(&self, account: &Key, request: TokenRequest) -> Result<TokenRequest, ApiError> {
-        let of: Shared<ServiceAccount> = self.get_as(account)?;
+        let of: SharedObject<ServiceAccount> = self.get_as(account)?;
         let mut spec = request.spec.unwrap_or_default();
         let causes = check_request(&spec);
         if !causes.is_empty() {
@@ -117,7 +117,7 @@ impl Api {
         let version = reference.api_version.clone().unwrap_or_default();
         match (reference.kind.as_deref().unwrap_or_default(), version.as_str()) {
             ("Pod", "v1") => {
-                let pod: Shared<Pod> = self.named(&account.namespace, &name, reference)?;
+                let pod: SharedObject<Pod> = self.named(&account.namespace, &name, reference)?;
                 let spec = pod.spec.as_ref();
                 let its = spec.and_then(|s| s.service_account_name.as_deref()).unwrap_or_default();
                 if its != account.name {
@@ -133,11 +133,11 @@ impl Api {
                 claims.pod = Some(BoundObjectRef { name, uid: pod.uid().into() });
             }
             ("Secret", "v1") => {
-                let secret: Shared<Secret> = self.named(&account.namespace, &name, reference)?;
+                let secret: SharedObject<Secret> = self.named(&account.namespace, &name, reference)?;
                 claims.secret = Some(BoundObjectRef { name, uid: secret.uid().into() });
             }
             ("Node", "v1") => {
-                let node: Shared<Node> = self.named("", &name, reference)?;
+                let node: SharedObject<Node> = self.named("", &name, reference)?;
                 claims.node = Some(BoundObjectRef { name, uid: node.uid().into() });
             }
             (kind, version) => {
@@ -154,8 +154,8 @@ impl Api {
         namespace: &str,
         name: &str,
         reference: &mut BoundObjectReference,
-    ) -> Result<Shared<T>, ApiError> {
-        let object: Shared<T> = self.get_as(&Key::new(namespace, name))?;
+    ) -> Result<SharedObject<T>, ApiError> {
+        let object: SharedObject<T> = self.get_as(&Key::new(namespace, name))?;
         let uid = reference.uid.get_or_insert_default();
         if uid.is_empty() {
             *uid = object.uid().into();
@@ -175,7 +175,7 @@ impl Api {
     /// A token for a pod, from its kubelet: of the pod's account, bound to the pod; and its expiry.
     pub fn token_for_pod(
         &self,
-        pod: &Shared<Pod>,
+        pod: &SharedObject<Pod>,
         audience: Option<&str>,
         seconds: Option<i64>,
     ) -> Result<(String, Timestamp), ApiError> {
@@ -228,7 +228,7 @@ mod tests {
         api
     }
 
-    fn pod(api: &Api, name: &str) -> Shared<Pod> {
+    fn pod(api: &Api, name: &str) -> SharedObject<Pod> {
         let pod = json!({"metadata": {"name": name, "namespace": "ns"},
             "spec": {"serviceAccountName": "robot", "containers": [{"name": "c", "image": "busybox"}]}});
         api.create_as(serde_json::from_value(pod).unwrap()).unwrap()

@@ -5,14 +5,14 @@ use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 
 use super::jwt::{BoundObjectRef, Claims, NEVER};
 use crate::{Api, ApiError};
-use object::Shared;
+use object::SharedObject;
 
 impl Api {
     /// A token of the account for this Secret.
     pub fn token_for_secret(
         &self,
-        account: &Shared<ServiceAccount>,
-        secret: &Shared<Secret>,
+        account: &SharedObject<ServiceAccount>,
+        secret: &SharedObject<Secret>,
     ) -> Result<String, ApiError> {
         let now = self.server_clock().now().as_second();
         let issuer = self.issuer();

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::Api;
 pub use jwt::Signer;
 use jwt::{BoundObjectRef, Claims};
-use object::{Key, Shared, TypedKind};
+use object::{Key, SharedObject, TypedKind};
 pub use remote_headers::{EXTRA_HEADER_PREFIX, GROUP_HEADER, UID_HEADER, USERNAME_HEADER};
 
 /// The time that a terminating pod's token remains valid after the pod's grace period.
@@ -176,12 +176,12 @@ impl Api {
     /// Checks that a token's bound objects exist and have the same uids.
     fn check_bound(&self, claims: &Claims) -> Result<(), TokenError> {
         let namespace = &claims.namespace;
-        let account: Shared<ServiceAccount> = self.bound(namespace, &claims.account)?;
+        let account: SharedObject<ServiceAccount> = self.bound(namespace, &claims.account)?;
         if account.metadata.deletion_timestamp.as_ref().is_some_and(|at| self.is_over(at.0)) {
             return Err(TokenError::Invalidated);
         }
         if let Some(pod) = &claims.pod {
-            let pod: Shared<Pod> = self.bound(namespace, pod)?;
+            let pod: SharedObject<Pod> = self.bound(namespace, pod)?;
             if pod.metadata.deletion_timestamp.as_ref().is_some_and(|at| self.is_over(at.0)) {
                 return Err(TokenError::Invalidated);
             }
@@ -195,7 +195,11 @@ impl Api {
         Ok(())
     }
 
-    fn bound<T: TypedKind>(&self, namespace: &str, bound: &BoundObjectRef) -> Result<Shared<T>, TokenError> {
+    fn bound<T: TypedKind>(
+        &self,
+        namespace: &str,
+        bound: &BoundObjectRef,
+    ) -> Result<SharedObject<T>, TokenError> {
         let found = self.get_as::<T>(&Key::new(namespace, bound.name.as_str()));
         found.ok().filter(|object| object.uid() == bound.uid).ok_or(TokenError::Invalidated)
     }

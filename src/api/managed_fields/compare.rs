@@ -83,7 +83,7 @@ impl Differences {
     /// Compares an item that exists in both. If both are empty, they are compared as a whole.
     fn both(&mut self, before: &Item<'_>, after: &Item<'_>, old: &mut Cursor<'_>, new: &mut Cursor<'_>) {
         let below = |below| Node { member: false, below };
-        match (before.sort(), after.sort()) {
+        match (before.kind(), after.kind()) {
             (ValueKind::Leaf(a), ValueKind::Leaf(b)) | (ValueKind::Bare(a), ValueKind::Bare(b)) => {
                 if a != b {
                     Self::put(&mut self.modified, after, Node::leaf());

@@ -7,7 +7,7 @@ use crate::{Api, ApiError, Part, WriteOptions, object_checks};
 use base::quote::quote;
 use object::conditions::{self, ConditionStatus};
 use object::owner::is_terminating;
-use object::{Key, Kind, Shared};
+use object::{Key, Kind, SharedObject};
 
 impl Api {
     /// Assigns a pod to the node in a Binding, if that is valid.
@@ -16,7 +16,7 @@ impl Api {
         pod: &Key,
         binding: Binding,
         options: &WriteOptions,
-    ) -> Result<Shared<Pod>, ApiError> {
+    ) -> Result<SharedObject<Pod>, ApiError> {
         let carried = || serde_json::to_value(&binding).unwrap_or_default();
         let admitted = self.admit_new_below(Kind::Pod, pod, "binding", options, carried)?;
         let binding = match admitted {
@@ -31,7 +31,7 @@ impl Api {
     }
 
     /// Assigns the pod with this uid (any, if empty) to a node.
-    pub fn bind(&self, pod: &Key, uid: &str, node: &str) -> Result<Shared<Pod>, ApiError> {
+    pub fn bind(&self, pod: &Key, uid: &str, node: &str) -> Result<SharedObject<Pod>, ApiError> {
         let uid = Some(uid.to_string()).filter(|uid| !uid.is_empty());
         let metadata = ObjectMeta {
             name: Some(pod.name.clone()),
@@ -53,7 +53,7 @@ impl Api {
         uid: &str,
         node: &str,
         options: &WriteOptions,
-    ) -> Result<Shared<Pod>, ApiError> {
+    ) -> Result<SharedObject<Pod>, ApiError> {
         let refuse = |message: String| Err(ApiError::conflict(Kind::Pod, &pod.name, message));
         let now = self.server_clock().time();
         self.modify_part_by::<Pod>(pod, Part::System, options, |value| {

@@ -10,7 +10,7 @@ use crate::{Api, ApiError, Cause, DeleteOptions};
 use base::mistakes::Mistake;
 use object::pod::{can_ignore_budget, disruption, is_ready};
 use object::selector::Selector;
-use object::{Key, Kind, Shared};
+use object::{Key, Kind, SharedObject};
 
 /// The limit on pods listed as disrupted in a budget before the controller has caught up.
 const MAX_DISRUPTED: usize = 2000;
@@ -53,7 +53,10 @@ impl Api {
     }
 
     /// The one budget that covers the pod.
-    fn budget_of(&self, pod: &Shared<Pod>) -> Result<Option<Shared<PodDisruptionBudget>>, ApiError> {
+    fn budget_of(
+        &self,
+        pod: &SharedObject<Pod>,
+    ) -> Result<Option<SharedObject<PodDisruptionBudget>>, ApiError> {
         let mut covering =
             self.list_as::<PodDisruptionBudget>(Some(pod.namespace())).into_iter().filter(|budget| {
                 let selector = budget.spec.as_ref().and_then(|s| s.selector.as_ref());
@@ -72,8 +75,8 @@ impl Api {
     /// Takes one disruption from the budget, or refuses the eviction.
     fn spend(
         &self,
-        budget: &Shared<PodDisruptionBudget>,
-        pod: &Shared<Pod>,
+        budget: &SharedObject<PodDisruptionBudget>,
+        pod: &SharedObject<Pod>,
         dry_run: bool,
     ) -> Result<(), ApiError> {
         let (name, pod_name, pod_ready) = (budget.name().to_string(), pod.name().to_string(), is_ready(pod));

@@ -22,7 +22,7 @@ use super::generated_name::generated_name;
 use super::{Api, ApiError, Cause, Part, WriteOptions};
 use base::mistakes::Mistake;
 use base::quote::quote;
-use object::{Key, Kind, Object, Revision, Shared, TypedKind};
+use object::{Key, Kind, Object, Revision, SharedObject, TypedKind};
 use store::WriteError;
 
 /// The number of attempts when other writes keep being faster.
@@ -76,9 +76,9 @@ impl Api {
     }
 
     /// Stores a new `T` and returns it as stored.
-    pub fn create_as<T: TypedKind>(&self, value: T) -> Result<Shared<T>, ApiError> {
+    pub fn create_as<T: TypedKind>(&self, value: T) -> Result<SharedObject<T>, ApiError> {
         let stored = self.create(Object::new(value), &WriteOptions::default())?;
-        Ok(Shared::from_object(&stored).expect("a created object keeps its type"))
+        Ok(SharedObject::from_object(&stored).expect("a created object keeps its type"))
     }
 
     /// Stores the events of admission for an object that is stored now.
@@ -142,7 +142,7 @@ impl Api {
         &self,
         key: &Key,
         edit: impl FnMut(&mut T) -> Result<(), ApiError>,
-    ) -> Result<Shared<T>, ApiError> {
+    ) -> Result<SharedObject<T>, ApiError> {
         self.modify_part(key, Part::Main, edit)
     }
 
@@ -151,7 +151,7 @@ impl Api {
         &self,
         key: &Key,
         edit: impl FnMut(&mut T) -> Result<(), ApiError>,
-    ) -> Result<Shared<T>, ApiError> {
+    ) -> Result<SharedObject<T>, ApiError> {
         self.modify_part(key, Part::Status, edit)
     }
 
@@ -161,7 +161,7 @@ impl Api {
         &self,
         key: &Key,
         edit: impl FnMut(&mut T) -> Result<(), ApiError>,
-    ) -> Result<Shared<T>, ApiError> {
+    ) -> Result<SharedObject<T>, ApiError> {
         self.modify_owned(key, Part::Status, &WriteOptions::default(), &Ownership::Unasked, edit)
     }
 
@@ -170,7 +170,7 @@ impl Api {
         key: &Key,
         part: Part,
         edit: impl FnMut(&mut T) -> Result<(), ApiError>,
-    ) -> Result<Shared<T>, ApiError> {
+    ) -> Result<SharedObject<T>, ApiError> {
         self.modify_owned(key, part, &WriteOptions::default(), &Ownership::Tracked, edit)
     }
 
@@ -181,7 +181,7 @@ impl Api {
         part: Part,
         options: &WriteOptions,
         edit: impl FnMut(&mut T) -> Result<(), ApiError>,
-    ) -> Result<Shared<T>, ApiError> {
+    ) -> Result<SharedObject<T>, ApiError> {
         self.modify_owned(key, part, options, &Ownership::Tracked, edit)
     }
 
@@ -192,14 +192,14 @@ impl Api {
         options: &WriteOptions,
         ownership: &Ownership,
         mut edit: impl FnMut(&mut T) -> Result<(), ApiError>,
-    ) -> Result<Shared<T>, ApiError> {
+    ) -> Result<SharedObject<T>, ApiError> {
         let stored = self.change_owned(T::kind(), key, part, options, |current| {
             let mut next = current.clone();
             let value = next.get_mut::<T>().ok_or_else(|| ApiError::not_found(T::kind(), key))?;
             edit(value)?;
             Ok((next, ownership.clone()))
         })?;
-        Ok(Shared::from_object(&stored).expect("a change keeps the type"))
+        Ok(SharedObject::from_object(&stored).expect("a change keeps the type"))
     }
 
     /// Changes a part of an object: `edit` turns the current version into the next.

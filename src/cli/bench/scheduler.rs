@@ -15,7 +15,7 @@ use api::{Api, ApiConfig, ChangeKind, DeleteOptions, Visibility, WriteOptions};
 use base::clock::Clock;
 use base::task::Tasks;
 use object::owner::is_terminating;
-use object::{Key, Kind, Object, Shared};
+use object::{Key, Kind, Object, SharedObject};
 use reconcile::{Caches, ignore_gone};
 use scheduler::{Scheduler, SchedulerConfig};
 use store::Store;
@@ -178,7 +178,7 @@ fn node(api: &Api, n: usize) -> Result<()> {
 }
 
 /// Removes a deleted pod, as its kubelet would: there is no kubelet here, and no process of the pod runs.
-fn end(api: &Api, pod: &Shared<Pod>) -> Result<()> {
+fn end(api: &Api, pod: &SharedObject<Pod>) -> Result<()> {
     let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(pod.uid()) };
     Ok(ignore_gone(api.delete(Kind::Pod, &pod.key(), &now))?)
 }
@@ -205,12 +205,12 @@ async fn place(api: &Api, count: usize, of: fn(usize) -> Value) -> Result<()> {
         let changes = tokio::time::timeout(Duration::from_mins(2), watcher.next()).await;
         let changes = changes.context("the scheduler makes no progress")?.context("the watch fell behind")?;
         for change in changes {
-            let Some(pod) = Shared::<Pod>::from_object(&change.object) else { continue };
+            let Some(pod) = SharedObject::<Pod>::from_object(&change.object) else { continue };
             if change.kind == ChangeKind::Modified && is_terminating(&pod.metadata) {
                 end(api, &pod)?;
             }
             let node = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
-            let before = change.previous.as_ref().and_then(Shared::<Pod>::from_object);
+            let before = change.previous.as_ref().and_then(SharedObject::<Pod>::from_object);
             let is_ours = serde_json::to_value(&pod.metadata.labels)? == labels;
             let newly = node(&pod).is_some() && before.is_some_and(|before| node(&before).is_none());
             bound += usize::from(is_ours && newly && change.kind == ChangeKind::Modified);

@@ -33,7 +33,7 @@ use api::controller_status::Subsystem;
 use base::clock::{ClockReading, until};
 use base::task::Tasks;
 use object::fault::Fault;
-use object::{Kind, Shared};
+use object::{Kind, SharedObject};
 use plan::{
     ActiveFaults, ClusterState, Effect, FaultDecision, NO_TARGET, RequiredKinds, StoreFault,
     TargetComponents, Victim, on_disk, plan,
@@ -332,7 +332,7 @@ impl Faults {
     /// Kills containers, once; failures are retried.
     async fn kill_for_memory(
         &mut self,
-        fault: &Shared<Fault>,
+        fault: &SharedObject<Fault>,
         victims: &[Victim],
         container: Option<&str>,
         now: ClockReading,

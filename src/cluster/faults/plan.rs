@@ -16,7 +16,7 @@ use object::owner::is_terminating;
 use object::pod::{is_terminal, node_name};
 use object::selector::Selector;
 use object::storage::{claim_phase, claim_ref, claim_uid, directory_of, volume_name};
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 
 /// The maximum number of these faults in force at once.
 pub(super) const MOST: usize = 64;
@@ -26,10 +26,10 @@ const NAMED: usize = 3;
 /// The cluster as it is now.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClusterState {
-    pub(super) nodes: Vec<Shared<Node>>,
-    pub(super) pods: Vec<Shared<Pod>>,
-    pub(super) claims: Vec<Shared<PersistentVolumeClaim>>,
-    pub(super) volumes: Vec<Shared<PersistentVolume>>,
+    pub(super) nodes: Vec<SharedObject<Node>>,
+    pub(super) pods: Vec<SharedObject<Pod>>,
+    pub(super) claims: Vec<SharedObject<PersistentVolumeClaim>>,
+    pub(super) volumes: Vec<SharedObject<PersistentVolume>>,
     /// The configurations of webhooks, mutating or validating.
     pub(super) webhooks: BTreeSet<String>,
     /// The controllers and the scheduler that are not disabled.
@@ -202,14 +202,14 @@ fn worse(one: NodeDiskFault, other: NodeDiskFault) -> NodeDiskFault {
 
 /// Plans all faults that have not ended, oldest first. `is_over` returns true for a fault with an expired duration.
 pub(super) fn plan<'a>(
-    faults: &'a [Shared<Fault>],
+    faults: &'a [SharedObject<Fault>],
     world: &ClusterState,
     is_over: impl Fn(&Fault) -> bool,
-) -> Vec<(&'a Shared<Fault>, FaultDecision)> {
-    let is_meant = |fault: &&Shared<Fault>| {
+) -> Vec<(&'a SharedObject<Fault>, FaultDecision)> {
+    let is_meant = |fault: &&SharedObject<Fault>| {
         !fault.has_ended() && !is_terminating(&fault.metadata) && !fault.is_of_network()
     };
-    let mut all: Vec<&Shared<Fault>> = faults.iter().filter(is_meant).collect();
+    let mut all: Vec<&SharedObject<Fault>> = faults.iter().filter(is_meant).collect();
     all.sort_by_key(|fault| (fault.metadata.creation_timestamp.clone(), fault.name().to_owned()));
     let mut count = 0;
     let mut filled: BTreeMap<String, String> = BTreeMap::new();
@@ -316,7 +316,7 @@ impl ClusterState {
 
     fn nodes(&self, target: &FaultTarget) -> BTreeSet<String> {
         let selector = target.node_selector.as_ref().map(Selector::from_field);
-        let is_meant = |node: &&Shared<Node>| match (&target.node, &selector) {
+        let is_meant = |node: &&SharedObject<Node>| match (&target.node, &selector) {
             (Some(name), _) => node.name() == name,
             (None, Some(selector)) => selector.matches(node.metadata.labels.as_ref()),
             (None, None) => false,
@@ -367,7 +367,7 @@ impl ClusterState {
         let Some(name) = volume_name(claim).filter(|_| claim_phase(claim) == "Bound") else {
             return not("NotBound", format!("claim {key} is not bound to a volume"));
         };
-        let is_its_own = |volume: &&Shared<PersistentVolume>| {
+        let is_its_own = |volume: &&SharedObject<PersistentVolume>| {
             volume.name() == name && claim_ref(volume).and_then(claim_uid) == Some(claim.uid())
         };
         let Some(volume) = self.volumes.iter().find(is_its_own) else {
@@ -419,7 +419,7 @@ impl ClusterState {
     fn victims(&self, target: &FaultTarget) -> FaultDecision {
         let own = target.namespace.as_deref().unwrap_or("default");
         let selector = target.pod_selector.as_ref().map(Selector::from_field);
-        let is_meant = |pod: &&Shared<Pod>| {
+        let is_meant = |pod: &&SharedObject<Pod>| {
             pod.namespace() == own
                 && match (&target.pod, &selector) {
                     (Some(name), _) => pod.name() == name,
@@ -427,7 +427,7 @@ impl ClusterState {
                     (None, None) => false,
                 }
         };
-        let runs = |pod: &&Shared<Pod>| {
+        let runs = |pod: &&SharedObject<Pod>| {
             let statuses = pod.status.iter().flat_map(|status| {
                 let apps = status.container_statuses.iter().flatten();
                 apps.chain(status.init_container_statuses.iter().flatten())
@@ -438,7 +438,7 @@ impl ClusterState {
                 running.filter(|one| target.container.as_ref().is_none_or(|name| *name == one.name));
             !is_terminal(pod) && running.next().is_some()
         };
-        let victim = |pod: &Shared<Pod>| {
+        let victim = |pod: &SharedObject<Pod>| {
             Some(Victim { pod: pod.key(), uid: pod.uid().to_owned(), node: node_name(pod)?.to_owned() })
         };
         let victims: Vec<Victim> =
@@ -485,7 +485,7 @@ impl ClusterState {
     }
 
     /// The paths of a pod's emptyDirs on its node's disk.
-    fn empty_dirs(&self, pod: &Shared<Pod>, node: &str) -> impl Iterator<Item = PathBuf> {
+    fn empty_dirs(&self, pod: &SharedObject<Pod>, node: &str) -> impl Iterator<Item = PathBuf> {
         let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
         let on_disk = volumes.filter(|volume| {
             volume.empty_dir.as_ref().is_some_and(|source| source.medium.as_deref() != Some("Memory"))
@@ -495,7 +495,7 @@ impl ClusterState {
 }
 
 /// Returns true if a node's pods have files on this machine: hollow nodes only report running pods.
-fn has_files(node: &Shared<Node>) -> bool {
+fn has_files(node: &SharedObject<Node>) -> bool {
     let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
     info.is_some_and(|info| info.container_runtime_version.starts_with("podium://"))
 }
@@ -561,9 +561,9 @@ pub(super) struct RequiredKinds {
 
 impl RequiredKinds {
     /// The kinds that all faults that have not ended refer to.
-    pub(super) fn of(faults: &[Shared<Fault>]) -> Self {
+    pub(super) fn of(faults: &[SharedObject<Fault>]) -> Self {
         let open = faults.iter().filter(|fault| !fault.has_ended());
-        let of_disk = |fault: &Shared<Fault>| fault.spec.disk.is_some();
+        let of_disk = |fault: &SharedObject<Fault>| fault.spec.disk.is_some();
         let targets = open.filter_map(|fault| Some((fault.spec.target.as_ref()?, of_disk(fault))));
         targets.fold(Self::default(), |needs, (target, of_disk)| Self {
             nodes: needs.nodes || target.node.is_some() || target.node_selector.is_some(),

@@ -6,35 +6,35 @@ use serde_json::{Value, json};
 
 use super::plan::{ActiveFaults, ClusterState, FaultDecision, MOST, RequiredKinds, plan};
 use super::volumes::{FillMode, FillRequest, WriteFault};
-use object::Shared;
+use object::SharedObject;
 use object::fault::Fault;
 
-fn fault(name: &str, spec: &Value) -> Shared<Fault> {
+fn fault(name: &str, spec: &Value) -> SharedObject<Fault> {
     let value = json!({"metadata": {"name": name, "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": spec});
-    Shared::from_value(serde_json::from_value(value).unwrap())
+    SharedObject::from_value(serde_json::from_value(value).unwrap())
 }
 
 fn world() -> ClusterState {
     let node = |name: &str, zone: &str| {
         let node = json!({"metadata": {"name": name, "labels": {"zone": zone}}});
-        Shared::from_value(serde_json::from_value(node).unwrap())
+        SharedObject::from_value(serde_json::from_value(node).unwrap())
     };
     let pod = |name: &str, state: Value| {
         let pod = json!({"metadata": {"name": name, "namespace": "default", "uid": name, "labels": {"app": "web"}},
             "spec": {"nodeName": "a", "containers": [], "volumes": [{"name": "cache", "emptyDir": {}},
                 {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}, "status": {"phase": "Running", "containerStatuses": [
                 {"name": "app", "image": "", "imageID": "", "ready": true, "restartCount": 0, "state": state}]}});
-        Shared::from_value(serde_json::from_value(pod).unwrap())
+        SharedObject::from_value(serde_json::from_value(pod).unwrap())
     };
     let claim = |name: &str, phase: &str| {
         let claim = json!({"metadata": {"name": name, "namespace": "default", "uid": name},
             "spec": {"volumeName": format!("pv-{name}")}, "status": {"phase": phase}});
-        Shared::from_value(serde_json::from_value(claim).unwrap())
+        SharedObject::from_value(serde_json::from_value(claim).unwrap())
     };
     let volume = |name: &str, mut spec: Value| {
         spec["claimRef"] = json!({"namespace": "default", "name": name, "uid": name});
         let volume = json!({"metadata": {"name": format!("pv-{name}")}, "spec": spec});
-        Shared::from_value(serde_json::from_value(volume).unwrap())
+        SharedObject::from_value(serde_json::from_value(volume).unwrap())
     };
     ClusterState {
         nodes: vec![node("a", "x"), node("b", "y"), node("c", "y")],
@@ -82,7 +82,7 @@ fn a_nodes_disk_meets_the_empty_dirs_of_its_pods_where_they_have_files_fault_1()
     let node = json!({"metadata": {"name": "a"}, "status": {"nodeInfo": {"architecture": "", "bootID": "",
         "containerRuntimeVersion": "podium://1", "kernelVersion": "", "kubeProxyVersion": "", "kubeletVersion": "",
         "machineID": "", "operatingSystem": "", "osImage": "", "systemUUID": ""}}});
-    world.nodes[0] = Shared::from_value(serde_json::from_value(node).unwrap());
+    world.nodes[0] = SharedObject::from_value(serde_json::from_value(node).unwrap());
     let at = |pod: &str| std::path::PathBuf::from(format!("/d/nodes/a/pods/{pod}/volumes/cache"));
     let expected =
         FillRequest { paths: vec![at("web-0"), at("web-1")], how: FillMode::OnDisk(WriteFault::Failing) };
@@ -248,9 +248,10 @@ fn ended_and_deleted_faults_are_skipped_and_their_number_is_limited_fault_1() {
     ended.status = Some(serde_json::from_value(json!({"endedAt": "2026-01-01T00:00:30Z"})).unwrap());
     let mut going = (*fault("going", &spec)).clone();
     going.metadata.deletion_timestamp = going.metadata.creation_timestamp.clone();
-    let none = [Shared::from_value(ended), Shared::from_value(going)];
+    let none = [SharedObject::from_value(ended), SharedObject::from_value(going)];
     assert!(plan(&none, &world(), |_| false).is_empty());
-    let many: Vec<Shared<Fault>> = (0..=MOST).map(|number| fault(&format!("{number:03}"), &spec)).collect();
+    let many: Vec<SharedObject<Fault>> =
+        (0..=MOST).map(|number| fault(&format!("{number:03}"), &spec)).collect();
     let planned = plan(&many, &world(), |_| false);
     assert_eq!(outcome(&planned[MOST - 1].1), "the scheduler");
     assert!(outcome(&planned[MOST].1).starts_with("TooManyFaults"));

@@ -12,7 +12,7 @@ use api::DeleteOptions;
 use base::backoff::BackoffPolicy;
 use kubelet::runtime::ProcessRuntime;
 use object::pod::{is_mirror, is_of_daemon_set, node_name};
-use object::{Key, Kind, Shared};
+use object::{Key, Kind, SharedObject};
 use reconcile::ignore_gone;
 
 /// The number of attempts to end a node's host.
@@ -103,7 +103,7 @@ fn announce(context: &NodeContext, node: &RunningNode) {
     }
 }
 
-fn pods_of(context: &NodeContext, name: &str) -> Vec<Shared<Pod>> {
+fn pods_of(context: &NodeContext, name: &str) -> Vec<SharedObject<Pod>> {
     let mut pods = context.api.list_as::<Pod>(None);
     pods.retain(|pod| node_name(pod) == Some(name));
     pods

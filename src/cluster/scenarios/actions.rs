@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::objects::{is_made_by, key_of, kind_of, objects, value_with, variables_of};
 use super::observe::fault_name;
 use api::{Api, ApiError, DeleteOptions};
-use object::scenario::{MADE_BY, SCENARIO_MANAGER, Scenario, ScenarioObject, ScenarioStep};
+use object::scenario::{CREATED_BY, SCENARIO_MANAGER, Scenario, ScenarioObject, ScenarioStep};
 use object::{Key, Kind, Object};
 use reconcile::ignore_gone;
 
@@ -83,7 +83,7 @@ impl ActionExecutor<'_> {
             if !annotations.is_object() {
                 *annotations = json!({});
             }
-            annotations[MADE_BY] = self.uid.into();
+            annotations[CREATED_BY] = self.uid.into();
         }
         let objects = self.objects(kind, api_version, &key);
         let params = PatchParams {

@@ -31,7 +31,7 @@ use object::owner::is_terminating;
 use object::scenario::{
     READY_LIMIT, SCENARIO_FINALIZER, Scenario, ScenarioPhase, ScenarioRun, ScenarioStatus,
 };
-use object::{Kind, Shared};
+use object::{Kind, SharedObject};
 use observe::Expressions;
 use progress::{NextAction, ScenarioObservation};
 use reconcile::{Caches, Recorder, WorkLoop, ignore_not_found};
@@ -106,7 +106,7 @@ impl ScenarioController {
         }
     }
 
-    async fn sync(&self, scenario: &Shared<Scenario>) {
+    async fn sync(&self, scenario: &SharedObject<Scenario>) {
         let round = self.rounds.begin(format!("scenario {}", scenario.name()));
         let outcome = if is_terminating(&scenario.metadata) {
             self.end(scenario)
@@ -120,7 +120,7 @@ impl ScenarioController {
     }
 
     /// It was deleted: removes the objects it has created, then the scenario itself.
-    fn end(&self, scenario: &Shared<Scenario>) -> Result<(), ApiError> {
+    fn end(&self, scenario: &SharedObject<Scenario>) -> Result<(), ApiError> {
         let hands = ActionExecutor { api: &self.api, client: &self.client, scenario, uid: scenario.uid() };
         match hands.clean_up() {
             Ok(true) => ignore_not_found(self.api.modify::<Scenario>(&scenario.key(), |fresh| {
@@ -140,7 +140,7 @@ impl ScenarioController {
     }
 
     /// Executes the due actions, and writes the status.
-    async fn advance(&self, scenario: &Shared<Scenario>) -> Result<(), ApiError> {
+    async fn advance(&self, scenario: &SharedObject<Scenario>) -> Result<(), ApiError> {
         if scenario.phase() == ScenarioPhase::Pending {
             self.hold(scenario)?;
         }
@@ -196,7 +196,7 @@ impl ScenarioController {
     async fn act(
         &self,
         current: &Scenario,
-        scenario: &Shared<Scenario>,
+        scenario: &SharedObject<Scenario>,
         act: NextAction,
         status: &mut ScenarioStatus,
         now: Timestamp,
@@ -262,7 +262,7 @@ impl ScenarioController {
         Ok(())
     }
 
-    fn hold(&self, scenario: &Shared<Scenario>) -> Result<(), ApiError> {
+    fn hold(&self, scenario: &SharedObject<Scenario>) -> Result<(), ApiError> {
         ignore_not_found(self.api.modify::<Scenario>(&scenario.key(), |fresh| {
             let meta = &mut fresh.metadata;
             if meta.uid.as_deref() == Some(scenario.uid()) && meta.deletion_timestamp.is_none() {
@@ -278,7 +278,7 @@ impl ScenarioController {
     /// Writes the status of a scenario; its result is recorded as an event.
     fn write(
         &self,
-        scenario: &Shared<Scenario>,
+        scenario: &SharedObject<Scenario>,
         before: &ScenarioStatus,
         status: &ScenarioStatus,
     ) -> Result<(), ApiError> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use api::Api;
-use object::scenario::{MADE_BY, Scenario, ScenarioObject};
+use object::scenario::{CREATED_BY, Scenario, ScenarioObject};
 use object::selector::Selector;
 use object::{Key, Kind, Object, split_api_version};
 
@@ -57,7 +57,7 @@ pub(super) fn variables_of(scenario: &Scenario) -> BTreeMap<String, String> {
 /// Returns true if a scenario has created an object.
 pub(super) fn is_made_by(object: &Object, uid: &str) -> bool {
     let annotations = object.meta().annotations.as_ref();
-    annotations.and_then(|all| all.get(MADE_BY)).is_some_and(|made_by| made_by == uid)
+    annotations.and_then(|all| all.get(CREATED_BY)).is_some_and(|made_by| made_by == uid)
 }
 
 /// A text with `$(NAME)` replaced; unknown names stay.

@@ -29,7 +29,7 @@ use object::cluster_snapshot::{
 };
 use object::conditions::{self, ConditionStatus};
 use object::owner::is_terminating;
-use object::{Kind, Object, Shared};
+use object::{Kind, Object, SharedObject};
 use reconcile::{Caches, Recorder, WorkLoop, ignore_not_found};
 use tokio::sync::Notify;
 
@@ -229,7 +229,7 @@ impl SnapshotController {
     }
 
     /// Takes a snapshot that has not been taken, and removes the file of one that is being deleted.
-    async fn mind(&self, snapshot: &Shared<ClusterSnapshot>) -> Result<(), SnapshotFailure> {
+    async fn mind(&self, snapshot: &SharedObject<ClusterSnapshot>) -> Result<(), SnapshotFailure> {
         let held = snapshot.metadata.finalizers.iter().flatten().any(|one| one == SNAPSHOT_FINALIZER);
         if is_terminating(&snapshot.metadata) {
             if held {
@@ -255,7 +255,7 @@ impl SnapshotController {
     }
 
     /// Writes the current state to the snapshot's file.
-    async fn take(&self, snapshot: &Shared<ClusterSnapshot>) -> Result<(), SnapshotFailure> {
+    async fn take(&self, snapshot: &SharedObject<ClusterSnapshot>) -> Result<(), SnapshotFailure> {
         let (api, files, name) = (self.api.clone(), self.files.clone(), snapshot.name().to_owned());
         let (means, has_claims) = (self.means.clone(), snapshot.has_claims());
         let whole = api.whole();
@@ -283,7 +283,7 @@ impl SnapshotController {
         Ok(self.record_success(snapshot, revision, &about, bytes)?)
     }
 
-    fn hold(&self, snapshot: &Shared<ClusterSnapshot>) -> Result<(), ApiError> {
+    fn hold(&self, snapshot: &SharedObject<ClusterSnapshot>) -> Result<(), ApiError> {
         let uid = snapshot.uid();
         let changed = self.api.modify::<ClusterSnapshot>(&snapshot.key(), |snapshot| {
             if snapshot.metadata.uid.as_deref() == Some(uid) {
@@ -297,7 +297,7 @@ impl SnapshotController {
         changed.map(drop)
     }
 
-    fn release(&self, snapshot: &Shared<ClusterSnapshot>) -> Result<(), ApiError> {
+    fn release(&self, snapshot: &SharedObject<ClusterSnapshot>) -> Result<(), ApiError> {
         let uid = snapshot.uid();
         ignore_not_found(self.api.modify::<ClusterSnapshot>(&snapshot.key(), |snapshot| {
             if snapshot.metadata.uid.as_deref() == Some(uid) {
@@ -312,7 +312,7 @@ impl SnapshotController {
 
     fn record_success(
         &self,
-        snapshot: &Shared<ClusterSnapshot>,
+        snapshot: &SharedObject<ClusterSnapshot>,
         revision: object::Revision,
         about: &SnapshotMetadata,
         bytes: u64,
@@ -339,7 +339,7 @@ impl SnapshotController {
     }
 
     /// Records the failure of a snapshot; returns true if it must be retried.
-    fn record_failure(&self, snapshot: &Shared<ClusterSnapshot>, trouble: SnapshotFailure) -> bool {
+    fn record_failure(&self, snapshot: &SharedObject<ClusterSnapshot>, trouble: SnapshotFailure) -> bool {
         let (reason, message, again) = match trouble {
             SnapshotFailure::Final(reason, message) => (reason, message, false),
             SnapshotFailure::Later(message) => ("SaveFailed", message, true),
@@ -358,7 +358,7 @@ impl SnapshotController {
 
     fn write_status(
         &self,
-        snapshot: &Shared<ClusterSnapshot>,
+        snapshot: &SharedObject<ClusterSnapshot>,
         status: &ClusterSnapshotStatus,
         (ready, reason, message): (ConditionStatus, &str, &str),
     ) -> Result<(), ApiError> {

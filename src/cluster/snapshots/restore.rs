@@ -22,7 +22,7 @@ use object::cluster_snapshot::{
 };
 use object::conditions::{self, ConditionStatus};
 use object::pod::is_mirror;
-use object::{Key, Kind, Object, Shared};
+use object::{Key, Kind, Object, SharedObject};
 use reconcile::ignore_not_found;
 use store::archive::Archive;
 
@@ -41,7 +41,7 @@ const CACHES: Duration = Duration::from_secs(30);
 
 impl SnapshotController {
     /// Continues a restore until it is over, or as far as possible now; returns true if it must be retried.
-    pub(super) async fn restore(&self, restore: &Shared<ClusterRestore>) -> bool {
+    pub(super) async fn restore(&self, restore: &SharedObject<ClusterRestore>) -> bool {
         let mut again = false;
         match self.prepare(restore).await {
             Ok(archive) => {
@@ -63,7 +63,7 @@ impl SnapshotController {
     /// Reads the snapshot, and takes one of the current state.
     async fn prepare(
         &self,
-        restore: &Shared<ClusterRestore>,
+        restore: &SharedObject<ClusterRestore>,
     ) -> Result<Archive<SnapshotMetadata>, SnapshotFailure> {
         let name = restore.spec.snapshot.clone();
         let missing = || SnapshotFailure::Final("NoSuchSnapshot", format!("no ready snapshot {name:?}"));
@@ -97,7 +97,7 @@ impl SnapshotController {
     }
 
     /// Takes a snapshot of the current state, so that a restore can be undone.
-    async fn take_before(&self, restore: &Shared<ClusterRestore>) -> Result<String, SnapshotFailure> {
+    async fn take_before(&self, restore: &SharedObject<ClusterRestore>) -> Result<String, SnapshotFailure> {
         let name: String = format!("before-{}", restore.name()).chars().take(253).collect();
         let name = name.trim_end_matches(['.', '-']).to_owned();
         let made = ClusterSnapshot {
@@ -118,7 +118,7 @@ impl SnapshotController {
 
     async fn execute(
         &self,
-        restore: &Shared<ClusterRestore>,
+        restore: &SharedObject<ClusterRestore>,
         archive: Archive<SnapshotMetadata>,
     ) -> Result<(), SnapshotFailure> {
         self.means.actors.pause().await;
@@ -212,7 +212,7 @@ impl SnapshotController {
     /// Writes the state of then over that of now, and that the restore is done.
     async fn write_state(
         &self,
-        restore: &Shared<ClusterRestore>,
+        restore: &SharedObject<ClusterRestore>,
         archive: Archive<SnapshotMetadata>,
         notes: Vec<String>,
     ) -> Result<Vec<Change>, SnapshotFailure> {
@@ -245,7 +245,7 @@ impl SnapshotController {
         }
     }
 
-    fn record_waiting(&self, restore: &Shared<ClusterRestore>, message: &str) {
+    fn record_waiting(&self, restore: &SharedObject<ClusterRestore>, message: &str) {
         let now = self.api.clock().now();
         let is_reported = |status: &ClusterRestoreStatus| {
             conditions::get(status.conditions.as_ref(), COMPLETE).is_some_and(|one| one.message == message)
@@ -267,7 +267,7 @@ impl SnapshotController {
         }
     }
 
-    fn fail(&self, restore: &Shared<ClusterRestore>, trouble: SnapshotFailure) {
+    fn fail(&self, restore: &SharedObject<ClusterRestore>, trouble: SnapshotFailure) {
         let (reason, message) = match trouble {
             SnapshotFailure::Final(reason, message) => (reason, message),
             SnapshotFailure::Later(message) => ("RestoreFailed", message),
@@ -287,7 +287,7 @@ impl SnapshotController {
 
     fn write_restore(
         &self,
-        restore: &Shared<ClusterRestore>,
+        restore: &SharedObject<ClusterRestore>,
         change: impl Fn(&mut ClusterRestoreStatus),
     ) -> Result<(), ApiError> {
         ignore_not_found(self.api.modify_status::<ClusterRestore>(&restore.key(), |fresh| {
@@ -303,7 +303,7 @@ impl SnapshotController {
 fn rewrite(
     api: &Api,
     means: &SnapshotContext,
-    restore: &Shared<ClusterRestore>,
+    restore: &SharedObject<ClusterRestore>,
     archive: Archive<SnapshotMetadata>,
     notes: Vec<String>,
 ) -> Result<Option<Vec<Change>>, ApiError> {

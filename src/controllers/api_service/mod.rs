@@ -23,7 +23,7 @@ use availability::Availability;
 use base::clock::time;
 use base::task::Tasks;
 use object::conditions::{self, ConditionStatus};
-use object::{Key, Shared, Uid};
+use object::{Key, SharedObject, Uid};
 use probe::{Probe, ProbeAction};
 use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional};
 
@@ -114,11 +114,11 @@ impl AvailabilityController {
     /// Returns the APIServices of a service that has changed itself or in its endpoints.
     fn service_changed(&self, change: &Change) -> Vec<Key> {
         let changed = change.object.key();
-        let of_it = |api: &&Shared<APIService>| {
+        let of_it = |api: &&SharedObject<APIService>| {
             let reference = api.spec.as_ref().and_then(|spec| spec.service.as_ref());
             reference.is_some_and(|reference| key_of(reference) == changed)
         };
-        let keys: Vec<Key> = self.api_services.list().iter().filter(of_it).map(Shared::key).collect();
+        let keys: Vec<Key> = self.api_services.list().iter().filter(of_it).map(SharedObject::key).collect();
         let mut probes = self.probes.lock();
         for key in &keys {
             if let Some((_, probe)) = probes.get_mut(key) {
@@ -144,7 +144,7 @@ impl AvailabilityController {
     }
 
     /// Writes the condition, unless the status has it already.
-    fn write(&self, stored: &Shared<APIService>, availability: &Availability) -> Result<(), ApiError> {
+    fn write(&self, stored: &SharedObject<APIService>, availability: &Availability) -> Result<(), ApiError> {
         let conditions = stored.status.as_ref().and_then(|status| status.conditions.as_ref());
         if conditions::get(conditions, "Available").is_some_and(|before| availability.is_reported_by(before))
         {

@@ -14,12 +14,12 @@ use super::replicas::{Goal, MetricQuery, Metrics, PodMetric, Proposal, Tolerance
 use api::Api;
 use api::usage::ResourceUsage;
 use object::quantity::Amount;
-use object::{Shared, go_format};
+use object::{SharedObject, go_format};
 
 /// The target's present state.
 pub(super) struct Target<'a> {
     pub(super) namespace: &'a str,
-    pub(super) pods: &'a [Shared<Pod>],
+    pub(super) pods: &'a [SharedObject<Pod>],
     pub(super) replicas: i32,
     pub(super) tolerance: Tolerance,
     pub(super) now: Timestamp,

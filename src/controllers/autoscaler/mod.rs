@@ -26,7 +26,7 @@ use super::context::Context;
 use api::{Api, ApiError, Change, ChangeKind, WriteOptions};
 use behavior::ScalingHistory;
 use conditions::{ConditionType, Conditions};
-use object::{Key, Kind, Shared, Uid};
+use object::{Key, Kind, SharedObject, Uid};
 use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
 /// The interval at which sizes are reconsidered.
@@ -64,7 +64,7 @@ struct AutoscalerController {
 
 /// The state of one sync, for the status at its end.
 struct SyncContext<'a> {
-    autoscaler: &'a Shared<HorizontalPodAutoscaler>,
+    autoscaler: &'a SharedObject<HorizontalPodAutoscaler>,
     conditions: Conditions,
     /// `None` until the target's scale is known.
     current: Option<i32>,
@@ -222,7 +222,7 @@ impl AutoscalerController {
 
     fn with_past<T>(
         &self,
-        autoscaler: &Shared<HorizontalPodAutoscaler>,
+        autoscaler: &SharedObject<HorizontalPodAutoscaler>,
         act: impl FnOnce(&mut ScalingHistory) -> T,
     ) -> T {
         act(self.past.lock().entry(autoscaler.uid().to_string()).or_default())

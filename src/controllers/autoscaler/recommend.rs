@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::conditions::ConditionType;
 use super::replicas::Tolerance;
 use super::{AutoscalerController, SyncContext, metrics, target};
-use object::Shared;
+use object::SharedObject;
 use object::quantity::Amount;
 
 /// The default tolerance: the relative deviation of a metric from its target that causes no change.
@@ -80,7 +80,11 @@ impl AutoscalerController {
     }
 
     /// Returns the pods of the target; fails if another autoscaler scales some of them.
-    fn pods_of(&self, context: &mut SyncContext<'_>, scale: &Scale) -> Result<Vec<Shared<Pod>>, String> {
+    fn pods_of(
+        &self,
+        context: &mut SyncContext<'_>,
+        scale: &Scale,
+    ) -> Result<Vec<SharedObject<Pod>>, String> {
         let text = scale.status.as_ref().and_then(|s| s.selector.clone()).unwrap_or_default();
         if text.is_empty() {
             let why = "selector is required";

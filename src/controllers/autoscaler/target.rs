@@ -6,12 +6,12 @@ use k8s_openapi::api::core::v1::Pod;
 
 use api::Api;
 use object::selector::{Selector, SelectorError};
-use object::{Key, Kind, Shared};
+use object::{Key, Kind, SharedObject};
 
 /// Returns the target and its scale, or the reason why there is none.
 pub(super) fn scale_of(
     api: &Api,
-    autoscaler: &Shared<HorizontalPodAutoscaler>,
+    autoscaler: &SharedObject<HorizontalPodAutoscaler>,
 ) -> Result<(Kind, Scale), String> {
     let reference = &autoscaler.spec.scale_target_ref;
     let version = reference.api_version.as_deref().unwrap_or_default();
@@ -34,11 +34,15 @@ pub(super) fn selector_of(scale: &Scale) -> Result<Selector, SelectorError> {
 }
 
 /// Returns the autoscalers with one of these pods in their targets.
-pub(super) fn rivals(api: &Api, all: &[Shared<HorizontalPodAutoscaler>], pods: &[Shared<Pod>]) -> Vec<Key> {
-    let has_one = |autoscaler: &&Shared<HorizontalPodAutoscaler>| {
+pub(super) fn rivals(
+    api: &Api,
+    all: &[SharedObject<HorizontalPodAutoscaler>],
+    pods: &[SharedObject<Pod>],
+) -> Vec<Key> {
+    let has_one = |autoscaler: &&SharedObject<HorizontalPodAutoscaler>| {
         let selector = scale_of(api, autoscaler).ok().and_then(|(_, scale)| selector_of(&scale).ok());
         let selector = selector.filter(|selector| !selector.is_everything());
         selector.is_some_and(|s| pods.iter().any(|pod| s.matches(pod.metadata.labels.as_ref())))
     };
-    all.iter().filter(has_one).map(Shared::key).collect()
+    all.iter().filter(has_one).map(SharedObject::key).collect()
 }

@@ -17,7 +17,7 @@ use api::certificates::{CLIENT_SIGNER, KUBELET_CLIENT_SIGNER, KUBELET_SERVING_SI
 use api::http::CertificateAuthority;
 use api::{Api, DeleteOptions};
 use base::clock::{time, until};
-use object::{Key, Kind, Shared};
+use object::{Key, Kind, SharedObject};
 use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
 
 /// The default and the longest validity of a certificate; Kubernetes' `--cluster-signing-duration`.
@@ -79,7 +79,7 @@ impl Reconciler for Signer {
 }
 
 impl Signer {
-    fn sign(&self, request: &Shared<CertificateSigningRequest>) -> Result<String, String> {
+    fn sign(&self, request: &SharedObject<CertificateSigningRequest>) -> Result<String, String> {
         let spec = &request.spec;
         let csr = parsed(&spec.request.0)?;
         let usages = spec.usages.as_deref().unwrap_or_default();

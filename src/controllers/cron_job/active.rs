@@ -8,14 +8,14 @@ use super::{CronJobs, jobs};
 use api::{ApiError, DeleteOptions, Propagation};
 use object::job::{COMPLETE, finished};
 use object::owner::is_terminating;
-use object::{Key, Kind, Shared};
+use object::{Key, Kind, SharedObject};
 
 impl CronJobs {
     /// Removes Jobs that ended or are missing from the active list, and warns about running Jobs that are not in it.
     pub(super) fn follow_jobs(
         &self,
-        cron_job: &Shared<CronJob>,
-        jobs: &[Shared<Job>],
+        cron_job: &SharedObject<CronJob>,
+        jobs: &[SharedObject<Job>],
         status: &mut CronJobStatus,
     ) {
         for job in jobs {
@@ -39,7 +39,7 @@ impl CronJobs {
                 status.last_successful_time = at;
             }
         }
-        let seen: HashSet<&str> = jobs.iter().map(Shared::uid).collect();
+        let seen: HashSet<&str> = jobs.iter().map(SharedObject::uid).collect();
         for reference in status.active.clone().unwrap_or_default() {
             let (uid, name) = (reference.uid.unwrap_or_default(), reference.name.unwrap_or_default());
             // The cache may not show a new Job yet: check the store.
@@ -58,7 +58,7 @@ impl CronJobs {
     /// Deletes the running Jobs.
     pub(super) fn remove_active(
         &self,
-        cron_job: &Shared<CronJob>,
+        cron_job: &SharedObject<CronJob>,
         status: &mut CronJobStatus,
     ) -> Result<(), ApiError> {
         for reference in status.active.clone().unwrap_or_default() {
@@ -73,8 +73,8 @@ impl CronJobs {
     /// Deletes finished Jobs beyond the limits of the history.
     pub(super) fn clean_up(
         &self,
-        cron_job: &Shared<CronJob>,
-        jobs: &[Shared<Job>],
+        cron_job: &SharedObject<CronJob>,
+        jobs: &[SharedObject<Job>],
         status: &mut CronJobStatus,
     ) {
         for job in jobs::beyond_history(cron_job, jobs) {
@@ -87,8 +87,8 @@ impl CronJobs {
 
     fn delete_job(
         &self,
-        cron_job: &Shared<CronJob>,
-        job: &Shared<Job>,
+        cron_job: &SharedObject<CronJob>,
+        job: &SharedObject<Job>,
         status: &mut CronJobStatus,
     ) -> Result<(), ApiError> {
         let this =

@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use object::Shared;
+use object::SharedObject;
 use object::job::{COMPLETE, FAILED, finished};
 use object::owner::controller_reference;
 
@@ -13,12 +13,12 @@ use object::owner::controller_reference;
 const SCHEDULED_AT: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
 /// Returns the name of the Job for a time: it makes sure that there is only one.
-pub(super) fn name_for(cron_job: &Shared<CronJob>, at: Timestamp) -> String {
+pub(super) fn name_for(cron_job: &SharedObject<CronJob>, at: Timestamp) -> String {
     format!("{}-{}", cron_job.name(), at.as_second().div_euclid(60))
 }
 
 /// Creates the Job for a time; `zone` is the CronJob's own, in which users read the time.
-pub(super) fn job_for(cron_job: &Shared<CronJob>, at: Timestamp, zone: &TimeZone) -> Job {
+pub(super) fn job_for(cron_job: &SharedObject<CronJob>, at: Timestamp, zone: &TimeZone) -> Job {
     let template = cron_job.spec.job_template.clone();
     let meta = template.metadata.unwrap_or_default();
     let mut annotations = meta.annotations.unwrap_or_default();
@@ -44,13 +44,16 @@ fn written(at: Timestamp, zone: &TimeZone) -> String {
 }
 
 /// Returns the finished Jobs beyond the limits of the history, oldest first.
-pub(super) fn beyond_history<'a>(cron_job: &CronJob, jobs: &'a [Shared<Job>]) -> Vec<&'a Shared<Job>> {
+pub(super) fn beyond_history<'a>(
+    cron_job: &CronJob,
+    jobs: &'a [SharedObject<Job>],
+) -> Vec<&'a SharedObject<Job>> {
     let spec = &cron_job.spec;
     let kinds = [(COMPLETE, spec.successful_jobs_history_limit), (FAILED, spec.failed_jobs_history_limit)];
     let mut going = Vec::new();
     for (type_, limit) in kinds {
         let Some(limit) = limit else { continue };
-        let mut ended: Vec<&Shared<Job>> =
+        let mut ended: Vec<&SharedObject<Job>> =
             jobs.iter().filter(|job| finished(job).is_some_and(|c| c.type_ == type_)).collect();
         // A Job that never started counts as the newest.
         let start = |job: &Job| job.status.as_ref().and_then(|s| s.start_time.as_ref()).map(|t| t.0);
@@ -69,8 +72,8 @@ mod tests {
     use super::*;
     use base::time_zone::time_zone;
 
-    fn cron_job(limits: (i32, i32)) -> Shared<CronJob> {
-        Shared::from_value(
+    fn cron_job(limits: (i32, i32)) -> SharedObject<CronJob> {
+        SharedObject::from_value(
             serde_json::from_value(json!({
                 "metadata": {"name": "report", "namespace": "n", "uid": "c"},
                 "spec": {"schedule": "@daily", "successfulJobsHistoryLimit": limits.0,
@@ -106,7 +109,7 @@ mod tests {
             let start = start.map(|s| format!("2026-11-21T{s}:00Z"));
             let job = json!({"metadata": {"name": name},
                 "status": {"startTime": start, "conditions": [{"type": type_, "status": "True"}]}});
-            Shared::from_value(serde_json::from_value::<Job>(job).unwrap())
+            SharedObject::from_value(serde_json::from_value::<Job>(job).unwrap())
         };
         let jobs = [
             job("s3", "Complete", Some("03:00")),

@@ -21,7 +21,7 @@ use base::cron::CronSchedule;
 use base::mistakes::Mistake;
 use base::time_zone::time_zone;
 use object::owner::{is_controlled_by, is_terminating};
-use object::{Key, Object, Shared};
+use object::{Key, Object, SharedObject};
 use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found, reference_to};
 use schedule::ScheduleTimes;
 
@@ -85,7 +85,7 @@ impl CronJobs {
         if change.kind == ChangeKind::Modified && before != spec(&change.object) {
             // Missed times of the previous schedule are not made up for.
             if let Some(next) =
-                Shared::from_object(&change.object).and_then(|cron_job| self.until_next(&cron_job))
+                SharedObject::from_object(&change.object).and_then(|cron_job| self.until_next(&cron_job))
             {
                 return self.queue.add_after(key, next);
             }
@@ -95,7 +95,7 @@ impl CronJobs {
         }
     }
 
-    fn until_next(&self, cron_job: &Shared<CronJob>) -> Option<Duration> {
+    fn until_next(&self, cron_job: &SharedObject<CronJob>) -> Option<Duration> {
         let schedule = CronSchedule::parse(&cron_job.spec.schedule).ok()?;
         let zone = self.zone_of(cron_job).ok()?;
         ScheduleTimes { cron_job, schedule: &schedule, zone: &zone }.until_next(self.api.clock().now())
@@ -112,8 +112,8 @@ impl CronJobs {
     /// Updates the active list and creates the due Job; returns the time until the next sync.
     fn sync(
         &self,
-        cron_job: &Shared<CronJob>,
-        jobs: &[Shared<Job>],
+        cron_job: &SharedObject<CronJob>,
+        jobs: &[SharedObject<Job>],
         status: &mut CronJobStatus,
     ) -> Result<Option<Duration>, ApiError> {
         self.follow_jobs(cron_job, jobs, status);
@@ -172,7 +172,7 @@ impl CronJobs {
     /// Returns true if a Job may be created for a time that has come.
     fn may_start(
         &self,
-        cron_job: &Shared<CronJob>,
+        cron_job: &SharedObject<CronJob>,
         at: Timestamp,
         now: Timestamp,
         status: &CronJobStatus,
@@ -209,7 +209,7 @@ impl CronJobs {
     /// Creates the Job for a time, or finds the one created before the status was written.
     fn start_job(
         &self,
-        cron_job: &Shared<CronJob>,
+        cron_job: &SharedObject<CronJob>,
         at: Timestamp,
         status: &mut CronJobStatus,
     ) -> Result<(), ApiError> {
@@ -245,7 +245,11 @@ impl CronJobs {
         Ok(())
     }
 
-    fn write_status(&self, cron_job: &Shared<CronJob>, mut status: CronJobStatus) -> Result<(), ApiError> {
+    fn write_status(
+        &self,
+        cron_job: &SharedObject<CronJob>,
+        mut status: CronJobStatus,
+    ) -> Result<(), ApiError> {
         status.active = status.active.filter(|active| !active.is_empty());
         if cron_job.status.clone().unwrap_or_default() == status {
             return Ok(());

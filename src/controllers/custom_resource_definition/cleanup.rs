@@ -8,7 +8,7 @@ use super::{Definitions, holds, set};
 use api::definitions::CLEANUP_FINALIZER;
 use api::{ApiError, DeleteOptions};
 use object::owner::is_terminating;
-use object::{Kind, Shared};
+use object::{Kind, SharedObject};
 use reconcile::{ReconcileError, ignore_gone, ignore_not_found};
 
 /// Deletions of objects within this time cause one sync, because each sync considers all that are left.
@@ -31,7 +31,7 @@ impl Definitions {
     /// Takes the next step for a terminating definition.
     pub(super) fn clean_up(
         &self,
-        definition: &Shared<CustomResourceDefinition>,
+        definition: &SharedObject<CustomResourceDefinition>,
     ) -> Result<(), ReconcileError> {
         let held = definition.metadata.finalizers.iter().flatten().any(|held| held == CLEANUP_FINALIZER);
         if !held {
@@ -92,7 +92,7 @@ impl Definitions {
         }
     }
 
-    fn release(&self, definition: &Shared<CustomResourceDefinition>) -> Result<(), ApiError> {
+    fn release(&self, definition: &SharedObject<CustomResourceDefinition>) -> Result<(), ApiError> {
         let released = self.api.modify::<CustomResourceDefinition>(&definition.key(), |fresh| {
             if fresh.metadata.uid == definition.metadata.uid {
                 fresh.metadata.finalizers.iter_mut().for_each(|held| held.retain(|f| f != CLEANUP_FINALIZER));

@@ -17,7 +17,7 @@ use api::{Api, ApiError, Change, ChangeKind};
 use base::clock::time;
 use object::conditions::{self, ConditionStatus};
 use object::owner::is_terminating;
-use object::{Key, Kind, Shared};
+use object::{Key, Kind, SharedObject};
 use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional};
 
 /// Starts the controller.
@@ -78,7 +78,7 @@ impl Definitions {
         }
     }
 
-    fn accept_names(&self, definition: &Shared<CustomResourceDefinition>) -> Result<(), ApiError> {
+    fn accept_names(&self, definition: &SharedObject<CustomResourceDefinition>) -> Result<(), ApiError> {
         let others = self.api.list_as::<CustomResourceDefinition>(None);
         let of_group = others.iter().filter(|other| other.spec.group == definition.spec.group);
         let taken = names::AcceptedNames::of(of_group.map(|other| &**other));
@@ -138,9 +138,9 @@ impl Definitions {
     /// Changes the status of this definition, not of another that has its name by now.
     fn modify_status(
         &self,
-        definition: &Shared<CustomResourceDefinition>,
+        definition: &SharedObject<CustomResourceDefinition>,
         edit: impl Fn(&mut CustomResourceDefinition),
-    ) -> Result<Shared<CustomResourceDefinition>, ApiError> {
+    ) -> Result<SharedObject<CustomResourceDefinition>, ApiError> {
         self.api.modify_status::<CustomResourceDefinition>(&definition.key(), |fresh| {
             if fresh.metadata.uid == definition.metadata.uid {
                 edit(fresh);

@@ -24,7 +24,7 @@ use super::pod_control::PodControl;
 use api::{Api, Change, ChangeKind};
 use base::backoff::BackoffPolicy;
 use object::selector::Selector;
-use object::{Key, Kind, Shared};
+use object::{Key, Kind, SharedObject};
 use placement::{NodeFit, Placement};
 use reconcile::{Cache, LastWrites, ReconcileError, Reconciler, WorkQueue, optional};
 
@@ -106,13 +106,13 @@ impl DaemonSets {
         if is_modified && node.map(facts) == before.map(facts) {
             return Vec::new();
         }
-        let concerned = |set: &Shared<DaemonSet>| {
+        let concerned = |set: &SharedObject<DaemonSet>| {
             let placement = Placement::of(set);
             let fit = |node: Option<&Node>| node.map_or(NodeFit::Never, |node| placement.fit(node));
             let concerns = if is_modified { fit(node) != fit(before) } else { fit(node) != NodeFit::Never };
             concerns || change.kind == ChangeKind::Deleted
         };
-        self.sets.list().iter().filter(|set| concerned(set)).map(Shared::key).collect()
+        self.sets.list().iter().filter(|set| concerned(set)).map(SharedObject::key).collect()
     }
 
     fn pod_changed(&self, change: &Change) -> Vec<Key> {

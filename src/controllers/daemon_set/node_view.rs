@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use super::placement::{NodeFit, Placement};
 use super::pod::target_node;
 use crate::history::POD_REVISION_LABEL;
-use object::Shared;
+use object::SharedObject;
 use object::owner::is_terminating;
 use object::percent::{Rounding, scaled};
 use object::pod::{Availability, Phase, availability, is_ready, is_terminal, node_name, phase};
@@ -137,8 +137,8 @@ impl NodeView {
     pub(super) fn of(
         set: &DaemonSet,
         hash: &str,
-        nodes: &[Shared<Node>],
-        pods: &[Shared<Pod>],
+        nodes: &[SharedObject<Node>],
+        pods: &[SharedObject<Pod>],
         now: Timestamp,
     ) -> Self {
         let placement = Placement::of(set);
@@ -149,7 +149,7 @@ impl NodeView {
                 by_node.entry(node).or_default().push(DaemonPod::of(pod, hash, min_ready_seconds, now));
             }
         }
-        let node_pods = |node: &Shared<Node>| {
+        let node_pods = |node: &SharedObject<Node>| {
             let daemons = by_node.remove(node.name()).unwrap_or_default();
             NodePods::new(node.name(), placement.fit(node), daemons)
         };
@@ -253,7 +253,7 @@ pub(super) mod tests {
                 pod["spec"]["nodeName"] = json!(node);
             }
             pod["metadata"].as_object_mut().unwrap().extend(meta.as_object().unwrap().clone());
-            Shared::<Pod>::from_value(serde_json::from_value(pod).unwrap())
+            SharedObject::<Pod>::from_value(serde_json::from_value(pod).unwrap())
         };
         let ready = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True",
             "lastTransitionTime": "2026-11-21T00:00:08Z"}]});
@@ -266,8 +266,10 @@ pub(super) mod tests {
             pod("lost", "n9", true, 2, json!({}), json!({})),
             pod("stranded", "n9", false, 2, json!({}), json!({})),
         ];
-        let nodes: Vec<Shared<Node>> = ["n1", "n2"]
-            .map(|n| Shared::from_value(serde_json::from_value(json!({"metadata": {"name": n}})).unwrap()))
+        let nodes: Vec<SharedObject<Node>> = ["n1", "n2"]
+            .map(|n| {
+                SharedObject::from_value(serde_json::from_value(json!({"metadata": {"name": n}})).unwrap())
+            })
             .into();
         let node_view =
             NodeView::of(&set(&json!({})), "new", &nodes, &pods, "2026-11-21T00:00:10Z".parse().unwrap());

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{
 
 use crate::history::POD_REVISION_LABEL;
 use crate::pod_control;
-use object::Shared;
+use object::SharedObject;
 use object::pod::node_name;
 use object::taint::effect::{NO_EXECUTE, NO_SCHEDULE};
 use object::well_known::taint;
@@ -74,7 +74,7 @@ fn bound_to(affinity: Option<Affinity>, node: &str) -> Affinity {
 }
 
 /// Creates the pod for a node from the revision with this hash; the scheduler binds it.
-pub(super) fn pod_for(set: &Shared<DaemonSet>, node: &str, hash: &str) -> Pod {
+pub(super) fn pod_for(set: &SharedObject<DaemonSet>, node: &str, hash: &str) -> Pod {
     let mut pod = pod_control::pod_of(set.object(), &set.spec.template);
     let labels = pod.metadata.labels.get_or_insert_default();
     labels.insert(POD_REVISION_LABEL.to_string(), hash.to_string());
@@ -107,8 +107,8 @@ mod tests {
 
     use super::*;
 
-    fn set(spec: &Value) -> Shared<DaemonSet> {
-        Shared::from_value(
+    fn set(spec: &Value) -> SharedObject<DaemonSet> {
+        SharedObject::from_value(
             serde_json::from_value(json!({"metadata": {"name": "agent", "namespace": "default", "uid": "u"},
                 "spec": {"selector": {}, "template": {"metadata": {"labels": {"app": "agent"}}, "spec": spec}}}))
             .unwrap(),

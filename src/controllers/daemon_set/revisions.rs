@@ -8,11 +8,11 @@ use k8s_openapi::api::core::v1::Pod;
 use super::DaemonSets;
 use crate::history::{LatestRevision, POD_REVISION_LABEL, equal_to};
 use api::{ApiError, DeleteOptions};
-use object::{Kind, Shared};
+use object::{Kind, SharedObject};
 use reconcile::ignore_gone;
 
 /// Returns the hash in the labels of a revision's pods; for an adopted revision without a hash, its name.
-pub(super) fn hash_of(revision: &Shared<ControllerRevision>) -> &str {
+pub(super) fn hash_of(revision: &SharedObject<ControllerRevision>) -> &str {
     let labels = revision.metadata.labels.as_ref();
     labels.and_then(|l| l.get(POD_REVISION_LABEL)).map_or_else(|| revision.name(), String::as_str)
 }
@@ -26,10 +26,10 @@ impl DaemonSets {
     /// Keeps one revision for each template: pods of duplicates get the newest one's label.
     pub(super) fn merge_equal(
         &self,
-        set: &Shared<DaemonSet>,
+        set: &SharedObject<DaemonSet>,
         latest: &LatestRevision,
-        revisions: &mut Vec<Shared<ControllerRevision>>,
-        pods: &mut [Shared<Pod>],
+        revisions: &mut Vec<SharedObject<ControllerRevision>>,
+        pods: &mut [SharedObject<Pod>],
     ) -> Result<(), ApiError> {
         let equal = equal_to(revisions, &set.spec.template).into_iter().cloned();
         let doubles: Vec<_> = equal.filter(|r| r.uid() != latest.revision.uid()).collect();
@@ -58,14 +58,14 @@ impl DaemonSets {
         &self,
         set: &DaemonSet,
         latest: &LatestRevision,
-        revisions: &[Shared<ControllerRevision>],
-        pods: &[Shared<Pod>],
+        revisions: &[SharedObject<ControllerRevision>],
+        pods: &[SharedObject<Pod>],
     ) -> Result<(), ApiError> {
         let in_use: HashSet<&str> = pods.iter().filter_map(|pod| revision_hash(pod)).collect();
         let old_in_use: HashSet<&str> = revisions
             .iter()
             .filter(|r| r.uid() != latest.revision.uid() && in_use.contains(hash_of(r)))
-            .map(Shared::name)
+            .map(SharedObject::name)
             .collect();
         let used = i32::try_from(old_in_use.len()).unwrap_or(i32::MAX);
         let limit = set.spec.revision_history_limit.map(|limit| limit.saturating_sub(used).max(0));

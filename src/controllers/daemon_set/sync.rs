@@ -11,7 +11,7 @@ use crate::controller_ref::claim;
 use api::ApiError;
 use object::owner::is_terminating;
 use object::selector::Selector;
-use object::{Kind, Revision, Shared};
+use object::{Kind, Revision, SharedObject};
 use reconcile::ignore_not_found;
 
 /// The most pods created or deleted in one sync, as in Kubernetes; the rest follows once the cache shows these.
@@ -25,7 +25,7 @@ enum SyncResult {
 }
 
 impl DaemonSets {
-    pub(super) fn sync(&self, set: &Shared<DaemonSet>) -> Result<(), ApiError> {
+    pub(super) fn sync(&self, set: &SharedObject<DaemonSet>) -> Result<(), ApiError> {
         if set.spec.selector == LabelSelector::default() {
             let message = "This daemon set is selecting all pods. A non-empty selector is required.";
             self.control.recorder().warning(set.object(), "SelectingAll", message);
@@ -65,10 +65,10 @@ impl DaemonSets {
     /// Creates missing pods; then continues the update.
     fn act(
         &self,
-        set: &Shared<DaemonSet>,
+        set: &SharedObject<DaemonSet>,
         node_view: &NodeView,
         hash: &str,
-        pods: &[Shared<Pod>],
+        pods: &[SharedObject<Pod>],
     ) -> Result<(), ApiError> {
         let monotonic = self.api.clock().monotonic();
         let wait = |node: &str| self.failures.wait(set.uid(), node, monotonic);
@@ -86,7 +86,7 @@ impl DaemonSets {
         self.take(set, desired, &actions, hash, pods)
     }
 
-    fn record_ended(&self, set: &Shared<DaemonSet>, actions: &Actions) {
+    fn record_ended(&self, set: &SharedObject<DaemonSet>, actions: &Actions) {
         for ended in &actions.ended {
             let pod = format!("daemon pod {}/{} on node {}", set.namespace(), ended.pod, ended.node);
             let recorder = self.control.recorder();
@@ -103,11 +103,11 @@ impl DaemonSets {
 
     fn take(
         &self,
-        set: &Shared<DaemonSet>,
+        set: &SharedObject<DaemonSet>,
         desired: i32,
         actions: &Actions,
         hash: &str,
-        pods: &[Shared<Pod>],
+        pods: &[SharedObject<Pod>],
     ) -> Result<(), ApiError> {
         let made = self.make(set, desired, &actions.create, hash);
         let names = actions.delete.iter().take(BURST);
@@ -118,7 +118,7 @@ impl DaemonSets {
     /// Creates pods for these nodes, as many as the set may create now; the rest follows later.
     fn make(
         &self,
-        set: &Shared<DaemonSet>,
+        set: &SharedObject<DaemonSet>,
         desired: i32,
         nodes: &[String],
         hash: &str,
@@ -140,7 +140,7 @@ impl DaemonSets {
 
     fn update_status(
         &self,
-        set: &Shared<DaemonSet>,
+        set: &SharedObject<DaemonSet>,
         node_view: &NodeView,
         collisions: i32,
         acted: SyncResult,

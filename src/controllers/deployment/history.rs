@@ -6,15 +6,15 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 
 use super::annotations;
 use super::hash::same_template;
-use object::{Shared, owner};
+use object::{SharedObject, owner};
 
 /// Returns the oldest ReplicaSet with the Deployment's template.
 ///
 /// Several can have it if two writers created one each; choosing the oldest makes all writers choose the same.
 pub(super) fn find_new<'a>(
     deployment: &Deployment,
-    replica_sets: &'a [Shared<ReplicaSet>],
-) -> Option<&'a Shared<ReplicaSet>> {
+    replica_sets: &'a [SharedObject<ReplicaSet>],
+) -> Option<&'a SharedObject<ReplicaSet>> {
     let template = &deployment.spec.template;
     replica_sets
         .iter()
@@ -23,15 +23,15 @@ pub(super) fn find_new<'a>(
 }
 
 /// Returns the revision of a ReplicaSet that becomes the new one.
-pub(super) fn next_revision<'a>(old: impl Iterator<Item = &'a Shared<ReplicaSet>>) -> i64 {
+pub(super) fn next_revision<'a>(old: impl Iterator<Item = &'a SharedObject<ReplicaSet>>) -> i64 {
     old.map(|set| annotations::revision(&set.metadata)).max().unwrap_or(0).saturating_add(1)
 }
 
 /// Returns the old ReplicaSets beyond the history limit, lowest revisions first; those with pods stay.
 pub(super) fn to_clean_up<'a>(
     limit: Option<i32>,
-    old: impl Iterator<Item = &'a Shared<ReplicaSet>>,
-) -> Vec<&'a Shared<ReplicaSet>> {
+    old: impl Iterator<Item = &'a SharedObject<ReplicaSet>>,
+) -> Vec<&'a SharedObject<ReplicaSet>> {
     let Some(limit) = limit.filter(|l| *l != i32::MAX) else { return Vec::new() };
     let mut candidates: Vec<_> = old.filter(|set| !owner::is_terminating(&set.metadata)).collect();
     let beyond = candidates.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
@@ -59,8 +59,8 @@ fn is_empty(set: &ReplicaSet) -> bool {
 /// Returns the ReplicaSet of the requested revision; 0 is the one before the newest.
 pub(super) fn revision_to_roll_back_to(
     requested: i64,
-    replica_sets: &[Shared<ReplicaSet>],
-) -> Option<&Shared<ReplicaSet>> {
+    replica_sets: &[SharedObject<ReplicaSet>],
+) -> Option<&SharedObject<ReplicaSet>> {
     let mut by_revision: Vec<_> = replica_sets.iter().collect();
     by_revision.sort_by_key(|set| Reverse(annotations::revision(&set.metadata)));
     match requested {
@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    fn set(name: &str, revision: i64, replicas: i32, image: &str) -> Shared<ReplicaSet> {
+    fn set(name: &str, revision: i64, replicas: i32, image: &str) -> SharedObject<ReplicaSet> {
         let template = json!({"metadata": {"labels": {"pod-template-hash": name}},
             "spec": {"containers": [{"name": "c", "image": image}]}});
         let value = json!({
@@ -84,10 +84,10 @@ mod tests {
                 "annotations": {"deployment.kubernetes.io/revision": revision.to_string()}},
             "spec": {"replicas": replicas, "selector": {}, "template": template},
             "status": {"replicas": replicas, "observedGeneration": 1}});
-        Shared::from_value(serde_json::from_value(value).unwrap())
+        SharedObject::from_value(serde_json::from_value(value).unwrap())
     }
 
-    fn names(sets: &[&Shared<ReplicaSet>]) -> String {
+    fn names(sets: &[&SharedObject<ReplicaSet>]) -> String {
         sets.iter().map(|s| s.name()).collect::<Vec<_>>().join(" ")
     }
 
@@ -113,10 +113,10 @@ mod tests {
         let deployment: Deployment = serde_json::from_value(json!({"metadata": {"name": "web"},
             "spec": {"selector": {}, "template": {"spec": {"containers": [{"name": "c", "image": "nginx:1"}]}}}}))
         .unwrap();
-        assert_eq!(find_new(&deployment, &sets).map(Shared::name), Some("a"));
+        assert_eq!(find_new(&deployment, &sets).map(SharedObject::name), Some("a"));
         assert_eq!(next_revision(sets.iter()), 4);
-        assert_eq!(revision_to_roll_back_to(0, &sets).map(Shared::name), Some("b"));
-        assert_eq!(revision_to_roll_back_to(1, &sets).map(Shared::name), Some("a"));
+        assert_eq!(revision_to_roll_back_to(0, &sets).map(SharedObject::name), Some("b"));
+        assert_eq!(revision_to_roll_back_to(1, &sets).map(SharedObject::name), Some("a"));
         assert!(revision_to_roll_back_to(7, &sets).is_none());
         assert!(revision_to_roll_back_to(0, &sets[..1]).is_none());
     }

@@ -9,7 +9,7 @@ use k8s_openapi::api::apps::v1::{
 
 use super::view::Budget;
 use base::clock::{saturating_after, time, until};
-use object::Shared;
+use object::SharedObject;
 use object::conditions::{self, Condition as _, ConditionStatus};
 use object::well_known::condition::REPLICA_FAILURE;
 
@@ -90,8 +90,8 @@ pub(super) fn note_pause(deployment: &Deployment, status: &mut DeploymentStatus,
 pub(super) fn counted(
     deployment: &Deployment,
     previous: &DeploymentStatus,
-    replica_sets: &[Shared<ReplicaSet>],
-    new: Option<&Shared<ReplicaSet>>,
+    replica_sets: &[SharedObject<ReplicaSet>],
+    new: Option<&SharedObject<ReplicaSet>>,
     now: Timestamp,
 ) -> DeploymentStatus {
     let sum = |count: &dyn Fn(&ReplicaSet) -> i32| {
@@ -171,8 +171,8 @@ fn updated_at(condition: &DeploymentCondition) -> Timestamp {
 pub(super) fn rolled_out(
     deployment: &Deployment,
     previous: &DeploymentStatus,
-    replica_sets: &[Shared<ReplicaSet>],
-    new: Option<&Shared<ReplicaSet>>,
+    replica_sets: &[SharedObject<ReplicaSet>],
+    new: Option<&SharedObject<ReplicaSet>>,
     now: Timestamp,
 ) -> DeploymentStatus {
     let mut status = counted(deployment, previous, replica_sets, new, now);
@@ -191,7 +191,7 @@ fn note_progress(
     status: &mut DeploymentStatus,
     deployment: &Deployment,
     previous: &DeploymentStatus,
-    new: Option<&Shared<ReplicaSet>>,
+    new: Option<&SharedObject<ReplicaSet>>,
     deadline: Duration,
     now: Timestamp,
 ) {
@@ -241,10 +241,10 @@ pub(super) fn check_after(
 
 /// Returns the reason why pods cannot be created or deleted, preferring the new ReplicaSet's.
 fn replica_failure(
-    replica_sets: &[Shared<ReplicaSet>],
-    new: Option<&Shared<ReplicaSet>>,
+    replica_sets: &[SharedObject<ReplicaSet>],
+    new: Option<&SharedObject<ReplicaSet>>,
 ) -> Option<DeploymentCondition> {
-    let of = |set: &Shared<ReplicaSet>| -> Option<ReplicaSetCondition> {
+    let of = |set: &SharedObject<ReplicaSet>| -> Option<ReplicaSetCondition> {
         conditions::get(set.status.as_ref()?.conditions.as_ref(), REPLICA_FAILURE).cloned()
     };
     let failure = new.and_then(of).or_else(|| replica_sets.iter().find_map(of))?;

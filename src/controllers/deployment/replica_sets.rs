@@ -11,25 +11,25 @@ use api::{ApiError, DeleteOptions};
 use object::owner::controller_reference;
 use object::selector::Labels;
 use object::well_known::label::POD_TEMPLATE_HASH;
-use object::{Kind, Shared};
+use object::{Kind, SharedObject};
 use reconcile::ignore_gone;
 
 /// A Deployment's ReplicaSets: the one with its template, if it exists, and the others.
 pub(super) struct ReplicaSets {
-    pub(super) all: Vec<Shared<ReplicaSet>>,
-    pub(super) new: Option<Shared<ReplicaSet>>,
+    pub(super) all: Vec<SharedObject<ReplicaSet>>,
+    pub(super) new: Option<SharedObject<ReplicaSet>>,
 }
 
 impl ReplicaSets {
     /// Returns all but the new one.
-    pub(super) fn old(&self) -> impl Iterator<Item = &Shared<ReplicaSet>> {
+    pub(super) fn old(&self) -> impl Iterator<Item = &SharedObject<ReplicaSet>> {
         let new = self.new.as_ref().map(|n| n.uid().to_string());
         self.all.iter().filter(move |set| Some(set.uid()) != new.as_deref())
     }
 
     /// Returns the numbers for the decisions.
     pub(super) fn view(&self, deployment: &Deployment) -> View {
-        let new = self.new.as_ref().map(Shared::uid);
+        let new = self.new.as_ref().map(SharedObject::uid);
         View {
             budget: Budget::of(deployment),
             members: self.all.iter().map(|set| ReplicaSetView::of(set, Some(set.uid()) == new)).collect(),
@@ -42,7 +42,7 @@ impl DeploymentController {
     /// Updates annotations and `minReadySeconds` of the new ReplicaSet.
     pub(super) fn refresh(
         &self,
-        deployment: &Shared<Deployment>,
+        deployment: &SharedObject<Deployment>,
         sets: &mut ReplicaSets,
     ) -> Result<(), ApiError> {
         let Some(new) = sets.new.clone() else { return Ok(()) };
@@ -65,7 +65,7 @@ impl DeploymentController {
     /// Resizes a ReplicaSet, if it still has the size on which the decision was based.
     pub(super) fn resize(
         &self,
-        deployment: &Shared<Deployment>,
+        deployment: &SharedObject<Deployment>,
         sets: &ReplicaSets,
         resize: &Resize,
     ) -> Result<(), ApiError> {
@@ -90,9 +90,9 @@ impl DeploymentController {
 
     fn note_written(
         &self,
-        deployment: &Shared<Deployment>,
-        before: &Shared<ReplicaSet>,
-        after: &Shared<ReplicaSet>,
+        deployment: &SharedObject<Deployment>,
+        before: &SharedObject<ReplicaSet>,
+        after: &SharedObject<ReplicaSet>,
     ) {
         if before.object().revision() != after.object().revision() {
             self.updates.expect(deployment.uid(), after);
@@ -102,7 +102,7 @@ impl DeploymentController {
     /// Deletes old ReplicaSets beyond the history limit.
     pub(super) fn clean_up(
         &self,
-        deployment: &Shared<Deployment>,
+        deployment: &SharedObject<Deployment>,
         sets: &ReplicaSets,
     ) -> Result<(), ApiError> {
         for set in history::to_clean_up(deployment.spec.revision_history_limit, sets.old()) {
@@ -118,14 +118,14 @@ impl DeploymentController {
 }
 
 /// Refuses to change a ReplicaSet that differs from the one the decision was based on.
-fn expect_same(fresh: &ReplicaSet, seen: &Shared<ReplicaSet>) -> Result<(), ApiError> {
+fn expect_same(fresh: &ReplicaSet, seen: &SharedObject<ReplicaSet>) -> Result<(), ApiError> {
     let same = fresh.metadata.uid.as_deref() == Some(seen.uid()) && fresh.spec.replicas == seen.spec.replicas;
     if same { Ok(()) } else { Err(ApiError::modified(Kind::ReplicaSet, seen.name())) }
 }
 
 /// Builds the ReplicaSet for a Deployment's template, which has this hash.
 pub(super) fn new_replica_set(
-    deployment: &Shared<Deployment>,
+    deployment: &SharedObject<Deployment>,
     hash: &str,
     replicas: i32,
     revision: i64,

@@ -6,14 +6,14 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 
 use super::{DeploymentController, annotations, hash, history};
 use api::ApiError;
-use object::Shared;
+use object::SharedObject;
 
 impl DeploymentController {
     /// Performs a requested rollback; returns true if there was one.
     pub(super) fn roll_back(
         &self,
-        deployment: &Shared<Deployment>,
-        sets: &[Shared<ReplicaSet>],
+        deployment: &SharedObject<Deployment>,
+        sets: &[SharedObject<ReplicaSet>],
     ) -> Result<bool, ApiError> {
         let Some(requested) = annotations::number(&deployment.metadata, annotations::ROLLBACK_TO) else {
             return Ok(false);

@@ -15,7 +15,7 @@ use object::conditions::ConditionStatus;
 use object::owner::{is_controlled_by, is_terminating};
 use object::pod::is_terminal;
 use object::selector::Selector;
-use object::{Key, Kind, Revision, Shared};
+use object::{Key, Kind, Revision, SharedObject};
 use reconcile::optional;
 
 /// The content of the status besides the counts.
@@ -35,7 +35,7 @@ enum StatusScope {
 }
 
 impl DeploymentController {
-    pub(super) fn sync(&self, deployment: &Shared<Deployment>) -> Result<(), ApiError> {
+    pub(super) fn sync(&self, deployment: &SharedObject<Deployment>) -> Result<(), ApiError> {
         if deployment.spec.selector == LabelSelector::default() {
             return self.refuse_everything(deployment);
         }
@@ -71,7 +71,7 @@ impl DeploymentController {
 
     fn roll(
         &self,
-        deployment: &Shared<Deployment>,
+        deployment: &SharedObject<Deployment>,
         sets: &ReplicaSets,
         view: &View,
         rollout: &RolloutStatus,
@@ -91,14 +91,14 @@ impl DeploymentController {
 
     fn recreate(
         &self,
-        deployment: &Shared<Deployment>,
+        deployment: &SharedObject<Deployment>,
         sets: &ReplicaSets,
         view: &View,
         rollout: &RolloutStatus,
     ) -> Result<(), ApiError> {
-        let old_pods_running = sets
-            .old()
-            .any(|set| self.pods.controlled_by(set.uid()).iter().any(|pod: &Shared<Pod>| !is_terminal(pod)));
+        let old_pods_running = sets.old().any(|set| {
+            self.pods.controlled_by(set.uid()).iter().any(|pod: &SharedObject<Pod>| !is_terminal(pod))
+        });
         match (recreate::next_step(view, old_pods_running), view.new_member()) {
             (recreate::Action::ScaleDown(down), _) => {
                 for resize in &down {
@@ -118,7 +118,7 @@ impl DeploymentController {
     }
 
     /// Warns about a selector that matches everything, and would select every pod of the namespace.
-    fn refuse_everything(&self, deployment: &Shared<Deployment>) -> Result<(), ApiError> {
+    fn refuse_everything(&self, deployment: &SharedObject<Deployment>) -> Result<(), ApiError> {
         self.recorder.warning(
             deployment.object(),
             "SelectingAll",
@@ -133,7 +133,7 @@ impl DeploymentController {
     /// Updates the new ReplicaSet; returns its part of the status.
     fn refresh_new(
         &self,
-        deployment: &Shared<Deployment>,
+        deployment: &SharedObject<Deployment>,
         sets: &mut ReplicaSets,
     ) -> Result<RolloutStatus, ApiError> {
         self.refresh(deployment, sets)?;
@@ -155,7 +155,7 @@ impl DeploymentController {
     /// Creates the ReplicaSet for the Deployment's template.
     fn create_new(
         &self,
-        deployment: &Shared<Deployment>,
+        deployment: &SharedObject<Deployment>,
         sets: &ReplicaSets,
         replicas: i32,
     ) -> Result<(), ApiError> {
@@ -208,7 +208,7 @@ impl DeploymentController {
 
     /// Handles a taken name of the new ReplicaSet: it is taken by the same one, which the cache does not show yet, or
     /// by another template with the same hash.
-    fn resolve_collision(&self, deployment: &Shared<Deployment>, key: &Key) -> Result<(), ApiError> {
+    fn resolve_collision(&self, deployment: &SharedObject<Deployment>, key: &Key) -> Result<(), ApiError> {
         let there = self.api.get_as::<ReplicaSet>(key)?;
         let same =
             there.spec.template.as_ref().is_some_and(|t| hash::same_template(t, &deployment.spec.template));
@@ -230,7 +230,7 @@ impl DeploymentController {
 
     fn clean_up_when_complete(
         &self,
-        deployment: &Shared<Deployment>,
+        deployment: &SharedObject<Deployment>,
         sets: &ReplicaSets,
     ) -> Result<(), ApiError> {
         match &deployment.status {
@@ -242,7 +242,7 @@ impl DeploymentController {
     /// Writes the status if it has changed, and requeues the Deployment for the end of the rollout's deadline.
     fn update_status(
         &self,
-        deployment: &Shared<Deployment>,
+        deployment: &SharedObject<Deployment>,
         sets: &ReplicaSets,
         rollout: &RolloutStatus,
         scope: StatusScope,
@@ -283,7 +283,7 @@ impl DeploymentController {
     /// resulting version, if it still exists.
     fn write_status(
         &self,
-        deployment: &Shared<Deployment>,
+        deployment: &SharedObject<Deployment>,
         mut edit: impl FnMut(&mut Deployment, Timestamp),
     ) -> Result<Option<Revision>, ApiError> {
         let now = self.api.clock().now();

@@ -15,7 +15,7 @@ use api::{Change, ChangeKind};
 use object::owner::is_terminating;
 use object::pod::is_ready;
 use object::selector::Selector;
-use object::{Key, Kind, Object, Revision, Shared, go_format};
+use object::{Key, Kind, Object, Revision, SharedObject, go_format};
 use reconcile::{Cache, LastWrites, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 use scale::ExpectedScale;
 use status::{DisruptedPods, ExpectedCounts};
@@ -116,8 +116,8 @@ impl DisruptionController {
 
     fn expected(
         &self,
-        budget: &Shared<PodDisruptionBudget>,
-        pods: &[Shared<Pod>],
+        budget: &SharedObject<PodDisruptionBudget>,
+        pods: &[SharedObject<Pod>],
     ) -> Result<ExpectedCounts, String> {
         let count = i32::try_from(pods.len()).unwrap_or(i32::MAX);
         let scale_result = if status::needs_scale(budget) {
@@ -138,7 +138,7 @@ impl DisruptionController {
         expected
     }
 
-    fn warn_of_unmanaged(&self, budget: &Shared<PodDisruptionBudget>) {
+    fn warn_of_unmanaged(&self, budget: &SharedObject<PodDisruptionBudget>) {
         let selector = budget.spec.as_ref().and_then(|s| s.selector.as_ref());
         let selector = selector.map_or_else(|| "nil".to_string(), go_format::label_selector);
         self.recorder.warning(
@@ -155,8 +155,8 @@ impl DisruptionController {
 
     fn update_status(
         &self,
-        budget: &Shared<PodDisruptionBudget>,
-        pods: &[Shared<Pod>],
+        budget: &SharedObject<PodDisruptionBudget>,
+        pods: &[SharedObject<Pod>],
         expected: ExpectedCounts,
     ) -> Result<(), ApiError> {
         let mut disrupted = DisruptedPods::default();
@@ -179,13 +179,13 @@ impl DisruptionController {
         Ok(())
     }
 
-    fn fail_safe(&self, budget: &Shared<PodDisruptionBudget>, message: &str) -> Result<(), ApiError> {
+    fn fail_safe(&self, budget: &SharedObject<PodDisruptionBudget>, message: &str) -> Result<(), ApiError> {
         self.write(budget, |_, before, now| status::failed(before, message, now))
     }
 
     fn write(
         &self,
-        budget: &Shared<PodDisruptionBudget>,
+        budget: &SharedObject<PodDisruptionBudget>,
         mut make: impl FnMut(
             &PodDisruptionBudget,
             Option<&PodDisruptionBudgetStatus>,

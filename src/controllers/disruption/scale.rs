@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use api::{Api, ApiError};
 use object::owner::controller_of;
-use object::{Key, Kind, ServedKind, Shared, Uid};
+use object::{Key, Kind, ServedKind, SharedObject, Uid};
 use reconcile::optional;
 
 /// The owners' total size.
@@ -36,7 +36,7 @@ pub(super) enum ScaleError {
 }
 
 /// Returns the total size of the owners of these pods, counting each owner once.
-pub(super) fn expected_scale(api: &Api, pods: &[Shared<Pod>]) -> Result<ExpectedScale, ScaleError> {
+pub(super) fn expected_scale(api: &Api, pods: &[SharedObject<Pod>]) -> Result<ExpectedScale, ScaleError> {
     // By the pods' controller, with the object that scales it: a Deployment has several ReplicaSets.
     let mut known: BTreeMap<Uid, Option<(Uid, i32)>> = BTreeMap::new();
     let mut scale = ExpectedScale::default();

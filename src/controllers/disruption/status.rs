@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use std::time::Duration;
 
 use base::clock::{saturating_after, time, until};
-use object::Shared;
+use object::SharedObject;
 use object::conditions::{self, ConditionStatus};
 use object::owner::is_terminating;
 use object::percent::{PercentageError, Rounding, scaled};
@@ -67,7 +67,7 @@ pub(super) struct DisruptedPods {
 /// Determines the evictions still under way.
 pub(super) fn disrupted(
     before: Option<&BTreeMap<String, Time>>,
-    pods: &[Shared<Pod>],
+    pods: &[SharedObject<Pod>],
     timeout: Duration,
     now: Timestamp,
 ) -> DisruptedPods {
@@ -87,7 +87,7 @@ pub(super) fn disrupted(
 }
 
 /// Returns the number of healthy pods that are not being disrupted.
-pub(super) fn count_healthy(pods: &[Shared<Pod>], disrupted: &DisruptedPods) -> i32 {
+pub(super) fn count_healthy(pods: &[SharedObject<Pod>], disrupted: &DisruptedPods) -> i32 {
     let healthy = pods.iter().filter(|pod| {
         !is_terminating(&pod.metadata) && is_ready(pod) && !disrupted.pods.contains_key(pod.name())
     });
@@ -168,10 +168,10 @@ mod tests {
         serde_json::from_value(json!({"metadata": {"name": "b", "generation": 2}, "spec": spec})).unwrap()
     }
 
-    fn pod(name: &str, ready: bool, going: bool) -> Shared<Pod> {
+    fn pod(name: &str, ready: bool, going: bool) -> SharedObject<Pod> {
         let deleted = going.then_some("2026-11-21T00:00:00Z");
         let ready = if ready { "True" } else { "False" };
-        Shared::from_value(
+        SharedObject::from_value(
             serde_json::from_value(json!({"metadata": {"name": name, "deletionTimestamp": deleted},
                 "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]}}))
             .unwrap(),

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{EndpointAddress, EndpointPort, EndpointSubset, 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::member::{Member, Port};
-use object::Shared;
+use object::SharedObject;
 use object::well_known::label::HEADLESS_SERVICE;
 
 /// The most addresses; unready ones are omitted first.
@@ -23,7 +23,7 @@ pub(super) fn is_ours(endpoints: &Endpoints) -> bool {
 }
 
 /// Builds the Endpoints of a service with these members.
-pub(super) fn endpoints(service: &Shared<Service>, members: &[Member]) -> Endpoints {
+pub(super) fn endpoints(service: &SharedObject<Service>, members: &[Member]) -> Endpoints {
     let mut by_ports: BTreeMap<&[Port], MembersByReadiness<'_>> = BTreeMap::new();
     for member in members.iter().filter(|m| m.in_legacy) {
         let (ready, not_ready) = by_ports.entry(&member.ports).or_default();

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use k8s_openapi::api::core::v1::{ContainerPort, ObjectReference, Pod, Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use object::Shared;
+use object::SharedObject;
 use object::host_ports::declared_ports;
 use object::owner::is_terminating;
 use object::pod::{Phase, is_ready, is_terminal, node_name, phase};
@@ -71,7 +71,11 @@ fn address_of(pod: &Pod, family: &str) -> Option<String> {
 }
 
 /// Returns the pod as the service's endpoint; `None` while it has no address of this family, and after it has ended.
-pub(super) fn member(service: &Shared<Service>, pod: &Shared<Pod>, family: &str) -> Option<Member> {
+pub(super) fn member(
+    service: &SharedObject<Service>,
+    pod: &SharedObject<Pod>,
+    family: &str,
+) -> Option<Member> {
     let spec = service.spec.as_ref()?;
     let publish_not_ready = spec.publish_not_ready_addresses == Some(true);
     let address = address_of(pod, family)?;
@@ -156,13 +160,18 @@ pub(super) mod testing {
 
     use super::*;
 
-    pub(in crate::endpoints) fn service(spec: Value) -> Shared<Service> {
+    pub(in crate::endpoints) fn service(spec: Value) -> SharedObject<Service> {
         let value = json!({"metadata": {"name": "web", "namespace": "default", "uid": "s", "labels": {"l": "1"}},
             "spec": spec});
-        Shared::from_value(serde_json::from_value(value).unwrap())
+        SharedObject::from_value(serde_json::from_value(value).unwrap())
     }
 
-    pub(in crate::endpoints) fn pod(name: &str, ip: &str, ready: bool, differences: Value) -> Shared<Pod> {
+    pub(in crate::endpoints) fn pod(
+        name: &str,
+        ip: &str,
+        ready: bool,
+        differences: Value,
+    ) -> SharedObject<Pod> {
         let mut value = json!({
             "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}")},
             "spec": {"nodeName": "n1", "containers": [{"name": "c",
@@ -170,7 +179,7 @@ pub(super) mod testing {
             "status": {"phase": "Running", "podIP": ip,
                 "conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" }}]}});
         json_patch::merge(&mut value, &differences);
-        Shared::from_value(serde_json::from_value(value).unwrap())
+        SharedObject::from_value(serde_json::from_value(value).unwrap())
     }
 }
 

@@ -12,7 +12,7 @@ use api::{Api, ApiError, Change, DeleteOptions};
 use object::owner::{controller_reference, is_terminating};
 use object::well_known::annotation::LAST_APPLIED;
 use object::well_known::label::{ENDPOINT_SLICE_MANAGED_BY, SERVICE_NAME, SKIP_MIRROR};
-use object::{Key, Kind, Shared};
+use object::{Key, Kind, SharedObject};
 use reconcile::{Cache, ReconcileError, Reconciler, Recorder, UpdateExpectations, ignore_not_found};
 
 const CONTROLLER: &str = "endpointslicemirroring-controller.k8s.io";
@@ -92,7 +92,7 @@ fn is_mirrored(service: &Service, endpoints: &Endpoints) -> bool {
 }
 
 impl Mirror {
-    fn record_skipped(&self, endpoints: &Shared<Endpoints>) {
+    fn record_skipped(&self, endpoints: &SharedObject<Endpoints>) {
         let skipped: usize = endpoints.subsets.iter().flatten().map(skipped).sum();
         if skipped > 0 {
             let message = format!(
@@ -104,11 +104,15 @@ impl Mirror {
     }
 
     /// Makes the fewest writes: a slice with the same ports is updated, not replaced.
-    fn write(&self, endpoints: &Shared<Endpoints>, desired: Vec<EndpointSlice>) -> Result<(), ApiError> {
+    fn write(
+        &self,
+        endpoints: &SharedObject<Endpoints>,
+        desired: Vec<EndpointSlice>,
+    ) -> Result<(), ApiError> {
         let mut existing = self.slices.controlled_by(endpoints.uid());
-        existing.sort_by_key(Shared::key);
+        existing.sort_by_key(SharedObject::key);
         for desired in desired {
-            let same = |s: &Shared<EndpointSlice>| {
+            let same = |s: &SharedObject<EndpointSlice>| {
                 s.ports == desired.ports && s.address_type == desired.address_type
             };
             let Some(place) = existing.iter().position(same) else {
@@ -136,7 +140,7 @@ impl Mirror {
 }
 
 /// Returns the slices equivalent to the Endpoints: one for each subset and address family.
-fn slices(endpoints: &Shared<Endpoints>) -> Vec<EndpointSlice> {
+fn slices(endpoints: &SharedObject<Endpoints>) -> Vec<EndpointSlice> {
     let mut labels = endpoints.metadata.labels.clone().unwrap_or_default();
     labels.insert(SERVICE_NAME.into(), endpoints.name().to_string());
     labels.insert(ENDPOINT_SLICE_MANAGED_BY.into(), CONTROLLER.into());
@@ -216,14 +220,14 @@ mod tests {
 
     use super::*;
 
-    fn endpoints(labels: &serde_json::Value) -> Shared<Endpoints> {
+    fn endpoints(labels: &serde_json::Value) -> SharedObject<Endpoints> {
         let value = json!({"metadata": {"name": "db", "namespace": "default", "uid": "e", "labels": labels},
             "subsets": [
                 {"addresses": [{"ip": "192.0.2.1"}, {"ip": "2001:db8::1"}],
                     "notReadyAddresses": [{"ip": "192.0.2.2", "hostname": "h"}],
                     "ports": [{"port": 5432, "protocol": "TCP"}]},
                 {"addresses": [{"ip": "192.0.2.3"}], "ports": [{"name": "admin", "port": 1, "protocol": "TCP"}]}]});
-        Shared::from_value(serde_json::from_value(value).unwrap())
+        SharedObject::from_value(serde_json::from_value(value).unwrap())
     }
 
     #[test]

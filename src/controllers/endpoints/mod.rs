@@ -22,7 +22,7 @@ use member::Member;
 use object::owner::is_terminating;
 use object::selector::{Labels, Selector};
 use object::well_known::label::{SERVICE_NAME, ZONE};
-use object::{Key, Kind, Revision, Shared};
+use object::{Key, Kind, Revision, SharedObject};
 use reconcile::{
     Cache, LastWrites, ReconcileError, Reconciler, UpdateExpectations, WorkQueue, ignore_not_found,
 };
@@ -134,7 +134,7 @@ impl Reconciler for EndpointsController {
 
 /// Returns the hash of a service's desired endpoints: of its version, and of its members with their zones.
 fn opinion<'m>(
-    service: &Shared<Service>,
+    service: &SharedObject<Service>,
     members: impl Iterator<Item = &'m Member>,
     zones: &HashMap<String, String>,
 ) -> u64 {
@@ -148,7 +148,10 @@ fn opinion<'m>(
 }
 
 /// Returns the pods as the service's endpoints, in each of its families.
-fn by_family(service: &Shared<Service>, pods: &[Shared<Pod>]) -> Vec<(&'static str, Vec<Member>)> {
+fn by_family(
+    service: &SharedObject<Service>,
+    pods: &[SharedObject<Pod>],
+) -> Vec<(&'static str, Vec<Member>)> {
     let of = |family| pods.iter().filter_map(|pod| member::member(service, pod, family)).collect();
     member::families(service).into_iter().map(|family| (family, of(family))).collect()
 }
@@ -186,7 +189,7 @@ impl EndpointsController {
         }
     }
 
-    fn write_endpoints(&self, service: &Shared<Service>, members: &[Member]) -> Result<(), ApiError> {
+    fn write_endpoints(&self, service: &SharedObject<Service>, members: &[Member]) -> Result<(), ApiError> {
         let desired = legacy::endpoints(service, members);
         let opinion = opinion(service, members.iter(), &HashMap::new());
         let mut held = None;
@@ -219,14 +222,14 @@ impl EndpointsController {
 
     fn write_slices(
         &self,
-        service: &Shared<Service>,
+        service: &SharedObject<Service>,
         members: &[(&'static str, Vec<Member>)],
     ) -> Result<(), ApiError> {
         // The slices' change events cause another sync once the cache has caught up.
         if !self.updates.satisfied(service.uid(), &self.slices, &self.api) {
             return Ok(());
         }
-        let existing: Vec<Shared<EndpointSlice>> =
+        let existing: Vec<SharedObject<EndpointSlice>> =
             self.slices.controlled_by(service.uid()).into_iter().filter(|s| slices::is_ours(s)).collect();
         let all = || members.iter().flat_map(|(_, members)| members);
         let zones = self.zones(all());
@@ -261,7 +264,7 @@ impl EndpointsController {
     /// service is requeued then.
     fn hold(
         &self,
-        service: &Shared<Service>,
+        service: &SharedObject<Service>,
         there: Revision,
         is_there: bool,
         opinion: u64,

@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::member::{Member, Port};
 use object::owner::controller_reference;
 use object::well_known::label::{ENDPOINT_SLICE_MANAGED_BY, HEADLESS_SERVICE, SERVICE_NAME};
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 
 /// The most endpoints in one slice.
 const CAPACITY: usize = 100;
@@ -36,11 +36,11 @@ pub(super) fn is_ours(slice: &EndpointSlice) -> bool {
 /// Endpoints stay in their slice; new ones fill slices that change anyway, then the fullest with capacity, then new
 /// slices. A service without endpoints keeps one empty slice. All endpoints are of one address family.
 fn reconcile(
-    service: &Shared<Service>,
+    service: &SharedObject<Service>,
     family: &str,
     members: &[Member],
     zones: &HashMap<String, String>,
-    existing: &[Shared<EndpointSlice>],
+    existing: &[SharedObject<EndpointSlice>],
 ) -> SliceChanges {
     let distribution = service.spec.as_ref().and_then(|s| s.traffic_distribution.as_deref());
     let mut desired: BTreeMap<Vec<Port>, BTreeMap<String, Endpoint>> = BTreeMap::new();
@@ -117,10 +117,10 @@ fn reconcile(
 
 /// Does the same for each family of the service; slices of other families are deleted.
 pub(super) fn by_family(
-    service: &Shared<Service>,
+    service: &SharedObject<Service>,
     members: &[(&'static str, Vec<Member>)],
     zones: &HashMap<String, String>,
-    existing: &[Shared<EndpointSlice>],
+    existing: &[SharedObject<EndpointSlice>],
 ) -> SliceChanges {
     let mut all = SliceChanges::default();
     for (family, members) in members {
@@ -132,17 +132,17 @@ pub(super) fn by_family(
         all.delete.extend(delete);
     }
     let is_desired = |slice: &EndpointSlice| members.iter().any(|(family, _)| slice.address_type == *family);
-    all.delete.extend(existing.iter().filter(|slice| !is_desired(slice)).map(Shared::key));
+    all.delete.extend(existing.iter().filter(|slice| !is_desired(slice)).map(SharedObject::key));
     all
 }
 
 struct Draft<'a> {
-    before: &'a Shared<EndpointSlice>,
+    before: &'a SharedObject<EndpointSlice>,
     endpoints: Vec<Endpoint>,
     is_changed: bool,
 }
 
-fn labels(service: &Shared<Service>) -> BTreeMap<String, String> {
+fn labels(service: &SharedObject<Service>) -> BTreeMap<String, String> {
     let mut labels = service.metadata.labels.clone().unwrap_or_default();
     labels.insert(SERVICE_NAME.into(), service.name().to_string());
     labels.insert(ENDPOINT_SLICE_MANAGED_BY.into(), CONTROLLER.into());
@@ -207,7 +207,7 @@ fn ports_of(slice: &EndpointSlice) -> Vec<Port> {
 }
 
 fn new_slice(
-    service: &Shared<Service>,
+    service: &SharedObject<Service>,
     family: &str,
     labels: &BTreeMap<String, String>,
     ports: &[Port],
@@ -244,7 +244,7 @@ mod tests {
     use crate::endpoints::member::testing::{pod, service};
     use crate::endpoints::member::{IPV4, IPV6, member};
 
-    fn members(range: std::ops::Range<usize>, service: &Shared<Service>) -> Vec<Member> {
+    fn members(range: std::ops::Range<usize>, service: &SharedObject<Service>) -> Vec<Member> {
         range
             .map(|n| {
                 member(
@@ -257,10 +257,10 @@ mod tests {
             .collect()
     }
 
-    fn stored(writes: SliceChanges) -> Vec<Shared<EndpointSlice>> {
+    fn stored(writes: SliceChanges) -> Vec<SharedObject<EndpointSlice>> {
         let name = |(n, mut slice): (usize, EndpointSlice)| {
             slice.metadata.name.get_or_insert(format!("web-{n}"));
-            Shared::from_value(slice)
+            SharedObject::from_value(slice)
         };
         writes.create.into_iter().enumerate().map(name).collect()
     }

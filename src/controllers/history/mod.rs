@@ -14,7 +14,7 @@ use super::context::Context;
 use super::controller_ref::{Orphans, claim};
 use api::{Api, ApiError, Change, DeleteOptions};
 use object::selector::Selector;
-use object::{Key, Kind, Shared, TypedKind};
+use object::{Key, Kind, SharedObject, TypedKind};
 use reconcile::{Cache, ignore_gone};
 pub(super) use revision::{equal_to, next_number, number_of, template_of};
 
@@ -32,7 +32,7 @@ pub(super) struct History {
 /// The revision of an owner's template.
 #[derive(Clone, Debug)]
 pub(super) struct LatestRevision {
-    pub(super) revision: Shared<ControllerRevision>,
+    pub(super) revision: SharedObject<ControllerRevision>,
     /// The value for `status.collisionCount`.
     pub(super) collisions: i32,
 }
@@ -57,9 +57,9 @@ impl History {
     /// Returns the owner's revisions, oldest first, after adopting and releasing by its selector.
     pub(super) fn of<O: TypedKind>(
         &self,
-        owner: &Shared<O>,
+        owner: &SharedObject<O>,
         selector: &Selector,
-    ) -> Result<Vec<Shared<ControllerRevision>>, ApiError> {
+    ) -> Result<Vec<SharedObject<ControllerRevision>>, ApiError> {
         let owned = self.revisions.controlled_by(owner.uid());
         let orphans = self.orphans.of(owner.namespace(), &self.revisions);
         let mut claimed = claim(&self.api, owner, selector, owned.into_iter().chain(orphans))?;
@@ -74,9 +74,9 @@ impl History {
     /// content.
     pub(super) fn latest<O: TypedKind>(
         &self,
-        owner: &Shared<O>,
+        owner: &SharedObject<O>,
         template: &PodTemplateSpec,
-        revisions: &[Shared<ControllerRevision>],
+        revisions: &[SharedObject<ControllerRevision>],
         collisions: Option<i32>,
     ) -> Result<LatestRevision, ApiError> {
         let collisions = collisions.unwrap_or(0);
@@ -101,7 +101,7 @@ impl History {
     /// Stores a new revision; if its name is taken by another template, counts a collision and tries the next name.
     fn create<O: TypedKind>(
         &self,
-        owner: &Shared<O>,
+        owner: &SharedObject<O>,
         template: &PodTemplateSpec,
         number: i64,
         mut collisions: i32,
@@ -128,7 +128,7 @@ impl History {
     /// Deletes the oldest revisions beyond the limit; those named in `live` neither count nor are deleted.
     pub(super) fn truncate(
         &self,
-        revisions: &[Shared<ControllerRevision>],
+        revisions: &[SharedObject<ControllerRevision>],
         live: &HashSet<&str>,
         limit: Option<i32>,
     ) -> Result<(), ApiError> {

@@ -14,7 +14,7 @@ use crate::hash::{fnv_1, spelled};
 use api::ApiError;
 use api::patch::{PatchType, apply_patch_value};
 use object::owner::controller_reference;
-use object::{Kind, Object, Shared};
+use object::{Kind, Object, SharedObject};
 
 /// The longest prefix from the owner's name, so that the whole is a valid name.
 const LONGEST_PREFIX: usize = 223;
@@ -73,20 +73,20 @@ pub(crate) fn number_of(revision: &ControllerRevision) -> i64 {
 }
 
 /// Sorts by number, then age, then name, oldest first.
-pub(super) fn sort(revisions: &mut [Shared<ControllerRevision>]) {
+pub(super) fn sort(revisions: &mut [SharedObject<ControllerRevision>]) {
     revisions.sort_by_key(|r| (number_of(r), r.metadata.creation_timestamp.clone(), r.name().to_string()));
 }
 
 /// Returns the number after all of these.
-pub(crate) fn next_number(revisions: &[Shared<ControllerRevision>]) -> i64 {
+pub(crate) fn next_number(revisions: &[SharedObject<ControllerRevision>]) -> i64 {
     revisions.iter().map(|r| number_of(r)).max().unwrap_or(0).saturating_add(1)
 }
 
 /// Returns the revisions of this template, in the given order.
 pub(crate) fn equal_to<'a>(
-    revisions: &'a [Shared<ControllerRevision>],
+    revisions: &'a [SharedObject<ControllerRevision>],
     template: &PodTemplateSpec,
-) -> Vec<&'a Shared<ControllerRevision>> {
+) -> Vec<&'a SharedObject<ControllerRevision>> {
     let data = data_of(template);
     revisions.iter().filter(|r| r.data.0 == data).collect()
 }
@@ -112,10 +112,10 @@ pub(crate) fn template_of(
 ///
 /// `revisions` are sorted, oldest first.
 pub(super) fn beyond_limit<'a>(
-    revisions: &'a [Shared<ControllerRevision>],
+    revisions: &'a [SharedObject<ControllerRevision>],
     live: &HashSet<&str>,
     limit: i32,
-) -> Vec<&'a Shared<ControllerRevision>> {
+) -> Vec<&'a SharedObject<ControllerRevision>> {
     let mut spare: Vec<_> = revisions.iter().filter(|r| !live.contains(r.name())).collect();
     spare.truncate(spare.len().saturating_sub(usize::try_from(limit).unwrap_or(0)));
     spare
@@ -142,8 +142,8 @@ mod tests {
         Object::new(set)
     }
 
-    fn revision(image: &str, number: i64) -> Shared<ControllerRevision> {
-        Shared::from_value(new_revision(&owner("web"), &template(image), number, 0, "hash"))
+    fn revision(image: &str, number: i64) -> SharedObject<ControllerRevision> {
+        SharedObject::from_value(new_revision(&owner("web"), &template(image), number, 0, "hash"))
     }
 
     #[test]

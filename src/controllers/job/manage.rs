@@ -11,7 +11,7 @@ use super::view::{View, count};
 use crate::deletion_order::pods_to_delete;
 use crate::pod_control::BURST;
 use base::backoff::BackoffPolicy;
-use object::Shared;
+use object::SharedObject;
 use object::completion_indexes::CompletionIndexes;
 use object::job::is_suspended;
 
@@ -23,7 +23,7 @@ pub(super) enum Action {
     /// Sync again after this long: a pod failed not long ago.
     Wait(Duration),
     /// Delete these surplus pods.
-    Delete(Vec<Shared<Pod>>),
+    Delete(Vec<SharedObject<Pod>>),
     /// Create a pod for each of these, which are indexes in an indexed Job; others may have to wait.
     Create(Vec<Option<i32>>, Option<Duration>),
 }
@@ -98,9 +98,9 @@ fn of_indexes(view: &View<'_>, counts: &Counts<'_>, missing: usize, policy: Back
 ///
 /// Useless are pods for no index, pods for an index that another pod has, and pods without the finalizer: a controller
 /// stopped while it was deleting those, and their end would not be counted.
-fn surplus(view: &View<'_>, at_least: i32) -> Vec<Shared<Pod>> {
+fn surplus(view: &View<'_>, at_least: i32) -> Vec<SharedObject<Pod>> {
     let (mut useless, mut rest) = (Vec::new(), Vec::new());
-    let mut by_index: BTreeMap<Option<i32>, Vec<Shared<Pod>>> = BTreeMap::new();
+    let mut by_index: BTreeMap<Option<i32>, Vec<SharedObject<Pod>>> = BTreeMap::new();
     for member in view.active() {
         if member.tracked && view.can_count(member) {
             by_index
@@ -117,7 +117,7 @@ fn surplus(view: &View<'_>, at_least: i32) -> Vec<Shared<Pod>> {
             continue;
         }
         let twins = pods.len() - 1;
-        let going: Vec<Shared<Pod>> =
+        let going: Vec<SharedObject<Pod>> =
             pods_to_delete(&pods, &[], twins, view.now).into_iter().cloned().collect();
         rest.extend(pods.into_iter().filter(|pod| !going.iter().any(|g| g.uid() == pod.uid())));
         useless.extend(going);

@@ -9,7 +9,7 @@ use super::counts::{FAILURE_COUNT, IGNORED_FAILURE_COUNT, number};
 use super::failure_policy::meaning;
 use super::view::Member;
 use crate::pod_control;
-use object::Shared;
+use object::SharedObject;
 use object::job::{COMPLETION_INDEX, TRACKING_FINALIZER};
 
 /// The environment variable with the index, in containers of an indexed Job.
@@ -20,7 +20,7 @@ const MAX_PREFIX: usize = 58;
 /// Builds a pod, without a name yet. If each index has a limit, the pod takes over the failure counts of the failed
 /// pod it replaces.
 pub(super) fn pod_of(
-    job: &Shared<Job>,
+    job: &SharedObject<Job>,
     spec: &JobSpec,
     index: Option<i32>,
     replaced: Option<&Member>,
@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    fn job(name: &str) -> Shared<Job> {
+    fn job(name: &str) -> SharedObject<Job> {
         let job = json!({"metadata": {"name": name, "namespace": "default", "uid": "j"},
             "spec": {"completionMode": "Indexed", "completions": 3, "backoffLimitPerIndex": 2,
                 "podFailurePolicy": {"rules": [
@@ -95,7 +95,7 @@ mod tests {
                 "template": {"metadata": {"labels": {"a": "b"}}, "spec": {
                     "initContainers": [{"name": "i", "env": [{"name": INDEX_VARIABLE, "value": "mine"}]}],
                     "containers": [{"name": "c"}]}}}});
-        Shared::from_value(serde_json::from_value(job).unwrap())
+        SharedObject::from_value(serde_json::from_value(job).unwrap())
     }
 
     #[test]
@@ -137,7 +137,7 @@ mod tests {
         ] {
             let failed = json!({"metadata": {"name": "p", "annotations": before},
                 "status": {"phase": "Failed", "conditions": [{"type": condition, "status": "True"}]}});
-            let failed = Member::new(Shared::from_value(serde_json::from_value(failed).unwrap()));
+            let failed = Member::new(SharedObject::from_value(serde_json::from_value(failed).unwrap()));
             let pod = pod_of(&job, spec, Some(0), Some(&failed));
             assert_eq!(serde_json::to_value(pod.metadata.annotations).unwrap(), expected, "{before}");
         }

@@ -20,7 +20,7 @@ use base::clock::time;
 use object::job::{TRACKING_FINALIZER, finished, is_externally_managed, is_suspended};
 use object::owner::{controller_of, is_terminating};
 use object::pod::{Phase, is_ready, is_terminal, phase};
-use object::{Key, Shared, Uid};
+use object::{Key, SharedObject, Uid};
 
 /// The counts of one sync.
 struct SyncContext {
@@ -33,7 +33,7 @@ struct SyncContext {
 
 impl SyncContext {
     /// Counts the deleted pods, and the ready ones among them.
-    fn record_deletions(&mut self, pods: &[Shared<Pod>]) {
+    fn record_deletions(&mut self, pods: &[SharedObject<Pod>]) {
         let ready = count(pods.iter().filter(|pod| is_ready(pod)));
         self.active -= count(pods);
         self.ready -= ready;
@@ -93,7 +93,7 @@ impl Jobs {
     ///
     /// The cache may lag behind an earlier controller's writes. A Job is therefore listed from the store the first
     /// time, and when its status has a pod that the cache does not show.
-    fn members(&self, job: &Shared<Job>) -> Result<Vec<Member>, ApiError> {
+    fn members(&self, job: &SharedObject<Job>) -> Result<Vec<Member>, ApiError> {
         let mut owned = self.pods.controlled_by(job.uid());
         let cached: HashSet<Uid> = owned.iter().map(|pod| pod.uid().to_string()).collect();
         let known = self.back_offs.lock().contains_key(job.uid());
@@ -122,7 +122,7 @@ impl Jobs {
     }
 
     /// Returns the latest version of an ended pod: it decides counts, and the cache may still show its finalizer.
-    fn newest(&self, pod: Shared<Pod>) -> Option<Member> {
+    fn newest(&self, pod: SharedObject<Pod>) -> Option<Member> {
         if !has_tracking_finalizer(pod.object()) || !(is_terminal(&pod) || is_terminating(&pod.metadata)) {
             return Some(Member::new(pod));
         }
@@ -152,12 +152,12 @@ impl Jobs {
     /// Deletes the active pods of an ending Job, a burst in each sync; returns true if that is all of them.
     fn end_pods(
         &self,
-        job: &Shared<Job>,
+        job: &SharedObject<Job>,
         view: &View<'_>,
         context: &mut SyncContext,
         caught_up: bool,
     ) -> bool {
-        let active: Vec<Shared<Pod>> = view.active().map(|m| m.pod.clone()).take(BURST).collect();
+        let active: Vec<SharedObject<Pod>> = view.active().map(|m| m.pod.clone()).take(BURST).collect();
         match self.control.delete_all(job.object(), &active) {
             Ok(()) => context.record_deletions(&active),
             Err(error) => context.failure = Some(error),
@@ -168,7 +168,7 @@ impl Jobs {
     /// Creates and deletes pods of a continuing Job; reports its completion.
     fn manage(
         &self,
-        job: &Shared<Job>,
+        job: &SharedObject<Job>,
         view: &View<'_>,
         counts: &Counts<'_>,
         back_off: BackOff,
@@ -196,7 +196,7 @@ impl Jobs {
 
     fn take_step(
         &self,
-        job: &Shared<Job>,
+        job: &SharedObject<Job>,
         view: &View<'_>,
         counts: &Counts<'_>,
         back_off: BackOff,
@@ -234,7 +234,7 @@ impl Jobs {
 
 /// Each pod is built only when it is needed: a template may be large.
 fn new_pods(
-    job: &Shared<Job>,
+    job: &SharedObject<Job>,
     spec: &JobSpec,
     counts: &Counts<'_>,
     indexes: Vec<Option<i32>>,

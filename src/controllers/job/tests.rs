@@ -12,7 +12,7 @@ use super::outcome::ending;
 use super::track;
 use super::view::{Member, View};
 use base::backoff::BackoffPolicy;
-use object::Shared;
+use object::SharedObject;
 use object::job::{COMPLETION_INDEX, TRACKING_FINALIZER};
 
 const NOW: &str = "2026-11-21T01:00:00Z";
@@ -39,7 +39,7 @@ fn pod(text: &str) -> Member {
             "deletionTimestamp": has("going").then_some(NOW)},
         "spec": {"nodeName": "n", "containers": []},
         "status": {"phase": words[1], "conditions": ready, "containerStatuses": ended}});
-    Member::new(Shared::from_value(serde_json::from_value(pod).unwrap()))
+    Member::new(SharedObject::from_value(serde_json::from_value(pod).unwrap()))
 }
 
 fn job(spec: &Value, status: &Value) -> Job {
@@ -74,7 +74,7 @@ fn next(spec: &Value, status: &Value, pods: &[&str]) -> String {
             Action::Nothing => "nothing".into(),
             Action::Wait(delay) => format!("wait {}", delay.as_secs()),
             Action::Delete(pods) => {
-                let mut names: Vec<&str> = pods.iter().map(Shared::name).collect();
+                let mut names: Vec<&str> = pods.iter().map(SharedObject::name).collect();
                 names.sort_unstable();
                 format!("delete {}", names.join(" "))
             }
@@ -208,7 +208,7 @@ fn an_end_is_noted_before_its_pod_is_let_go_job_1() {
             let noted = track::track_finished_pods(view, counts, decided.as_ref(), &mut status);
             let uncounted = status.uncounted_terminated_pods.unwrap_or_default();
             let list = |uids: Option<Vec<String>>| uids.unwrap_or_default().join(" ");
-            let released: Vec<&str> = noted.release.iter().map(Shared::name).collect();
+            let released: Vec<&str> = noted.release.iter().map(SharedObject::name).collect();
             format!(
                 "+{} -{} #{} free {}",
                 list(uncounted.succeeded),

@@ -13,7 +13,7 @@ use super::counts::Counts;
 use super::failure_policy::meaning;
 use super::outcome::JobOutcome;
 use super::view::{Member, View};
-use object::Shared;
+use object::SharedObject;
 use object::owner::is_terminating;
 
 /// The most notes in one status; more follow once these have been counted.
@@ -22,7 +22,7 @@ const MAX_UNCOUNTED: usize = 500;
 /// The result of noting.
 pub(super) struct TrackResult {
     /// The pods that may lose their finalizer once the status is written.
-    pub(super) release: Vec<Shared<Pod>>,
+    pub(super) release: Vec<SharedObject<Pod>>,
     /// Not everything fitted.
     pub(super) full: bool,
 }

@@ -9,12 +9,12 @@ use k8s_openapi::api::core::v1::Pod;
 use object::job::{COMPLETION_INDEX, TRACKING_FINALIZER, is_indexed};
 use object::owner::is_terminating;
 use object::pod::{Phase, is_active, is_ready, is_terminal, phase};
-use object::{Object, Shared};
+use object::{Object, SharedObject};
 
 /// One of the Job's pods.
 #[derive(Clone, Debug)]
 pub(super) struct Member {
-    pub(super) pod: Shared<Pod>,
+    pub(super) pod: SharedObject<Pod>,
     /// Its index in an indexed Job, if it has one.
     pub(super) index: Option<i32>,
     /// It has the finalizer: its end has not been counted, or the count is not written yet.
@@ -22,7 +22,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    pub(super) fn new(pod: Shared<Pod>) -> Self {
+    pub(super) fn new(pod: SharedObject<Pod>) -> Self {
         let annotations = pod.metadata.annotations.as_ref();
         let index = annotations.and_then(|a| a.get(COMPLETION_INDEX)).and_then(|text| text.parse().ok());
         let (index, tracked) = (index.filter(|index| *index >= 0), has_tracking_finalizer(pod.object()));

@@ -10,13 +10,13 @@ use super::outcome::JobOutcome;
 use super::view::View;
 use super::{Jobs, Request, conditions, track};
 use api::{ApiError, Part, WriteOptions};
-use object::{Kind, Object, Shared};
+use object::{Kind, Object, SharedObject};
 
 impl Jobs {
     /// Takes the three steps of counting, and ends the Job once nothing is left to count.
     pub(super) fn write_counts(
         &self,
-        job: &Shared<Job>,
+        job: &SharedObject<Job>,
         view: &View<'_>,
         counts: &Counts<'_>,
         ending: Option<&JobOutcome>,
@@ -66,17 +66,21 @@ impl Jobs {
     }
 
     /// Writes a status over the version on which it is based, if it differs; returns the resulting version.
-    fn write_status(&self, job: &Shared<Job>, status: JobStatus) -> Result<Shared<Job>, ApiError> {
+    fn write_status(
+        &self,
+        job: &SharedObject<Job>,
+        status: JobStatus,
+    ) -> Result<SharedObject<Job>, ApiError> {
         if job.status.as_ref() == Some(&status) {
             return Ok(job.clone());
         }
         let mut next = Job::clone(job);
         next.status = Some(status);
         let stored = self.api.update(&Object::new(next), Part::Status, &WriteOptions::default())?;
-        Shared::from_object(&stored).ok_or_else(|| ApiError::not_found(Kind::Job, &job.key()))
+        SharedObject::from_object(&stored).ok_or_else(|| ApiError::not_found(Kind::Job, &job.key()))
     }
 
-    fn record_end(&self, job: &Shared<Job>, ending: &JobOutcome) {
+    fn record_end(&self, job: &SharedObject<Job>, ending: &JobOutcome) {
         let recorder = self.control.recorder();
         if !ending.success {
             return recorder.warning(job.object(), &ending.reason, ending.message.clone());

@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
 use super::balancer_pool::BalancerPool;
 use super::context::Context;
 use api::{Api, ApiError, Change, ChangeKind};
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 use plan::{Plan, Tenant, plan};
 use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
@@ -66,7 +66,7 @@ impl Balancers {
         tenants
     }
 
-    fn write(&self, service: &Shared<Service>, points: &[LoadBalancerIngress]) -> Result<(), ApiError> {
+    fn write(&self, service: &SharedObject<Service>, points: &[LoadBalancerIngress]) -> Result<(), ApiError> {
         let written = self.api.modify_status::<Service>(&service.key(), |fresh| {
             if fresh.metadata.uid.as_deref() != Some(service.uid()) {
                 return Err(ApiError::not_found(service.object().kind(), &service.key()));

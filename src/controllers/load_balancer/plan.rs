@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Service;
 
 use crate::balancer_pool::{BalancerPool, points_of};
 use object::owner::is_terminating;
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 
 /// The load balancer class of this cluster's pool, for services that name one.
 const CLASS: &str = "podium.dev/pool";
@@ -21,7 +21,7 @@ pub(super) struct Tenant {
 }
 
 impl Tenant {
-    pub(super) fn of(service: &Shared<Service>) -> Self {
+    pub(super) fn of(service: &SharedObject<Service>) -> Self {
         let created = service.metadata.creation_timestamp.as_ref().map(|time| time.0);
         Self { key: service.key(), age: (created, service.uid().to_owned()) }
     }
@@ -50,7 +50,7 @@ pub(super) fn is_balancer(service: &Service) -> bool {
 
 /// Decides the action for a service; `tenants` are all services with addresses, including itself.
 pub(super) fn plan(
-    service: &Shared<Service>,
+    service: &SharedObject<Service>,
     tenants: &BTreeMap<Ipv4Addr, Vec<Tenant>>,
     pool: &BalancerPool,
 ) -> Plan {
@@ -104,7 +104,7 @@ mod tests {
         }
     }
 
-    fn service(name: &str, spec: &Value, has: &[&str]) -> Shared<Service> {
+    fn service(name: &str, spec: &Value, has: &[&str]) -> SharedObject<Service> {
         let points: Vec<Value> = has
             .iter()
             .map(|ip| json!({"ip": ip, "ipMode": if ip.starts_with("127") { "Proxy" } else { "VIP" }}))
@@ -113,10 +113,10 @@ mod tests {
             "creationTimestamp": if name == "young" { "2026-01-02T00:00:00Z" } else { "2026-01-01T00:00:00Z" }});
         let value =
             json!({"metadata": metadata, "spec": spec, "status": {"loadBalancer": {"ingress": points}}});
-        Shared::from_value(serde_json::from_value(value).unwrap())
+        SharedObject::from_value(serde_json::from_value(value).unwrap())
     }
 
-    fn planned(service: &Shared<Service>, others: &[Shared<Service>]) -> Plan {
+    fn planned(service: &SharedObject<Service>, others: &[SharedObject<Service>]) -> Plan {
         let mut tenants: BTreeMap<Ipv4Addr, Vec<Tenant>> = BTreeMap::new();
         for one in others.iter().chain([service]) {
             if let Some(address) = pool().address_of(one) {

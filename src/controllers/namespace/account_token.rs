@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 
 use crate::context::{Context, Settings};
 use api::{Api, ApiError, Change, DeleteOptions};
-use object::{Key, Kind, Shared};
+use object::{Key, Kind, SharedObject};
 use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional};
 
 const TYPE: &str = "kubernetes.io/service-account-token";
@@ -66,7 +66,7 @@ fn account_of(secret: &Secret) -> Option<&str> {
     annotations.get(ACCOUNT_NAME).map(String::as_str).filter(|name| !name.is_empty())
 }
 
-fn is_of(secret: &Secret, account: &Shared<ServiceAccount>) -> bool {
+fn is_of(secret: &Secret, account: &SharedObject<ServiceAccount>) -> bool {
     let uid = secret.metadata.annotations.as_ref().and_then(|a| a.get(ACCOUNT_UID));
     uid.is_none_or(|uid| uid.is_empty() || uid == account.uid())
 }
@@ -88,7 +88,11 @@ impl AccountTokens {
     }
 
     /// Adds missing keys to the Secret; an existing token stays.
-    fn fill(&self, secret: &Shared<Secret>, account: &Shared<ServiceAccount>) -> Result<(), ApiError> {
+    fn fill(
+        &self,
+        secret: &SharedObject<Secret>,
+        account: &SharedObject<ServiceAccount>,
+    ) -> Result<(), ApiError> {
         let text = |text: &str| ByteString(text.as_bytes().to_vec());
         let mut desired = BTreeMap::from([("ca.crt", text(&self.settings.root_certificate))]);
         let has = |key: &str| secret.data.as_ref().and_then(|d| d.get(key)).is_some_and(|v| !v.0.is_empty());
@@ -116,7 +120,7 @@ impl AccountTokens {
         ignore_not_found(filled)
     }
 
-    fn delete(&self, secret: &Shared<Secret>) -> Result<(), ApiError> {
+    fn delete(&self, secret: &SharedObject<Secret>) -> Result<(), ApiError> {
         let this = DeleteOptions {
             resource_version: Some(secret.object().revision()),
             ..DeleteOptions::uid(secret.uid())

@@ -15,7 +15,7 @@ use api::ChangeKind;
 use api::{Api, ApiError, Change, DeleteOptions, Part, WriteOptions};
 use content::RemainingContent;
 use object::owner::is_terminating;
-use object::{Key, Kind, Object, Shared};
+use object::{Key, Kind, Object, SharedObject};
 use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_gone, ignore_not_found, optional};
 
 /// The finalizer in `spec` that represents a namespace's content.
@@ -126,7 +126,7 @@ impl Namespaces {
 
     fn update_status(
         &self,
-        namespace: &Shared<Namespace>,
+        namespace: &SharedObject<Namespace>,
         remains: &RemainingContent,
     ) -> Result<(), ApiError> {
         let now = self.api.clock().now();
@@ -140,7 +140,7 @@ impl Namespaces {
     }
 
     /// Removes the namespace's finalizer, because its content is gone.
-    fn finalize(&self, namespace: &Shared<Namespace>) -> Result<(), ApiError> {
+    fn finalize(&self, namespace: &SharedObject<Namespace>) -> Result<(), ApiError> {
         let options = WriteOptions::default();
         let key = namespace.key();
         let done =

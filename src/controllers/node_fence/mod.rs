@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::context::Context;
 use api::{Api, Change, ChangeKind};
-use object::Shared;
+use object::SharedObject;
 use object::node::is_ready;
 use object::node_fence::{FENCE_AFTER, NodeFence, NodeFenceSpec};
 use object::owner::controller_of;
@@ -121,7 +121,7 @@ impl FenceAfter {
 
     /// Returns the shortest delay of the StatefulSets that have pods on the node which have not ended, and the set it
     /// belongs to.
-    fn least_patient(&self, node: &str) -> Option<(Duration, Shared<StatefulSet>)> {
+    fn least_patient(&self, node: &str) -> Option<(Duration, SharedObject<StatefulSet>)> {
         let pods = self.pods.on_node(node);
         let sets = pods.iter().filter(|pod| !is_terminal(pod)).filter_map(|pod| {
             let set = self.sets.get(&controller_key(pod.object(), Kind::StatefulSet)?)?;
@@ -133,7 +133,12 @@ impl FenceAfter {
         patient.min_by_key(|(patience, set)| (*patience, set.key()))
     }
 
-    fn fence(&self, node: &str, patience: Duration, set: &Shared<StatefulSet>) -> Result<(), ReconcileError> {
+    fn fence(
+        &self,
+        node: &str,
+        patience: Duration,
+        set: &SharedObject<StatefulSet>,
+    ) -> Result<(), ReconcileError> {
         let patience = go_duration(patience);
         let reason = format!(
             "the node was not Ready for {patience}, the limit of StatefulSet {} ({FENCE_AFTER})",

@@ -24,7 +24,7 @@ use object::node::{condition_status, is_ready};
 
 use object::pod::{self, node_name};
 use object::well_known::condition::READY;
-use object::{Key, Kind, Object, Shared};
+use object::{Key, Kind, Object, SharedObject};
 use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found, optional};
 use zones::{Health, Transition, Zones, zone_of};
 
@@ -182,7 +182,7 @@ impl NodeController {
     }
 
     /// Taints the nodes selected for eviction now.
-    fn drive_away(&self, nodes: &[Shared<Node>], now: Duration) -> Result<(), ApiError> {
+    fn drive_away(&self, nodes: &[SharedObject<Node>], now: Duration) -> Result<(), ApiError> {
         loop {
             let transition = self.zones.lock().next(now);
             let Some(name) = transition else { return Ok(()) };
@@ -246,7 +246,11 @@ impl NodeController {
     }
 
     /// Sets the conditions to Unknown, unless a heartbeat has arrived meanwhile.
-    fn make_unknown(&self, node: &Shared<Node>, heard: Duration) -> Result<Option<Shared<Node>>, ApiError> {
+    fn make_unknown(
+        &self,
+        node: &SharedObject<Node>,
+        heard: Duration,
+    ) -> Result<Option<SharedObject<Node>>, ApiError> {
         let was_ready = is_ready(node);
         let now = self.api.clock().now();
         let written = self.api.modify_status::<Node>(&node.key(), |fresh| {
@@ -270,7 +274,7 @@ impl NodeController {
     /// Writes the taints that a rule returns, if they differ.
     fn set_taints(
         &self,
-        node: &Shared<Node>,
+        node: &SharedObject<Node>,
         rule: impl Fn(&Node, Timestamp) -> Vec<Taint>,
     ) -> Result<(), ApiError> {
         let now = self.api.clock().now();
@@ -287,7 +291,7 @@ impl NodeController {
     }
 
     /// Marks the node's pods as not ready, so that they get no requests: no kubelet reports about them.
-    fn pods_not_ready(&self, node: &Shared<Node>) -> Result<(), ApiError> {
+    fn pods_not_ready(&self, node: &SharedObject<Node>) -> Result<(), ApiError> {
         let now = self.api.clock().time();
         let (reason, message) = conditions::of_pods(node);
         for pod in self.pods.on_node(node.name()).iter().filter(|pod| pod::is_ready(pod)) {

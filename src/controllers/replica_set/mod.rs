@@ -20,7 +20,7 @@ use api::{Api, ApiError};
 use kind::ReplicatedKind;
 use object::owner::{controller_of, is_terminating};
 use object::pod::{is_active, is_terminal};
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 use reconcile::{Cache, LastWrites, ReconcileError, Reconciler, WorkQueue, ignore_not_found};
 use status::Failure;
 
@@ -115,7 +115,7 @@ impl<S: ReplicatedKind> ReplicaSetController<S> {
     }
 
     /// Creates or deletes pods until their number is the desired one; stops at the first failing batch.
-    fn manage_replicas(&self, set: &Shared<S>, active: &[Shared<Pod>]) -> Result<(), ApiError> {
+    fn manage_replicas(&self, set: &SharedObject<S>, active: &[SharedObject<Pod>]) -> Result<(), ApiError> {
         let desired = desired(&**set);
         match active.len().cmp(&desired) {
             Ordering::Less => {
@@ -144,7 +144,7 @@ impl<S: ReplicatedKind> ReplicaSetController<S> {
 
     /// Returns the active pods of every set under the same controller, so that one Deployment's pods are spread
     /// together.
-    fn related_pods(&self, set: &Shared<S>, active: &[Shared<Pod>]) -> Vec<Shared<Pod>> {
+    fn related_pods(&self, set: &SharedObject<S>, active: &[SharedObject<Pod>]) -> Vec<SharedObject<Pod>> {
         let mut related = active.to_vec();
         if let Some(owner) = controller_of(set.object().meta()) {
             for sibling in self.sets.controlled_by(&owner.uid).iter().filter(|s| s.uid() != set.uid()) {
@@ -156,8 +156,8 @@ impl<S: ReplicatedKind> ReplicaSetController<S> {
 
     fn update_status(
         &self,
-        set: &Shared<S>,
-        active: &[Shared<Pod>],
+        set: &SharedObject<S>,
+        active: &[SharedObject<Pod>],
         terminating: usize,
         failure: Option<&Failure>,
     ) -> Result<(), ApiError> {

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::kind::ReplicatedKind;
 use base::clock::time;
-use object::Shared;
+use object::SharedObject;
 use object::conditions::{self, ConditionStatus};
 use object::pod::{AvailabilityCounts, availability};
 use object::selector::Selector;
@@ -34,7 +34,7 @@ pub(super) struct ComputedStatus {
 pub(super) fn count(
     set: &impl ReplicatedKind,
     previous: Option<&ReplicaSetStatus>,
-    active: &[Shared<Pod>],
+    active: &[SharedObject<Pod>],
     terminating: usize,
     failure: Option<&Failure>,
     now: Timestamp,
@@ -100,7 +100,7 @@ mod tests {
         let pod = |ready_since: Option<&str>, labels: serde_json::Value| {
             let conditions = ready_since
                 .map(|since| json!([{"type": "Ready", "status": "True", "lastTransitionTime": since}]));
-            Shared::from_value(
+            SharedObject::from_value(
                 serde_json::from_value::<Pod>(json!({"metadata": {"labels": labels},
                     "status": {"phase": "Running", "conditions": conditions}}))
                 .unwrap(),

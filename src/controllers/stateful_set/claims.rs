@@ -7,7 +7,7 @@ use super::{StatefulSets, storage};
 use api::ApiError;
 use object::owner::is_terminating;
 use object::pod::{Phase, phase};
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 use reconcile::optional;
 
 impl StatefulSets {
@@ -15,9 +15,9 @@ impl StatefulSets {
     /// and only a pod that waits for its claims gets new ones.
     pub(super) fn has_sound_claims(
         &self,
-        set: &Shared<StatefulSet>,
+        set: &SharedObject<StatefulSet>,
         ordinal: i32,
-        pod: &Shared<Pod>,
+        pod: &SharedObject<Pod>,
         is_condemned: bool,
     ) -> bool {
         let keeper = storage::keeper(set, is_condemned);
@@ -30,13 +30,22 @@ impl StatefulSets {
         })
     }
 
-    fn claim(&self, set: &Shared<StatefulSet>, name: &str) -> Option<Shared<PersistentVolumeClaim>> {
+    fn claim(
+        &self,
+        set: &SharedObject<StatefulSet>,
+        name: &str,
+    ) -> Option<SharedObject<PersistentVolumeClaim>> {
         self.api.get_as(&Key::new(set.namespace(), name)).ok()
     }
 
     /// Returns true if an earlier pod's claims must be deleted before the next pod of its name is created: it would
     /// lose its storage while it runs.
-    pub(super) fn waits_for_claims(&self, set: &Shared<StatefulSet>, ordinal: i32, pod_name: &str) -> bool {
+    pub(super) fn waits_for_claims(
+        &self,
+        set: &SharedObject<StatefulSet>,
+        ordinal: i32,
+        pod_name: &str,
+    ) -> bool {
         storage::deletes_claims_on_scale_down(set)
             && storage::claim_names(set, ordinal)
                 .filter_map(|name| self.claim(set, &name))
@@ -46,7 +55,7 @@ impl StatefulSets {
     /// Creates the missing claims of a pod; tries all, and records an event for each.
     pub(super) fn make_claims(
         &self,
-        set: &Shared<StatefulSet>,
+        set: &SharedObject<StatefulSet>,
         ordinal: i32,
         pod_name: &str,
     ) -> Result<(), ApiError> {
@@ -84,9 +93,9 @@ impl StatefulSets {
     /// Sets the owners of a pod's claims; returns true if any changed.
     pub(super) fn hand_over_claims(
         &self,
-        set: &Shared<StatefulSet>,
+        set: &SharedObject<StatefulSet>,
         ordinal: i32,
-        pod: &Shared<Pod>,
+        pod: &SharedObject<Pod>,
         is_condemned: bool,
     ) -> Result<bool, ApiError> {
         let keeper = storage::keeper(set, is_condemned);

@@ -6,11 +6,11 @@ use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use super::{identity, storage};
 use crate::history::POD_REVISION_LABEL;
 use crate::pod_control::pod_of;
-use object::Shared;
+use object::SharedObject;
 
 /// Builds the pod with this ordinal from a revision's template.
 pub(super) fn new_pod(
-    set: &Shared<StatefulSet>,
+    set: &SharedObject<StatefulSet>,
     template: &PodTemplateSpec,
     revision: &str,
     ordinal: i32,
@@ -45,7 +45,7 @@ mod tests {
             "spec": {"containers": [], "hostname": "mine",
                 "volumes": [{"name": "www", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}]}}))
         .unwrap();
-        let pod = new_pod(&Shared::from_value(set), &template, "web-abc", 2);
+        let pod = new_pod(&SharedObject::from_value(set), &template, "web-abc", 2);
         assert_eq!(pod.metadata.name.as_deref(), Some("web-2"));
         assert_eq!(
             serde_json::to_value(&pod.metadata.labels).unwrap(),

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::identity;
 use super::pod_state::PodState;
 use api::{Change, ChangeKind};
-use object::Shared;
+use object::SharedObject;
 use object::owner::is_controlled_by;
 
 /// The changes of a set's pods since its last sync.
@@ -29,13 +29,13 @@ pub(super) struct PodCache {
     /// The set's generation for which the states were computed.
     generation: Option<i64>,
     /// Versions not yet used in a sync, by name.
-    fresh: BTreeMap<String, Shared<Pod>>,
+    fresh: BTreeMap<String, SharedObject<Pod>>,
     pod_states: BTreeMap<i32, PodState>,
 }
 
 impl PodCache {
     /// Creates the cache of these pods, none of which was used in a sync.
-    pub(super) fn of(pods: Vec<Shared<Pod>>) -> Self {
+    pub(super) fn of(pods: Vec<SharedObject<Pod>>) -> Self {
         let fresh = pods.into_iter().map(|pod| (pod.name().to_string(), pod)).collect();
         Self { fresh, ..Self::default() }
     }
@@ -61,7 +61,7 @@ impl PodCache {
         let is_gone = change.kind == ChangeKind::Deleted;
         // An adopted pod is known before its change arrives. Deletions reconstructed after a lost watch have the
         // revision of the deleted version.
-        let is_old = |known: &Shared<Pod>| {
+        let is_old = |known: &SharedObject<Pod>| {
             let known = known.object().revision();
             known > change.revision || known == change.revision && !is_gone
         };
@@ -73,18 +73,18 @@ impl PodCache {
             self.pod_states.remove(&ordinal);
         }
         let is_ours = !is_gone && is_controlled_by(change.object.meta(), set);
-        if let Some(pod) = Shared::from_object(&change.object).filter(|_| is_ours) {
+        if let Some(pod) = SharedObject::from_object(&change.object).filter(|_| is_ours) {
             self.fresh.insert(name.to_string(), pod);
         }
     }
 
     /// Takes the versions not yet used in a sync; the caller [inserts](Self::insert) those that the set controls.
-    pub(super) fn take_fresh(&mut self) -> impl Iterator<Item = Shared<Pod>> + use<> {
+    pub(super) fn take_fresh(&mut self) -> impl Iterator<Item = SharedObject<Pod>> + use<> {
         std::mem::take(&mut self.fresh).into_values()
     }
 
     /// Inserts a pod that the set controls at its ordinal.
-    pub(super) fn insert(&mut self, set: &Shared<StatefulSet>, pod: Shared<Pod>) {
+    pub(super) fn insert(&mut self, set: &SharedObject<StatefulSet>, pod: SharedObject<Pod>) {
         if let Some(ordinal) = identity::ordinal_of(set.name(), pod.name()) {
             self.pod_states.insert(ordinal, PodState::new(set, ordinal, pod));
         }
@@ -114,7 +114,7 @@ impl PodCache {
     }
 
     /// Returns the pod of an ordinal.
-    pub(super) fn pod(&self, ordinal: i32) -> Option<&Shared<Pod>> {
+    pub(super) fn pod(&self, ordinal: i32) -> Option<&SharedObject<Pod>> {
         self.pod_states.get(&ordinal).map(|pod_state| &pod_state.pod)
     }
 }
@@ -125,8 +125,8 @@ pub(super) mod tests {
 
     /// Creates a refreshed cache of these pods of a set.
     pub(in crate::stateful_set) fn pod_cache(
-        set: &Shared<StatefulSet>,
-        pods: &[Shared<Pod>],
+        set: &SharedObject<StatefulSet>,
+        pods: &[SharedObject<Pod>],
         now: Timestamp,
     ) -> PodCache {
         let mut pod_cache = PodCache::default();

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use super::pod_cache::{PendingChanges, PodCache};
 use api::Change;
 use object::owner::controller_of;
-use object::{Shared, Uid};
+use object::{SharedObject, Uid};
 
 /// The pod caches of all sets, between their syncs.
 #[derive(Default)]
@@ -43,7 +43,7 @@ impl PodCaches {
     /// Returns the set's pod cache with all observed changes; calls `list` for its pods if there is none.
     ///
     /// The next sync lists again unless the cache is [put back](Self::put_back).
-    pub(super) fn take(&self, set: &str, list: impl FnOnce() -> Vec<Shared<Pod>>) -> PodCache {
+    pub(super) fn take(&self, set: &str, list: impl FnOnce() -> Vec<SharedObject<Pod>>) -> PodCache {
         let pending = std::mem::take(self.pending.lock().entry(set.to_string()).or_default());
         let idle = self.idle.lock().remove(set);
         match idle {
@@ -83,10 +83,10 @@ mod tests {
     use api::ChangeKind;
     use object::{Kind, Object, Revision};
 
-    fn set() -> Shared<StatefulSet> {
+    fn set() -> SharedObject<StatefulSet> {
         let value = json!({"metadata": {"name": "web", "uid": "set", "generation": 1},
             "spec": {"selector": {}, "serviceName": "", "template": {}}});
-        Shared::from_value(serde_json::from_value(value).unwrap())
+        SharedObject::from_value(serde_json::from_value(value).unwrap())
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
@@ -112,7 +112,7 @@ mod tests {
 
     /// Runs a sync that takes new versions and puts the cache back; returns the pods as `ordinal@revision`.
     fn sync(pod_caches: &PodCaches, list: &[&Arc<Object>]) -> String {
-        let pods = list.iter().filter_map(|object| Shared::from_object(object)).collect();
+        let pods = list.iter().filter_map(|object| SharedObject::from_object(object)).collect();
         let mut pod_cache = pod_caches.take("set", || pods);
         let fresh: Vec<_> = pod_cache.take_fresh().collect();
         for pod in fresh {

@@ -6,12 +6,12 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::member::State;
 use super::{identity, storage};
-use object::Shared;
+use object::SharedObject;
 use object::pod::{Availability, Phase, availability, phase};
 
 /// The pod of an ordinal.
 pub(super) struct PodState {
-    pub(super) pod: Shared<Pod>,
+    pub(super) pod: SharedObject<Pod>,
     /// The name of its revision.
     pub(super) revision: String,
     /// It has the labels and volumes of its ordinal.
@@ -26,7 +26,7 @@ pub(super) struct PodState {
 
 impl PodState {
     /// Creates the state of a pod with unknown availability.
-    pub(super) fn new(set: &Shared<StatefulSet>, ordinal: i32, pod: Shared<Pod>) -> Self {
+    pub(super) fn new(set: &SharedObject<StatefulSet>, ordinal: i32, pod: SharedObject<Pod>) -> Self {
         Self {
             revision: identity::revision_of(&pod).to_string(),
             is_whole: identity::is_labelled(&pod.metadata, ordinal)

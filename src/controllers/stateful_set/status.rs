@@ -80,9 +80,9 @@ mod tests {
 
     use super::*;
     use crate::stateful_set::pod_cache::tests::pod_cache;
-    use object::Shared;
+    use object::SharedObject;
 
-    fn pod(ordinal: i32, revision: &str, ready_since: Option<&str>, going: bool) -> Shared<Pod> {
+    fn pod(ordinal: i32, revision: &str, ready_since: Option<&str>, going: bool) -> SharedObject<Pod> {
         let conditions = ready_since
             .map(|since| json!([{"type": "Ready", "status": "True", "lastTransitionTime": since}]));
         let mut meta =
@@ -91,14 +91,14 @@ mod tests {
             meta["deletionTimestamp"] = json!("2026-11-21T00:00:00Z");
         }
         let value = json!({"metadata": meta, "status": {"phase": "Running", "conditions": conditions}});
-        Shared::from_value(serde_json::from_value(value).unwrap())
+        SharedObject::from_value(serde_json::from_value(value).unwrap())
     }
 
-    fn set(replicas: i32, strategy: &str) -> Shared<StatefulSet> {
+    fn set(replicas: i32, strategy: &str) -> SharedObject<StatefulSet> {
         let value: Value = json!({"metadata": {"name": "web", "generation": 3},
             "spec": {"replicas": replicas, "minReadySeconds": 30, "selector": {}, "serviceName": "",
                 "template": {}, "updateStrategy": {"type": strategy}}});
-        Shared::from_value(serde_json::from_value(value).unwrap())
+        SharedObject::from_value(serde_json::from_value(value).unwrap())
     }
 
     #[test]
@@ -131,7 +131,7 @@ mod tests {
             pod(0, "web-2", Some("2026-11-21T00:00:00Z"), false),
             pod(1, "web-2", Some("2026-11-21T00:00:00Z"), false),
         ];
-        let current = |set: &Shared<StatefulSet>, pods: &[Shared<Pod>]| {
+        let current = |set: &SharedObject<StatefulSet>, pods: &[SharedObject<Pod>]| {
             let status = count(set, &pod_cache(set, pods, now), &revisions).status;
             (status.current_revision.unwrap(), status.current_replicas)
         };

@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimVolumeSource, Pod, Volume};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use object::Shared;
+use object::SharedObject;
 use object::owner::{controller_of, controller_reference};
 
 fn templates(set: &StatefulSet) -> impl Iterator<Item = (&PersistentVolumeClaim, &str)> {
@@ -117,8 +117,8 @@ pub(super) fn deletes_claims_on_scale_down(set: &StatefulSet) -> bool {
 /// that has another controller is left alone.
 pub(super) fn owners(
     claim: &ObjectMeta,
-    set: &Shared<StatefulSet>,
-    pod: &Shared<Pod>,
+    set: &SharedObject<StatefulSet>,
+    pod: &SharedObject<Pod>,
     keeper: ClaimOwner,
 ) -> Vec<OwnerReference> {
     let is_ours = |reference: &OwnerReference| [set.uid(), pod.uid()].contains(&reference.uid.as_str());
@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    fn set(policy: &Value) -> Shared<StatefulSet> {
+    fn set(policy: &Value) -> SharedObject<StatefulSet> {
         let value = json!({"metadata": {"name": "web", "namespace": "default", "uid": "set"},
             "spec": {"selector": {"matchLabels": {"app": "nginx"}}, "serviceName": "nginx", "template": {},
                 "persistentVolumeClaimRetentionPolicy": policy,
@@ -153,7 +153,7 @@ mod tests {
                     {"metadata": {"name": "www", "labels": {"tier": "disk"}, "annotations": {"a": "b"}},
                         "spec": {"accessModes": ["ReadWriteOnce"]}},
                     {"metadata": {"name": "log"}, "spec": {}}]}});
-        Shared::from_value(serde_json::from_value(value).unwrap())
+        SharedObject::from_value(serde_json::from_value(value).unwrap())
     }
 
     fn meta(owners: &[(&str, &str, bool)]) -> ObjectMeta {
@@ -209,7 +209,7 @@ mod tests {
             json!({"metadata": {"name": "web-1", "namespace": "default", "uid": "pod"}}),
         )
         .unwrap();
-        let pod = Shared::from_value(pod);
+        let pod = SharedObject::from_value(pod);
         let uids = |claim: &ObjectMeta, keeper: ClaimOwner| {
             owners(claim, &set, &pod, keeper).iter().map(|r| r.uid.clone()).collect::<Vec<_>>().join(" ")
         };

@@ -22,7 +22,7 @@ use api::ApiError;
 use object::owner::is_terminating;
 use object::pod::{Phase, is_terminal, phase};
 use object::selector::Selector;
-use object::{Key, Kind, Shared};
+use object::{Key, Kind, SharedObject};
 use reconcile::ignore_not_found;
 
 /// The delay before the next sync of a set with more to do than one sync may.
@@ -48,15 +48,15 @@ impl Verb {
 
 /// One StatefulSet with its pods, for one sync.
 struct SyncContext<'a> {
-    set: &'a Shared<StatefulSet>,
+    set: &'a SharedObject<StatefulSet>,
     desired: DesiredSet,
     pod_cache: PodCache,
-    current: Shared<ControllerRevision>,
-    update: Shared<ControllerRevision>,
+    current: SharedObject<ControllerRevision>,
+    update: SharedObject<ControllerRevision>,
 }
 
 impl StatefulSets {
-    pub(super) fn sync(&self, set: &Shared<StatefulSet>) -> Result<(), ApiError> {
+    pub(super) fn sync(&self, set: &SharedObject<StatefulSet>) -> Result<(), ApiError> {
         let selector = Selector::from_field(&set.spec.selector);
         let pod_cache = self.pod_cache(set, &selector)?;
         let before = Revisions::of_status(set.status.as_ref());
@@ -89,7 +89,7 @@ impl StatefulSets {
     }
 
     /// Returns the pods of the set, after adopting and releasing by its selector.
-    fn pod_cache(&self, set: &Shared<StatefulSet>, selector: &Selector) -> Result<PodCache, ApiError> {
+    fn pod_cache(&self, set: &SharedObject<StatefulSet>, selector: &Selector) -> Result<PodCache, ApiError> {
         let mut pod_cache = self.pod_caches.take(set.uid(), || self.pods.controlled_by(set.uid()));
         let orphans = self.orphans.of(set.namespace(), &self.pods);
         let claimed = claim_where(
@@ -112,7 +112,7 @@ impl StatefulSets {
     fn forget_old(
         &self,
         context: &SyncContext<'_>,
-        known: &[Shared<ControllerRevision>],
+        known: &[SharedObject<ControllerRevision>],
     ) -> Result<(), ApiError> {
         let limit = context.set.spec.revision_history_limit;
         // Below the limit the pods' revisions need not be determined.
@@ -219,7 +219,7 @@ impl StatefulSets {
         }
     }
 
-    fn delete(&self, set: &Shared<StatefulSet>, pod: &Shared<Pod>) -> Result<(), ApiError> {
+    fn delete(&self, set: &SharedObject<StatefulSet>, pod: &SharedObject<Pod>) -> Result<(), ApiError> {
         self.vacancies.deletes(pod.uid());
         let outcome = self.control.remove(set.object(), pod);
         match &outcome {
@@ -235,7 +235,7 @@ impl StatefulSets {
         &self,
         context: &SyncContext<'_>,
         ordinal: i32,
-        pod: &Shared<Pod>,
+        pod: &SharedObject<Pod>,
     ) -> Result<(), ApiError> {
         let (set, now) = (context.set, self.api.clock().monotonic());
         let wait = self.failures.wait(set.uid(), pod.name(), now);
@@ -247,7 +247,12 @@ impl StatefulSets {
         self.delete(set, pod)
     }
 
-    fn repair(&self, context: &SyncContext<'_>, ordinal: i32, pod: &Shared<Pod>) -> Result<(), ApiError> {
+    fn repair(
+        &self,
+        context: &SyncContext<'_>,
+        ordinal: i32,
+        pod: &SharedObject<Pod>,
+    ) -> Result<(), ApiError> {
         let set = context.set;
         let outcome = self.repair_pod(context, ordinal, pod);
         match &outcome {
@@ -264,7 +269,7 @@ impl StatefulSets {
         &self,
         context: &SyncContext<'_>,
         ordinal: i32,
-        pod: &Shared<Pod>,
+        pod: &SharedObject<Pod>,
     ) -> Result<bool, ApiError> {
         let set = context.set;
         let is_condemned = !context.desired.ordinals.contains(&ordinal);
@@ -294,7 +299,7 @@ impl StatefulSets {
     /// Writes the status if it has changed, and requeues the set for the time when a ready pod becomes available.
     fn update_status(
         &self,
-        set: &Shared<StatefulSet>,
+        set: &SharedObject<StatefulSet>,
         pod_cache: &PodCache,
         revisions: &Revisions,
     ) -> Result<(), ApiError> {
@@ -325,7 +330,7 @@ impl StatefulSets {
         ignore_not_found(written)
     }
 
-    fn record(&self, set: &Shared<StatefulSet>, verb: Verb, pod: &str, failure: Option<&dyn Display>) {
+    fn record(&self, set: &SharedObject<StatefulSet>, verb: Verb, pod: &str, failure: Option<&dyn Display>) {
         let (name, lower) = (verb.name(), verb.name().to_lowercase());
         let what = format!("{lower} Pod {pod} in StatefulSet {}", set.name());
         match failure {

@@ -9,8 +9,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use crate::context::Context;
 use api::{Api, Change, ChangeKind};
 use object::owner::{controller_reference, is_terminating};
-use object::storage::{ephemeral_claim_name, is_made_for};
-use object::{Key, Shared};
+use object::storage::{ephemeral_claim_name, is_created_for};
+use object::{Key, SharedObject};
 use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
 
 /// Starts the controller.
@@ -88,11 +88,15 @@ impl Ephemeral {
     }
 
     /// Makes sure that the volume's claim exists; a refusal becomes an event.
-    fn provide(&self, pod: &Shared<Pod>, volume: &Volume) -> Result<Result<(), String>, ReconcileError> {
+    fn provide(
+        &self,
+        pod: &SharedObject<Pod>,
+        volume: &Volume,
+    ) -> Result<Result<(), String>, ReconcileError> {
         let name = ephemeral_claim_name(pod, &volume.name);
         if let Ok(claim) = self.api.get_as::<PersistentVolumeClaim>(&Key::new(pod.namespace(), name.as_str()))
         {
-            return Ok(if is_made_for(&claim, pod) { Ok(()) } else { Err(not_owner(&claim, pod)) });
+            return Ok(if is_created_for(&claim, pod) { Ok(()) } else { Err(not_owner(&claim, pod)) });
         }
         let Some(template) = volume.ephemeral.as_ref().and_then(|e| e.volume_claim_template.clone()) else {
             return Ok(Ok(()));
@@ -124,6 +128,6 @@ impl Ephemeral {
 }
 
 /// Returns the message about a claim that has the name and belongs to another pod.
-fn not_owner(claim: &Shared<PersistentVolumeClaim>, pod: &Shared<Pod>) -> String {
+fn not_owner(claim: &SharedObject<PersistentVolumeClaim>, pod: &SharedObject<Pod>) -> String {
     format!("PVC {} was not created for pod {} (pod is not owner)", claim.key(), pod.key())
 }

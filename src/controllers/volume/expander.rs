@@ -13,7 +13,7 @@ use object::storage::{
     DIRECTORY_PROVISIONER, DISK_DRIVER, PROVISIONED_BY, annotation, claim_phase, claim_ref, claim_size,
     claim_uid, volume_name, volume_size,
 };
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
 /// Starts the controller.
@@ -78,8 +78,8 @@ impl Expander {
 
     fn expand(
         &self,
-        claim: &Shared<PersistentVolumeClaim>,
-        volume: &Shared<PersistentVolume>,
+        claim: &SharedObject<PersistentVolumeClaim>,
+        volume: &SharedObject<PersistentVolume>,
     ) -> Result<(), ApiError> {
         let message = format!("External resizer is resizing volume {}", volume.name());
         self.recorder.normal(claim.object(), "Resizing", message);

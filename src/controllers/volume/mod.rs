@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use api::{Api, ApiError, DeleteOptions};
-use object::{Shared, TypedKind};
+use object::{SharedObject, TypedKind};
 use reconcile::{ignore_gone, ignore_not_found};
 
 /// Sets an annotation.
@@ -29,9 +29,9 @@ fn annotate(meta: &mut ObjectMeta, key: &str, value: &str) {
 /// Changes metadata and spec of this object, not of another that has its name by now.
 fn modify<T: TypedKind>(
     api: &Api,
-    object: &Shared<T>,
+    object: &SharedObject<T>,
     mut edit: impl FnMut(&mut T) -> Result<(), ApiError>,
-) -> Result<Shared<T>, ApiError> {
+) -> Result<SharedObject<T>, ApiError> {
     api.modify::<T>(&object.key(), |fresh| {
         is_same(object, fresh)?;
         edit(fresh)
@@ -41,9 +41,9 @@ fn modify<T: TypedKind>(
 /// Does the same for its status.
 fn modify_status<T: TypedKind>(
     api: &Api,
-    object: &Shared<T>,
+    object: &SharedObject<T>,
     mut edit: impl FnMut(&mut T),
-) -> Result<Shared<T>, ApiError> {
+) -> Result<SharedObject<T>, ApiError> {
     api.modify_status::<T>(&object.key(), |fresh| {
         is_same(object, fresh)?;
         edit(fresh);
@@ -51,7 +51,7 @@ fn modify_status<T: TypedKind>(
     })
 }
 
-fn is_same<T: TypedKind>(object: &Shared<T>, fresh: &T) -> Result<(), ApiError> {
+fn is_same<T: TypedKind>(object: &SharedObject<T>, fresh: &T) -> Result<(), ApiError> {
     if fresh.metadata().uid.as_deref() == Some(object.uid()) {
         Ok(())
     } else {
@@ -60,7 +60,11 @@ fn is_same<T: TypedKind>(object: &Shared<T>, fresh: &T) -> Result<(), ApiError> 
 }
 
 /// Removes a finalizer; ignores a deleted object.
-fn drop_finalizer<T: TypedKind>(api: &Api, object: &Shared<T>, finalizer: &str) -> Result<(), ApiError> {
+fn drop_finalizer<T: TypedKind>(
+    api: &Api,
+    object: &SharedObject<T>,
+    finalizer: &str,
+) -> Result<(), ApiError> {
     ignore_not_found(modify(api, object, |fresh| {
         if let Some(finalizers) = &mut fresh.metadata_mut().finalizers {
             finalizers.retain(|f| f != finalizer);
@@ -70,7 +74,7 @@ fn drop_finalizer<T: TypedKind>(api: &Api, object: &Shared<T>, finalizer: &str) 
 }
 
 /// Adds a finalizer to an object that is not terminating.
-fn add_finalizer<T: TypedKind>(api: &Api, object: &Shared<T>, finalizer: &str) -> Result<(), ApiError> {
+fn add_finalizer<T: TypedKind>(api: &Api, object: &SharedObject<T>, finalizer: &str) -> Result<(), ApiError> {
     ignore_not_found(modify(api, object, |fresh| {
         let meta = fresh.metadata_mut();
         if meta.deletion_timestamp.is_none() {
@@ -84,6 +88,6 @@ fn add_finalizer<T: TypedKind>(api: &Api, object: &Shared<T>, finalizer: &str) -
 }
 
 /// Deletes this object, not another with its name.
-fn delete<T: TypedKind>(api: &Api, object: &Shared<T>) -> Result<(), ApiError> {
+fn delete<T: TypedKind>(api: &Api, object: &SharedObject<T>) -> Result<(), ApiError> {
     ignore_gone(api.delete(T::kind(), &object.key(), &DeleteOptions::uid(object.uid())))
 }

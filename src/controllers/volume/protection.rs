@@ -13,9 +13,9 @@ use api::{Api, ApiError, Change, ChangeKind};
 use object::owner::is_terminating;
 use object::pod::node_name;
 use object::storage::{
-    CLAIM_PROTECTION, VOLUME_PROTECTION, claims_of, has_finalizer, is_made_for, volume_phase,
+    CLAIM_PROTECTION, VOLUME_PROTECTION, claims_of, has_finalizer, is_created_for, volume_phase,
 };
-use object::{Key, Shared, TypedKind};
+use object::{Key, SharedObject, TypedKind};
 use reconcile::{ReconcileError, Reconciler, WorkQueue};
 
 /// Starts the controller of claims.
@@ -80,12 +80,12 @@ impl Claims {
 
 /// Returns true if a pod needs the claim: it is bound to a node, and, if the claim was created for it, is not being
 /// deleted with a grace period of zero. A pod that has ended still counts, as in Kubernetes: users may inspect it.
-fn uses(pod: &Pod, claim: &Shared<PersistentVolumeClaim>) -> bool {
+fn uses(pod: &Pod, claim: &SharedObject<PersistentVolumeClaim>) -> bool {
     let meta = &pod.metadata;
     let given_up = is_terminating(meta) && meta.deletion_grace_period_seconds == Some(0);
     node_name(pod).is_some()
         && claims_of(pod).any(|used| {
-            used.claim == claim.name() && (!used.ephemeral || (!given_up && is_made_for(claim, pod)))
+            used.claim == claim.name() && (!used.ephemeral || (!given_up && is_created_for(claim, pod)))
         })
 }
 
@@ -124,7 +124,7 @@ fn needs_sync(change: &Change, finalizer: &str) -> bool {
 /// Adds the finalizer to living objects, and removes it from terminating ones that are not used.
 fn protect<T: TypedKind>(
     api: &Api,
-    object: &Shared<T>,
+    object: &SharedObject<T>,
     finalizer: &str,
     in_use: impl FnOnce() -> bool,
 ) -> Result<(), ApiError> {
@@ -147,7 +147,7 @@ mod tests {
             "namespace": "n", "ownerReferences":
                 [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "1", "controller": true}]}}))
         .unwrap();
-        let claim = Shared::from_value(claim);
+        let claim = SharedObject::from_value(claim);
         let named = json!({"name": "v", "persistentVolumeClaim": {"claimName": "p-own"}});
         let own = json!({"name": "own", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}});
         let given_up = json!({"deletionTimestamp": "2026-11-21T00:00:00Z", "deletionGracePeriodSeconds": 0});

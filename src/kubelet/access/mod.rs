@@ -24,7 +24,7 @@ use api::node_access::{Attempt, LogRequest, NodeAccess, PodPorts, runtime_uid};
 use base::clock::{Clock, since};
 use base::dial::Transport;
 use base::session::{Session, SessionOutput, SessionStreams};
-use object::Shared;
+use object::SharedObject;
 
 /// Chunks of a log that may be queued for a slow client.
 const PIECES_UNDER_WAY: usize = 8;
@@ -59,7 +59,7 @@ impl Access {
         Ok(all.filter(|c| c.name == container).collect())
     }
 
-    async fn running(&self, pod: &Shared<Pod>, container: &str) -> Result<ContainerRecord, ApiError> {
+    async fn running(&self, pod: &SharedObject<Pod>, container: &str) -> Result<ContainerRecord, ApiError> {
         let attempts = self.attempts(&runtime_uid(pod).to_string(), container).await?;
         attempts
             .into_iter()
@@ -72,7 +72,7 @@ impl Access {
     /// the client connects, as with `kubectl run --attach`.
     async fn running_or_just_ended(
         &self,
-        pod: &Shared<Pod>,
+        pod: &SharedObject<Pod>,
         container: &str,
     ) -> Result<ContainerRecord, ApiError> {
         let attempts = self.attempts(&runtime_uid(pod).to_string(), container).await?;
@@ -84,7 +84,7 @@ impl Access {
     }
 
     /// Refuses a request that needs a process if the pod has none.
-    fn need_processes(&self, pod: &Shared<Pod>, verb: &str) -> Result<(), ApiError> {
+    fn need_processes(&self, pod: &SharedObject<Pod>, verb: &str) -> Result<(), ApiError> {
         if !self.node.config.hollow {
             return Ok(());
         }
@@ -106,7 +106,7 @@ fn api_error(error: &RuntimeError) -> ApiError {
 impl NodeAccess for Access {
     fn logs(
         &self,
-        pod: Shared<Pod>,
+        pod: SharedObject<Pod>,
         request: LogRequest,
     ) -> BoxFuture<'_, Result<mpsc::Receiver<Bytes>, ApiError>> {
         async move {
@@ -174,7 +174,7 @@ impl NodeAccess for Access {
 
     fn exec(
         &self,
-        pod: Shared<Pod>,
+        pod: SharedObject<Pod>,
         container: String,
         command: Vec<String>,
         streams: SessionStreams,
@@ -197,7 +197,7 @@ impl NodeAccess for Access {
 
     fn attach(
         &self,
-        pod: Shared<Pod>,
+        pod: SharedObject<Pod>,
         container: String,
         streams: SessionStreams,
     ) -> BoxFuture<'_, Result<Session, ApiError>> {
@@ -211,17 +211,17 @@ impl NodeAccess for Access {
 
     fn listeners(
         &self,
-        pod: Shared<Pod>,
+        pod: SharedObject<Pod>,
         transport: Transport,
     ) -> BoxFuture<'_, Result<Vec<SocketAddr>, ApiError>> {
         async move { self.every_listener(&runtime_uid(&pod).to_string(), transport).await }.boxed()
     }
 
-    fn connect(&self, pod: Shared<Pod>, to: SocketAddr) -> BoxFuture<'_, Result<Attempt, ApiError>> {
+    fn connect(&self, pod: SharedObject<Pod>, to: SocketAddr) -> BoxFuture<'_, Result<Attempt, ApiError>> {
         async move { self.attempt(&runtime_uid(&pod).to_string(), to).await }.boxed()
     }
 
-    fn port_forward(&self, pod: Shared<Pod>) -> BoxFuture<'_, Result<Arc<dyn PodPorts>, ApiError>> {
+    fn port_forward(&self, pod: SharedObject<Pod>) -> BoxFuture<'_, Result<Arc<dyn PodPorts>, ApiError>> {
         async move {
             let uid = pod.uid().to_string();
             let sandbox = self.sandbox(&uid).await?;

@@ -24,7 +24,7 @@ pub(crate) use budget::{STRING_BYTES, TOTAL_BYTES};
 pub(crate) use env_file::EnvFile;
 pub(crate) use expand::{Values, expand, unset};
 pub(crate) use fields::{field_value, resource_value};
-use object::Shared;
+use object::SharedObject;
 use object::low_ports::LowPorts;
 use object::quantity::ResourceList;
 pub(crate) use services::visible_services;
@@ -44,14 +44,14 @@ pub(crate) struct Sources<'a> {
     /// The amounts that a container without a limit may use.
     pub(crate) allocatable: &'a ResourceList,
     /// A config map of the pod's namespace.
-    pub(crate) config_map: &'a dyn Fn(&str) -> Option<Shared<ConfigMap>>,
+    pub(crate) config_map: &'a dyn Fn(&str) -> Option<SharedObject<ConfigMap>>,
     /// A secret of the pod's namespace.
-    pub(crate) secret: &'a dyn Fn(&str) -> Option<Shared<Secret>>,
+    pub(crate) secret: &'a dyn Fn(&str) -> Option<SharedObject<Secret>>,
     /// Looks up a key of an environment file in a volume, empty if the file does not have it; none on nodes without
     /// processes.
     pub(crate) env_file: Option<&'a EnvFileLookup<'a>>,
     /// The services that pods of the namespace see: its own and `default/kubernetes`.
-    pub(crate) services: &'a dyn Fn() -> Vec<Shared<Service>>,
+    pub(crate) services: &'a dyn Fn() -> Vec<SharedObject<Service>>,
 }
 
 /// Looks up a key of an environment file in a volume.

@@ -4,15 +4,15 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 
 use super::EnvError;
 use object::low_ports::LowPorts;
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 use reconcile::Cache;
 
 /// Receives one variable.
 type Set<'a> = dyn FnMut(String, String) -> Result<(), EnvError> + 'a;
 
 /// The services that pods of a namespace see: those of the namespace, and `default/kubernetes`.
-pub(crate) fn visible_services(services: &Cache<Service>, namespace: &str) -> Vec<Shared<Service>> {
-    let mut visible: Vec<Shared<Service>> =
+pub(crate) fn visible_services(services: &Cache<Service>, namespace: &str) -> Vec<SharedObject<Service>> {
+    let mut visible: Vec<SharedObject<Service>> =
         services.get(&Key::new("default", "kubernetes")).into_iter().collect();
     let own = services.in_namespace(namespace);
     visible.retain(|master| !own.iter().any(|s| s.namespace() == "default" && s.name() == master.name()));
@@ -25,7 +25,7 @@ pub(crate) fn visible_services(services: &Cache<Service>, namespace: &str) -> Ve
 ///
 /// Names contain the declared ports, values the actual ones: low ports may be moved here.
 pub(super) fn variables(
-    services: &[Shared<Service>],
+    services: &[SharedObject<Service>],
     pod: &Pod,
     links: bool,
     low_ports: LowPorts,
@@ -42,7 +42,11 @@ pub(super) fn variables(
     Ok(())
 }
 
-fn of_service(service: &Shared<Service>, low_ports: LowPorts, set: &mut Set<'_>) -> Result<(), EnvError> {
+fn of_service(
+    service: &SharedObject<Service>,
+    low_ports: LowPorts,
+    set: &mut Set<'_>,
+) -> Result<(), EnvError> {
     let Some(spec) = &service.spec else { return Ok(()) };
     let Some(ip) = spec.cluster_ip.as_deref().filter(|ip| !ip.is_empty() && *ip != "None") else {
         return Ok(());

@@ -24,8 +24,11 @@ fn check(container: &Value, expected: Result<&[(&str, &str)], &str>) {
         "spec": {"clusterIP": "127.32.0.9", "ports": [{"name": "sql", "port": 5432, "protocol": "TCP"},
             {"name": "http", "port": 80, "protocol": "TCP"}]}}))
     .unwrap();
-    let (config, secret, service) =
-        (Shared::from_value(config), Shared::from_value(secret), Shared::from_value(service));
+    let (config, secret, service) = (
+        SharedObject::from_value(config),
+        SharedObject::from_value(secret),
+        SharedObject::from_value(service),
+    );
     let sources = Sources {
         pod: &pod,
         container: &container,
@@ -185,11 +188,11 @@ fn outcome(container: &Value, config: &Value, services: usize) -> Result<(), Str
     let container = pod.spec.as_ref().unwrap().containers[0].clone();
     let config: ConfigMap =
         serde_json::from_value(json!({"metadata": {"name": "config"}, "data": config})).unwrap();
-    let config = Shared::from_value(config);
+    let config = SharedObject::from_value(config);
     let service = |n: usize| {
         let service = json!({"metadata": {"name": format!("service-{n}"), "namespace": "ns"},
             "spec": {"clusterIP": "127.32.0.9", "ports": [{"port": 80}]}});
-        Shared::from_value(serde_json::from_value::<Service>(service).unwrap())
+        SharedObject::from_value(serde_json::from_value::<Service>(service).unwrap())
     };
     let sources = Sources {
         pod: &pod,
@@ -263,7 +266,7 @@ fn variables_of_services_follow_enable_service_links_pod_13() {
         .unwrap();
         let service = json!({"metadata": {"name": "db", "namespace": "ns"},
             "spec": {"clusterIP": "127.32.0.9", "ports": [{"port": 80}]}});
-        let service = Shared::from_value(serde_json::from_value::<Service>(service).unwrap());
+        let service = SharedObject::from_value(serde_json::from_value::<Service>(service).unwrap());
         let sources = Sources {
             pod: &pod,
             container: &pod.spec.as_ref().unwrap().containers[0],

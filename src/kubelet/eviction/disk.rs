@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use crate::node::Node;
 use crate::runtime::PodUid;
 use crate::{spec, volumes};
-use object::Shared;
+use object::SharedObject;
 
 /// The disk usage of one pod, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ struct PodDirectories {
     containers: Vec<(String, Vec<PathBuf>)>,
 }
 
-async fn places(node: &Node, pod: &Shared<Pod>) -> PodDirectories {
+async fn places(node: &Node, pod: &SharedObject<Pod>) -> PodDirectories {
     let volumes = spec::spec(pod)
         .volumes
         .iter()
@@ -45,7 +45,7 @@ async fn places(node: &Node, pod: &Shared<Pod>) -> PodDirectories {
 }
 
 /// Measures a pod's usage of its node's disk.
-pub(super) async fn of_pod(node: &Node, pod: &Shared<Pod>) -> PodDisk {
+pub(super) async fn of_pod(node: &Node, pod: &SharedObject<Pod>) -> PodDisk {
     if node.config.hollow {
         return PodDisk::default();
     }
@@ -65,7 +65,10 @@ pub(super) async fn of_pod(node: &Node, pod: &Shared<Pod>) -> PodDisk {
 
 /// Measures the disk usage of each pod's containers; volumes count as one more container, under a name that no
 /// container has.
-pub(super) async fn usage(node: &Node, pods: &[Shared<Pod>]) -> BTreeMap<PodUid, BTreeMap<String, i64>> {
+pub(super) async fn usage(
+    node: &Node,
+    pods: &[SharedObject<Pod>],
+) -> BTreeMap<PodUid, BTreeMap<String, i64>> {
     let mut all = BTreeMap::new();
     for pod in pods {
         let disk = of_pod(node, pod).await;

@@ -22,7 +22,7 @@ use super::runtime::PodUid;
 use super::spec;
 use base::clock::since;
 use object::pod::{is_from_file, is_terminal};
-use object::{Key, Kind, Shared};
+use object::{Key, Kind, SharedObject};
 use rank::Candidate;
 use reconcile::{EventType, reference_to};
 
@@ -196,7 +196,7 @@ pub(super) fn is_critical(pod: &Pod) -> bool {
 }
 
 /// The reason why a new pod may not start on a node in this state; none = it may.
-pub(super) fn refusal(conditions: &[Condition], pod: &Shared<Pod>) -> Option<String> {
+pub(super) fn refusal(conditions: &[Condition], pod: &SharedObject<Pod>) -> Option<String> {
     if conditions.is_empty() || is_critical(pod) {
         return None;
     }

@@ -8,14 +8,14 @@ use k8s_openapi::api::core::v1::Pod;
 
 use crate::pressure::Signal;
 use crate::spec;
-use object::Shared;
+use object::SharedObject;
 use object::quantity::Amount;
 use object::resources::pod_requests;
 
 /// A pod that could be evicted.
 #[derive(Clone)]
 pub(super) struct Candidate {
-    pub(super) pod: Shared<Pod>,
+    pub(super) pod: SharedObject<Pod>,
     /// Each container's usage of the resource that is short; none without a measurement.
     pub(super) used: Option<BTreeMap<String, i64>>,
 }
@@ -65,7 +65,7 @@ mod tests {
             {"name": "c", "resources": {"requests": {"memory": request, "ephemeral-storage": request}}}]}});
         let pod: Pod = serde_json::from_value(pod).unwrap();
         let used = used.map(|used| BTreeMap::from([("c".to_string(), used)]));
-        Candidate { pod: Shared::from_value(pod), used }
+        Candidate { pod: SharedObject::from_value(pod), used }
     }
 
     fn whole(name: &str, request: &str, used: Option<i64>) -> Candidate {
@@ -73,7 +73,7 @@ mod tests {
         let mut own = (*candidate.pod).clone();
         own.spec.as_mut().unwrap().resources =
             Some(serde_json::from_value(json!({"requests": {"memory": request}})).unwrap());
-        candidate.pod = Shared::from_value(own);
+        candidate.pod = SharedObject::from_value(own);
         candidate
     }
 

@@ -25,7 +25,7 @@ use object::node::is_ready;
 use object::quantity::ResourceList;
 use object::well_known::condition::READY;
 use object::well_known::label::{HOSTNAME, REGION, ZONE};
-use object::{Key, Kind, Shared};
+use object::{Key, Kind, SharedObject};
 
 /// The annotation of [`NodeConfig::network_note`].
 const NETWORK_NOTE: &str = "podium.dev/network-note";
@@ -318,7 +318,7 @@ fn renew(context: &Context, node: &Node) -> Result<(), ApiError> {
     });
     match renewed {
         Err(error) if error.is_not_found() => {}
-        other => return other.map(|_: Shared<Lease>| ()),
+        other => return other.map(|_: SharedObject<Lease>| ()),
     }
     let object = context.api.get_as::<NodeObject>(&Key::new("", &node.config.name))?;
     let owner = OwnerReference {

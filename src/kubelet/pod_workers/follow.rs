@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::{PodWorker, PodWorkers};
 use crate::mirror_pod::is_static;
 use api::{ChangeKind, Snapshot, Visibility};
-use object::{Kind, Revision, Shared};
+use object::{Kind, Revision, SharedObject};
 
 /// The interval at which a failing disk is checked for recovery.
 const DISK_RETRY: Duration = Duration::from_secs(1);
@@ -19,14 +19,15 @@ pub(super) async fn follow(workers: Arc<PodWorkers>) {
     loop {
         let snapshot = durable_pods(&workers).await;
         let mut watcher = workers.context.api.watch(Kind::Pod, snapshot.revision, Visibility::Durable);
-        let pods: Vec<Shared<Pod>> = snapshot.objects.iter().filter_map(Shared::from_object).collect();
+        let pods: Vec<SharedObject<Pod>> =
+            snapshot.objects.iter().filter_map(SharedObject::from_object).collect();
         workers.remove_missing(&pods, snapshot.revision);
         for pod in &pods {
             workers.see(pod);
         }
         while let Ok(changes) = watcher.next().await {
             for change in changes {
-                let Some(pod) = Shared::<Pod>::from_object(&change.object) else { continue };
+                let Some(pod) = SharedObject::<Pod>::from_object(&change.object) else { continue };
                 match change.kind {
                     ChangeKind::Added | ChangeKind::Modified => workers.see(&pod),
                     ChangeKind::Deleted => workers.pod_deleted(&pod),
@@ -56,16 +57,16 @@ async fn durable_pods(workers: &PodWorkers) -> Snapshot {
 impl PodWorkers {
     /// After a gap in the watch, removes the pods that are not in the list any more. A pod newer than the list stays:
     /// another list or a write of our own has shown it.
-    fn remove_missing(self: &Arc<Self>, listed: &[Shared<Pod>], at: Revision) {
-        let listed: HashSet<&str> = listed.iter().map(Shared::uid).collect();
-        let lost: Vec<Shared<Pod>> = {
+    fn remove_missing(self: &Arc<Self>, listed: &[SharedObject<Pod>], at: Revision) {
+        let listed: HashSet<&str> = listed.iter().map(SharedObject::uid).collect();
+        let lost: Vec<SharedObject<Pod>> = {
             let pods = self.pods.lock();
             // Of a static pod only the mirror can be lost.
             let shown = |slot: &PodWorker| {
                 let pod = slot.pending.pod();
                 if is_static(pod) { slot.mirror.object.clone() } else { Some(pod.clone()) }
             };
-            let lost = |pod: &Shared<Pod>| pod.revision() <= at && !listed.contains(pod.uid());
+            let lost = |pod: &SharedObject<Pod>| pod.revision() <= at && !listed.contains(pod.uid());
             pods.values().filter_map(shown).filter(lost).collect()
         };
         for pod in lost {

@@ -11,11 +11,11 @@ use crate::mirror_pod::{self, Mirror};
 use crate::node::Node;
 use crate::spec;
 use base::clock::{saturating_after, time};
-use object::Shared;
+use object::SharedObject;
 
 impl PodWorkers {
     /// A mirror was created or changed: its static pod adopts it, or it is deleted if no static pod does.
-    pub(super) fn see_mirror(self: &Arc<Self>, mirror: &Shared<Pod>) {
+    pub(super) fn see_mirror(self: &Arc<Self>, mirror: &SharedObject<Pod>) {
         let uid = mirror_pod::hash(mirror).unwrap_or_default().to_string();
         let mut pods = self.pods.lock();
         if let Some(slot) = pods.get_mut(&uid) {
@@ -35,8 +35,8 @@ impl PodWorkers {
     pub(crate) fn add_static_pod(
         self: &Arc<Self>,
         node: &Arc<Node>,
-        pod: &Shared<Pod>,
-        mirror: Option<Shared<Pod>>,
+        pod: &SharedObject<Pod>,
+        mirror: Option<SharedObject<Pod>>,
     ) {
         let mut pods = self.pods.lock();
         let key = pod.key();
@@ -67,20 +67,25 @@ impl PodWorkers {
             let end = saturating_after(now, grace);
             pod.metadata.deletion_timestamp = Some(time(end));
             pod.metadata.deletion_grace_period_seconds = i64::try_from(grace.as_secs()).ok();
-            slot.pending.replace(Shared::from_value(pod));
+            slot.pending.replace(SharedObject::from_value(pod));
             self.start_pass(uid, slot);
         }
     }
 
     /// Stores the status of a static pod, which the API does not store, and the mirror that a pass has created or
     /// changed based on `known`.
-    pub(crate) fn keep_static(&self, pod: &Shared<Pod>, known: &Mirror, mirror: Option<Shared<Pod>>) {
+    pub(crate) fn keep_static(
+        &self,
+        pod: &SharedObject<Pod>,
+        known: &Mirror,
+        mirror: Option<SharedObject<Pod>>,
+    ) {
         let mut pods = self.pods.lock();
         let Some(slot) = pods.get_mut(pod.uid()) else { return };
         if slot.pending.pod().status != pod.status {
             let mut retained = Pod::clone(slot.pending.pod());
             retained.status.clone_from(&pod.status);
-            slot.pending.keep(Shared::from_value(retained));
+            slot.pending.keep(SharedObject::from_value(retained));
         }
         // The status may have been written onto a mirror that was already deleted.
         let deleted = mirror.as_ref().is_some_and(|mirror| mirror.metadata.deletion_timestamp.is_some());
@@ -96,7 +101,7 @@ impl PodWorkers {
     }
 
     /// The mirror of a static pod was deleted: the next pass creates another.
-    pub(super) fn mirror_deleted(self: &Arc<Self>, mirror: &Shared<Pod>) {
+    pub(super) fn mirror_deleted(self: &Arc<Self>, mirror: &SharedObject<Pod>) {
         let uid = mirror_pod::hash(mirror).unwrap_or_default().to_string();
         let mut pods = self.pods.lock();
         if let Some(slot) = pods.get_mut(&uid)

@@ -37,7 +37,7 @@ use api::controller_status::{ProbeSource, ReconcileResult};
 use base::clock::until;
 use object::pod::node_name;
 use object::storage::claims_of;
-use object::{Kind, Revision, Shared};
+use object::{Kind, Revision, SharedObject};
 use pending::PendingUpdates;
 pub(super) use pending::PodUpdate;
 pub(super) use probe_results::ProbeResult;
@@ -130,7 +130,7 @@ struct SyncPass {
 }
 
 impl PodWorker {
-    fn new(node: Arc<Node>, pod: Shared<Pod>) -> Self {
+    fn new(node: Arc<Node>, pod: SharedObject<Pod>) -> Self {
         Self {
             node,
             pending: PendingUpdates::new(pod),
@@ -325,7 +325,7 @@ impl PodWorkers {
     }
 
     /// The pods of a node, as far as they have not left it.
-    pub(super) fn pods_of(&self, node: &str) -> Vec<Shared<Pod>> {
+    pub(super) fn pods_of(&self, node: &str) -> Vec<SharedObject<Pod>> {
         let pods = self.pods.lock();
         pods.values()
             .filter(|s| s.node.config.name == node && !s.released)
@@ -334,7 +334,7 @@ impl PodWorkers {
     }
 
     /// A pod that has not left its node.
-    pub(super) fn pod(&self, uid: &str) -> Option<Shared<Pod>> {
+    pub(super) fn pod(&self, uid: &str) -> Option<SharedObject<Pod>> {
         self.pods.lock().get(uid).map(|s| s.pending.pod().clone())
     }
 
@@ -343,7 +343,7 @@ impl PodWorkers {
         self.pods.lock().contains_key(pod)
     }
 
-    fn see(self: &Arc<Self>, pod: &Shared<Pod>) {
+    fn see(self: &Arc<Self>, pod: &SharedObject<Pod>) {
         let Some(node) = node_name(pod) else { return };
         let Some(node) = self.nodes.read().get(node).cloned() else { return };
         if mirror_pod::hash(pod).is_some() {
@@ -368,11 +368,11 @@ impl PodWorkers {
 
     /// Returns true if the API still has this pod. Versions that the watch delivers late must not revive a pod that has
     /// ended here: between its end and the watch's event it would run a second time.
-    fn exists(&self, pod: &Shared<Pod>) -> bool {
+    fn exists(&self, pod: &SharedObject<Pod>) -> bool {
         self.context.api.get(Kind::Pod, &pod.key()).is_ok_and(|now| now.uid() == pod.uid())
     }
 
-    fn pod_deleted(self: &Arc<Self>, pod: &Shared<Pod>) {
+    fn pod_deleted(self: &Arc<Self>, pod: &SharedObject<Pod>) {
         if mirror_pod::hash(pod).is_some() {
             self.mirror_deleted(pod);
             return;
@@ -461,7 +461,7 @@ impl PodWorkers {
     }
 
     /// A pass has written a pod's status onto the version `onto`, with this result.
-    pub(super) fn wrote(&self, onto: Revision, pod: &Shared<Pod>) {
+    pub(super) fn wrote(&self, onto: Revision, pod: &SharedObject<Pod>) {
         if let Some(slot) = self.pods.lock().get_mut(pod.uid()) {
             slot.pending.wrote(onto, pod);
         }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use k8s_openapi::api::core::v1::{PodSpec, Service};
 
 use super::Names;
-use object::Shared;
+use object::SharedObject;
 
 /// Ahead of the lines for services, which are replaced as a whole.
 const SERVICES: &str = "\n# Services: Podium's stand-in for cluster DNS, which may not have port 53 here.\n";
@@ -59,7 +59,7 @@ pub(crate) fn with_services(hosts: &str, lines: &str) -> String {
 }
 
 /// Lines for the services that have an address, under every name that a pod of the namespace may use.
-pub(crate) fn service_lines(services: &[Shared<Service>], namespace: &str, domain: &str) -> String {
+pub(crate) fn service_lines(services: &[SharedObject<Service>], namespace: &str, domain: &str) -> String {
     let (own, others): (Vec<_>, Vec<_>) = services.iter().partition(|s| s.namespace() == namespace);
     let mut out = String::new();
     for service in own.into_iter().chain(others.into_iter().take(OTHERS)) {
@@ -110,7 +110,7 @@ mod tests {
         let service = |name: &str, namespace: &str, ip: &str| {
             let value =
                 json!({"metadata": {"name": name, "namespace": namespace}, "spec": {"clusterIP": ip}});
-            Shared::<Service>::from_value(serde_json::from_value(value).unwrap())
+            SharedObject::<Service>::from_value(serde_json::from_value(value).unwrap())
         };
         let all = [
             service("db", "other", "127.32.1.1"),

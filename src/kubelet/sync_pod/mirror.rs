@@ -7,7 +7,7 @@ use crate::mirror_pod;
 use crate::plan;
 use crate::status::{StatusStage, compose_status};
 use api::ApiError;
-use object::{Kind, Shared};
+use object::{Kind, SharedObject};
 
 impl SyncPod<'_> {
     /// Brings the status and the mirror that shows it up to date.
@@ -19,7 +19,7 @@ impl SyncPod<'_> {
         if self.pod.status.as_ref() != Some(&status) {
             let mut pod = Pod::clone(&self.pod);
             pod.status = Some(status);
-            self.pod = Shared::from_value(pod);
+            self.pod = SharedObject::from_value(pod);
             if plan::is_terminal(&self.pod) {
                 self.node.taken.lock().release(self.pod.uid());
             }
@@ -39,7 +39,7 @@ impl SyncPod<'_> {
     }
 
     /// The pod's mirror: a new one if there is none or a client has deleted it. None while the pod ends.
-    fn mirror(&self, known: Option<Shared<Pod>>) -> Result<Option<Shared<Pod>>, ApiError> {
+    fn mirror(&self, known: Option<SharedObject<Pod>>) -> Result<Option<SharedObject<Pod>>, ApiError> {
         if self.pod.metadata.deletion_timestamp.is_some() {
             return Ok(known);
         }
@@ -53,7 +53,7 @@ impl SyncPod<'_> {
     }
 
     /// Writes the pod's status to the mirror; none if it was deleted meanwhile.
-    fn show(&self, mirror: Shared<Pod>) -> Result<Option<Shared<Pod>>, ApiError> {
+    fn show(&self, mirror: SharedObject<Pod>) -> Result<Option<SharedObject<Pod>>, ApiError> {
         if mirror.status == self.pod.status {
             return Ok(Some(mirror));
         }

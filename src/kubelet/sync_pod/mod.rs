@@ -36,7 +36,7 @@ use api::{ApiError, DeleteOptions};
 use base::backoff::BackoffPolicy;
 use base::clock::{saturating_after, until};
 use base::mistakes::Mistake;
-use object::{Kind, Revision, Shared};
+use object::{Kind, Revision, SharedObject};
 use reconcile::{EventType, reference_to};
 
 /// The maximum number of plans in a pass; more would mean a plan that never comes to rest.
@@ -70,7 +70,7 @@ impl PodSyncer for RuntimeSyncer {
 struct SyncPod<'a> {
     workers: &'a Arc<PodWorkers>,
     node: &'a Arc<Node>,
-    pod: Shared<Pod>,
+    pod: SharedObject<Pod>,
     /// The pod's object was removed.
     gone: bool,
     state: &'a mut PodState,

@@ -28,7 +28,7 @@ use super::*;
 use api::{ApiConfig, DeleteOptions};
 use base::clock::Clock;
 use ipnet::Ipv4Net;
-use object::{Key, Kind, Shared};
+use object::{Key, Kind, SharedObject};
 use store::Store;
 
 struct KubeletFixture {
@@ -116,7 +116,7 @@ impl KubeletFixture {
         self.api.create_as::<Pod>(serde_json::from_value(pod).unwrap()).unwrap().key()
     }
 
-    fn pod(&self, key: &Key) -> Shared<Pod> {
+    fn pod(&self, key: &Key) -> SharedObject<Pod> {
         self.api.get_as(key).unwrap()
     }
 
@@ -217,7 +217,7 @@ async fn a_node_registers_and_renews_its_lease_node_1() {
     assert_eq!(node.metadata.labels.as_ref().unwrap()["topology.kubernetes.io/zone"], "z1");
     assert_eq!(node.spec.as_ref().unwrap().pod_cidr.as_deref(), Some("127.1.0.0/24"));
     tokio::time::sleep(Duration::from_secs(35)).await;
-    let lease: Shared<k8s_openapi::api::coordination::v1::Lease> =
+    let lease: SharedObject<k8s_openapi::api::coordination::v1::Lease> =
         scene.api.get_as(&Key::new("kube-node-lease", "n1")).unwrap();
     assert_eq!(
         lease.spec.as_ref().unwrap().renew_time.as_ref().unwrap().0.to_string(),

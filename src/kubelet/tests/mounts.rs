@@ -22,7 +22,8 @@ async fn mounts_are_as_writable_as_they_say_vol_1() {
             "volumes": [{"name": "mine", "emptyDir": {}}, {"name": "map", "configMap": {"name": "m"}}]}}))
             .unwrap();
         let container = pod.spec.as_ref().unwrap().containers[0].clone();
-        let mounts = volumes::mounts(&scene.kubelet.node, &Shared::from_value(pod), &container, &[]).unwrap();
+        let mounts =
+            volumes::mounts(&scene.kubelet.node, &SharedObject::from_value(pod), &container, &[]).unwrap();
         let mounts: Vec<_> = mounts.iter().map(|mount| (mount.read_only, mount.recursive)).collect();
         assert_eq!(mounts, [expected], "{volume} {volume_mount}");
     }

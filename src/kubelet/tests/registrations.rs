@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn node(scene: &KubeletFixture) -> Shared<NodeObject> {
+fn node(scene: &KubeletFixture) -> SharedObject<NodeObject> {
     scene.api.get_as(&Key::new("", "n1")).unwrap()
 }
 

@@ -15,7 +15,7 @@ use object::storage::{
     DISK_DRIVER, attachment_name, claims_of, disk, is_attached_to, unique_volume_name, volume_name,
     volumes_in_use,
 };
-use object::{Key, Revision, Shared};
+use object::{Key, Revision, SharedObject};
 use reconcile::ignore_not_found;
 
 /// A disk that a pod uses.
@@ -26,7 +26,7 @@ struct PodDisk {
 }
 
 /// The disks of a pod's claims; none if one of its claims or volumes is not available.
-fn disks_of(api: &Api, pod: &Shared<Pod>) -> Option<Vec<PodDisk>> {
+fn disks_of(api: &Api, pod: &SharedObject<Pod>) -> Option<Vec<PodDisk>> {
     let mut disks = Vec::new();
     for used in claims_of(pod) {
         let claim = api.get_as::<PersistentVolumeClaim>(&Key::new(pod.namespace(), used.claim)).ok()?;
@@ -40,7 +40,7 @@ fn disks_of(api: &Api, pod: &Shared<Pod>) -> Option<Vec<PodDisk>> {
 
 /// Reserves the pod's disks; an error means that one of them is not attached to this node (yet), or that a claim is
 /// unusable: the pod's disks are known only once all its claims are.
-pub(super) async fn take(context: &Context, node: &Node, pod: &Shared<Pod>) -> Result<(), VolumeError> {
+pub(super) async fn take(context: &Context, node: &Node, pod: &SharedObject<Pod>) -> Result<(), VolumeError> {
     let Some(disks) = disks_of(&context.api, pod) else {
         for used in claims_of(pod) {
             super::backing(context, node, pod, &used)?;

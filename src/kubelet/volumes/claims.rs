@@ -17,9 +17,10 @@ use crate::spec;
 use api::Api;
 use object::owner::is_terminating;
 use object::storage::{
-    ClaimUse, claim_phase, claim_ref, claim_uid, claims_of, disk, is_made_for, is_reachable_from, volume_name,
+    ClaimUse, claim_phase, claim_ref, claim_uid, claims_of, disk, is_created_for, is_reachable_from,
+    volume_name,
 };
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 
 /// The directory behind a claim.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,7 +89,7 @@ pub(super) fn used_by<'a>(pod: &'a Pod, volume: &str) -> Option<ClaimUse<'a>> {
 pub(super) fn backing(
     api: &Api,
     node: &str,
-    pod: &Shared<Pod>,
+    pod: &SharedObject<Pod>,
     used: &ClaimUse<'_>,
 ) -> Result<ClaimVolume, ClaimError> {
     let key = Key::new(pod.namespace(), used.claim.as_str());
@@ -96,7 +97,7 @@ pub(super) fn backing(
     let claim = api
         .get_as::<PersistentVolumeClaim>(&key)
         .map_err(|error| processing(format!("failed to fetch PVC from API server: {error}")))?;
-    if used.ephemeral && !is_made_for(&claim, pod) {
+    if used.ephemeral && !is_created_for(&claim, pod) {
         return Err(ClaimError::Claim(format!(
             "PVC {key} was not created for pod {} (pod is not owner)",
             pod.key()
@@ -139,7 +140,7 @@ fn here(api: &Api, node: &str) -> NodeObject {
     api.get_as::<NodeObject>(&Key::new("", node)).map(|node| (*node).clone()).unwrap_or_default()
 }
 
-fn source(volume: &Shared<PersistentVolume>, node: &NodeObject) -> Result<ClaimVolume, ClaimError> {
+fn source(volume: &SharedObject<PersistentVolume>, node: &NodeObject) -> Result<ClaimVolume, ClaimError> {
     let name = volume.name().to_string();
     let unusable = |why: &str| Err(ClaimError::Volume(volume.name().to_string(), why.to_string()));
     let Some(spec) = &volume.spec else { return unusable("the volume has no spec") };
@@ -265,7 +266,7 @@ mod tests {
         let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p", "namespace": "default", "uid": "1"},
             "spec": {"containers": [], "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}]}}))
         .unwrap();
-        let pod = Shared::from_value(pod);
+        let pod = SharedObject::from_value(pod);
         let used = used_by(&pod, "data").unwrap();
         backing(api, "n1", &pod, &used).map(|b| b.path).map_err(|error| error.volume_error("data").message)
     }

@@ -12,7 +12,7 @@ use super::ownership::{Owners, READABLE};
 use crate::environment::{field_value, resource_value};
 use crate::ips::Ips;
 use crate::spec;
-use object::Shared;
+use object::SharedObject;
 use object::quantity::ResourceList;
 
 /// Files by path within the volume.
@@ -35,9 +35,9 @@ pub(crate) struct ContentSources<'a> {
     /// The amounts that a container without a limit may use.
     pub(crate) allocatable: &'a ResourceList,
     /// A config map of the pod's namespace.
-    pub(crate) config_map: &'a dyn Fn(&str) -> Option<Shared<ConfigMap>>,
+    pub(crate) config_map: &'a dyn Fn(&str) -> Option<SharedObject<ConfigMap>>,
     /// A secret of the pod's namespace.
-    pub(crate) secret: &'a dyn Fn(&str) -> Option<Shared<Secret>>,
+    pub(crate) secret: &'a dyn Fn(&str) -> Option<SharedObject<Secret>>,
     /// A token of the pod's service account.
     pub(crate) token: &'a dyn Fn(&ServiceAccountTokenProjection) -> Result<String, String>,
 }
@@ -245,7 +245,7 @@ mod tests {
         let secret: Secret =
             serde_json::from_value(json!({"metadata": {"name": "s"}, "data": {"k": "dg=="}})).unwrap();
         let (map, bad, secret) =
-            (Shared::from_value(map), Shared::from_value(bad), Shared::from_value(secret));
+            (SharedObject::from_value(map), SharedObject::from_value(bad), SharedObject::from_value(secret));
         let sources = ContentSources {
             pod: &pod,
             pod_ips: Ips::default(),

@@ -16,7 +16,7 @@ use crate::faults::NodeDiskFault;
 use crate::node::Node;
 use crate::spec;
 use base::root_dir::RootDir;
-use object::Shared;
+use object::SharedObject;
 
 /// The maximum size of a file: more than all variables of a program may have together.
 const FILE_BYTES: u64 = 4 << 20;
@@ -30,7 +30,7 @@ pub(crate) struct EnvFiles {
 
 impl EnvFiles {
     /// Reads the files that a container needs; none on a node without processes.
-    pub(crate) async fn read(node: &Node, pod: &Shared<Pod>, container: &Container) -> Self {
+    pub(crate) async fn read(node: &Node, pod: &SharedObject<Pod>, container: &Container) -> Self {
         let mut files = Self { files: BTreeMap::new(), missing: BTreeSet::new() };
         let variables = container.env.iter().flatten();
         let references = variables.filter_map(|variable| variable.value_from.as_ref()?.file_key_ref.clone());
@@ -78,7 +78,7 @@ impl EnvFiles {
 }
 
 /// The path of a volume for this process.
-fn root(node: &Node, pod: &Shared<Pod>, volume: &Volume) -> Result<PathBuf, String> {
+fn root(node: &Node, pod: &SharedObject<Pod>, volume: &Volume) -> Result<PathBuf, String> {
     let dir = volume_dir(node, pod, &volume.name);
     if let Some(source) = &volume.host_path {
         return Ok(PathBuf::from(&source.path));

@@ -39,7 +39,7 @@ pub(crate) use content::{Content, ContentSources, content};
 pub(super) use env_files::EnvFiles;
 pub(super) use memory::{is_memory, memory_volumes, of_container as memory_of_container};
 use object::storage::{ClaimUse, claims_of};
-use object::{Key, Kind, Shared};
+use object::{Key, Kind, SharedObject};
 pub(crate) use ownership::Owners;
 pub(crate) use paths::join_inside;
 pub(super) use tokens::Tokens;
@@ -76,7 +76,7 @@ impl VolumeError {
     }
 }
 
-pub(super) fn volume_dir(node: &Node, pod: &Shared<Pod>, volume: &str) -> PathBuf {
+pub(super) fn volume_dir(node: &Node, pod: &SharedObject<Pod>, volume: &str) -> PathBuf {
     directory(&node.config.pods_dir, pod.uid(), volume)
 }
 
@@ -144,7 +144,7 @@ pub(super) fn shows_itself(pod: &Pod) -> bool {
 pub(super) async fn prepare(
     context: &Context,
     node: &Node,
-    pod: &Shared<Pod>,
+    pod: &SharedObject<Pod>,
     observed: &ObservedPod,
     memory: Option<&Arc<Memory>>,
     tokens: &mut Tokens,
@@ -239,7 +239,7 @@ enum VolumeBacking {
 fn backing(
     context: &Context,
     node: &Node,
-    pod: &Shared<Pod>,
+    pod: &SharedObject<Pod>,
     used: &ClaimUse<'_>,
 ) -> Result<ClaimVolume, VolumeError> {
     claims::backing(&context.api, &node.config.name, pod, used)
@@ -247,7 +247,7 @@ fn backing(
 }
 
 /// The pod's links exist now: claims that were deleted before may leave them dangling.
-fn still_bound(context: &Context, node: &Node, pod: &Shared<Pod>) -> Result<(), VolumeError> {
+fn still_bound(context: &Context, node: &Node, pod: &SharedObject<Pod>) -> Result<(), VolumeError> {
     for used in claims_of(pod) {
         if let Err(error) = backing(context, node, pod, &used) {
             // Fails only if there is no link; then the volume does not count as used.
@@ -382,7 +382,7 @@ impl From<String> for MountError {
 /// Returns the mounts of a container. Creates missing directories, so it may wait for a disk.
 pub(super) fn mounts(
     node: &Node,
-    pod: &Shared<Pod>,
+    pod: &SharedObject<Pod>,
     container: &Container,
     env: &[(String, String)],
 ) -> Result<Vec<Mount>, MountError> {
@@ -499,7 +499,7 @@ pub(super) fn has_namespaces(isolation: &BTreeMap<String, String>) -> bool {
 }
 
 /// Removes the pod's directories with all its files in volumes, but never the content of a hostPath or claim.
-pub(super) async fn remove(node: &Node, pod: &Shared<Pod>) {
+pub(super) async fn remove(node: &Node, pod: &SharedObject<Pod>) {
     if !node.config.hollow && !pod.uid().is_empty() {
         remove_of(node, pod.uid()).await;
     }

@@ -9,14 +9,14 @@ use k8s_openapi::api::core::v1::Pod;
 use super::volume_dir;
 use crate::node::Node;
 use api::usage::VolumeUsage;
-use object::Shared;
+use object::SharedObject;
 use object::storage::claims_of;
 
 /// The usage by pod uid and volume name, for the claims of these pods that are on the node. A file system that does not
 /// respond within `patience` is skipped, and so are all others of the node until it does.
 pub(crate) async fn of_claims(
     node: &Node,
-    pods: &[Shared<Pod>],
+    pods: &[SharedObject<Pod>],
     patience: Duration,
 ) -> BTreeMap<String, BTreeMap<String, VolumeUsage>> {
     let places: Vec<(String, String, PathBuf)> = pods

@@ -170,7 +170,10 @@ pub(crate) fn dashed(ip: IpAddr) -> String {
     if dashed.ends_with('-') { dashed + "0" } else { dashed }
 }
 
-fn named(service: &Service, slices: &BTreeMap<Key, object::Shared<EndpointSlice>>) -> Option<NamedService> {
+fn named(
+    service: &Service,
+    slices: &BTreeMap<Key, object::SharedObject<EndpointSlice>>,
+) -> Option<NamedService> {
     let spec = service.spec.as_ref()?;
     let meaning = match (spec.type_.as_deref(), spec.cluster_ip.as_deref()) {
         (Some("ExternalName"), _) => NameTarget::Alias(spec.external_name.clone()?),
@@ -245,7 +248,7 @@ pub(super) mod testing {
     use serde_json::{Value, json};
 
     use super::*;
-    use object::Shared;
+    use object::SharedObject;
 
     /// Builds a service with this spec and one slice of these endpoints.
     pub(in crate::dns) fn joined(
@@ -257,9 +260,9 @@ pub(super) mod testing {
         let service = json!({"metadata": {"name": name, "namespace": "default"}, "spec": spec});
         let slice = json!({"metadata": {"name": format!("{name}-x"), "namespace": "default"},
             "addressType": "IPv4", "ports": ports, "endpoints": endpoints});
-        let slice = Shared::from_value(serde_json::from_value(slice).unwrap());
+        let slice = SharedObject::from_value(serde_json::from_value(slice).unwrap());
         ServiceEndpoints {
-            service: Some(Shared::from_value(serde_json::from_value(service).unwrap())),
+            service: Some(SharedObject::from_value(serde_json::from_value(service).unwrap())),
             slices: [(Key::new("default", format!("{name}-x")), slice)].into(),
         }
     }

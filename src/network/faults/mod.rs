@@ -29,7 +29,7 @@ use tokio::sync::Notify;
 use api::Api;
 use api::controller_status::Subsystem;
 use object::fault::Fault;
-use object::{Kind, Shared};
+use object::{Kind, SharedObject};
 use reconcile::{Caches, FaultTracker, WorkLoop};
 
 use self::delay_boxes::DelayBoxes;
@@ -209,7 +209,7 @@ impl Faults {
     }
 
     /// Watches the kinds that faults refer to.
-    fn watch(&self, all: &[Shared<Fault>]) {
+    fn watch(&self, all: &[SharedObject<Fault>]) {
         let in_force = all.iter().filter(|fault| !fault.has_ended() && self.refusal.is_none());
         let peers = in_force.flat_map(|fault| [&fault.spec.from, &fault.spec.to]).flatten();
         let needs = peers.map(RequiredKinds::of).fold(RequiredKinds::default(), RequiredKinds::and);
@@ -235,7 +235,7 @@ impl Faults {
     }
 
     /// Starts the delay boxes that faults need; a fault whose box cannot be started is not applied.
-    async fn have_boxes(&mut self, planned: &mut [(&Shared<Fault>, FaultDecision)]) {
+    async fn have_boxes(&mut self, planned: &mut [(&SharedObject<Fault>, FaultDecision)]) {
         let Some(mut boxes) = self.boxes.take() else { return };
         let desired: Vec<_> = planned
             .iter()
@@ -274,7 +274,7 @@ impl Faults {
     /// Stops delay boxes that no fault needs any more, now that no rule leads to them.
     async fn close_boxes(
         &mut self,
-        planned: &[(&Shared<Fault>, FaultDecision)],
+        planned: &[(&SharedObject<Fault>, FaultDecision)],
     ) -> BTreeMap<String, DelayCounts> {
         let Some(mut boxes) = self.boxes.take() else { return BTreeMap::new() };
         let in_force = planned.iter().filter(|(_, planned)| matches!(planned, FaultDecision::InForce(_)));

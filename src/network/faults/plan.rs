@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fabric::nft::Reject;
 use fabric::{DETOURS, Delay};
-use object::Shared;
+use object::SharedObject;
 use object::fault::{Fault, FaultPeer};
 use object::owner::is_terminating;
 
@@ -43,13 +43,13 @@ pub(super) type Slots = BTreeMap<String, u8>;
 /// Decides about all faults and updates the `slots` of delays. `is_over` says whether a fault's time is over, `refusal`
 /// why none can be active here. Older faults take precedence.
 pub(super) fn plan<'a>(
-    faults: &'a [Shared<Fault>],
+    faults: &'a [SharedObject<Fault>],
     world: &ClusterState,
     slots: &mut Slots,
     refusal: Option<&str>,
     is_over: impl Fn(&Fault) -> bool,
-) -> Vec<(&'a Shared<Fault>, FaultDecision)> {
-    let mut all: Vec<&Shared<Fault>> =
+) -> Vec<(&'a SharedObject<Fault>, FaultDecision)> {
+    let mut all: Vec<&SharedObject<Fault>> =
         faults.iter().filter(|fault| !fault.has_ended() && !is_terminating(&fault.metadata)).collect();
     all.retain(|fault| fault.is_of_network());
     all.sort_by_key(|fault| (fault.metadata.creation_timestamp.clone(), fault.name().to_owned()));
@@ -134,9 +134,9 @@ mod tests {
 
     use super::*;
 
-    fn fault(name: &str, spec: &Value) -> Shared<Fault> {
+    fn fault(name: &str, spec: &Value) -> SharedObject<Fault> {
         let value = json!({"metadata": {"name": name, "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": spec});
-        Shared::from_value(serde_json::from_value(value).unwrap())
+        SharedObject::from_value(serde_json::from_value(value).unwrap())
     }
 
     fn spec(type_: &str, more: &Value) -> Value {
@@ -194,7 +194,7 @@ mod tests {
         let mut going = (*fault("going", &spec("Partition", &json!({})))).clone();
         going.metadata.deletion_timestamp = going.metadata.creation_timestamp.clone();
         let other = fault("other", &json!({"type": "PowerOff"}));
-        let all = [Shared::from_value(ended), Shared::from_value(going), other];
+        let all = [SharedObject::from_value(ended), SharedObject::from_value(going), other];
         assert!(plan(&all, &ClusterState::default(), &mut Slots::new(), None, |_| false).is_empty());
     }
 
@@ -206,9 +206,9 @@ mod tests {
                 &spec("Latency", &json!({"latency": {"delay": "5ms", "jitter": "1ms"}})),
             )
         };
-        let all: Vec<Shared<Fault>> = (0..10).map(slow).collect();
+        let all: Vec<SharedObject<Fault>> = (0..10).map(slow).collect();
         let mut slots = Slots::new();
-        let outcomes = |planned: &[(&Shared<Fault>, FaultDecision)]| -> Vec<String> {
+        let outcomes = |planned: &[(&SharedObject<Fault>, FaultDecision)]| -> Vec<String> {
             planned
                 .iter()
                 .map(|(_, planned)| outcome(planned).split(':').next().unwrap_or_default().to_owned())
@@ -220,12 +220,12 @@ mod tests {
         let delay = Delay { delay: Duration::from_millis(5), jitter: Duration::from_millis(1) };
         assert_eq!(met.delay, Some(delay));
         // The third fault is gone: the ninth gets its slot, the others keep theirs.
-        let fewer: Vec<Shared<Fault>> = (0..10).filter(|number| *number != 2).map(slow).collect();
+        let fewer: Vec<SharedObject<Fault>> = (0..10).filter(|number| *number != 2).map(slow).collect();
         let planned = plan(&fewer, &ClusterState::default(), &mut slots, None, |_| false);
         assert_eq!(outcomes(&planned)[1..3], ["Delay(1)", "Delay(3)"]);
         assert_eq!(outcomes(&planned)[7..], ["Delay(2)", "TooManyLatencies"]);
 
-        let cuts: Vec<Shared<Fault>> = (0..MOST + 2)
+        let cuts: Vec<SharedObject<Fault>> = (0..MOST + 2)
             .map(|number| fault(&format!("cut-{number:03}"), &spec("Partition", &json!({}))))
             .collect();
         let planned = plan(&cuts, &ClusterState::default(), &mut Slots::new(), None, |_| false);

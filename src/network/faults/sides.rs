@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
-use object::Shared;
+use object::SharedObject;
 use object::fault::FaultPeer;
 use object::pod::is_terminal;
 use object::selector::Selector;
@@ -17,9 +17,9 @@ const NAMED: usize = 3;
 /// The objects that sides may refer to.
 #[derive(Default)]
 pub(super) struct ClusterState {
-    pub(super) pods: Vec<Shared<Pod>>,
-    pub(super) nodes: Vec<Shared<Node>>,
-    pub(super) namespaces: Vec<Shared<Namespace>>,
+    pub(super) pods: Vec<SharedObject<Pod>>,
+    pub(super) nodes: Vec<SharedObject<Node>>,
+    pub(super) namespaces: Vec<SharedObject<Namespace>>,
 }
 
 /// One side of a fault.
@@ -72,7 +72,7 @@ impl ClusterState {
 
     fn of_nodes(&self, peer: &FaultPeer) -> FaultSide {
         let selector = peer.node_selector.as_ref().map(Selector::from_field);
-        let is_meant = |node: &&Shared<Node>| match (&peer.node, &selector) {
+        let is_meant = |node: &&SharedObject<Node>| match (&peer.node, &selector) {
             (Some(name), _) => node.name() == name,
             (None, Some(selector)) => selector.matches(node.metadata.labels.as_ref()),
             (None, None) => false,
@@ -98,7 +98,7 @@ impl ClusterState {
                 labels.is_some_and(|one| selector.matches(one.metadata.labels.as_ref()))
             }
         };
-        let is_meant = |pod: &&Shared<Pod>| match &peer.pod {
+        let is_meant = |pod: &&SharedObject<Pod>| match &peer.pod {
             Some(name) => pod.name() == name,
             None => pods.as_ref().is_none_or(|pods| pods.matches(pod.metadata.labels.as_ref())),
         };
@@ -150,7 +150,7 @@ mod tests {
             let mut pod = json!({"metadata": {"namespace": namespace, "name": name, "labels": labels},
                 "spec": {"containers": []}, "status": {}});
             json_patch::merge(&mut pod, &more);
-            Shared::from_value(serde_json::from_value(pod).unwrap())
+            SharedObject::from_value(serde_json::from_value(pod).unwrap())
         };
         let at = |ips: &[&str]| json!({"status": {"podIP": ips[0], "podIPs": ips.iter().map(|ip| json!({"ip": ip})).collect::<Vec<_>>()}});
         let mut host = at(&["172.20.0.1"]);
@@ -161,11 +161,11 @@ mod tests {
             let node = json!({"metadata": {"name": format!("node-{number}"), "labels": {"zone": zone},
                 "annotations": {"podium.dev/network": network}}, "spec": {"podCIDRs": [format!("10.244.{number}.0/24")]},
                 "status": {"addresses": [{"type": "InternalIP", "address": format!("172.20.0.{number}")}]}});
-            Shared::from_value(serde_json::from_value(node).unwrap())
+            SharedObject::from_value(serde_json::from_value(node).unwrap())
         };
         let namespace = |name: &str, team: &str| {
             let namespace = json!({"metadata": {"name": name, "labels": {"team": team}}});
-            Shared::from_value(serde_json::from_value(namespace).unwrap())
+            SharedObject::from_value(serde_json::from_value(namespace).unwrap())
         };
         ClusterState {
             pods: vec![

@@ -49,7 +49,7 @@ use api::{Api, WriteOptions};
 use base::task::Tasks;
 use installed_kinds::InstalledKinds;
 use listener::SecretCheck;
-use object::{Key, Kind, Object, Revision, Shared};
+use object::{Key, Kind, Object, Revision, SharedObject};
 use ports::OpenPorts;
 use reconcile::{Caches, WorkLoop};
 use route::Route;
@@ -258,7 +258,7 @@ impl Controller {
     }
 
     /// Checks a Secret's certificate. Parsing keys is the most expensive step, so results are cached.
-    fn checked(&self, secret: &Shared<Secret>) -> SecretCheck {
+    fn checked(&self, secret: &SharedObject<Secret>) -> SecretCheck {
         let (key, revision) = (secret.key(), secret.revision());
         let mut checked = self.checked.lock();
         let known = checked.get(&key).filter(|(of, _)| *of == revision).map(|(_, known)| known.clone());

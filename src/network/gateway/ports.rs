@@ -15,7 +15,7 @@ use super::status::ServedPort;
 use crate::reverse_proxy::certificates::{self, Certificates, Resolver, WildcardScope};
 use crate::reverse_proxy::{Port, ReverseProxy, serve};
 use base::task::Tasks;
-use object::{Key, Revision, Shared};
+use object::{Key, Revision, SharedObject};
 
 /// Offset at which a port is served that only root may bind: 80 at 18080, 443 at 18443, as for Ingresses.
 const MOVED_BY: u16 = 18_000;
@@ -60,7 +60,7 @@ impl OpenPort {
     pub(super) fn show(
         &mut self,
         desired: Vec<(String, Key)>,
-        secret: &dyn Fn(&Key) -> Option<Shared<Secret>>,
+        secret: &dyn Fn(&Key) -> Option<SharedObject<Secret>>,
     ) {
         let Some(resolver) = &self.resolver else { return };
         let version = |key: &Key| secret(key).map(|secret| secret.revision());

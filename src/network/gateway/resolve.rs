@@ -13,7 +13,7 @@ use super::resources::ObjectRef;
 use super::route::{self, Limits};
 use crate::reverse_proxy::options::{MOST, Options, Protocol};
 use crate::reverse_proxy::pools::Backend;
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 
 /// The `appProtocol` of a service port that speaks HTTP/2 without TLS.
 const HTTP2: &str = "kubernetes.io/h2c";
@@ -21,7 +21,7 @@ const HTTP2: &str = "kubernetes.io/h2c";
 const SECURE_WEBSOCKET: &str = "kubernetes.io/wss";
 
 /// Looks up services.
-pub(super) type Services<'a> = &'a dyn Fn(&Key) -> Option<Shared<Service>>;
+pub(super) type Services<'a> = &'a dyn Fn(&Key) -> Option<SharedObject<Service>>;
 
 /// A rule with resolved references.
 #[derive(Debug)]

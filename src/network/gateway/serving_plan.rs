@@ -23,7 +23,7 @@ use super::resources::{GatewayClassSpec, GatewaySpec, Labels};
 use super::route::Route;
 use super::status::ParentOutcome;
 use super::table::Table;
-use object::{Key, Object, Shared};
+use object::{Key, Object, SharedObject};
 
 /// Maximum number of entries in the tables of all ports together; beyond it, the youngest routes are not served.
 const MAX_ENTRIES: usize = 200_000;
@@ -105,7 +105,7 @@ impl ServingPlan {
         seen: &GatewayObjects,
         address: IpAddr,
         secret: Checks<'_>,
-        service: &dyn Fn(&Key) -> Option<Shared<Service>>,
+        service: &dyn Fn(&Key) -> Option<SharedObject<Service>>,
         labels: &dyn Fn(&str) -> Option<Labels>,
     ) -> Self {
         let mut picture = Self::default();
@@ -148,7 +148,7 @@ impl ServingPlan {
         route: &Arc<Route>,
         by_key: &HashMap<Key, usize>,
         seen: &GatewayObjects,
-        service: &dyn Fn(&Key) -> Option<Shared<Service>>,
+        service: &dyn Fn(&Key) -> Option<SharedObject<Service>>,
         labels: &dyn Fn(&str) -> Option<Labels>,
         room: &mut usize,
     ) {

@@ -16,7 +16,7 @@ use super::router::{GatewayRouter, ServingState};
 use super::serving_plan::{GatewayObjects, ServingPlan};
 use super::status::{self, ConditionContext, Ports, ServedPort};
 use crate::reverse_proxy::{RequestHead, RequestHost, RequestPath, RouteDecision, Router};
-use object::{Key, Kind, Object, Scope, Shared};
+use object::{Key, Kind, Object, Scope, SharedObject};
 
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -53,14 +53,14 @@ fn route(name: &str, second: u8, spec: &Value) -> Arc<Object> {
     object("HTTPRoute", name, second, spec)
 }
 
-fn service(key: &Key) -> Option<Shared<Service>> {
+fn service(key: &Key) -> Option<SharedObject<Service>> {
     let spec = match key.name.as_str() {
         "missing" => return None,
         "external" => json!({"type": "ExternalName", "externalName": "example.com"}),
         _ => json!({"ports": [{"name": "http", "port": 80}, {"name": "dns", "port": 53, "protocol": "UDP"}]}),
     };
     let value = json!({"metadata": {"name": key.name, "namespace": key.namespace}, "spec": spec});
-    Some(Shared::from_value(serde_json::from_value(value).unwrap()))
+    Some(SharedObject::from_value(serde_json::from_value(value).unwrap()))
 }
 
 fn secret(key: &Key) -> Option<Result<(), String>> {

@@ -9,12 +9,12 @@ use rustls::sign::CertifiedKey;
 use super::problem::Problem;
 use super::table::build::TlsHost;
 use crate::reverse_proxy::certificates::{self, Certificates, is_for};
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 
 /// Reads the certificates of hosts, the oldest Ingress' first, and returns the problems by Ingress.
 pub(super) fn load(
     hosts: &[TlsHost],
-    secrets: impl Fn(&Key) -> Option<Shared<Secret>>,
+    secrets: impl Fn(&Key) -> Option<SharedObject<Secret>>,
 ) -> (Certificates, Vec<(Key, Problem)>) {
     let mut certificates = Certificates::default();
     let mut problems: Vec<(Key, Problem)> = Vec::new();
@@ -52,18 +52,18 @@ mod tests {
     use crate::reverse_proxy::certificates::Resolver;
     use rcgen::KeyPair;
 
-    fn secret(names: &[&str]) -> Shared<Secret> {
+    fn secret(names: &[&str]) -> SharedObject<Secret> {
         let made =
             rcgen::generate_simple_self_signed(names.iter().map(ToString::to_string).collect::<Vec<_>>());
         let made = made.unwrap();
         of(&made.cert.pem(), &made.signing_key.serialize_pem())
     }
 
-    fn of(certificate: &str, key: &str) -> Shared<Secret> {
+    fn of(certificate: &str, key: &str) -> SharedObject<Secret> {
         let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
         let value = json!({"type": "kubernetes.io/tls",
             "data": {"tls.crt": encode(certificate), "tls.key": encode(key)}});
-        Shared::from_value(serde_json::from_value(value).unwrap())
+        SharedObject::from_value(serde_json::from_value(value).unwrap())
     }
 
     fn host(host: &str, secret: &str) -> TlsHost {
@@ -98,7 +98,8 @@ mod tests {
         assert!(is_default(Some("a.example.com")), "nothing is configured yet");
         resolver.replace(certificates);
         let shown = |name: &str| resolver.find(Some(name)).cert[0].clone();
-        let of = |secret: &Shared<Secret>| certified(&Key::default(), Some(secret)).unwrap().cert[0].clone();
+        let of =
+            |secret: &SharedObject<Secret>| certified(&Key::default(), Some(secret)).unwrap().cert[0].clone();
         assert_eq!(shown("A.example.com"), of(&exact), "the older one's");
         assert_eq!(shown("b.example.com"), of(&wild));
         for name in [Some("a.b.example.com"), Some("example.com"), Some("none"), None] {

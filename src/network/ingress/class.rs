@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
 
-use object::Shared;
+use object::SharedObject;
 use object::ingress::{CLASS_ANNOTATION, OUR_CLASS, OUR_CONTROLLER, default_class};
 
 /// The classes that this controller serves.
@@ -15,7 +15,7 @@ pub(super) struct Classes {
 }
 
 impl Classes {
-    pub(super) fn of(all: Vec<Shared<IngressClass>>) -> Self {
+    pub(super) fn of(all: Vec<SharedObject<IngressClass>>) -> Self {
         let is_ours = |class: &IngressClass| {
             class.spec.as_ref().and_then(|spec| spec.controller.as_deref()) == Some(OUR_CONTROLLER)
         };
@@ -49,16 +49,18 @@ mod tests {
             let value = json!({"metadata": {"name": name, "annotations":
                 {"ingressclass.kubernetes.io/is-default-class": is_default.to_string()}},
                 "spec": {"controller": controller}});
-            Shared::from_value(serde_json::from_value::<IngressClass>(value).unwrap())
+            SharedObject::from_value(serde_json::from_value::<IngressClass>(value).unwrap())
         };
         let ours = |is_default: bool| {
             vec![class("podium", OUR_CONTROLLER, is_default), class("nginx", "k8s.io/ingress-nginx", false)]
         };
-        let check = |classes: Vec<Shared<IngressClass>>, field: Value, annotation: Value, expected: bool| {
-            let value = json!({"metadata": {"annotations": annotation}, "spec": {"ingressClassName": field}});
-            let ingress: Ingress = serde_json::from_value(value).unwrap();
-            assert_eq!(Classes::of(classes).include(&ingress), expected, "{ingress:?}");
-        };
+        let check =
+            |classes: Vec<SharedObject<IngressClass>>, field: Value, annotation: Value, expected: bool| {
+                let value =
+                    json!({"metadata": {"annotations": annotation}, "spec": {"ingressClassName": field}});
+                let ingress: Ingress = serde_json::from_value(value).unwrap();
+                assert_eq!(Classes::of(classes).include(&ingress), expected, "{ingress:?}");
+            };
         let by = |class: &str| json!({"kubernetes.io/ingress.class": class});
         check(ours(true), json!("podium"), json!({}), true);
         check(ours(true), json!("nginx"), json!({}), false);

@@ -33,7 +33,7 @@ use api::Api;
 use api::controller_status::Subsystem;
 use base::task::Tasks;
 use class::Classes;
-use object::{Key, Kind, Revision, Shared as Stored};
+use object::{Key, Kind, Revision, SharedObject as Stored};
 use problem::Problem;
 use reconcile::{Caches, Recorder, WorkLoop, reference_to};
 use router::{IngressRouter, ServingState};

@@ -7,11 +7,11 @@ use k8s_openapi::api::networking::v1::{
 };
 
 use api::{Api, ApiError};
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 use reconcile::ignore_not_found;
 
 /// Writes the address of an Ingress, unless the status has it already.
-pub(super) fn write_address(api: &Api, ingress: &Shared<Ingress>, http: SocketAddr, https: SocketAddr) {
+pub(super) fn write_address(api: &Api, ingress: &SharedObject<Ingress>, http: SocketAddr, https: SocketAddr) {
     let points = points(http, https);
     let current = ingress.status.as_ref().and_then(|status| status.load_balancer.as_ref());
     if current.and_then(|balancer| balancer.ingress.as_ref()) != Some(&points) {

@@ -17,7 +17,7 @@ use crate::topology::NetworkTopology;
 use api::{Change, ChangeKind};
 use object::low_ports::LowPorts;
 use object::pod::{is_terminal, node_name};
-use object::{Key, Kind, Shared, host_ports};
+use object::{Key, Kind, SharedObject, host_ports};
 use reconcile::Caches;
 
 /// Follows the pods with ports.
@@ -30,7 +30,7 @@ pub(crate) struct HostPorts {
 
 #[derive(Default)]
 struct State {
-    pods: HashMap<Key, Shared<Pod>>,
+    pods: HashMap<Key, SharedObject<Pod>>,
     dirty: HashSet<Key>,
 }
 
@@ -48,7 +48,7 @@ impl HostPorts {
     }
 
     /// Waits for changes and takes all of them: each changed pod in its current state, `None` if it was deleted.
-    pub(crate) async fn take(&self) -> Vec<(Key, Option<Shared<Pod>>)> {
+    pub(crate) async fn take(&self) -> Vec<(Key, Option<SharedObject<Pod>>)> {
         loop {
             let changed = self.changed.notified();
             let taken = self.take_now();
@@ -60,7 +60,7 @@ impl HostPorts {
     }
 
     /// Takes the changed pods without waiting.
-    pub(crate) fn take_now(&self) -> Vec<(Key, Option<Shared<Pod>>)> {
+    pub(crate) fn take_now(&self) -> Vec<(Key, Option<SharedObject<Pod>>)> {
         let mut state = self.state.lock();
         let dirty = std::mem::take(&mut state.dirty);
         dirty.into_iter().map(|key| (key.clone(), state.pods.get(&key).cloned())).collect()
@@ -84,8 +84,9 @@ impl HostPorts {
 
     fn apply(&self, change: &Change) {
         let key = change.object.key();
-        let now = (change.kind != ChangeKind::Deleted).then(|| Shared::from_object(&change.object)).flatten();
-        let now = now.filter(|pod: &Shared<Pod>| (self.has_ports)(pod));
+        let now =
+            (change.kind != ChangeKind::Deleted).then(|| SharedObject::from_object(&change.object)).flatten();
+        let now = now.filter(|pod: &SharedObject<Pod>| (self.has_ports)(pod));
         let mut state = self.state.lock();
         let touched = match now {
             Some(pod) => {

@@ -238,7 +238,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use object::{Key, Shared};
+    use object::{Key, SharedObject};
 
     fn mirrors(low: u16) -> Mirrors {
         let net = |text: &str| text.parse().unwrap();
@@ -302,8 +302,8 @@ mod tests {
         let (service, slice) =
             (serde_json::from_value(service).unwrap(), serde_json::from_value(slice).unwrap());
         ServiceEndpoints {
-            service: Some(Shared::from_value(service)),
-            slices: BTreeMap::from([(Key::new("d", "web-1"), Shared::from_value(slice))]),
+            service: Some(SharedObject::from_value(service)),
+            slices: BTreeMap::from([(Key::new("d", "web-1"), SharedObject::from_value(slice))]),
         }
     }
 

@@ -11,7 +11,7 @@ use super::table::{self, Listener};
 use crate::service_follower::{Follower, ServiceEndpoints};
 use crate::topology::NetworkTopology;
 use object::low_ports::LowPorts;
-use object::{Key, Object, Shared};
+use object::{Key, Object, SharedObject};
 
 /// The owner of a bind address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,7 +33,7 @@ impl fmt::Display for Owner {
 /// A changed owner in its current state.
 pub(super) enum OwnerChange {
     Service(Key, ServiceEndpoints),
-    Pod(Key, Option<Shared<Pod>>),
+    Pod(Key, Option<SharedObject<Pod>>),
 }
 
 /// The desired listeners of an owner.

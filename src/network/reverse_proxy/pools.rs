@@ -12,7 +12,7 @@ use crate::proxy::balance::Balancer;
 use crate::proxy::table::{Balance, Protocol, endpoints_of_either_family};
 use crate::service_follower::Follower;
 use crate::topology::{NetworkTopology, NodeFacts};
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 
 /// A service port that requests go to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -64,7 +64,7 @@ impl ReverseProxy {
         backends: impl IntoIterator<Item = &'b Backend>,
         before: &Pools,
         services: &Follower,
-        nodes: &[Shared<Node>],
+        nodes: &[SharedObject<Node>],
     ) -> Pools {
         let nodes = nodes.iter().map(|node| (node.name().to_string(), NodeFacts::of(node))).collect();
         let fabric = self.config.pods.clone();

@@ -8,7 +8,7 @@ use fabric::nft::{Batch, Family, Nft, Table};
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 use serde_json::{from_value, json};
 
 use super::base::{EgressMode, base};
@@ -66,8 +66,8 @@ fn pieces(
     let slice = from_value(json!({"metadata": metadata, "addressType": "IPv4",
         "ports": [{"name": "", "port": endpoint.port(), "protocol": "TCP"}],
         "endpoints": [{"addresses": [endpoint.ip()], "conditions": {"ready": true}}]}))?;
-    let slices = [(key.clone(), Shared::from_value(slice))].into();
-    let joined = ServiceEndpoints { service: Some(Shared::from_value(served)), slices };
+    let slices = [(key.clone(), SharedObject::from_value(slice))].into();
+    let joined = ServiceEndpoints { service: Some(SharedObject::from_value(served)), slices };
     let mut all =
         vec![services::rules_of(&key, &joined, &NodesByName::new(), &[IpNet::from(service.ip())]).into()];
 

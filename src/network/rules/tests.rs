@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use fabric::nft::{Element, Family, Field, Key as FieldKey, Statement, Value as Says, Verdict};
 use k8s_openapi::api::core::v1::Node;
-use object::Shared;
+use object::SharedObject;
 use serde_json::{Value, json};
 
 use super::base::{HAIRPIN, REFUSED, SERVED_OUTSIDE, SERVICES, TCP, UDP, reject};
@@ -50,12 +50,15 @@ fn joined(spec: &Value, status: &Value, endpoints: &[Value]) -> ServiceEndpoints
         let name = format!("web-{}", address_type.to_lowercase());
         let value = json!({"metadata": {"name": name, "namespace": "default"},
             "addressType": address_type, "ports": ports, "endpoints": endpoints});
-        (Key::new("default", name), Shared::from_value(serde_json::from_value(value).unwrap()))
+        (Key::new("default", name), SharedObject::from_value(serde_json::from_value(value).unwrap()))
     };
     let is_v6 = |endpoint: &&Value| endpoint["addresses"][0].as_str().unwrap().contains("::");
     let (v6, v4): (Vec<Value>, Vec<Value>) = endpoints.iter().cloned().partition(|endpoint| is_v6(&endpoint));
     let slices = [slice("IPv4", &v4), slice("IPv6", &v6)].into();
-    ServiceEndpoints { service: Some(Shared::from_value(serde_json::from_value(service).unwrap())), slices }
+    ServiceEndpoints {
+        service: Some(SharedObject::from_value(serde_json::from_value(service).unwrap())),
+        slices,
+    }
 }
 
 fn piece_of(joined: &ServiceEndpoints) -> OwnerRules {

@@ -11,7 +11,7 @@ use crate::dns::answer::{Answer, answer};
 use crate::dns::index::Index;
 use crate::service_follower::ServiceEndpoints;
 use base::resolv_conf::ResolvConf;
-use object::{ClusterDomain, Key, Shared};
+use object::{ClusterDomain, Key, SharedObject};
 
 /// The label that links a slice to its service.
 pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -104,8 +104,12 @@ pub(super) fn index(facts: &Facts) -> Index {
             slice.metadata.namespace.as_deref() == Some(&key.namespace)
                 && labels.and_then(|labels| labels.get(SERVICE_NAME)) == Some(&key.name)
         });
-        let slices = own.map(|slice| (Key::of(&slice.metadata), Shared::from_value(slice.clone()))).collect();
-        index.update(&key, &ServiceEndpoints { service: Some(Shared::from_value(service.clone())), slices });
+        let slices =
+            own.map(|slice| (Key::of(&slice.metadata), SharedObject::from_value(slice.clone()))).collect();
+        index.update(
+            &key,
+            &ServiceEndpoints { service: Some(SharedObject::from_value(service.clone())), slices },
+        );
     }
     index
 }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::Manager;
 
 /// A pool of values, each stored once while it is in use.
-struct Shared<T: ?Sized> {
+struct InternPool<T: ?Sized> {
     values: HashSet<Arc<T>>,
     /// The size at which unused values are removed.
     sweep_at: usize,
@@ -22,7 +22,7 @@ const LEAST: usize = 1024;
 /// hundred or two hundred bytes.
 const LONGEST: usize = 4096;
 
-impl<T: ?Sized + Eq + Hash> Shared<T> {
+impl<T: ?Sized + Eq + Hash> InternPool<T> {
     fn new() -> Self {
         Self { values: HashSet::new(), sweep_at: LEAST }
     }
@@ -44,8 +44,8 @@ impl<T: ?Sized + Eq + Hash> Shared<T> {
     }
 }
 
-static BYTES: LazyLock<Mutex<Shared<[u8]>>> = LazyLock::new(|| Mutex::new(Shared::new()));
-static MANAGERS: LazyLock<Mutex<Shared<Manager>>> = LazyLock::new(|| Mutex::new(Shared::new()));
+static BYTES: LazyLock<Mutex<InternPool<[u8]>>> = LazyLock::new(|| Mutex::new(InternPool::new()));
+static MANAGERS: LazyLock<Mutex<InternPool<Manager>>> = LazyLock::new(|| Mutex::new(InternPool::new()));
 
 pub(super) fn bytes(value: &[u8]) -> Arc<[u8]> {
     if value.len() > LONGEST {

@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_quota_is_about_what_is_in_all_its_scopes_quo_1() {
-        let asks = json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]});
+        let burstable = json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]});
         let best_effort = json!({"containers": [{"name": "c"}], "activeDeadlineSeconds": 5});
         let high = json!({"containers": [], "priorityClassName": "high"});
         let other_namespace = json!({"containers": [], "affinity": {"podAntiAffinity": {
@@ -111,18 +111,18 @@ mod tests {
         };
         let class = "PriorityClass";
         let cases: Vec<(Value, &Value, bool)> = vec![
-            (json!({}), &asks, true),
-            (json!({"scopes": ["NotBestEffort", "NotTerminating"]}), &asks, true),
-            (json!({"scopes": ["NotBestEffort", "Terminating"]}), &asks, false),
+            (json!({}), &burstable, true),
+            (json!({"scopes": ["NotBestEffort", "NotTerminating"]}), &burstable, true),
+            (json!({"scopes": ["NotBestEffort", "Terminating"]}), &burstable, false),
             (json!({"scopes": ["BestEffort", "Terminating"]}), &best_effort, true),
             (json!({"scopes": [class]}), &high, true),
-            (json!({"scopes": [class]}), &asks, false),
+            (json!({"scopes": [class]}), &burstable, false),
             (selector("In", &["high", "low"]), &high, true),
             (selector("NotIn", &["high"]), &high, false),
-            (selector("NotIn", &["high"]), &asks, true),
-            (selector("DoesNotExist", &[]), &asks, true),
+            (selector("NotIn", &["high"]), &burstable, true),
+            (selector("DoesNotExist", &[]), &burstable, true),
             (json!({"scopes": ["CrossNamespacePodAffinity"]}), &other_namespace, true),
-            (json!({"scopes": ["CrossNamespacePodAffinity"]}), &asks, false),
+            (json!({"scopes": ["CrossNamespacePodAffinity"]}), &burstable, false),
         ];
         for (quota, pod, expected) in cases {
             let spec: ResourceQuotaSpec = serde_json::from_value(quota.clone()).unwrap();

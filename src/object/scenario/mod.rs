@@ -21,7 +21,7 @@ pub use runs::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, ScenarioRun, Scenario
 /// The finalizer that keeps a scenario's object until everything it created is deleted.
 pub const SCENARIO_FINALIZER: &str = "podium.dev/scenario";
 /// On the objects a scenario created: the uid of the scenario. Other objects are not deleted at its end.
-pub const MADE_BY: &str = "podium.dev/made-by-scenario";
+pub const CREATED_BY: &str = "podium.dev/made-by-scenario";
 /// The field manager of a scenario's writes.
 pub const SCENARIO_MANAGER: &str = "podium-scenario";
 

@@ -17,9 +17,9 @@ pub const RUNS_NAMESPACE: &str = "kube-system";
 pub const RUNS_NAME: &str = "podium-scenario-runs";
 
 /// The most runs stored for one name: the best and the newest.
-const MOST_RUNS: usize = 20;
+const MAX_RUNS: usize = 20;
 /// The most names stored: those played last.
-const MOST_NAMES: usize = 64;
+const MAX_NAMES: usize = 64;
 
 /// One run of a scenario from start to end. A scenario that ended before it started has none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -132,7 +132,7 @@ impl ScenarioRuns {
         self.0.push(run);
         self.0.sort_by(|one, other| (one.ended_at.0, &one.uid).cmp(&(other.ended_at.0, &other.uid)));
         let best = self.best().map(|best| best.uid.clone());
-        while self.0.len() > MOST_RUNS {
+        while self.0.len() > MAX_RUNS {
             let oldest = self.0.iter().position(|run| Some(&run.uid) != best.as_ref());
             self.0.remove(oldest.unwrap_or_default());
         }
@@ -176,7 +176,7 @@ impl AllScenarioRuns {
     /// Adds a run of this name. If there are too many names, drops the one not played for the longest time.
     pub fn add(&mut self, name: &str, run: ScenarioRun) {
         self.0.entry(name.to_owned()).or_default().add(run);
-        while self.0.len() > MOST_NAMES {
+        while self.0.len() > MAX_NAMES {
             let ended = |runs: &ScenarioRuns| runs.last().map(|run| run.ended_at.0);
             let Some(oldest) = self.0.iter().min_by_key(|(_, runs)| ended(runs)) else { return };
             let oldest = oldest.0.clone();
@@ -227,7 +227,7 @@ mod tests {
         for number in 2..100 {
             runs.add(run(&format!("r{number}"), number, 50, 0));
         }
-        assert_eq!(runs.all().len(), MOST_RUNS);
+        assert_eq!(runs.all().len(), MAX_RUNS);
         assert_eq!(runs.best().unwrap().uid, "best");
         assert_eq!(runs.last().unwrap().uid, "r99");
         assert_eq!(runs.all()[1].uid, "r81", "of the others the oldest go");
@@ -279,10 +279,10 @@ mod tests {
         for number in 3..200 {
             both.add(&format!("n{number}"), run("u", number, 1, 0));
         }
-        assert_eq!(both.to_data().len(), MOST_NAMES);
+        assert_eq!(both.to_data().len(), MAX_NAMES);
         assert!(both.of("a").is_none() && both.of("n199").is_some());
         let bytes: usize = both.to_data().values().map(String::len).sum();
-        assert!(bytes * MOST_RUNS < 1 << 20, "a ConfigMap takes no more");
+        assert!(bytes * MAX_RUNS < 1 << 20, "a ConfigMap takes no more");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{
     ScenarioCheck, ScenarioCheckStatus, ScenarioFault, ScenarioObject, ScenarioPoints, ScenarioScoring,
     ScenarioSpec, ScenarioStatus, ScenarioStep, ScenarioVariable, ScenarioVerdict,
 };
-use crate::podium_kind::{text, truth};
+use crate::podium_kind::{boolean, text};
 
 /// Declares the schema of a type, field by field.
 macro_rules! schema {
@@ -59,10 +59,10 @@ schema! { ScenarioSpec "ScenarioSpec is the script of a scenario; only hintsAske
     "check": list("check lists checks of the cluster's state, after the faults or all the time.", &generator.subschema_for::<ScenarioCheck>()),
     "scoring": generator.subschema_for::<ScenarioScoring>(),
     "timeLimit": text("timeLimit fails the scenario after this time. Defaults to 10m."),
-    "cleanUp": truth("cleanUp deletes the objects that the scenario created when it ends. Defaults to true. Its faults end in any case."),
+    "cleanUp": boolean("cleanUp deletes the objects that the scenario created when it ends. Defaults to true. Its faults end in any case."),
     "verdict": generator.subschema_for::<ScenarioVerdict>(),
     "hintsAsked": small("hintsAsked is the number of hints the player has requested. It can only grow."),
-    "stop": truth("stop ends the scenario because the player gives up."),
+    "stop": boolean("stop ends the scenario because the player gives up."),
 } }
 
 schema! { ScenarioObject "ScenarioObject selects one object by its name, or several by their labels." generator {
@@ -141,15 +141,15 @@ schema! { ScenarioStatus "ScenarioStatus reports the progress of a scenario." ge
     "hintsShown": small("hintsShown is the number of hints the player may read."),
     "score": small("score is the player's score, at most 100, once the scenario has ended."),
     "points": list("points lists the parts of the score.", &generator.subschema_for::<ScenarioPoints>()),
-    "cleaned": truth("cleaned is true once the scenario's faults have ended and, unless cleanUp is false, the objects it created are deleted."),
+    "cleaned": boolean("cleaned is true once the scenario's faults have ended and, unless cleanUp is false, the objects it created are deleted."),
 } }
 
 schema! { ScenarioCheckStatus "ScenarioCheckStatus reports the state of a check." generator {
     "name": text("name is the name of the check."),
     "kind": text("kind is the purpose of the check; Ready for those in ready."),
-    "holds": truth("holds is true if the check holds now."),
+    "holds": boolean("holds is true if the check holds now."),
     "since": generator.subschema_for::<Time>(),
-    "settled": truth("settled is true if the check has held for its time; for Always, if the check is broken."),
+    "settled": boolean("settled is true if the check has held for its time; for Always, if the check is broken."),
     "message": text("message explains why the check does not hold, if the reason is known."),
 } }
 

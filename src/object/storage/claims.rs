@@ -42,7 +42,7 @@ pub fn ephemeral_claim_name(pod: &Pod, volume: &str) -> String {
 }
 
 /// Returns true if a claim was created for this pod: another claim with the same name must not be used.
-pub fn is_made_for(claim: &PersistentVolumeClaim, pod: &Pod) -> bool {
+pub fn is_created_for(claim: &PersistentVolumeClaim, pod: &Pod) -> bool {
     claim.metadata.namespace == pod.metadata.namespace
         && pod.metadata.uid.as_deref().is_some_and(|uid| is_controlled_by(&claim.metadata, uid))
 }
@@ -72,8 +72,8 @@ mod tests {
                     "controller": true}]}}))
             .unwrap()
         };
-        assert!(is_made_for(&claim("n", "1"), &pod));
-        assert!(!is_made_for(&claim("n", "2"), &pod), "of a pod that had the name before");
-        assert!(!is_made_for(&claim("m", "1"), &pod));
+        assert!(is_created_for(&claim("n", "1"), &pod));
+        assert!(!is_created_for(&claim("n", "2"), &pod), "of a pod that had the name before");
+        assert!(!is_created_for(&claim("m", "1"), &pod));
     }
 }

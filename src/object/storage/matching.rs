@@ -86,20 +86,20 @@ pub fn best_match<'a, V: Deref<Target = PersistentVolume>>(
     by_access.into_values().find_map(|volumes| find_match(claim, volumes, seeker, &BTreeSet::new()))
 }
 
-/// Returns the volume among these for a claim: one reserved for it, or the smallest that fits. Volumes in `taken` are
+/// Returns the volume among these for a claim: one reserved for it, or the smallest that fits. Volumes in `claimed` are
 /// skipped.
 pub fn find_match<'a, V: Deref<Target = PersistentVolume>>(
     claim: &PersistentVolumeClaim,
     volumes: impl IntoIterator<Item = &'a V>,
     seeker: VolumeRequester<'_>,
-    taken: &BTreeSet<String>,
+    claimed: &BTreeSet<String>,
 ) -> Option<&'a V> {
     let request = Request::of(claim);
     let mut smallest: Option<&'a V> = None;
     for item in volumes {
         let volume: &PersistentVolume = item;
         let is_reserved = is_bound_to(volume, claim);
-        if taken.contains(volume.metadata.name.as_deref().unwrap_or_default())
+        if claimed.contains(volume.metadata.name.as_deref().unwrap_or_default())
             || (claim_ref(volume).is_some() && !is_reserved)
             || !request.could_be(volume)
         {
@@ -114,7 +114,7 @@ pub fn find_match<'a, V: Deref<Target = PersistentVolume>>(
             return reachable.then_some(item);
         }
         let smaller = |best: &&V| volume_size(volume) < volume_size(best);
-        if request.is_met_by(volume, seeker) && reachable && smallest.as_ref().is_none_or(smaller) {
+        if request.matches(volume, seeker) && reachable && smallest.as_ref().is_none_or(smaller) {
             smallest = Some(item);
         }
     }
@@ -141,7 +141,7 @@ impl<'a> Request<'a> {
             && !is_terminating(&volume.metadata)
     }
 
-    fn is_met_by(&self, volume: &PersistentVolume, seeker: VolumeRequester<'_>) -> bool {
+    fn matches(&self, volume: &PersistentVolume, seeker: VolumeRequester<'_>) -> bool {
         let by_seeker = match seeker {
             VolumeRequester::Controller { delayed } => !delayed,
             VolumeRequester::Scheduler(_) => allows_access(volume, self.claim),

@@ -12,8 +12,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::node_selector::NodeTerm;
 use super::quantity::Amount;
-use super::{Key, Kind, Shared};
-pub use claims::{ClaimUse, claims_of, ephemeral_claim_name, is_made_for};
+use super::{Key, Kind, SharedObject};
+pub use claims::{ClaimUse, claims_of, ephemeral_claim_name, is_created_for};
 pub use disk::{
     ATTACHER_FINALIZER, DISK_DRIVER, DISK_PATH, Disk, attachment_name, directory_of, disk, handle_of,
     is_attached_to, is_out_of_service, unique_volume_name, volumes_in_use,
@@ -68,9 +68,9 @@ pub(crate) fn is_default(class: &StorageClass) -> bool {
 }
 
 /// Returns the class for claims that name none: of several defaults the youngest, of these the first by name.
-pub fn default_class(classes: Vec<Shared<StorageClass>>) -> Option<Shared<StorageClass>> {
+pub fn default_class(classes: Vec<SharedObject<StorageClass>>) -> Option<SharedObject<StorageClass>> {
     let age = |class: &StorageClass| class.metadata.creation_timestamp.clone();
-    let first = |a: &Shared<StorageClass>, b: &Shared<StorageClass>| {
+    let first = |a: &SharedObject<StorageClass>, b: &SharedObject<StorageClass>| {
         age(b).cmp(&age(a)).then_with(|| a.name().cmp(b.name()))
     };
     classes.into_iter().filter(|class| is_default(class)).min_by(first)
@@ -139,7 +139,7 @@ pub fn is_bound_to(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> 
 }
 
 /// Reserves a volume for this claim. If no user had reserved it, records that a controller did.
-pub fn keep_for(volume: &mut PersistentVolume, claim: &Shared<PersistentVolumeClaim>) {
+pub fn keep_for(volume: &mut PersistentVolume, claim: &SharedObject<PersistentVolumeClaim>) {
     let by_user = is_bound_to(volume, claim);
     let known = claim_ref(volume).and_then(claim_uid) == Some(claim.uid());
     if !by_user {
@@ -213,9 +213,9 @@ mod tests {
         let class = |name: &str, second: u8, key: &str, value: &str| {
             let class = json!({"metadata": {"name": name, "annotations": {key: value},
                 "creationTimestamp": format!("2026-11-21T00:00:{second:02}Z")}, "provisioner": "p"});
-            Shared::from_value(serde_json::from_value::<StorageClass>(class).unwrap())
+            SharedObject::from_value(serde_json::from_value::<StorageClass>(class).unwrap())
         };
-        let chosen = |classes: &[&Shared<StorageClass>]| {
+        let chosen = |classes: &[&SharedObject<StorageClass>]| {
             let classes = classes.iter().copied().cloned().collect();
             default_class(classes).map(|class| class.name().to_string())
         };

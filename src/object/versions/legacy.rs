@@ -30,7 +30,7 @@ const fn old(
     show: Change,
 ) -> OtherVersion {
     let deprecation = Some(Deprecation { since, until, replacement: Some("") });
-    OtherVersion { kind, group, version, fields: &[], show, read, deprecation, words: FieldNames::Own }
+    OtherVersion { kind, group, version, fields: &[], show, read, deprecation, field_names: FieldNames::Own }
 }
 
 /// Declares a version with the stored version's fields and defaults of its own.
@@ -43,7 +43,7 @@ const fn defaulted(
 ) -> OtherVersion {
     let OtherVersion { kind, group, version, fields, show, read, deprecation, .. } =
         old(kind, group, version, times, read, same);
-    OtherVersion { kind, group, version, fields, show, read, deprecation, words: FieldNames::Stored }
+    OtherVersion { kind, group, version, fields, show, read, deprecation, field_names: FieldNames::Stored }
 }
 
 /// Declares a version that differs from the stored one only by name.
@@ -58,12 +58,12 @@ const fn renamed(
 
 /// Sets a replacement other than the stored version, or none, as Kubernetes names it.
 const fn replaced_by(of: &OtherVersion, replacement: Option<&'static str>) -> OtherVersion {
-    let OtherVersion { kind, group, version, fields, show, read, deprecation, words } = *of;
+    let OtherVersion { kind, group, version, fields, show, read, deprecation, field_names: words } = *of;
     let deprecation = match deprecation {
         Some(Deprecation { since, until, .. }) => Some(Deprecation { since, until, replacement }),
         None => None,
     };
-    OtherVersion { kind, group, version, fields, show, read, deprecation, words }
+    OtherVersion { kind, group, version, fields, show, read, deprecation, field_names: words }
 }
 
 const EXTENSIONS: &str = "extensions";
@@ -207,7 +207,7 @@ mod tests {
     }
 
     /// Returns a stored object in another version.
-    fn shown(api_version: &str, stored: &serde_json::Value) -> serde_json::Value {
+    fn to_version(api_version: &str, stored: &serde_json::Value) -> serde_json::Value {
         let kind = stored["kind"].as_str().unwrap();
         let served = ServedKind::from_api_version(api_version, kind).unwrap();
         let mut shown = served.value(&Object::from_any_value(stored.clone()).unwrap());
@@ -329,8 +329,8 @@ mod tests {
         assert_eq!(paths[1]["backend"]["resource"]["name"], "b");
         let mut expected = old;
         expected["spec"]["rules"][0]["http"]["paths"][0]["pathType"] = json!("ImplementationSpecific");
-        assert_eq!(shown("networking.k8s.io/v1beta1", &new), expected);
-        assert_eq!(shown("extensions/v1beta1", &new)["spec"], expected["spec"]);
+        assert_eq!(to_version("networking.k8s.io/v1beta1", &new), expected);
+        assert_eq!(to_version("extensions/v1beta1", &new)["spec"], expected["spec"]);
     }
 
     #[test]
@@ -356,7 +356,7 @@ mod tests {
             (all, json!({"matchExpressions": [{"key": KEY, "operator": "DoesNotExist"}]})),
             (some, json!({"matchLabels": {"a": "b"}})),
         ] {
-            assert_eq!(shown("policy/v1beta1", &new)["spec"]["selector"], old);
+            assert_eq!(to_version("policy/v1beta1", &new)["spec"]["selector"], old);
         }
     }
 
@@ -380,7 +380,7 @@ mod tests {
         );
         assert_eq!(metrics[2]["object"]["describedObject"]["name"], "i");
         assert_eq!(metrics[3]["external"]["metric"]["selector"], json!({"matchLabels": {"a": "b"}}));
-        assert_eq!(shown("autoscaling/v2beta1", &new)["spec"], old["spec"]);
+        assert_eq!(to_version("autoscaling/v2beta1", &new)["spec"], old["spec"]);
     }
 
     #[test]
@@ -411,7 +411,7 @@ mod tests {
                 "spec": {"type": "object", keeps: true, "properties": {"size": {"type": "integer"}, "any": {keeps: true},
                     "port": {"x-kubernetes-int-or-string": true}}}}})
         );
-        let shown = shown("apiextensions.k8s.io/v1beta1", &new);
+        let shown = to_version("apiextensions.k8s.io/v1beta1", &new);
         assert_eq!(shown["spec"]["version"], "v1");
         assert_eq!(shown["spec"]["additionalPrinterColumns"], old["spec"]["additionalPrinterColumns"]);
         assert_eq!(shown["spec"]["versions"], json!([{"name": "v1", "served": true, "storage": true}]));
@@ -440,7 +440,7 @@ mod tests {
             (&endpoint["nodeName"], &endpoint["zone"], &endpoint["deprecatedTopology"]),
             (&json!("node-1"), &json!("z"), &json!({"rack": "r"}))
         );
-        let back = shown("discovery.k8s.io/v1beta1", &new);
+        let back = to_version("discovery.k8s.io/v1beta1", &new);
         assert_eq!(back["endpoints"][0]["topology"], old["endpoints"][0]["topology"]);
         let old = json!({"apiVersion": "rbac.authorization.k8s.io/v1alpha1", "kind": "RoleBinding", "metadata": {"name": "b"},
             "roleRef": {"kind": "Role", "name": "r", "apiGroup": "rbac.authorization.k8s.io"},
@@ -452,7 +452,7 @@ mod tests {
             json!([{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "u"},
                 {"kind": "ServiceAccount", "name": "a", "namespace": "default"}])
         );
-        let back = shown("rbac.authorization.k8s.io/v1alpha1", &new);
+        let back = to_version("rbac.authorization.k8s.io/v1alpha1", &new);
         assert_eq!(back["subjects"][0], old["subjects"][0]);
         let old = json!({"apiVersion": "admissionregistration.k8s.io/v1beta1", "kind": "MutatingWebhookConfiguration",
             "metadata": {"name": "w"}, "webhooks": [{"name": "a.b.c", "clientConfig": {"url": "https://a.b"}, "sideEffects": "None"}]});

@@ -29,7 +29,7 @@ pub struct OtherVersion {
     /// Set if Kubernetes has removed this version.
     deprecation: Option<Deprecation>,
     /// The fields of this version, compared with the stored one.
-    words: FieldNames,
+    field_names: FieldNames,
 }
 
 /// The fields of a version, compared with the stored one.
@@ -62,7 +62,7 @@ static OTHERS: [OtherVersion; 2] = [
         show: autoscaling::show,
         read: autoscaling::read,
         deprecation: None,
-        words: FieldNames::Own,
+        field_names: FieldNames::Own,
     },
     OtherVersion {
         kind: Kind::Event,
@@ -72,7 +72,7 @@ static OTHERS: [OtherVersion; 2] = [
         show: events::show,
         read: events::read,
         deprecation: None,
-        words: FieldNames::Own,
+        field_names: FieldNames::Own,
     },
 ];
 
@@ -119,7 +119,7 @@ impl ServedKind {
     pub fn has_stored_fields(self) -> bool {
         match self {
             Self::Stored(_) => true,
-            Self::Other(other) => other.words == FieldNames::Stored,
+            Self::Other(other) => other.field_names == FieldNames::Stored,
             Self::Custom(..) => false,
         }
     }

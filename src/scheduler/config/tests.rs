@@ -195,7 +195,7 @@ fn default_constraints_spread_pods_that_a_service_selects_sch_6() {
                 "name": "web", "uid": "web", "controller": true}]);
             pod.metadata.owner_references = serde_json::from_value(owner).unwrap();
         }
-        cluster.core.pod_changed(object::Shared::from_value(pod), cluster.now);
+        cluster.core.pod_changed(object::SharedObject::from_value(pod), cluster.now);
         assert_eq!(cluster.step() == "p -> b1", selected, "{:?}", by.map(|by| by.kind()));
     }
 }

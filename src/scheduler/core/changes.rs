@@ -16,11 +16,11 @@ use crate::state::snapshot::{NodeChange, PlacedPod, Snapshot};
 use object::owner::is_terminating;
 use object::pod::{is_terminal, node_name, nominated_node_name};
 use object::selector::Labels;
-use object::{Key, Object, Shared};
+use object::{Key, Object, SharedObject};
 
 impl Core {
     /// Takes a new pod or a new version of one.
-    pub(crate) fn pod_changed(&mut self, pod: Shared<Pod>, now: Duration) -> Option<GatedPod> {
+    pub(crate) fn pod_changed(&mut self, pod: SharedObject<Pod>, now: Duration) -> Option<GatedPod> {
         if is_terminal(&pod) {
             self.pod_deleted(pod.uid(), now);
             return None;
@@ -34,7 +34,7 @@ impl Core {
         }
     }
 
-    fn pod_assigned(&mut self, pod: Shared<Pod>, node: &str, now: Duration) {
+    fn pod_assigned(&mut self, pod: SharedObject<Pod>, node: &str, now: Duration) {
         self.stop_waiting(pod.uid());
         let before = self.snapshot.placed(pod.uid()).cloned();
         // Another binder bound it while it waited.
@@ -65,7 +65,7 @@ impl Core {
     }
 
     /// Takes the new status of a pod that stays as and where it is.
-    fn update_pod_status(&mut self, before: &PlacedPod, pod: Shared<Pod>, now: Duration) {
+    fn update_pod_status(&mut self, before: &PlacedPod, pod: SharedObject<Pod>, now: Duration) {
         let pod = Arc::new(before.pod.with_status_of(pod));
         self.snapshot.update_pod_status(&pod);
         if pod.requests != before.pod.requests {
@@ -82,7 +82,7 @@ impl Core {
         }
     }
 
-    fn pod_waits(&mut self, pod: Shared<Pod>, now: Duration) -> Option<GatedPod> {
+    fn pod_waits(&mut self, pod: SharedObject<Pod>, now: Duration) -> Option<GatedPod> {
         if self.snapshot.placed(pod.uid()).is_some() {
             // An older version of a pod that was decided since; or a waiting pod that is being deleted.
             if is_terminating(&pod.metadata) && self.waiting_pods.remove(pod.uid()).is_some() {
@@ -143,7 +143,7 @@ impl Core {
     }
 
     /// Takes a new node or a new version of one.
-    pub(crate) fn node_changed(&mut self, node: Shared<Node>, now: Duration) {
+    pub(crate) fn node_changed(&mut self, node: SharedObject<Node>, now: Duration) {
         let name = node.name().to_string();
         let change = self.snapshot.set_node(node);
         let Some(info) = self.snapshot.node(&name) else { return };
@@ -180,7 +180,12 @@ impl Core {
     }
 
     /// Takes a new, changed or deleted claim.
-    pub(crate) fn claim_changed(&mut self, claim: &Shared<PersistentVolumeClaim>, gone: bool, now: Duration) {
+    pub(crate) fn claim_changed(
+        &mut self,
+        claim: &SharedObject<PersistentVolumeClaim>,
+        gone: bool,
+        now: Duration,
+    ) {
         let storage = self.snapshot.storage_mut();
         if gone {
             storage.remove_claim(&claim.key());
@@ -192,7 +197,12 @@ impl Core {
     }
 
     /// Takes a new, changed or deleted volume.
-    pub(crate) fn volume_changed(&mut self, volume: &Shared<PersistentVolume>, gone: bool, now: Duration) {
+    pub(crate) fn volume_changed(
+        &mut self,
+        volume: &SharedObject<PersistentVolume>,
+        gone: bool,
+        now: Duration,
+    ) {
         if gone {
             self.queue.changed(now);
             return self.snapshot.storage_mut().remove_volume(volume.name());
@@ -203,7 +213,7 @@ impl Core {
     }
 
     /// Takes a new, changed or deleted storage class.
-    pub(crate) fn class_changed(&mut self, class: &Shared<StorageClass>, gone: bool, now: Duration) {
+    pub(crate) fn class_changed(&mut self, class: &SharedObject<StorageClass>, gone: bool, now: Duration) {
         if gone {
             self.queue.changed(now);
             return self.snapshot.storage_mut().remove_class(class.name());
@@ -214,7 +224,7 @@ impl Core {
     }
 
     /// Takes a new or changed budget.
-    pub(crate) fn budget_changed(&mut self, budget: &Shared<PodDisruptionBudget>, now: Duration) {
+    pub(crate) fn budget_changed(&mut self, budget: &SharedObject<PodDisruptionBudget>, now: Duration) {
         self.snapshot.budgets_mut().set(budget);
         self.queue.changed(now);
     }

@@ -194,7 +194,7 @@ fn a_held_pod_that_goes_or_is_bound_by_another_is_held_no_more_sch_2() {
     // One is being deleted: it is not bound any more, and its resources go to the waiting one.
     let mut going = (*named_pod("gang-1", asking("1"))).clone();
     going.metadata.deletion_timestamp = Some(base::clock::time(jiff::Timestamp::UNIX_EPOCH));
-    cluster.core.pod_changed(object::Shared::from_value(going), cluster.now);
+    cluster.core.pod_changed(object::SharedObject::from_value(going), cluster.now);
     assert_eq!(cluster.step(), "waits -> a");
     let mut bound = asking("1");
     bound["nodeName"] = json!("a");

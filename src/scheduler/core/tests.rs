@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::test_cluster::Cluster;
 use crate::test_objects::{asking, named_pod, node, sized_node};
-use object::Shared;
+use object::SharedObject;
 
 #[test]
 fn messages_are_kube_schedulers_sch_9() {
@@ -112,10 +112,10 @@ fn unschedulable_and_gated_pods_cost_nothing_while_nothing_changes_sch_1() {
         let ready = json!([{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-11-21T00:00:00Z",
             "message": format!("beat {n}")}]);
         beating.status.as_mut().unwrap().conditions = serde_json::from_value(ready).unwrap();
-        cluster.core.node_changed(Shared::from_value(beating), cluster.now);
+        cluster.core.node_changed(SharedObject::from_value(beating), cluster.now);
         let mut updated = (*named_pod("big-0", asking("4"))).clone();
         updated.status = serde_json::from_value(json!({"message": format!("{n}")})).unwrap();
-        cluster.core.pod_changed(Shared::from_value(updated), cluster.now);
+        cluster.core.pod_changed(SharedObject::from_value(updated), cluster.now);
         assert_eq!((cluster.step(), cluster.core.next_wake()), ("-".into(), None));
     }
     assert_eq!(cluster.core.tried(), 200);
@@ -181,9 +181,9 @@ fn gated_foreign_and_terminating_pods_are_left_alone_sch_1() {
     assert_eq!(gated.unwrap().message, "Scheduling is blocked due to non-empty scheduling gates");
     cluster.pod("foreign", json!({"schedulerName": "mine"}));
     let mut going = (*named_pod("going", json!({}))).clone();
-    cluster.core.pod_changed(Shared::from_value(going.clone()), cluster.now);
+    cluster.core.pod_changed(SharedObject::from_value(going.clone()), cluster.now);
     going.metadata.deletion_timestamp = Some(base::clock::time(jiff::Timestamp::UNIX_EPOCH));
-    cluster.core.pod_changed(Shared::from_value(going), cluster.now);
+    cluster.core.pod_changed(SharedObject::from_value(going), cluster.now);
     assert_eq!(cluster.step(), "-");
     cluster.pod("p", json!({}));
     assert_eq!(cluster.step(), "p -> a");

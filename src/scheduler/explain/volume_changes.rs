@@ -9,7 +9,7 @@ use crate::state::node_info::NodeInfo;
 use crate::state::pod_info::{PodClaim, PodInfo};
 use crate::state::snapshot::Snapshot;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use object::Shared;
+use object::SharedObject;
 use object::owner::is_terminating;
 use object::storage::{
     claim_class, claim_phase, claim_size, is_fully_bound, is_reachable_from, volume_name, waits_for_consumer,
@@ -26,20 +26,21 @@ pub(crate) fn change(
     let of = |used: &PodClaim| storage.claim(&pod.claim_key(used));
     let claims = || pod.claims.iter().filter_map(of);
     let volumes = || claims().filter_map(|claim| storage.volume(volume_name(claim)?));
-    let name = |claim: &Shared<PersistentVolumeClaim>| claim.name().to_string();
+    let name = |claim: &SharedObject<PersistentVolumeClaim>| claim.name().to_string();
     Some(match reason {
         Reason::Claim(_) => match pod.claims.iter().find(|used| of(used).is_none()) {
             // The ephemeral volume controller will create it.
             Some(missing) if missing.ephemeral => return None,
             Some(missing) => RequiredChange::CreateClaim(missing.name.clone()),
             None => {
-                let useless =
-                    |claim: &&Shared<_>| claim_phase(claim) == "Lost" || is_terminating(&claim.metadata);
+                let useless = |claim: &&SharedObject<_>| {
+                    claim_phase(claim) == "Lost" || is_terminating(&claim.metadata)
+                };
                 RequiredChange::ReplaceClaim(name(claims().find(useless)?))
             }
         },
         Reason::ClaimInUse => {
-            let alone = |claim: &&Shared<PersistentVolumeClaim>| {
+            let alone = |claim: &&SharedObject<PersistentVolumeClaim>| {
                 let modes = claim.spec.iter().flat_map(|spec| spec.access_modes.iter().flatten());
                 modes.into_iter().any(|mode| mode == "ReadWriteOncePod") && storage.users(&claim.key()) > 0
             };
@@ -54,7 +55,8 @@ pub(crate) fn change(
         }
         Reason::NoVolumeToBind => provide(claims().find(|claim| volume_name(claim).is_none())?),
         Reason::VolumeNodeAffinityConflict => {
-            let is_unreachable = |volume: &&Shared<PersistentVolume>| !is_reachable_from(volume, &node.node);
+            let is_unreachable =
+                |volume: &&SharedObject<PersistentVolume>| !is_reachable_from(volume, &node.node);
             RequiredChange::MeetVolumeAffinity(volumes().find(is_unreachable)?.name().to_string())
         }
         Reason::VolumeZone => {
@@ -73,7 +75,7 @@ pub(crate) fn change(
     })
 }
 
-fn provide(claim: &Shared<PersistentVolumeClaim>) -> RequiredChange {
+fn provide(claim: &SharedObject<PersistentVolumeClaim>) -> RequiredChange {
     RequiredChange::ProvideVolume {
         claim: claim.name().to_string(),
         class: claim_class(claim).to_string(),

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 
 use crate::state::node_info::{NodeDifference, NodeInfo};
 use crate::state::pod_info::PodInfo;
-use object::Shared;
+use object::SharedObject;
 
 /// A change of the cluster that may let a waiting pod fit.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub(crate) enum ClusterChange<'a> {
     /// A namespace changed: terms with namespace selectors may select other pods.
     NamespaceChanged,
     /// A claim was added, changed or deleted.
-    ClaimChanged(&'a Shared<PersistentVolumeClaim>),
+    ClaimChanged(&'a SharedObject<PersistentVolumeClaim>),
     /// A volume was added or changed.
     VolumeChanged,
     /// A storage class was added or changed.

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{Node, Pod, PodAffinityTerm, TopologySpreadConst
 
 use crate::state::pod_info::PodInfo;
 use crate::state::snapshot::Snapshot;
-use object::Shared;
+use object::SharedObject;
 use object::node_selector::RequiredNodes;
 use object::quantity::Amount;
 use object::resources::pod_requests;
@@ -18,9 +18,9 @@ use object::taint::untolerated;
 /// The objects, without any totals.
 #[derive(Clone, Default)]
 pub(super) struct Model {
-    pub(super) nodes: BTreeMap<String, Shared<Node>>,
+    pub(super) nodes: BTreeMap<String, SharedObject<Node>>,
     /// Each with the name of its node, which may not exist.
-    pub(super) pods: BTreeMap<String, (Shared<Pod>, String)>,
+    pub(super) pods: BTreeMap<String, (SharedObject<Pod>, String)>,
     /// The number of pods of app `a` in `default` that may be evicted; `None` without a budget.
     pub(super) allowed_disruptions: Option<i64>,
 }
@@ -133,11 +133,11 @@ impl Model {
     }
 
     /// Returns the pods on existing nodes, with these nodes.
-    pub(super) fn placed(&self) -> impl Iterator<Item = (&Shared<Pod>, &Shared<Node>)> {
+    pub(super) fn placed(&self) -> impl Iterator<Item = (&SharedObject<Pod>, &SharedObject<Node>)> {
         self.pods.values().filter_map(|(pod, on)| Some((pod, self.nodes.get(on)?)))
     }
 
-    pub(super) fn on<'m>(&'m self, node: &'m str) -> impl Iterator<Item = &'m Shared<Pod>> {
+    pub(super) fn on<'m>(&'m self, node: &'m str) -> impl Iterator<Item = &'m SharedObject<Pod>> {
         self.pods.values().filter(move |(_, on)| on == node).map(|(pod, _)| pod)
     }
 
@@ -208,7 +208,7 @@ impl Model {
     /// Runs the filters that come before affinity.
     fn has_room(&self, pod: &Pod, name: &str, node: &Node) -> bool {
         let spec = pod.spec.as_ref().expect("every pod has one");
-        let there: Vec<&Shared<Pod>> = self.on(name).collect();
+        let there: Vec<&SharedObject<Pod>> = self.on(name).collect();
         let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
         let node_spec = node.spec.as_ref().expect("every node has one");
         let tolerates_all = spec.tolerations.iter().flatten().any(|t| t.key.is_none());
@@ -244,7 +244,7 @@ impl Model {
         self.nodes.keys().filter(|name| self.takes(pod, name)).cloned().collect()
     }
 
-    fn without(&self, pods: &[&Shared<Pod>]) -> Self {
+    fn without(&self, pods: &[&SharedObject<Pod>]) -> Self {
         let mut less = self.clone();
         for pod in pods {
             less.pods.remove(pod.uid());
@@ -266,7 +266,7 @@ impl Model {
         if self.has_room(pod, name, node) && !self.finds_company(pod, node) {
             return None;
         }
-        let mut lower: Vec<&Shared<Pod>> =
+        let mut lower: Vec<&SharedObject<Pod>> =
             self.on(name).filter(|other| priority(other) < priority(pod)).collect();
         lower.sort_by_key(|other| (Reverse(priority(other)), started(other), other.uid().to_string()));
         if lower.is_empty() || !self.without(&lower).takes(pod, name) {
@@ -282,12 +282,12 @@ impl Model {
                 guarded && left < 0
             })
             .collect();
-        let mut gone: Vec<&Shared<Pod>> = lower.clone();
+        let mut gone: Vec<&SharedObject<Pod>> = lower.clone();
         let mut violations = 0;
         let order = lower.iter().zip(&breaks).filter(|(_, b)| **b);
         let order = order.chain(lower.iter().zip(&breaks).filter(|(_, b)| !**b));
         for (other, breaks) in order {
-            let spared: Vec<&Shared<Pod>> =
+            let spared: Vec<&SharedObject<Pod>> =
                 gone.iter().copied().filter(|pod| pod.uid() != other.uid()).collect();
             if self.without(&spared).takes(pod, name) {
                 gone = spared;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::test_objects::{named_pod, node, with};
-use object::Shared;
+use object::SharedObject;
 use object::well_known::label::HOSTNAME;
 
 pub(super) use object::well_known::label::ZONE;
@@ -102,7 +102,7 @@ pub(super) fn event() -> impl Strategy<Value = Event> {
 }
 
 /// Returns the node of an event about an existing node.
-pub(super) fn node_of(event: &Event) -> Option<Shared<Node>> {
+pub(super) fn node_of(event: &Event) -> Option<SharedObject<Node>> {
     let Event::Node { name, size, zone, traits } = event else { return None };
     let mut labels = json!({HOSTNAME: format!("n{name}")});
     // Nodes of the third zone have no zone label.
@@ -129,11 +129,11 @@ pub(super) fn node_of(event: &Event) -> Option<Shared<Node>> {
 }
 
 /// Returns a budget for the pods of app `a` in namespace `default`.
-pub(super) fn budget(allowed: u8) -> Shared<PodDisruptionBudget> {
+pub(super) fn budget(allowed: u8) -> SharedObject<PodDisruptionBudget> {
     let value = json!({"metadata": {"name": "a", "namespace": "default"},
         "spec": {"selector": {"matchLabels": {"app": "a"}}}, "status": {"disruptionsAllowed": allowed,
             "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}});
-    Shared::from_value(serde_json::from_value(value).expect("a budget"))
+    SharedObject::from_value(serde_json::from_value(value).expect("a budget"))
 }
 
 pub(super) const SHAPES: u8 = 22;
@@ -213,7 +213,7 @@ fn term(key: &str, app: &str, more: Value) -> Value {
 }
 
 /// Returns a pod of a shape; labels, namespace, priority, age and deletion depend on the name.
-pub(super) fn pod_of(name: u8, shape: u8) -> Shared<Pod> {
+pub(super) fn pod_of(name: u8, shape: u8) -> SharedObject<Pod> {
     let mut spec = shape_of(shape);
     spec["priority"] = json!([0, 5, 10][usize::from(name) % 3]);
     let mut pod = (*named_pod(&format!("p{name}"), spec)).clone();
@@ -228,25 +228,25 @@ pub(super) fn pod_of(name: u8, shape: u8) -> Shared<Pod> {
     }
     let started = format!("2026-11-21T00:{:02}:00Z", name % 60);
     pod.status = serde_json::from_value(json!({"startTime": started})).expect("a status");
-    Shared::from_value(pod)
+    SharedObject::from_value(pod)
 }
 
 /// Returns the pod before its first status.
-pub(super) fn without_status(pod: &Shared<Pod>) -> Shared<Pod> {
+pub(super) fn without_status(pod: &SharedObject<Pod>) -> SharedObject<Pod> {
     let mut pod = (**pod).clone();
     pod.status = None;
-    Shared::from_value(pod)
+    SharedObject::from_value(pod)
 }
 
 /// Returns the pod bound to a node.
-pub(super) fn bound(pod: &Shared<Pod>, node: &str) -> Shared<Pod> {
+pub(super) fn bound(pod: &SharedObject<Pod>, node: &str) -> SharedObject<Pod> {
     let mut pod = (**pod).clone();
     pod.spec.get_or_insert_default().node_name = Some(node.into());
-    Shared::from_value(pod)
+    SharedObject::from_value(pod)
 }
 
 /// Returns the pod with this status.
-pub(super) fn with_status(pod: &Shared<Pod>, status: Status) -> Shared<Pod> {
+pub(super) fn with_status(pod: &SharedObject<Pod>, status: Status) -> SharedObject<Pod> {
     let mut pod = (**pod).clone();
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers).map(|container| {
         let given = status.given.map(|halves| json!({"cpu": format!("{}m", 500 * u32::from(halves))}));
@@ -261,20 +261,20 @@ pub(super) fn with_status(pod: &Shared<Pod>, status: Status) -> Shared<Pod> {
             {"type": "PodResizePending", "status": holds(status.infeasible), "reason": "Infeasible"},
             {"type": "DisruptionTarget", "status": holds(status.preempted), "reason": "PreemptionByScheduler"}]});
     pod.status = serde_json::from_value(status).expect("a status");
-    Shared::from_value(pod)
+    SharedObject::from_value(pod)
 }
 
 /// Returns the pod with the label of another app.
-pub(super) fn labelled(pod: &Shared<Pod>, app: u8) -> Shared<Pod> {
+pub(super) fn labelled(pod: &SharedObject<Pod>, app: u8) -> SharedObject<Pod> {
     let mut pod = (**pod).clone();
     let labels = pod.metadata.labels.get_or_insert_default();
     labels.insert("app".into(), ["a", "b"][usize::from(app) % 2].into());
-    Shared::from_value(pod)
+    SharedObject::from_value(pod)
 }
 
 /// Returns the pod with its deletion requested.
-pub(super) fn deleting(pod: &Shared<Pod>) -> Shared<Pod> {
+pub(super) fn deleting(pod: &SharedObject<Pod>) -> SharedObject<Pod> {
     let mut pod = (**pod).clone();
     pod.metadata.deletion_timestamp = Some(base::clock::time(jiff::Timestamp::UNIX_EPOCH));
-    Shared::from_value(pod)
+    SharedObject::from_value(pod)
 }

@@ -9,7 +9,7 @@ use crate::reason::{Reason, Refusal};
 use crate::state::node_info::NodeInfo;
 use crate::state::pod_info::PodInfo;
 use crate::state::snapshot::Snapshot;
-use object::Shared;
+use object::SharedObject;
 use object::storage::volume_name;
 use object::well_known::label;
 
@@ -61,7 +61,7 @@ pub(crate) fn located(pod: &PodInfo, snapshot: &Snapshot) -> Vec<VolumeTopology>
     volumes.flat_map(labels).collect()
 }
 
-fn labels(volume: &Shared<PersistentVolume>) -> Vec<VolumeTopology> {
+fn labels(volume: &SharedObject<PersistentVolume>) -> Vec<VolumeTopology> {
     let of = |label: &str| volume.metadata.labels.as_ref()?.get(label).cloned();
     let located = |(label, other): &(&'static str, &'static str)| {
         Some(VolumeTopology { label, other, value: of(label)?, volume: volume.name().to_string() })
@@ -109,9 +109,9 @@ mod tests {
     use crate::plugins::test_volumes::{claim, with_claim};
     use crate::test_cluster::Cluster;
     use crate::test_objects::node;
-    use object::Shared;
+    use object::SharedObject;
 
-    fn labelled(name: &str, labels: &Value) -> Shared<Node> {
+    fn labelled(name: &str, labels: &Value) -> SharedObject<Node> {
         node(json!({"metadata": {"name": name, "labels": labels},
             "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}}))
     }

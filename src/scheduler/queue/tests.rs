@@ -6,14 +6,14 @@ use serde_json::json;
 use super::*;
 use crate::framework::PluginId;
 use crate::plugins::PrioritySort;
-use object::Shared;
+use object::SharedObject;
 
 fn pod(name: &str, priority: i32, second: u8) -> Arc<PodInfo> {
     let created = format!("2026-11-21T00:00:{second:02}Z");
     let pod: Pod = serde_json::from_value(json!({"spec": {"priority": priority, "containers": []},
         "metadata": {"name": name, "uid": name, "creationTimestamp": created}}))
     .unwrap();
-    Arc::new(PodInfo::new(Shared::from_value(pod)))
+    Arc::new(PodInfo::new(SharedObject::from_value(pod)))
 }
 
 fn queue() -> Queue {

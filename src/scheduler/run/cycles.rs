@@ -23,7 +23,7 @@ use api::controller_status::{
 use base::task::Tasks;
 use object::owner::is_terminating;
 use object::pod::{is_terminal, node_name};
-use object::{Key, Kind, Shared};
+use object::{Key, Kind, SharedObject};
 use reconcile::{ChangeKind, ControllerStats, FinishedReconcile};
 
 /// The number of pods decided before other tasks and new changes get their turn.
@@ -148,7 +148,7 @@ impl SchedulerRun {
 
     /// Returns the pods without a node that the caches show and the core has not processed.
     fn unheard(&self, core: Option<&Core>) -> Vec<Key> {
-        let is_ours = |pod: &Shared<Pod>| {
+        let is_ours = |pod: &SharedObject<Pod>| {
             let spec = pod.spec.as_ref();
             let by = spec.and_then(|spec| spec.scheduler_name.as_deref()).filter(|name| !name.is_empty());
             let by = by.unwrap_or(DEFAULT_SCHEDULER);
@@ -161,13 +161,13 @@ impl SchedulerRun {
         };
         let Some(core) = core else {
             let pods = self.inner.caches.objects(Kind::Pod);
-            let pods = pods.iter().filter_map(Shared::<Pod>::from_object);
+            let pods = pods.iter().filter_map(SharedObject::<Pod>::from_object);
             return pods.filter(is_ours).map(|pod| pod.key()).collect();
         };
         // The state after the last pending change of each pod.
         let mut last = BTreeMap::new();
         for change in self.inner.pending_changes.changes.lock().iter() {
-            if let Some(pod) = Shared::<Pod>::from_object(&change.object) {
+            if let Some(pod) = SharedObject::<Pod>::from_object(&change.object) {
                 last.insert(pod.uid().to_owned(), (change.kind, pod));
             }
         }

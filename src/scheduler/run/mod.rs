@@ -35,7 +35,7 @@ use base::panics::PanicSource;
 use base::task::Tasks;
 use bind::{BindOutcome, bind};
 use cycles::SchedulerRun;
-use object::{Key, Kind, Object, Shared};
+use object::{Key, Kind, Object, SharedObject};
 use preempt::{clear_nomination, evict};
 use reconcile::{Caches, Change, ChangeKind, Recorder};
 use report::{UnscheduledReason, not_scheduled, scheduled};
@@ -172,22 +172,22 @@ impl PendingChanges {
 fn apply_change(inner: &Inner, core: &mut Core, kind: ChangeKind, object: &Arc<Object>) {
     let now = inner.api.clock().monotonic();
     let gone = kind == ChangeKind::Deleted;
-    if let Some(node) = Shared::<Node>::from_object(object) {
+    if let Some(node) = SharedObject::<Node>::from_object(object) {
         if gone { core.node_deleted(node.name(), now) } else { core.node_changed(node, now) }
-    } else if let Some(namespace) = Shared::<Namespace>::from_object(object) {
+    } else if let Some(namespace) = SharedObject::<Namespace>::from_object(object) {
         let labels = (!gone).then(|| namespace.metadata.labels.clone().unwrap_or_default());
         core.namespace_changed(namespace.name(), labels, now);
-    } else if let Some(budget) = Shared::<PodDisruptionBudget>::from_object(object) {
+    } else if let Some(budget) = SharedObject::<PodDisruptionBudget>::from_object(object) {
         if gone { core.budget_deleted(&budget.key(), now) } else { core.budget_changed(&budget, now) }
-    } else if let Some(claim) = Shared::<PersistentVolumeClaim>::from_object(object) {
+    } else if let Some(claim) = SharedObject::<PersistentVolumeClaim>::from_object(object) {
         core.claim_changed(&claim, gone, now);
-    } else if let Some(volume) = Shared::<PersistentVolume>::from_object(object) {
+    } else if let Some(volume) = SharedObject::<PersistentVolume>::from_object(object) {
         core.volume_changed(&volume, gone, now);
-    } else if let Some(class) = Shared::<StorageClass>::from_object(object) {
+    } else if let Some(class) = SharedObject::<StorageClass>::from_object(object) {
         core.class_changed(&class, gone, now);
     } else if WORKLOADS.contains(&object.kind()) {
         core.workload_changed(object, gone, now);
-    } else if let Some(pod) = Shared::<Pod>::from_object(object) {
+    } else if let Some(pod) = SharedObject::<Pod>::from_object(object) {
         if gone {
             core.pod_deleted(pod.uid(), now);
         } else if let Some(gated) = core.pod_changed(pod, now) {

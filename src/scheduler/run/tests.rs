@@ -72,7 +72,7 @@ impl Cluster {
             "metadata": {"name": name, "namespace": "default"}}));
     }
 
-    fn get(&self, pod: &str) -> Shared<Pod> {
+    fn get(&self, pod: &str) -> SharedObject<Pod> {
         self.api.get_as::<Pod>(&Key::new("default", pod)).unwrap()
     }
 

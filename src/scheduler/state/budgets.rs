@@ -6,7 +6,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
 use crate::state::pod_info::PodInfo;
 use object::selector::Selector;
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 
 /// One budget.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Budgets {
 
 impl Budgets {
     /// Sets a new or changed budget.
-    pub(crate) fn set(&mut self, budget: &Shared<PodDisruptionBudget>) {
+    pub(crate) fn set(&mut self, budget: &SharedObject<PodDisruptionBudget>) {
         let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
         let status = budget.status.as_ref();
         let read = Budget {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
 
-use object::Shared;
+use object::SharedObject;
 use object::node_selector::RequiredNodes;
 use object::owner::is_terminating;
 use object::selector::{Labels, Operator, Selector};
@@ -49,7 +49,7 @@ pub(crate) struct PodTerm {
 
 impl PodTerm {
     /// Returns true if a pod matches.
-    pub(crate) fn matches(&self, pod: &Shared<Pod>, namespaces: &Namespaces) -> bool {
+    pub(crate) fn matches(&self, pod: &SharedObject<Pod>, namespaces: &Namespaces) -> bool {
         self.selector.matches(pod.metadata.labels.as_ref())
             && self.namespaces.contains(pod.namespace(), namespaces)
     }
@@ -66,7 +66,7 @@ pub(crate) struct PodGroup {
 
 impl PodGroup {
     /// Returns true if a pod counts.
-    pub(crate) fn matches(&self, pod: &Shared<Pod>, namespaces: &Namespaces) -> bool {
+    pub(crate) fn matches(&self, pod: &SharedObject<Pod>, namespaces: &Namespaces) -> bool {
         (self.terminating || !is_terminating(&pod.metadata))
             && self.terms.iter().all(|term| term.matches(pod, namespaces))
     }

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{ContainerImage, Node, Taint};
 use crate::state::pod_info::PodInfo;
 use crate::state::requests::Resources;
 use crate::state::topology::NodeDomains;
-use object::Shared;
+use object::SharedObject;
 use object::host_ports::HostPort;
 use object::quantity::{Amount, ResourceList};
 
@@ -20,7 +20,7 @@ pub(crate) struct NodeInfo {
     /// `metadata.name`.
     pub(crate) name: NodeName,
     /// The node's version this was read from.
-    pub(crate) node: Shared<Node>,
+    pub(crate) node: SharedObject<Node>,
     /// The resources available to pods.
     pub(crate) allocatable: Resources,
     /// The pod limit.
@@ -63,7 +63,7 @@ impl NodeDifference {
 
 impl NodeInfo {
     /// Creates a node without pods.
-    pub(crate) fn new(node: Shared<Node>) -> Self {
+    pub(crate) fn new(node: SharedObject<Node>) -> Self {
         let mut info = Self {
             name: node.name().into(),
             node: node.clone(),
@@ -95,7 +95,7 @@ impl NodeInfo {
     }
 
     /// Sets a new version of the node.
-    pub(crate) fn set_node(&mut self, node: Shared<Node>) {
+    pub(crate) fn set_node(&mut self, node: SharedObject<Node>) {
         let spec = node.spec.as_ref();
         let list = resources_of(&node);
         self.allocatable = Resources::allocatable(list);

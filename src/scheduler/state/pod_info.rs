@@ -17,7 +17,7 @@ use object::pod::disruption::{self, DisruptionReason};
 use object::pod::{node_name, nominated_node_name};
 use object::resources::count_alike;
 use object::storage::claims_of;
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 
 /// The scheduler of pods that name none.
 pub(crate) const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -26,7 +26,7 @@ pub(crate) const DEFAULT_SCHEDULER: &str = "default-scheduler";
 #[derive(Clone)]
 pub(crate) struct PodInfo {
     /// The pod's version this was read from.
-    pub(crate) pod: Shared<Pod>,
+    pub(crate) pod: SharedObject<Pod>,
     /// `spec.priority`; 0 if it has none.
     pub(crate) priority: i32,
     /// Its requests.
@@ -75,7 +75,7 @@ pub(crate) struct PodClaim {
 
 impl PodInfo {
     /// Reads a pod.
-    pub(crate) fn new(pod: Shared<Pod>) -> Self {
+    pub(crate) fn new(pod: SharedObject<Pod>) -> Self {
         let spec = pod.spec.as_ref();
         Self {
             priority: spec.and_then(|s| s.priority).unwrap_or(0),
@@ -98,7 +98,7 @@ impl PodInfo {
 
     /// Returns the same pod with the [status](PodDifference::Status) of another version.
     #[must_use]
-    pub(crate) fn with_status_of(&self, pod: Shared<Pod>) -> Self {
+    pub(crate) fn with_status_of(&self, pod: SharedObject<Pod>) -> Self {
         let (mut requests, mut assumed) = (self.requests.clone(), self.assumed.clone());
         if !count_alike(self.pod.status.as_ref(), pod.status.as_ref()) {
             (requests, assumed) = (Resources::requested_by(&pod), Resources::assumed_for(&pod));

@@ -16,7 +16,7 @@ use crate::state::nominator::Nominator;
 use crate::state::pod_info::PodInfo;
 use crate::state::storage::Storage;
 use object::selector::Labels;
-use object::{Shared, Uid};
+use object::{SharedObject, Uid};
 
 /// A pod that uses resources of a node.
 #[derive(Clone, Debug)]
@@ -158,7 +158,7 @@ impl Snapshot {
     }
 
     /// Sets a new version of a node.
-    pub(crate) fn set_node(&mut self, node: Shared<Node>) -> NodeChange {
+    pub(crate) fn set_node(&mut self, node: SharedObject<Node>) -> NodeChange {
         if let Some(position) = self.position(node.name()) {
             let difference = self.nodes[position].difference(&node);
             if difference.images {

@@ -9,7 +9,7 @@ use crate::state::domain_terms::{
     DomainCountKey, NamespaceSet, Namespaces, NodeGroup, PodGroup, PodTerm, SharedGroup,
 };
 use crate::state::topology::BY_NODE;
-use object::Shared;
+use object::SharedObject;
 use object::node_selector::RequiredNodes;
 use object::selector::{Operator, Requirement, Selector};
 use object::well_known::label::HOSTNAME;
@@ -103,7 +103,7 @@ impl Spread {
     }
 
     /// Returns true if another pod matches, ignoring its deletion.
-    pub(crate) fn selects(&self, other: &Shared<Pod>, namespaces: &Namespaces) -> bool {
+    pub(crate) fn selects(&self, other: &SharedObject<Pod>, namespaces: &Namespaces) -> bool {
         self.domain_count.pods.terms.iter().all(|term| term.matches(other, namespaces))
     }
 }

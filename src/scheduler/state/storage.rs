@@ -7,28 +7,28 @@ use k8s_openapi::api::storage::v1::StorageClass;
 
 use crate::state::pod_info::PodInfo;
 use object::storage::volume_class;
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 
 /// See the file's head.
 #[derive(Debug, Default)]
 pub(crate) struct Storage {
-    claims: HashMap<Key, Shared<PersistentVolumeClaim>>,
-    volumes: HashMap<String, Shared<PersistentVolume>>,
+    claims: HashMap<Key, SharedObject<PersistentVolumeClaim>>,
+    volumes: HashMap<String, SharedObject<PersistentVolume>>,
     /// The names of volumes by class, in order, so that choices among them are reproducible.
     by_class: HashMap<String, BTreeSet<String>>,
-    classes: HashMap<String, Shared<StorageClass>>,
+    classes: HashMap<String, SharedObject<StorageClass>>,
     /// The number of placed pods that use a claim.
     users: HashMap<Key, usize>,
 }
 
 impl Storage {
     /// A claim.
-    pub(crate) fn claim(&self, key: &Key) -> Option<&Shared<PersistentVolumeClaim>> {
+    pub(crate) fn claim(&self, key: &Key) -> Option<&SharedObject<PersistentVolumeClaim>> {
         self.claims.get(key)
     }
 
     /// A volume.
-    pub(crate) fn volume(&self, name: &str) -> Option<&Shared<PersistentVolume>> {
+    pub(crate) fn volume(&self, name: &str) -> Option<&SharedObject<PersistentVolume>> {
         self.volumes.get(name)
     }
 
@@ -36,12 +36,12 @@ impl Storage {
     pub(crate) fn volumes_of<'a>(
         &'a self,
         class: &str,
-    ) -> impl Iterator<Item = &'a Shared<PersistentVolume>> {
+    ) -> impl Iterator<Item = &'a SharedObject<PersistentVolume>> {
         self.by_class.get(class).into_iter().flatten().filter_map(|name| self.volumes.get(name))
     }
 
     /// A class.
-    pub(crate) fn class(&self, name: &str) -> Option<&Shared<StorageClass>> {
+    pub(crate) fn class(&self, name: &str) -> Option<&SharedObject<StorageClass>> {
         self.classes.get(name)
     }
 
@@ -51,7 +51,7 @@ impl Storage {
     }
 
     /// Sets a new or changed claim.
-    pub(crate) fn set_claim(&mut self, claim: Shared<PersistentVolumeClaim>) {
+    pub(crate) fn set_claim(&mut self, claim: SharedObject<PersistentVolumeClaim>) {
         self.claims.insert(claim.key(), claim);
     }
 
@@ -61,7 +61,7 @@ impl Storage {
     }
 
     /// Sets a new or changed volume.
-    pub(crate) fn set_volume(&mut self, volume: Shared<PersistentVolume>) {
+    pub(crate) fn set_volume(&mut self, volume: SharedObject<PersistentVolume>) {
         self.remove_volume(volume.name());
         let names = self.by_class.entry(volume_class(&volume).to_string()).or_default();
         names.insert(volume.name().to_string());
@@ -81,7 +81,7 @@ impl Storage {
     }
 
     /// Sets a new or changed class.
-    pub(crate) fn set_class(&mut self, class: Shared<StorageClass>) {
+    pub(crate) fn set_class(&mut self, class: SharedObject<StorageClass>) {
         self.classes.insert(class.name().to_string(), class);
     }
 

@@ -16,7 +16,7 @@ use object::node_fence::NodeFence;
 use object::owner::is_controlled_by;
 use object::pod::{is_ready, is_terminal};
 use object::well_known::label;
-use object::{Kind, Shared, TypedKind};
+use object::{Kind, SharedObject, TypedKind};
 
 /// Describes each object that does not yet have its desired state.
 pub(crate) fn unfinished(api: &Api) -> Vec<String> {
@@ -113,8 +113,8 @@ fn finished_jobs(api: &Api, cron_job: &str) -> usize {
 }
 
 /// Returns the addresses of a Service's ready endpoints, according to its slices.
-fn endpoints(api: &Api, service: &Shared<Service>) -> BTreeSet<String> {
-    let of_service = |slice: &Shared<EndpointSlice>| {
+fn endpoints(api: &Api, service: &SharedObject<Service>) -> BTreeSet<String> {
+    let of_service = |slice: &SharedObject<EndpointSlice>| {
         let labels = slice.metadata.labels.as_ref();
         labels.and_then(|labels| labels.get(label::SERVICE_NAME)).is_some_and(|name| *name == *service.name())
     };
@@ -130,9 +130,9 @@ fn endpoints(api: &Api, service: &Shared<Service>) -> BTreeSet<String> {
 }
 
 /// Returns the addresses of the ready pods that a Service selects.
-fn ready_addresses(api: &Api, service: &Shared<Service>) -> BTreeSet<String> {
+fn ready_addresses(api: &Api, service: &SharedObject<Service>) -> BTreeSet<String> {
     let selector = service.spec.as_ref().and_then(|spec| spec.selector.clone()).unwrap_or_default();
-    let selects = |pod: &Shared<Pod>| {
+    let selects = |pod: &SharedObject<Pod>| {
         let labels = pod.metadata.labels.clone().unwrap_or_default();
         selector.iter().all(|(key, value)| labels.get(key) == Some(value))
     };
@@ -142,7 +142,7 @@ fn ready_addresses(api: &Api, service: &Shared<Service>) -> BTreeSet<String> {
     ready.filter_map(|pod| pod.status.as_ref()?.pod_ip.clone()).collect()
 }
 
-fn is_going<T: TypedKind>(object: &Shared<T>) -> bool {
+fn is_going<T: TypedKind>(object: &SharedObject<T>) -> bool {
     object.object().meta().deletion_timestamp.is_some()
 }
 

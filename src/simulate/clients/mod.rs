@@ -23,7 +23,7 @@ use super::world::{ControlPlane, World, node_name};
 use api::{Api, ApiError, DeleteOptions, Part, Propagation, WriteOptions};
 use object::node_fence::NodeFence;
 use object::pod::{Phase, is_ready, node_name as node_of, phase};
-use object::{Key, Kind, Object, Revision, Shared, TypedKind};
+use object::{Key, Kind, Object, Revision, SharedObject, TypedKind};
 use objects::{
     class_of_disks, cron_job, daemon_set, deployment, job, make_disks, register_key, service, set_with_disks,
     stateful_set, template,
@@ -291,7 +291,7 @@ impl Client<'_> {
     }
 
     /// Returns the budget that allows no disruption of this pod, according to the state stored at this instant.
-    fn budget_that_forbids(&self, pod: &Shared<Pod>) -> Option<Key> {
+    fn budget_that_forbids(&self, pod: &SharedObject<Pod>) -> Option<Key> {
         let pod = self.api.get_as::<Pod>(&pod.key()).ok()?;
         let going = pod.metadata.deletion_timestamp.is_some();
         if going || phase(&pod) != Phase::Running || !is_ready(&pod) {
@@ -305,7 +305,7 @@ impl Client<'_> {
 
     /// Reads a register, and returns once the version read is durable: no client sees a version that a crash can take
     /// away.
-    async fn read(&self, register: u8) -> Result<Option<Shared<ConfigMap>>, String> {
+    async fn read(&self, register: u8) -> Result<Option<SharedObject<ConfigMap>>, String> {
         let key = register_key(register);
         let floor = self.checks.registers.floor(&key, self.plane.start_revision);
         let read = match self.api.get_as::<ConfigMap>(&key) {

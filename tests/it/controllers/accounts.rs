@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use podium::api::DeleteOptions;
-use podium::object::{Kind, Shared};
+use podium::object::{Kind, SharedObject};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, NO_NODES, key};
@@ -13,7 +13,7 @@ fn token_secret(name: &str, account: &str) -> Value {
         "type": "kubernetes.io/service-account-token"})
 }
 
-fn robot(cluster: &Cluster) -> Shared<ServiceAccount> {
+fn robot(cluster: &Cluster) -> SharedObject<ServiceAccount> {
     cluster.create(json!({"metadata": {"name": "robot", "namespace": "default"}}))
 }
 

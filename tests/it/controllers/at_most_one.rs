@@ -6,13 +6,13 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use podium::api::{DeleteOptions, Propagation, Selection};
 use podium::object::owner::is_terminating;
-use podium::object::{Key, Kind, Shared};
+use podium::object::{Key, Kind, SharedObject};
 use serde_json::json;
 
 use super::cluster::{Cluster, NAME_STAYS_FREE, NO_NODES, key};
 
 /// A set of one pod that gives itself no time, running.
-async fn running() -> (Cluster, Shared<Pod>) {
+async fn running() -> (Cluster, SharedObject<Pod>) {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<StatefulSet>(json!({"metadata": {"name": "web", "namespace": "default"},
         "spec": {"replicas": 1, "serviceName": "web", "selector": {"matchLabels": {"app": "web"}},
@@ -25,10 +25,10 @@ async fn running() -> (Cluster, Shared<Pod>) {
 }
 
 /// Checks that the same pod is still there and terminating; then its node confirms.
-async fn is_only_requested(cluster: Cluster, pod: &Shared<Pod>, way: &str) {
+async fn is_only_requested(cluster: Cluster, pod: &SharedObject<Pod>, way: &str) {
     cluster.settle().await;
     let pods = cluster.pods();
-    assert_eq!(pods.iter().map(Shared::uid).collect::<Vec<_>>(), [pod.uid()], "{way}");
+    assert_eq!(pods.iter().map(SharedObject::uid).collect::<Vec<_>>(), [pod.uid()], "{way}");
     assert!(is_terminating(&pods[0].metadata), "{way}");
     assert_eq!(pods[0].metadata.deletion_grace_period_seconds, Some(1), "{way}");
     assert!(cluster.act_on(&pods[0]));

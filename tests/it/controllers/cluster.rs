@@ -9,7 +9,7 @@ use podium::controllers::{Controllers, Settings};
 use podium::object::config::Limits;
 use podium::object::node_selector::RequiredNodes;
 use podium::object::pod::{Phase, is_active, is_ready, phase};
-use podium::object::{Key, Kind, Object, Shared, TypedKind};
+use podium::object::{Key, Kind, Object, SharedObject, TypedKind};
 use podium::reconcile::Caches;
 use podium::store::Store;
 use serde_json::{Value, json};
@@ -82,13 +82,13 @@ impl Cluster {
     }
 
     /// Creates an object from its manifest.
-    pub(crate) fn create<T: TypedKind>(&self, manifest: Value) -> Shared<T> {
+    pub(crate) fn create<T: TypedKind>(&self, manifest: Value) -> SharedObject<T> {
         let object = Object::from_value(T::kind(), manifest).unwrap();
         let created = self.api.create(object, &WriteOptions::default()).unwrap();
-        Shared::from_object(&created).unwrap()
+        SharedObject::from_object(&created).unwrap()
     }
 
-    pub(crate) fn get<T: TypedKind>(&self, name: &str) -> Shared<T> {
+    pub(crate) fn get<T: TypedKind>(&self, name: &str) -> SharedObject<T> {
         self.api.get_as(&key(name)).unwrap()
     }
 
@@ -101,7 +101,7 @@ impl Cluster {
             .unwrap();
     }
 
-    pub(crate) fn pods(&self) -> Vec<Shared<Pod>> {
+    pub(crate) fn pods(&self) -> Vec<SharedObject<Pod>> {
         self.api.list_as(Some("default"))
     }
 
@@ -161,7 +161,7 @@ impl Cluster {
     }
 
     /// Makes the kubelet's next step for this pod. Returns false if there is none.
-    pub(crate) fn act_on(&self, pod: &Shared<Pod>) -> bool {
+    pub(crate) fn act_on(&self, pod: &SharedObject<Pod>) -> bool {
         if pod.metadata.deletion_timestamp.is_some() {
             let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(pod.uid()) };
             return self.api.delete(Kind::Pod, &pod.key(), &now).is_ok();
@@ -208,7 +208,7 @@ impl Cluster {
     }
 
     /// Running, and ready or not, since now.
-    pub(crate) fn set_ready(&self, pod: &Shared<Pod>, ready: bool) {
+    pub(crate) fn set_ready(&self, pod: &SharedObject<Pod>, ready: bool) {
         let now = self.api.clock().time();
         self.api
             .modify_status::<Pod>(&pod.key(), |pod| {
@@ -229,7 +229,7 @@ impl Cluster {
     }
 
     /// The pod's only container exits with this code and is not restarted.
-    pub(crate) fn end(&self, pod: &Shared<Pod>, exit_code: i32) {
+    pub(crate) fn end(&self, pod: &SharedObject<Pod>, exit_code: i32) {
         let now = self.api.clock().time();
         let ended: ContainerStatus = serde_json::from_value(json!({"name": "c", "image": "", "imageID": "",
             "ready": false, "restartCount": 0,
@@ -247,7 +247,7 @@ impl Cluster {
     }
 
     /// The pod's processes die and are not restarted.
-    pub(crate) fn fail(&self, pod: &Shared<Pod>) {
+    pub(crate) fn fail(&self, pod: &SharedObject<Pod>) {
         self.api
             .modify_status::<Pod>(&pod.key(), |pod| {
                 let status = pod.status.get_or_insert_default();

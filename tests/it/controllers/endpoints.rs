@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Endpoints, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use podium::api::DeleteOptions;
-use podium::object::{Kind, Shared};
+use podium::object::{Kind, SharedObject};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, NO_NODES, key};
@@ -15,7 +15,7 @@ use super::nodes::node;
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
 
-fn service(cluster: &Cluster, spec: &Value) -> Shared<Service> {
+fn service(cluster: &Cluster, spec: &Value) -> SharedObject<Service> {
     cluster.create(json!({"metadata": {"name": "web", "namespace": "default"}, "spec": spec}))
 }
 
@@ -28,7 +28,7 @@ fn pod(cluster: &Cluster, name: &str, ports: &[(&str, i32)], ready: bool) {
     cluster.set_ready(&cluster.get::<Pod>(name), ready);
 }
 
-fn slices(cluster: &Cluster) -> Vec<Shared<EndpointSlice>> {
+fn slices(cluster: &Cluster) -> Vec<SharedObject<EndpointSlice>> {
     cluster.api.list_as(Some("default"))
 }
 

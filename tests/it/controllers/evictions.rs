@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use podium::api::{ApiError, DeleteOptions};
 use podium::object::pod::{condition, is_ready};
-use podium::object::{Kind, Shared};
+use podium::object::{Kind, SharedObject};
 use serde_json::json;
 
 use super::budgets::{budget, counts, owner, pod};
@@ -24,14 +24,14 @@ fn refusal(cluster: &Cluster, pod: &str) -> (String, i32) {
     }
 }
 
-fn on_node(cluster: &Cluster, node: &str) -> Vec<Shared<Pod>> {
+fn on_node(cluster: &Cluster, node: &str) -> Vec<SharedObject<Pod>> {
     let mut pods = cluster.pods();
     pods.retain(|p| p.spec.as_ref().unwrap().node_name.as_deref() == Some(node));
     pods
 }
 
 /// The Deployment's pod that has no node gets this one.
-fn place(cluster: &Cluster, node: &str) -> Shared<Pod> {
+fn place(cluster: &Cluster, node: &str) -> SharedObject<Pod> {
     let waiting = cluster.pods().into_iter().find(|p| p.spec.as_ref().unwrap().node_name.is_none()).unwrap();
     cluster.api.bind(&waiting.key(), waiting.uid(), node).unwrap();
     waiting

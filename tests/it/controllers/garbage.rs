@@ -4,18 +4,18 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use podium::api::{DeleteOptions, Propagation};
 use podium::object::owner::is_terminating;
-use podium::object::{Key, Kind, Shared};
+use podium::object::{Key, Kind, SharedObject};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, NO_NODES, key};
 
 /// A reference to a ConfigMap as owner.
-fn owned_by(owner: &Shared<ConfigMap>, blocks: bool) -> Value {
+fn owned_by(owner: &SharedObject<ConfigMap>, blocks: bool) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "name": owner.name(), "uid": owner.uid(),
         "blockOwnerDeletion": blocks})
 }
 
-fn map(cluster: &Cluster, name: &str, owners: &[Value], finalizers: &[&str]) -> Shared<ConfigMap> {
+fn map(cluster: &Cluster, name: &str, owners: &[Value], finalizers: &[&str]) -> SharedObject<ConfigMap> {
     cluster.create(json!({"metadata": {"name": name, "namespace": "default", "ownerReferences": owners,
         "finalizers": finalizers}}))
 }

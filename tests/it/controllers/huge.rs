@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use podium::api::DeleteOptions;
 use podium::object::pod::is_active;
-use podium::object::{Key, Kind, Shared};
+use podium::object::{Key, Kind, SharedObject};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, NO_NODES, deployment};
@@ -91,7 +91,7 @@ async fn is_bounded(
 
     shrink(&cluster);
     cluster.run().await;
-    let left: Vec<Shared<Pod>> = cluster.pods().into_iter().filter(|pod| is_active(pod)).collect();
+    let left: Vec<SharedObject<Pod>> = cluster.pods().into_iter().filter(|pod| is_active(pod)).collect();
     assert_eq!(left.len(), 1, "{what}");
     cluster.stop().await;
 }

@@ -12,7 +12,7 @@ use podium::kubelet::images::Catalogue;
 use podium::kubelet::pressure::EvictionConfig;
 use podium::kubelet::runtime::hollow::{HollowConfig, HollowRuntime};
 use podium::kubelet::{Kubelets, NodeConfig};
-use podium::object::Shared;
+use podium::object::SharedObject;
 use podium::object::low_ports::LowPorts;
 use podium::object::pod::is_active;
 use podium::scheduler::{Scheduler, SchedulerConfig};
@@ -90,7 +90,7 @@ async fn a_job_may_have_more_completions_than_there_are_addresses() {
             "template": {"metadata": {"labels": {"app": "work"}},
                 "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}}}}));
     let succeeded = || {
-        let job: Shared<Job> = cluster.get("work");
+        let job: SharedObject<Job> = cluster.get("work");
         job.status.as_ref().and_then(|status| status.succeeded).unwrap_or(0)
     };
     // Ten rounds of 5 s would do if every end were counted at once.
@@ -102,7 +102,7 @@ async fn a_job_may_have_more_completions_than_there_are_addresses() {
         judge(&cluster);
     }
     assert_eq!(succeeded(), COMPLETIONS);
-    let ended: Vec<Shared<Pod>> = cluster.pods();
+    let ended: Vec<SharedObject<Pod>> = cluster.pods();
     assert_eq!(ended.len(), COMPLETIONS as usize, "all are kept");
     assert!(ended.iter().all(|pod| pod.status.as_ref().is_some_and(|s| s.pod_ip.is_some())));
     cluster.stop().await;

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod, Taint};
 use podium::api::DeleteOptions;
 use podium::controllers::Settings;
 use podium::object::pod::{Phase, condition, phase};
-use podium::object::{Key, Kind, Shared};
+use podium::object::{Key, Kind, SharedObject};
 use podium::store::{Visibility, Watcher};
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use super::cluster::Cluster;
 use super::nodes::node;
 
 /// A pod of this node; of none when that is empty.
-fn pod(cluster: &Cluster, name: &str, node: &str) -> Shared<Pod> {
+fn pod(cluster: &Cluster, name: &str, node: &str) -> SharedObject<Pod> {
     let node = if node.is_empty() { Value::Null } else { json!(node) };
     cluster.create::<Pod>(json!({"metadata": {"name": name, "namespace": "default"},
         "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]}}))
@@ -20,7 +20,7 @@ fn pod(cluster: &Cluster, name: &str, node: &str) -> Shared<Pod> {
 
 fn names(cluster: &Cluster) -> String {
     let pods = cluster.pods();
-    pods.iter().map(Shared::name).collect::<Vec<_>>().join(" ")
+    pods.iter().map(SharedObject::name).collect::<Vec<_>>().join(" ")
 }
 
 /// The last that was seen of a pod: phase and why it was disrupted.

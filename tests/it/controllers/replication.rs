@@ -4,7 +4,7 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Pod, ReplicationController, ResourceQuota};
 use podium::api::{DeleteOptions, Propagation};
 use podium::object::owner::controller_of;
-use podium::object::{Kind, Shared, TypedKind};
+use podium::object::{Kind, SharedObject, TypedKind};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, NO_NODES, key};
@@ -209,9 +209,9 @@ async fn the_cheapest_pods_go_first_rs_1() {
     for (replicas, gone) in [(3, &all[1]), (2, &all[2])] {
         cluster.change::<ReplicaSet>("frontend", |set| set.spec.replicas = Some(replicas));
         cluster.settle().await;
-        let going: Vec<Shared<Pod>> =
+        let going: Vec<SharedObject<Pod>> =
             cluster.pods().into_iter().filter(|p| p.metadata.deletion_timestamp.is_some()).collect();
-        assert_eq!(going.iter().map(Shared::name).collect::<Vec<_>>(), [gone.as_str()], "{replicas}");
+        assert_eq!(going.iter().map(SharedObject::name).collect::<Vec<_>>(), [gone.as_str()], "{replicas}");
         cluster.run().await;
     }
     cluster.stop().await;

@@ -14,7 +14,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use podium::api::{Api, ApiConfig};
 use podium::base::clock::Clock;
 use podium::base::task::Tasks;
-use podium::object::{Key, Object, Shared, TypedKind};
+use podium::object::{Key, Object, SharedObject, TypedKind};
 use podium::reconcile::Caches;
 use podium::store::Store;
 use serde_json::{Value, json};
@@ -52,15 +52,16 @@ impl Net {
         Ipv4Addr::new(a, b + 1, c, host)
     }
 
-    fn create<T: TypedKind>(&self, manifest: Value) -> Shared<T> {
+    fn create<T: TypedKind>(&self, manifest: Value) -> SharedObject<T> {
         let object = Object::from_value(T::kind(), manifest).unwrap();
-        Shared::from_object(&self.api.create(object, &podium::api::WriteOptions::default()).unwrap()).unwrap()
+        SharedObject::from_object(&self.api.create(object, &podium::api::WriteOptions::default()).unwrap())
+            .unwrap()
     }
 
     /// Creates a service and returns its address.
     fn service(&self, name: &str, spec: &Value) -> Ipv4Addr {
         let manifest = json!({"metadata": {"name": name, "namespace": "default"}, "spec": spec});
-        let service: Shared<Service> = self.create(manifest);
+        let service: SharedObject<Service> = self.create(manifest);
         let ip = service.spec.as_ref().unwrap().cluster_ip.clone().unwrap_or_default();
         ip.parse().unwrap_or(Ipv4Addr::UNSPECIFIED)
     }

@@ -266,7 +266,7 @@ async fn node_ports_are_served_on_loopback_svc_1() {
     let ip = net.backend(2);
     echo(ip).await;
     net.service("web", &json!({"type": "NodePort", "ports": [{"port": PORT}]}));
-    let service: podium::object::Shared<k8s_openapi::api::core::v1::Service> =
+    let service: podium::object::SharedObject<k8s_openapi::api::core::v1::Service> =
         net.api.get_as(&podium::object::Key::new("default", "web")).unwrap();
     let port = service.spec.as_ref().unwrap().ports.as_ref().unwrap()[0].node_port.unwrap();
     net.endpoints("web", &ports("TCP"), &json!([endpoint(ip, 'r')]));

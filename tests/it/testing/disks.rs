@@ -12,7 +12,7 @@ use podium::base::task::Tasks;
 use podium::controllers::{Controllers as Registry, Settings};
 use podium::object::node_fence::NodeFence;
 use podium::object::pod::{Phase, node_name, phase};
-use podium::object::{Key, Kind, Object, Shared, TypedKind};
+use podium::object::{Key, Kind, Object, SharedObject, TypedKind};
 use podium::reconcile::Caches;
 use podium::store::{Change, ChangeKind, Visibility, Watcher};
 use podium::testing::{Cluster, Controllers, HollowNode};
@@ -80,10 +80,10 @@ impl DiskFixture {
         stage
     }
 
-    fn create<T: TypedKind>(&self, manifest: Value) -> Shared<T> {
+    fn create<T: TypedKind>(&self, manifest: Value) -> SharedObject<T> {
         let object = Object::from_value(T::kind(), manifest).unwrap();
         let created = self.cluster.api().create(object, &podium::api::WriteOptions::default()).unwrap();
-        Shared::from_object(&created).unwrap()
+        SharedObject::from_object(&created).unwrap()
     }
 
     /// 3 and 9: a pod that names the claim, and is to be anywhere but on this node.
@@ -304,7 +304,7 @@ async fn a_disk_goes_from_pod_to_pod_step_by_step_vol_3() {
             stage.events("FailedAttachVolume"),
             ["pod-2: Multi-Attach error for volume \"v\" Volume is already used by pod(s) pod-1"]
         );
-        let node: Shared<Node> = stage.cluster.api().get_as(&Key::new("", "a")).unwrap();
+        let node: SharedObject<Node> = stage.cluster.api().get_as(&Key::new("", "a")).unwrap();
         let status = node.status.as_ref().unwrap();
         let unique = "kubernetes.io/csi/disk.podium.dev^disk-1";
         assert_eq!(status.volumes_in_use.as_ref().unwrap(), &[unique]);
@@ -317,7 +317,7 @@ async fn a_disk_goes_from_pod_to_pod_step_by_step_vol_3() {
             attached,
             ["pod-1", "pod-2"].map(|pod| format!("{pod}: AttachVolume.Attach succeeded for volume \"v\" "))
         );
-        let node: Shared<Node> = stage.cluster.api().get_as(&Key::new("", "a")).unwrap();
+        let node: SharedObject<Node> = stage.cluster.api().get_as(&Key::new("", "a")).unwrap();
         let status = node.status.as_ref().unwrap();
         assert_eq!((&status.volumes_in_use, &status.volumes_attached), (&None, &None));
         stage.stop().await;
@@ -544,7 +544,7 @@ async fn a_finished_pod_holds_no_disk_vol_3() {
     stage.cluster.pod("default", "job").succeed().await.unwrap();
     stage.pod("pod-2", "a");
     stage.settle().await;
-    let job: Shared<Pod> = stage.cluster.api().get_as(&Key::new("default", "job")).unwrap();
+    let job: SharedObject<Pod> = stage.cluster.api().get_as(&Key::new("default", "job")).unwrap();
     assert_eq!(phase(&job), Phase::Succeeded, "its object stays");
     assert_eq!(stage.running(), ["pod-2 on b".to_owned()].into());
     stage.stop().await;

@@ -9,13 +9,13 @@ use k8s_openapi::api::storage::v1::VolumeAttachment;
 use podium::api::{DeleteOptions, WriteOptions};
 use podium::object::node_fence::{FencePhase, NodeFence};
 use podium::object::pod::{Phase, condition, is_ready, node_name, phase};
-use podium::object::{Key, Kind, Object, Shared, TypedKind};
+use podium::object::{Key, Kind, Object, SharedObject, TypedKind};
 use podium::testing::{Cluster, HollowNode};
 use serde_json::{Value, json};
 
-fn make<T: TypedKind>(cluster: &Cluster, manifest: Value) -> Shared<T> {
+fn make<T: TypedKind>(cluster: &Cluster, manifest: Value) -> SharedObject<T> {
     let object = Object::from_value(T::kind(), manifest).unwrap();
-    Shared::from_object(&cluster.api().create(object, &WriteOptions::default()).unwrap()).unwrap()
+    SharedObject::from_object(&cluster.api().create(object, &WriteOptions::default()).unwrap()).unwrap()
 }
 
 /// Two nodes, and a set of one pod with a disk.
@@ -35,11 +35,11 @@ async fn started(annotations: &Value) -> Cluster {
     cluster
 }
 
-fn db(cluster: &Cluster) -> Shared<Pod> {
+fn db(cluster: &Cluster) -> SharedObject<Pod> {
     cluster.api().get_as(&Key::new("default", "db-0")).unwrap()
 }
 
-fn node(cluster: &Cluster, name: &str) -> Shared<Node> {
+fn node(cluster: &Cluster, name: &str) -> SharedObject<Node> {
     cluster.api().get_as(&Key::new("", name)).unwrap()
 }
 
@@ -280,13 +280,13 @@ async fn a_cut_holds_a_namespace_until_its_node_is_fenced_safe_1_safe_4() {
     cluster.silence_node("hollow-00001").await.unwrap();
     cluster.api().delete(Kind::Namespace, &Key::new("", "team"), &DeleteOptions::default()).unwrap();
     cluster.advance(Duration::from_hours(2)).await.unwrap();
-    let pod: Shared<Pod> = cluster.api().get_as(&Key::new("team", "p")).unwrap();
+    let pod: SharedObject<Pod> = cluster.api().get_as(&Key::new("team", "p")).unwrap();
     assert!(
         pod.metadata.deletion_timestamp.is_some(),
         "it was asked to end, and nobody knows whether it has"
     );
     assert_eq!(condition(&pod, "Ready").unwrap().reason.as_deref(), Some("NodeUnreachable"));
-    let namespace: Shared<Namespace> = cluster.api().get_as(&Key::new("", "team")).unwrap();
+    let namespace: SharedObject<Namespace> = cluster.api().get_as(&Key::new("", "team")).unwrap();
     let conditions = namespace.status.as_ref().unwrap().conditions.clone().unwrap_or_default();
     let left = conditions
         .iter()

@@ -12,7 +12,7 @@ use podium::object::conditions;
 use podium::object::fault::{ACTIVE, Fault, SELECTED};
 use podium::object::node_fence::NodeFence;
 use podium::object::pod::{Phase, condition, node_name, phase};
-use podium::object::{Key, Kind, Object, Shared, TypedKind};
+use podium::object::{Key, Kind, Object, SharedObject, TypedKind};
 use podium::testing::Cluster;
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ fn events(cluster: &Cluster, name: &str) -> Vec<String> {
     reasons
 }
 
-fn the_pod(cluster: &Cluster, name: &str) -> Shared<Pod> {
+fn the_pod(cluster: &Cluster, name: &str) -> SharedObject<Pod> {
     cluster.api().get_as(&Key::new("default", name)).unwrap()
 }
 
@@ -386,7 +386,7 @@ async fn clocks_are_off_for_those_alone_that_are_meant_fault_1() {
     cluster.stop().await;
 }
 
-fn the_first_pod(cluster: &Cluster) -> Shared<Pod> {
+fn the_first_pod(cluster: &Cluster) -> SharedObject<Pod> {
     cluster.api().list_as::<Pod>(Some("default")).remove(0)
 }
 

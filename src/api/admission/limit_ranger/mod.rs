@@ -9,7 +9,7 @@ use super::Request;
 use crate::{ApiError, Part};
 use object::owner::is_terminating;
 use object::quantity::ResourceList;
-use object::{Kind, Object, Shared};
+use object::{Kind, Object, SharedObject};
 
 /// Records the defaults that were set.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
@@ -51,7 +51,7 @@ pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), Api
     Ok(())
 }
 
-fn items(range: &Shared<LimitRange>) -> impl Iterator<Item = &LimitRangeItem> {
+fn items(range: &SharedObject<LimitRange>) -> impl Iterator<Item = &LimitRangeItem> {
     range.spec.iter().flat_map(|spec| &spec.limits)
 }
 
@@ -64,7 +64,7 @@ fn together(reasons: &[String]) -> String {
 }
 
 /// Sets the missing defaults of containers, and records them in the pod's annotation.
-fn fill_in(pod: &mut Pod, range: &Shared<LimitRange>) {
+fn fill_in(pod: &mut Pod, range: &SharedObject<LimitRange>) {
     let (mut limits, mut requests) = (ResourceList::new(), ResourceList::new());
     for item in items(range).filter(|item| item.type_ == "Container") {
         limits.extend(item.default.clone().unwrap_or_default());

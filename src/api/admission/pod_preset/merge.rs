@@ -2,11 +2,11 @@
 
 use k8s_openapi::api::core::v1::{Container, EnvVar, Pod, Volume, VolumeMount};
 
-use object::Shared;
+use object::SharedObject;
 use object::pod_preset::PodPreset;
 
 /// The pod with everything from the presets; or the name of the first conflict.
-pub(super) fn merged(pod: &Pod, presets: &[Shared<PodPreset>]) -> Result<Pod, String> {
+pub(super) fn merged(pod: &Pod, presets: &[SharedObject<PodPreset>]) -> Result<Pod, String> {
     let mut pod = pod.clone();
     let Some(spec) = pod.spec.as_mut() else { return Ok(pod) };
     for preset in presets {
@@ -22,7 +22,7 @@ pub(super) fn merged(pod: &Pod, presets: &[Shared<PodPreset>]) -> Result<Pod, St
     Ok(pod)
 }
 
-fn give(container: &mut Container, preset: &Shared<PodPreset>) -> Result<(), String> {
+fn give(container: &mut Container, preset: &SharedObject<PodPreset>) -> Result<(), String> {
     for variable in preset.spec.env.iter().flatten() {
         add(container.env.get_or_insert_default(), variable, preset.name())?;
     }
@@ -93,7 +93,7 @@ mod tests {
     fn result(pod: &Value, presets: &[Value]) -> Result<Value, String> {
         let preset = |(n, spec): (usize, &Value)| {
             let value = json!({"metadata": {"name": format!("p{n}")}, "spec": spec});
-            Shared::from_value(serde_json::from_value::<PodPreset>(value).unwrap())
+            SharedObject::from_value(serde_json::from_value::<PodPreset>(value).unwrap())
         };
         let presets: Vec<_> = presets.iter().enumerate().map(preset).collect();
         let pod: Pod = serde_json::from_value(json!({"spec": pod})).unwrap();

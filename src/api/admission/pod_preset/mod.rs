@@ -15,7 +15,7 @@ use base::quote::printable;
 use object::pod_preset::PodPreset;
 use object::selector::Selector;
 use object::well_known::annotation;
-use object::{Object, Shared};
+use object::{Object, SharedObject};
 
 const PREFIX: &str = "podpreset.admission.kubernetes.io";
 const COMPONENT: &str = "podpreset-admission";
@@ -43,7 +43,7 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
             *pod = merged;
         }
         Err(conflict) => {
-            let names: Vec<_> = presets.iter().map(Shared::name).collect();
+            let names: Vec<_> = presets.iter().map(SharedObject::name).collect();
             let message = format!(
                 "conflict occurred while applying podpresets: {} on pod: {conflict}",
                 names.join(",")

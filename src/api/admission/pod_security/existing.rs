@@ -10,7 +10,7 @@ use crate::Api;
 use crate::kinds::built_in;
 use base::quote::quote;
 use object::owner::controller_of;
-use object::{Kind, Shared};
+use object::{Kind, SharedObject};
 
 /// The limit on checked pods; Kubernetes' `defaultNamespaceMaxPodsToCheck`.
 const MAX_JUDGED: usize = 3000;
@@ -60,7 +60,7 @@ pub(super) fn warnings(api: &Api, namespace: &str, enforce: LevelVersion) -> Vec
 
 /// Orders pods so that one of each kind is checked first: those without a controller, and the first of each
 /// controller.
-fn in_order_of_interest(pods: Vec<Shared<Pod>>) -> Vec<Shared<Pod>> {
+fn in_order_of_interest(pods: Vec<SharedObject<Pod>>) -> Vec<SharedObject<Pod>> {
     let mut controllers = HashSet::new();
     let (mut first, mut others) = (Vec::new(), Vec::new());
     for pod in pods {

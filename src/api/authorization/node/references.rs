@@ -6,10 +6,10 @@ use k8s_openapi::api::storage::v1::CSIDriver;
 use super::volume_secrets;
 use crate::Api;
 use object::pod::references::projected;
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 
 /// Returns true if the pod is bound to the node.
-pub(super) fn is_on(pod: &Shared<Pod>, node: &str) -> bool {
+pub(super) fn is_on(pod: &SharedObject<Pod>, node: &str) -> bool {
     pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some(node)
 }
 
@@ -64,7 +64,7 @@ pub(super) fn mounts_with_secret(api: &Api, node: &str, namespace: &str, name: &
 
 /// Returns true if the pod needs tokens of the audience: for a projected volume, or for a driver of one of
 /// its volumes that requests them.
-pub(super) fn uses_audience(api: &Api, pod: &Shared<Pod>, audience: &str) -> bool {
+pub(super) fn uses_audience(api: &Api, pod: &SharedObject<Pod>, audience: &str) -> bool {
     let driver_asks = |driver: &str| {
         let driver = api.get_as::<CSIDriver>(&Key::new("", driver)).ok();
         let requests = driver.and_then(|driver| driver.spec.token_requests.clone());
@@ -79,7 +79,7 @@ pub(super) fn uses_audience(api: &Api, pod: &Shared<Pod>, audience: &str) -> boo
 }
 
 /// The name of the driver that provides a volume of the pod.
-fn driver_of(api: &Api, pod: &Shared<Pod>, volume: &Volume) -> Option<String> {
+fn driver_of(api: &Api, pod: &SharedObject<Pod>, volume: &Volume) -> Option<String> {
     if let Some(inline) = &volume.csi {
         return Some(inline.driver.clone());
     }

@@ -25,9 +25,9 @@ use object::owner::is_terminating;
 use object::pod::{is_terminal, node_name};
 use object::storage::{
     ATTACHER_FINALIZER, DISK_DRIVER, attachment_name, claim_key, claim_ref, claims_of, disk, handle_of,
-    is_made_for, is_out_of_service, unique_volume_name, volume_name, volumes_in_use,
+    is_created_for, is_out_of_service, unique_volume_name, volume_name, volumes_in_use,
 };
-use object::{Key, Kind, Shared};
+use object::{Key, Kind, SharedObject};
 use plan::{AttachAction, Attachment, View};
 use reconcile::{
     Cache, LastWrites, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found, optional,
@@ -181,7 +181,7 @@ impl Attacher {
     fn sync(
         &self,
         name: &str,
-        volume: Option<&Shared<PersistentVolume>>,
+        volume: Option<&SharedObject<PersistentVolume>>,
         attachment: &str,
     ) -> Result<(), ReconcileError> {
         // Read before the nodes' reports: see `plan::next`.
@@ -193,7 +193,7 @@ impl Attacher {
         let pods = volume.map(|volume| self.pods_using(volume)).unwrap_or_default();
         let desired: Vec<&str> = pods.iter().filter_map(|pod| node_name(pod)).collect();
         let (in_use, dead) = self.nodes(attachment, current.as_ref(), &desired)?;
-        let of = |attachment: &'_ Shared<VolumeAttachment>| {
+        let of = |attachment: &'_ SharedObject<VolumeAttachment>| {
             (
                 attachment.status.as_ref().is_some_and(|status| status.attached),
                 is_terminating(&attachment.metadata),
@@ -226,7 +226,7 @@ impl Attacher {
             _ => {}
         }
         if let Some(holder) = plan::holder(&view) {
-            let waiting: Vec<&Shared<Pod>> = pods
+            let waiting: Vec<&SharedObject<Pod>> = pods
                 .iter()
                 .filter(|pod| node_name(pod) != Some(holder) && !is_terminating(&pod.metadata))
                 .collect();
@@ -242,7 +242,7 @@ impl Attacher {
     }
 
     /// Returns the pods that need a disk, oldest first; none if its driver needs no attachment.
-    fn pods_using(&self, volume: &Shared<PersistentVolume>) -> Vec<Shared<Pod>> {
+    fn pods_using(&self, volume: &SharedObject<PersistentVolume>) -> Vec<SharedObject<Pod>> {
         let driver = self.api.get_as::<CSIDriver>(&Key::new("", DISK_DRIVER));
         if driver.is_ok_and(|driver| driver.spec.attach_required == Some(false)) {
             return Vec::new();
@@ -257,7 +257,7 @@ impl Attacher {
             node_name(pod).is_some()
                 && !is_terminal(pod)
                 && claims_of(pod)
-                    .any(|used| used.claim == key.name && (!used.ephemeral || is_made_for(&claim, pod)))
+                    .any(|used| used.claim == key.name && (!used.ephemeral || is_created_for(&claim, pod)))
         });
         pods.sort_by_key(|pod| (pod.metadata.creation_timestamp.clone(), pod.key()));
         pods
@@ -267,7 +267,7 @@ impl Attacher {
     fn nodes(
         &self,
         attachment: &str,
-        current: Option<&Shared<VolumeAttachment>>,
+        current: Option<&SharedObject<VolumeAttachment>>,
         desired: &[&str],
     ) -> Result<(BTreeSet<String>, BTreeSet<String>), ApiError> {
         let (mut in_use, mut dead) = (BTreeSet::new(), BTreeSet::new());
@@ -301,7 +301,13 @@ impl Attacher {
     }
 
     /// Creates the attachment. If another controller was first, its change causes another sync.
-    fn attach(&self, volume: &str, name: &str, node: &str, pods: &[Shared<Pod>]) -> Result<(), ApiError> {
+    fn attach(
+        &self,
+        volume: &str,
+        name: &str,
+        node: &str,
+        pods: &[SharedObject<Pod>],
+    ) -> Result<(), ApiError> {
         let attachment = VolumeAttachment {
             metadata: ObjectMeta {
                 name: Some(name.to_owned()),
@@ -329,8 +335,8 @@ impl Attacher {
     fn confirm(
         &self,
         volume: &str,
-        attachment: &Shared<VolumeAttachment>,
-        pods: &[Shared<Pod>],
+        attachment: &SharedObject<VolumeAttachment>,
+        pods: &[SharedObject<Pod>],
     ) -> Result<(), ApiError> {
         let node = attachment.spec.node_name.as_str();
         self.set_attached_volumes(attachment, true)?;
@@ -350,7 +356,7 @@ impl Attacher {
     fn detach(
         &self,
         volume: &str,
-        attachment: &Shared<VolumeAttachment>,
+        attachment: &SharedObject<VolumeAttachment>,
         by_force: bool,
     ) -> Result<(), ApiError> {
         let name = attachment.spec.node_name.as_str();
@@ -368,8 +374,8 @@ impl Attacher {
     fn release(
         &self,
         volume: &str,
-        attachment: &Shared<VolumeAttachment>,
-        pods: &[Shared<Pod>],
+        attachment: &SharedObject<VolumeAttachment>,
+        pods: &[SharedObject<Pod>],
     ) -> Result<(), ApiError> {
         let node = attachment.spec.node_name.as_str();
         self.set_attached_volumes(attachment, false)?;
@@ -381,7 +387,7 @@ impl Attacher {
     /// Updates a node's `status.volumesAttached` for an attachment; ignores a deleted node.
     fn set_attached_volumes(
         &self,
-        attachment: &Shared<VolumeAttachment>,
+        attachment: &SharedObject<VolumeAttachment>,
         attached: bool,
     ) -> Result<(), ApiError> {
         let volume = volume_of(attachment).and_then(|name| self.volumes.get(&Key::new("", name)));
@@ -410,9 +416,15 @@ impl Attacher {
     }
 
     /// Reports to pods that they wait for another node to detach the volume, in Kubernetes' words.
-    fn report_waiting(&self, volume: &str, holder: &str, pods: &[Shared<Pod>], waiting: &[&Shared<Pod>]) {
+    fn report_waiting(
+        &self,
+        volume: &str,
+        holder: &str,
+        pods: &[SharedObject<Pod>],
+        waiting: &[&SharedObject<Pod>],
+    ) {
         let users: Vec<&str> =
-            pods.iter().filter(|pod| node_name(pod) == Some(holder)).map(Shared::name).collect();
+            pods.iter().filter(|pod| node_name(pod) == Some(holder)).map(SharedObject::name).collect();
         let why = if users.is_empty() {
             "Volume is already exclusively attached to one node and can't be attached to another".to_owned()
         } else {

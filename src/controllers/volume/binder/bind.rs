@@ -11,15 +11,15 @@ use object::storage::{
     STORAGE_PROVISIONER, annotation, claim_phase, claim_ref, is_bound_to, keep_for, names_class, volume_name,
     volume_phase,
 };
-use object::{Kind, Shared};
+use object::{Kind, SharedObject};
 use reconcile::{EventType, reference_to};
 
 impl Binder {
     /// Binds claim and volume to each other, or completes a partial binding.
     pub(super) fn bind(
         &self,
-        volume: &Shared<PersistentVolume>,
-        claim: &Shared<PersistentVolumeClaim>,
+        volume: &SharedObject<PersistentVolume>,
+        claim: &SharedObject<PersistentVolumeClaim>,
     ) -> Result<(), ApiError> {
         let volume = modify(&self.api, volume, |fresh| {
             if claim_ref(fresh).is_some() && !is_bound_to(fresh, claim) {
@@ -51,7 +51,7 @@ impl Binder {
 
     /// Releases the volume, because its claim is bound to another. A user's reservation of the volume for the claim
     /// stays.
-    pub(super) fn unbind(&self, volume: &Shared<PersistentVolume>) -> Result<(), ApiError> {
+    pub(super) fn unbind(&self, volume: &SharedObject<PersistentVolume>) -> Result<(), ApiError> {
         let volume = modify(&self.api, volume, |fresh| {
             if let Some(annotations) = &mut fresh.metadata.annotations
                 && annotations.remove(BOUND_BY_CONTROLLER).is_some()
@@ -68,8 +68,8 @@ impl Binder {
     /// Gives the default class to a claim that names none, even long after its creation.
     pub(super) fn take_class(
         &self,
-        claim: &Shared<PersistentVolumeClaim>,
-        class: &Shared<StorageClass>,
+        claim: &SharedObject<PersistentVolumeClaim>,
+        class: &SharedObject<StorageClass>,
     ) -> Result<(), ApiError> {
         modify(&self.api, claim, |fresh| {
             if !names_class(fresh) {
@@ -83,8 +83,8 @@ impl Binder {
     /// Names the provisioner that should create a volume for the claim, and waits for it.
     pub(super) fn set_provisioner(
         &self,
-        claim: &Shared<PersistentVolumeClaim>,
-        class: &Shared<StorageClass>,
+        claim: &SharedObject<PersistentVolumeClaim>,
+        class: &SharedObject<StorageClass>,
     ) -> Result<(), ApiError> {
         let provisioner = class.provisioner.as_str();
         let updated = modify(&self.api, claim, |fresh| {
@@ -111,9 +111,9 @@ impl Binder {
     /// Updates a claim's status for its phase and its volume.
     pub(super) fn update_claim_status(
         &self,
-        claim: &Shared<PersistentVolumeClaim>,
+        claim: &SharedObject<PersistentVolumeClaim>,
         phase: &str,
-        volume: Option<&Shared<PersistentVolume>>,
+        volume: Option<&SharedObject<PersistentVolume>>,
     ) -> Result<(), ApiError> {
         modify_status(&self.api, claim, |fresh| {
             let becomes = claim_phase(fresh) != phase;
@@ -134,7 +134,7 @@ impl Binder {
     /// Reports that the claim's data is lost; recorded once.
     pub(super) fn mark_lost(
         &self,
-        claim: &Shared<PersistentVolumeClaim>,
+        claim: &SharedObject<PersistentVolumeClaim>,
         reason: &str,
         message: &str,
     ) -> Result<(), ApiError> {
@@ -149,7 +149,7 @@ impl Binder {
     /// Updates a volume's phase; `failure` is the reason and message of a Warning, recorded once.
     pub(super) fn update_volume_status(
         &self,
-        volume: &Shared<PersistentVolume>,
+        volume: &SharedObject<PersistentVolume>,
         phase: &str,
         failure: Option<(&str, &str)>,
     ) -> Result<(), ApiError> {

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 
-use object::Shared;
+use object::SharedObject;
 use object::storage::{
     BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, annotation, best_match, claim_class, claim_ref,
     claim_uid, is_bound_to, names_class, satisfies, volume_name, waits_for_consumer,
@@ -12,15 +12,15 @@ use reconcile::EventType;
 
 /// The input of a decision. Inputs that are needed only sometimes are functions.
 pub(super) struct View<'a> {
-    pub(super) claim: &'a Shared<PersistentVolumeClaim>,
+    pub(super) claim: &'a SharedObject<PersistentVolumeClaim>,
     /// All volumes.
-    pub(super) volumes: &'a dyn Fn() -> Vec<Shared<PersistentVolume>>,
+    pub(super) volumes: &'a dyn Fn() -> Vec<SharedObject<PersistentVolume>>,
     /// Returns the volume with a name.
-    pub(super) volume: &'a dyn Fn(&str) -> Option<Shared<PersistentVolume>>,
+    pub(super) volume: &'a dyn Fn(&str) -> Option<SharedObject<PersistentVolume>>,
     /// Returns the class with a name.
-    pub(super) class: &'a dyn Fn(&str) -> Option<Shared<StorageClass>>,
+    pub(super) class: &'a dyn Fn(&str) -> Option<SharedObject<StorageClass>>,
     /// Returns the class of claims that name none.
-    pub(super) default_class: &'a dyn Fn() -> Option<Shared<StorageClass>>,
+    pub(super) default_class: &'a dyn Fn() -> Option<SharedObject<StorageClass>>,
     /// Returns the names of the claim's pods without a node.
     pub(super) waiting_pods: &'a dyn Fn() -> Vec<String>,
 }
@@ -37,11 +37,11 @@ pub(super) struct ClaimEvent {
 #[derive(Debug)]
 pub(super) enum Action {
     /// Bind it to this volume, or complete the binding.
-    Bind(Shared<PersistentVolume>),
+    Bind(SharedObject<PersistentVolume>),
     /// Give it the default class, because it names none.
-    TakeClass(Shared<StorageClass>),
+    TakeClass(SharedObject<StorageClass>),
     /// Have a volume provisioned for it.
-    Provision(Shared<StorageClass>),
+    Provision(SharedObject<StorageClass>),
     /// Wait for another change.
     Wait(Option<ClaimEvent>),
     /// Report the loss of its volume.
@@ -158,16 +158,16 @@ mod tests {
 
     use super::*;
 
-    fn class(name: &str, mode: &str, provisioner: &str) -> Shared<StorageClass> {
+    fn class(name: &str, mode: &str, provisioner: &str) -> SharedObject<StorageClass> {
         let class =
             json!({"metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": mode});
-        Shared::from_value(serde_json::from_value(class).unwrap())
+        SharedObject::from_value(serde_json::from_value(class).unwrap())
     }
 
-    fn volume(name: &str, reference: &Value) -> Shared<PersistentVolume> {
+    fn volume(name: &str, reference: &Value) -> SharedObject<PersistentVolume> {
         let volume = json!({"metadata": {"name": name}, "status": {"phase": "Available"},
             "spec": {"capacity": {"storage": "5Gi"}, "accessModes": ["ReadWriteOnce"], "claimRef": reference}});
-        Shared::from_value(serde_json::from_value(volume).unwrap())
+        SharedObject::from_value(serde_json::from_value(volume).unwrap())
     }
 
     fn text(action: &Action) -> String {
@@ -280,7 +280,7 @@ mod tests {
             ];
             let of_name = |name: &str| classes.iter().find(|c| c.name() == name).cloned();
             let view = View {
-                claim: &Shared::from_value(serde_json::from_value(claim).unwrap()),
+                claim: &SharedObject::from_value(serde_json::from_value(claim).unwrap()),
                 volumes: &|| volumes.clone(),
                 volume: &|name| volumes.iter().find(|v| v.name() == name).cloned(),
                 class: &of_name,

@@ -21,7 +21,7 @@ use api::{Api, ApiError, Change, ChangeKind};
 use object::storage::{
     claim_key, claim_phase, claim_ref, claims_of, default_class, is_fully_bound, volume_name,
 };
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 use reconcile::{Cache, EventType, ReconcileError, Reconciler, Recorder, WorkQueue, reference_to};
 
 /// Starts the controller.
@@ -100,7 +100,7 @@ impl Binder {
             self.enqueue(named.map(|name| Request::Volume(name.into())));
         }
         if gone {
-            let is_reserved = |volume: &Shared<PersistentVolume>| {
+            let is_reserved = |volume: &SharedObject<PersistentVolume>| {
                 claim_ref(volume).is_some_and(|reference| claim_key(reference) == key)
             };
             let volumes = self.volumes.list().into_iter().filter(is_reserved);
@@ -117,7 +117,7 @@ impl Binder {
         self.queue.add(Request::Claim(claim_key(reference)));
         if change.kind == ChangeKind::Deleted {
             // Claims that name a deleted volume have lost it.
-            let named = |claim: &Shared<PersistentVolumeClaim>| {
+            let named = |claim: &SharedObject<PersistentVolumeClaim>| {
                 volume_name(claim) == Some(change.object.name()) && claim_phase(claim) != "Lost"
             };
             let claims = self.claims.list().into_iter().filter(named);
@@ -139,7 +139,7 @@ impl Binder {
         self.enqueue(self.unbound.lock().iter().cloned().map(Request::Claim));
     }
 
-    fn sync_claim(&self, claim: &Shared<PersistentVolumeClaim>) -> Result<(), ApiError> {
+    fn sync_claim(&self, claim: &SharedObject<PersistentVolumeClaim>) -> Result<(), ApiError> {
         let volume = |name: &str| self.api.get_as(&Key::new("", name)).ok();
         let class = |name: &str| self.api.get_as(&Key::new("", name)).ok();
         let view = claim::View {
@@ -165,15 +165,15 @@ impl Binder {
     }
 
     /// Returns the claim's pods without a node.
-    fn pods_waiting_for(&self, claim: &Shared<PersistentVolumeClaim>) -> Vec<String> {
-        let waits = |pod: &Shared<Pod>| {
+    fn pods_waiting_for(&self, claim: &SharedObject<PersistentVolumeClaim>) -> Vec<String> {
+        let waits = |pod: &SharedObject<Pod>| {
             object::pod::node_name(pod).is_none() && claims_of(pod).any(|used| used.claim == claim.name())
         };
         let pods = self.pods.in_namespace(claim.namespace());
         pods.iter().filter(|pod| waits(pod)).map(|pod| pod.name().to_string()).collect()
     }
 
-    fn sync_volume(&self, volume: &Shared<PersistentVolume>) -> Result<(), ApiError> {
+    fn sync_volume(&self, volume: &SharedObject<PersistentVolume>) -> Result<(), ApiError> {
         let claim = claim_ref(volume).map(claim_key).and_then(|key| self.api.get_as(&key).ok());
         match volume::decide(volume, claim.as_deref()) {
             volume::Action::Available => self.update_volume_status(volume, "Available", None),

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::PersistentVolume;
 use super::Binder;
 use api::ApiError;
 use object::storage::{PROVISIONED_BY, annotation, reclaim_policy, volume_phase};
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 
 /// The action that the reclaim policy requires.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,8 +22,8 @@ impl Binder {
     /// Marks the volume as released; the record of an earlier failure stays visible.
     pub(super) fn release(
         &self,
-        volume: &Shared<PersistentVolume>,
-    ) -> Result<Shared<PersistentVolume>, ApiError> {
+        volume: &SharedObject<PersistentVolume>,
+    ) -> Result<SharedObject<PersistentVolume>, ApiError> {
         if !matches!(volume_phase(volume), "Released" | "Failed") {
             self.update_volume_status(volume, "Released", None)?;
         }
@@ -31,7 +31,7 @@ impl Binder {
     }
 
     /// Executes the policy of a released volume.
-    pub(super) fn reclaim(&self, volume: &Shared<PersistentVolume>) -> Result<(), ApiError> {
+    pub(super) fn reclaim(&self, volume: &SharedObject<PersistentVolume>) -> Result<(), ApiError> {
         match decide(volume) {
             Reclaim::Keep | Reclaim::ByProvisioner => Ok(()),
             Reclaim::Fail(reason, message) => {

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolume, PersistentVolumeClaim};
 
-use object::Shared;
+use object::SharedObject;
 use object::storage::{
     PROVISIONED_BY, annotation, claim_ref, claim_uid, reclaim_policy, same_mode, volume_name,
 };
@@ -50,8 +50,8 @@ fn is_made_on_demand(volume: &PersistentVolume) -> bool {
 
 /// Returns the events for both if one is a file system and the other a block device.
 pub(super) fn mode_mismatch(
-    volume: &Shared<PersistentVolume>,
-    claim: &Shared<PersistentVolumeClaim>,
+    volume: &SharedObject<PersistentVolume>,
+    claim: &SharedObject<PersistentVolumeClaim>,
 ) -> [(ObjectReference, String); 2] {
     let (volume_name, claim_name) = (volume.name(), claim.name());
     [

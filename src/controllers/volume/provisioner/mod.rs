@@ -26,7 +26,7 @@ use object::storage::{
     DIRECTORY_PROVISIONER, PROVISIONED_BY, PROVISIONER_FINALIZER, SELECTED_NODE, annotation, attachment_name,
     claim_class, directory_of, disk, has_finalizer, reclaim_policy, volume_phase, waits_for_consumer,
 };
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
 /// The delay before the next sync of a volume that a pod still uses.
@@ -106,7 +106,7 @@ impl Provisioner {
     }
 
     /// Creates the volume that a claim requests.
-    fn serve(&self, claim: &Shared<PersistentVolumeClaim>) -> Result<(), ReconcileError> {
+    fn serve(&self, claim: &SharedObject<PersistentVolumeClaim>) -> Result<(), ReconcileError> {
         let name = plan::volume_name_for(claim);
         if !plan::needs_provisioning(claim)
             || self.api.get_as::<PersistentVolume>(&Key::new("", name.as_str())).is_ok()
@@ -167,13 +167,13 @@ impl Provisioner {
         Ok(path)
     }
 
-    fn fail(&self, claim: &Shared<PersistentVolumeClaim>, class: &str, why: &str) {
+    fn fail(&self, claim: &SharedObject<PersistentVolumeClaim>, class: &str, why: &str) {
         let message = format!("failed to provision volume with StorageClass \"{class}\": {why}");
         self.recorder.warning(claim.object(), "ProvisioningFailed", message);
     }
 
     /// Removes the node that was chosen for the claim.
-    fn reschedule(&self, claim: &Shared<PersistentVolumeClaim>) -> Result<(), ApiError> {
+    fn reschedule(&self, claim: &SharedObject<PersistentVolumeClaim>) -> Result<(), ApiError> {
         ignore_not_found(modify(&self.api, claim, |fresh| {
             if let Some(annotations) = &mut fresh.metadata.annotations {
                 annotations.remove(SELECTED_NODE);
@@ -183,7 +183,7 @@ impl Provisioner {
     }
 
     /// Holds a volume's finalizer while its directory is to be deleted with it, and removes it after the directory.
-    fn mind(&self, volume: &Shared<PersistentVolume>) -> Result<(), ReconcileError> {
+    fn mind(&self, volume: &SharedObject<PersistentVolume>) -> Result<(), ReconcileError> {
         if !annotation(&volume.metadata, PROVISIONED_BY).is_some_and(plan::is_ours) {
             return Ok(());
         }
@@ -237,7 +237,7 @@ impl Provisioner {
     }
 
     /// Removes a volume's directory in the background, in parallel to other volumes.
-    fn clear(&self, volume: &Shared<PersistentVolume>) -> RemovalOutcome {
+    fn clear(&self, volume: &SharedObject<PersistentVolume>) -> RemovalOutcome {
         let name = volume.name();
         let Some(path) = self.directory.path(name) else {
             return RemovalOutcome::Failed(format!("{name} is not a valid directory name"));

@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use object::Shared;
+use object::SharedObject;
 use object::owner::is_terminating;
 use object::storage::{
     BETA_STORAGE_PROVISIONER, DIRECTORY_PROVISIONER, DISK_DRIVER, DISK_PATH, PROVISIONED_BY,
@@ -35,7 +35,7 @@ pub(super) fn needs_provisioning(claim: &PersistentVolumeClaim) -> bool {
 }
 
 /// Returns the name of the volume for a claim: repeated attempts use the same name.
-pub(super) fn volume_name_for(claim: &Shared<PersistentVolumeClaim>) -> String {
+pub(super) fn volume_name_for(claim: &SharedObject<PersistentVolumeClaim>) -> String {
     format!("pvc-{}", claim.uid())
 }
 
@@ -67,8 +67,8 @@ pub(super) fn refusal(claim: &PersistentVolumeClaim, class: &StorageClass) -> Op
 
 /// Builds the volume for a claim, reserved for it, with this directory.
 pub(super) fn volume(
-    claim: &Shared<PersistentVolumeClaim>,
-    class: &Shared<StorageClass>,
+    claim: &SharedObject<PersistentVolumeClaim>,
+    class: &SharedObject<StorageClass>,
     path: &str,
 ) -> PersistentVolume {
     let policy = class.reclaim_policy.clone().unwrap_or_else(|| "Delete".into());
@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    fn claim(annotations: &Value, spec: &Value) -> Shared<PersistentVolumeClaim> {
+    fn claim(annotations: &Value, spec: &Value) -> SharedObject<PersistentVolumeClaim> {
         let mut spec = spec.clone();
         if spec["accessModes"].is_null() {
             spec["accessModes"] = json!(["ReadWriteOnce"]);
@@ -121,16 +121,16 @@ mod tests {
         spec["resources"] = json!({"requests": {"storage": "1024Mi"}});
         let claim = json!({"metadata": {"name": "c", "namespace": "n", "uid": "1", "annotations": annotations},
             "spec": spec});
-        Shared::from_value(serde_json::from_value(claim).unwrap())
+        SharedObject::from_value(serde_json::from_value(claim).unwrap())
     }
 
-    fn class(more: &Value) -> Shared<StorageClass> {
+    fn class(more: &Value) -> SharedObject<StorageClass> {
         let mut class = more.clone();
         class["metadata"] = json!({"name": "standard"});
         if class["provisioner"].is_null() {
             class["provisioner"] = json!(DIRECTORY_PROVISIONER);
         }
-        Shared::from_value(serde_json::from_value(class).unwrap())
+        SharedObject::from_value(serde_json::from_value(class).unwrap())
     }
 
     #[test]

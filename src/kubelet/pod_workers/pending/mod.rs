@@ -14,13 +14,13 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::PodEvent;
 use crate::volumes;
-use object::{Revision, Shared};
+use object::{Revision, SharedObject};
 
 /// The pending updates of one pod.
 #[derive(Clone, Debug)]
 pub(super) struct PendingUpdates {
     /// The newest version known.
-    pod: Shared<Pod>,
+    pod: SharedObject<Pod>,
     /// Its object was removed from the API.
     gone: bool,
     /// The object has a change that no pass has planned for.
@@ -31,19 +31,19 @@ pub(super) struct PendingUpdates {
 /// The input of a pass.
 #[derive(Clone, Debug)]
 pub(crate) struct PodUpdate {
-    pub(crate) pod: Shared<Pod>,
+    pub(crate) pod: SharedObject<Pod>,
     pub(crate) gone: bool,
     pub(crate) events: Vec<PodEvent>,
 }
 
 impl PendingUpdates {
     /// A pod that was never synced.
-    pub(super) fn new(pod: Shared<Pod>) -> Self {
+    pub(super) fn new(pod: SharedObject<Pod>) -> Self {
         Self { pod, gone: false, changed: true, events: vec![PodEvent::Resync] }
     }
 
     /// The newest version known.
-    pub(super) fn pod(&self) -> &Shared<Pod> {
+    pub(super) fn pod(&self) -> &SharedObject<Pod> {
         &self.pod
     }
 
@@ -53,7 +53,7 @@ impl PendingUpdates {
     }
 
     /// The watch shows a version.
-    pub(super) fn see(&mut self, pod: &Shared<Pod>) {
+    pub(super) fn see(&mut self, pod: &SharedObject<Pod>) {
         if pod.revision() > self.pod.revision() {
             self.take_version(pod);
         }
@@ -67,7 +67,7 @@ impl PendingUpdates {
     /// A pass has written the status onto the version `onto`, with this result. If `onto` is a version that was not
     /// seen, another client's change came in between: its own event will be older than the known version by then, so
     /// that it is seen here or never.
-    pub(super) fn wrote(&mut self, onto: Revision, pod: &Shared<Pod>) {
+    pub(super) fn wrote(&mut self, onto: Revision, pod: &SharedObject<Pod>) {
         if pod.revision() <= self.pod.revision() {
             return;
         }
@@ -78,7 +78,7 @@ impl PendingUpdates {
         }
     }
 
-    fn take_version(&mut self, pod: &Shared<Pod>) {
+    fn take_version(&mut self, pod: &SharedObject<Pod>) {
         let (old, new) = (&self.pod.metadata, &pod.metadata);
         let metadata_changed = (&old.labels, &old.annotations) != (&new.labels, &new.annotations);
         if metadata_changed && volumes::shows_itself(pod) {
@@ -99,13 +99,13 @@ impl PendingUpdates {
     }
 
     /// Replaces the object that stands for the pod: a static pod's, which only its kubelet changes.
-    pub(super) fn replace(&mut self, pod: Shared<Pod>) {
+    pub(super) fn replace(&mut self, pod: SharedObject<Pod>) {
         self.pod = pod;
         self.changed = true;
     }
 
     /// The same without news for a pass.
-    pub(super) fn keep(&mut self, pod: Shared<Pod>) {
+    pub(super) fn keep(&mut self, pod: SharedObject<Pod>) {
         self.pod = pod;
     }
 

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
 use super::{PendingUpdates, PodEvent, PodUpdate};
-use object::{Revision, Shared};
+use object::{Revision, SharedObject};
 
 /// A user's actions on the pod, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,7 +35,7 @@ struct Object {
 }
 
 impl Object {
-    fn shared(self) -> Shared<Pod> {
+    fn shared(self) -> SharedObject<Pod> {
         let mut pod = json!({
             "metadata": {"name": "p", "namespace": "default", "uid": "u", "resourceVersion": self.revision.to_string(),
                 "annotations": {"a": self.annotation.to_string()}},
@@ -47,7 +47,7 @@ impl Object {
         if self.deleted {
             pod["metadata"]["deletionTimestamp"] = json!("2026-11-21T00:00:00Z");
         }
-        Shared::from_value(serde_json::from_value(pod).unwrap())
+        SharedObject::from_value(serde_json::from_value(pod).unwrap())
     }
 
     fn read(pod: &Pod) -> Self {

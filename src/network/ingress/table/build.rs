@@ -12,7 +12,7 @@ use crate::ingress::annotations::Options;
 use crate::ingress::problem::Problem;
 use crate::reverse_proxy::RequestPath;
 use crate::reverse_proxy::pools::Backend;
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 
 /// Maximum number of paths of one Ingress that are regular expressions: each may be tried on each request.
 const MAX_PATTERNS: usize = 100;
@@ -41,10 +41,10 @@ pub(in crate::ingress) struct BuildResult {
 }
 
 /// Looks up services.
-type Services<'a> = &'a dyn Fn(&Key) -> Option<Shared<Service>>;
+type Services<'a> = &'a dyn Fn(&Key) -> Option<SharedObject<Service>>;
 
 /// Compiles Ingresses; the oldest must come first.
-pub(in crate::ingress) fn build(ingresses: &[Shared<Ingress>], services: Services<'_>) -> BuildResult {
+pub(in crate::ingress) fn build(ingresses: &[SharedObject<Ingress>], services: Services<'_>) -> BuildResult {
     let mut built = BuildResult::default();
     for ingress in ingresses {
         let mut problems = Vec::new();
@@ -64,7 +64,7 @@ pub(in crate::ingress) fn build(ingresses: &[Shared<Ingress>], services: Service
 
 fn add(
     built: &mut BuildResult,
-    ingress: &Shared<Ingress>,
+    ingress: &SharedObject<Ingress>,
     services: Services<'_>,
     problems: &mut Vec<Problem>,
 ) {

@@ -7,22 +7,22 @@ use super::*;
 use crate::ingress::problem::Problem;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::networking::v1::Ingress;
-use object::Shared;
+use object::SharedObject;
 
-fn service(name: &str) -> Option<Shared<Service>> {
+fn service(name: &str) -> Option<SharedObject<Service>> {
     let spec = match name {
         "missing" => return None,
         "external" => json!({"type": "ExternalName", "externalName": "example.com"}),
         _ => json!({"ports": [{"name": "http", "port": 80}, {"name": "dns", "port": 53, "protocol": "UDP"}]}),
     };
     let value = json!({"metadata": {"name": name, "namespace": "d"}, "spec": spec});
-    Some(Shared::from_value(serde_json::from_value(value).unwrap()))
+    Some(SharedObject::from_value(serde_json::from_value(value).unwrap()))
 }
 
-fn ingress(name: &str, annotations: &Value, spec: &Value) -> Shared<Ingress> {
+fn ingress(name: &str, annotations: &Value, spec: &Value) -> SharedObject<Ingress> {
     let value =
         json!({"metadata": {"name": name, "namespace": "d", "annotations": annotations}, "spec": spec});
-    Shared::from_value(serde_json::from_value(value).unwrap())
+    SharedObject::from_value(serde_json::from_value(value).unwrap())
 }
 
 fn to(name: &str) -> Value {
@@ -38,7 +38,7 @@ fn rule(host: &str, paths: &[(&str, &str, &str)]) -> Value {
     json!({"host": host, "http": {"paths": paths}})
 }
 
-fn built(ingresses: &[Shared<Ingress>]) -> BuildResult {
+fn built(ingresses: &[SharedObject<Ingress>]) -> BuildResult {
     build(ingresses, &|key| service(&key.name))
 }
 

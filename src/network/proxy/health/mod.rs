@@ -216,21 +216,21 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use object::Shared;
+    use object::SharedObject;
 
     fn joined(spec: &Value) -> ServiceEndpoints {
         let service = json!({"metadata": {"name": "web", "namespace": "d"}, "spec": spec});
         let endpoint = |ip: &str, node: &str, ready: Value| json!({"addresses": [ip], "nodeName": node, "conditions": {"ready": ready}});
         let slice = |name: &str, endpoints: Value| {
             let slice = json!({"metadata": {"name": name, "namespace": "d"}, "addressType": "IPv4", "endpoints": endpoints});
-            (Key::new("d", name), Shared::from_value(serde_json::from_value(slice).unwrap()))
+            (Key::new("d", name), SharedObject::from_value(serde_json::from_value(slice).unwrap()))
         };
         let a = endpoint("127.64.0.2", "a", json!(true));
         let slices = [
             slice("one", json!([a, endpoint("127.64.0.3", "a", json!(null))])),
             slice("two", json!([a, endpoint("127.64.1.2", "b", json!(false))])),
         ];
-        let service = Shared::from_value(serde_json::from_value(service).unwrap());
+        let service = SharedObject::from_value(serde_json::from_value(service).unwrap());
         ServiceEndpoints { service: Some(service), slices: slices.into() }
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::topology::NodeFacts;
 use ipnet::Ipv4Net;
-use object::{Key, Shared};
+use object::{Key, SharedObject};
 
 /// Ports and endpoints of each slice.
 type TestSlices = Vec<(Value, Vec<Value>)>;
@@ -41,11 +41,14 @@ fn joined(spec: &Value, slices: &[(Value, Vec<Value>)]) -> ServiceEndpoints {
     let slices = slices.iter().enumerate().map(|(n, (ports, endpoints))| {
         let value = json!({"metadata": {"name": format!("web-{n}"), "namespace": "default"},
             "addressType": "IPv4", "ports": ports, "endpoints": endpoints});
-        let slice = Shared::from_value(serde_json::from_value(value).unwrap());
+        let slice = SharedObject::from_value(serde_json::from_value(value).unwrap());
         (Key::new("default", format!("web-{n}")), slice)
     });
     let slices = slices.collect();
-    ServiceEndpoints { service: Some(Shared::from_value(serde_json::from_value(service).unwrap())), slices }
+    ServiceEndpoints {
+        service: Some(SharedObject::from_value(serde_json::from_value(service).unwrap())),
+        slices,
+    }
 }
 
 /// Formats listeners as `bind_address -> ready | draining`, a line each.
@@ -187,10 +190,10 @@ fn ipv6_endpoints_are_used_if_there_are_no_others_net_9() {
             .collect();
         let value = json!({"metadata": {"name": family, "namespace": "d"}, "addressType": family,
             "ports": [{"name": "", "port": 80}], "endpoints": endpoints});
-        object::Shared::from_value(serde_json::from_value::<EndpointSlice>(value).unwrap())
+        object::SharedObject::from_value(serde_json::from_value::<EndpointSlice>(value).unwrap())
     };
     let machine = NetworkTopology { fabric: vec!["fd00:10:244::/48".parse().unwrap()], ..machine() };
-    let check = |slices: &[object::Shared<EndpointSlice>], expected: &[&str]| {
+    let check = |slices: &[object::SharedObject<EndpointSlice>], expected: &[&str]| {
         let slices = slices.iter().map(|slice| (slice.key(), slice.clone())).collect();
         let joined = ServiceEndpoints { service: None, slices };
         let found = endpoints_of_either_family("", Protocol::Tcp, &joined, &machine);

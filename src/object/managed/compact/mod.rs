@@ -16,7 +16,7 @@ pub use write::{NodeOffset, Writer, encode};
 /// No further node.
 const END: u8 = 0;
 /// The low bits of a head: the type of the element.
-const SORT: u8 = 0x0f;
+const TYPE_MASK: u8 = 0x0f;
 /// A field with its name written out.
 const NAMED: u8 = 1;
 /// A field with a numbered name.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::names::Names;
-use super::{BARE, BELOW, DIGEST, DIGEST_BYTES, END, INDEX, KEY, MEMBER, NAMED, NUMBERED, SORT, VALUE};
+use super::{BARE, BELOW, DIGEST, DIGEST_BYTES, END, INDEX, KEY, MEMBER, NAMED, NUMBERED, TYPE_MASK, VALUE};
 use crate::managed::fields_v1;
 use crate::managed::{FieldSet, Node, PathElement};
 
@@ -53,14 +53,14 @@ impl<'a> Cursor<'a> {
     }
 
     /// Returns the number of bytes left.
-    pub(super) fn left(&self) -> usize {
+    pub(super) fn remaining(&self) -> usize {
         self.0.len()
     }
 
     /// Returns the next node at this level. Its children come next and must be read or skipped.
     pub fn next_item(&mut self) -> Option<Item<'a>> {
         let head = self.byte();
-        let step = match head & SORT {
+        let step = match head & TYPE_MASK {
             NAMED | KEY | VALUE => {
                 let length = self.number() as usize;
                 self.bytes(length)
@@ -145,7 +145,7 @@ impl<'a> Item<'a> {
     }
 
     /// Returns the type of its value in a fingerprint.
-    pub fn sort(&self) -> ValueKind {
+    pub fn kind(&self) -> ValueKind {
         match self.digest {
             Some(digest) if self.head & BARE != 0 => ValueKind::Bare(digest),
             Some(digest) => ValueKind::Leaf(digest),
@@ -155,12 +155,12 @@ impl<'a> Item<'a> {
 
     /// Returns true if two nodes have the same step.
     pub fn same_step(&self, other: &Self) -> bool {
-        self.head & SORT == other.head & SORT && self.step == other.step
+        self.head & TYPE_MASK == other.head & TYPE_MASK && self.step == other.step
     }
 
     /// Returns its path element; `None` if it cannot be read.
     pub fn step(&self) -> Option<PathElement> {
-        match self.head & SORT {
+        match self.head & TYPE_MASK {
             NAMED => Some(PathElement::field(self.text())),
             NUMBERED => Some(PathElement::field(Names::read().text(self.number()))),
             KEY => fields_v1::read_key(self.text()).ok(),
@@ -218,11 +218,11 @@ fn json(cursor: &mut Cursor<'_>, names: &Names, itself: bool, out: &mut impl Wri
         if !std::mem::take(&mut is_first) {
             out.write_all(b",")?;
         }
-        let mut key = |sort: &str, text: &str| {
-            write_json_text(&format!("{sort}:{text}"), out)?;
+        let mut key = |prefix: &str, text: &str| {
+            write_json_text(&format!("{prefix}:{text}"), out)?;
             out.write_all(b":")
         };
-        match item.head & SORT {
+        match item.head & TYPE_MASK {
             NUMBERED => out.write_all(names.key(item.number()))?,
             NAMED => key("f", item.text())?,
             KEY => key("k", item.text())?,

@@ -137,7 +137,7 @@ impl Writer {
     pub fn resort(&mut self, start: usize) {
         let mut cursor = Cursor::new(&self.bytes[start..]);
         let mut nodes = Vec::new();
-        let position = |cursor: &Cursor<'_>| self.bytes.len() - cursor.left();
+        let position = |cursor: &Cursor<'_>| self.bytes.len() - cursor.remaining();
         let mut from = start;
         while let Some(item) = cursor.next_item() {
             cursor.pass(&item);

@@ -29,7 +29,7 @@ pub(super) fn show(budget: &mut Value) {
 
 /// Returns true for an empty selector, as opposed to an absent one.
 fn is_empty(selector: &Value) -> bool {
-    let says_nothing =
+    let is_blank =
         |part: &Value| part.is_null() || part == &json!({}) || part.as_array().is_some_and(Vec::is_empty);
-    selector.as_object().is_some_and(|parts| parts.values().all(says_nothing))
+    selector.as_object().is_some_and(|parts| parts.values().all(is_blank))
 }

@@ -103,7 +103,7 @@ fn min_domains_selectors_and_other_pods_sch_5() {
     revised.spec.as_mut().unwrap().topology_spread_constraints =
         serde_json::from_value(json!([constraint("zone", json!({"matchLabelKeys": ["hash", "absent"]}))]))
             .unwrap();
-    let revised = PodInfo::new(object::Shared::from_value(revised));
+    let revised = PodInfo::new(object::SharedObject::from_value(revised));
     assert_eq!(takers(&mut snapshot, &revised).len(), 3, "no pod of hash 2 yet");
     // Other namespaces and terminating pods do not count.
     for (name, namespace, deleted) in

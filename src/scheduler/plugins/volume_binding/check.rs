@@ -10,7 +10,7 @@ use crate::framework::NodeCheck;
 use crate::reason::{Reason, Reasons, Refusal};
 use crate::state::node_info::NodeInfo;
 use crate::state::storage::Storage;
-use object::Shared;
+use object::SharedObject;
 use object::storage::{
     NO_PROVISIONER, SELECTED_NODE, VolumeRequester, annotation, claim_class, claim_size, find_match,
     is_reachable_from, provisions_for, volume_name,
@@ -22,11 +22,11 @@ pub(super) struct Volumes<'a> {
     others: Overview,
     storage: &'a Storage,
     /// The volumes of bound claims.
-    bound: Vec<&'a Shared<PersistentVolume>>,
+    bound: Vec<&'a SharedObject<PersistentVolume>>,
     /// A claim is bound to a missing volume.
     missing: bool,
     /// Claims that wait for the pod, smallest first: large volumes are left for large claims.
-    waiting: Vec<&'a Shared<PersistentVolumeClaim>>,
+    waiting: Vec<&'a SharedObject<PersistentVolumeClaim>>,
 }
 
 impl<'a> Volumes<'a> {
@@ -34,8 +34,8 @@ impl<'a> Volumes<'a> {
         account: &'a Mutex<AssumedVolumes>,
         others: Overview,
         storage: &'a Storage,
-        bound: &[&'a Shared<PersistentVolumeClaim>],
-        mut waiting: Vec<&'a Shared<PersistentVolumeClaim>>,
+        bound: &[&'a SharedObject<PersistentVolumeClaim>],
+        mut waiting: Vec<&'a SharedObject<PersistentVolumeClaim>>,
     ) -> Self {
         let volumes: Vec<_> =
             bound.iter().map(|claim| volume_name(claim).and_then(|name| storage.volume(name))).collect();
@@ -54,7 +54,7 @@ impl<'a> Volumes<'a> {
 
     /// Returns true if every node passes.
     pub(super) fn are_everywhere(&self) -> bool {
-        let anywhere = |volume: &&Shared<PersistentVolume>| {
+        let anywhere = |volume: &&SharedObject<PersistentVolume>| {
             volume.spec.as_ref().is_none_or(|spec| spec.node_affinity.is_none())
         };
         self.waiting.is_empty() && !self.missing && self.bound.iter().all(anywhere)

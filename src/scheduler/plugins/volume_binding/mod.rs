@@ -20,10 +20,10 @@ use crate::state::snapshot::Snapshot;
 use assumed_volumes::AssumedVolumes;
 use check::Volumes;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use object::Shared;
+use object::SharedObject;
 use object::owner::is_terminating;
 use object::storage::{
-    claim_class, claim_phase, is_fully_bound, is_made_for, volume_name, waits_for_consumer,
+    claim_class, claim_phase, is_created_for, is_fully_bound, volume_name, waits_for_consumer,
 };
 
 /// The default time that a decided pod waits for its volumes.
@@ -57,7 +57,7 @@ impl Plugin for VolumeBinding {
             Err(reason) => return PreFilter::Reject(Refusal::unresolvable(reason)),
         };
         let (bound, free): (Vec<_>, Vec<_>) = claims.into_iter().partition(|claim| is_fully_bound(claim));
-        let waits = |claim: &&Shared<PersistentVolumeClaim>| {
+        let waits = |claim: &&SharedObject<PersistentVolumeClaim>| {
             let class = snapshot.storage().class(claim_class(claim));
             class.is_some_and(|class| waits_for_consumer(class)) && volume_name(claim).is_none()
         };
@@ -108,7 +108,7 @@ fn usable<'a>(
     pod: &PodInfo,
     used: &PodClaim,
     snapshot: &'a Snapshot,
-) -> Result<&'a Shared<PersistentVolumeClaim>, Reason> {
+) -> Result<&'a SharedObject<PersistentVolumeClaim>, Reason> {
     let name = used.name.as_str();
     let Some(claim) = snapshot.storage().claim(&pod.claim_key(used)) else {
         return Err(if used.ephemeral {
@@ -128,7 +128,7 @@ fn usable<'a>(
     if is_terminating(&claim.metadata) {
         return Err(Reason::claim(format!("persistentvolumeclaim \"{name}\" is being deleted")));
     }
-    if used.ephemeral && !is_made_for(claim, &pod.pod) {
+    if used.ephemeral && !is_created_for(claim, &pod.pod) {
         return Err(Reason::claim(format!(
             "PVC {} was not created for pod {} (pod is not owner)",
             claim.key(),

@@ -11,7 +11,7 @@ use object::storage::{
     SELECTED_NODE, annotation, claim_ref, claim_uid, is_bound_to, is_fully_bound, is_reachable_from,
     keep_for, volume_name,
 };
-use object::{Key, Kind, Shared};
+use object::{Key, Kind, SharedObject};
 
 /// Reserves the volumes for their claims, and sets the selected node of claims to provision.
 pub(super) fn write(binding: &Binding<'_>, choice: &PodVolumes) -> Result<(), String> {
@@ -70,11 +70,11 @@ pub(super) fn is_done(binding: &Binding<'_>, choice: &PodVolumes) -> Result<bool
     Ok(done)
 }
 
-fn claim_of(api: &Api, key: &Key, doing: &str) -> Result<Shared<PersistentVolumeClaim>, String> {
+fn claim_of(api: &Api, key: &Key, doing: &str) -> Result<SharedObject<PersistentVolumeClaim>, String> {
     api.get_as(key).map_err(|error| format!("{doing}: {error}"))
 }
 
-fn near(volume: &Shared<PersistentVolume>, node: &Shared<Node>) -> Result<(), String> {
+fn near(volume: &SharedObject<PersistentVolume>, node: &SharedObject<Node>) -> Result<(), String> {
     if is_reachable_from(volume, node) {
         return Ok(());
     }

@@ -15,7 +15,7 @@ use crate::plugins::test_volumes::{claim, volume, with_claim};
 use crate::profile::Profile;
 use crate::test_cluster::Cluster;
 use crate::test_objects::node;
-use object::Shared;
+use object::SharedObject;
 
 /// Nodes `a` and `b`, each with its name as label `host`, and the classes `late`, `hand` and `now`.
 fn cluster() -> Cluster {
@@ -365,9 +365,9 @@ async fn a_pod_is_bound_after_its_claims_vol_2() {
     plugin.reserve(&pod, &snapshot.nodes()[0]).unwrap();
     let binding = Binding { api: &api, pod: &pod, node: "a" };
     assert_eq!(plugin.pre_bind(&binding), Ok(PreBind::Wait(plugin.bind_timeout)));
-    let bound: Shared<PersistentVolume> = api.get_as(&Key::new("", "v")).unwrap();
+    let bound: SharedObject<PersistentVolume> = api.get_as(&Key::new("", "v")).unwrap();
     assert_eq!(bound.spec.as_ref().unwrap().claim_ref.as_ref().unwrap().name.as_deref(), Some("c"));
-    let chosen: Shared<PersistentVolumeClaim> = api.get_as(&Key::new("default", "d")).unwrap();
+    let chosen: SharedObject<PersistentVolumeClaim> = api.get_as(&Key::new("default", "d")).unwrap();
     assert_eq!(chosen.metadata.annotations.as_ref().unwrap()[SELECTED_NODE], "a");
     let revision = api.revision();
     assert_eq!(plugin.pre_bind(&binding), Ok(PreBind::Wait(plugin.bind_timeout)));

@@ -12,7 +12,7 @@ use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use podium::api::usage::{NodeUsage, ResourceUsage};
-use podium::object::Shared;
+use podium::object::SharedObject;
 use podium::object::pod::is_active;
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ async fn run_in(cluster: &Cluster) {
 }
 
 /// Writes a kubelet's status of a pod that starts now.
-fn start(cluster: &Cluster, pod: &Shared<Pod>) {
+fn start(cluster: &Cluster, pod: &SharedObject<Pod>) {
     let now = cluster.api.clock().time();
     cluster
         .api

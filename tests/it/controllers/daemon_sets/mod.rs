@@ -6,7 +6,7 @@ mod updates;
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, DaemonSetStatus};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use podium::object::Shared;
+use podium::object::SharedObject;
 use podium::object::node_selector::RequiredNodes;
 use podium::object::pod::is_active;
 use podium::object::pod::node_name;
@@ -83,7 +83,7 @@ fn counts(cluster: &Cluster) -> [i32; 6] {
     ]
 }
 
-fn revisions(cluster: &Cluster) -> Vec<Shared<ControllerRevision>> {
+fn revisions(cluster: &Cluster) -> Vec<SharedObject<ControllerRevision>> {
     let mut all = cluster.api.list_as::<ControllerRevision>(Some("default"));
     all.sort_by_key(|r| r.revision);
     all

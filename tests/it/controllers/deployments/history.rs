@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use podium::api::{DeleteOptions, Propagation};
-use podium::object::{Kind, Shared};
+use podium::object::{Kind, SharedObject};
 use serde_json::json;
 
 use super::super::cluster::{Cluster, NO_NODES, deployment, key, set_image};
@@ -142,8 +142,9 @@ async fn sets_left_behind_are_adopted_with_their_history_dep_1_dep_4() {
     assert_eq!((cluster.sets().as_str(), uids()), ("1:0/0 2:0/0 3:2/2", before), "the very same pods");
     let web = cluster.get::<Deployment>("web");
     assert_eq!(annotation(&web.metadata, REVISION).as_deref(), Some("3"));
-    let owned =
-        |set: &Shared<ReplicaSet>| set.metadata.owner_references.as_ref().unwrap()[0].uid == again.uid();
+    let owned = |set: &SharedObject<ReplicaSet>| {
+        set.metadata.owner_references.as_ref().unwrap()[0].uid == again.uid()
+    };
     assert!(cluster.api.list_as::<ReplicaSet>(None).iter().all(owned));
     roll_back(&cluster, "1");
     cluster.run().await;

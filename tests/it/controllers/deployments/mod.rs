@@ -9,7 +9,7 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use podium::api::DeleteOptions;
 use podium::object::owner::controller_of;
-use podium::object::{Kind, Shared};
+use podium::object::{Kind, SharedObject};
 use serde_json::json;
 
 use super::cluster::{Cluster, NO_NODES, deployment, key, set_image};
@@ -40,9 +40,10 @@ fn annotation(meta: &ObjectMeta, name: &str) -> Option<String> {
 }
 
 /// The ReplicaSet of a revision.
-fn set_of(cluster: &Cluster, revision: &str) -> Shared<ReplicaSet> {
+fn set_of(cluster: &Cluster, revision: &str) -> SharedObject<ReplicaSet> {
     let sets = cluster.api.list_as::<ReplicaSet>(Some("default"));
-    let is_it = |set: &Shared<ReplicaSet>| annotation(&set.metadata, REVISION).as_deref() == Some(revision);
+    let is_it =
+        |set: &SharedObject<ReplicaSet>| annotation(&set.metadata, REVISION).as_deref() == Some(revision);
     sets.into_iter().find(is_it).unwrap()
 }
 

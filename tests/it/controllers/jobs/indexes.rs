@@ -3,13 +3,13 @@
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
-use podium::object::Shared;
+use podium::object::SharedObject;
 use serde_json::json;
 
 use super::{Cluster, NO_NODES, describe, job};
 
 /// A pod is disrupted: it fails with that condition.
-fn disrupt(cluster: &Cluster, pod: &Shared<Pod>) {
+fn disrupt(cluster: &Cluster, pod: &SharedObject<Pod>) {
     cluster.end(pod, 137);
     cluster
         .api

@@ -9,7 +9,7 @@ use k8s_openapi::api::batch::v1::{Job, JobStatus};
 use k8s_openapi::api::core::v1::Pod;
 use podium::api::{DeleteOptions, Propagation};
 use podium::object::pod::is_active;
-use podium::object::{Kind, Shared};
+use podium::object::{Kind, SharedObject};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, NO_NODES, key};
@@ -46,16 +46,17 @@ const COMPLETE: &str = "SuccessCriteriaMet(CompletionsReached) Complete(Completi
 
 impl Cluster {
     /// The Job's pods that have not ended, by name.
-    fn active(&self) -> Vec<Shared<Pod>> {
+    fn active(&self) -> Vec<SharedObject<Pod>> {
         self.pods().into_iter().filter(|pod| is_active(pod)).collect()
     }
 
     /// The active pod for an index.
-    fn of_index(&self, index: i32) -> Shared<Pod> {
+    fn of_index(&self, index: i32) -> SharedObject<Pod> {
         let label = "batch.kubernetes.io/job-completion-index";
         let expected = index.to_string();
-        let of =
-            |pod: &Shared<Pod>| pod.metadata.labels.as_ref().and_then(|l| l.get(label)) == Some(&expected);
+        let of = |pod: &SharedObject<Pod>| {
+            pod.metadata.labels.as_ref().and_then(|l| l.get(label)) == Some(&expected)
+        };
         self.active().into_iter().find(of).unwrap()
     }
 

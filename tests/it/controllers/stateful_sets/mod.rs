@@ -11,7 +11,7 @@ use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use podium::api::{DeleteOptions, Propagation};
 use podium::object::pod::{Phase, is_ready, phase};
-use podium::object::{Kind, Shared};
+use podium::object::{Kind, SharedObject};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, NAME_STAYS_FREE, key};
@@ -37,7 +37,7 @@ fn pods(cluster: &Cluster) -> String {
     pods.iter().map(describe).collect::<Vec<_>>().join(" ")
 }
 
-fn describe(pod: &Shared<Pod>) -> String {
+fn describe(pod: &SharedObject<Pod>) -> String {
     let image = pod.spec.as_ref().unwrap().containers[0].image.clone().unwrap();
     let mark = match (pod.metadata.deletion_timestamp.is_some(), phase(pod), is_ready(pod)) {
         (true, ..) => "-",
@@ -48,13 +48,13 @@ fn describe(pod: &Shared<Pod>) -> String {
     format!("{}:{image}{mark}", ordinal(pod))
 }
 
-fn ordinal(pod: &Shared<Pod>) -> i32 {
+fn ordinal(pod: &SharedObject<Pod>) -> i32 {
     pod.name().rsplit_once('-').and_then(|(_, number)| number.parse().ok()).unwrap_or(-1)
 }
 
 fn claims(cluster: &Cluster) -> String {
     let claims = cluster.api.list_as::<PersistentVolumeClaim>(Some("default"));
-    claims.iter().map(Shared::name).collect::<Vec<_>>().join(" ")
+    claims.iter().map(SharedObject::name).collect::<Vec<_>>().join(" ")
 }
 
 /// `revision:image` by revision.

@@ -12,7 +12,7 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use podium::api::DeleteOptions;
 use podium::controllers::{Settings, VolumeDirectory};
 use podium::object::storage::DIRECTORY_PROVISIONER;
-use podium::object::{Key, Kind, Shared};
+use podium::object::{Key, Kind, SharedObject};
 use podium::scheduler::{Scheduler, SchedulerConfig};
 use serde_json::{Value, json};
 
@@ -66,11 +66,11 @@ impl VolumeFixture {
         self.cluster.stop().await;
     }
 
-    fn volume(&self, name: &str) -> Option<Shared<PersistentVolume>> {
+    fn volume(&self, name: &str) -> Option<SharedObject<PersistentVolume>> {
         self.api.get_as(&Key::new("", name)).ok()
     }
 
-    fn claim(&self, name: &str) -> Option<Shared<PersistentVolumeClaim>> {
+    fn claim(&self, name: &str) -> Option<SharedObject<PersistentVolumeClaim>> {
         self.api.get_as(&key(name)).ok()
     }
 
@@ -121,7 +121,7 @@ impl VolumeFixture {
     /// `reason: message` of the events about an object, in order.
     fn events_of(&self, kind: &str, name: &str) -> Vec<String> {
         let mut events = self.api.list_as::<Event>(None);
-        let about = |e: &Shared<Event>| {
+        let about = |e: &SharedObject<Event>| {
             e.involved_object.kind.as_deref() == Some(kind) && e.involved_object.name.as_deref() == Some(name)
         };
         events.retain(about);

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use podium::api::DeleteOptions;
 use podium::controllers::Controllers;
-use podium::object::{Kind, Shared};
+use podium::object::{Kind, SharedObject};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -104,8 +104,8 @@ fn check(stage: &VolumeFixture) -> Result<(), TestCaseError> {
 
 impl VolumeFixture {
     /// The pod that uses a claim of a random run, on its node.
-    fn get_pod(&self, claim: &str) -> Option<Shared<Pod>> {
-        let pod: Shared<Pod> = self.api.get_as(&key(&claim.replace('c', "p"))).ok()?;
+    fn get_pod(&self, claim: &str) -> Option<SharedObject<Pod>> {
+        let pod: SharedObject<Pod> = self.api.get_as(&key(&claim.replace('c', "p"))).ok()?;
         pod.spec.as_ref()?.node_name.as_ref()?;
         Some(pod)
     }

@@ -88,7 +88,7 @@ impl DrillRun {
         format!("drill-{}", self.drill.name)
     }
 
-    fn pods(&self, app: &str) -> Vec<podium::object::Shared<Pod>> {
+    fn pods(&self, app: &str) -> Vec<podium::object::SharedObject<Pod>> {
         let mut pods = self.cluster.api().list_as::<Pod>(Some(&self.namespace()));
         pods.retain(|pod| pod.metadata.labels.as_ref().is_some_and(|labels| labels["app"] == app));
         pods

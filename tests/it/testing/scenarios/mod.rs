@@ -7,9 +7,10 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use podium::api::{DeleteOptions, WriteOptions};
 use podium::object::scenario::{
-    AllScenarioRuns, MADE_BY, RUNS_NAME, RUNS_NAMESPACE, Scenario, ScenarioPhase, ScenarioRun, ScenarioStatus,
+    AllScenarioRuns, CREATED_BY, RUNS_NAME, RUNS_NAMESPACE, Scenario, ScenarioPhase, ScenarioRun,
+    ScenarioStatus,
 };
-use podium::object::{Key, Kind, Object, Shared};
+use podium::object::{Key, Kind, Object, SharedObject};
 use podium::testing::{Cluster, Failure, Requests};
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ fn begin(cluster: &Cluster, name: &str, spec: &Value) {
     cluster.api().create(object, &WriteOptions::default()).unwrap();
 }
 
-fn scenario(cluster: &Cluster, name: &str) -> Shared<Scenario> {
+fn scenario(cluster: &Cluster, name: &str) -> SharedObject<Scenario> {
     cluster.api().get_as(&Key::new("", name)).unwrap()
 }
 
@@ -209,7 +210,7 @@ async fn scenarios_do_not_touch_objects_that_others_created_fault_2_safe_10() {
         Some("configmap default/m is not deleted: this scenario did not create it. Bad.")
     );
     assert!(exists(&cluster, "m") && !exists(&cluster, "other"));
-    let mine: Shared<ConfigMap> = cluster.api().get_as(&Key::new("default", "m")).unwrap();
+    let mine: SharedObject<ConfigMap> = cluster.api().get_as(&Key::new("default", "m")).unwrap();
     assert_eq!(mine.data.as_ref().unwrap()["word"], "mine");
 }
 
@@ -260,7 +261,7 @@ async fn a_fault_ends_with_its_scenario_and_what_is_to_stay_stays_fault_2() {
     };
     assert_eq!(faults(&cluster), ["s-cut", "s-slow"]);
     let made = cluster.api().get(Kind::Fault, &Key::new("", "s-cut")).unwrap();
-    assert_eq!(made.meta().annotations.as_ref().unwrap()[MADE_BY], scenario(&cluster, "s").uid());
+    assert_eq!(made.meta().annotations.as_ref().unwrap()[CREATED_BY], scenario(&cluster, "s").uid());
     assert_eq!(status(&cluster, "s").detected_at, None);
     pass_seconds(&cluster, 15).await;
     assert_eq!(faults(&cluster), ["s-cut"]);
