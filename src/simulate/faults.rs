@@ -43,7 +43,7 @@ pub(super) async fn inject(world: Arc<World>, checks: Arc<Checks>, fault: Fault)
             let Some(plane) = world.plane() else { return };
             plane.store.faults().fail_after(Some(writes));
             let mut waited = Duration::ZERO;
-            while plane.store.faults().writes_left() != Some(0) && waited < LATEST_CRASH {
+            while plane.store.faults().remaining_writes() != Some(0) && waited < LATEST_CRASH {
                 tokio::time::sleep(LOOK).await;
                 waited += LOOK;
             }

@@ -245,7 +245,7 @@ fn failure(error: &fjall::Error) -> OpenError {
 
 /// Explains the database's error.
 fn explained(error: &fjall::Error) -> String {
-    let what = match error {
+    let problem = match error {
         fjall::Error::JournalRecovery(_) | fjall::Error::InvalidTag(_) | fjall::Error::InvalidTrailer => {
             "a journal file (*.jnl) is damaged"
         }
@@ -253,5 +253,5 @@ fn explained(error: &fjall::Error) -> String {
         fjall::Error::InvalidVersion(_) => "the version file is damaged or has another version",
         _ => "a file is missing or damaged",
     };
-    format!("{what} ({error})")
+    format!("{problem} ({error})")
 }

@@ -315,7 +315,7 @@ impl Writer {
             tracing::error!("cannot write the data directory; retrying: {reason}");
         }
         // Published at once: a deletion during the retries is queued behind the refused group.
-        let takes_deletions = is_full && self.deletions.is_held();
+        let takes_deletions = is_full && self.deletions.is_reserved();
         self.publish
             .send_modify(|state| (state.refusing, state.takes_deletions) = (Some(reason), takes_deletions));
     }
@@ -376,15 +376,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
         let retained = store.create(config_map("kept")).unwrap();
-        let gone = store.create(config_map("gone")).unwrap();
-        let removed = store.remove(Kind::ConfigMap, &gone.key(), gone.revision()).unwrap();
+        let deleted = store.create(config_map("gone")).unwrap();
+        let removed = store.remove(Kind::ConfigMap, &deleted.key(), deleted.revision()).unwrap();
         store.durable(removed.revision()).await.unwrap();
         drop(store);
 
         let store = Store::open(directory.path()).unwrap();
         assert_eq!(store.revision(), removed.revision(), "revisions go on where they were");
         assert_eq!(store.get(Kind::ConfigMap, &retained.key()).as_deref(), Some(&*retained));
-        assert!(store.get(Kind::ConfigMap, &gone.key()).is_none());
+        assert!(store.get(Kind::ConfigMap, &deleted.key()).is_none());
         let mut watcher = store.watch(Kind::ConfigMap, Revision(1), Visibility::Applied);
         assert!(watcher.take().is_err(), "history from before the restart is gone");
     }

@@ -12,11 +12,11 @@ use object::{Kind, Revision};
 pub struct Faults {
     disk: DiskFaults,
     /// The number of further writes that succeed; all if `None`.
-    writes_left: Mutex<Option<u64>>,
+    remaining_writes: Mutex<Option<u64>>,
     /// The reason why all writes are refused.
     refusal: Mutex<Option<String>>,
     /// Control loops that watch this kind see nothing newer than this revision.
-    held: Mutex<Option<(Kind, Revision)>>,
+    view_hold: Mutex<Option<(Kind, Revision)>>,
 }
 
 impl Faults {
@@ -27,12 +27,12 @@ impl Faults {
 
     /// Refuses all writes after this many, before they change anything, as a failed disk would; `None` heals.
     pub fn fail_after(&self, writes: Option<u64>) {
-        *self.writes_left.lock() = writes;
+        *self.remaining_writes.lock() = writes;
     }
 
     /// Refuses all writes from now on, before they change anything, for this reason; `None` heals.
-    pub fn refuse(&self, why: Option<&str>) {
-        *self.refusal.lock() = why.map(str::to_owned);
+    pub fn refuse(&self, reason: Option<&str>) {
+        *self.refusal.lock() = reason.map(str::to_owned);
     }
 
     /// Returns the reason why all writes are refused, if they are.
@@ -41,18 +41,18 @@ impl Faults {
     }
 
     /// Returns the number of further writes that succeed; all if `None`.
-    pub fn writes_left(&self) -> Option<u64> {
-        *self.writes_left.lock()
+    pub fn remaining_writes(&self) -> Option<u64> {
+        *self.remaining_writes.lock()
     }
 
     /// Sets or clears the hold on watchers; returns the kind that was held before.
     pub(crate) fn hold_views(&self, held: Option<(Kind, Revision)>) -> Option<Kind> {
-        std::mem::replace(&mut *self.held.lock(), held).map(|(kind, _)| kind)
+        std::mem::replace(&mut *self.view_hold.lock(), held).map(|(kind, _)| kind)
     }
 
     /// Returns the newest revision that watchers of this kind may see, if a fault limits it.
-    pub(crate) fn held_at(&self, kind: Kind) -> Option<Revision> {
-        self.held.lock().filter(|(held, _)| *held == kind).map(|(_, revision)| revision)
+    pub(crate) fn view_limit(&self, kind: Kind) -> Option<Revision> {
+        self.view_hold.lock().filter(|(held, _)| *held == kind).map(|(_, revision)| revision)
     }
 
     pub(crate) fn disk(&self) -> &DiskFaults {
@@ -64,7 +64,7 @@ impl Faults {
         if let Some(why) = self.refusal() {
             return Err(why);
         }
-        match &mut *self.writes_left.lock() {
+        match &mut *self.remaining_writes.lock() {
             None => Ok(()),
             Some(0) => Err("injected fault".into()),
             Some(left) => {

@@ -12,7 +12,7 @@ use super::{Store, StoreError};
 use object::{Object, Revision};
 
 /// The most differences described; further ones are only counted.
-const SHOWN: usize = 20;
+const MAX_DIFFERENCES: usize = 20;
 
 /// The result of an inspection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,16 +21,16 @@ pub struct Inspection {
     pub revision: Revision,
     /// The number of objects in memory.
     pub objects: usize,
-    /// Descriptions of the first differences, at most [`SHOWN`].
+    /// Descriptions of the first differences, at most [`MAX_DIFFERENCES`].
     pub differences: Vec<String>,
     /// The number of objects that differ.
     pub differing: usize,
 }
 
 impl Inspection {
-    fn found(&mut self, difference: String) {
+    fn add_difference(&mut self, difference: String) {
         self.differing += 1;
-        if self.differences.len() < SHOWN {
+        if self.differences.len() < MAX_DIFFERENCES {
             self.differences.push(difference);
         }
     }
@@ -47,8 +47,8 @@ impl Store {
         };
         // Fails if the disk refuses writes.
         disk.durable(memory.revision).await?;
-        let gone = |_| StoreError::Disk("the disk thread has ended".into());
-        let records = records.await.map_err(gone)?;
+        let disconnected = |_| StoreError::Disk("the disk thread has ended".into());
+        let records = records.await.map_err(disconnected)?;
         let compared = move || compare(memory.revision, &memory.objects, records);
         if disk.is_simulated() {
             // A simulation is deterministic only in one thread.
@@ -68,13 +68,13 @@ fn compare(revision: Revision, objects: &[Arc<Object>], records: Records) -> Ins
         let (key, value) = match record {
             Ok(record) => record,
             Err(reason) => {
-                inspection.found(format!("cannot read the disk: {reason}"));
+                inspection.add_difference(format!("cannot read the disk: {reason}"));
                 return inspection;
             }
         };
         let shown = String::from_utf8_lossy(&key).replace('\0', " ");
         let Some(object) = std::str::from_utf8(&key).ok().and_then(|key| expected.remove(key)) else {
-            inspection.found(format!("{shown} is on the disk and not in memory"));
+            inspection.add_difference(format!("{shown} is on the disk and not in memory"));
             continue;
         };
         text.clear();
@@ -85,18 +85,18 @@ fn compare(revision: Revision, objects: &[Arc<Object>], records: Records) -> Ins
         // An earlier version of Podium may have encoded the same object differently.
         match decode(&key, &value) {
             Ok(there) if there == **object => {}
-            Ok(there) => inspection.found(format!(
+            Ok(there) => inspection.add_difference(format!(
                 "{shown} is at revision {} in memory and at {} on the disk",
                 object.revision(),
                 there.revision()
             )),
-            Err(reason) => inspection.found(format!("cannot read {shown} from the disk: {reason}")),
+            Err(reason) => inspection.add_difference(format!("cannot read {shown} from the disk: {reason}")),
         }
     }
     let mut missing: Vec<String> = expected.into_keys().map(|key| key.replace('\0', " ")).collect();
     missing.sort();
     for key in missing {
-        inspection.found(format!("{key} is in memory and not on the disk"));
+        inspection.add_difference(format!("{key} is in memory and not on the disk"));
     }
     inspection
 }

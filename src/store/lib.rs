@@ -324,7 +324,7 @@ impl Store {
     fn visible(&self, kind: Kind, visibility: Visibility) -> Revision {
         match (&self.inner.disk, visibility) {
             (Some(disk), Visibility::Durable) => disk.state().durable,
-            _ => self.inner.faults.held_at(kind).unwrap_or(Revision(u64::MAX)),
+            _ => self.inner.faults.view_limit(kind).unwrap_or(Revision(u64::MAX)),
         }
     }
 }

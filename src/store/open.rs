@@ -53,7 +53,7 @@ pub(super) fn open(directory: &Path, loss: LossPolicy) -> Result<OpenedState, St
             original.restore().map_err(|error| StoreError::Disk(error.to_string()))?;
             open(directory, loss)
         }
-        Err(DatabaseProblem::Damaged { what, readable }) => match loss {
+        Err(DatabaseProblem::Damaged { problem: what, readable }) => match loss {
             LossPolicy::Refused => {
                 let loss_message = loss_message(directory, &record, recorded, &what, readable);
                 original.restore().map_err(|error| StoreError::Disk(error.to_string()))?;
@@ -81,7 +81,7 @@ fn checkpoint_of(content: &Content) -> Checkpoint {
 enum DatabaseProblem {
     Refused(String),
     Damaged {
-        what: String,
+        problem: String,
         /// The checkpoint of the readable part.
         readable: Option<Checkpoint>,
     },
@@ -97,11 +97,11 @@ fn read(directory: &Path, recorded: StoredCheckpoint) -> Result<(Database, Conte
     }
     let database = opened.map_err(|failure| match failure {
         OpenError::Refused(refused) => DatabaseProblem::Refused(refused.reason),
-        OpenError::Damaged(what) => DatabaseProblem::Damaged { what, readable: None },
+        OpenError::Damaged(what) => DatabaseProblem::Damaged { problem: what, readable: None },
     })?;
     let content = database.read();
     let readable = checkpoint_of(&content);
-    let what = match (content.unreadable.first().cloned(), recorded) {
+    let problem = match (content.unreadable.first().cloned(), recorded) {
         (Some(what), _) => what,
         (None, StoredCheckpoint::Known(known)) if known.may_become(&readable) => {
             return Ok((database, content));
@@ -116,7 +116,7 @@ fn read(directory: &Path, recorded: StoredCheckpoint) -> Result<(Database, Conte
         }
         (None, StoredCheckpoint::Unreadable | StoredCheckpoint::Nothing) => return Ok((database, content)),
     };
-    Err(DatabaseProblem::Damaged { what, readable: Some(readable) })
+    Err(DatabaseProblem::Damaged { problem, readable: Some(readable) })
 }
 
 /// Describes the loss and the ways to go on.
@@ -124,7 +124,7 @@ fn loss_message(
     directory: &Path,
     record: &Record,
     recorded: StoredCheckpoint,
-    what: &str,
+    problem: &str,
     readable: Option<Checkpoint>,
 ) -> String {
     let shown = directory.display();
@@ -149,7 +149,7 @@ fn loss_message(
         (None, _) => "only an attempt shows how much is readable".into(),
     };
     format!(
-        "the state in {shown} is damaged: {what}; {was}, and {is}. No file was changed. Restore {shown} from a \
+        "the state in {shown} is damaged: {problem}; {was}, and {is}. No file was changed. Restore {shown} from a \
          backup, or start once with --accept-data-loss to continue with the readable part; the present files are then \
          kept as {shown}.damaged-N"
     )

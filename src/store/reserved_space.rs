@@ -22,7 +22,7 @@ pub(super) struct ReservedSpace {
     path: PathBuf,
     /// From the largest size to the smallest useful one.
     sizes: &'static [u64],
-    held: bool,
+    reserved: bool,
 }
 
 impl ReservedSpace {
@@ -37,7 +37,7 @@ impl ReservedSpace {
     }
 
     fn at(path: PathBuf, sizes: &'static [u64]) -> Self {
-        let mut reserve = Self { path, sizes, held: false };
+        let mut reserve = Self { path, sizes, reserved: false };
         if !reserve.take() {
             tracing::warn!("{}: cannot reserve disk space", reserve.path.display());
         }
@@ -47,29 +47,29 @@ impl ReservedSpace {
     /// Reserves as much space as possible, up to the full size; returns false if none was available.
     pub(super) fn take(&mut self) -> bool {
         if !self.is_whole() {
-            self.held = self.sizes.iter().any(|size| hold(&self.path, *size).is_ok());
+            self.reserved = self.sizes.iter().any(|size| hold(&self.path, *size).is_ok());
         }
-        if !self.held {
+        if !self.reserved {
             // Free the space a failed attempt has taken: other files need it.
             let _ = std::fs::remove_file(&self.path);
         }
-        self.held
+        self.reserved
     }
 
     /// Returns true if any space is reserved.
-    pub(super) fn is_held(&self) -> bool {
-        self.held
+    pub(super) fn is_reserved(&self) -> bool {
+        self.reserved
     }
 
     /// Returns true if the full size is reserved.
     pub(super) fn is_whole(&self) -> bool {
         let expected = self.sizes.first().copied().unwrap_or_default();
-        self.held && std::fs::metadata(&self.path).is_ok_and(|file| file.len() >= expected)
+        self.reserved && std::fs::metadata(&self.path).is_ok_and(|file| file.len() >= expected)
     }
 
     /// Releases the space; returns false if none was held.
     pub(super) fn release(&mut self) -> bool {
-        std::mem::take(&mut self.held) && std::fs::remove_file(&self.path).is_ok()
+        std::mem::take(&mut self.reserved) && std::fs::remove_file(&self.path).is_ok()
     }
 }
 
@@ -115,7 +115,7 @@ mod tests {
         let inode = |file: &Path| std::fs::metadata(file).unwrap().ino();
         let held = inode(&file);
         assert!(
-            ReservedSpace::beside(&parent.path().join("state")).held && inode(&file) == held,
+            ReservedSpace::beside(&parent.path().join("state")).reserved && inode(&file) == held,
             "as it was found"
         );
         assert_eq!(std::fs::metadata(&file).unwrap().len(), SIZES[0]);

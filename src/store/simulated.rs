@@ -29,10 +29,10 @@ const REVISIONS_REUSED: u64 = 5;
 
 /// The disk of a simulated machine; cheap to clone.
 #[derive(Clone, Default)]
-pub struct SimulatedDisk(Arc<Shared>);
+pub struct SimulatedDisk(Arc<SharedDisk>);
 
 #[derive(Default)]
-struct Shared {
+struct SharedDisk {
     medium: Mutex<SimulatedState>,
     changed: Notify,
 }
@@ -141,7 +141,7 @@ impl SimulatedDisk {
 
 /// The task in place of the disk thread.
 struct Writer {
-    disk: Arc<Shared>,
+    disk: Arc<SharedDisk>,
     generation: u64,
     orders: mpsc::UnboundedReceiver<Order>,
     publish: watch::Sender<DiskState>,
@@ -300,8 +300,8 @@ mod tests {
                     let made = (0..2 * GROUP).map(|n| config_map(&n.to_string()));
                     let mut writes: Vec<Rewrite> = made.map(|map| Rewrite::Set(Box::new(map))).collect();
                     writes.push(Rewrite::Set(Box::new(config_map("kept"))));
-                    let gone = |name| Rewrite::Remove(Kind::ConfigMap, Key::new("", name));
-                    writes.extend([gone("gone"), gone("never-was")]);
+                    let remove = |name| Rewrite::Remove(Kind::ConfigMap, Key::new("", name));
+                    writes.extend([remove("gone"), remove("never-was")]);
                     writes
                 })
                 .unwrap();

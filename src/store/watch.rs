@@ -303,11 +303,11 @@ mod tests {
                 }
                 prop_assert!(store.inner.state.read().history_bytes(Kind::ConfigMap) <= bounds.bytes);
             }
-            let truth: BTreeMap<String, Revision> = store.list(Kind::ConfigMap, None).objects
+            let stored: BTreeMap<String, Revision> = store.list(Kind::ConfigMap, None).objects
                 .iter().map(|o| (o.name().to_string(), o.revision())).collect();
             for mut client in clients {
                 if client.read() {
-                    prop_assert_eq!(&client.believes, &truth);
+                    prop_assert_eq!(&client.believes, &stored);
                 }
             }
         }
