@@ -230,8 +230,8 @@ impl KindCache {
         let listed: HashSet<(Key, &str)> = objects.iter().map(|o| (o.key(), o.uid())).collect();
         let (known, gone): (HashMap<Key, Arc<Object>>, Vec<Arc<Object>>) = {
             let index = self.index.read();
-            let gone = index.objects.values().filter(|o| !listed.contains(&(o.key(), o.uid()))).cloned();
-            (index.objects.values().map(|o| (o.key(), o.clone())).collect(), gone.collect())
+            let removed = index.objects.values().filter(|o| !listed.contains(&(o.key(), o.uid()))).cloned();
+            (index.objects.values().map(|o| (o.key(), o.clone())).collect(), removed.collect())
         };
         for object in gone {
             self.apply(&change(ChangeKind::Deleted, object.clone(), Some(object)));

@@ -284,7 +284,7 @@ mod tests {
         serde_json::from_value(json!({"metadata": {"name": name, "namespace": "n"}})).unwrap()
     }
 
-    async fn settled(notes: &CallLog) -> Vec<String> {
+    async fn reconciled_names(notes: &CallLog) -> Vec<String> {
         // The paused clock advances only when no task has work left.
         tokio::time::sleep(Duration::from_secs(1)).await;
         let mut names = std::mem::take(&mut *notes.reconciled.lock());
@@ -304,19 +304,22 @@ mod tests {
             .workers(3)
             .run(&tasks);
         let map = api.create_as(config_map("a")).unwrap();
-        assert_eq!(settled(&notes).await, ["a"]);
+        assert_eq!(reconciled_names(&notes).await, ["a"]);
         let owned = json!({"metadata": {"name": "s", "namespace": "n", "ownerReferences": [{"apiVersion": "v1",
             "kind": "ConfigMap", "name": "a", "uid": map.uid(), "controller": true}]}});
         let secret = api.create_as(serde_json::from_value::<Secret>(owned).unwrap()).unwrap();
-        assert_eq!(settled(&notes).await, ["a"], "what it owns");
+        assert_eq!(reconciled_names(&notes).await, ["a"], "what it owns");
         api.modify::<Secret>(&secret.key(), |secret| {
             secret.metadata.owner_references = None;
             Ok(())
         })
         .unwrap();
-        assert_eq!(settled(&notes).await, ["a"], "what it owned before");
+        assert_eq!(reconciled_names(&notes).await, ["a"], "what it owned before");
         api.delete(Kind::ConfigMap, &map.key(), &DeleteOptions::default()).unwrap();
-        assert_eq!((settled(&notes).await, notes.forgotten.load(Ordering::Relaxed)), (vec!["a".into()], 1));
+        assert_eq!(
+            (reconciled_names(&notes).await, notes.forgotten.load(Ordering::Relaxed)),
+            (vec!["a".into()], 1)
+        );
         tasks.stop().await;
     }
 
@@ -331,11 +334,11 @@ mod tests {
             .for_::<ConfigMap>()
             .run(&controllers);
         api.create_as(config_map("a")).unwrap();
-        assert_eq!(settled(&notes).await, ["a"]);
+        assert_eq!(reconciled_names(&notes).await, ["a"]);
         controllers.stop().await;
         assert_eq!(Arc::strong_count(&notes), 1, "nothing of the controller is left");
         api.create_as(config_map("b")).unwrap();
-        assert!(settled(&notes).await.is_empty());
+        assert!(reconciled_names(&notes).await.is_empty());
         tasks.stop().await;
     }
 }

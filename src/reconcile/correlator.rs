@@ -92,7 +92,7 @@ struct Texts {
 
 /// The rate limit of one object's events.
 struct Budget {
-    left: f64,
+    tokens: f64,
     at: Duration,
 }
 
@@ -112,7 +112,7 @@ impl Correlator {
     pub(super) fn admit(&mut self, event_of: &NewEvent, now: Duration) -> Option<CorrelateResult> {
         let (same, message) = self.combined(event_of, now);
         let about = self.hashes.hash_one(&event_of.about);
-        let budget = self.budgets.get_or_insert(about, || Budget { left: BURST, at: now });
+        let budget = self.budgets.get_or_insert(about, || Budget { tokens: BURST, at: now });
         if !budget.take(now) {
             return None;
         }
@@ -148,11 +148,11 @@ impl Correlator {
 impl Budget {
     fn take(&mut self, now: Duration) -> bool {
         let refilled = now.saturating_sub(self.at).as_secs_f64() / REFILL.as_secs_f64();
-        self.left = (self.left + refilled).min(BURST);
+        self.tokens = (self.tokens + refilled).min(BURST);
         self.at = now;
-        let has = self.left >= 1.0;
+        let has = self.tokens >= 1.0;
         if has {
-            self.left -= 1.0;
+            self.tokens -= 1.0;
         }
         has
     }
@@ -161,19 +161,19 @@ impl Budget {
 /// A bounded map from hashes that drops the least recently used entries.
 struct LruCache<V> {
     entries: HashMap<u64, (V, u64)>,
-    turn: u64,
-    most: usize,
+    tick: u64,
+    capacity: usize,
 }
 
 impl<V> LruCache<V> {
     fn new(most: usize) -> Self {
-        Self { entries: HashMap::new(), turn: 0, most }
+        Self { entries: HashMap::new(), tick: 0, capacity: most }
     }
 
     fn get(&mut self, key: u64) -> Option<&V> {
-        self.turn += 1;
+        self.tick += 1;
         let (value, used) = self.entries.get_mut(&key)?;
-        *used = self.turn;
+        *used = self.tick;
         Some(value)
     }
 
@@ -183,15 +183,15 @@ impl<V> LruCache<V> {
     }
 
     fn get_or_insert(&mut self, key: u64, value: impl FnOnce() -> V) -> &mut V {
-        self.turn += 1;
-        if self.entries.len() >= self.most && !self.entries.contains_key(&key) {
+        self.tick += 1;
+        if self.entries.len() >= self.capacity && !self.entries.contains_key(&key) {
             let mut used: Vec<u64> = self.entries.values().map(|(_, used)| *used).collect();
-            let (_, median, _) = used.select_nth_unstable(self.most / 2);
+            let (_, median, _) = used.select_nth_unstable(self.capacity / 2);
             let oldest = *median;
             self.entries.retain(|_, (_, used)| *used >= oldest);
         }
         let (value, used) = self.entries.entry(key).or_insert_with(|| (value(), 0));
-        *used = self.turn;
+        *used = self.tick;
         value
     }
 }

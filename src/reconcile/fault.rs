@@ -109,7 +109,7 @@ pub struct FaultTracker {
     /// The start of each fault on the steady clock, by uid.
     began: HashMap<String, Timestamp>,
     /// The faults in force, by uid; events about deleted ones need their objects.
-    known: HashMap<String, SharedObject<Fault>>,
+    active: HashMap<String, SharedObject<Fault>>,
 }
 
 impl FaultTracker {
@@ -119,7 +119,7 @@ impl FaultTracker {
             api: api.clone(),
             recorder: Recorder::new(api, component),
             began: HashMap::new(),
-            known: HashMap::new(),
+            active: HashMap::new(),
         }
     }
 
@@ -146,12 +146,12 @@ impl FaultTracker {
 
     /// Returns the next end of a fault in force, on the steady clock.
     pub fn soonest(&self) -> Option<Timestamp> {
-        self.known.values().filter_map(|fault| self.deadline(fault)).min()
+        self.active.values().filter_map(|fault| self.deadline(fault)).min()
     }
 
     /// Returns true if the fault is in force according to the last reports.
     pub fn is_in_force(&self, fault: &Fault) -> bool {
-        fault.metadata.uid.as_ref().is_some_and(|uid| self.known.contains_key(uid))
+        fault.metadata.uid.as_ref().is_some_and(|uid| self.active.contains_key(uid))
     }
 
     /// Reports a fault's state: writes its status, and records an event if the state is new. `ended` makes the
@@ -165,9 +165,9 @@ impl FaultTracker {
         let uid = fault.uid().to_owned();
         if state.is_active {
             self.began.entry(uid.clone()).or_insert_with(|| self.api.clock().steady());
-            self.known.insert(uid, fault.clone());
+            self.active.insert(uid, fault.clone());
         } else {
-            self.known.remove(&uid);
+            self.active.remove(&uid);
         }
         let conditions = fault.status.as_ref().and_then(|status| status.conditions.as_ref());
         let was_active = conditions::is_true(conditions, ACTIVE);
@@ -193,10 +193,10 @@ impl FaultTracker {
         ended: impl Fn(&SharedObject<Fault>) -> String,
     ) {
         let uids: BTreeSet<&str> = all.iter().map(SharedObject::uid).collect();
-        let gone: Vec<String> =
-            self.known.keys().filter(|uid| !uids.contains(uid.as_str())).cloned().collect();
-        for uid in gone {
-            if let Some(fault) = self.known.remove(&uid) {
+        let deleted: Vec<String> =
+            self.active.keys().filter(|uid| !uids.contains(uid.as_str())).cloned().collect();
+        for uid in deleted {
+            if let Some(fault) = self.active.remove(&uid) {
                 self.recorder.normal(fault.object(), "FaultEnded", ended(&fault));
             }
         }

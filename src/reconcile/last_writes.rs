@@ -17,7 +17,7 @@ use object::{Revision, Uid};
 /// The number of rewrites without a pause.
 const AT_ONCE: u32 = 3;
 /// The pause between two rewrites after that.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REWRITE_INTERVAL: Duration = Duration::from_secs(5);
 /// After this long without a write, earlier overwrites no longer count.
 const FORGOTTEN: Duration = Duration::from_mins(1);
 
@@ -29,11 +29,11 @@ pub struct LastWrites<S> {
 
 #[derive(Debug)]
 struct LastWrite<S> {
-    what: S,
+    value: S,
     /// The version with this value, and the time of its write; `None` before the write.
     written: Option<(Revision, Instant)>,
     /// The number of times it was written over another client's value.
-    again: u32,
+    rewrites: u32,
 }
 
 impl<S> Default for LastWrites<S> {
@@ -43,19 +43,19 @@ impl<S> Default for LastWrites<S> {
 }
 
 impl<S: Clone + PartialEq> LastWrites<S> {
-    /// Notes that the controller wants to write `what` into the object, of which it sees version `there`; `is_there`
+    /// Notes that the controller wants to write `value` into the object, of which it sees version `there`; `is_there`
     /// if that version has the value already. Returns the time to wait before the write; `None` if it may be written
     /// now or needs no write.
-    pub fn hold(&self, uid: &str, there: Revision, is_there: bool, what: &S) -> Option<Duration> {
+    pub fn hold(&self, uid: &str, there: Revision, is_there: bool, value: &S) -> Option<Duration> {
         let mut all = self.writes.lock();
-        let Some(last_write) = all.get_mut(uid).filter(|last_write| last_write.what == *what) else {
+        let Some(last_write) = all.get_mut(uid).filter(|last_write| last_write.value == *value) else {
             // A value that differs from the last one starts without a pause.
-            all.insert(uid.to_string(), LastWrite { what: what.clone(), written: None, again: 0 });
+            all.insert(uid.to_string(), LastWrite { value: value.clone(), written: None, rewrites: 0 });
             return None;
         };
         let (revision, at) = last_write.written?;
-        let is_contradicted = !is_there && there > revision && last_write.again >= AT_ONCE;
-        let left = PATIENCE.saturating_sub(at.elapsed());
+        let is_contradicted = !is_there && there > revision && last_write.rewrites >= AT_ONCE;
+        let left = REWRITE_INTERVAL.saturating_sub(at.elapsed());
         (is_contradicted && !left.is_zero()).then_some(left)
     }
 
@@ -67,9 +67,9 @@ impl<S: Clone + PartialEq> LastWrites<S> {
             // The write changed nothing.
             Some((before, _)) if written <= before => return,
             Some((_, at)) if at.elapsed() < FORGOTTEN => {
-                last_write.again = last_write.again.saturating_add(1)
+                last_write.rewrites = last_write.rewrites.saturating_add(1)
             }
-            _ => last_write.again = 0,
+            _ => last_write.rewrites = 0,
         }
         last_write.written = Some((written, Instant::now()));
     }
@@ -98,15 +98,15 @@ mod tests {
             assert!(written < 100, "it argues without end");
         }
         assert_eq!(written, AT_ONCE + 1);
-        assert_eq!(last_writes.hold("set", revision, false, &1), Some(PATIENCE));
+        assert_eq!(last_writes.hold("set", revision, false, &1), Some(REWRITE_INTERVAL));
         assert_eq!(last_writes.hold("other", revision, false, &1), None, "another object");
-        tokio::time::advance(PATIENCE).await;
+        tokio::time::advance(REWRITE_INTERVAL).await;
         assert_eq!(last_writes.hold("set", revision, false, &1), None, "it says it again in the end");
         revision = revision.next();
         last_writes.wrote("set", revision);
         assert_eq!(
             last_writes.hold("set", revision.next(), false, &1),
-            Some(PATIENCE),
+            Some(REWRITE_INTERVAL),
             "and is as patient as before"
         );
         assert_eq!(last_writes.hold("set", revision.next(), false, &3), None, "what is new is said at once");

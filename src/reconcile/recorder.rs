@@ -25,7 +25,7 @@ struct Inner {
     /// The recorded events; the lock makes decisions about them one at a time.
     correlator: Mutex<Correlator>,
     /// Makes names unique within one instant.
-    turn: AtomicU64,
+    sequence: AtomicU64,
 }
 
 /// Shortens a message to Kubernetes' limit of 1 KiB. Messages contain text from other sources, so control characters
@@ -65,7 +65,7 @@ impl Recorder {
             component: component.into(),
             host: host.map(Into::into),
             correlator: Mutex::new(Correlator::new(host.is_some())),
-            turn: AtomicU64::default(),
+            sequence: AtomicU64::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -153,10 +153,10 @@ impl Recorder {
             ..Event::default()
         };
         let stored = loop {
-            let turn = inner.turn.fetch_add(1, Ordering::Relaxed);
+            let sequence = inner.sequence.fetch_add(1, Ordering::Relaxed);
             // The time makes the name unique across restarts, the counter within one instant. Another component may
             // record an event about the same object in the same instant; then the next number is tried.
-            let stamp = now.as_nanosecond().wrapping_add(i128::from(turn));
+            let stamp = now.as_nanosecond().wrapping_add(i128::from(sequence));
             let mut event = event.clone();
             let about = event.involved_object.name.clone().unwrap_or_default();
             event.metadata.name = Some(format!("{about}.{stamp:x}"));

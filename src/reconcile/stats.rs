@@ -40,7 +40,7 @@ const RATE_SECONDS: u64 = 60;
 #[derive(Debug)]
 pub struct ControllerStats<K> {
     clock: Clock,
-    room: StatsLimits,
+    limits: StatsLimits,
     started_at: Timestamp,
     // Locked for the few assignments of one reconcile, and for a copy when the statistics are read.
     state: Mutex<State<K>>,
@@ -77,7 +77,7 @@ impl<K: Clone> ControllerStats<K> {
     }
 
     /// Creates the same with other limits.
-    pub fn with_limits(clock: &Clock, room: StatsLimits) -> Self {
+    pub fn with_limits(clock: &Clock, limits: StatsLimits) -> Self {
         let state = State {
             reconciles: 0,
             errors: 0,
@@ -87,7 +87,7 @@ impl<K: Clone> ControllerStats<K> {
             recent: VecDeque::new(),
             failed: VecDeque::new(),
         };
-        Self { clock: clock.clone(), room, started_at: clock.now(), state: Mutex::new(state) }
+        Self { clock: clock.clone(), limits, started_at: clock.now(), state: Mutex::new(state) }
     }
 
     /// Returns the time from which these statistics count.
@@ -98,20 +98,20 @@ impl<K: Clone> ControllerStats<K> {
     /// Adds a reconcile that ends now, and returns that time.
     pub fn take(&self, ended: FinishedReconcile<K>) -> Timestamp {
         let (at, second) = (self.clock.now(), self.clock.monotonic().as_secs());
-        let ended = FinishedReconcile { result: cut(ended.result, self.room.message_bytes), ..ended };
+        let ended = FinishedReconcile { result: cut(ended.result, self.limits.message_bytes), ..ended };
         let mut state = self.state.lock();
         state.reconciles += 1;
         state.rate.count(second);
-        state.works.put(ended.took, self.room.samples);
+        state.works.put(ended.took, self.limits.samples);
         if let Some(waited) = ended.waited {
-            state.waits.put(waited, self.room.samples);
+            state.waits.put(waited, self.limits.samples);
         }
         if ended.result.is_error() {
             state.errors += 1;
-            state.failed.truncate(self.room.errors - 1);
+            state.failed.truncate(self.limits.errors - 1);
             state.failed.push_front((at, ended.clone()));
         }
-        state.recent.truncate(self.room.recent - 1);
+        state.recent.truncate(self.limits.recent - 1);
         state.recent.push_front((at, ended));
         at
     }
@@ -205,7 +205,7 @@ struct Rate {
 }
 
 impl Rate {
-    fn place(second: u64) -> usize {
+    fn slot(second: u64) -> usize {
         usize::try_from(second % RATE_SECONDS).unwrap_or_default()
     }
 
@@ -216,10 +216,10 @@ impl Rate {
         }
         // Slots of the seconds that have passed since hold counts of a minute ago.
         for passed in (self.last + 1..=second).take(self.counts.len()) {
-            self.counts[Self::place(passed)] = 0;
+            self.counts[Self::slot(passed)] = 0;
         }
         self.last = self.last.max(second);
-        let count = &mut self.counts[Self::place(second)];
+        let count = &mut self.counts[Self::slot(second)];
         *count = count.saturating_add(1);
     }
 
@@ -227,7 +227,7 @@ impl Rate {
         let first =
             (second + 1).saturating_sub(RATE_SECONDS).max((self.last + 1).saturating_sub(RATE_SECONDS));
         let seconds = first..=self.last.min(second);
-        seconds.filter_map(|one| self.counts.get(Self::place(one))).map(|count| u64::from(*count)).sum()
+        seconds.filter_map(|one| self.counts.get(Self::slot(one))).map(|count| u64::from(*count)).sum()
     }
 }
 

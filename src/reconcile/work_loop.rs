@@ -38,7 +38,7 @@ pub struct WorkLoop {
 #[derive(Default)]
 struct State {
     /// The rounds under way: number, subject, and start on the monotonic clock.
-    under_way: Vec<(u64, String, Duration)>,
+    in_flight: Vec<(u64, String, Duration)>,
     next: u64,
     panics: u64,
     /// It has panicked, and no round has started since.
@@ -57,20 +57,20 @@ impl WorkLoop {
         this
     }
 
-    /// Starts a round about `what`.
-    pub fn begin(self: &Arc<Self>, what: impl Into<String>) -> LoopRound {
-        let (what, started) = (what.into(), self.clock.monotonic());
+    /// Starts a round about `subject`.
+    pub fn begin(self: &Arc<Self>, subject: impl Into<String>) -> LoopRound {
+        let (what, started) = (subject.into(), self.clock.monotonic());
         let mut state = self.state.lock();
         state.is_down = false;
         state.next += 1;
         let number = state.next;
-        state.under_way.push((number, what, started));
+        state.in_flight.push((number, what, started));
         LoopRound { of: self.clone(), number }
     }
 
     /// Runs `work` as a round that cannot fail.
-    pub async fn round<T>(self: &Arc<Self>, what: impl Into<String>, work: impl Future<Output = T>) -> T {
-        let round = self.begin(what);
+    pub async fn round<T>(self: &Arc<Self>, subject: impl Into<String>, work: impl Future<Output = T>) -> T {
+        let round = self.begin(subject);
         let done = work.await;
         round.ends(Ok::<(), &str>(()));
         done
@@ -102,8 +102,8 @@ impl LoopRound {
 
     fn leave(&self) -> Option<(String, Duration)> {
         let mut state = self.of.state.lock();
-        let place = state.under_way.iter().position(|(number, ..)| *number == self.number)?;
-        let (_, what, started) = state.under_way.remove(place);
+        let place = state.in_flight.iter().position(|(number, ..)| *number == self.number)?;
+        let (_, what, started) = state.in_flight.remove(place);
         Some((what, started))
     }
 }
@@ -126,8 +126,8 @@ impl Drop for LoopRound {
 }
 
 #[expect(clippy::ptr_arg, reason = "the figures' keys are Strings")]
-fn shown(what: &String) -> QueuedKey {
-    QueuedKey { key: what.clone(), object: None }
+fn queued_key(subject: &String) -> QueuedKey {
+    QueuedKey { key: subject.clone(), object: None }
 }
 
 impl ControllerProbe for WorkLoop {
@@ -135,8 +135,8 @@ impl ControllerProbe for WorkLoop {
         let now = self.clock.monotonic();
         let (panics, is_down, under_way, longest) = {
             let state = self.state.lock();
-            let longest = state.under_way.iter().map(|(_, _, started)| now.saturating_sub(*started)).max();
-            (state.panics, state.is_down, state.under_way.len(), longest)
+            let longest = state.in_flight.iter().map(|(_, _, started)| now.saturating_sub(*started)).max();
+            (state.panics, state.is_down, state.in_flight.len(), longest)
         };
         let mut counts = vec![("under way", under_way as u64)];
         counts.extend(longest.map(|longest| ("seconds, the longest of them", longest.as_secs())));
@@ -155,7 +155,7 @@ impl ControllerProbe for WorkLoop {
             started_at: self.figures.started_at(),
             panics,
             queue: None,
-            work: self.figures.status(shown),
+            work: self.figures.status(queued_key),
             counts,
         }
     }
@@ -163,11 +163,11 @@ impl ControllerProbe for WorkLoop {
     fn keys(&self, most: usize) -> ControllerKeys {
         let now = self.clock.monotonic();
         let state = self.state.lock();
-        let in_flight = state.under_way.iter().take(most);
+        let in_flight = state.in_flight.iter().take(most);
         let in_flight =
-            in_flight.map(|(_, what, started)| (shown(what), now.saturating_sub(*started))).collect();
+            in_flight.map(|(_, what, started)| (queued_key(what), now.saturating_sub(*started))).collect();
         drop(state);
-        let (recent, errors) = self.figures.last(shown);
+        let (recent, errors) = self.figures.last(queued_key);
         ControllerKeys { in_flight, recent, errors, ..ControllerKeys::default() }
     }
 
@@ -195,8 +195,8 @@ mod tests {
         );
         let round = chores.begin("sweep");
         clock.sleep(Duration::from_secs(3)).await;
-        let under_way = controller().keys(10).in_flight;
-        assert_eq!((under_way[0].0.key.as_str(), under_way[0].1.as_secs()), ("sweep", 3));
+        let in_flight = controller().keys(10).in_flight;
+        assert_eq!((in_flight[0].0.key.as_str(), in_flight[0].1.as_secs()), ("sweep", 3));
         let status = controller().status();
         assert_eq!(status.work.reconciles, 0);
         assert_eq!(status.counts, [("under way", 1), ("seconds, the longest of them", 3)]);
