@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use super::account::ServerAccount;
 use super::settings::setting;
-use super::{at, command, complete, find, has_own_mounts, real_place, scripts, shared_loopback, unmark};
+use super::{at, command, complete, find, has_own_mounts, real_path, scripts, shared_loopback, unmark};
 
 /// The arguments with which the program only prints information.
 const INFORMATION: &[&str] = &["-?", "--help", "--describe-config", "-V", "--version"];
@@ -96,8 +96,8 @@ impl Server {
         let data = std::env::var("PGDATA").unwrap_or_else(|_| "/var/lib/postgresql/data".to_owned());
         Ok(Self {
             programs: program.parent().map(Path::to_path_buf).unwrap_or_default(),
-            data: place_of_data(&data),
-            sockets: real_place(SOCKETS),
+            data: data_directory(&data),
+            sockets: real_path(SOCKETS),
             account: ServerAccount::instead_of_root("postgres")?,
         })
     }
@@ -227,12 +227,12 @@ impl Server {
 }
 
 /// Returns the real path of the data directory, which may be below the image's own directory.
-fn place_of_data(data: &str) -> PathBuf {
+fn data_directory(data: &str) -> PathBuf {
     let own = "/var/lib/postgresql/data";
     match Path::new(data).strip_prefix(own) {
-        Ok(below) if below.as_os_str().is_empty() => real_place(own),
-        Ok(below) => real_place(own).join(below),
-        Err(_) => real_place(data),
+        Ok(below) if below.as_os_str().is_empty() => real_path(own),
+        Ok(below) => real_path(own).join(below),
+        Err(_) => real_path(data),
     }
 }
 

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::Command;
 
 use super::account::ServerAccount;
-use super::{command, real_place, shared_loopback, unmark};
+use super::{command, real_path, shared_loopback, unmark};
 
 /// Returns the server's command, after preparing its directory.
 pub(super) fn prepare(mut words: Vec<String>) -> io::Result<Command> {
-    let data = real_place("/data");
+    let data = real_path("/data");
     unmark(&data)?;
     let account = ServerAccount::instead_of_root("redis")?;
     if let Some(account) = &account

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{at, complete, real_place};
+use super::{at, complete, real_path};
 
 const DIRECTORY: &str = "/docker-entrypoint-initdb.d";
 
@@ -48,7 +48,7 @@ impl ScriptRunner {
 /// Runs the files in the order of their names. `client` returns a command of the database's client that reads
 /// statements from its standard input; `user` returns a command that runs a program as the server's user.
 pub(super) fn run_all(client: impl Fn() -> Command, user: impl Fn(&[String]) -> Command) -> io::Result<()> {
-    let directory = real_place(DIRECTORY);
+    let directory = real_path(DIRECTORY);
     let entries = match fs::read_dir(&directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -21,7 +21,7 @@ use base::resolv_conf::ResolvConf;
 use object::low_ports::LowPorts;
 
 /// Timeout of a server.
-const ANSWER: Duration = Duration::from_secs(2);
+const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
 /// The number of rounds over all servers.
 const ROUNDS: usize = 2;
 const USAGE: &str = "usage: nslookup [-type=TYPE] HOST [DNS_SERVER]";
@@ -154,7 +154,7 @@ impl Resolver {
     fn with_name(&self, ip: IpAddr) -> String {
         let in_hosts =
             self.host_lines().find(|(known, _)| *known == ip).and_then(|(_, names)| names.into_iter().next());
-        let name = in_hosts.map(str::to_owned).or_else(|| match self.ask(&reverse(ip)?, RecordType::PTR) {
+        let name = in_hosts.map(str::to_owned).or_else(|| match self.query(&reverse(ip)?, RecordType::PTR) {
             Ok(Outcome::Found(records)) => records.iter().find_map(|record| match &record.data {
                 RData::PTR(name) => Some(name.0.to_ascii().trim_end_matches('.').to_owned()),
                 _ => None,
@@ -179,7 +179,7 @@ impl Resolver {
             let Ok(candidate) = Name::from_ascii(&candidate) else { continue };
             let mut found = Vec::new();
             for type_ in [RecordType::A, RecordType::AAAA] {
-                match self.ask(&candidate, type_) {
+                match self.query(&candidate, type_) {
                     Ok(Outcome::Found(records)) => found.extend(records.iter().filter_map(address)),
                     Ok(Outcome::Nothing) => {}
                     // A missing name has no other type either.
@@ -195,8 +195,8 @@ impl Resolver {
 
     fn host_lines(&self) -> impl Iterator<Item = (IpAddr, Vec<&str>)> {
         self.hosts.lines().filter_map(|line| {
-            let mut words = line.split('#').next()?.split_ascii_whitespace();
-            Some((words.next()?.parse().ok()?, words.collect()))
+            let mut fields = line.split('#').next()?.split_ascii_whitespace();
+            Some((fields.next()?.parse().ok()?, fields.collect()))
         })
     }
 
@@ -213,7 +213,7 @@ impl Resolver {
         let mut failure = format!("** server can't find {name}: NXDOMAIN");
         for candidate in candidates {
             let Ok(candidate) = Name::from_ascii(&candidate) else { continue };
-            match self.ask(&candidate, type_) {
+            match self.query(&candidate, type_) {
                 Ok(Outcome::Found(records)) => {
                     for record in &records {
                         line(&mut text, record);
@@ -234,7 +234,7 @@ impl Resolver {
     }
 
     /// Queries one server after the other until one knows the name.
-    fn ask(&self, name: &Name, type_: RecordType) -> io::Result<Outcome> {
+    fn query(&self, name: &Name, type_: RecordType) -> io::Result<Outcome> {
         let mut failure = io::Error::other("no servers could be reached");
         for server in (0..ROUNDS).flat_map(|_| self.conf.servers().take(3)) {
             match exchange(self.socket(server), name, type_) {
@@ -256,7 +256,7 @@ fn exchange(server: SocketAddr, name: &Name, type_: RecordType) -> io::Result<Me
         if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = UdpSocket::bind((any, 0))?;
     socket.connect(server)?;
-    socket.set_read_timeout(Some(ANSWER))?;
+    socket.set_read_timeout(Some(SERVER_TIMEOUT))?;
     let mut question = Message::query();
     question.metadata.recursion_desired = true;
     question.queries = vec![Query::query(name.clone(), type_)];

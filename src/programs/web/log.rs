@@ -22,9 +22,9 @@ pub(super) fn request<B>(
     request: &Request<B>,
     peer: IpAddr,
     connection: u64,
-    answer: &SiteResponse,
+    site_response: &SiteResponse,
 ) {
-    if let Some(trouble) = &answer.trouble {
+    if let Some(trouble) = &site_response.error_log {
         let place = format!(
             "*{connection} {trouble}, client: {}, server: localhost, request: \"{} {} {:?}\", host: \"{}\"",
             peer,
@@ -36,7 +36,7 @@ pub(super) fn request<B>(
         error_line(flavour, "error", &place);
     }
     let time = jiff::Timestamp::now().strftime("%d/%b/%Y:%H:%M:%S +0000").to_string();
-    let _ = writeln!(std::io::stdout(), "{}", access_line(flavour, request, peer, &time, answer));
+    let _ = writeln!(std::io::stdout(), "{}", access_line(flavour, request, peer, &time, site_response));
 }
 
 /// `ADDRESS - - [TIME] "REQUEST" STATUS BYTES "REFERER" "AGENT"`, with nginx's field at the end.
@@ -45,11 +45,11 @@ fn access_line<B>(
     request: &Request<B>,
     peer: IpAddr,
     time: &str,
-    answer: &SiteResponse,
+    site_response: &SiteResponse,
 ) -> String {
-    let status = answer.response.status();
+    let status = site_response.response.status();
     let sent = request.method() != Method::HEAD && status != StatusCode::NOT_MODIFIED;
-    let length = answer.response.headers().get(header::CONTENT_LENGTH).filter(|_| sent);
+    let length = site_response.response.headers().get(header::CONTENT_LENGTH).filter(|_| sent);
     let line = format!(
         "{} - - [{time}] \"{} {} {:?}\" {} {} \"{}\" \"{}\"",
         peer,
@@ -118,7 +118,7 @@ mod tests {
             .status(404)
             .header("content-length", "153")
             .body(crate::web::response::full(""));
-        let answer = SiteResponse { response: response.unwrap(), trouble: None };
+        let answer = SiteResponse { response: response.unwrap(), error_log: None };
         let peer = "127.0.0.9".parse().unwrap();
         let line = |flavour| access_line(&flavour, &request, peer, "21/Nov/2026:07:00:00 +0000", &answer);
         let begin = "127.0.0.9 - - [21/Nov/2026:07:00:00 +0000] \"GET /a?b=%22c HTTP/1.1\" 404 153 \"-\" ";

@@ -210,7 +210,7 @@ fn connect(server: &Rc<Server>, stream: TcpStream, peer: IpAddr) {
             requested.notify_one();
             let server = Rc::clone(&server);
             async move {
-                let answer = server.site.answer(&request).await;
+                let answer = server.site.respond(&request).await;
                 log::request(&server.site.flavour, &request, peer, number, &answer);
                 Ok::<_, Infallible>(answer.response)
             }

@@ -31,12 +31,12 @@ pub(super) struct Site {
 /// The response to the client, and the entry for the error log.
 pub(super) struct SiteResponse {
     pub(super) response: Response<Body>,
-    pub(super) trouble: Option<String>,
+    pub(super) error_log: Option<String>,
 }
 
 impl From<Response<Body>> for SiteResponse {
     fn from(response: Response<Body>) -> Self {
-        Self { response, trouble: None }
+        Self { response, error_log: None }
     }
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn full(text: impl Into<Bytes>) -> Body {
 
 impl Site {
     /// The answer to a request.
-    pub(super) async fn answer<B>(&self, request: &Request<B>) -> SiteResponse {
+    pub(super) async fn respond<B>(&self, request: &Request<B>) -> SiteResponse {
         let mut answer = self.find(request).await;
         let response = &mut answer.response;
         set(response.headers_mut(), header::SERVER, &self.flavour.server);
@@ -73,7 +73,7 @@ impl Site {
                 match self.file(&index, request.headers()).await {
                     Err(error) if error.kind() == io::ErrorKind::NotFound => SiteResponse {
                         response: self.page(StatusCode::FORBIDDEN),
-                        trouble: Some(format!("directory index of \"{}/\" is forbidden", path.display())),
+                        error_log: Some(format!("directory index of \"{}/\" is forbidden", path.display())),
                     },
                     Err(error) => self.failed(&index, &error),
                     Ok(response) => response.into(),
@@ -154,11 +154,11 @@ impl Site {
         let number = error.raw_os_error().map(|number| format!("{number}: ")).unwrap_or_default();
         let text = error.to_string();
         let text = text.split(" (os error").next().unwrap_or(&text);
-        let trouble =
+        let message =
             format!("open() \"{}\" failed ({number}{text})", path.display().to_string().escape_debug());
         // httpd reports missing pages only in the access log.
         let logged = self.flavour.program == "nginx" || status != StatusCode::NOT_FOUND;
-        SiteResponse { response: self.page(status), trouble: logged.then_some(trouble) }
+        SiteResponse { response: self.page(status), error_log: logged.then_some(message) }
     }
 
     /// The small page for a status.
@@ -212,15 +212,15 @@ mod tests {
             Self { site: Site { flavour: ServerFlavor::nginx(), directory }, around }
         }
 
-        async fn ask(&self, request: Request<()>) -> (StatusCode, HeaderMap, String, Option<String>) {
-            let answer = self.site.answer(&request).await;
+        async fn fetch(&self, request: Request<()>) -> (StatusCode, HeaderMap, String, Option<String>) {
+            let answer = self.site.respond(&request).await;
             let (parts, body) = answer.response.into_parts();
             let bytes = body.collect().await.unwrap().to_bytes();
-            (parts.status, parts.headers, String::from_utf8(bytes.to_vec()).unwrap(), answer.trouble)
+            (parts.status, parts.headers, String::from_utf8(bytes.to_vec()).unwrap(), answer.error_log)
         }
 
         async fn get(&self, path: &str) -> (StatusCode, HeaderMap, String, Option<String>) {
-            self.ask(Request::get(path).header("host", "web.example:8080").body(()).unwrap()).await
+            self.fetch(Request::get(path).header("host", "web.example:8080").body(()).unwrap()).await
         }
     }
 
@@ -274,27 +274,27 @@ mod tests {
     #[tokio::test]
     async fn other_methods_heads_and_parts() {
         let scene = SiteFixture::new();
-        let (status, headers, body, _) = scene.ask(Request::post("/").body(()).unwrap()).await;
+        let (status, headers, body, _) = scene.fetch(Request::post("/").body(()).unwrap()).await;
         assert_eq!((status.as_u16(), &headers["allow"]), (405, &HeaderValue::from_static("GET, HEAD")));
         assert!(body.contains("405 Not Allowed"), "{body}");
-        let (status, headers, body, _) = scene.ask(Request::head("/data.json").body(()).unwrap()).await;
+        let (status, headers, body, _) = scene.fetch(Request::head("/data.json").body(()).unwrap()).await;
         assert_eq!(
             (status.as_u16(), body.as_str(), &headers["content-length"]),
             (200, "", &HeaderValue::from(10))
         );
         let etag = headers["etag"].clone();
         let part = Request::get("/data.json").header("range", "bytes=2-4").body(()).unwrap();
-        let (status, headers, body, _) = scene.ask(part).await;
+        let (status, headers, body, _) = scene.fetch(part).await;
         assert_eq!((status.as_u16(), body.as_str()), (206, "234"));
         assert_eq!(headers["content-range"], "bytes 2-4/10");
         let beyond = Request::get("/data.json").header("range", "bytes=10-").body(()).unwrap();
-        let (status, headers, ..) = scene.ask(beyond).await;
+        let (status, headers, ..) = scene.fetch(beyond).await;
         assert_eq!(
             (status.as_u16(), &headers["content-range"]),
             (416, &HeaderValue::from_static("bytes */10"))
         );
         let known = Request::get("/data.json").header("if-none-match", etag).body(()).unwrap();
-        let (status, headers, body, _) = scene.ask(known).await;
+        let (status, headers, body, _) = scene.fetch(known).await;
         assert_eq!((status.as_u16(), body.as_str()), (304, ""));
         assert!(!headers.contains_key("content-type"));
     }
