@@ -15,7 +15,7 @@ use base::socket_path::reachable;
 use crate::{FabricError, LeafSpec, Namespaces, RouterHandle};
 
 /// Timeout of a request. The process waits for no client: if it does not respond it has a defect, or is suspended.
-const ANSWER: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection to a fabric's process. Requests block for some ten microseconds; a leaf's for some milliseconds.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Fabric {
         let connection =
             rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         for way in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
-            sockopt::set_socket_timeout(&connection, way, Some(ANSWER))?;
+            sockopt::set_socket_timeout(&connection, way, Some(REQUEST_TIMEOUT))?;
         }
         let path = reachable(socket)?;
         rustix::net::connect(&connection, &SocketAddrUnix::new(&path.path)?)?;

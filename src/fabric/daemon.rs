@@ -25,7 +25,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use crate::descriptors::AT_ONCE;
 use crate::namespaces::{enter_network, own_network, own_user, unshare_network};
 use crate::protocol::{Request, Response, SocketSpec, receive, send};
-use crate::sockets::{open_here, open_in};
+use crate::sockets::{open_in, open_sockets};
 use crate::{FabricError, LeafSpec, Namespaces, RouterHandle, enter_user_namespace, sysctl};
 
 /// The interval at which it checks for a reason to end.
@@ -111,7 +111,7 @@ fn inherited(number: RawFd) -> Result<OwnedFd, String> {
 }
 
 fn run(arguments: Arguments) -> Result<(), String> {
-    let at = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
+    let at = |context: &'static str| move |error: io::Error| format!("{context}: {error}");
     DirBuilder::new().recursive(true).mode(0o700).create(&arguments.state).map_err(at("state directory"))?;
     let state = fs::canonicalize(&arguments.state).map_err(at("state directory"))?;
     let lock =
@@ -181,7 +181,7 @@ impl FabricState {
     }
 
     /// Executes a request, and returns the descriptors that go with the response.
-    fn answer(&mut self, request: Request, beside: Vec<OwnedFd>) -> Result<Vec<OwnedFd>, FabricError> {
+    fn execute(&mut self, request: Request, beside: Vec<OwnedFd>) -> Result<Vec<OwnedFd>, FabricError> {
         let copied = |descriptor: &OwnedFd| descriptor.try_clone().map_err(FabricError::at("descriptor"));
         match request {
             Request::Namespaces => {
@@ -240,7 +240,7 @@ impl FabricState {
 
     /// Opens sockets in the requested leaf.
     fn open(&self, spec: &SocketSpec, count: usize) -> Result<Vec<OwnedFd>, FabricError> {
-        let Some(link) = &spec.leaf else { return open_here(spec, count) };
+        let Some(link) = &spec.leaf else { return open_sockets(spec, count) };
         let (_, leaf) = self.leaves.get(link).ok_or_else(|| no_leaf(link))?;
         open_in(leaf.as_fd(), self.namespaces.network.as_fd(), spec, count)
     }
@@ -274,12 +274,12 @@ pub(crate) fn new_namespaces() -> Result<Namespaces, FabricError> {
     }
     // Each packet to a port without a listener gets an ICMP error (the DNS of a control plane that is down): without it
     // programs wait for seconds, and then treat the silence as a response.
-    sysctl::set_if_there("ipv4/icmp_ratelimit", "0")?;
-    sysctl::set_if_there("ipv6/icmp/ratelimit", "0")?;
-    sysctl::set_if_there("ipv6/conf/all/disable_ipv6", "0")?;
-    sysctl::set_if_there("ipv6/conf/default/disable_ipv6", "0")?;
-    sysctl::set_if_there("ipv6/conf/all/forwarding", "1")?;
-    sysctl::set_if_there("ipv6/conf/default/accept_dad", "0")?;
+    sysctl::set_if_exists("ipv4/icmp_ratelimit", "0")?;
+    sysctl::set_if_exists("ipv6/icmp/ratelimit", "0")?;
+    sysctl::set_if_exists("ipv6/conf/all/disable_ipv6", "0")?;
+    sysctl::set_if_exists("ipv6/conf/default/disable_ipv6", "0")?;
+    sysctl::set_if_exists("ipv6/conf/all/forwarding", "1")?;
+    sysctl::set_if_exists("ipv6/conf/default/accept_dad", "0")?;
     Ok(Namespaces { user, network: own_network()? })
 }
 
@@ -350,7 +350,7 @@ impl Daemon {
             Err(error) => return Err(error),
         };
         let ends = request == Request::Shutdown;
-        let (answer, beside) = match self.inside.answer(request, beside) {
+        let (answer, beside) = match self.inside.execute(request, beside) {
             Ok(beside) => (Response::Done, beside),
             Err(FabricError { step, source }) => {
                 let code = source.raw_os_error().unwrap_or(libc::EIO);

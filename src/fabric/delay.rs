@@ -155,13 +155,13 @@ struct Queue {
     packets: BTreeMap<(Instant, u64), Box<[u8]>>,
     bytes: usize,
     /// Counts the received packets.
-    turn: u64,
+    sequence: u64,
     chance: u64,
 }
 
 impl Queue {
     fn new(delay: Delay, seed: u64) -> Self {
-        Self { delay, packets: BTreeMap::new(), bytes: 0, turn: 0, chance: seed }
+        Self { delay, packets: BTreeMap::new(), bytes: 0, sequence: 0, chance: seed }
     }
 
     /// Holds a packet that arrived now; false if the queue is full.
@@ -171,10 +171,10 @@ impl Queue {
         }
         let jitter = u64::try_from(self.delay.jitter.as_nanos()).unwrap_or(u64::MAX);
         let more = if jitter == 0 { 0 } else { self.chance() % jitter.saturating_add(1) };
-        self.turn += 1;
+        self.sequence += 1;
         self.bytes += packet.len();
         let at = now + self.delay.delay + Duration::from_nanos(more);
-        self.packets.insert((at, self.turn), packet.into());
+        self.packets.insert((at, self.sequence), packet.into());
         true
     }
 

@@ -82,11 +82,11 @@ impl ForeignProcess {
 }
 
 /// Waits until one of them ends, or until the timeout.
-fn wait(occupants: &[ForeignProcess], patience: Duration) {
+fn wait(occupants: &[ForeignProcess], timeout: Duration) {
     let handles = occupants.iter().map(|occupant| PollFd::new(&occupant.handle, PollFlags::IN));
-    let patience = Timespec { tv_sec: 0, tv_nsec: patience.subsec_nanos().into() };
+    let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.subsec_nanos().into() };
     // Interrupted is as good.
-    let _ = poll(&mut handles.collect::<Vec<_>>(), Some(&patience));
+    let _ = poll(&mut handles.collect::<Vec<_>>(), Some(&timeout));
 }
 
 /// The processes in leaves of the fabric in which this socket was opened, as far as they are visible to this user.

@@ -133,9 +133,9 @@ impl RouterHandle {
         if spec.addresses.iter().any(IpAddr::is_ipv6) {
             // The machine may have disabled it for new namespaces.
             let settings = FamilySettings::of("ipv6")?;
-            settings.set_if_there("conf/all/disable_ipv6", "0")?;
-            settings.set_if_there("conf/eth0/disable_ipv6", "0")?;
-            settings.set_if_there("conf/eth0/accept_ra", "0")?;
+            settings.set_if_exists("conf/all/disable_ipv6", "0")?;
+            settings.set_if_exists("conf/eth0/disable_ipv6", "0")?;
+            settings.set_if_exists("conf/eth0/accept_ra", "0")?;
         }
         let mut requests = Requests::default().up(LOOPBACK).up(index);
         for ip in &spec.addresses {
@@ -182,8 +182,8 @@ impl RouterHandle {
 fn meet_itself_outside(socket: &Netlink, index: u32, addresses: &[IpAddr]) -> Result<(), FabricError> {
     // The gateway is always the next hop, even if a redirect claims otherwise.
     for family in ["ipv4", "ipv6"] {
-        sysctl::set_if_there(&format!("{family}/conf/all/accept_redirects"), "0")?;
-        sysctl::set_if_there(&format!("{family}/conf/eth0/accept_redirects"), "0")?;
+        sysctl::set_if_exists(&format!("{family}/conf/all/accept_redirects"), "0")?;
+        sysctl::set_if_exists(&format!("{family}/conf/eth0/accept_redirects"), "0")?;
     }
     let mut requests = Requests::default();
     for ip in addresses {

@@ -41,5 +41,5 @@ pub use leaf::{GATEWAY_V4, GATEWAY_V6, LeafSpec, RouterHandle};
 pub use namespaces::{Namespaces, enter_network, enter_private_mounts, enter_user_namespace};
 pub use protocol::{SocketKind, SocketSpec};
 pub use router::{RouterConfig, set_up};
-pub use sockets::{open_here, open_in};
+pub use sockets::{open_in, open_sockets};
 pub use sysctl::has_ipv6;

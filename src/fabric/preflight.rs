@@ -11,13 +11,13 @@ use rustix::net::sockopt::{self, Timeout};
 use crate::daemon::new_namespaces;
 use crate::namespaces::own_network;
 use crate::nft::Nft;
-use crate::sockets::{open_here, open_in};
+use crate::sockets::{open_in, open_sockets};
 use crate::{
     FabricError, LeafSpec, Namespaces, RouterConfig, RouterHandle, SocketKind, SocketSpec, has_ipv6, set_up,
 };
 
 /// Timeout of a connection: nothing leaves this machine.
-const PATIENCE: Duration = Duration::from_secs(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The range of its leaves.
 pub const LEAVES: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 244, 0, 0), 24);
 /// The address of its server.
@@ -55,7 +55,7 @@ impl PreflightFabric {
 
     /// Its nftables.
     pub fn nft(&self) -> Result<Nft, FabricError> {
-        Nft::new(one(open_here(&SocketSpec::new(SocketKind::Netfilter), 1)?)?)
+        Nft::new(one(open_sockets(&SocketSpec::new(SocketKind::Netfilter), 1)?)?)
     }
 
     /// Connects the client to an address and lets the server accept it. The server's address is its own or, for a
@@ -69,13 +69,13 @@ impl PreflightFabric {
             ..SocketSpec::new(SocketKind::TcpV4)
         };
         let listener = if transparent {
-            open_here(&listens, 1)
+            open_sockets(&listens, 1)
         } else {
             open_in(self.server.as_fd(), home, &listens, 1)
         };
         let listener = waiting(one(listener?)?)?;
-        let asks = SocketSpec::new(SocketKind::TcpV4);
-        let asker = waiting(one(open_in(self.client.as_fd(), home, &asks, 1)?)?)?;
+        let client_spec = SocketSpec::new(SocketKind::TcpV4);
+        let asker = waiting(one(open_in(self.client.as_fd(), home, &client_spec, 1)?)?)?;
         let step = format!("connect to {to}");
         rustix::net::connect(&asker, &to).map_err(FabricError::at(&step))?;
         let taken = rustix::net::accept(&listener).map_err(FabricError::at(&step))?;
@@ -89,7 +89,7 @@ impl PreflightFabric {
 }
 
 fn route() -> Result<OwnedFd, FabricError> {
-    one(open_here(&SocketSpec::new(SocketKind::Route), 1)?)
+    one(open_sockets(&SocketSpec::new(SocketKind::Route), 1)?)
 }
 
 fn one(sockets: Vec<OwnedFd>) -> Result<OwnedFd, FabricError> {
@@ -101,8 +101,8 @@ fn one(sockets: Vec<OwnedFd>) -> Result<OwnedFd, FabricError> {
 fn waiting(socket: OwnedFd) -> Result<OwnedFd, FabricError> {
     let set = || {
         rustix::io::ioctl_fionbio(&socket, false)?;
-        sockopt::set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
-        sockopt::set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE))
+        sockopt::set_socket_timeout(&socket, Timeout::Recv, Some(CONNECT_TIMEOUT))?;
+        sockopt::set_socket_timeout(&socket, Timeout::Send, Some(CONNECT_TIMEOUT))
     };
     set().map_err(FabricError::at("time-out"))?;
     Ok(socket)

@@ -10,7 +10,7 @@ use crate::netlink::Family;
 use crate::{FabricError, SocketKind, SocketSpec};
 
 /// Opens sockets in the namespace that this thread is in.
-pub fn open_here(spec: &SocketSpec, count: usize) -> Result<Vec<OwnedFd>, FabricError> {
+pub fn open_sockets(spec: &SocketSpec, count: usize) -> Result<Vec<OwnedFd>, FabricError> {
     let name = || spec.bind.map_or_else(|| "socket".to_owned(), |address| format!("socket at {address}"));
     (0..count).map(|_| open(spec).map_err(|error| FabricError::new(name(), error))).collect()
 }
@@ -27,7 +27,7 @@ pub fn open_in(
     count: usize,
 ) -> Result<Vec<OwnedFd>, FabricError> {
     enter_network(network)?;
-    let opened = open_here(spec, count);
+    let opened = open_sockets(spec, count);
     if let Err(error) = enter_network(home) {
         eprintln!("cannot return from a network namespace: {error}");
         std::process::abort();

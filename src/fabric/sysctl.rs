@@ -19,7 +19,7 @@ pub(crate) fn set(name: &str, value: &str) -> Result<(), FabricError> {
 }
 
 /// Sets a sysctl if the kernel has it.
-pub(crate) fn set_if_there(name: &str, value: &str) -> Result<(), FabricError> {
+pub(crate) fn set_if_exists(name: &str, value: &str) -> Result<(), FabricError> {
     ignore_missing(set(name, value))
 }
 
@@ -62,7 +62,7 @@ impl FamilySettings {
     }
 
     /// Sets one if the kernel has it.
-    pub(crate) fn set_if_there(&self, name: &str, value: &str) -> Result<(), FabricError> {
+    pub(crate) fn set_if_exists(&self, name: &str, value: &str) -> Result<(), FabricError> {
         ignore_missing(self.set(name, value))
     }
 }
@@ -85,9 +85,9 @@ mod tests {
             (error.step.as_str(), error.source.kind()),
             ("sysctl ipv4/no_such_setting", io::ErrorKind::NotFound)
         );
-        settings.set_if_there("no_such_setting", "0").unwrap();
+        settings.set_if_exists("no_such_setting", "0").unwrap();
         let unknown = FamilySettings::of("ipv9").unwrap();
         assert_eq!(unknown.set("x", "0").unwrap_err().source.kind(), io::ErrorKind::NotFound);
-        unknown.set_if_there("x", "0").unwrap();
+        unknown.set_if_exists("x", "0").unwrap();
     }
 }

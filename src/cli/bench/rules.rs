@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use fabric::conntrack::Conntrack;
 use fabric::nft::{Family, Nft};
 use fabric::preflight::PreflightFabric;
-use fabric::{SocketKind, SocketSpec, has_ipv6, open_here};
+use fabric::{SocketKind, SocketSpec, has_ipv6, open_sockets};
 use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
@@ -141,7 +141,7 @@ fn milliseconds(since: Instant) -> f64 {
 }
 
 fn socket() -> Result<std::os::fd::OwnedFd> {
-    let mut sockets = open_here(&SocketSpec::new(SocketKind::Netfilter), 1)?;
+    let mut sockets = open_sockets(&SocketSpec::new(SocketKind::Netfilter), 1)?;
     sockets.pop().context("a socket")
 }
 

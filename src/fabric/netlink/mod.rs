@@ -12,7 +12,7 @@ use netlink_packet_core::{NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer};
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
 
 /// The maximum size of one response: it contains its request.
-const ANSWERS_BYTES: usize = 64 << 10;
+const RESPONSE_BYTES: usize = 64 << 10;
 
 /// The protocol of a netlink socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,12 +58,12 @@ impl Netlink {
         if sent != requests.len() {
             return Err(RequestError { request: 0, error: io::ErrorKind::WriteZero.into() });
         }
-        let mut buffer = vec![0; ANSWERS_BYTES];
+        let mut buffer = vec![0; RESPONSE_BYTES];
         let (mut answered, mut first) = (0, None::<RequestError>);
         while answered < count {
             let (length, _) =
                 rustix::net::recv(&self.0, &mut buffer[..], RecvFlags::empty()).map_err(unsent)?;
-            for (request, code) in answers(&buffer[..length]) {
+            for (request, code) in parse_acks(&buffer[..length]) {
                 answered += 1;
                 if code != 0 && first.as_ref().is_none_or(|first| request < first.request) {
                     let error = io::Error::from_raw_os_error(-code);
@@ -80,9 +80,9 @@ impl Netlink {
     /// the first that failed.
     pub(crate) fn transact(&self, batch: &[u8]) -> Result<(), RequestError> {
         let unsent = |error: rustix::io::Errno| RequestError { request: usize::MAX, error: error.into() };
-        self.forget_answers().map_err(unsent)?;
+        self.discard_responses().map_err(unsent)?;
         rustix::net::send(&self.0, batch, SendFlags::empty()).map_err(unsent)?;
-        let answers = self.answers_now().map_err(unsent)?;
+        let answers = self.drain_responses().map_err(unsent)?;
         match answers.into_iter().filter(|(_, code)| *code != 0).min_by_key(|(request, _)| *request) {
             Some((request, code)) => {
                 Err(RequestError { request, error: io::Error::from_raw_os_error(-code) })
@@ -93,9 +93,9 @@ impl Netlink {
 
     /// Sends a request with one response, and returns it.
     pub(crate) fn request(&self, request: &[u8]) -> io::Result<Vec<u8>> {
-        self.answers_now()?;
+        self.drain_responses()?;
         rustix::net::send(&self.0, request, SendFlags::empty())?;
-        let mut buffer = vec![0; ANSWERS_BYTES];
+        let mut buffer = vec![0; RESPONSE_BYTES];
         let (length, _) = rustix::net::recv(&self.0, &mut buffer[..], RecvFlags::empty())?;
         buffer.truncate(length);
         Ok(buffer)
@@ -103,9 +103,9 @@ impl Netlink {
 
     /// Sends a request for a list and passes each message on, whole. The kernel writes them while they are received.
     pub(crate) fn dump(&self, request: &[u8], mut take: impl FnMut(&[u8])) -> io::Result<()> {
-        self.forget_answers()?;
+        self.discard_responses()?;
         rustix::net::send(&self.0, request, SendFlags::empty())?;
-        let mut buffer = vec![0; ANSWERS_BYTES];
+        let mut buffer = vec![0; RESPONSE_BYTES];
         loop {
             let (length, _) = rustix::net::recv(&self.0, &mut buffer[..], RecvFlags::empty())?;
             let mut rest = &buffer[..length];
@@ -114,7 +114,7 @@ impl Netlink {
                 match message.message_type() {
                     NLMSG_DONE => return Ok(()),
                     NLMSG_ERROR => {
-                        let code = answers(rest).first().map_or(0, |(_, code)| *code);
+                        let code = parse_acks(rest).first().map_or(0, |(_, code)| *code);
                         return Err(io::Error::from_raw_os_error(-code));
                     }
                     _ => take(&rest[..own]),
@@ -125,20 +125,20 @@ impl Netlink {
     }
 
     /// Discards responses that an earlier transaction left unread.
-    fn forget_answers(&self) -> rustix::io::Result<()> {
-        match self.answers_now() {
+    fn discard_responses(&self) -> rustix::io::Result<()> {
+        match self.drain_responses() {
             Ok(_) | Err(rustix::io::Errno::NOBUFS) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
     /// All responses that lie in the socket.
-    fn answers_now(&self) -> rustix::io::Result<Vec<(usize, i32)>> {
-        let mut buffer = vec![0; ANSWERS_BYTES];
+    fn drain_responses(&self) -> rustix::io::Result<Vec<(usize, i32)>> {
+        let mut buffer = vec![0; RESPONSE_BYTES];
         let (mut all, mut overflown) = (Vec::new(), false);
         loop {
             match rustix::net::recv(&self.0, &mut buffer[..], RecvFlags::empty()) {
-                Ok((length, _)) => all.append(&mut answers(&buffer[..length])),
+                Ok((length, _)) => all.append(&mut parse_acks(&buffer[..length])),
                 // The responses overflowed the buffer, which is reported before those that fitted: the lost ones are
                 // errors, since without a request for acknowledgement only errors get a response.
                 Err(rustix::io::Errno::NOBUFS) if !overflown => overflown = true,
@@ -167,7 +167,7 @@ pub(crate) struct RequestError {
 }
 
 /// The acknowledgements in the received bytes: the index of the request, and 0 or a negative error number.
-fn answers(mut bytes: &[u8]) -> Vec<(usize, i32)> {
+fn parse_acks(mut bytes: &[u8]) -> Vec<(usize, i32)> {
     const HEADER: usize = 16;
     let mut answers = Vec::new();
     while let Ok(message) = NetlinkBuffer::new_checked(bytes) {

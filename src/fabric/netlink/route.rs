@@ -72,24 +72,24 @@ impl Requests {
     /// passes on [`HANDED_OVER`] bytes at a time.
     pub(crate) fn pair(
         self,
-        here: (&str, MacAddress),
-        there: (&str, MacAddress, BorrowedFd<'_>),
+        local: (&str, MacAddress),
+        remote: (&str, MacAddress, BorrowedFd<'_>),
         mtu: u32,
     ) -> Self {
         let mut peer = LinkMessage::default();
         peer.attributes = vec![
-            LinkAttribute::IfName(there.0.into()),
-            LinkAttribute::Address(there.1.into()),
+            LinkAttribute::IfName(remote.0.into()),
+            LinkAttribute::Address(remote.1.into()),
             LinkAttribute::Mtu(mtu),
-            LinkAttribute::NetNsFd(there.2.as_raw_fd()),
+            LinkAttribute::NetNsFd(remote.2.as_raw_fd()),
             LinkAttribute::NumTxQueues(1),
             LinkAttribute::NumRxQueues(1),
             LinkAttribute::GsoIpv4MaxSize(HANDED_OVER),
         ];
         let mut link = LinkMessage::default();
         link.attributes = vec![
-            LinkAttribute::IfName(here.0.into()),
-            LinkAttribute::Address(here.1.into()),
+            LinkAttribute::IfName(local.0.into()),
+            LinkAttribute::Address(local.1.into()),
             LinkAttribute::Mtu(mtu),
             LinkAttribute::NumTxQueues(1),
             LinkAttribute::NumRxQueues(1),
@@ -99,7 +99,7 @@ impl Requests {
                 LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
             ]),
         ];
-        let step = format!("veth pair {} and {}", here.0, there.0);
+        let step = format!("veth pair {} and {}", local.0, remote.0);
         self.add(step, RouteNetlinkMessage::NewLink(link), NLM_F_CREATE | NLM_F_EXCL)
     }
 

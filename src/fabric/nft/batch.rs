@@ -46,7 +46,7 @@ const SEND_BYTES: usize = 4 << 20;
 pub struct Nft {
     pub(super) socket: Netlink,
     /// The maximum size of a batch, in bytes.
-    most: usize,
+    max_bytes: usize,
 }
 
 impl Nft {
@@ -56,7 +56,7 @@ impl Nft {
         let _ = rustix::net::sockopt::set_socket_send_buffer_size(&socket, SEND_BYTES);
         let has = rustix::net::sockopt::socket_send_buffer_size(&socket);
         let most = has.map_err(FabricError::at("netlink socket"))?.saturating_sub(4096);
-        Ok(Self { socket: Netlink::from_descriptor(socket), most })
+        Ok(Self { socket: Netlink::from_descriptor(socket), max_bytes: most })
     }
 
     /// Executes the changes of a batch: atomically if they fit into one transaction, otherwise in their order. An error
@@ -64,7 +64,7 @@ impl Nft {
     pub fn commit(&self, batch: &Batch) -> Result<(), FabricError> {
         let mut rest = &batch.messages[..];
         while !rest.is_empty() {
-            let (now, later) = rest.split_at(messages_per_transaction(rest, self.most));
+            let (now, later) = rest.split_at(messages_per_transaction(rest, self.max_bytes));
             let mut bytes = edge(ControlMessage::BatchBegin);
             for (number, message) in (1..).zip(now) {
                 let start = bytes.len();
@@ -91,12 +91,12 @@ impl Nft {
 impl Nft {
     /// Returns true if a batch fits into one transaction: if the kernel refuses it, it has changed nothing.
     pub fn takes_at_once(&self, batch: &Batch) -> bool {
-        messages_per_transaction(&batch.messages, self.most) >= batch.messages.len()
+        messages_per_transaction(&batch.messages, self.max_bytes) >= batch.messages.len()
     }
 
     /// The size of one transaction, in bytes; larger batches take several.
     pub fn max_bytes(&self) -> usize {
-        self.most.saturating_sub(2 * edge(ControlMessage::BatchBegin).len())
+        self.max_bytes.saturating_sub(2 * edge(ControlMessage::BatchBegin).len())
     }
 }
 
@@ -265,7 +265,7 @@ impl Batch {
         let widths = set.fields.iter().map(|field| expressions::width(*field, family));
         let mut flags = SetFlags::empty();
         let (_, mut attributes) = head_of_set(table, &set.name);
-        let kind = set.fields.iter().fold(0, |all, field| all << 6 | expressions::shown_type(*field, family));
+        let kind = set.fields.iter().fold(0, |all, field| all << 6 | expressions::nft_type(*field, family));
         attributes.extend([SetAttribute::KeyType(kind), SetAttribute::KeyLen(widths.clone().sum())]);
         if set.intervals {
             flags |= SetFlags::Interval;
@@ -282,7 +282,7 @@ impl Batch {
         }
         if set.numbers {
             flags |= SetFlags::Map;
-            attributes.push(SetAttribute::DataType(expressions::shown_type(Field::Mark, family)));
+            attributes.push(SetAttribute::DataType(expressions::nft_type(Field::Mark, family)));
             attributes.push(SetAttribute::DataLen(expressions::width(Field::Mark, family)));
         }
         if let Some(after) = set.forgets_after {
@@ -371,7 +371,7 @@ impl Batch {
         let (data_type, data_bytes) = match map.value_bytes {
             Some(bytes) => {
                 let address = if table.family == Family::V4 { 7 } else { 8 };
-                (address << 6 | expressions::shown_type(Field::DestinationPort, table.family), bytes)
+                (address << 6 | expressions::nft_type(Field::DestinationPort, table.family), bytes)
             }
             None => (OF_VERDICTS, 0),
         };

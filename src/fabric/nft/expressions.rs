@@ -61,8 +61,8 @@ pub(super) fn of(
         Statement::OfFalseSender => {
             // Result: the link that leads to the sender, by its number; none is 0.
             let (by_sender, by_link, link) = (1, 8, 1);
-            let way = vec![u32_be(1, FIRST), u32_be(2, link), u32_be(3, by_sender | by_link)];
-            with(vec![expression("fib", way)], compare(&Key::new().number(0), 0))
+            let attributes = vec![u32_be(1, FIRST), u32_be(2, link), u32_be(3, by_sender | by_link)];
+            with(vec![expression("fib", attributes)], compare(&Key::new().number(0), 0))
         }
         Statement::Dispatch(fields, map) => {
             with(load(fields, family), lookup(map, None, Some(VERDICT), false))
@@ -187,7 +187,7 @@ pub(super) fn width(field: Field, family: Family) -> u32 {
 }
 
 /// The type as which nft prints a field.
-pub(super) fn shown_type(field: Field, family: Family) -> u32 {
+pub(super) fn nft_type(field: Field, family: Family) -> u32 {
     match field {
         Field::SourceAddress | Field::DestinationAddress if family == Family::V4 => 7,
         Field::SourceAddress | Field::DestinationAddress => 8,

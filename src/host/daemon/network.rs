@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use fabric::descriptors::AT_ONCE;
 use fabric::{
-    Fabric, FabricError, LeafSpec, Namespaces, RouterHandle, SocketKind, SocketSpec, enter_network,
-    open_here, open_in,
+    Fabric, FabricError, LeafSpec, Namespaces, RouterHandle, SocketKind, SocketSpec, enter_network, open_in,
+    open_sockets,
 };
 use rustix::thread::LinkNameSpaceType;
 
@@ -97,7 +97,7 @@ impl Host {
         let (spec, count) = (SocketSpec::new(kind), count.min(AT_ONCE));
         let opened = self.with_leaf(pod, |leaf| match leaf {
             Some(leaf) => open_in(leaf.as_fd(), network.own.as_fd(), &spec, count),
-            None => open_here(&spec, count),
+            None => open_sockets(&spec, count),
         })?;
         opened.map_err(|error| RuntimeError::Os(error.to_string()))
     }
