@@ -13,10 +13,10 @@ use sha2::{Digest, Sha256};
 use super::process_tree;
 
 /// The interval between two checks while killing.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// After a host's death its keepers kill the processes below them; until then the keepers must not be killed.
-const KEEPERS_TURN: Duration = Duration::from_secs(2);
+const SUBREAPER_GRACE: Duration = Duration::from_secs(2);
 
 /// The descendants of a host, and the processes that carry its mark.
 pub struct Descendants {
@@ -44,7 +44,7 @@ impl Descendants {
 
     /// Kills the remaining processes once the host is dead, until none is left; an error counts those that do not die
     /// in time.
-    pub fn kill_all(&mut self, patience: Duration) -> io::Result<()> {
+    pub fn kill_all(&mut self, timeout: Duration) -> io::Result<()> {
         let Ok(dir) = self.dir.canonicalize() else { return Ok(()) };
         let prefix = id_prefix(&dir);
         let begin = Instant::now();
@@ -55,7 +55,7 @@ impl Descendants {
                 return Ok(());
             }
             let passed = begin.elapsed();
-            if passed > patience {
+            if passed > timeout {
                 let left = marked.len().max(self.processes.len());
                 return Err(io::Error::other(format!(
                     "{left} processes of its containers did not exit after SIGKILL"
@@ -65,13 +65,13 @@ impl Descendants {
                 // It may have ended just now.
                 let _ = rustix::process::kill_process(pid, Signal::KILL);
             }
-            if passed > KEEPERS_TURN {
+            if passed > SUBREAPER_GRACE {
                 for process in &self.processes {
                     // It may have ended just now.
                     let _ = pidfd_send_signal(process, Signal::KILL);
                 }
             }
-            std::thread::sleep(LOOK_AGAIN);
+            std::thread::sleep(CHECK_INTERVAL);
         }
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::protocol::{
-    ANSWER_LIMIT, Greeting, HostFrame, RequestFrame, Welcome, read_input, read_json, read_output,
+    Greeting, HostFrame, RESPONSE_LIMIT, RequestFrame, Welcome, read_input, read_json, read_output,
     write_input, write_json, write_output,
 };
 
@@ -35,10 +35,10 @@ fn json<T: Serialize + DeserializeOwned>(bytes: &[u8]) {
     let mut framed = u32::try_from(bytes.len()).unwrap_or_default().to_be_bytes().to_vec();
     framed.extend_from_slice(bytes);
     for mut stream in [bytes, &framed] {
-        while let Ok(Some(value)) = now(read_json::<_, T>(&mut stream, ANSWER_LIMIT)) {
+        while let Ok(Some(value)) = now(read_json::<_, T>(&mut stream, RESPONSE_LIMIT)) {
             let mut written = Vec::new();
-            now(write_json(&mut written, &value, ANSWER_LIMIT)).expect("writing to a vector cannot fail");
-            let again: T = now(read_json(&mut &written[..], ANSWER_LIMIT))
+            now(write_json(&mut written, &value, RESPONSE_LIMIT)).expect("writing to a vector cannot fail");
+            let again: T = now(read_json(&mut &written[..], RESPONSE_LIMIT))
                 .ok()
                 .flatten()
                 .expect("a written message can be read back");

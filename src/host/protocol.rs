@@ -32,7 +32,7 @@ pub const REQUEST_LIMIT: usize = 16 << 20;
 
 /// Longer responses are refused before they are sent. The largest one lists a node: twelve thousand ended pods with
 /// messages of 4 KiB.
-pub const ANSWER_LIMIT: usize = 64 << 20;
+pub const RESPONSE_LIMIT: usize = 64 << 20;
 
 /// The maximum size of a chunk of a session's streams; a client's longer input is split.
 const PIECE_LIMIT: usize = 64 << 10;
@@ -408,7 +408,7 @@ mod tests {
     #[tokio::test]
     async fn absurd_lengths_are_refused() {
         let mut reader = &[0xff; 8][..];
-        assert!(read_frame(&mut reader, ANSWER_LIMIT).await.is_err());
+        assert!(read_frame(&mut reader, RESPONSE_LIMIT).await.is_err());
     }
 
     /// The sender gets the error, not the receiver.

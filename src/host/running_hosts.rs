@@ -17,7 +17,7 @@ use super::journal;
 /// The kernel's unit of times in /proc, a second's part: the same on every machine we run on.
 const TICKS_PER_SECOND: u64 = 100;
 /// Timeout for a host to end by itself.
-const PATIENCE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
+const EXIT_TIMEOUT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 /// A host that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl RunningHost {
     pub fn end(&self) -> io::Result<()> {
         let Some(handle) = self.handle()? else { return Ok(()) };
         pidfd_send_signal(&handle, Signal::TERM)?;
-        if !wait_for_end(&handle, Some(&PATIENCE))? {
+        if !wait_for_end(&handle, Some(&EXIT_TIMEOUT))? {
             pidfd_send_signal(&handle, Signal::KILL)?;
             wait_for_end(&handle, None)?;
         }
@@ -103,8 +103,8 @@ pub fn process(pid: u32) -> io::Result<Option<OwnedFd>> {
 }
 
 /// Waits until a process has ended; false on timeout (none = no timeout).
-pub fn wait_for_end(process: &OwnedFd, patience: Option<&Timespec>) -> io::Result<bool> {
-    let ready = retry_on_intr(|| poll(&mut [PollFd::new(process, PollFlags::IN)], patience))?;
+pub fn wait_for_end(process: &OwnedFd, timeout: Option<&Timespec>) -> io::Result<bool> {
+    let ready = retry_on_intr(|| poll(&mut [PollFd::new(process, PollFlags::IN)], timeout))?;
     Ok(ready > 0)
 }
 

@@ -98,7 +98,7 @@ fn prepare_and_exec(plan: &Plan<'_>) -> String {
 }
 
 fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
-    let at = |what: &'static str| move |error: std::io::Error| format!("{what}: {}", os_text(&error));
+    let at = |context: &'static str| move |error: std::io::Error| format!("{context}: {}", os_text(&error));
     rustix::process::setsid().map_err(|error| at("setsid")(error.into()))?;
     for door in plan.doors {
         // Done first, so that all its resource usage counts for the group.

@@ -57,7 +57,7 @@ pub(super) struct Container {
     /// The memory limit of all its processes together.
     pub(super) memory_limit: Cell<Option<u64>>,
     pub(super) out_of_memory: Cell<bool>,
-    pub(super) gone: watch::Sender<bool>,
+    pub(super) exited: watch::Sender<bool>,
 }
 
 /// The process whose end is the end of every process of a container.
@@ -126,7 +126,7 @@ impl Container {
             group: OnceCell::new(),
             memory_limit: Cell::new(None),
             out_of_memory: Cell::new(false),
-            gone: watch::Sender::new(true),
+            exited: watch::Sender::new(true),
         }
     }
 
@@ -189,7 +189,7 @@ impl Container {
     /// Resolves once every process is dead and the exit is recorded.
     pub(super) async fn wait_exited(&self) {
         // The sender lives as long as the container.
-        let _ = self.gone.subscribe().wait_for(|gone| *gone).await;
+        let _ = self.exited.subscribe().wait_for(|gone| *gone).await;
     }
 
     /// Removes its files.
@@ -256,7 +256,7 @@ impl Container {
                 host.append_journal(&Entry::Exit { id: Cow::Borrowed(&self.id), exit: Cow::Owned(exit) });
             }
         }
-        self.gone.send_replace(true);
+        self.exited.send_replace(true);
         self.streams.hang_up();
         if !self.starting.get() {
             host.pod_changed(&self.pod);

@@ -97,12 +97,12 @@ pub(super) fn account(
     let home = entry.as_ref().map_or_else(|| PathBuf::from("/"), |line| PathBuf::from(line[5]));
     let group_of_user = entry.as_ref().and_then(|line| line[3].parse().ok());
     if effective == 0 && launch.spec.security.non_root {
-        let what = if launch.spec.run_as_user.is_some() {
+        let message = if launch.spec.run_as_user.is_some() {
             "container's runAsUser breaks non-root policy"
         } else {
             "container has runAsNonRoot and image will run as root"
         };
-        return Err(RuntimeError::InvalidConfig(what.to_owned()));
+        return Err(RuntimeError::InvalidConfig(message.to_owned()));
     }
     // With an image's own files even root differs: it has the image's groups, not this machine's.
     let is_requested = uid.is_some()

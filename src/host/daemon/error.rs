@@ -5,6 +5,6 @@ use std::io;
 use crate::RuntimeError;
 
 /// Prefixes an error with the failed operation.
-pub(super) fn os_error(what: &str) -> impl Fn(io::Error) -> RuntimeError + '_ {
-    move |error| RuntimeError::Os(format!("{what}: {error}"))
+pub(super) fn os_error(operation: &str) -> impl Fn(io::Error) -> RuntimeError + '_ {
+    move |error| RuntimeError::Os(format!("{operation}: {error}"))
 }

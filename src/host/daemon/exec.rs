@@ -155,8 +155,8 @@ impl Host {
             while let Some(piece) = outputs.recv().await {
                 match piece {
                     SessionOutput::Stdout(bytes) | SessionOutput::Stderr(bytes) => {
-                        let room = OUTPUT_BYTES - output.len();
-                        output.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                        let remaining = OUTPUT_BYTES - output.len();
+                        output.extend_from_slice(&bytes[..bytes.len().min(remaining)]);
                     }
                     SessionOutput::Exited(code) => exit_code = code,
                     SessionOutput::Failed(_) => {}

@@ -19,7 +19,7 @@ pub(super) struct Isolation {
     /// Containers get PID, mount, host name and IPC namespaces.
     pub(super) namespaces: bool,
     /// This process may leave its namespaces and return: they belong to root, as it does.
-    pub(super) comes_back: bool,
+    pub(super) can_return: bool,
     /// The same for the Node's annotations.
     pub(super) facts: BTreeMap<String, String>,
 }
@@ -29,11 +29,11 @@ impl Isolation {
     /// with all rights there.
     pub(super) fn choose(no_namespaces: bool, inside: bool, cgroups: &Cgroups) -> Self {
         let root = rustix::process::geteuid().is_root();
-        let comes_back = root && may_come_back();
+        let can_return = root && may_come_back();
         let user = if root || inside { User::Has } else { User::Needs };
-        let namespaces = !no_namespaces && works(user) && (comes_back || enter_own_namespaces(user).is_ok());
+        let namespaces = !no_namespaces && works(user) && (can_return || enter_own_namespaces(user).is_ok());
         let kinds = if namespaces { "pid,mount,uts,ipc" } else { "none" };
-        let how = match (namespaces, comes_back) {
+        let how = match (namespaces, can_return) {
             (true, true) => "namespaces",
             (true, false) => "user-namespace",
             (false, _) => "processes",
@@ -44,7 +44,7 @@ impl Isolation {
             ("podium.dev/limits", cgroups.facts()),
         ];
         let facts = facts.map(|(name, value)| (name.to_owned(), value)).into();
-        Self { namespaces, comes_back, facts }
+        Self { namespaces, can_return, facts }
     }
 }
 

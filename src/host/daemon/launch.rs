@@ -55,7 +55,7 @@ fn make_directories(path: &Path) -> io::Result<()> {
     }
 }
 
-fn no_root_here(image: &str) -> RuntimeError {
+fn root_fs_unsupported(image: &str) -> RuntimeError {
     RuntimeError::CreateFailed(format!(
         "image {image:?} has its own root file system, which needs namespaces, but containers are plain \
          processes on this node: run podium as root, or allow user namespaces (sysctl \
@@ -115,7 +115,7 @@ impl Host {
         launch: Launch,
     ) -> Result<(Rc<Container>, super::pipe_end::PipeEnd), RuntimeError> {
         if launch.image_root.is_some() && !self.isolation.namespaces {
-            return Err(no_root_here(&launch.spec.image));
+            return Err(root_fs_unsupported(&launch.spec.image));
         }
         let target = launch.spec.target.as_ref().and_then(|name| {
             pod.containers.borrow().iter().rev().find(|known| known.record.borrow().name == *name).cloned()
@@ -301,7 +301,7 @@ impl Host {
             group,
             memory_limit: Cell::new(limits.memory_bytes),
             out_of_memory: Cell::new(false),
-            gone: watch::Sender::new(false),
+            exited: watch::Sender::new(false),
         });
         pod.containers.borrow_mut().push(Rc::clone(&container));
         self.watching.notify_one();

@@ -65,7 +65,7 @@ impl Host {
         uid: &PodUid,
         transport: Transport,
     ) -> Result<Vec<SocketAddr>, RuntimeError> {
-        const MOST: usize = 64;
+        const MAX_LISTENERS: usize = 64;
         let has_own_network = self.with_leaf(Some(uid), |leaf| leaf.is_some())?;
         let pod = self.pod(uid).ok_or_else(|| RuntimeError::NotFound(format!("sandbox {uid}")))?;
         let roots = running(&pod);
@@ -99,7 +99,7 @@ impl Host {
         let mut addresses: Vec<SocketAddr> = found.iter().map(|found| found.address).collect();
         addresses.sort_unstable();
         addresses.dedup();
-        addresses.truncate(MOST);
+        addresses.truncate(MAX_LISTENERS);
         Ok(addresses)
     }
 }

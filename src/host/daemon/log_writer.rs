@@ -72,8 +72,8 @@ impl LogWriter {
         let prefix = prefix(stream, now);
         let index = usize::from(stream == Stream::Stderr);
         while !bytes.is_empty() {
-            let room = PART_BYTES - self.open_lines[index].len();
-            let window = &bytes[..bytes.len().min(room)];
+            let remaining = PART_BYTES - self.open_lines[index].len();
+            let window = &bytes[..bytes.len().min(remaining)];
             let end = window.iter().position(|&byte| byte == b'\n');
             let taken = end.unwrap_or(window.len());
             self.open_lines[index].extend_from_slice(&bytes[..taken]);
@@ -361,7 +361,7 @@ mod tests {
         let mut log = LogWriter::with_rotation(path.clone(), 100);
         // Each line fills a file.
         let line = [b'x'; 120];
-        let say = |log: &mut LogWriter| {
+        let write_line = |log: &mut LogWriter| {
             log.take(Stream::Stdout, &line, Timestamp::UNIX_EPOCH);
             log.take(Stream::Stdout, b"\n", Timestamp::UNIX_EPOCH);
             let at = log.may_flush_at();
@@ -369,11 +369,11 @@ mod tests {
             at.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()))
         };
         for number in 0..MAX_LOG_FILES {
-            assert_eq!(say(&mut log), Duration::ZERO, "file {number}");
+            assert_eq!(write_line(&mut log), Duration::ZERO, "file {number}");
         }
-        assert_eq!(say(&mut log), FILES_STAY, "the first file would go as soon as it was begun");
+        assert_eq!(write_line(&mut log), FILES_STAY, "the first file would go as soon as it was begun");
         tokio::time::advance(FILES_STAY).await;
-        assert_eq!(say(&mut log), Duration::ZERO);
+        assert_eq!(write_line(&mut log), Duration::ZERO);
     }
 
     #[test]

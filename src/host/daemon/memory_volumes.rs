@@ -10,7 +10,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::MemoryVolume;
 
-fn place(pod_private: &Path, name: &str) -> PathBuf {
+fn volume_path(pod_private: &Path, name: &str) -> PathBuf {
     pod_private.join("volumes").join(name)
 }
 
@@ -38,7 +38,7 @@ pub(super) fn shared_memory_bytes(pod_private: &Path) -> u64 {
 /// Mounts the volumes that are not mounted yet: a recreated sandbox keeps its volumes' content.
 pub(super) fn mount_all(pod_private: &Path, volumes: &[MemoryVolume]) -> io::Result<()> {
     for volume in volumes {
-        let place = place(pod_private, &volume.name);
+        let place = volume_path(pod_private, &volume.name);
         fs::create_dir_all(&place)?;
         if is_mounted(&place)? {
             continue;
@@ -55,7 +55,7 @@ pub(super) fn mount_all(pod_private: &Path, volumes: &[MemoryVolume]) -> io::Res
 
 /// Unmounts all of them, which drops their content.
 pub(super) fn unmount_all(pod_private: &Path, volumes: &[MemoryVolume]) -> io::Result<()> {
-    let places = volumes.iter().map(|volume| place(pod_private, &volume.name));
+    let places = volumes.iter().map(|volume| volume_path(pod_private, &volume.name));
     for place in places.chain([pod_private.join(SHARED_MEMORY)]) {
         while place.exists() && is_mounted(&place)? {
             unmount(&place, UnmountFlags::DETACH)?;
@@ -66,7 +66,7 @@ pub(super) fn unmount_all(pod_private: &Path, volumes: &[MemoryVolume]) -> io::R
 
 /// The size of the content of some of a pod's volumes, in bytes.
 pub(super) fn bytes(pod_private: &Path, names: &[String]) -> u64 {
-    names.iter().map(|name| bytes_at(&place(pod_private, name))).sum()
+    names.iter().map(|name| bytes_at(&volume_path(pod_private, name))).sum()
 }
 
 fn bytes_at(place: &Path) -> u64 {

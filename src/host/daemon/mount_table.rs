@@ -93,7 +93,7 @@ impl MountTable {
             {
                 self.queried += 1;
             }
-            match place(number) {
+            match mount_path(number) {
                 Ok(point) if point.starts_with(&self.memory) && !self.memory.as_os_str().is_empty() => {
                     self.own.insert(number);
                 }
@@ -128,7 +128,7 @@ fn numbers() -> io::Result<BTreeSet<u64>> {
 }
 
 /// The path of a mount, from the root of this process.
-fn place(number: u64) -> io::Result<PathBuf> {
+fn mount_path(number: u64) -> io::Result<PathBuf> {
     let request = Request::new(number, POINT);
     let mut about = [0_u8; ABOUT_BYTES];
     // SAFETY: a request of the size that it names and a buffer of the given size, both alive for the call.

@@ -23,7 +23,7 @@ impl Pod {
         if !running.iter().any(|container| limited(&container)) {
             return false;
         }
-        let held: Vec<Descendants> = running.iter().map(|container| self.held(container)).collect();
+        let held: Vec<Descendants> = running.iter().map(|container| self.usage(container)).collect();
         for (container, held) in running.iter().zip(&held).filter(|(container, _)| limited(container)) {
             if held.limit.is_some_and(|limit| held.bytes > limit) {
                 container.kill_for_memory();
@@ -35,7 +35,7 @@ impl Pod {
         true
     }
 
-    fn held(&self, container: &Container) -> Descendants {
+    fn usage(&self, container: &Container) -> Descendants {
         let bytes = process_tree::memory_of_tree(&container.roots()) + self.own_bytes(container);
         Descendants { bytes, limit: container.memory_limit.get() }
     }

@@ -19,7 +19,7 @@ use super::pod::Pod;
 use super::{Host, log_writer};
 use crate::journal::Entry;
 use crate::protocol::{
-    ANSWER_LIMIT, Greeting, HostFrame, Purpose, REQUEST_LIMIT, Request, RequestFrame, Response, VERSION,
+    Greeting, HostFrame, Purpose, REQUEST_LIMIT, RESPONSE_LIMIT, Request, RequestFrame, Response, VERSION,
     Welcome, encode, read_json, write_json,
 };
 use crate::{PodUid, RuntimeError, SandboxRecord, Usage, after_all};
@@ -62,18 +62,18 @@ impl Host {
             refused: None,
         };
         if greeting.version != VERSION {
-            return write_json(&mut stream, &welcome, ANSWER_LIMIT).await;
+            return write_json(&mut stream, &welcome, RESPONSE_LIMIT).await;
         }
         match greeting.purpose {
             Purpose::Control => {
                 let (reader, mut writer) = stream.into_split();
-                write_json(&mut writer, &welcome, ANSWER_LIMIT).await?;
+                write_json(&mut writer, &welcome, RESPONSE_LIMIT).await?;
                 self.control(reader, writer).await
             }
             Purpose::Exec { id, command, streams } => match self.exec(&id, &command, streams).await {
                 Ok(exec) => {
                     let (reader, mut writer) = stream.into_split();
-                    write_json(&mut writer, &welcome, ANSWER_LIMIT).await?;
+                    write_json(&mut writer, &welcome, RESPONSE_LIMIT).await?;
                     Self::serve_exec(exec, reader, writer).await;
                     Ok(())
                 }
@@ -87,7 +87,7 @@ impl Host {
                     return refuse(stream, welcome, error).await;
                 };
                 let (reader, mut writer) = stream.into_split();
-                write_json(&mut writer, &welcome, ANSWER_LIMIT).await?;
+                write_json(&mut writer, &welcome, RESPONSE_LIMIT).await?;
                 Self::serve_attach(container, streams, reader, writer).await;
                 Ok(())
             }
@@ -125,7 +125,7 @@ impl Host {
                 let (shutdown, command) =
                     (matches!(ask, Request::Shutdown), matches!(ask, Request::ExecSync { .. }));
                 let work = async move {
-                    let result = host.answer(ask).await;
+                    let result = host.handle(ask).await;
                     // A client that has disconnected needs no response.
                     let _ = sender.send(HostFrame::Answer { id, result });
                     if shutdown {
@@ -149,8 +149,8 @@ impl Host {
         outcome
     }
 
-    async fn answer(self: &Rc<Self>, ask: Request) -> Result<Response, RuntimeError> {
-        match ask {
+    async fn handle(self: &Rc<Self>, request: Request) -> Result<Response, RuntimeError> {
+        match request {
             Request::List => {
                 Ok(Response::Sandboxes(self.pods.borrow().values().map(|pod| pod.record()).collect()))
             }
@@ -283,7 +283,7 @@ impl Host {
 /// Reports the reason why there is no session.
 async fn refuse(mut stream: UnixStream, mut welcome: Welcome, error: RuntimeError) -> std::io::Result<()> {
     welcome.refused = Some(error);
-    write_json(&mut stream, &welcome, ANSWER_LIMIT).await
+    write_json(&mut stream, &welcome, RESPONSE_LIMIT).await
 }
 
 /// Sends descriptors with one byte, or the reason why there are none.
@@ -296,7 +296,7 @@ async fn send_descriptors(
         Ok(descriptors) => descriptors,
         Err(error) => return refuse(stream, welcome, error).await,
     };
-    write_json(&mut stream, &welcome, ANSWER_LIMIT).await?;
+    write_json(&mut stream, &welcome, RESPONSE_LIMIT).await?;
     let descriptors: Vec<BorrowedFd<'_>> = descriptors.iter().map(AsFd::as_fd).collect();
     let send = || fabric::descriptors::send(stream.as_fd(), &[0], &descriptors);
     stream.async_io(tokio::io::Interest::WRITABLE, send).await
@@ -304,10 +304,10 @@ async fn send_descriptors(
 
 /// Encodes a frame; a response that is too long is replaced by an error.
 fn fitting(frame: &HostFrame) -> std::io::Result<Vec<u8>> {
-    encode(frame, ANSWER_LIMIT).or_else(|error| match frame {
+    encode(frame, RESPONSE_LIMIT).or_else(|error| match frame {
         HostFrame::Answer { id, .. } => {
             let result = Err(RuntimeError::Host(error.to_string()));
-            encode(&HostFrame::Answer { id: *id, result }, ANSWER_LIMIT)
+            encode(&HostFrame::Answer { id: *id, result }, RESPONSE_LIMIT)
         }
         HostFrame::PodChanged(_) => Err(error),
     })

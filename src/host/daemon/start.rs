@@ -53,7 +53,7 @@ pub fn node_host_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {
-    let at = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
+    let at = |context: &'static str| move |error: io::Error| format!("{context}: {error}");
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true).mode(0o700).create(&arguments.state).map_err(at("state directory"))?;
     let dir = fs::canonicalize(&arguments.state).map_err(at("state directory"))?;
@@ -84,7 +84,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let mut isolation = Isolation::choose(arguments.no_namespaces, network.is_some(), &cgroups);
     let name = if network.is_some() { "fabric" } else { "loopback" };
     isolation.facts.insert("podium.dev/network".to_owned(), name.to_owned());
-    let own_pid_namespace = if isolation.namespaces && isolation.comes_back {
+    let own_pid_namespace = if isolation.namespaces && isolation.can_return {
         Some(child::open_namespace(own, "pid").map_err(at("namespace"))?)
     } else {
         None
@@ -152,7 +152,7 @@ fn take_over(dir: &Path, memory: Option<&Path>) -> io::Result<(BTreeMap<PodUid, 
         journal::migrate(dir, uid, &ids);
         known.extend(ids.into_iter().map(|id| OsString::from(id.0)));
     }
-    for place in journal::CONTAINER_PLACES.map(|place| dir.join(place)) {
+    for place in journal::CONTAINER_DIRS.map(|place| dir.join(place)) {
         fs::create_dir_all(&place)?;
         for entry in fs::read_dir(&place)?.flatten().filter(|entry| !known.contains(&entry.file_name())) {
             if let Err(error) = remove_directory(&entry.path()) {

@@ -21,7 +21,7 @@ use super::reaper::ProcessExit;
 use super::{Host, os, signals};
 
 /// The interval between two rounds of killing, for processes that were created meanwhile.
-const KILL_AGAIN: Duration = Duration::from_millis(2);
+const KILL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The host's side of a keeper.
 pub(super) struct Subreaper {
@@ -29,7 +29,7 @@ pub(super) struct Subreaper {
     /// Its closing tells the keeper that the host has died; held as long as the keeper is needed.
     _line: Rc<PipeEnd>,
     killing: Cell<bool>,
-    gone: watch::Receiver<bool>,
+    exited: watch::Receiver<bool>,
 }
 
 impl Subreaper {
@@ -45,7 +45,7 @@ impl Subreaper {
                 for pid in process_tree::below(&[pid]).into_iter().filter_map(Pid::from_raw) {
                     os::signal(pid, libc::SIGKILL);
                 }
-                let _ = tokio::time::timeout(KILL_AGAIN, keeper.wait_exited()).await;
+                let _ = tokio::time::timeout(KILL_INTERVAL, keeper.wait_exited()).await;
             }
         });
     }
@@ -53,11 +53,11 @@ impl Subreaper {
     /// Resolves once nothing below it is left.
     pub(super) async fn wait_exited(&self) {
         // The sender is dropped only after it has reported the end.
-        let _ = self.gone.clone().wait_for(|gone| *gone).await;
+        let _ = self.exited.clone().wait_for(|gone| *gone).await;
     }
 
     pub(super) fn has_exited(&self) -> bool {
-        *self.gone.borrow()
+        *self.exited.borrow()
     }
 }
 
@@ -86,7 +86,8 @@ impl Host {
         };
         let line = Rc::new(PipeEnd::new(ours)?);
         let (sender, gone) = watch::channel(false);
-        let keeper = Rc::new(Subreaper { pid, _line: Rc::clone(&line), killing: Cell::new(false), gone });
+        let keeper =
+            Rc::new(Subreaper { pid, _line: Rc::clone(&line), killing: Cell::new(false), exited: gone });
         let host = Rc::clone(self);
         tokio::task::spawn_local(async move {
             if end.await.is_ok_and(|end| end.signal.is_some()) {
@@ -119,7 +120,7 @@ impl Host {
             for pid in strays {
                 os::signal(pid, libc::SIGKILL);
             }
-            tokio::time::sleep(KILL_AGAIN).await;
+            tokio::time::sleep(KILL_INTERVAL).await;
         }
     }
 }
@@ -161,11 +162,11 @@ fn keep(line: &OwnedFd, plan: &Plan<'_>) -> ! {
     }
     let Ok(signals) = signals::of_children() else { os::exit_now(1) };
     let line = rustix::stdio::stdin();
-    let mut host_gone = rustix::io::write(line, &main.as_raw_nonzero().get().to_ne_bytes()).is_err();
+    let mut host_exited = rustix::io::write(line, &main.as_raw_nonzero().get().to_ne_bytes()).is_err();
     let mut main_ended = false;
     loop {
         reap(main, &mut main_ended, line);
-        if host_gone {
+        if host_exited {
             kill_children();
         }
         let mut wait = [
@@ -173,11 +174,12 @@ fn keep(line: &OwnedFd, plan: &Plan<'_>) -> ! {
             // A pipe without readers reports an error without a subscription.
             PollFd::from_borrowed_fd(line, PollFlags::empty()),
         ];
-        let again = Timespec { tv_sec: 0, tv_nsec: KILL_AGAIN.subsec_nanos().into() };
+        let again = Timespec { tv_sec: 0, tv_nsec: KILL_INTERVAL.subsec_nanos().into() };
         // Once the host has died only children matter.
-        let (wait, timeout) = if host_gone { (&mut wait[..1], Some(&again)) } else { (&mut wait[..], None) };
+        let (wait, timeout) =
+            if host_exited { (&mut wait[..1], Some(&again)) } else { (&mut wait[..], None) };
         if rustix::event::poll(wait, timeout).is_ok() {
-            host_gone |= wait.get(1).is_some_and(|line| !line.revents().is_empty());
+            host_exited |= wait.get(1).is_some_and(|line| !line.revents().is_empty());
             let mut signal = [0; 128];
             if !wait[0].revents().is_empty() {
                 // Reads the signal only so that the next poll waits again.

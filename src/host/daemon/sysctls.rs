@@ -21,8 +21,8 @@ pub(super) fn of_ipc(all: &[Setting]) -> impl Iterator<Item = &Setting> {
 pub(super) fn set<'a>(mut settings: impl Iterator<Item = &'a Setting>) -> io::Result<()> {
     settings.try_for_each(|(name, value)| {
         fs::write(file(name), value).map_err(|error| {
-            let why = super::program::os_text(&error);
-            io::Error::other(format!("sysctl {name}={value:?}: {why}"))
+            let reason = super::program::os_text(&error);
+            io::Error::other(format!("sysctl {name}={value:?}: {reason}"))
         })
     })
 }

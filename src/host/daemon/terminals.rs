@@ -11,7 +11,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::pty::OpenptFlags;
 
 /// Below the pod's private directory.
-const PLACE: &str = "pts";
+const DEVPTS_DIR: &str = "pts";
 /// Like containerd's; in a user namespace there is no group of terminals.
 const OF_ROOT: &std::ffi::CStr = c"newinstance,ptmxmode=0666,mode=0620,gid=5";
 const OF_A_USER: &std::ffi::CStr = c"newinstance,ptmxmode=0666,mode=0620";
@@ -23,7 +23,7 @@ pub(super) fn mount_own(pod_private: &Path) -> io::Result<()> {
     if own(pod_private).is_some() {
         return Ok(());
     }
-    let place = pod_private.join(PLACE);
+    let place = pod_private.join(DEVPTS_DIR);
     fs::create_dir_all(&place)?;
     let options = if rustix::process::geteuid().is_root() { OF_ROOT } else { OF_A_USER };
     if let Err(error) = mount("devpts", &place, "devpts", MountFlags::NOSUID | MountFlags::NOEXEC, options) {
@@ -45,7 +45,7 @@ pub(super) fn unmount_own(pod_private: &Path) -> io::Result<()> {
 
 /// The directory of the pod's terminals; none if it uses the machine's.
 pub(super) fn own(pod_private: &Path) -> Option<PathBuf> {
-    let place = pod_private.join(PLACE);
+    let place = pod_private.join(DEVPTS_DIR);
     place.join("ptmx").exists().then_some(place)
 }
 

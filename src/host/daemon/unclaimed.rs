@@ -33,28 +33,28 @@ impl Host {
 
     /// Waits until no control plane can claim this host any more, or none has for this long, and returns the reason.
     /// The time that the machine sleeps does not count.
-    pub(super) async fn orphaned(&self, patience: Duration) -> String {
+    pub(super) async fn orphaned(&self, timeout: Duration) -> String {
         let mut claims = self.claims.subscribe();
         let own = self.directory();
         loop {
             // The sender is this host's own.
             let _ = claims.wait_for(|claims| *claims == 0).await;
             tokio::select! {
-                why = self.alone(own, patience) => return why,
+                why = self.alone(own, timeout) => return why,
                 _ = claims.wait_for(|claims| *claims > 0) => {}
             }
         }
     }
 
-    async fn alone(&self, own: Option<(u64, u64)>, patience: Duration) -> String {
+    async fn alone(&self, own: Option<(u64, u64)>, timeout: Duration) -> String {
         let since = Instant::now();
         loop {
-            tokio::time::sleep(LOOK.min(patience)).await;
+            tokio::time::sleep(LOOK.min(timeout)).await;
             if self.directory() != own {
                 return format!("{} is gone", self.dir.display());
             }
-            if since.elapsed() >= patience {
-                return format!("no control plane connected for {}s", patience.as_secs_f64());
+            if since.elapsed() >= timeout {
+                return format!("no control plane connected for {}s", timeout.as_secs_f64());
             }
         }
     }

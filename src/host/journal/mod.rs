@@ -64,17 +64,17 @@ pub(crate) struct JournaledContainer {
 pub(crate) type JournaledPods = BTreeMap<PodUid, JournaledPod>;
 
 /// The directories below a node's that contain one for each container.
-pub(crate) const CONTAINER_PLACES: [&str; 2] = ["containers", "tmp"];
+pub(crate) const CONTAINER_DIRS: [&str; 2] = ["containers", "tmp"];
 
 /// The directory of a container's log and its image's directories, below a node's directory; created on the first
 /// write.
 pub fn container_dir(node: &Path, id: &ContainerId) -> PathBuf {
-    node.join(CONTAINER_PLACES[0]).join(&id.0)
+    node.join(CONTAINER_DIRS[0]).join(&id.0)
 }
 
 /// A container's /tmp, below a node's directory.
 pub fn tmp_dir(node: &Path, id: &ContainerId) -> PathBuf {
-    node.join(CONTAINER_PLACES[1]).join(&id.0)
+    node.join(CONTAINER_DIRS[1]).join(&id.0)
 }
 
 /// The directory of a pod's files on disk, below a node's directory: its volumes, and its own files if they are not in

@@ -95,7 +95,7 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    fn made(uid: &str) -> Entry<'static> {
+    fn sandbox_entry(uid: &str) -> Entry<'static> {
         entry(json!({"Sandbox": sandbox(uid)}))
     }
 
@@ -112,7 +112,7 @@ mod tests {
     }
 
     /// `uid: id, id(exit code)` of every pod.
-    fn shown(journaled: &JournaledPods) -> Vec<String> {
+    fn describe(journaled: &JournaledPods) -> Vec<String> {
         let container = |known: &journal::JournaledContainer| match &known.record.exit {
             Some(exit) => format!("{}({})", known.record.id.0, exit.exit_code),
             None => known.record.id.0.clone(),
@@ -127,39 +127,41 @@ mod tests {
     #[test]
     fn written_entries_are_read_and_torn_lines_are_not() {
         let directory = tempfile::tempdir().unwrap();
-        let mut journal = Journal::write(directory.path(), [made("a")]).unwrap();
-        for entry in [started("a", "2", 20), started("a", "1", 10), made("b"), ended("1"), made("a")] {
+        let mut journal = Journal::write(directory.path(), [sandbox_entry("a")]).unwrap();
+        for entry in
+            [started("a", "2", 20), started("a", "1", 10), sandbox_entry("b"), ended("1"), sandbox_entry("a")]
+        {
             assert!(journal.append(&entry), "not yet to be written anew");
         }
         assert_eq!(
-            shown(&journal::read(directory.path())),
+            describe(&journal::read(directory.path())),
             ["a: 1(3), 2", "b: "],
             "oldest first; ended ones stay"
         );
 
         let mut file = File::options().append(true).open(directory.path().join(JOURNAL)).unwrap();
         file.write_all(br#"{"Exit":{"id":"2","exit":{"exit_co"#).unwrap();
-        assert_eq!(shown(&journal::read(directory.path())), ["a: 1(3), 2", "b: "]);
+        assert_eq!(describe(&journal::read(directory.path())), ["a: 1(3), 2", "b: "]);
         journal.behind = true;
         assert!(!journal.append(&entry(json!({"SandboxGone": "b"}))), "to be written anew");
         assert_eq!(
-            shown(&journal::read(directory.path())),
+            describe(&journal::read(directory.path())),
             ["a: 1(3), 2"],
             "a line after a torn one is one of its own"
         );
         journal.append(&entry(json!({"ContainerGone": "1"})));
-        assert_eq!(shown(&journal::read(directory.path())), ["a: 2"]);
+        assert_eq!(describe(&journal::read(directory.path())), ["a: 2"]);
     }
 
     #[test]
     fn a_journal_is_rewritten_when_most_of_it_is_history() {
         let directory = tempfile::tempdir().unwrap();
-        let mut journal = Journal::write(directory.path(), [made("a")]).unwrap();
+        let mut journal = Journal::write(directory.path(), [sandbox_entry("a")]).unwrap();
         let lines = (1..100_000).find(|_| !journal.append(&ended("none"))).unwrap();
         assert!(lines > 1000 && journal.size_bytes > GROWTH_BYTES, "{lines}");
-        let journal = Journal::write(directory.path(), [made("a")]).unwrap();
+        let journal = Journal::write(directory.path(), [sandbox_entry("a")]).unwrap();
         assert_eq!(directory.path().join(JOURNAL).metadata().unwrap().len(), journal.size_bytes);
-        assert_eq!(shown(&journal::read(directory.path())), ["a: "]);
+        assert_eq!(describe(&journal::read(directory.path())), ["a: "]);
     }
 
     /// SAFE-7: a host of protocol 2 died, and then this version came.
@@ -175,13 +177,13 @@ mod tests {
         fs::write(old.join("1/log"), "said").unwrap();
         fs::create_dir(node.join("pods/torn")).unwrap();
         fs::write(node.join("pods/torn/sandbox.json"), "{").unwrap();
-        assert_eq!(shown(&journal::read(node)), ["a: 1"]);
+        assert_eq!(describe(&journal::read(node)), ["a: 1"]);
 
-        Journal::write(node, [made("a"), started("a", "1", 10)]).unwrap();
-        assert_eq!(shown(&journal::read(node)), ["a: 1"], "known twice for a moment");
+        Journal::write(node, [sandbox_entry("a"), started("a", "1", 10)]).unwrap();
+        assert_eq!(describe(&journal::read(node)), ["a: 1"], "known twice for a moment");
         let id = crate::ContainerId("1".to_owned());
         journal::migrate(node, &"a".to_owned(), std::slice::from_ref(&id));
-        assert_eq!(shown(&journal::read(node)), ["a: 1"]);
+        assert_eq!(describe(&journal::read(node)), ["a: 1"]);
         assert_eq!(fs::read_to_string(journal::container_dir(node, &id).join("log")).unwrap(), "said");
         assert!(old.join("volumes/data").is_dir() && !old.join("1").exists());
         fs::remove_file(node.join(JOURNAL)).unwrap();

@@ -30,7 +30,7 @@ use base::root_dir::RootDir;
 
 /// Applies the view to this process, for good; it already has its own mount namespace.
 pub(in crate::daemon) fn enter(view: &View, image: &ImageRoot) -> Result<(), String> {
-    let at = |what: &'static str| move |error: io::Error| format!("{what}: {}", os_text(&error));
+    let at = |context: &'static str| move |error: io::Error| format!("{context}: {}", os_text(&error));
     layer(view, image).map_err(at("root file system"))?;
     let root = RootDir::new(&view.root).map_err(at("root file system"))?;
     let devices = own_directories(view).map_err(at("root file system"))?;

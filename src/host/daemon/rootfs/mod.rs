@@ -39,9 +39,9 @@ pub(super) use view::{BindMount, ImageRoot, Overlay, UPPER, View};
 
 /// Applies the view to this process, for good.
 pub(super) fn enter(view: &View) -> Result<(), String> {
-    let at = |what: &str| {
-        let what = what.to_owned();
-        move |error: rustix::io::Errno| format!("{what}: {}", os_text(&error.into()))
+    let at = |context: &str| {
+        let context = context.to_owned();
+        move |error: rustix::io::Errno| format!("{context}: {}", os_text(&error.into()))
     };
     os::unshare(UnshareFlags::NEWNS).map_err(|error| format!("mount namespace: {}", os_text(&error)))?;
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
@@ -67,7 +67,7 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
         let inside =
             |other: &BindMount| other.target != show.target && show.target.starts_with(&other.target);
         if !view.shows.iter().any(inside) {
-            place(show, source, |is_directory| prepare(&show.target, is_directory, &mut own))?;
+            mount_step(show, source, |is_directory| prepare(&show.target, is_directory, &mut own))?;
         }
     }
     let in_mount = view.shows.iter().any(|show| view.working_dir.starts_with(&show.target));
@@ -79,7 +79,7 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
         own.close(&built.machine).map_err(|error| format!("read-only root: {}", os_text(&error)))?;
     }
     for (show, source) in view.shows.iter().zip(&sources) {
-        place(show, source, |is_directory| {
+        mount_step(show, source, |is_directory| {
             prepare(&show.target, is_directory, &mut own)?;
             mount::show(source, &show.target)?;
             show.lock(&show.target)
@@ -97,7 +97,11 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
 }
 
 /// Executes one step of a mount, with its errors in runc's words.
-fn place(show: &BindMount, source: &OwnedFd, act: impl FnOnce(bool) -> io::Result<()>) -> Result<(), String> {
+fn mount_step(
+    show: &BindMount,
+    source: &OwnedFd,
+    act: impl FnOnce(bool) -> io::Result<()>,
+) -> Result<(), String> {
     let about = rustix::fs::fstat(source).map_err(io::Error::from);
     let is_directory = |about: rustix::fs::Stat| FileType::from_raw_mode(about.st_mode).is_dir();
     about.and_then(|about| act(is_directory(about))).map_err(|error| show.failure(&error))
@@ -120,7 +124,7 @@ fn working_dir(view: &View, own: &mut OwnedPaths) -> Result<(), String> {
 
 /// The parts of the view in which the container may create its own mount points: the longest prefix decides.
 struct OwnedPaths {
-    places: Vec<(PathBuf, bool)>,
+    prefixes: Vec<(PathBuf, bool)>,
     /// The container's own directory on disk.
     dir: LazyDirectory,
     /// The directory of its layers.
@@ -155,7 +159,7 @@ impl OwnedPaths {
         let own = layout.own.iter().map(|path| (path.clone(), true));
         let of_machine = layout.machine.iter().map(|path| (path.clone(), false));
         Self {
-            places: [("/".into(), true)].into_iter().chain(own).chain(of_machine).collect(),
+            prefixes: [("/".into(), true)].into_iter().chain(own).chain(of_machine).collect(),
             dir,
             layers,
             layer_count: 0,
@@ -163,19 +167,19 @@ impl OwnedPaths {
     }
 
     fn add(&mut self, path: &Path, own: bool) {
-        self.places.push((path.to_path_buf(), own));
+        self.prefixes.push((path.to_path_buf(), own));
     }
 
     /// Later entries are mounted over earlier ones.
     fn is_own(&self, path: &Path) -> bool {
-        let covering = self.places.iter().filter(|(prefix, _)| path.starts_with(prefix));
+        let covering = self.prefixes.iter().filter(|(prefix, _)| path.starts_with(prefix));
         covering.max_by_key(|(prefix, _)| prefix.components().count()).is_some_and(|(_, own)| *own)
     }
 
     /// From here on no existing file may be written.
     fn close(&mut self, mounted: &[PathBuf]) -> io::Result<()> {
         let layers: Vec<PathBuf> =
-            self.places.iter().filter(|(_, own)| *own).map(|(path, _)| path.clone()).collect();
+            self.prefixes.iter().filter(|(_, own)| *own).map(|(path, _)| path.clone()).collect();
         for path in mounted.iter().filter(|path| *path != Path::new("/proc")) {
             // The machine's terminals stay usable; mounts in its other directories stay unchanged.
             if path == Path::new("/dev") { lock_read_only(path) } else { lock_all_read_only(path) }?;
@@ -186,7 +190,7 @@ impl OwnedPaths {
         if Path::new("/tmp").exists() && !mounted.iter().any(|path| path == Path::new("/tmp")) {
             lock_read_only(Path::new("/tmp"))?;
         }
-        self.places.iter_mut().for_each(|(_, own)| *own = false);
+        self.prefixes.iter_mut().for_each(|(_, own)| *own = false);
         Ok(())
     }
 }

@@ -19,7 +19,7 @@ use super::view::{BindMount, Overlay, RootLayout, UPPER, View};
 use crate::daemon::os;
 
 /// Directories that a container has of its own, or must not see.
-const NOT_SHOWN: [&str; 3] = ["/proc", "/dev", "/tmp"];
+const HIDDEN_PATHS: [&str; 3] = ["/proc", "/dev", "/tmp"];
 /// More mounts than this below one directory are shown with it as a whole.
 const FEW: usize = 8;
 
@@ -60,7 +60,7 @@ pub(in crate::daemon) fn build(view: &View, overlay: &Overlay) -> io::Result<Roo
     // Unbindable: otherwise showing a directory that contains our own root would show the root in itself.
     mount_change(root, MountPropagationFlags::UNBINDABLE)?;
     let mut layout = RootLayout::default();
-    let shown = shown(overlay.mounts.clone(), &overlay.memory, root).into_iter();
+    let shown = visible_mounts(overlay.mounts.clone(), &overlay.memory, root).into_iter();
     // With a network of its own it sees a /sys of its own (`layout`).
     let shown = shown.filter(|point| !(view.own_network && point.starts_with("/sys")));
     for (number, point) in shown.enumerate() {
@@ -83,10 +83,10 @@ pub(in crate::daemon) fn build(view: &View, overlay: &Overlay) -> io::Result<Roo
 }
 
 /// Selects the mounts to show, outer ones first.
-fn shown(mut points: Vec<PathBuf>, memory: &Path, root: &Path) -> Vec<PathBuf> {
+fn visible_mounts(mut points: Vec<PathBuf>, memory: &Path, root: &Path) -> Vec<PathBuf> {
     let hidden = |point: &PathBuf| {
         point == Path::new("/")
-            || NOT_SHOWN.iter().any(|path| point.starts_with(path))
+            || HIDDEN_PATHS.iter().any(|path| point.starts_with(path))
             || point.starts_with(memory)
             || point.starts_with(root)
     };
@@ -196,7 +196,7 @@ mod tests {
             "/r",
         ];
         let points = all.iter().map(ToString::to_string).chain(many).map(PathBuf::from).collect();
-        let shown = shown(points, Path::new("/own/m"), Path::new("/r"));
+        let shown = visible_mounts(points, Path::new("/own/m"), Path::new("/r"));
         let expect = ["/home", "/mnt/data", "/snap", "/sys", "/sys/fs/cgroup"].map(PathBuf::from);
         assert_eq!(shown, expect);
     }

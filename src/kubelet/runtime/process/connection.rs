@@ -28,7 +28,7 @@ use crate::runtime::{HostFaults, Memory, PodUid, RuntimeError, RuntimeEvent};
 use base::session::Session;
 use host::Descendants;
 use host::protocol::{
-    ANSWER_LIMIT, Greeting, HostFrame, Purpose, REQUEST_LIMIT, Request, RequestFrame, Response, VERSION,
+    Greeting, HostFrame, Purpose, REQUEST_LIMIT, RESPONSE_LIMIT, Request, RequestFrame, Response, VERSION,
     Welcome, encode, read_json, write_json,
 };
 
@@ -143,7 +143,7 @@ impl Shared {
         }
         let greeted = async {
             write_json(&mut stream, &Greeting { version: VERSION, purpose }, REQUEST_LIMIT).await?;
-            read_json::<_, Welcome>(&mut stream, ANSWER_LIMIT).await
+            read_json::<_, Welcome>(&mut stream, RESPONSE_LIMIT).await
         };
         let Ok(welcome) = tokio::time::timeout(patience, greeted).await else {
             let pid = pid.map_or_else(String::new, |pid| format!(" (pid {pid})"));
@@ -336,7 +336,7 @@ impl Shared {
 
     async fn read(&self, reader: &mut BufReader<OwnedReadHalf>) {
         loop {
-            match read_json::<_, HostFrame>(reader, ANSWER_LIMIT).await {
+            match read_json::<_, HostFrame>(reader, RESPONSE_LIMIT).await {
                 Ok(Some(HostFrame::Answer { id, result })) => {
                     let waiting = self.link.lock().as_mut().and_then(|link| link.waiting.remove(&id));
                     if let Some(waiting) = waiting {
