@@ -71,8 +71,8 @@ pub fn from_yaml(text: &str) -> Result<Value, ManifestError> {
 fn with_the_nearest_name(message: &str) -> String {
     // unknown field `a`, expected one of `b`, `c`
     let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    let what = ["unknown field", "unknown variant"].into_iter().find(|what| message.starts_with(what));
-    match (what, names.as_slice()) {
+    let problem = ["unknown field", "unknown variant"].into_iter().find(|what| message.starts_with(what));
+    match (problem, names.as_slice()) {
         (Some(what), [given, known @ ..]) => match nearest(given, known.iter().copied()) {
             Some(near) => format!("{what} \"{given}\", did you mean {near}?"),
             None if known.is_empty() => format!("{what} \"{given}\""),

@@ -52,7 +52,7 @@ pub(super) struct Builder {
     /// The number of lines before the text that the parser sees.
     lines_before: usize,
     /// The number of further entries that `<<` may visit.
-    merges_left: usize,
+    remaining_merges: usize,
     root: Option<Arc<Node>>,
 }
 
@@ -68,7 +68,7 @@ enum Items {
     Map {
         entries: Vec<Entry>,
         /// The keys so far, with their lines.
-        seen: HashMap<String, usize>,
+        key_lines: HashMap<String, usize>,
         merges: Vec<(Position, Arc<Node>)>,
         key: Option<Key>,
     },
@@ -81,7 +81,13 @@ enum Key {
 
 impl Builder {
     pub(super) fn new(lines_before: usize) -> Self {
-        Self { open: Vec::new(), anchors: HashMap::new(), lines_before, merges_left: MAX_VALUES, root: None }
+        Self {
+            open: Vec::new(),
+            anchors: HashMap::new(),
+            lines_before,
+            remaining_merges: MAX_VALUES,
+            root: None,
+        }
     }
 
     /// The finished tree; None when the document was empty.
@@ -105,13 +111,17 @@ impl Builder {
                 self.begin(OpenCollection { start, anchor, items: Items::List(Vec::new()) })
             }
             Event::MappingStart(_, anchor, _) => {
-                let items =
-                    Items::Map { entries: Vec::new(), seen: HashMap::new(), merges: Vec::new(), key: None };
+                let items = Items::Map {
+                    entries: Vec::new(),
+                    key_lines: HashMap::new(),
+                    merges: Vec::new(),
+                    key: None,
+                };
                 self.begin(OpenCollection { start, anchor, items })
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(),
             Event::Alias(anchor) => match self.anchors.get(&anchor).cloned() {
-                Some(node) => self.place(node, start),
+                Some(node) => self.attach(node, start),
                 None => Err((start, "an alias cannot refer to a node that contains it".to_string())),
             },
             _ => Ok(()),
@@ -144,7 +154,7 @@ impl Builder {
         if anchor != 0 {
             self.anchors.insert(anchor, node.clone());
         }
-        self.place(node, start)
+        self.attach(node, start)
     }
 
     fn awaits_key(&self) -> bool {
@@ -173,7 +183,7 @@ impl Builder {
         let content = match items {
             Items::List(list) => Content::List(list),
             Items::Map { entries, merges, .. } => {
-                Content::Map(merged(entries, &merges, &mut self.merges_left)?)
+                Content::Map(merged(entries, &merges, &mut self.remaining_merges)?)
             }
         };
         let below = match &content {
@@ -189,15 +199,15 @@ impl Builder {
         if anchor != 0 {
             self.anchors.insert(anchor, node.clone());
         }
-        self.place(node, start)
+        self.attach(node, start)
     }
 
     /// Adds a finished node to its parent.
-    fn place(&mut self, node: Arc<Node>, start: Position) -> Result<(), Fault> {
+    fn attach(&mut self, node: Arc<Node>, start: Position) -> Result<(), Fault> {
         match self.open.last_mut().map(|open| &mut open.items) {
             None => self.root = Some(node),
             Some(Items::List(list)) => list.push(node),
-            Some(Items::Map { entries, seen, merges, key }) => match key.take() {
+            Some(Items::Map { entries, key_lines: seen, merges, key }) => match key.take() {
                 Some(Key::Merge(start)) => merges.push((start, node)),
                 Some(Key::Name(name, start)) => {
                     if let Some(line) = seen.insert(name.clone(), start.line) {
@@ -222,7 +232,7 @@ impl Builder {
 fn merged(
     mut entries: Vec<Entry>,
     merges: &[(Position, Arc<Node>)],
-    left: &mut usize,
+    remaining: &mut usize,
 ) -> Result<Vec<Entry>, Fault> {
     if merges.is_empty() {
         return Ok(entries);
@@ -237,7 +247,8 @@ fn merged(
             let Content::Map(inherited) = &source.content else {
                 return Err((*at, "<< must refer to a map, or to a list of maps".to_string()));
             };
-            *left = left.checked_sub(inherited.len() + 1).ok_or_else(|| (*at, TOO_LARGE.to_string()))?;
+            *remaining =
+                remaining.checked_sub(inherited.len() + 1).ok_or_else(|| (*at, TOO_LARGE.to_string()))?;
             for Entry { key, start, value } in inherited {
                 if seen.insert(key.clone()) {
                     entries.push(Entry { key: key.clone(), start: *start, value: value.clone() });
