@@ -28,7 +28,7 @@ pub(crate) struct ObservedController {
     /// The number of its last change.
     pub(crate) changed: Revision,
     /// The number at which it appeared.
-    pub(crate) came: Revision,
+    pub(crate) appeared: Revision,
 }
 
 /// The result of one look.
@@ -39,7 +39,7 @@ pub(crate) struct ControllerSnapshot {
     /// The present controllers, by name.
     pub(crate) all: Vec<ObservedController>,
     /// The removed ones, the latest last; `changed` is the number of the removal.
-    pub(crate) gone: Vec<ObservedController>,
+    pub(crate) removed: Vec<ObservedController>,
 }
 
 /// Changes after this number are no longer all known.
@@ -50,7 +50,7 @@ impl ControllerSnapshot {
     /// The changes after that number, in order; true for removed controllers.
     pub(crate) fn after(&self, revision: Revision) -> Vec<(&ObservedController, bool)> {
         let changed = self.all.iter().map(|one| (one, false));
-        let all = changed.chain(self.gone.iter().map(|one| (one, true)));
+        let all = changed.chain(self.removed.iter().map(|one| (one, true)));
         let mut after: Vec<_> = all.filter(|(one, _)| one.changed > revision).collect();
         after.sort_by_key(|(one, _)| one.changed);
         after
@@ -70,9 +70,9 @@ struct HistoryState {
     /// On the monotonic clock; none before the first look.
     at: Option<Duration>,
     all: BTreeMap<ProbeName, ObservedController>,
-    gone: VecDeque<ObservedController>,
+    removed: VecDeque<ObservedController>,
     /// All changes after this number are known.
-    known_after: u64,
+    complete_after: u64,
 }
 
 impl HistoryState {
@@ -86,20 +86,21 @@ impl HistoryState {
         for name in left {
             let Some(mut gone) = self.all.remove(&name) else { continue };
             gone.changed = self.next();
-            self.gone.push_back(gone);
+            self.removed.push_back(gone);
         }
-        while self.gone.len() > REMEMBERED {
-            let forgotten = self.gone.pop_front();
-            self.known_after = forgotten.map_or(self.known_after, |gone| gone.changed.0);
+        while self.removed.len() > REMEMBERED {
+            let forgotten = self.removed.pop_front();
+            self.complete_after = forgotten.map_or(self.complete_after, |gone| gone.changed.0);
         }
         for (name, status) in now {
             match self.all.get(&name) {
                 Some(known) if known.status.as_deref() == status.as_ref() => {}
                 known => {
-                    let came = known.map(|known| known.came);
+                    let appeared = known.map(|known| known.appeared);
                     let changed = self.next();
-                    let (status, came) = (status.map(Arc::new), came.unwrap_or(changed));
-                    self.all.insert(name.clone(), ObservedController { name, status, changed, came });
+                    let (status, came) = (status.map(Arc::new), appeared.unwrap_or(changed));
+                    self.all
+                        .insert(name.clone(), ObservedController { name, status, changed, appeared: came });
                 }
             }
         }
@@ -109,12 +110,12 @@ impl HistoryState {
 impl Api {
     /// The statuses of all controllers, observed no longer than `age` ago or now.
     pub(crate) fn observe_controllers(&self, age: Duration) -> ControllerSnapshot {
-        let mut seen = self.inner.seen_controllers.0.lock();
+        let mut seen = self.inner.observed_controllers.0.lock();
         let now = self.server_clock().monotonic();
         if seen.at.is_none() {
             let first = self.server_clock().now().as_microsecond();
             seen.revision = u64::try_from(first).unwrap_or_default().max(1);
-            seen.known_after = seen.revision;
+            seen.complete_after = seen.revision;
         }
         if seen.at.is_none_or(|at| now.saturating_sub(at) >= age) {
             seen.take(self.controller_statuses());
@@ -123,14 +124,14 @@ impl Api {
         ControllerSnapshot {
             revision: Revision(seen.revision),
             all: seen.all.values().cloned().collect(),
-            gone: seen.gone.iter().cloned().collect(),
+            removed: seen.removed.iter().cloned().collect(),
         }
     }
 
     /// Succeeds if all changes after that number are known.
     pub(crate) fn knows_controllers_after(&self, revision: Revision) -> Result<(), ChangesExpired> {
-        let seen = self.inner.seen_controllers.0.lock();
-        let is_known = seen.at.is_some() && (seen.known_after..=seen.revision).contains(&revision.0);
+        let seen = self.inner.observed_controllers.0.lock();
+        let is_known = seen.at.is_some() && (seen.complete_after..=seen.revision).contains(&revision.0);
         is_known.then_some(()).ok_or(ChangesExpired)
     }
 }
@@ -198,7 +199,7 @@ mod tests {
 
     fn changes(look: &ControllerSnapshot, after: Revision) -> Vec<(String, bool, bool)> {
         let summary =
-            |(one, gone): (&ObservedController, bool)| (one.name.to_string(), one.came > after, gone);
+            |(one, gone): (&ObservedController, bool)| (one.name.to_string(), one.appeared > after, gone);
         look.after(after).into_iter().map(summary).collect()
     }
 
@@ -258,7 +259,7 @@ mod tests {
             api.observe_controllers(Duration::ZERO);
         }
         let last = api.observe_controllers(Duration::ZERO);
-        assert_eq!(last.gone.len(), REMEMBERED);
+        assert_eq!(last.removed.len(), REMEMBERED);
         assert!(
             api.knows_controllers_after(first).is_err() && api.knows_controllers_after(last.revision).is_ok()
         );

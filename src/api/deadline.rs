@@ -6,26 +6,26 @@ use std::time::Duration;
 
 /// The total wait of a request: Kubernetes' request timeout. Without it a request for a collection could wait
 /// once for each of its objects.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 tokio::task_local! {
-    static LEFT: Cell<Duration>;
+    static REMAINING: Cell<Duration>;
 }
 
 /// Runs the work of a request with a fresh time limit.
 pub(crate) fn of_request<T>(answer: impl FnOnce() -> T) -> T {
-    LEFT.sync_scope(Cell::new(PATIENCE), answer)
+    REMAINING.sync_scope(Cell::new(REQUEST_TIMEOUT), answer)
 }
 
 /// The remaining time for waits; `None` outside of a request.
 pub(crate) fn remaining_time() -> Option<Duration> {
-    LEFT.try_with(Cell::get).ok()
+    REMAINING.try_with(Cell::get).ok()
 }
 
 /// Deducts a wait from the request's remaining time.
 pub(crate) fn waited(time: Duration) {
     // Outside of a request there is no limit to deduct from.
-    let _ = LEFT.try_with(|left| left.set(left.get().saturating_sub(time)));
+    let _ = REMAINING.try_with(|left| left.set(left.get().saturating_sub(time)));
 }
 
 #[cfg(test)]

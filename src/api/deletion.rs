@@ -157,12 +157,12 @@ pub(super) fn is_over(object: &Object) -> bool {
 }
 
 fn check_preconditions(current: &Object, options: &DeleteOptions) -> Result<(), ApiError> {
-    let failed = |what: &str, requested: &str, found: &str| {
+    let failed = |field: &str, requested: &str, found: &str| {
         Err(ApiError::conflict(
             current.kind(),
             current.name(),
             format!(
-                "Precondition failed: {what} in precondition: {requested}, {what} in object meta: {found}"
+                "Precondition failed: {field} in precondition: {requested}, {field} in object meta: {found}"
             ),
         ))
     };
@@ -343,9 +343,10 @@ mod tests {
             "Running",
             &json!({"deletionTimestamp": "2026-11-21T00:00:20Z", "deletionGracePeriodSeconds": 30}),
         );
-        let ask = |seconds| DeleteOptions { grace_period_seconds: Some(seconds), ..DeleteOptions::default() };
-        assert_eq!(next_step(&ending, &ask(60), now()), DeletionAction::Nothing);
-        let (grace, at, _) = marks(&next_step(&ending, &ask(15), now()));
+        let with_grace =
+            |seconds| DeleteOptions { grace_period_seconds: Some(seconds), ..DeleteOptions::default() };
+        assert_eq!(next_step(&ending, &with_grace(60), now()), DeletionAction::Nothing);
+        let (grace, at, _) = marks(&next_step(&ending, &with_grace(15), now()));
         assert_eq!((grace, at.as_deref()), (Some(15), Some("2026-11-21T00:00:05Z")));
     }
 

@@ -122,7 +122,7 @@ pub enum ApiError {
     /// The body of the request is not a stored object and breaks its own rules (422).
     InvalidRequest {
         /// Its kind, e.g. `Scale`.
-        what: &'static str,
+        kind: &'static str,
         /// Its group.
         group: &'static str,
         /// The target object's name.
@@ -259,7 +259,7 @@ impl ApiError {
 
     /// Returns true for 404 and 409, which mean to a write to one object, known by its uid or version: it is
     /// deleted, or replaced by another.
-    pub fn is_gone(&self) -> bool {
+    pub fn is_deleted_or_replaced(&self) -> bool {
         self.is_not_found() || self.is_conflict()
     }
 
@@ -358,11 +358,11 @@ impl ApiError {
     }
 
     fn details(&self) -> Option<StatusDetails> {
-        let of = |kind: &Kind, name: &str, word: &str, causes: &[Cause]| {
+        let of = |kind: &Kind, name: &str, kind_name: &str, causes: &[Cause]| {
             Some(StatusDetails {
                 name: Some(name.into()).filter(|n: &String| !n.is_empty()),
                 group: Some(kind.info().group.into()).filter(|g: &String| !g.is_empty()),
-                kind: Some(word.into()),
+                kind: Some(kind_name.into()),
                 causes: status_causes(causes),
                 ..StatusDetails::default()
             })
@@ -406,7 +406,7 @@ impl ApiError {
                 causes: status_causes(causes),
                 ..StatusDetails::default()
             }),
-            Self::InvalidRequest { what, group, name, causes } => Some(StatusDetails {
+            Self::InvalidRequest { kind: what, group, name, causes } => Some(StatusDetails {
                 name: Some(name.clone()).filter(|n| !n.is_empty()),
                 group: Some((*group).into()),
                 kind: Some((*what).into()),
@@ -498,8 +498,8 @@ impl std::fmt::Display for ApiError {
                 write!(f, "Operation cannot be fulfilled on {plural} {}: {message}", quote(name))
             }
             Self::Invalid { kind, name, causes } => {
-                let what = kind.info().qualified_name();
-                write!(f, "{what} {} is invalid: {}", quote(name), joined(causes))
+                let qualified = kind.info().qualified_name();
+                write!(f, "{qualified} {} is invalid: {}", quote(name), joined(causes))
             }
             Self::InvalidOptions { options, group, causes } => {
                 write!(f, "{options}.{group} \"\" is invalid: {}", joined(causes))
@@ -507,7 +507,7 @@ impl std::fmt::Display for ApiError {
             Self::InvalidQuery { options, name, causes } => {
                 write!(f, "{options} \"{name}\" is invalid: {}", joined(causes))
             }
-            Self::InvalidRequest { what, group, name, causes } => {
+            Self::InvalidRequest { kind: what, group, name, causes } => {
                 write!(f, "{what}.{group} {} is invalid: {}", quote(name), joined(causes))
             }
             Self::Forbidden { kind, name, message, .. } => {

@@ -19,25 +19,25 @@ pub enum ResultType {
 #[derive(Debug)]
 pub struct Expression {
     program: Program,
-    comes: ResultType,
+    result_type: ResultType,
 }
 
 impl Expression {
     /// Compiles an expression over these variables and `now`; the error has the problem and its position.
-    pub fn compile(source: &str, variables: &[&str], comes: ResultType) -> Result<Self, String> {
+    pub fn compile(source: &str, variables: &[&str], result_type: ResultType) -> Result<Self, String> {
         let mut known: Vec<(&str, Type<'_>)> = variables.iter().map(|name| (*name, Type::Dyn)).collect();
         known.push(("now", Type::Time));
-        let result = match comes {
+        let result = match result_type {
             ResultType::ToTruth => Type::Bool,
             ResultType::ToText => Type::Text,
         };
-        Ok(Self { program: Program::compile(source, &known, &[result])?, comes })
+        Ok(Self { program: Program::compile(source, &known, &[result])?, result_type })
     }
 
     /// Evaluates a boolean expression with these values. Fails if a value is missing or the cost budget is
     /// exceeded.
     pub fn holds(&self, variables: &[(&str, &Value)], now: Timestamp) -> Result<bool, String> {
-        debug_assert_eq!(self.comes, ResultType::ToTruth);
+        debug_assert_eq!(self.result_type, ResultType::ToTruth);
         self.run(variables, now, |value| match value {
             Val::Bool(holds) => Ok(*holds),
             _ => Err("the expression returned no boolean".to_owned()),
@@ -46,7 +46,7 @@ impl Expression {
 
     /// Evaluates a string expression with these values; fails as [`Expression::holds`] does.
     pub fn text(&self, variables: &[(&str, &Value)], now: Timestamp) -> Result<String, String> {
-        debug_assert_eq!(self.comes, ResultType::ToText);
+        debug_assert_eq!(self.result_type, ResultType::ToText);
         self.run(variables, now, |value| {
             value.as_text().map(str::to_owned).ok_or_else(|| "the expression returned no string".to_owned())
         })
@@ -76,18 +76,18 @@ mod tests {
     fn expressions_evaluate_to_the_requested_type_fault_2() {
         let now = "2026-11-21T00:00:00Z".parse().unwrap();
         let pod = json!({"status": {"phase": "Running"}, "spec": {"nodeName": "n"}});
-        let truth = |source: &str| {
+        let evaluate = |source: &str| {
             let read = Expression::compile(source, &["object"], ResultType::ToTruth)?;
             read.holds(&[("object", &pod)], now)
         };
-        assert_eq!(truth("object.status.phase == 'Running'"), Ok(true));
-        assert_eq!(truth("now < timestamp('2026-01-01T00:00:00Z')"), Ok(false));
-        assert!(truth("object.status.nothing").unwrap_err().contains("no such key"));
-        assert!(truth("other").unwrap_err().contains("undeclared reference"));
-        assert!(truth("object.").is_err() && truth("'a'").is_err());
+        assert_eq!(evaluate("object.status.phase == 'Running'"), Ok(true));
+        assert_eq!(evaluate("now < timestamp('2026-01-01T00:00:00Z')"), Ok(false));
+        assert!(evaluate("object.status.nothing").unwrap_err().contains("no such key"));
+        assert!(evaluate("other").unwrap_err().contains("undeclared reference"));
+        assert!(evaluate("object.").is_err() && evaluate("'a'").is_err());
         let endless =
             (0..9).fold("true".to_owned(), |inner, n| format!("[1,2,3,4,5,6,7,8,9].all(x{n}, {inner})"));
-        assert!(truth(&endless).unwrap_err().contains("cost limit"), "it ends");
+        assert!(evaluate(&endless).unwrap_err().contains("cost limit"), "it ends");
         let text = Expression::compile("object.spec.nodeName", &["object"], ResultType::ToText).unwrap();
         assert_eq!(text.text(&[("object", &pod)], now), Ok("n".to_owned()));
         assert!(text.text(&[("object", &json!({"spec": {"nodeName": 1}}))], now).is_err());

@@ -12,10 +12,10 @@ use object::{Key, Kind, Object, Revision};
 use store::{Change, Snapshot, Visibility, WatchExpired};
 
 /// The number of seconds with writes that are remembered: more than watch history lasts.
-const MOST_MOMENTS: usize = 20_000;
+const MAX_MOMENTS: usize = 20_000;
 
 /// The limit on the bytes of objects in one history; a single larger object is still included.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// The times of revisions, to the second.
 #[derive(Default)]
@@ -23,7 +23,7 @@ pub(super) struct RevisionTimes {
     /// The last second that was noted.
     last: AtomicI64,
     /// The first revision observed in each second.
-    noted: Mutex<VecDeque<(Revision, Timestamp)>>,
+    times: Mutex<VecDeque<(Revision, Timestamp)>>,
 }
 
 impl RevisionTimes {
@@ -32,22 +32,22 @@ impl RevisionTimes {
         if self.last.swap(now.as_second(), Ordering::Relaxed) == now.as_second() {
             return;
         }
-        let mut noted = self.noted.lock();
+        let mut times = self.times.lock();
         // Two concurrent writes may arrive here in either order.
-        if noted.back().is_none_or(|(last, _)| *last < revision) {
-            noted.push_back((revision, now));
+        if times.back().is_none_or(|(last, _)| *last < revision) {
+            times.push_back((revision, now));
         }
-        if noted.len() > MOST_MOMENTS {
-            noted.pop_front();
+        if times.len() > MAX_MOMENTS {
+            times.pop_front();
         }
     }
 
     /// The last revision that was written up to a moment; `None` if that is no longer known. The order within
     /// one second is unknown: all of its revisions count.
     fn until(&self, moment: Timestamp) -> Option<Revision> {
-        let noted = self.noted.lock();
-        let after = noted.partition_point(|(_, noted)| noted.as_second() <= moment.as_second());
-        match noted.get(after) {
+        let times = self.times.lock();
+        let after = times.partition_point(|(_, noted)| noted.as_second() <= moment.as_second());
+        match times.get(after) {
             _ if after == 0 => None,
             Some((first, _)) => Some(Revision(first.0.saturating_sub(1))),
             None => Some(Revision(u64::MAX)),
@@ -56,9 +56,9 @@ impl RevisionTimes {
 
     /// The time of a revision, or a second later; `None` if that is no longer known.
     fn of(&self, revision: Revision) -> Option<Timestamp> {
-        let noted = self.noted.lock();
-        let after = noted.partition_point(|(first, _)| *first <= revision);
-        after.checked_sub(1).and_then(|at| noted.get(at)).map(|(_, moment)| *moment)
+        let times = self.times.lock();
+        let after = times.partition_point(|(first, _)| *first <= revision);
+        after.checked_sub(1).and_then(|at| times.get(at)).map(|(_, moment)| *moment)
     }
 }
 
@@ -70,16 +70,16 @@ pub(crate) struct Span {
     /// Only those up to this revision.
     pub(crate) until: Option<Revision>,
     /// The maximum number of changes.
-    pub(crate) most: usize,
+    pub(crate) max_changes: usize,
     /// The maximum bytes of objects, though a single larger one is included; `None` for changes without
     /// objects.
-    pub(crate) most_bytes: Option<usize>,
+    pub(crate) max_bytes: Option<usize>,
 }
 
 impl Span {
-    /// The newest changes with their objects, up to [`MOST_BYTES`] of them.
+    /// The newest changes with their objects, up to [`MAX_BYTES`] of them.
     pub(crate) fn newest(most: usize) -> Self {
-        Self { most, most_bytes: Some(MOST_BYTES), ..Self::default() }
+        Self { max_changes: most, max_bytes: Some(MAX_BYTES), ..Self::default() }
     }
 }
 
@@ -129,15 +129,15 @@ impl Api {
             let mut bytes = 0;
             let fits = |change: &&Change| {
                 bytes += change.object.size();
-                span.most_bytes.is_none_or(|most| bytes <= most || bytes == change.object.size())
+                span.max_bytes.is_none_or(|most| bytes <= most || bytes == change.object.size())
             };
             let (mut older, mut newer) = (0, 0);
             if span.after.is_some() {
-                let oldest = changes.iter().take(span.most).take_while(fits).count();
+                let oldest = changes.iter().take(span.max_changes).take_while(fits).count();
                 newer = changes.len() - oldest;
                 changes.truncate(oldest);
             } else {
-                let newest = changes.iter().rev().take(span.most).take_while(fits).count();
+                let newest = changes.iter().rev().take(span.max_changes).take_while(fits).count();
                 older = changes.len() - newest;
                 changes.drain(..older);
             }
@@ -227,7 +227,7 @@ mod tests {
         let limited = api.history(Kind::ConfigMap, |object| object.name() == "m3", Span::newest(500));
         assert_eq!((limited.changes.len(), limited.older), (1, 0));
         // Without objects nothing is cut; with `after`, the newer changes are cut.
-        let all = Span { most_bytes: None, ..Span::newest(500) };
+        let all = Span { max_bytes: None, ..Span::newest(500) };
         assert_eq!(api.history(Kind::ConfigMap, |_| true, all).changes.len(), 20);
         let from = history.changes[1].0.revision;
         let on = Span { after: Some(from), ..Span::newest(3) };

@@ -139,7 +139,7 @@ struct Inner {
     config: ApiConfig,
     nodes: RwLock<HashMap<String, Arc<dyn NodeAccess>>>,
     /// Nodes on which processes of pods may run.
-    held: RwLock<HashSet<String>>,
+    held_nodes: RwLock<HashSet<String>>,
     addresses: addresses::Allocators,
     node_ports: node_ports::NodePorts,
     quotas: quota::QuotaLock,
@@ -161,7 +161,7 @@ struct Inner {
     usage: RwLock<HashMap<String, Arc<usage::NodeUsage>>>,
     verdicts: RwLock<Option<Arc<dyn verdicts::SchedulingVerdicts>>>,
     probes: controller_probes::Probes,
-    seen_controllers: controller_changes::ControllerHistory,
+    observed_controllers: controller_changes::ControllerHistory,
     moments: history::RevisionTimes,
     /// Webhook configurations whose calls hang on purpose.
     hung_webhooks: RwLock<BTreeSet<String>>,
@@ -189,7 +189,7 @@ impl Api {
             clock,
             config,
             nodes: RwLock::default(),
-            held: RwLock::default(),
+            held_nodes: RwLock::default(),
             addresses,
             node_ports: node_ports::NodePorts::default(),
             quotas: quota::QuotaLock::default(),
@@ -209,7 +209,7 @@ impl Api {
             usage: RwLock::default(),
             verdicts: RwLock::default(),
             probes: controller_probes::Probes::default(),
-            seen_controllers: controller_changes::ControllerHistory::default(),
+            observed_controllers: controller_changes::ControllerHistory::default(),
             moments: history::RevisionTimes::default(),
             hung_webhooks: RwLock::default(),
         };
@@ -354,17 +354,17 @@ impl Api {
     /// Records that processes of pods may run on this node from now on, even if its Node object is deleted:
     /// only the node itself may then declare its pods ended (SAFE-1).
     pub fn hold_node(&self, node: &str) {
-        self.inner.held.write().insert(node.to_string());
+        self.inner.held_nodes.write().insert(node.to_string());
     }
 
     /// Records that nothing runs on the node any more; call it only after confirmation.
     pub fn release_node(&self, node: &str) {
-        self.inner.held.write().remove(node);
+        self.inner.held_nodes.write().remove(node);
     }
 
     /// Returns true if processes of pods may run on the node.
     pub fn is_node_held(&self, node: &str) -> bool {
-        self.inner.held.read().contains(node)
+        self.inner.held_nodes.read().contains(node)
     }
 
     /// The kubelet of a node.

@@ -25,7 +25,7 @@ pub(super) enum PortAllocationError {
 /// Allocates node ports.
 #[derive(Debug, Default)]
 pub(super) struct NodePorts {
-    taken: Mutex<HashSet<i32>>,
+    allocated: Mutex<HashSet<i32>>,
 }
 
 impl NodePorts {
@@ -34,7 +34,7 @@ impl NodePorts {
         if !RANGE.contains(&port) {
             return Err(PortAllocationError::OutOfRange);
         }
-        if self.taken.lock().insert(port) { Ok(()) } else { Err(PortAllocationError::InUse) }
+        if self.allocated.lock().insert(port) { Ok(()) } else { Err(PortAllocationError::InUse) }
     }
 
     /// Allocates a random free port, so that clusters on one machine seldom collide; `None` if all are
@@ -43,13 +43,13 @@ impl NodePorts {
         let (first, last) = (*RANGE.start(), *RANGE.end());
         let chance = base::random::rng().random_range(first + NAMED..=last);
         let order = (chance..=last).chain(first + NAMED..chance).chain(first..first + NAMED);
-        let mut taken = self.taken.lock();
+        let mut taken = self.allocated.lock();
         order.into_iter().find(|port| taken.insert(*port))
     }
 
     /// Releases ports.
     pub(super) fn give_back(&self, ports: &BTreeSet<i32>) {
-        let mut taken = self.taken.lock();
+        let mut taken = self.allocated.lock();
         for port in ports {
             taken.remove(port);
         }

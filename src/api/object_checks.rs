@@ -101,7 +101,7 @@ pub(crate) fn check_scale(name: &str, replicas: i32) -> Result<(), ApiError> {
         return Ok(());
     }
     Err(ApiError::InvalidRequest {
-        what: "Scale",
+        kind: "Scale",
         group: "autoscaling",
         name: name.into(),
         causes: vec![Cause {

@@ -19,7 +19,7 @@ pub struct WriteOptions {
     /// The user who makes the request; `None`: an actor of this process, which RBAC does not restrict.
     pub user: Option<Arc<User>>,
     /// Receives the warnings and audit annotations of the write.
-    pub remarks: WarningRecorder,
+    pub warnings: WarningRecorder,
     /// The version in which the request names its kind; `None`: the object's.
     pub requested: Option<ServedKind>,
 }
@@ -71,7 +71,7 @@ pub struct DeleteOptions {
     /// The version in which the request names its kind; `None`: the version that the object is stored in.
     pub requested: Option<ServedKind>,
     /// Receives the warnings and audit annotations of the deletion.
-    pub remarks: WarningRecorder,
+    pub warnings: WarningRecorder,
 }
 
 impl DeleteOptions {

@@ -27,20 +27,20 @@ pub(super) struct QuotaLock {
 #[derive(Default)]
 pub(super) struct Charge<'a> {
     open: Option<(&'a Api, MutexGuard<'a, ()>)>,
-    taken: Vec<(Key, ResourceList)>,
+    charged: Vec<(Key, ResourceList)>,
 }
 
 impl Charge<'_> {
     /// Makes the charge final: the write is stored.
     pub(super) fn keep(mut self) {
-        self.taken.clear();
+        self.charged.clear();
     }
 }
 
 impl Drop for Charge<'_> {
     fn drop(&mut self) {
         let Some((api, _guard)) = &self.open else { return };
-        for (quota, taken) in self.taken.drain(..) {
+        for (quota, taken) in self.charged.drain(..) {
             let given_back = api.add_usage(&quota, &negative(&taken));
             if let Err(error) = given_back.map(drop)
                 && !error.is_not_found()
@@ -94,10 +94,10 @@ impl<'a> QuotaLockGuard<'a> {
 
     /// Charges each quota, and holds the lock until the charge is dropped.
     pub(super) fn charge(self, requested: Vec<(Key, ResourceList)>) -> Result<Charge<'a>, ApiError> {
-        let mut charge = Charge { open: Some((self.api, self.guard)), taken: Vec::new() };
+        let mut charge = Charge { open: Some((self.api, self.guard)), charged: Vec::new() };
         for (quota, requested) in requested {
             match self.api.add_usage(&quota, &requested) {
-                Ok(_) => charge.taken.push((quota, requested)),
+                Ok(_) => charge.charged.push((quota, requested)),
                 // A deleted quota limits nothing.
                 Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(error),

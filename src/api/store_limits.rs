@@ -45,16 +45,16 @@ pub(super) fn check(api: &Api, part: Part, new: &Object, old: Option<&Object>) -
     let fits = |most: usize| bytes <= most;
     match limits.template_copy_bytes {
         Some(most) if fits(most) => Ok(()),
-        Some(most) => Err(no_room_for_copies(new, most)),
+        Some(most) => Err(copies_too_large(new, most)),
         None if fits(COPY_BYTES) => Ok(()),
         None => {
             let most = COPY_BYTES.saturating_add(pods_of_nodes(api).saturating_mul(COPY_BYTES_PER_NODE_POD));
-            if fits(most) { Ok(()) } else { Err(no_room_for_copies(new, most)) }
+            if fits(most) { Ok(()) } else { Err(copies_too_large(new, most)) }
         }
     }
 }
 
-fn no_room_for_copies(new: &Object, most: usize) -> ApiError {
+fn copies_too_large(new: &Object, most: usize) -> ApiError {
     ApiError::forbidden(
         new.kind(),
         new.name(),

@@ -15,14 +15,14 @@ const TRUNCATED_BYTES: usize = 256;
 /// Collects warnings for the client and annotations for the audit log. By default it discards both.
 #[derive(Clone, Debug, Default)]
 pub struct WarningRecorder {
-    heard: Option<Arc<Mutex<Vec<String>>>>,
+    collected: Option<Arc<Mutex<Vec<String>>>>,
     trail: Option<AuditContext>,
 }
 
 impl PartialEq for WarningRecorder {
     /// Equal if both share a collector, or have none.
     fn eq(&self, other: &Self) -> bool {
-        match (&self.heard, &other.heard) {
+        match (&self.collected, &other.collected) {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),
             (a, b) => a.is_none() && b.is_none(),
         }
@@ -34,7 +34,7 @@ impl Eq for WarningRecorder {}
 impl WarningRecorder {
     /// Collects warnings for a client.
     pub(crate) fn for_listener() -> Self {
-        Self { heard: Some(Arc::default()), trail: None }
+        Self { collected: Some(Arc::default()), trail: None }
     }
 
     /// The same, with the request's audit context.
@@ -50,7 +50,7 @@ impl WarningRecorder {
 
     /// Adds warnings that are new: a retried write repeats its warnings.
     pub(crate) fn warn(&self, warnings: impl IntoIterator<Item = String>) {
-        let Some(collected) = &self.heard else { return };
+        let Some(collected) = &self.collected else { return };
         let mut collected = collected.lock();
         let counted_bytes = |warning: &String| warning.len().clamp(1, TRUNCATED_BYTES);
         let mut bytes: usize = collected.iter().map(counted_bytes).sum();
@@ -69,12 +69,12 @@ impl WarningRecorder {
 
     /// Returns true if warnings are collected.
     pub(crate) fn is_listening(&self) -> bool {
-        self.heard.is_some()
+        self.collected.is_some()
     }
 
     /// The warnings that were collected.
     pub(crate) fn take_warnings(&self) -> Vec<String> {
-        self.heard.as_ref().map(|collected| std::mem::take(&mut *collected.lock())).unwrap_or_default()
+        self.collected.as_ref().map(|collected| std::mem::take(&mut *collected.lock())).unwrap_or_default()
     }
 }
 
@@ -84,12 +84,12 @@ mod tests {
 
     #[test]
     fn warnings_beyond_the_response_limit_are_dropped_api_16() {
-        let remarks = WarningRecorder::for_listener();
-        remarks.warn((0..100_000).map(|i| format!("{i} {}", "é".repeat(10_000))));
-        let warnings = remarks.take_warnings();
+        let recorder = WarningRecorder::for_listener();
+        recorder.warn((0..100_000).map(|i| format!("{i} {}", "é".repeat(10_000))));
+        let warnings = recorder.take_warnings();
         assert_eq!(warnings.len(), MAX_COLLECTED / TRUNCATED_BYTES);
         assert!(warnings.iter().all(|one| (MAX_COLLECTED - 1..=MAX_COLLECTED).contains(&one.len())));
-        remarks.warn((0..100_000).map(|_| String::new()).chain(["said".into(), "said".into()]));
-        assert_eq!(remarks.take_warnings(), ["", "said"]);
+        recorder.warn((0..100_000).map(|_| String::new()).chain(["said".into(), "said".into()]));
+        assert_eq!(recorder.take_warnings(), ["", "said"]);
     }
 }

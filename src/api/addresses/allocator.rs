@@ -13,7 +13,7 @@ const FIXED: u128 = 256;
 #[derive(Debug)]
 pub(super) struct Allocator {
     range: IpNet,
-    taken: Mutex<AllocatedAddresses>,
+    allocated: Mutex<AllocatedAddresses>,
 }
 
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ struct AllocatedAddresses {
 
 impl Allocator {
     pub(super) fn new(range: IpNet) -> Self {
-        Self { range: range.trunc(), taken: Mutex::default() }
+        Self { range: range.trunc(), allocated: Mutex::default() }
     }
 
     pub(super) fn range(&self) -> IpNet {
@@ -48,7 +48,7 @@ impl Allocator {
         // Without the last address, which is the broadcast address in IPv4.
         let last = 1_u128.checked_shl(bits).unwrap_or(0).wrapping_sub(1);
         let free = last.saturating_sub(FIXED);
-        let mut taken = self.taken.lock();
+        let mut taken = self.allocated.lock();
         // Among one more candidates than there are allocated addresses, one is free, however large the range
         // is.
         for _ in 0..free.min(taken.addresses.len() as u128 + 1) {
@@ -63,12 +63,12 @@ impl Allocator {
 
     /// Allocates this address; false if it is in use.
     pub(super) fn take(&self, address: IpAddr) -> bool {
-        self.taken.lock().addresses.insert(address)
+        self.allocated.lock().addresses.insert(address)
     }
 
     /// Releases an address.
     pub(super) fn give_back(&self, address: IpAddr) {
-        self.taken.lock().addresses.remove(&address);
+        self.allocated.lock().addresses.remove(&address);
     }
 }
 

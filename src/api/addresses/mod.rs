@@ -162,7 +162,7 @@ impl Api {
         &self,
         spec: &mut ServiceSpec,
         before: &Allocation,
-        taken: &mut Allocation,
+        allocated: &mut Allocation,
     ) -> Result<(), AllocationError> {
         if spec.type_.as_deref() == Some("ExternalName") {
             spec.cluster_ip = None;
@@ -180,14 +180,14 @@ impl Api {
                 // The cluster has lost this family since: the service keeps its address.
                 let Some(allocator) = allocator else { continue };
                 let any = allocator.take_any().ok_or(AllocationError::RangeFull)?;
-                taken.addresses.insert(any);
+                allocated.addresses.insert(any);
                 addresses.push(any.to_string());
                 continue;
             };
-            let refused = |why: String| {
+            let refused = |reason: String| {
                 let shown = serde_json::to_string(&requested).unwrap_or_default();
-                let why = format!("failed to allocate IP {text}: {why}");
-                AllocationError::invalid("spec.clusterIPs", &shown, &why)
+                let message = format!("failed to allocate IP {text}: {reason}");
+                AllocationError::invalid("spec.clusterIPs", &shown, &message)
             };
             // Validation has checked that it is an address of this family.
             let address: IpAddr = text.parse().map_err(|_| refused("provided IP is not valid".to_owned()))?;
@@ -202,7 +202,7 @@ impl Api {
                 if !self.inner.addresses.take(address) {
                     return Err(refused("provided IP is already allocated".to_owned()));
                 }
-                taken.addresses.insert(address);
+                allocated.addresses.insert(address);
             }
             addresses.push(text.clone());
         }
@@ -216,7 +216,7 @@ impl Api {
         spec: &mut ServiceSpec,
         before: &Allocation,
         health_before: Option<i32>,
-        taken: &mut Allocation,
+        allocated: &mut Allocation,
     ) -> Result<(), AllocationError> {
         let retained_health_port = health_before.filter(|_| health_port(spec) == health_before);
         let wants_them = match spec.type_.as_deref() {
@@ -230,7 +230,7 @@ impl Api {
             let Some(requested) = port.node_port.filter(|n| *n != 0) else { continue };
             // A service may use the same number for several protocols.
             let has = before.node_ports.contains(&requested) && retained_health_port != Some(requested);
-            if has || taken.node_ports.contains(&requested) {
+            if has || allocated.node_ports.contains(&requested) {
                 continue;
             }
             allocator.take(requested).map_err(|why| {
@@ -240,11 +240,11 @@ impl Api {
                     &why.to_string(),
                 )
             })?;
-            taken.node_ports.insert(requested);
+            allocated.node_ports.insert(requested);
         }
         for port in spec.ports.iter_mut().flatten().filter(|p| wants_them && p.node_port.unwrap_or(0) == 0) {
             let any = allocator.take_any().ok_or(AllocationError::PortsFull)?;
-            taken.node_ports.insert(any);
+            allocated.node_ports.insert(any);
             port.node_port = Some(any);
         }
         Ok(())
@@ -255,7 +255,7 @@ impl Api {
         &self,
         spec: &mut ServiceSpec,
         before: Option<i32>,
-        taken: &mut Allocation,
+        allocated: &mut Allocation,
     ) -> Result<(), AllocationError> {
         if !needs_health_check(spec) || (before.is_some() && health_port(spec) == before) {
             return Ok(());
@@ -270,7 +270,7 @@ impl Api {
             }
             None => allocator.take_any().ok_or(AllocationError::PortsFull)?,
         };
-        taken.node_ports.insert(number);
+        allocated.node_ports.insert(number);
         spec.health_check_node_port = Some(number);
         Ok(())
     }
@@ -326,8 +326,8 @@ enum AllocationError {
 }
 
 impl AllocationError {
-    fn invalid(field: &str, value: &str, why: &str) -> Self {
-        Self::Invalid { field: field.into(), message: format!("Invalid value: {value}: {why}") }
+    fn invalid(field: &str, value: &str, reason: &str) -> Self {
+        Self::Invalid { field: field.into(), message: format!("Invalid value: {value}: {reason}") }
     }
 
     fn of_service(self, name: &str) -> ApiError {

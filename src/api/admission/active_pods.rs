@@ -17,20 +17,20 @@ const BEYOND_NODES: usize = 1000;
 const PER_NODE_POD: usize = 2;
 /// The most new pods between two counts, or an eighth of the remaining capacity if that is more, since the
 /// number of nodes may have fallen. A count reads every node.
-const MOST_UNCOUNTED: usize = 100;
+const MAX_UNCOUNTED: usize = 100;
 
 /// The number of pods that may be created before the next count. Pods become active only by creation, so the
 /// limit holds without a count for each; concurrent counts may exceed it by the pods they grant.
 #[derive(Default)]
 pub(crate) struct PodBudget {
     // Locked for one step of arithmetic; counting happens without it.
-    left: Mutex<usize>,
+    remaining: Mutex<usize>,
 }
 
 impl PodBudget {
     /// Takes one from the budget; false if it is empty.
     fn take(&self) -> bool {
-        let mut left = self.left.lock();
+        let mut left = self.remaining.lock();
         if *left == 0 {
             return false;
         }
@@ -39,8 +39,8 @@ impl PodBudget {
     }
 
     /// Sets the budget from a count.
-    fn found(&self, room: usize) {
-        *self.left.lock() = room;
+    fn set_remaining(&self, count: usize) {
+        *self.remaining.lock() = count;
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), Api
     if api.inner.pod_budget.take() {
         return Ok(());
     }
-    let room = room(api).map_err(|(active, limit)| {
+    let capacity = remaining_capacity(api).map_err(|(active, limit)| {
         ApiError::forbidden(
             Kind::Pod,
             object.name(),
@@ -67,12 +67,12 @@ pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), Api
             ),
         )
     })?;
-    api.inner.pod_budget.found(room - 1);
+    api.inner.pod_budget.set_remaining(capacity - 1);
     Ok(())
 }
 
 /// The budget of new pods, at least one; or the present number and the limit.
-fn room(api: &Api) -> Result<usize, (usize, usize)> {
+fn remaining_capacity(api: &Api) -> Result<usize, (usize, usize)> {
     let limit = api.inner.config.limits.active_pods.unwrap_or_else(|| derived_limit(api));
     let all = api.count(Kind::Pod);
     let active = if all < limit {
@@ -82,7 +82,7 @@ fn room(api: &Api) -> Result<usize, (usize, usize)> {
     };
     match limit.saturating_sub(active) {
         0 => Err((active, limit)),
-        room => Ok(room.min(MOST_UNCOUNTED.max(room / 8))),
+        room => Ok(room.min(MAX_UNCOUNTED.max(room / 8))),
     }
 }
 

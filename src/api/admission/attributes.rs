@@ -222,18 +222,18 @@ impl<'a> Attributes<'a> {
 
     /// Sends a warning to the client.
     pub(crate) fn warn(&self, warning: String) {
-        self.remarks().warn([warning]);
+        self.warnings().warn([warning]);
     }
 
     /// The request's audit context, if it is audited.
     pub(crate) fn trail(&self) -> Option<&'a AuditContext> {
-        self.remarks().trail()
+        self.warnings().trail()
     }
 
-    fn remarks(&self) -> &'a WarningRecorder {
+    fn warnings(&self) -> &'a WarningRecorder {
         match self.options {
-            Options::Write(options) => &options.remarks,
-            Options::Delete(options) => &options.remarks,
+            Options::Write(options) => &options.warnings,
+            Options::Delete(options) => &options.warnings,
             Options::Connect(remarks) => remarks,
         }
     }

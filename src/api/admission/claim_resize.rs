@@ -14,7 +14,7 @@ pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), Api
     if claim_size(new) <= claim_size(old) {
         return Ok(());
     }
-    let refuse = |why: &str| Err(ApiError::forbidden(Kind::PersistentVolumeClaim, object.name(), why));
+    let refuse = |reason: &str| Err(ApiError::forbidden(Kind::PersistentVolumeClaim, object.name(), reason));
     if claim_phase(old) != "Bound" {
         return refuse("Only bound persistent volume claims can be expanded");
     }

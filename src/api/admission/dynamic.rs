@@ -114,7 +114,7 @@ impl Draft for ObjectDraft<'_> {
         if let (Some(schema), Some(fields)) = (api.kinds().schema(served), value.as_object_mut()) {
             schema.prune(fields);
         }
-        let unreadable = |why: String| ApiError::Internal(why);
+        let unreadable = |reason: String| ApiError::Internal(reason);
         let before: &Object = self.object;
         let kinds = api.kinds();
         let mut next = if self.attributes.subresource == "scale" {

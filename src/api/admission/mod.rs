@@ -50,7 +50,7 @@ struct Request<'a> {
 impl Request<'_> {
     /// Sends warnings to the client.
     fn warn(&self, warnings: impl IntoIterator<Item = String>) {
-        self.options.remarks.warn(warnings);
+        self.options.warnings.warn(warnings);
     }
 }
 
@@ -70,9 +70,9 @@ enum PluginOperations {
 
 impl PluginOperations {
     fn includes(self, part: Part, old: Option<&Object>) -> bool {
-        let asks =
+        let applies =
             is_author_write(part) || part == Part::EphemeralContainers && self == Self::CreateUpdateAndDebug;
-        asks && (self != Self::Create || old.is_none())
+        applies && (self != Self::Create || old.is_none())
     }
 }
 
@@ -209,15 +209,15 @@ pub(super) fn validate(
     options: &WriteOptions,
 ) -> Result<(), ApiError> {
     let request = Request { api, part, options, old, events: Vec::new() };
-    let ask = |phase: fn(&Plugin) -> Option<(PluginOperations, Validate)>| {
+    let run_phase = |phase: fn(&Plugin) -> Option<(PluginOperations, Validate)>| {
         let mut plugins = enabled(api).filter_map(phase).filter(|(on, _)| on.includes(part, old));
         plugins.try_for_each(|(_, validate)| validate(&request, object))
     };
-    ask(|plugin| plugin.validate)?;
+    run_phase(|plugin| plugin.validate)?;
     if let Some(attributes) = attributes {
         dynamic::validate(api, &attributes.of_object(object))?;
     }
-    ask(|plugin| plugin.settle)
+    run_phase(|plugin| plugin.settle)
 }
 
 /// Runs the configured admission for a deletion, which no plugin handles.
@@ -233,8 +233,8 @@ pub(super) fn charge<'a>(
     new: &Object,
     dry_run: bool,
 ) -> Result<Charge<'a>, ApiError> {
-    let asks = is_author_write(part) && !old.is_some_and(|old| old.same_spec(new));
-    if !asks || !is_enabled(api, RESOURCE_QUOTA) {
+    let applies = is_author_write(part) && !old.is_some_and(|old| old.same_spec(new));
+    if !applies || !is_enabled(api, RESOURCE_QUOTA) {
         return Ok(Charge::default());
     }
     resource_quota::charge(api, old, new, dry_run)

@@ -20,7 +20,7 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
         return Ok(());
     };
     let name = object.name().to_string();
-    let forbidden = |why: String| ApiError::forbidden(Kind::Pod, &name, why);
+    let forbidden = |reason: String| ApiError::forbidden(Kind::Pod, &name, reason);
     let required = labels(text).ok_or_else(|| forbidden(format!("invalid node selector {}", quote(text))))?;
     let Some(spec) = object.get_mut::<Pod>().and_then(|pod| pod.spec.as_mut()) else { return Ok(()) };
     let own = spec.node_selector.get_or_insert_default();

@@ -65,10 +65,10 @@ fn admit_pod(api: &Api, object: &mut Object) -> Result<(), ApiError> {
 fn refuse_other<T: PartialEq + Display>(
     field: &str,
     pod: &str,
-    given: Option<T>,
+    provided: Option<T>,
     computed: &T,
 ) -> Result<(), ApiError> {
-    match given.filter(|given| given != computed) {
+    match provided.filter(|given| given != computed) {
         None => Ok(()),
         Some(given) => Err(ApiError::forbidden(
             Kind::Pod,
@@ -122,9 +122,9 @@ mod tests {
             let class = json!({"metadata": {"name": name}, "value": 7, "preemptionPolicy": policy});
             api.create_as::<PriorityClass>(serde_json::from_value(class).unwrap()).unwrap();
         }
-        let computed = |what: &str, given: &str, value: &str| {
+        let computed = |field: &str, given: &str, value: &str| {
             format!(
-                "pods \"p\" is forbidden: the {what} ({given}) must not be provided in pod spec; priority admission \
+                "pods \"p\" is forbidden: the {field} ({given}) must not be provided in pod spec; priority admission \
                  controller computed {value} from the given PriorityClass name"
             )
         };

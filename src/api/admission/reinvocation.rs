@@ -24,19 +24,19 @@ pub(super) struct ReinvocationSet<K> {
     /// Those to reinvoke if the object changes again.
     requested: HashSet<K>,
     /// Those to reinvoke.
-    again: HashSet<K>,
+    reinvoke: HashSet<K>,
 }
 
 impl<K> Default for ReinvocationSet<K> {
     fn default() -> Self {
-        Self { requested: HashSet::new(), again: HashSet::new() }
+        Self { requested: HashSet::new(), reinvoke: HashSet::new() }
     }
 }
 
 impl<K: Eq + Hash> ReinvocationSet<K> {
     /// Returns true if this one runs in the second round.
     pub(super) fn is_due(&self, one: &K) -> bool {
-        self.again.contains(one)
+        self.reinvoke.contains(one)
     }
 
     /// Requests reinvocation of this one if the object changes from here on.
@@ -45,7 +45,7 @@ impl<K: Eq + Hash> ReinvocationSet<K> {
     }
 
     fn changed(&mut self) {
-        self.again.extend(self.requested.drain());
+        self.reinvoke.extend(self.requested.drain());
     }
 }
 
@@ -60,7 +60,7 @@ pub(super) struct ReinvocationContext {
     has_changed: bool,
     is_second: bool,
     /// The object at the end of the first round.
-    left: Option<Value>,
+    previous: Option<Value>,
 }
 
 impl ReinvocationContext {
@@ -88,12 +88,12 @@ impl ReinvocationContext {
 
     /// Ends the first round with this object.
     pub(super) fn leave(&mut self, value: Value) {
-        self.left = Some(value);
+        self.previous = Some(value);
     }
 
     /// Starts the second round with this object: the plugins may have changed it in between.
     pub(super) fn compare(&mut self, value: &Value) {
-        if self.left.take().is_some_and(|left| left != *value) {
+        if self.previous.take().is_some_and(|left| left != *value) {
             self.changed();
         }
     }

@@ -30,7 +30,7 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
 pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
     let Some(spec) = object.get::<Pod>().and_then(|pod| pod.spec.as_ref()) else { return Ok(()) };
     let own = spec.overhead.as_ref().filter(|own| !own.is_empty());
-    let judged = class_of(request.api, spec).and_then(|class| {
+    let result = class_of(request.api, spec).and_then(|class| {
         match (fixed(class.as_deref().and_then(|class| class.overhead.as_ref())), own) {
             (Some(fixed), own) if own.is_some_and(|own| same(fixed, own)) => Ok(()),
             (Some(_), _) => Err(OTHER_OVERHEAD.to_string()),
@@ -38,7 +38,7 @@ pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), Api
             (None, None) => Ok(()),
         }
     });
-    judged.map_err(|why| ApiError::forbidden(Kind::Pod, object.name(), why))
+    result.map_err(|why| ApiError::forbidden(Kind::Pod, object.name(), why))
 }
 
 fn class_of(api: &Api, spec: &PodSpec) -> Result<Option<SharedObject<RuntimeClass>>, String> {
@@ -161,7 +161,7 @@ mod tests {
             let pod: k8s_openapi::api::core::v1::Pod = serde_json::from_value(pod).unwrap();
             api.create_as(pod).map(drop).map_err(|error| (error.code(), error.to_string()))
         };
-        let refused = |why: &str| Err((403, format!("pods \"p\" is forbidden: pod rejected: {why}")));
+        let refused = |reason: &str| Err((403, format!("pods \"p\" is forbidden: pod rejected: {reason}")));
         assert_eq!(made(json!({"runtimeClassName": "gvisor"})), refused("RuntimeClass \"gvisor\" not found"));
         assert_eq!(
             made(json!({"overhead": {"cpu": "1"}})),

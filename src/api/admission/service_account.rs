@@ -42,11 +42,11 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
     let account = api.get_as::<ServiceAccount>(&Key::new(namespace.as_str(), name.as_str())).ok();
     // A namespace's default account is created just after the namespace; pods need not wait for it here.
     if account.is_none() && name != "default" {
-        let why = format!(
+        let message = format!(
             "error looking up service account {namespace}/{name}: serviceaccount {} not found",
             quote(&name)
         );
-        return Err(ApiError::forbidden(Kind::Pod, &pod_name, why));
+        return Err(ApiError::forbidden(Kind::Pod, &pod_name, message));
     }
     if let Some(secrets) = account.as_ref().and_then(|a| a.image_pull_secrets.as_ref())
         && spec.image_pull_secrets.as_ref().is_none_or(Vec::is_empty)
@@ -67,7 +67,7 @@ pub(super) fn validate(_request: &Request<'_>, object: &Object) -> Result<(), Ap
     let is_mirror = pod.metadata.annotations.as_ref().is_some_and(|a| a.contains_key(annotation::MIRROR_POD));
     let Some(spec) = pod.spec.as_ref().filter(|_| is_mirror) else { return Ok(()) };
     let names = |name: &Option<String>| name.as_ref().is_some_and(|name| !name.is_empty());
-    let why = if names(&spec.service_account_name) || names(&spec.service_account) {
+    let message = if names(&spec.service_account_name) || names(&spec.service_account) {
         "a mirror pod may not reference service accounts"
     } else if references::secrets(spec).next().is_some() {
         "a mirror pod may not reference secrets"
@@ -76,7 +76,7 @@ pub(super) fn validate(_request: &Request<'_>, object: &Object) -> Result<(), Ap
     } else {
         return Ok(());
     };
-    Err(ApiError::forbidden(Kind::Pod, object.name(), why))
+    Err(ApiError::forbidden(Kind::Pod, object.name(), message))
 }
 
 fn mount_token(spec: &mut PodSpec) {

@@ -41,14 +41,14 @@ impl Api {
     pub(crate) fn admit_eviction(
         &self,
         pod: &Key,
-        given: Option<&Value>,
+        body: Option<&Value>,
         options: &DeleteOptions,
     ) -> Result<(), ApiError> {
         const SUBRESOURCE: &str = "eviction";
         if !dynamic::has_matching_configuration(self, &[Operation::Create], Kind::Pod, SUBRESOURCE) {
             return Ok(());
         }
-        let mut eviction = given.filter(|given| given.is_object()).cloned().unwrap_or_else(|| json!({}));
+        let mut eviction = body.filter(|given| given.is_object()).cloned().unwrap_or_else(|| json!({}));
         let mut metadata = eviction["metadata"].take();
         if !metadata.is_object() {
             metadata = json!({});
@@ -56,8 +56,8 @@ impl Api {
         (metadata["name"], metadata["namespace"]) = (json!(pod.name), json!(pod.namespace));
         eviction["metadata"] = metadata;
         (eviction["apiVersion"], eviction["kind"]) = ("policy/v1".into(), "Eviction".into());
-        let remarks = options.remarks.clone();
-        let write = WriteOptions { dry_run: options.dry_run, remarks, ..WriteOptions::default() };
+        let warnings = options.warnings.clone();
+        let write = WriteOptions { dry_run: options.dry_run, warnings, ..WriteOptions::default() };
         let attributes = Attributes {
             operation: Operation::Create,
             resource: Kind::Pod.into(),
@@ -89,7 +89,7 @@ impl Api {
             name: &key.name,
             object: Subject::Carried(session),
             old_object: Subject::None,
-            options: Options::Connect(&options.remarks),
+            options: Options::Connect(&options.warnings),
             requester: self.requester(options.user.as_deref()),
         };
         dynamic::admit(self, &attributes)

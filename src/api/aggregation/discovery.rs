@@ -14,7 +14,7 @@ const MAX_RESOURCES: usize = 2_000;
 /// The longest text of a resource; none of Kubernetes' is longer.
 const MAX_TEXT: usize = 253;
 /// The limit on a resource's verbs, short names and categories, each.
-const MAX_WORDS: usize = 32;
+const MAX_NAMES: usize = 32;
 
 /// The known resources of a server.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -99,11 +99,11 @@ impl DiscoveryResult {
 
 impl ApiResource {
     fn check(&self) -> Result<(), String> {
-        let words = [&self.verbs, &self.short_names, &self.categories];
+        let lists = [&self.verbs, &self.short_names, &self.categories];
         let mut texts = [&self.name, &self.singular_name, &self.kind, &self.group, &self.version]
             .into_iter()
-            .chain(words.into_iter().flatten());
-        if words.iter().any(|words| words.len() > MAX_WORDS) || texts.any(|text| text.len() > MAX_TEXT) {
+            .chain(lists.into_iter().flatten());
+        if lists.iter().any(|words| words.len() > MAX_NAMES) || texts.any(|text| text.len() > MAX_TEXT) {
             return Err(format!(
                 "the resource {:?} has too many words or too long texts",
                 shortened(&self.name)
@@ -167,8 +167,8 @@ mod tests {
         let listed = read(&["b/status", "b", "a", "b/scale", "nobody/status"]).unwrap();
         assert_eq!(listed, [vec!["a"], vec!["b", "scale", "status"]]);
         for twice in [["a", "a"], ["a/b", "a/b"]] {
-            let why = read(&twice).unwrap_err();
-            assert_eq!(why, format!("the list has the resource {:?} twice", twice[0]));
+            let error = read(&twice).unwrap_err();
+            assert_eq!(error, format!("the list has the resource {:?} twice", twice[0]));
         }
     }
 }

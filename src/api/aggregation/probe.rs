@@ -41,7 +41,13 @@ pub(super) async fn probe(
         // On the runtime of webhook calls, which uses the machine's clock.
         attempts.push(async move {
             let read = read(dialler.clone(), peer.clone(), path, MAX_LIST);
-            match api.inner.caller.ask(async move { Ok(tokio::time::timeout(TIMEOUT, read).await) }).await.0 {
+            match api
+                .inner
+                .caller
+                .execute(async move { Ok(tokio::time::timeout(TIMEOUT, read).await) })
+                .await
+                .0
+            {
                 Ok(Ok(Ok((status, body)))) if status.is_success() => Ok((body, peer)),
                 Ok(Ok(Ok((status, _)))) => Err(format!(
                     "failing or missing response from {url}: bad status from {url}: {}",
@@ -74,7 +80,7 @@ pub(super) async fn probe(
         }
     };
     let index = read(dialler, peer, "/openapi/v3".into(), MAX_INDEX);
-    let index = api.inner.caller.ask(async move { Ok(tokio::time::timeout(TIMEOUT, index).await) }).await;
+    let index = api.inner.caller.execute(async move { Ok(tokio::time::timeout(TIMEOUT, index).await) }).await;
     if let Ok(Ok(Ok((status, Some(index))))) = index.0
         && status.is_success()
     {
@@ -93,12 +99,12 @@ fn openapi_hash(of: &GroupVersion, index: &[u8]) -> Option<String> {
     hash.chars().all(|c| c.is_ascii_alphanumeric()).then(|| hash.to_string())
 }
 
-/// Reads a path; the body is `None` if it is longer than `most` bytes.
+/// Reads a path; the body is `None` if it is longer than `max_bytes` bytes.
 async fn read(
     dialler: ServerDialer,
     peer: Peer,
     path: String,
-    most: usize,
+    max_bytes: usize,
 ) -> Result<(StatusCode, Option<Bytes>), String> {
     let mut request = Request::get(path)
         .header(HOST, peer.to_string())
@@ -110,6 +116,6 @@ async fn read(
     let socket = dialler.dial(peer).await?;
     let (response, _open) = exchange(socket, request, &CancellationToken::new(), None).await?;
     let (head, body) = response.into_parts();
-    let body = Limited::new(body, most).collect().await.ok();
+    let body = Limited::new(body, max_bytes).collect().await.ok();
     Ok((head.status, body.map(http_body_util::Collected::to_bytes)))
 }

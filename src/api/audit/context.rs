@@ -30,10 +30,10 @@ pub(crate) struct AuditContext {
 
 struct Inner {
     log: AuditLog,
-    came: IncomingRequest,
+    request: IncomingRequest,
     /// Set after authentication.
     head: OnceLock<Arc<EventHeader>>,
-    noted: Mutex<AuditState>,
+    state: Mutex<AuditState>,
 }
 
 /// A request on arrival.
@@ -59,24 +59,24 @@ struct AuditState {
 
 impl std::fmt::Debug for AuditContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Trail").field("came", &self.inner.came).finish_non_exhaustive()
+        f.debug_struct("Trail").field("came", &self.inner.request).finish_non_exhaustive()
     }
 }
 
 impl AuditContext {
     /// Starts the context of a request.
-    pub(crate) fn begin(log: AuditLog, came: IncomingRequest) -> Self {
-        Self { inner: Arc::new(Inner { log, came, head: OnceLock::new(), noted: Mutex::default() }) }
+    pub(crate) fn begin(log: AuditLog, request: IncomingRequest) -> Self {
+        Self { inner: Arc::new(Inner { log, request, head: OnceLock::new(), state: Mutex::default() }) }
     }
 
     /// The request's unique id.
     pub(crate) fn id(&self) -> &str {
-        &self.inner.came.id
+        &self.inner.request.id
     }
 
     /// Sets the attributes after authentication; the policy then decides on the level.
     pub(crate) fn set_attributes(&self, attributes: AuditAttributes) {
-        let Inner { log, came, head, .. } = &*self.inner;
+        let Inner { log, request: came, head, .. } = &*self.inner;
         let decision = log.decide(&attributes);
         let made = Arc::new(EventHeader {
             id: came.id.clone(),
@@ -99,7 +99,7 @@ impl AuditContext {
     /// Sets the impersonated user.
     pub(crate) fn impersonates(&self, user: Arc<User>) {
         if self.level() > Level::None {
-            self.inner.noted.lock().record.impersonated = Some(user);
+            self.inner.state.lock().record.impersonated = Some(user);
         }
     }
 
@@ -118,24 +118,24 @@ impl AuditContext {
             return;
         }
         let (key, value) = (key.into(), value.into());
-        let mut noted = self.inner.noted.lock();
-        let more = noted.annotated + key.len() + value.len();
+        let mut state = self.inner.state.lock();
+        let more = state.annotated + key.len() + value.len();
         if more > MAX_ANNOTATIONS {
-            noted.record.is_truncated = true;
+            state.record.is_truncated = true;
             return;
         }
-        if let Entry::Vacant(entry) = noted.record.annotations.entry(key) {
+        if let Entry::Vacant(entry) = state.record.annotations.entry(key) {
             entry.insert(value);
-            noted.annotated = more;
+            state.annotated = more;
         }
     }
 
     /// The request's body.
-    pub(crate) fn sent(&self, media_type: &str, bytes: &Bytes, decode: DecodeFn) {
+    pub(crate) fn record_request(&self, media_type: &str, bytes: &Bytes, decode: DecodeFn) {
         let Some(head) = self.inner.head.get() else { return };
         if head.decision.level >= Level::Request && head.attributes.carries_objects() && !bytes.is_empty() {
             let body = Body { media_type: media_type.into(), pieces: vec![bytes.clone()], decode };
-            self.inner.noted.lock().record.request = Some(body);
+            self.inner.state.lock().record.request = Some(body);
         }
     }
 
@@ -150,7 +150,7 @@ impl AuditContext {
             let text = value.and_then(Value::as_str).filter(|text| text.len() <= 512);
             text.unwrap_or_default().to_string()
         };
-        self.inner.noted.lock().record.named = ObjectIdentity {
+        self.inner.state.lock().record.named = ObjectIdentity {
             namespace: text("namespace"),
             name: text("name"),
             uid: text("uid"),
@@ -159,7 +159,7 @@ impl AuditContext {
     }
 
     /// Returns true if the response's body is recorded.
-    pub(crate) fn keeps_answer(&self) -> bool {
+    pub(crate) fn records_response(&self) -> bool {
         let head = self.inner.head.get();
         head.is_some_and(|head| {
             head.decision.level == Level::RequestResponse
@@ -169,19 +169,19 @@ impl AuditContext {
     }
 
     /// Starts recording the response's body.
-    pub(crate) fn answer_begins(&self, media_type: &str, decode: DecodeFn) {
-        let mut noted = self.inner.noted.lock();
-        noted.record.response = Some(Body { media_type: media_type.into(), pieces: Vec::new(), decode });
+    pub(crate) fn begin_response(&self, media_type: &str, decode: DecodeFn) {
+        let mut state = self.inner.state.lock();
+        state.record.response = Some(Body { media_type: media_type.into(), pieces: Vec::new(), decode });
     }
 
     /// Records a chunk of the response's body.
-    pub(crate) fn answers(&self, piece: &Bytes) {
-        let mut noted = self.inner.noted.lock();
-        let noted = &mut *noted;
-        let Some(body) = &mut noted.record.response else { return };
-        let reserved = noted.reserved.get_or_insert_with(|| self.inner.log.reserve());
+    pub(crate) fn record_chunk(&self, piece: &Bytes) {
+        let mut state = self.inner.state.lock();
+        let state = &mut *state;
+        let Some(body) = &mut state.record.response else { return };
+        let reserved = state.reserved.get_or_insert_with(|| self.inner.log.reserve());
         if body.len() + piece.len() > MAX_BODY || !reserved.grow(piece.len()) {
-            (noted.record.response, noted.reserved, noted.record.is_truncated) = (None, None, true);
+            (state.record.response, state.reserved, state.record.is_truncated) = (None, None, true);
             return;
         }
         body.pieces.push(piece.clone());
@@ -191,10 +191,10 @@ impl AuditContext {
     pub(crate) fn answered(&self, code: u16, status: Option<Arc<Status>>) {
         let Some(head) = self.inner.head.get() else { return };
         let started = {
-            let mut noted = self.inner.noted.lock();
-            (noted.record.code, noted.record.status) = (Some(code), status);
+            let mut state = self.inner.state.lock();
+            (state.record.code, state.record.status) = (Some(code), status);
             let begins = head.attributes.lasts() && head.decision.logs_stage(Stage::ResponseStarted);
-            begins.then(|| noted.record.clone())
+            begins.then(|| state.record.clone())
         };
         if let Some(record) = started {
             self.write(Stage::ResponseStarted, record);
@@ -204,8 +204,8 @@ impl AuditContext {
     /// Records the end of the response, or of a request without one.
     pub(crate) fn ended(&self) {
         let (mut record, reserved) = {
-            let mut noted = self.inner.noted.lock();
-            (std::mem::take(&mut noted.record), noted.reserved.take())
+            let mut state = self.inner.state.lock();
+            (std::mem::take(&mut state.record), state.reserved.take())
         };
         let stage = match record.code {
             None if std::thread::panicking() => Stage::Panic,

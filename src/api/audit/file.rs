@@ -97,23 +97,23 @@ impl RotatingFile {
     fn rotate(&mut self, now: Timestamp) -> io::Result<()> {
         let Some(path) = self.of.path.clone() else { return Ok(()) };
         let mut at = now;
-        let mut aside = backup(&path, at);
-        while aside.exists() {
+        let mut rotated = backup(&path, at);
+        while rotated.exists() {
             at += Duration::from_millis(1);
-            aside = backup(&path, at);
+            rotated = backup(&path, at);
         }
-        match std::fs::rename(&path, &aside) {
+        match std::fs::rename(&path, &rotated) {
             // Another process has moved it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             renamed => renamed?,
         }
         self.file = None;
         self.reopen()?;
-        let mut all_gone = Ok(());
+        let mut result = Ok(());
         for old in self.outlived(&path, now)? {
-            all_gone = all_gone.and(std::fs::remove_file(old));
+            result = result.and(std::fs::remove_file(old));
         }
-        all_gone
+        result
     }
 
     fn complain(&mut self, error: &io::Error, now: Timestamp) {

@@ -17,7 +17,7 @@ use super::attributes::AuditAttributes;
 use super::event::Event;
 use super::file::{AuditFile, COMPLAIN_EVERY, RotatingFile};
 use super::policy::{AuditPolicy, Decision};
-use crate::deadline::PATIENCE;
+use crate::deadline::REQUEST_TIMEOUT;
 use crate::metrics::AuditMetrics;
 use crate::{Api, ApiError};
 use base::clock::Clock;
@@ -88,7 +88,7 @@ impl AuditLog {
         if !is_full() {
             return Ok(());
         }
-        let room = async {
+        let capacity = async {
             loop {
                 let sinks = level.sinks.notified();
                 if !is_full() {
@@ -101,7 +101,7 @@ impl AuditLog {
             self.inner.metrics.rejected();
             ApiError::Timeout("cannot write the audit log fast enough".into())
         };
-        tokio::time::timeout(PATIENCE, room).await.map_err(late)
+        tokio::time::timeout(REQUEST_TIMEOUT, capacity).await.map_err(late)
     }
 
     /// Waits until all earlier events are in the file, up to a timeout.

@@ -95,7 +95,7 @@ pub struct AuditPolicy {
 #[derive(Clone, Debug)]
 struct Rule {
     decision: Decision,
-    given: PolicyRuleInput,
+    input: PolicyRuleInput,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -139,7 +139,7 @@ impl Default for AuditPolicy {
     fn default() -> Self {
         let omitted = vec![Stage::RequestReceived];
         let decision = Decision { level: Level::Metadata, omitted, ..Decision::default() };
-        Self { rules: vec![Rule { decision, given: PolicyRuleInput::default() }] }
+        Self { rules: vec![Rule { decision, input: PolicyRuleInput::default() }] }
     }
 }
 
@@ -151,9 +151,9 @@ impl AuditPolicy {
         let given: PolicyInput =
             serde_json::from_value(value).map_err(|error| AuditPolicyError(error.to_string()))?;
         if (given.api_version.as_str(), given.kind.as_str()) != ("audit.k8s.io/v1", "Policy") {
-            let why =
+            let message =
                 format!("expected a Policy of audit.k8s.io/v1, got {} {}", given.api_version, given.kind);
-            return Err(AuditPolicyError(why.trim_end().into()));
+            return Err(AuditPolicyError(message.trim_end().into()));
         }
         if given.rules.is_empty() {
             return Err(AuditPolicyError("loaded illegal policy with 0 rules".into()));
@@ -174,14 +174,14 @@ impl AuditPolicy {
                 omitted: stages(&rule.omit_stages).into_iter().chain(of_all.iter().copied()).collect(),
                 omits_managed_fields: rule.omit_managed_fields.unwrap_or(given.omit_managed_fields),
             },
-            given: rule,
+            input: rule,
         });
         Ok(Self { rules: rules.collect() })
     }
 
     /// The decision for a request: no event if no rule matches.
     pub(super) fn decide(&self, attributes: &AuditAttributes) -> Decision {
-        let rule = self.rules.iter().find(|rule| rule.given.matches(attributes));
+        let rule = self.rules.iter().find(|rule| rule.input.matches(attributes));
         rule.map(|rule| rule.decision.clone()).unwrap_or_default()
     }
 }
@@ -211,8 +211,8 @@ fn check(errors: &mut FieldErrors, path: &Path<'_>, rule: &PolicyRuleInput) {
     let urls = path.child("nonResourceURLs");
     let about_resources = !rule.resources.is_empty() || !rule.namespaces.is_empty();
     if about_resources && !rule.non_resource_urls.is_empty() {
-        let why = "rules cannot apply to both regular resources and non-resource URLs";
-        errors.invalid_itself(&urls, why);
+        let detail = "rules cannot apply to both regular resources and non-resource URLs";
+        errors.invalid_itself(&urls, detail);
     }
     for (i, url) in rule.non_resource_urls.iter().enumerate() {
         if url == "*" {
@@ -220,12 +220,12 @@ fn check(errors: &mut FieldErrors, path: &Path<'_>, rule: &PolicyRuleInput) {
         }
         let path = urls.index(i);
         if !url.starts_with('/') {
-            let why = "non-resource URL rules must begin with a '/' character";
-            errors.invalid(&path, url, why);
+            let detail = "non-resource URL rules must begin with a '/' character";
+            errors.invalid(&path, url, detail);
         }
         if url.strip_suffix('*').unwrap_or(url).contains('*') {
-            let why = "non-resource URL wildcards '*' must be the final character of the rule";
-            errors.invalid(&path, url, why);
+            let detail = "non-resource URL wildcards '*' must be the final character of the rule";
+            errors.invalid(&path, url, detail);
         }
     }
     let resources = path.child("resources");
@@ -236,15 +236,16 @@ fn check(errors: &mut FieldErrors, path: &Path<'_>, rule: &PolicyRuleInput) {
             errors.invalid(&path.child("group"), &of_group.group, wrong.join(", "));
         }
         if !of_group.resource_names.is_empty() && of_group.resources.is_empty() {
-            let why = "using resourceNames requires at least one resource";
-            errors.invalid_itself(&path.child("resourceNames"), why);
+            let detail = "using resourceNames requires at least one resource";
+            errors.invalid_itself(&path.child("resourceNames"), detail);
         }
     }
 }
 
 impl PolicyRuleInput {
     fn matches(&self, attributes: &AuditAttributes) -> bool {
-        let is_of = |listed: &[String], what: &str| listed.is_empty() || listed.iter().any(|one| one == what);
+        let is_of =
+            |listed: &[String], value: &str| listed.is_empty() || listed.iter().any(|one| one == value);
         let user = attributes.user.as_deref();
         let by_user = (self.users.is_empty() || user.is_some_and(|user| is_of(&self.users, &user.name)))
             && (self.user_groups.is_empty()

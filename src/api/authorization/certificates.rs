@@ -52,7 +52,8 @@ pub(crate) fn check_certificate(
 ) -> Result<(), ApiError> {
     let Some(request) = new.get::<CertificateSigningRequest>() else { return Ok(()) };
     let signer = request.spec.signer_name.as_str();
-    let refused = |why: String| Err(ApiError::forbidden(Kind::CertificateSigningRequest, new.name(), why));
+    let refused =
+        |reason: String| Err(ApiError::forbidden(Kind::CertificateSigningRequest, new.name(), reason));
     let Some(old) = old.and_then(|old| old.get::<CertificateSigningRequest>()) else {
         let groups = parsed(&request.spec.request.0).map(|parsed| parsed.organizations).unwrap_or_default();
         if signer == CLIENT_SIGNER && groups.iter().any(|group| group == MASTERS) {

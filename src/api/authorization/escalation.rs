@@ -74,7 +74,7 @@ fn check_role(
     if may(api, user, "escalate", resource, namespace, new.name()) {
         return Ok(());
     }
-    let refused = |why: String| ApiError::forbidden(new.kind(), new.name(), why);
+    let refused = |reason: String| ApiError::forbidden(new.kind(), new.name(), reason);
     confirm(api, user, namespace, role.rules).map_err(refused)?;
     if role.aggregation.is_some() && confirm(api, user, namespace, &everything()).is_err() {
         // It aggregates the rules of any role that others label.

@@ -69,11 +69,11 @@ fn may_get(
         return Ok(());
     }
     let object = if namespace == "*" { name.to_string() } else { format!("{namespace}/{name}") };
-    let why = format!(
+    let message = format!(
         "user {} does not have \"get\" permission on the object {} of the resource {} it takes parameters from",
         quote(&user.name),
         quote(&object),
         quote(resource)
     );
-    Err(ApiError::forbidden(new.kind(), new.name(), why))
+    Err(ApiError::forbidden(new.kind(), new.name(), message))
 }

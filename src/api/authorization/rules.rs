@@ -9,7 +9,7 @@ use base::quote::quote;
 
 /// The limit on single permissions that are compared. The default role `admin` has some 1 500; lists of
 /// verbs, groups and resources in one object could multiply to billions.
-const MOST_SINGLE: usize = 20_000;
+const MAX_PERMISSIONS: usize = 20_000;
 
 const ALL: &str = "*";
 
@@ -79,7 +79,7 @@ pub(super) fn covers(held: &[PolicyRule], requested: &[PolicyRule]) -> Vec<Polic
             continue;
         }
         looked_at += count(rule);
-        if looked_at > MOST_SINGLE {
+        if looked_at > MAX_PERMISSIONS {
             return requested.to_vec();
         }
         missing.extend(singles(rule).filter(|single| !held.iter().any(|held| covers_single(held, single))));

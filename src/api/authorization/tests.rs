@@ -376,9 +376,9 @@ async fn a_certificate_request_names_its_creator_and_needs_a_permitted_approver_
     use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 
     let api = api();
-    let asks = json!([{"apiGroups": ["certificates.k8s.io"], "verbs": ["*"],
+    let rules = json!([{"apiGroups": ["certificates.k8s.io"], "verbs": ["*"],
         "resources": ["certificatesigningrequests", "certificatesigningrequests/approval"]}]);
-    create(&api, Kind::ClusterRole, json!({"metadata": {"name": "asks"}, "rules": asks}));
+    create(&api, Kind::ClusterRole, json!({"metadata": {"name": "asks"}, "rules": rules}));
     bind(&api, None, "asks", ("ClusterRole", "asks"), json!({"kind": "User", "name": "jane"}));
     let approver = "system:certificates.k8s.io:kube-apiserver-client-approver";
     bind(&api, None, "approves", ("ClusterRole", approver), json!({"kind": "User", "name": "ann"}));

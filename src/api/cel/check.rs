@@ -210,7 +210,7 @@ impl<'s> Checker<'s, '_> {
             Expr::Ident(name) => {
                 let name = name.trim_start_matches('.');
                 match self.find(name) {
-                    Some(type_) => type_.settled(),
+                    Some(type_) => type_.resolved(),
                     None if type_named(name).is_some() => Type::Dyn,
                     None => return Err(undeclared(node.id, name)),
                 }
@@ -330,7 +330,7 @@ impl<'s> Checker<'s, '_> {
                 self.check(of)?;
                 self.within(&[(variable, Type::Dyn)], expression).map(|_| Type::Dyn)
             }
-            Macro::Pairs { sort, range, key, value, filter, expression } => {
+            Macro::Pairs { kind: sort, range, key, value, filter, expression } => {
                 let (key_type, value_type) = match self.check(range)? {
                     Type::Schema(schema) if schema.type_.as_deref() == Some("array") => {
                         (Type::Int, item_schema(Some(schema)).map_or(Type::Dyn, Type::of_schema))

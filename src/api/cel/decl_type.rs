@@ -28,7 +28,7 @@ pub(super) static KEY: DeclType = DeclType::simple(DeclTypeKind::Text, 0, MIN_TE
 /// A value as declared by its schema.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclType {
-    pub(super) sort: DeclTypeKind,
+    pub(super) kind: DeclTypeKind,
     /// The maximum number of items, entries, letters or bytes; 0 for other types.
     pub(super) max: u64,
     /// The minimum number of bytes in JSON.
@@ -73,8 +73,8 @@ impl DeclType {
         }
     }
 
-    const fn simple(sort: DeclTypeKind, max: u64, min_bytes: u64) -> Self {
-        Self { sort, max, min_bytes }
+    const fn simple(kind: DeclTypeKind, max: u64, min_bytes: u64) -> Self {
+        Self { kind, max, min_bytes }
     }
 
     fn of_object(schema: &JSONSchemaProps, is_resource: bool) -> Option<Self> {
@@ -125,7 +125,7 @@ impl DeclType {
 
     /// The declaration of an object's field; `None` for fields that the schema does not name.
     pub(crate) fn field(&self, name: &str) -> Option<&Self> {
-        match &self.sort {
+        match &self.kind {
             DeclTypeKind::Object(fields) => fields.get(name),
             _ => None,
         }
@@ -133,14 +133,14 @@ impl DeclType {
 
     /// The declaration of a list's items, or of a map's values.
     pub(crate) fn element(&self) -> Option<&Self> {
-        match &self.sort {
+        match &self.kind {
             DeclTypeKind::List(element) | DeclTypeKind::Map(element) => Some(element),
             _ => None,
         }
     }
 
     /// The maximum number of such values in one object, if nothing else bounds them.
-    pub(crate) fn most_in_a_request(&self) -> u64 {
+    pub(crate) fn max_per_request(&self) -> u64 {
         MAX_REQUEST_BYTES / (self.min_bytes + 1)
     }
 }

@@ -15,24 +15,24 @@ pub(crate) struct CompositionContext<'a> {
     /// The variables of all of them.
     pub(super) variables: Vec<(&'a str, Val<'a>)>,
     nodes: Vec<(&'a str, &'a Node)>,
-    judged: RefCell<BTreeMap<&'a str, Outcome<'a>>>,
+    outcomes: RefCell<BTreeMap<&'a str, Outcome<'a>>>,
 }
 
 impl<'a> CompositionContext<'a> {
     /// Expressions with their names; each may read those before it.
     pub(super) fn new(variables: Vec<(&'a str, Val<'a>)>, nodes: Vec<(&'a str, &'a Node)>) -> Self {
-        Self { variables, nodes, judged: RefCell::default() }
+        Self { variables, nodes, outcomes: RefCell::default() }
     }
 
     fn value(&self, name: &str, budget: &mut Budget) -> Outcome<'a> {
-        if let Some(judged) = self.judged.borrow().get(name) {
+        if let Some(judged) = self.outcomes.borrow().get(name) {
             return judged.clone();
         }
         let Some((name, node)) = self.nodes.iter().find(|(known, _)| *known == name) else {
             return Err(other(format!("no such key: {name}")));
         };
         let outcome = Evaluation::new(&self.variables, Some(self), budget).eval(node);
-        self.judged.borrow_mut().insert(name, outcome.clone());
+        self.outcomes.borrow_mut().insert(name, outcome.clone());
         outcome
     }
 }
@@ -178,7 +178,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
                 Err(error) => Err(error),
             };
             self.variables.truncate(self.variables.len() - 2);
-            match (pairs.sort, made) {
+            match (pairs.kind, made) {
                 (_, Err(Error::Budget)) => return Err(Error::Budget),
                 (PairKind::All, Ok(Some(Val::Bool(false)))) => return Ok(Val::Bool(false)),
                 (PairKind::Exists, Ok(Some(Val::Bool(true)))) => return Ok(Val::Bool(true)),
@@ -194,7 +194,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
                 }
             }
         }
-        match (pairs.sort, failed) {
+        match (pairs.kind, failed) {
             (_, Some(error)) => Err(error),
             (PairKind::All, None) => Ok(Val::Bool(true)),
             (PairKind::Exists, None) => Ok(Val::Bool(false)),

@@ -116,10 +116,10 @@ fn matches<'a>(text: &str, by: &str, pattern: Option<&Regex>, budget: &mut Budge
 fn compiled(
     text: &str,
     by: &str,
-    known: Option<&Regex>,
+    cached: Option<&Regex>,
     budget: &mut Budget,
 ) -> Result<Option<Regex>, Error> {
-    let compiled = if known.is_some() {
+    let compiled = if cached.is_some() {
         None
     } else {
         budget.take(1000 + by.len() as u64 * 10)?;
@@ -355,7 +355,7 @@ fn of_list<'a>(name: &str, list: &Val<'a>, rest: &[Val<'a>], budget: &mut Budget
 
 fn convert<'a>(to: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
     let bad =
-        |what: &str, text: &str| other(format!("type conversion error from '{what}' to '{to}': {text}"));
+        |from: &str, text: &str| other(format!("type conversion error from '{from}' to '{to}': {text}"));
     Some(match (to, value) {
         ("string", Val::Text(_))
         | ("bytes", Val::Bytes(_))

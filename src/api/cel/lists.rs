@@ -60,14 +60,14 @@ impl<'a> ListKind<'a> {
 /// Concatenates lists by the first one's schema: a set becomes the union; in a keyed list, elements of the
 /// second replace those with the same keys.
 pub(super) fn add<'a>(a: &Val<'a>, b: &Val<'a>, budget: &mut Budget) -> Outcome<'a> {
-    let sort = ListKind::of(a);
+    let kind = ListKind::of(a);
     let mut items = a.items().unwrap_or_default();
     let mut places = HashMap::new();
     for (place, item) in items.iter().enumerate() {
-        places.extend(sort.key(item, budget)?.map(|key| (key, place)));
+        places.extend(kind.key(item, budget)?.map(|key| (key, place)));
     }
     for item in b.items().unwrap_or_default() {
-        let Some(key) = sort.key(&item, budget)? else {
+        let Some(key) = kind.key(&item, budget)? else {
             items.push(item);
             continue;
         };
@@ -78,19 +78,19 @@ pub(super) fn add<'a>(a: &Val<'a>, b: &Val<'a>, budget: &mut Budget) -> Outcome<
             items.push(item);
         }
     }
-    Ok(sort.list(items))
+    Ok(kind.list(items))
 }
 
 /// Compares two lists of the same length by the first one's schema.
 pub(super) fn equal(a: &Val<'_>, b: &Val<'_>, budget: &mut Budget) -> Result<bool, Error> {
-    let sort = ListKind::of(a);
+    let kind = ListKind::of(a);
     let (items, others) = (a.items().unwrap_or_default(), b.items().unwrap_or_default());
     let mut by_key = HashMap::new();
     for (place, item) in items.iter().enumerate() {
-        by_key.extend(sort.key(item, budget)?.map(|key| (key, place)));
+        by_key.extend(kind.key(item, budget)?.map(|key| (key, place)));
     }
     for (place, other) in others.iter().enumerate() {
-        let place = match sort.key(other, budget)? {
+        let place = match kind.key(other, budget)? {
             None => Some(place),
             Some(key) => by_key.get(&key).copied(),
         };

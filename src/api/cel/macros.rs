@@ -13,7 +13,7 @@ pub(super) enum Macro<'e> {
     OptionalMap { of: &'e IdedExpr, variable: &'e str, expression: &'e IdedExpr, flat: bool },
     /// `range.all(key, value, expression)` and similar, some with a filter before the expression.
     Pairs {
-        sort: PairKind,
+        kind: PairKind,
         range: &'e IdedExpr,
         key: &'e str,
         value: &'e str,
@@ -26,7 +26,7 @@ impl<'e> Macro<'e> {
     /// The macro of a call, if it is one; or the error in it.
     pub(super) fn of(call: &'e CallExpr) -> Option<Result<Self, Fault>> {
         let target = call.target.as_deref()?;
-        let sort = match (call.func_name.as_str(), call.args.as_slice()) {
+        let kind = match (call.func_name.as_str(), call.args.as_slice()) {
             ("bind", [variable, value, expression]) if matches!(&target.expr, Expr::Ident(name) if name == "cel") =>
             {
                 return Some(name(variable).map(|variable| Self::Bind { variable, value, expression }));
@@ -48,17 +48,17 @@ impl<'e> Macro<'e> {
             ("transformMapEntry", [_, _, _] | [_, _, _, _]) => PairKind::MapEntry,
             _ => return None,
         };
-        Some(Self::pairs(sort, target, &call.args))
+        Some(Self::pairs(kind, target, &call.args))
     }
 
-    fn pairs(sort: PairKind, range: &'e IdedExpr, args: &'e [IdedExpr]) -> Result<Self, Fault> {
+    fn pairs(kind: PairKind, range: &'e IdedExpr, args: &'e [IdedExpr]) -> Result<Self, Fault> {
         let (key, value, filter, expression) = match args {
             [key, value, expression] => (key, value, None, expression),
             [key, value, filter, expression] => (key, value, Some(filter), expression),
             _ => return Err(fault(range.id, "syntax error")),
         };
         let (key, value) = (name(key)?, name(value)?);
-        Ok(Self::Pairs { sort, range, key, value, filter, expression })
+        Ok(Self::Pairs { kind, range, key, value, filter, expression })
     }
 }
 

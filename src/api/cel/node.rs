@@ -82,7 +82,7 @@ pub(super) enum LoopStep {
 /// A macro over the pairs of a map, or of a list and its indices.
 #[derive(Debug)]
 pub(super) struct Pairs {
-    pub(super) sort: PairKind,
+    pub(super) kind: PairKind,
     pub(super) range: Node,
     pub(super) key: String,
     pub(super) value: String,
@@ -153,7 +153,7 @@ const RESERVED: [&str; 21] = [
 ];
 
 /// The names of rules' variables, and one more word: fields of these names have an alternative name, too.
-const TAKEN: [&str; 3] = ["self", "oldSelf", "default"];
+const ESCAPED_NAMES: [&str; 3] = ["self", "oldSelf", "default"];
 
 /// Returns true if the name is a valid identifier.
 pub(crate) fn is_identifier(name: &str) -> bool {
@@ -166,8 +166,8 @@ pub(super) fn unescape(name: &str) -> String {
     if !name.contains("__") {
         return name.to_string();
     }
-    let word = name.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"));
-    if let Some(word) = word.filter(|word| RESERVED.contains(word) || TAKEN.contains(word)) {
+    let inner = name.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"));
+    if let Some(word) = inner.filter(|word| RESERVED.contains(word) || ESCAPED_NAMES.contains(word)) {
         return word.to_string();
     }
     name.replace("__dot__", ".")

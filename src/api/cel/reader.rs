@@ -181,14 +181,16 @@ impl Reader {
                 expression: Box::new(self.within(&[variable], expression)?),
                 flat: *flat,
             },
-            Macro::Pairs { sort, range, key, value, filter, expression } => Node::Pairs(Box::new(Pairs {
-                sort: *sort,
-                range: self.read(range)?,
-                key: (*key).into(),
-                value: (*value).into(),
-                filter: filter.map(|filter| self.within(&[key, value], filter)).transpose()?,
-                expression: self.within(&[key, value], expression)?,
-            })),
+            Macro::Pairs { kind: sort, range, key, value, filter, expression } => {
+                Node::Pairs(Box::new(Pairs {
+                    kind: *sort,
+                    range: self.read(range)?,
+                    key: (*key).into(),
+                    value: (*value).into(),
+                    filter: filter.map(|filter| self.within(&[key, value], filter)).transpose()?,
+                    expression: self.within(&[key, value], expression)?,
+                }))
+            }
         })
     }
 

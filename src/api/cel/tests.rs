@@ -24,7 +24,7 @@ fn object() -> Value {
         "parts": [{"name": "x", "size": 1}, {"name": "y", "size": 2}]})
 }
 
-fn judged(source: &str) -> Result<bool, String> {
+fn evaluate(source: &str) -> Result<bool, String> {
     let (schema, object) = (schema(), object());
     let program = Program::compile(source, &[("self", Type::Object(&schema))], &[Type::Bool])?;
     let value = program.run(&[("self", Val::of_json(&object, Some(&schema)))], &mut Budget::default());
@@ -88,7 +88,7 @@ fn expressions_hold_api_14() {
         "'\\u00e9'.size() == 1 && b'abc'.size() == 3",
         "self.metadata.name == 'x' || true",
     ] {
-        assert_eq!(judged(source), Ok(true), "{source}");
+        assert_eq!(evaluate(source), Ok(true), "{source}");
     }
 }
 
@@ -115,7 +115,7 @@ fn errors_are_reported_when_a_rule_is_written_api_14() {
         ("self.name ==", "compilation failed: ERROR: <input>:1:13: "),
         ("self.name.matches('(')", "error parsing regexp: unclosed group"),
     ] {
-        let error = judged(source).unwrap_err();
+        let error = evaluate(source).unwrap_err();
         assert!(error.contains(expected), "{source}\n{error}");
     }
 }
@@ -161,7 +161,7 @@ fn errors_of_a_run_are_in_cels_words_api_14() {
         ("dyn([1, 'a']).sort() == [1]", "list elements must have the same type"),
         ("dyn([[1], [2]]).sort() == [1]", "list elements must be comparable"),
     ] {
-        assert_eq!(judged(source), Err(expected.to_string()), "{source}");
+        assert_eq!(evaluate(source), Err(expected.to_string()), "{source}");
     }
 }
 
@@ -183,8 +183,8 @@ fn a_list_of_anything_is_sorted_or_refused_api_14() {
     let number = |n: u64| n.wrapping_mul(6_364_136_223_846_793_005) >> 40;
     let mixed = |n: u64| if number(n) % 3 == 0 { json!(number(n).to_string()) } else { json!(number(n)) };
     for length in 20..120 {
-        let why = sorted(&either, "self.l.sort().size() > 0", (0..length).map(mixed).collect());
-        assert_eq!(why, Err("list elements must have the same type".into()), "{length}");
+        let result = sorted(&either, "self.l.sort().size() > 0", (0..length).map(mixed).collect());
+        assert_eq!(result, Err("list elements must have the same type".into()), "{length}");
     }
     let numbers: Value = (0..100).map(|n| json!(number(n))).collect();
     assert_eq!(sorted(&either, "self.l.sort().isSorted()", numbers), Ok(true));

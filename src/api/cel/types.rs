@@ -18,7 +18,7 @@ static OBJECT_META: LazyLock<JSONSchemaProps> = LazyLock::new(|| {
 });
 
 /// Returns true if a schema describes all of an object's metadata: built-in kinds' do, definitions' may not.
-fn tells_metadata(schema: &JSONSchemaProps) -> bool {
+fn describes_metadata(schema: &JSONSchemaProps) -> bool {
     let metadata = schema.properties.as_ref().and_then(|fields| fields.get("metadata"));
     let fields = metadata.and_then(|metadata| metadata.properties.as_ref());
     fields.is_some_and(|fields| fields.contains_key("labels"))
@@ -80,7 +80,9 @@ impl<'s> Type<'s> {
     pub(super) fn of_every_object(self, field: &str) -> Option<Self> {
         match (self, field) {
             (Self::Object(_), "apiVersion" | "kind") => Some(Self::Text),
-            (Self::Object(schema), "metadata") if !tells_metadata(schema) => Some(Self::Schema(&OBJECT_META)),
+            (Self::Object(schema), "metadata") if !describes_metadata(schema) => {
+                Some(Self::Schema(&OBJECT_META))
+            }
             _ => None,
         }
     }
@@ -106,7 +108,7 @@ impl<'s> Type<'s> {
         }
     }
 
-    pub(super) fn settled(self) -> Self {
+    pub(super) fn resolved(self) -> Self {
         match self {
             Self::Schema(schema) => Self::of_schema(schema),
             other => other,

@@ -43,8 +43,8 @@ impl FrontProxy {
 
     /// The front proxy of this authority, with a new certificate.
     pub fn new(authority: &CertificateAuthority) -> Result<Self, TlsError> {
-        let ours = params();
-        let issuer = Issuer::from_params(&ours, KeyPair::from_pem(&authority.key_pem)?);
+        let issuer_params = params();
+        let issuer = Issuer::from_params(&issuer_params, KeyPair::from_pem(&authority.key_pem)?);
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();

@@ -150,9 +150,9 @@ impl CertificateAuthority {
         from: Timestamp,
         until: Timestamp,
     ) -> Result<String, String> {
-        let ours = authority_params();
+        let issuer_params = authority_params();
         let key = KeyPair::from_pem(&self.key_pem).map_err(|error| error.to_string())?;
-        let issuer = Issuer::from_params(&ours, key);
+        let issuer = Issuer::from_params(&issuer_params, key);
         let time = |at: Timestamp| {
             ASN1Time::from_timestamp(at.as_second()).map(|time| time.to_datetime()).map_err(|e| e.to_string())
         };

@@ -37,7 +37,7 @@ const MAX_CALL_OBJECTS: usize = 500;
 const MAX_CALL_BYTES: usize = 1024 * 1024;
 /// The limit on the converted objects of a call: several times what a call carries, with an object of the
 /// largest size.
-const MAX_ANSWER_BYTES: usize = 8 * 1024 * 1024;
+const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
 
 /// The permitted source of a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,26 +66,26 @@ impl Api {
         let Conversion::Webhook(webhook) = &definition.conversion else { return Ok(work.objects) };
         if source == Source::Known {
             // Cached objects need no call and no permit.
-            work.take_known(&self.inner.converted);
+            work.take_cached(&self.inner.converted);
         }
-        let mut patience = TimeBudget::of_request();
+        let mut budget = TimeBudget::of_request();
         while !work.missing.is_empty() {
-            let _turn = patience.acquire_permit(&webhook.turns).await?;
+            let _permit = budget.acquire_permit(&webhook.permits).await?;
             if source == Source::Known {
                 // A request that had the permit before may have converted the same objects.
-                work.take_known(&self.inner.converted);
+                work.take_cached(&self.inner.converted);
             }
             let Some(review) = work.next_review(self) else { break };
-            let timeout = patience.remaining()?.min(TIMEOUT);
+            let timeout = budget.remaining()?.min(TIMEOUT);
             let answer = match work.call(self, webhook, &review, timeout) {
                 Ok(call) => {
-                    let (answer, time) = self.inner.caller.ask(call).await;
-                    patience.waited(time);
+                    let (answer, time) = self.inner.caller.execute(call).await;
+                    budget.waited(time);
                     answer
                 }
                 Err(why) => Err(why),
             };
-            let places = review.places.clone();
+            let places = review.indices.clone();
             work.finish(self, webhook, review, answer)?;
             if source == Source::Known {
                 work.remember(&self.inner.converted, &places);
@@ -109,11 +109,11 @@ impl Api {
         let definition = work.definition.clone();
         let Conversion::Webhook(webhook) = &definition.conversion else { return Ok(work.objects) };
         while let Some(review) = work.next_review(self) {
-            let patience = deadline::remaining_time();
-            if patience.is_some_and(|patience| patience.is_zero()) {
+            let remaining = deadline::remaining_time();
+            if remaining.is_some_and(|patience| patience.is_zero()) {
                 return Err(too_late());
             }
-            let (timeout, who) = match patience {
+            let (timeout, who) = match remaining {
                 Some(patience) => (patience.min(TIMEOUT), CallerKind::Request),
                 None => (TIMEOUT, CallerKind::Actor),
             };
@@ -201,7 +201,7 @@ struct ConversionBatch {
 /// One review of some of the objects.
 struct Review {
     uid: String,
-    places: Vec<usize>,
+    indices: Vec<usize>,
     /// On the monotonic clock.
     started_at: Duration,
 }
@@ -259,7 +259,7 @@ impl ConversionBatch {
         (self.definition.id, self.version, object.uid().into(), object.revision())
     }
 
-    fn take_known(&mut self, cache: &Cache) {
+    fn take_cached(&mut self, cache: &Cache) {
         let missing = std::mem::take(&mut self.missing);
         for place in missing {
             match cache.get(&self.key(&self.objects[place])) {
@@ -287,7 +287,7 @@ impl ConversionBatch {
             places.extend(self.missing.pop_front());
         }
         let (uid, started_at) = (base::random::uuid(), api.server_clock().monotonic());
-        (!places.is_empty()).then_some(Review { uid, places, started_at })
+        (!places.is_empty()).then_some(Review { uid, indices: places, started_at })
     }
 
     fn call(
@@ -299,9 +299,9 @@ impl ConversionBatch {
     ) -> Result<impl Future<Output = Result<Bytes, String>> + Send + 'static + use<>, String> {
         let target = webhook.target.as_ref().map_err(Clone::clone)?;
         let version = review::Version::first_of(&webhook.review_versions)?;
-        let objects = review.places.iter().map(|place| &*self.objects[*place]);
+        let objects = review.indices.iter().map(|place| &*self.objects[*place]);
         let body = review::request(version, &review.uid, &self.served.api_version(), objects);
-        target.call(api, body.into(), timeout, MAX_ANSWER_BYTES)
+        target.call(api, body.into(), timeout, MAX_RESPONSE_BYTES)
     }
 
     /// Replaces the objects with their conversions, and records metrics of the call.
@@ -310,19 +310,19 @@ impl ConversionBatch {
         api: &Api,
         webhook: &ConversionWebhook,
         review: Review,
-        answer: Result<Bytes, String>,
+        response: Result<Bytes, String>,
     ) -> Result<(), ApiError> {
-        let Some(first) = review.places.first().map(|place| self.objects[*place].clone()) else {
+        let Some(first) = review.indices.first().map(|place| self.objects[*place].clone()) else {
             return Ok(());
         };
         let (kind, from, to) = (first.kind().info(), first.api_version(), self.served.version());
         let seconds = api.server_clock().monotonic().saturating_sub(review.started_at).as_secs_f64();
-        let settled = self.settle(webhook, review, answer);
-        let failure = settled.as_ref().err().map(|(failure, _)| *failure);
+        let result = self.settle(webhook, review, response);
+        let failure = result.as_ref().err().map(|(failure, _)| *failure);
         let definition = format!("{}.{}", kind.plural, kind.group);
         let call = ConversionCall { definition: &definition, from: split_api_version(&from).1, to, seconds };
         api.metrics().conversions.record_call(call, failure);
-        settled.map_err(|(_, why)| {
+        result.map_err(|(_, why)| {
             let (name, why) = (kind.name, complaint(why));
             ApiError::Failure(format!("conversion webhook for {from}, Kind={name} {why}"))
         })
@@ -332,11 +332,11 @@ impl ConversionBatch {
         &mut self,
         webhook: &ConversionWebhook,
         review: Review,
-        answer: Result<Bytes, String>,
+        response: Result<Bytes, String>,
     ) -> Result<(), (ConversionFailure, String)> {
-        let Review { uid, places, .. } = review;
-        let failed = |why: String| format!("failed: {why}");
-        let body = answer.map_err(|why| (ConversionFailure::Call, failed(why)))?;
+        let Review { uid, indices: places, .. } = review;
+        let failed = |reason: String| format!("failed: {reason}");
+        let body = response.map_err(|why| (ConversionFailure::Call, failed(why)))?;
         let read = review::Version::first_of(&webhook.review_versions)
             .and_then(|version| review::read(version, &uid, &body));
         let converted = read.map_err(|why| (ConversionFailure::Malformed, failed(why)))?;

@@ -26,8 +26,8 @@ impl Converter for OwnerConverter<'_> {
     fn convert(&self, values: Vec<Value>, api_version: &str) -> Result<Vec<Value>, ApiError> {
         let kinds = self.api.kinds();
         let Some(served) = kinds.version_named(self.kind, api_version) else {
-            let why = format!("request to convert CR to an invalid group/version: {api_version}");
-            return Err(ApiError::Failure(why));
+            let message = format!("request to convert CR to an invalid group/version: {api_version}");
+            return Err(ApiError::Failure(message));
         };
         let unreadable = |error: object::DecodeError| ApiError::Failure(error.to_string());
         let read = |value| Object::from_value(self.kind, value).map(Arc::new).map_err(unreadable);

@@ -41,7 +41,7 @@ pub(super) fn restore_metadata(
     mut value: Value,
     api_version: &str,
 ) -> Result<ConvertedObject, Fault> {
-    let wrong = |why: String| Err(Fault::Object(why));
+    let wrong = |reason: String| Err(Fault::Object(reason));
     depth::check_value(&value).map_err(|error| Fault::Object(error.to_string()))?;
     object_checks::check_parts(&value).map_err(|error| Fault::Object(error.to_string()))?;
     let Some(fields) = value.as_object_mut() else { return wrong("not an object".into()) };
@@ -100,18 +100,18 @@ fn texts(
         Some(Value::Object(answered)) => answered,
         Some(other) => {
             let type_ = type_of(other);
-            let why = format!("invalid metadata.{field} of type {type_} in converted object");
-            return Err(Fault::Metadata(why));
+            let message = format!("invalid metadata.{field} of type {type_} in converted object");
+            return Err(Fault::Metadata(message));
         }
     };
     let mut all = Labels::default();
     for (key, value) in answered {
         let Value::String(text) = value else {
-            let why = format!(
+            let message = format!(
                 "metadata.{field}[{key}] must be a string, but is {} in converted object",
                 type_of(value)
             );
-            return Err(Fault::Metadata(why));
+            return Err(Fault::Metadata(message));
         };
         all.insert(key.clone(), text.clone());
     }

@@ -14,19 +14,19 @@ pub(super) struct TimeBudget(Duration);
 
 impl TimeBudget {
     pub(super) fn of_request() -> Self {
-        Self(deadline::PATIENCE)
+        Self(deadline::REQUEST_TIMEOUT)
     }
 
     /// Waits for a permit, as long as time remains.
     pub(super) async fn acquire_permit<'a>(
         &mut self,
-        turns: &'a Semaphore,
+        permits: &'a Semaphore,
     ) -> Result<Option<SemaphorePermit<'a>>, ApiError> {
         let started = Instant::now();
-        let turn = tokio::time::timeout(self.0, turns.acquire()).await.map_err(|_| too_late())?;
+        let permit = tokio::time::timeout(self.0, permits.acquire()).await.map_err(|_| too_late())?;
         self.waited(started.elapsed());
         // The semaphore is never closed.
-        Ok(turn.ok())
+        Ok(permit.ok())
     }
 
     /// Deducts a wait for something else.
@@ -46,21 +46,21 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn all_that_a_read_waits_for_is_counted_together_api_14() {
-        let turns = Semaphore::new(1);
-        let mut patience = TimeBudget::of_request();
+        let permits = Semaphore::new(1);
+        let mut budget = TimeBudget::of_request();
         let held_for = async |time| {
-            let _held = turns.acquire().await;
+            let _held = permits.acquire().await;
             tokio::time::sleep(time).await;
         };
-        let ((), turn) = tokio::join!(held_for(Duration::from_secs(25)), patience.acquire_permit(&turns));
+        let ((), turn) = tokio::join!(held_for(Duration::from_secs(25)), budget.acquire_permit(&permits));
         drop(turn.unwrap());
-        patience.waited(Duration::from_secs(30));
-        assert_eq!(patience.remaining(), Ok(Duration::from_secs(5)));
-        let all = turns.acquire().await;
-        assert_eq!(patience.acquire_permit(&turns).await.map(|_| ()).map_err(|error| error.code()), Err(504));
+        budget.waited(Duration::from_secs(30));
+        assert_eq!(budget.remaining(), Ok(Duration::from_secs(5)));
+        let all = permits.acquire().await;
+        assert_eq!(budget.acquire_permit(&permits).await.map(|_| ()).map_err(|error| error.code()), Err(504));
         drop(all);
-        assert!(patience.acquire_permit(&turns).await.is_ok(), "what is free is not waited for");
-        patience.waited(Duration::from_secs(5));
-        assert_eq!(patience.remaining().map_err(|error| error.code()), Err(504));
+        assert!(budget.acquire_permit(&permits).await.is_ok(), "what is free is not waited for");
+        budget.waited(Duration::from_secs(5));
+        assert_eq!(budget.remaining().map_err(|error| error.code()), Err(504));
     }
 }

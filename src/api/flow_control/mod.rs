@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 use self::queues::{DispatchResult, LevelConfig, PriorityLevels, QueueTicket, QueuingConfig};
 use self::schema::Schema;
 use crate::authorization::Attributes;
-use crate::deadline::PATIENCE;
+use crate::deadline::REQUEST_TIMEOUT;
 use crate::kinds::default_flows::EXEMPT;
 use crate::metrics::FlowMetrics;
 use crate::{Api, ApiError};
@@ -32,7 +32,7 @@ use object::{Kind, Object};
 /// `--max-mutating-requests-inflight` together.
 const SEATS: usize = 600;
 /// The longest wait for a seat: a quarter of the request's time, as in Kubernetes.
-const LONGEST_WAIT: Duration = Duration::from_secs(PATIENCE.as_secs() / 4);
+const LONGEST_WAIT: Duration = Duration::from_secs(REQUEST_TIMEOUT.as_secs() / 4);
 
 /// The seats of the API, and the requests that hold them.
 pub(crate) struct FlowController {
@@ -87,14 +87,14 @@ impl Flow {
 /// A request that waits for a seat.
 struct Waiter {
     flow: Flow,
-    tell: oneshot::Sender<Seat>,
+    sender: oneshot::Sender<Seat>,
 }
 
 /// The seats of a request; released on drop.
 pub(crate) struct Seat {
     of: Arc<Inner>,
     flow: Flow,
-    place: QueueTicket,
+    ticket: QueueTicket,
     /// On the monotonic clock.
     since: Duration,
 }
@@ -102,13 +102,13 @@ pub(crate) struct Seat {
 impl Seat {
     fn new(of: &Arc<Inner>, flow: Flow, place: QueueTicket) -> Self {
         of.metrics.executing(flow.labels()).inc();
-        Self { of: of.clone(), flow, place, since: of.clock.monotonic() }
+        Self { of: of.clone(), flow, ticket: place, since: of.clock.monotonic() }
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let Self { of, flow, place, since } = self;
+        let Self { of, flow, ticket: place, since } = self;
         of.metrics.executing(flow.labels()).dec();
         let took = of.clock.monotonic().saturating_sub(*since);
         let next = of.levels.lock().finish(&flow.0.schema.level, *place, took);
@@ -118,7 +118,7 @@ impl Drop for Seat {
 
 /// Delivers seats to the requests that have them now.
 fn seat(of: &Arc<Inner>, next: Vec<(QueueTicket, Waiter)>) {
-    for (place, Waiter { flow, tell }) in next {
+    for (place, Waiter { flow, sender: tell }) in next {
         // A waiter that has left meanwhile drops the seat, which releases it.
         drop(tell.send(Seat::new(of, flow, place)));
     }
@@ -128,13 +128,13 @@ fn seat(of: &Arc<Inner>, next: Vec<(QueueTicket, Waiter)>) {
 struct QueuedRequest<'a> {
     of: &'a Arc<Inner>,
     flow: &'a Flow,
-    place: QueueTicket,
+    ticket: QueueTicket,
 }
 
 impl Drop for QueuedRequest<'_> {
     fn drop(&mut self) {
         self.of.metrics.waiting(self.flow.labels()).dec();
-        self.of.levels.lock().leave(&self.flow.0.schema.level, self.place);
+        self.of.levels.lock().leave(&self.flow.0.schema.level, self.ticket);
     }
 }
 
@@ -249,7 +249,7 @@ impl FlowController {
 
     async fn seat(&self, flow: &Flow, hash: u64, seats: u32) -> Result<Seat, &'static str> {
         let (tell, granted) = oneshot::channel();
-        let waiter = Waiter { flow: flow.clone(), tell };
+        let waiter = Waiter { flow: flow.clone(), sender: tell };
         let arrival = self.inner.levels.lock().arrive(&flow.0.schema.level, hash, seats, waiter);
         let place = match arrival {
             DispatchResult::Runs(place) => return Ok(Seat::new(&self.inner, flow.clone(), place)),
@@ -257,7 +257,7 @@ impl FlowController {
             DispatchResult::Waits(place) => place,
         };
         self.inner.metrics.waiting(flow.labels()).inc();
-        let _queued = QueuedRequest { of: &self.inner, flow, place };
+        let _queued = QueuedRequest { of: &self.inner, flow, ticket: place };
         match tokio::time::timeout(LONGEST_WAIT, granted).await {
             Ok(Ok(seat)) => Ok(seat),
             _ => Err("time-out"),
@@ -272,9 +272,9 @@ impl FlowController {
     }
 
     /// Reports each level's nominal seats and its seats in use.
-    pub(crate) fn report_seats(&self, mut tell: impl FnMut(&str, u32, u32)) {
+    pub(crate) fn report_seats(&self, mut report: impl FnMut(&str, u32, u32)) {
         for (level, load) in self.inner.levels.lock().loads() {
-            tell(level, load.nominal, load.in_use);
+            report(level, load.nominal, load.in_use);
         }
     }
 }

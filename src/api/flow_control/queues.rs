@@ -88,7 +88,7 @@ struct Level<W> {
     nominal: u32,
     /// Seats that it never lends.
     least: u32,
-    most: u32,
+    max_seats: u32,
     in_use: u32,
     waiting: usize,
     /// Virtual time: the seat-seconds that every queue with demand has received.
@@ -102,7 +102,7 @@ impl<W> Default for Level<W> {
             config: None,
             nominal: 0,
             least: 0,
-            most: 0,
+            max_seats: 0,
             in_use: 0,
             waiting: 0,
             virtual_time: 0.0,
@@ -121,14 +121,14 @@ struct Queue<W> {
 
 #[derive(Debug)]
 struct QueuedWaiter<W> {
-    place: QueueTicket,
+    ticket: QueueTicket,
     who: W,
 }
 
 impl<W> Queue<W> {
     /// Seats in use or requested.
     fn length(&self) -> u64 {
-        u64::from(self.running) + self.waiting.iter().map(|one| u64::from(one.place.seats)).sum::<u64>()
+        u64::from(self.running) + self.waiting.iter().map(|one| u64::from(one.ticket.seats)).sum::<u64>()
     }
 }
 
@@ -163,7 +163,7 @@ impl<W> PriorityLevels<W> {
             let nominal = (u64::from(self.total) * u64::from(config.shares)).div_ceil(shares.max(1));
             level.nominal = u32::try_from(nominal).unwrap_or(u32::MAX);
             level.least = level.nominal - part(nominal, config.lendable_percent.min(100));
-            level.most = match config.borrowing_percent {
+            level.max_seats = match config.borrowing_percent {
                 Some(percent) => level.nominal.saturating_add(part(nominal, percent)),
                 None => u32::MAX,
             };
@@ -183,7 +183,7 @@ impl<W> PriorityLevels<W> {
         self.tickets += 1;
         let place = QueueTicket { queue, ticket: self.tickets, seats };
         let is_next = level.waiting == 0;
-        if is_next && self.has_room(name, seats) {
+        if is_next && self.has_capacity(name, seats) {
             if let Some(level) = self.by_name.get_mut(name) {
                 level.take(place);
             }
@@ -197,7 +197,7 @@ impl<W> PriorityLevels<W> {
         if queue.waiting.len() >= queuing.length_limit {
             return DispatchResult::Refused(RejectReason::QueueFull);
         }
-        queue.waiting.push_back(QueuedWaiter { place, who });
+        queue.waiting.push_back(QueuedWaiter { ticket: place, who });
         level.waiting += 1;
         DispatchResult::Waits(place)
     }
@@ -221,7 +221,7 @@ impl<W> PriorityLevels<W> {
         let Some(level) = self.by_name.get_mut(name) else { return false };
         let Some(queue) = level.queues.get_mut(&place.queue) else { return false };
         let before = queue.waiting.len();
-        queue.waiting.retain(|one| one.place.ticket != place.ticket);
+        queue.waiting.retain(|one| one.ticket.ticket != place.ticket);
         let left = before - queue.waiting.len();
         level.waiting -= left;
         level.forget(place.queue);
@@ -244,7 +244,7 @@ impl<W> PriorityLevels<W> {
     }
 
     /// Returns true if a level may use this many more seats: its own, or unused ones that others lend.
-    fn has_room(&self, name: &str, seats: u32) -> bool {
+    fn has_capacity(&self, name: &str, seats: u32) -> bool {
         let Some(level) = self.by_name.get(name) else { return false };
         let required = level.in_use.saturating_add(seats);
         // Nominal seats are rounded up, and a request may be as wide as its level: one request is always
@@ -259,7 +259,7 @@ impl<W> PriorityLevels<W> {
             .filter(|(other, _)| other.as_str() != name)
             .map(|(_, level)| u64::from(level.least.saturating_sub(level.in_use)))
             .sum();
-        required <= level.most && in_use + u64::from(seats) + reserved <= u64::from(self.total)
+        required <= level.max_seats && in_use + u64::from(seats) + reserved <= u64::from(self.total)
     }
 
     /// Gives seats to waiting requests while there are some: first to levels that use the smallest fraction
@@ -271,15 +271,15 @@ impl<W> PriorityLevels<W> {
             waiting.sort_by(|(_, a), (_, b)| a.use_of_own().total_cmp(&b.use_of_own()));
             let next = waiting.into_iter().find_map(|(name, level)| {
                 let queue = level.next()?;
-                let seats = level.queues.get(&queue)?.waiting.front()?.place.seats;
-                self.has_room(name, seats).then(|| (name.clone(), queue))
+                let seats = level.queues.get(&queue)?.waiting.front()?.ticket.seats;
+                self.has_capacity(name, seats).then(|| (name.clone(), queue))
             });
             let taken = next.and_then(|(name, queue)| {
                 let level = self.by_name.get_mut(&name)?;
                 let waiting = level.queues.get_mut(&queue)?.waiting.pop_front()?;
                 level.waiting -= 1;
-                level.take(waiting.place);
-                Some((waiting.place, waiting.who))
+                level.take(waiting.ticket);
+                Some((waiting.ticket, waiting.who))
             });
             match taken {
                 Some(taken) => dispatched.push(taken),
@@ -307,7 +307,7 @@ impl<W> Level<W> {
     /// The queue whose first request goes next: the one with the least virtual time, then the oldest request.
     fn next(&self) -> Option<u32> {
         let waiting = self.queues.iter().filter(|(_, queue)| !queue.waiting.is_empty());
-        let first = |queue: &Queue<W>| queue.waiting.front().map_or(u64::MAX, |one| one.place.ticket);
+        let first = |queue: &Queue<W>| queue.waiting.front().map_or(u64::MAX, |one| one.ticket.ticket);
         let least = waiting.min_by(|(_, a), (_, b)| a.had.total_cmp(&b.had).then(first(a).cmp(&first(b))));
         least.map(|(index, _)| *index)
     }
@@ -444,11 +444,11 @@ mod tests {
     #[test]
     fn a_flow_with_long_requests_waits_longer_api_17() {
         let mut levels = levels(1, &[("a", config(1, 0))]);
-        let hands = |flow| {
+        let queues_of = |flow| {
             hand(flow, QueuingConfig { queues: 16, hand_size: 2, length_limit: 5 }).collect::<Vec<_>>()
         };
         let (slow, quick) = (3, 7 + 16 * 9);
-        assert!(hands(slow).iter().all(|queue| !hands(quick).contains(queue)));
+        assert!(queues_of(slow).iter().all(|queue| !queues_of(quick).contains(queue)));
         let mut running = (runs(levels.arrive("a", slow, 1, "slow")), "slow");
         for _ in 0..2 {
             levels.arrive("a", slow, 1, "slow");

@@ -97,8 +97,8 @@ fn is_of(subject: &Subject, user: &User) -> bool {
     of.is_some_and(|(namespace, name)| namespace == account.namespace && any_or(&account.name, name))
 }
 
-fn contains(list: &[String], what: &str) -> bool {
-    list.iter().any(|one| one == ANY || one == what)
+fn contains(list: &[String], item: &str) -> bool {
+    list.iter().any(|one| one == ANY || one == item)
 }
 
 fn matches_path(rule: &NonResourcePolicyRule, verb: &str, path: &str) -> bool {

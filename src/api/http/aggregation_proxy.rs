@@ -16,7 +16,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use super::Server;
 use super::auth::is_token;
 use super::connection::ReadMode;
-use super::proxy::{send, strip, strip_answer, tell_forwarded, upgrade_of};
+use super::proxy::{send, strip, strip_response, tell_forwarded, upgrade_of};
 use super::query::Query;
 use super::request_info::RequestInfo;
 use super::respond::Responder;
@@ -48,7 +48,7 @@ pub(super) fn of_path(api: &Api, path: &str) -> Option<GroupVersion> {
 }
 
 /// Proxies a request and its response.
-pub(super) async fn answer(
+pub(super) async fn handle(
     server: &Server,
     of: &GroupVersion,
     request: Request,
@@ -80,7 +80,7 @@ pub(super) async fn answer(
     let (stopping, under_way) = (server.inner.stopping.clone(), request_metrics::current());
     // On the runtime of webhook calls, which uses the machine's clock instead of the cluster's. A client that
     // leaves cancels it.
-    let sent = api.inner.caller.ask(async move {
+    let sent = api.inner.caller.execute(async move {
         let sent = async {
             let socket: Box<dyn Duplex> = Box::new(dialler.dial(peer).await?);
             send(stopping, socket, onward, (!is_endless).then_some(most)).await
@@ -155,7 +155,7 @@ fn protocols(headers: &HeaderMap) -> Option<HeaderValue> {
 
 /// The URI for the server: path and query as they were authorized, in their only encoding.
 fn onward_uri(requested: &Uri) -> Result<Uri, ApiError> {
-    let bad = |why: String| ApiError::BadRequest(why);
+    let bad = |reason: String| ApiError::BadRequest(reason);
     let decoded = percent_decode_str(requested.path())
         .decode_utf8()
         .map_err(|_| bad("the path is not valid UTF-8".into()))?;
@@ -198,7 +198,7 @@ fn homeward(mut response: Response, is_endless: bool) -> Response {
         let text = "the backend attempted to redirect this request, which is not permitted";
         return Responder::typed(StatusCode::BAD_GATEWAY, "text/plain; charset=utf-8", Body::from(text));
     }
-    strip_answer(&mut response);
+    strip_response(&mut response);
     // The content stays as the server wrote it.
     response.extensions_mut().insert(if is_endless { ReadMode::AtLeisure } else { ReadMode::AtOnce });
     response

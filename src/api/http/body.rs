@@ -29,10 +29,10 @@ pub(super) fn media_type(request: &Request) -> String {
 
 /// The whole body.
 pub(super) async fn read_bytes(request: Request) -> Result<Bytes, ApiError> {
-    let noted = trail(&request).map(|trail| (trail, media_type(&request)));
+    let recording = trail(&request).map(|trail| (trail, media_type(&request)));
     let bytes = read_in_time(request).await?;
-    if let Some((trail, media_type)) = noted {
-        trail.sent(&media_type, &bytes, value_of);
+    if let Some((trail, media_type)) = recording {
+        trail.record_request(&media_type, &bytes, value_of);
     }
     Ok(bytes)
 }
@@ -189,9 +189,9 @@ fn json(bytes: &[u8]) -> Result<ReadValue, ApiError> {
 }
 
 fn yaml(bytes: &[u8]) -> Result<ReadValue, ApiError> {
-    let unreadable = |why: String| {
+    let unreadable = |reason: String| {
         ApiError::BadRequest(format!(
-            "the object provided is unrecognized: couldn't get version/kind; yaml parse error: {why}"
+            "the object provided is unrecognized: couldn't get version/kind; yaml parse error: {reason}"
         ))
     };
     let text = std::str::from_utf8(bytes).map_err(|e| unreadable(e.to_string()))?;

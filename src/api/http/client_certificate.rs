@@ -138,13 +138,13 @@ mod tests {
     use crate::certificates::{CertificateAuthority, authority_params};
 
     /// A client certificate that is signed with the authority's key.
-    fn made(
+    fn issue(
         authority: &CertificateAuthority,
         names: &[(DnType, &str)],
         usage: ExtendedKeyUsagePurpose,
     ) -> CertificateDer<'static> {
-        let ours = authority_params();
-        let issuer = Issuer::from_params(&ours, KeyPair::from_pem(&authority.key_pem).unwrap());
+        let issuer_params = authority_params();
+        let issuer = Issuer::from_params(&issuer_params, KeyPair::from_pem(&authority.key_pem).unwrap());
         let mut params = CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();
         for (kind, value) in names {
@@ -165,7 +165,7 @@ mod tests {
         let jane: &[(DnType, &str)] = &[(DnType::CommonName, "jane"), (DnType::OrganizationName, "team")];
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let now = at("2026-11-22T00:00:00Z");
-        let chain = [made(&ours, jane, ExtendedKeyUsagePurpose::ClientAuth)];
+        let chain = [issue(&ours, jane, ExtendedKeyUsagePurpose::ClientAuth)];
         let client = clients.client(&chain, now).unwrap();
         let user = client.at(now).unwrap();
         assert_eq!(
@@ -175,9 +175,9 @@ mod tests {
         assert!(client.at(at("2027-01-01T00:00:01Z")).is_none(), "over while the connection lives");
         assert!(clients.client(&chain, at("2027-01-02T00:00:00Z")).is_none(), "over");
         for (chain, why) in [
-            (vec![made(&other, jane, ExtendedKeyUsagePurpose::ClientAuth)], "another authority"),
-            (vec![made(&ours, jane, ExtendedKeyUsagePurpose::ServerAuth)], "a server's"),
-            (vec![made(&ours, &jane[1..], ExtendedKeyUsagePurpose::ClientAuth)], "nobody's"),
+            (vec![issue(&other, jane, ExtendedKeyUsagePurpose::ClientAuth)], "another authority"),
+            (vec![issue(&ours, jane, ExtendedKeyUsagePurpose::ServerAuth)], "a server's"),
+            (vec![issue(&ours, &jane[1..], ExtendedKeyUsagePurpose::ClientAuth)], "nobody's"),
             (vec![CertificateDer::from(vec![1, 2, 3])], "none"),
             (Vec::new(), "no chain"),
         ] {

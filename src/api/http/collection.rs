@@ -32,7 +32,7 @@ const ROW_BYTES: u64 = 512;
 const COUNTED_AT_ONCE: usize = 1 << 20;
 
 /// The response with a page of objects, in the requested form.
-pub(super) async fn answer(
+pub(super) async fn respond(
     server: &Server,
     served: ServedKind,
     page: Page,
@@ -94,7 +94,7 @@ pub(super) async fn answer(
         separator: b",",
         first: true,
         tail: Some(tail.as_bytes()),
-        left: exact,
+        remaining_bytes: exact,
     };
     let mut response =
         Responder::typed(StatusCode::OK, MediaType::Json.content_type(false), AnyBody::new(body));
@@ -138,7 +138,7 @@ async fn messages(
         separator: b"",
         first: true,
         tail: Some(tail),
-        left: Some(left),
+        remaining_bytes: Some(left),
     };
     let content_type = MediaType::Protobuf.content_type(false);
     let mut response = Responder::typed(StatusCode::OK, content_type, AnyBody::new(body));
@@ -177,7 +177,7 @@ struct Collection {
     /// The end of the collection; `None` once it was written.
     tail: Option<&'static [u8]>,
     /// The bytes still to come, if known.
-    left: Option<u64>,
+    remaining_bytes: Option<u64>,
 }
 
 impl Iterator for Collection {
@@ -212,14 +212,14 @@ impl Body for Collection {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let piece = self.next();
-        if let (Some(left), Some(piece)) = (&mut self.left, &piece) {
+        if let (Some(left), Some(piece)) = (&mut self.remaining_bytes, &piece) {
             *left -= piece.len() as u64;
         }
         Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
+        self.remaining_bytes.map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }
 

@@ -45,14 +45,14 @@ impl ComponentTarget {
 }
 
 /// Answers a request for component statuses.
-pub(super) fn answer(
+pub(super) fn handle(
     server: &Server,
     target: &ComponentTarget,
     method: &Method,
     format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     format.only_reads(method)?;
-    format.remarks.warn(Some(DEPRECATION.to_string()));
+    format.warnings.warn(Some(DEPRECATION.to_string()));
     let found: Vec<Value> = match &target.name {
         Some(name) if NAMES.contains(&name.as_str()) => vec![status(name)],
         Some(name) => {

@@ -35,10 +35,10 @@ pub(super) async fn admit(
     // The port and the scheme of a proxied name do not belong to the object's name.
     let name = if part == Proxy { bare(&key.name) } else { &key.name };
     let key = Key::new(key.namespace.as_str(), name);
-    let (user, remarks) = (format.user.clone(), format.remarks.clone());
-    let writes = WriteOptions { user, remarks, ..WriteOptions::default() };
-    let ask = || server.api().admit_session(target.kind(), &key, part.path(), &writes, &session);
-    server.run_queued(target, &operations, ask).await
+    let (user, remarks) = (format.user.clone(), format.warnings.clone());
+    let writes = WriteOptions { user, warnings: remarks, ..WriteOptions::default() };
+    let check_session = || server.api().admit_session(target.kind(), &key, part.path(), &writes, &session);
+    server.run_queued(target, &operations, check_session).await
 }
 
 /// The name in `[SCHEME:]NAME[:PORT]`.

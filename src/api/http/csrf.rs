@@ -27,12 +27,12 @@ pub(super) fn is_cross_site(uri: &Uri, headers: &HeaderMap, domain: &ClusterDoma
     let is_from_here = |origin: &str| origin.split_once("://").is_some_and(|(_, from)| from == host);
     matches!(site, Some("cross-site" | "same-site"))
         || origin.is_some_and(|origin| !is_from_here(origin))
-        || !is_ours(host, domain)
+        || !is_trusted_host(host, domain)
 }
 
 /// Returns true if no other party can point this name to this machine: an address, `localhost`, or a name of the
 /// API in the cluster.
-fn is_ours(host: &str, domain: &ClusterDomain) -> bool {
+fn is_trusted_host(host: &str, domain: &ClusterDomain) -> bool {
     let name = match host.strip_prefix('[') {
         Some(address) => address.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),

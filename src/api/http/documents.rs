@@ -21,7 +21,7 @@ pub(super) fn are_public(path: &str) -> bool {
     matches!(path, "/healthz" | "/livez" | "/readyz" | "/version" | "/version/")
 }
 
-pub(super) fn answer(
+pub(super) fn handle(
     server: &Server,
     request: &Request,
     format: &mut ResponseFormat,
@@ -37,7 +37,7 @@ pub(super) fn answer(
 
 fn find(server: &Server, request: &Request, format: &mut ResponseFormat) -> Result<Response, ApiError> {
     let path = request.uri().path();
-    if let Some(answer) = health::answer(server, path, &format.query) {
+    if let Some(answer) = health::handle(server, path, &format.query) {
         return Ok(answer);
     }
     match path {

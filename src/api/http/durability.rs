@@ -93,13 +93,13 @@ mod tests {
             );
             let fixture = Self { store, server, _directory: directory };
             let namespace = json!({"metadata": {"name": "default"}});
-            fixture.ask(Method::POST, "/api/v1/namespaces", &namespace).await;
-            fixture.ask(Method::POST, MAPS, &named("old")).await;
+            fixture.send_request(Method::POST, "/api/v1/namespaces", &namespace).await;
+            fixture.send_request(Method::POST, MAPS, &named("old")).await;
             fixture
         }
 
         /// Returns the response's status and JSON.
-        async fn ask(&self, method: Method, path: &str, body: &Value) -> (StatusCode, Value) {
+        async fn send_request(&self, method: Method, path: &str, body: &Value) -> (StatusCode, Value) {
             let mut request = Request::builder()
                 .method(method)
                 .uri(path)
@@ -137,7 +137,7 @@ mod tests {
         let (nothing, get, taken) = (json!({}), Method::GET, named("new"));
         let (new, old) = (format!("{MAPS}/new"), format!("{MAPS}/old"));
         let dry_run = format!("{new}?dryRun=All");
-        let mut writes = fixture.ask(Method::POST, MAPS, &taken).boxed_local();
+        let mut writes = fixture.send_request(Method::POST, MAPS, &taken).boxed_local();
         assert!(futures::poll!(&mut writes).is_pending(), "a write waits, as ever");
         assert!(fixture.store.revision() > durable);
         let table = "/api/v1/namespaces/default/configmaps?limit=1";
@@ -145,19 +145,19 @@ mod tests {
         let mut reads: Vec<_> =
             [new.as_str(), MAPS, table, watch.as_str(), "/api/v1/namespaces/default/configmaps/none"]
                 .into_iter()
-                .map(|path| fixture.ask(get.clone(), path, &nothing).boxed_local())
+                .map(|path| fixture.send_request(get.clone(), path, &nothing).boxed_local())
                 .collect();
-        reads.push(fixture.ask(Method::POST, MAPS, &taken).boxed_local());
-        reads.push(fixture.ask(Method::PUT, &dry_run, &taken).boxed_local());
+        reads.push(fixture.send_request(Method::POST, MAPS, &taken).boxed_local());
+        reads.push(fixture.send_request(Method::PUT, &dry_run, &taken).boxed_local());
         for _ in 0..20 {
             for read in &mut reads {
                 assert!(futures::poll!(read).is_pending(), "it shows what a crash would take back");
             }
             tokio::task::yield_now().await;
         }
-        let (status, shown) = fixture.ask(get.clone(), &old, &nothing).await;
+        let (status, shown) = fixture.send_request(get.clone(), &old, &nothing).await;
         assert_eq!((status, &shown["metadata"]["name"]), (StatusCode::OK, &json!("old")), "it is durable");
-        let (status, _) = fixture.ask(get, "/api/v1", &nothing).await;
+        let (status, _) = fixture.send_request(get, "/api/v1", &nothing).await;
         assert_eq!(status, StatusCode::OK, "what is not stored does not wait");
 
         fixture.store.faults().set_disk(DiskFault::None);
@@ -173,7 +173,7 @@ mod tests {
     #[tokio::test]
     async fn a_deletion_of_many_tells_a_revision_that_is_durable() {
         let fixture = Fixture::new().await;
-        let (status, list) = fixture.ask(Method::DELETE, MAPS, &json!({})).await;
+        let (status, list) = fixture.send_request(Method::DELETE, MAPS, &json!({})).await;
         assert_eq!(status, StatusCode::OK);
         let revision: u64 = list["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
         assert!(fixture.store.durable(Revision(revision)).now_or_never().unwrap().is_ok());
@@ -184,10 +184,10 @@ mod tests {
     async fn readiness_fails_while_writes_are_refused_and_comes_back() {
         let fixture = Fixture::new().await;
         let (ready, nothing) = ("/readyz", json!({}));
-        let status = async |path: &str| fixture.ask(Method::GET, path, &nothing).await.0;
+        let status = async |path: &str| fixture.send_request(Method::GET, path, &nothing).await.0;
         assert_eq!(status(ready).await, StatusCode::OK);
         fixture.store.faults().set_disk(DiskFault::Fail);
-        let (refused, _) = fixture.ask(Method::POST, MAPS, &named("new")).await;
+        let (refused, _) = fixture.send_request(Method::POST, MAPS, &named("new")).await;
         assert!(refused.is_server_error(), "{refused}");
         assert_eq!(status(ready).await, StatusCode::INTERNAL_SERVER_ERROR);
         assert_eq!(status("/livez").await, StatusCode::OK, "a restart would not help");

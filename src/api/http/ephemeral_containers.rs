@@ -50,10 +50,10 @@ pub(super) async fn replace(
     };
     let stored = server.run_queued(target, &[Operation::Update], change).await?;
     server.wait_durable(&stored, &options).await?;
-    Responder::json(StatusCode::OK, &shown(&stored))
+    Responder::json(StatusCode::OK, &to_response(&stored))
 }
 
-fn shown(pod: &Object) -> Value {
+fn to_response(pod: &Object) -> Value {
     let pod = pod.to_value();
     let mut metadata = json!({});
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {

@@ -58,7 +58,7 @@ pub(super) fn paths() -> impl Iterator<Item = String> {
 }
 
 /// The response of a health endpoint; `None` for other paths.
-pub(super) fn answer(server: &Server, path: &str, query: &Query) -> Option<Response> {
+pub(super) fn handle(server: &Server, path: &str, query: &Query) -> Option<Response> {
     let (endpoint, one) = path.strip_prefix('/')?.split_once('/').unwrap_or((&path[1..], ""));
     let (name, checks) = ENDPOINTS.iter().find(|(name, _)| *name == endpoint)?;
     if one.is_empty() {

@@ -33,17 +33,22 @@ use object::{Object, Revision};
 use store::ChangeKind;
 
 /// The limit on changes in one response.
-const MOST: usize = 500;
+const MAX_CHANGES: usize = 500;
 
 /// Responds with the changes.
-pub(super) fn answer(
+pub(super) fn handle(
     server: &Server,
     target: &ResourceTarget,
     method: &Method,
     format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     format.only_reads(method)?;
-    let most = format.query.number::<usize>("limit")?.filter(|most| *most > 0).unwrap_or(MOST).min(MOST);
+    let most = format
+        .query
+        .number::<usize>("limit")?
+        .filter(|most| *most > 0)
+        .unwrap_or(MAX_CHANGES)
+        .min(MAX_CHANGES);
     let api = server.api();
     let is_selected = |object: &Object| {
         target.namespace.as_ref().is_none_or(|namespace| namespace == object.namespace())
@@ -59,7 +64,7 @@ pub(super) fn answer(
     let span = Span {
         after: revision_of(format.query.get("after"), "after")?,
         until,
-        most_bytes: newest.most_bytes.filter(|_| !bare),
+        max_bytes: newest.max_bytes.filter(|_| !bare),
         ..newest
     };
     let history = api.history(target.kind(), is_selected, span);

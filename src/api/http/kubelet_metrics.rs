@@ -52,7 +52,7 @@ pub(super) fn own(node: &str, pods: &[SharedObject<Pod>]) -> Response {
         FamilyOptions::beta("kubelet_running_pods", "Number of pods that have a running pod sandbox")
             .gauges(&[]);
     running.set(&[], f64::from(running_pods));
-    answer(
+    respond(
         [named.gather(), containers.gather(), running.gather(), build_info(&discovery::version()), process()]
             .concat(),
     )
@@ -127,7 +127,7 @@ pub(super) fn resource(server: &Server, node: &SharedObject<Node>, pods: &[Share
         container_start,
         failed,
     ];
-    answer(families.iter().flat_map(crate::metrics::CollectedFamily::gather).collect())
+    respond(families.iter().flat_map(crate::metrics::CollectedFamily::gather).collect())
 }
 
 /// `/metrics/cadvisor`.
@@ -169,17 +169,17 @@ pub(super) fn cadvisor(server: &Server, node: &SharedObject<Node>, pods: &[Share
         }
     }
     if let Some(measured) = server.api().node_usage(node.name()) {
-        let tell = |labels: [&str; 6], usage: ResourceUsage| {
+        let record = |labels: [&str; 6], usage: ResourceUsage| {
             let [container, id, image, name, namespace, pod] = labels;
             let with_cpu = [container, "total", id, image, name, namespace, pod];
             cpu.set(&with_cpu, usage.cpu_time.as_secs_f64());
             memory.set(&labels, usage.memory_bytes as f64);
         };
-        tell(["", "/", "", "", "", ""], measured.total);
+        record(["", "/", "", "", "", ""], measured.total);
         for used in used(pods, &measured) {
             let (namespace, pod) = (used.pod.namespace(), used.pod.name());
             let group = format!("/kubepods/pod{}", used.pod.uid());
-            tell(["", &group, "", "", namespace, pod], used.total);
+            record(["", &group, "", "", namespace, pod], used.total);
             for container in used.containers {
                 let status = container.status;
                 let id = status.and_then(|status| status.container_id.as_deref()).unwrap_or_default();
@@ -187,14 +187,14 @@ pub(super) fn cadvisor(server: &Server, node: &SharedObject<Node>, pods: &[Share
                 let image = status.map(|status| status.image.as_str()).unwrap_or_default();
                 let path = format!("{group}/{id}");
                 let labels = [container.name, &path, image, id, namespace, pod];
-                tell(labels, container.usage);
+                record(labels, container.usage);
                 if let Some(started) = status.and_then(started) {
                     start.set(&labels, seconds(started));
                 }
             }
         }
     }
-    answer(
+    respond(
         [cpu, memory, start, cores, installed]
             .iter()
             .flat_map(crate::metrics::CollectedFamily::gather)
@@ -248,7 +248,7 @@ fn seconds(time: Timestamp) -> f64 {
     time.as_millisecond() as f64 / 1000.0
 }
 
-fn answer(families: Vec<MetricFamily>) -> Response {
+fn respond(families: Vec<MetricFamily>) -> Response {
     Responder::typed(StatusCode::OK, TEXT, text(families).into())
 }
 

@@ -251,7 +251,7 @@ mod tests {
         api
     }
 
-    async fn ask(
+    async fn fetch_page(
         pages: &PagedLists,
         api: &Api,
         kind: Kind,
@@ -270,8 +270,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_continue_token_is_of_its_list_alone_api_2() {
         let (api, pages) = (cluster(), PagedLists::default());
-        let first =
-            ask(&pages, &api, Kind::ConfigMap, Some("a"), "limit=2&labelSelector=x%3Dy").await.unwrap();
+        let first = fetch_page(&pages, &api, Kind::ConfigMap, Some("a"), "limit=2&labelSelector=x%3Dy")
+            .await
+            .unwrap();
         let token = first.next.unwrap();
         for (kind, namespace, selector) in [
             (Kind::Secret, Some("a"), "&labelSelector=x%3Dy"),
@@ -282,14 +283,17 @@ mod tests {
             (Kind::ConfigMap, Some("a"), "&labelSelector=x%3Dy&fieldSelector=metadata.name%3D1"),
         ] {
             let query = format!("limit=2&continue={token}{selector}");
-            let refused = ask(&pages, &api, kind, namespace, &query).await.map(|page| names(&page));
+            let refused = fetch_page(&pages, &api, kind, namespace, &query).await.map(|page| names(&page));
             assert!(
                 matches!(refused, Err(ApiError::BadRequest(_))),
                 "{kind} {namespace:?} {selector}: {refused:?}"
             );
         }
         let query = format!("limit=2&labelSelector=x%3Dy&continue={token}");
-        assert_eq!(names(&ask(&pages, &api, Kind::ConfigMap, Some("a"), &query).await.unwrap()), "3 4");
+        assert_eq!(
+            names(&fetch_page(&pages, &api, Kind::ConfigMap, Some("a"), &query).await.unwrap()),
+            "3 4"
+        );
     }
 
     /// Regression: a list selected by fields of another version was retained in converted form for five
@@ -310,13 +314,13 @@ mod tests {
             api.create(Object::from_value(kind, thing).unwrap(), &crate::WriteOptions::default()).unwrap();
         }
         let served = api.kinds().version_named(kind, "list.test/v2").unwrap();
-        let ask =
+        let fetch =
             async |query: String| pages.page(&api, served, Some("a"), &Query::parse(&query)).await.unwrap();
         let versions = |page: &Page| -> Vec<String> {
             page.objects.iter().map(|object| object.api_version().into_owned()).collect()
         };
         let query = "limit=2&labelSelector=x%3Dy".to_string();
-        let first = ask(query.clone()).await;
+        let first = fetch(query.clone()).await;
         assert_eq!((names(&first).as_str(), versions(&first)), ("1 2", vec!["list.test/v2".to_string(); 2]));
         let stored = api.list(kind, Some("a")).objects;
         let cached = pages.open.lock()[0].objects.clone();
@@ -324,7 +328,7 @@ mod tests {
             cached.len() == 3
                 && cached.iter().zip(&stored).all(|(cached, stored)| Arc::ptr_eq(cached, stored))
         );
-        let last = ask(format!("{query}&continue={}", first.next.unwrap())).await;
+        let last = fetch(format!("{query}&continue={}", first.next.unwrap())).await;
         assert_eq!((names(&last).as_str(), versions(&last)), ("3", vec!["list.test/v2".to_string()]));
     }
 
@@ -333,22 +337,28 @@ mod tests {
     async fn a_page_can_be_requested_again_for_five_minutes_api_2() {
         let (api, pages) = (cluster(), PagedLists::default());
         let next = async |token: &str| {
-            ask(&pages, &api, Kind::ConfigMap, Some("a"), &format!("limit=2&continue={token}")).await
+            fetch_page(&pages, &api, Kind::ConfigMap, Some("a"), &format!("limit=2&continue={token}")).await
         };
-        let second = ask(&pages, &api, Kind::ConfigMap, Some("a"), "limit=2").await.unwrap().next.unwrap();
+        let second =
+            fetch_page(&pages, &api, Kind::ConfigMap, Some("a"), "limit=2").await.unwrap().next.unwrap();
         let last = next(&second).await.unwrap().next.unwrap();
         for _ in 0..2 {
             assert_eq!(names(&next(&last).await.unwrap()), "5");
             assert_eq!(names(&next(&second).await.unwrap()), "3 4");
         }
         // Lists that were read completely are dropped first.
-        let open = ask(&pages, &api, Kind::ConfigMap, Some("b"), "limit=2").await.unwrap().next.unwrap();
+        let open =
+            fetch_page(&pages, &api, Kind::ConfigMap, Some("b"), "limit=2").await.unwrap().next.unwrap();
         for _ in 0..OPEN_LISTS + 5 {
-            let token = ask(&pages, &api, Kind::ConfigMap, Some("a"), "limit=4").await.unwrap().next.unwrap();
+            let token =
+                fetch_page(&pages, &api, Kind::ConfigMap, Some("a"), "limit=4").await.unwrap().next.unwrap();
             next(&token).await.unwrap();
         }
         let query = format!("limit=3&continue={open}");
-        assert_eq!(names(&ask(&pages, &api, Kind::ConfigMap, Some("b"), &query).await.unwrap()), "3 4 5");
+        assert_eq!(
+            names(&fetch_page(&pages, &api, Kind::ConfigMap, Some("b"), &query).await.unwrap()),
+            "3 4 5"
+        );
         tokio::time::sleep(PAGE_LIFE).await;
         assert!(matches!(next(&second).await, Err(ApiError::Expired(_))));
     }

@@ -130,10 +130,10 @@ pub(super) fn watch_timeout(query: &Query) -> Result<Duration, ApiError> {
     Ok(Duration::from_secs(requested.unwrap_or_else(|| base::random::rng().random_range(1800..3600))))
 }
 
-fn forbid(wrong: &mut Vec<Cause>, field: &str, why: &str) {
+fn forbid(wrong: &mut Vec<Cause>, field: &str, detail: &str) {
     wrong.push(Cause {
         reason: "FieldValueForbidden".into(),
-        message: format!("Forbidden: {why}"),
+        message: format!("Forbidden: {detail}"),
         field: field.into(),
     });
 }

@@ -15,7 +15,7 @@ const BINARY: &str = "binary.k8s.io";
 const BASE64: &str = "base64.binary.k8s.io";
 
 /// Responds with the stream in messages.
-pub(super) fn answer(
+pub(super) fn handle(
     server: &Server,
     upgrade: Upgrade,
     stream: impl Stream<Item = Bytes> + Send + 'static,
@@ -25,10 +25,10 @@ pub(super) fn answer(
     };
     let protocol = socket.choose(&[BINARY, BASE64], BINARY)?;
     // A person reads it, with pauses of hours.
-    let patience = server.api().timings().streaming_connection_idle_timeout.0;
+    let timeout = server.api().timings().streaming_connection_idle_timeout.0;
     Ok(socket.switch(server, move |socket| {
         let (sink, inward) = socket.split();
-        upgrade::send_to(sink, inward, messages(protocol, stream), patience)
+        upgrade::send_to(sink, inward, messages(protocol, stream), timeout)
     }))
 }
 

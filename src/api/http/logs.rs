@@ -55,7 +55,7 @@ impl Options {
         let mut refuse = |reason: &str, field: &str, message: String| {
             causes.push(Cause { reason: reason.into(), message, field: field.into() });
         };
-        let invalid = |value: i64, why: &str| format!("Invalid value: {value}: {why}");
+        let invalid = |value: i64, detail: &str| format!("Invalid value: {value}: {detail}");
         if let Some(lines) = self.tail_lines.filter(|lines| *lines < 0) {
             let text = invalid(lines, "must be greater than or equal to 0");
             refuse("FieldValueInvalid", "tailLines", text);
@@ -112,7 +112,7 @@ impl Options {
 }
 
 /// Responds with a log; over WebSocket if the client requests that.
-pub(super) async fn answer(
+pub(super) async fn handle(
     server: &Server,
     key: &Key,
     request: Request,
@@ -131,7 +131,7 @@ pub(super) async fn answer(
     let stopping = server.inner.stopping.clone().cancelled_owned();
     let stream = super::receiver_stream::receiver_stream(chunks).take_until(stopping);
     if let Some(socket) = socket {
-        return log_socket::answer(server, socket, stream);
+        return log_socket::handle(server, socket, stream);
     }
     let body = Body::from_stream(stream.map(Ok::<_, std::convert::Infallible>));
     let mut response = Responder::typed(StatusCode::OK, "text/plain", body);

@@ -62,7 +62,7 @@ impl MetricsTarget {
 }
 
 /// Answers a request below the group.
-pub(super) fn answer(
+pub(super) fn handle(
     server: &Server,
     target: &MetricsTarget,
     method: &Method,

@@ -132,7 +132,7 @@ struct Inner {
     /// Long requests (watches, logs) end when the server stops.
     stopping: CancellationToken,
     /// The permits of requests that call webhooks.
-    turns: CallQueue,
+    call_queue: CallQueue,
     config: ServerConfig,
     load: Arc<Load>,
     started: Timestamp,
@@ -157,8 +157,8 @@ impl Server {
     ) -> Self {
         let (load, started) = (Arc::new(Load::new(config.limits)), api.server_clock().now());
         let (pages, documents) = (list::PagedLists::default(), Mutex::new((0, openapi::built_in().clone())));
-        let turns = CallQueue::new(webhook_queue::MAX_TURNS);
-        let inner = Inner { api, credentials, pages, documents, stopping, turns, config, load, started };
+        let call_queue = CallQueue::new(webhook_queue::MAX_CALLS);
+        let inner = Inner { api, credentials, pages, documents, stopping, call_queue, config, load, started };
         Self { inner: Arc::new(inner), interceptor: None, audit: None }
     }
 
@@ -235,7 +235,7 @@ impl Server {
         let answered = {
             // Pinned here: the future is large, and every function that it were passed to would reserve space
             // for it.
-            let answer = std::pin::pin!(self.answer(request, target, &mut format));
+            let answer = std::pin::pin!(self.dispatch(request, target, &mut format));
             measured.scope(AssertUnwindSafe(answer).catch_unwind()).await
         };
         let answered = answered.unwrap_or_else(|panic| {
@@ -243,7 +243,7 @@ impl Server {
             Err(ApiError::Internal(PANICKED.to_owned()))
         });
         let response = answered.unwrap_or_else(|error| Responder::error(&error));
-        let response = Responder::warn(response, &format.remarks.take_warnings());
+        let response = Responder::warn(response, &format.warnings.take_warnings());
         let response = match &trail {
             Some(trail) => request_audit::answered(trail, response),
             None => response,
@@ -263,7 +263,7 @@ impl Server {
 
     /// Authenticates and authorizes a request; returns the effective user.
     fn authorized(&self, request: &Request, format: &ResponseFormat) -> Result<User, ApiError> {
-        let (api, uri, trail) = (self.api(), request.uri(), format.remarks.trail());
+        let (api, uri, trail) = (self.api(), request.uri(), format.warnings.trail());
         let info = || RequestInfo::of(request.method(), uri.path(), &format.query);
         let record_user = |user: Option<&User>| {
             if let Some(trail) = trail {
@@ -327,7 +327,7 @@ impl Server {
         Ok(Some((info, seats)).filter(|(info, _)| !info.is_session()))
     }
 
-    async fn answer(
+    async fn dispatch(
         &self,
         request: Request,
         target: Result<Target, ApiError>,
@@ -346,12 +346,12 @@ impl Server {
             None => None,
         };
         // Pinned here, as in `respond`.
-        let answer = std::pin::pin!(self.answer_seated(request, target, &user, format));
+        let answer = std::pin::pin!(self.dispatch_seated(request, target, &user, format));
         request_seat::seated(user.clone(), seat, answer).await
     }
 
     /// Handles an authorized request.
-    async fn answer_seated(
+    async fn dispatch_seated(
         &self,
         request: Request,
         target: Target,
@@ -376,43 +376,43 @@ impl Server {
         match target {
             Target::Resource(target) => {
                 // Also sent if the request fails.
-                format.remarks.warn(target.served.deprecation());
-                if let Some(trail) = format.remarks.trail()
+                format.warnings.warn(target.served.deprecation());
+                if let Some(trail) = format.warnings.trail()
                     && let Some(release) = target.served.removed_release()
                 {
                     trail.annotate("k8s.io/deprecated", "true");
                     trail.annotate("k8s.io/removed-release", release);
                 }
                 let of_the_node = durability::is_of_the_node(target.subresource);
-                let mut answer = resource::answer(self, target, request, format).await;
+                let mut answer = resource::handle(self, target, request, format).await;
                 if !of_the_node {
                     answer = durability::once_durable(self, answer).await;
                 }
                 answer
             }
-            Target::Review(review) => review::answer(self, &review, user, request).await,
+            Target::Review(review) => review::handle(self, &review, user, request).await,
             Target::Bindings { namespace } => match *request.method() {
                 Method::POST => resource::bind(self, &namespace, None, request, format).await,
                 _ => Err(not_allowed()),
             },
-            Target::Components(target) => component_statuses::answer(self, &target, request.method(), format),
-            Target::Metrics(target) => metrics::answer(self, &target, request.method(), format),
-            Target::Verdicts(target) => verdicts::answer(self, &target, request.method(), format),
+            Target::Components(target) => component_statuses::handle(self, &target, request.method(), format),
+            Target::Metrics(target) => metrics::handle(self, &target, request.method(), format),
+            Target::Verdicts(target) => verdicts::handle(self, &target, request.method(), format),
             Target::Controllers(target) => {
-                Box::pin(controllers::answer(self, &target, request, format)).await
+                Box::pin(controllers::handle(self, &target, request, format)).await
             }
             Target::History(target) => {
-                let answer = history::answer(self, &target, request.method(), format);
+                let answer = history::handle(self, &target, request.method(), format);
                 durability::once_durable(self, answer).await
             }
             Target::Document if profile::is_path(request.uri().path()) => {
                 let (head, _) = request.into_parts();
-                Box::pin(profile::answer(self, &head.method, head.uri.path(), &format.query)).await
+                Box::pin(profile::handle(self, &head.method, head.uri.path(), &format.query)).await
             }
-            Target::Document => documents::answer(self, &request, format),
+            Target::Document => documents::handle(self, &request, format),
             // Boxed: most requests need no space for it.
             Target::Aggregated(of) => {
-                Box::pin(aggregation_proxy::answer(self, &of, request, &format.query, user)).await
+                Box::pin(aggregation_proxy::handle(self, &of, request, &format.query, user)).await
             }
         }
     }

@@ -20,7 +20,7 @@ use object::storage::claims_of;
 use object::{Key, SharedObject};
 
 /// Handles a request for a node (`[SCHEME:]NAME[:PORT]`) and a path of its kubelet.
-pub(super) fn answer(server: &Server, name: &str, path: &str, method: &Method) -> Result<Response, ApiError> {
+pub(super) fn handle(server: &Server, name: &str, path: &str, method: &Method) -> Result<Response, ApiError> {
     let parts: Vec<&str> = name.split(':').collect();
     let ([name] | ["http" | "https" | "", name, _] | [name, _]) = parts[..] else {
         return Err(ApiError::BadRequest(format!("invalid node request \"{name}\"")));

@@ -19,7 +19,7 @@ use crate::{ApiError, WriteOptions};
 use object::{Key, Object, ServedKind};
 
 /// An object in the requested version and form.
-pub(super) async fn answer_one(
+pub(super) async fn respond_with_object(
     server: &Server,
     served: ServedKind,
     status: StatusCode,
@@ -37,7 +37,7 @@ pub(super) async fn answer_one(
 }
 
 /// The object as it was stored, once it is durable.
-pub(super) async fn answer_written(
+pub(super) async fn respond_with_stored(
     server: &Server,
     served: ServedKind,
     status: StatusCode,
@@ -46,7 +46,7 @@ pub(super) async fn answer_written(
     stored: &Arc<Object>,
 ) -> Result<Response, ApiError> {
     server.wait_durable(stored, options).await?;
-    answer_one(server, served, status, format, stored).await
+    respond_with_object(server, served, status, format, stored).await
 }
 
 /// The scale of a workload, in the kind's version.

@@ -12,7 +12,7 @@ pub(super) struct ChunkSender {
     demand: Arc<Notify>,
     /// The reader has requested a chunk that was not sent yet.
     is_requested: bool,
-    patience: Duration,
+    timeout: Duration,
     pieces: mpsc::Sender<Bytes>,
 }
 
@@ -20,12 +20,12 @@ pub(super) struct ChunkSender {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReaderGone;
 
-/// A stream and its producer's end. A reader that requests nothing for `patience` while a chunk is available
+/// A stream and its producer's end. A reader that requests nothing for `timeout` while a chunk is available
 /// is dropped.
-pub(super) fn pair(patience: Duration) -> (ChunkSender, impl Stream<Item = Bytes>) {
+pub(super) fn pair(timeout: Duration) -> (ChunkSender, impl Stream<Item = Bytes>) {
     let demand = Arc::new(Notify::new());
     let (pieces, mut given) = mpsc::channel(1);
-    let outlet = ChunkSender { demand: demand.clone(), is_requested: false, patience, pieces };
+    let outlet = ChunkSender { demand: demand.clone(), is_requested: false, timeout, pieces };
     let stream = futures::stream::poll_fn(move |cx| {
         let piece = given.poll_recv(cx);
         if piece.is_pending() {
@@ -41,7 +41,7 @@ impl ChunkSender {
     pub(super) async fn wait_for_reader(&mut self) -> bool {
         if !self.is_requested {
             tokio::select! {
-                demanded = tokio::time::timeout(self.patience, self.demand.notified()) => self.is_requested = demanded.is_ok(),
+                demanded = tokio::time::timeout(self.timeout, self.demand.notified()) => self.is_requested = demanded.is_ok(),
                 () = self.pieces.closed() => {}
             }
         }

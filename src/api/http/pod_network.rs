@@ -26,7 +26,7 @@ pub(super) fn is_requested(query: &Query) -> bool {
     query.has(PARAMETER)
 }
 
-pub(super) async fn answer(server: &Server, key: &Key, query: &Query) -> Result<Response, ApiError> {
+pub(super) async fn handle(server: &Server, key: &Key, query: &Query) -> Result<Response, ApiError> {
     let pod = server.api().get_as::<Pod>(key)?;
     let node = server.node_of(&pod)?;
     match query.get(PARAMETER) {

@@ -24,13 +24,13 @@ use crate::ApiError;
 const ROOT: &str = "/debug/pprof";
 /// The default and maximum observation time, in seconds.
 const SECONDS: u64 = 5;
-const MOST_SECONDS: u64 = 30;
+const MAX_SECONDS: u64 = 30;
 /// The limit on listed threads; beyond it only their number is shown.
-const MOST_THREADS: usize = 1000;
+const MAX_THREADS: usize = 1000;
 const MILLISECOND: u64 = 1_000_000;
 
 /// One profile at a time in this process.
-static TURN: Semaphore = Semaphore::const_new(1);
+static PERMITS: Semaphore = Semaphore::const_new(1);
 
 /// Returns true for these paths.
 pub(super) fn is_path(path: &str) -> bool {
@@ -38,7 +38,7 @@ pub(super) fn is_path(path: &str) -> bool {
 }
 
 /// Responds to these paths.
-pub(super) async fn answer(
+pub(super) async fn handle(
     server: &Server,
     method: &Method,
     path: &str,
@@ -56,16 +56,16 @@ pub(super) async fn answer(
     if name.is_empty() {
         let index = format!(
             "{ROOT}/\n\nProfiles:\nthreads?seconds=N  processor time of each thread; {SECONDS} seconds by default, at \
-             most {MOST_SECONDS}\n"
+             most {MAX_SECONDS}\n"
         );
         return Ok(Responder::text(StatusCode::OK, index));
     }
     let seconds = seconds(query)?;
-    let Ok(_turn) = TURN.try_acquire() else {
+    let Ok(_turn) = PERMITS.try_acquire() else {
         return Err(ApiError::TooManyRequests {
             message: "another profile is running; try again later".into(),
             causes: Vec::new(),
-            retry_after_seconds: i32::try_from(MOST_SECONDS).unwrap_or(i32::MAX),
+            retry_after_seconds: i32::try_from(MAX_SECONDS).unwrap_or(i32::MAX),
         });
     };
     let (started, before) = (Instant::now(), threads().await);
@@ -81,10 +81,10 @@ pub(super) async fn answer(
 
 fn seconds(query: &Query) -> Result<u64, ApiError> {
     let Some(text) = query.get("seconds") else { return Ok(SECONDS) };
-    let seconds = text.parse().ok().filter(|seconds| (1..=MOST_SECONDS).contains(seconds));
+    let seconds = text.parse().ok().filter(|seconds| (1..=MAX_SECONDS).contains(seconds));
     seconds.ok_or_else(|| {
         ApiError::BadRequest(format!(
-            "invalid value of the parameter seconds: must be from 1 to {MOST_SECONDS}"
+            "invalid value of the parameter seconds: must be from 1 to {MAX_SECONDS}"
         ))
     })
 }
@@ -98,7 +98,7 @@ struct Thread {
     /// Time runnable without a free processor, in nanoseconds.
     waited: u64,
     /// The number of times it got a processor.
-    turns: u64,
+    timeslices: u64,
 }
 
 type Threads = BTreeMap<u32, Thread>;
@@ -125,7 +125,7 @@ async fn threads() -> Threads {
 fn thread(name: &str, counts: &str) -> Option<Thread> {
     let mut counts = counts.split_whitespace().map(str::parse::<u64>);
     let mut next = || counts.next()?.ok();
-    Some(Thread { run: next()?, waited: next()?, turns: next()?, name: name.into() })
+    Some(Thread { run: next()?, waited: next()?, timeslices: next()?, name: name.into() })
 }
 
 /// The load of the runtime that serves requests.
@@ -153,7 +153,7 @@ fn page(elapsed: Duration, work: &RuntimeLoad, before: &Threads, after: &Threads
         let before = before.get(id).filter(|before| before.run <= thread.run).cloned().unwrap_or_default();
         let since = |now: u64, before: u64| now.saturating_sub(before);
         let (run, waited) = (since(thread.run, before.run), since(thread.waited, before.waited));
-        (run, waited, since(thread.turns, before.turns), *id, thread.name.clone())
+        (run, waited, since(thread.timeslices, before.timeslices), *id, thread.name.clone())
     };
     let mut threads: Vec<_> = after.iter().map(spent).collect();
     threads.sort_by(|a, b| b.0.cmp(&a.0).then(a.3.cmp(&b.3)));
@@ -168,7 +168,7 @@ fn page(elapsed: Duration, work: &RuntimeLoad, before: &Threads, after: &Threads
     // Writing to a String cannot fail.
     let _ =
         writeln!(page, "{:>9} {:>6} {:>9} {:>9} {:>9} thread", "run ms", "share", "wait ms", "turns", "id");
-    for (run, waited, turns, id, name) in threads.iter().take(MOST_THREADS) {
+    for (run, waited, turns, id, name) in threads.iter().take(MAX_THREADS) {
         let share = *run as f64 / elapsed.as_nanos().max(1) as f64 * 100.0;
         let (run, waited) = (run / MILLISECOND, waited / MILLISECOND);
         let _ = writeln!(page, "{run:>9} {share:>5.1}% {waited:>9} {turns:>9} {id:>9} {name}");
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn counts_of_threads_are_read_as_the_system_writes_them_api_19() {
         let read = thread("web", "85207 3448826 2\n");
-        assert_eq!(read, Some(Thread { name: "web".into(), run: 85207, waited: 3_448_826, turns: 2 }));
+        assert_eq!(read, Some(Thread { name: "web".into(), run: 85207, waited: 3_448_826, timeslices: 2 }));
         for broken in ["", "1", "1 2", "a b c", "-1 2 3", "1 2 99999999999999999999999"] {
             assert_eq!(thread("web", broken), None, "{broken}");
         }
@@ -194,7 +194,10 @@ mod tests {
         let threads = |all: &[(u32, &str, u64, u64, u64)]| -> Threads {
             let thread = |(id, name, run, waited, turns): &(u32, &str, u64, u64, u64)| {
                 let name = (*name).to_string();
-                (*id, Thread { name, run: run * MILLISECOND, waited: waited * MILLISECOND, turns: *turns })
+                (
+                    *id,
+                    Thread { name, run: run * MILLISECOND, waited: waited * MILLISECOND, timeslices: *turns },
+                )
             };
             all.iter().map(thread).collect()
         };

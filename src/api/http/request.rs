@@ -80,13 +80,13 @@ impl ResourceTarget {
     /// The seats that a request occupies: a list of many objects takes several, as Kubernetes estimates.
     pub(super) fn seats(&self, api: &Api, method: &Method, query: &Query) -> u32 {
         const OBJECTS_A_SEAT: usize = 100;
-        const MOST: usize = 10;
+        const MAX_SEATS: usize = 10;
         if *method != Method::GET || self.name.is_some() || self.is_watch(method, query) {
             return 1;
         }
         let limit = query.number::<usize>("limit").ok().flatten().filter(|limit| *limit > 0);
         let objects = api.count(self.kind()).min(limit.unwrap_or(usize::MAX));
-        u32::try_from(objects.div_ceil(OBJECTS_A_SEAT).clamp(1, MOST)).unwrap_or(1)
+        u32::try_from(objects.div_ceil(OBJECTS_A_SEAT).clamp(1, MAX_SEATS)).unwrap_or(1)
     }
 
     /// The object's key; `None` for a collection.
@@ -121,7 +121,7 @@ impl Target {
             .decode_utf8()
             .map_err(|_| ApiError::BadRequest("the path is not valid UTF-8".into()))?;
         let parts: Vec<&str> = decoded.split('/').filter(|part| !part.is_empty()).collect();
-        if let Some(inner) = past_of(&parts) {
+        if let Some(inner) = history_path(&parts) {
             return match split(inner).map(|(group, version, rest)| resource(kinds, group, version, rest)) {
                 Some(Ok(target)) if target.subresource.is_none() => Ok(Self::History(target)),
                 _ => Err(ApiError::NoSuchResource),
@@ -156,7 +156,7 @@ impl Target {
 }
 
 /// The inner path of a history path.
-pub(super) fn past_of<'a>(parts: &'a [&'a str]) -> Option<&'a [&'a str]> {
+pub(super) fn history_path<'a>(parts: &'a [&'a str]) -> Option<&'a [&'a str]> {
     match parts {
         ["apis", group, version, "history", inner @ ..]
             if (*group, *version) == (verdicts::GROUP, verdicts::VERSION) && !inner.is_empty() =>

@@ -88,11 +88,11 @@ pub(super) fn decided(trail: &AuditContext, decision: &Decision) {
 pub(super) fn answered(trail: &AuditContext, response: Response) -> Response {
     let status = response.extensions().get::<Arc<Status>>().cloned();
     trail.answered(response.status().as_u16(), status);
-    if !trail.keeps_answer() || response.extensions().get::<ReadMode>().is_some() {
+    if !trail.records_response() || response.extensions().get::<ReadMode>().is_some() {
         return response;
     }
     let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    trail.answer_begins(media_type.unwrap_or_default(), body::value_of);
+    trail.begin_response(media_type.unwrap_or_default(), body::value_of);
     let trail = trail.clone();
-    response.map(|body| tapped(body, move |piece| trail.answers(piece)))
+    response.map(|body| tapped(body, move |piece| trail.record_chunk(piece)))
 }

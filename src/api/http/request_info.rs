@@ -10,7 +10,7 @@ use std::sync::Arc;
 use http::Method;
 
 use super::query::Query;
-use super::request::{past_of, split};
+use super::request::{history_path, split};
 use crate::ApiError;
 use crate::audit::{self, SESSIONS};
 use crate::authorization::{Attributes, RequestTarget, ResourceAttributes};
@@ -63,7 +63,7 @@ impl RequestInfo {
             .into_owned();
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         // The permission to read objects covers their past; the query narrows nothing there.
-        let past = past_of(&parts);
+        let past = history_path(&parts);
         let nothing = Query::default();
         let (parts, query) = past.map_or((parts.as_slice(), query), |inner| (inner, &nothing));
         let Some((group, version, rest)) = split(parts) else {

@@ -84,7 +84,7 @@ impl MeasuredRequest {
     /// Takes the response; the request is recorded once that ends.
     pub(super) fn answered(self, response: Response) -> Response {
         self.inner.code.store(response.status().as_u16(), Ordering::Relaxed);
-        let is_recorded = self.inner.trail.as_ref().is_some_and(AuditContext::keeps_answer);
+        let is_recorded = self.inner.trail.as_ref().is_some_and(AuditContext::records_response);
         if let Some(bytes) = response.body().size_hint().exact()
             && !is_recorded
         {

@@ -45,12 +45,15 @@ pub(super) fn read_object(
     }
     fields.insert("apiVersion".into(), expected.into());
     fields.insert("kind".into(), info.name.into());
-    place(target, fields)?;
+    set_identity(target, fields)?;
     super::strict::object(kinds, target.served, read, format)
 }
 
 /// Sets the namespace and name of the path in the object, or refuses others.
-fn place(target: &ResourceTarget, fields: &mut serde_json::Map<String, Value>) -> Result<(), ApiError> {
+fn set_identity(
+    target: &ResourceTarget,
+    fields: &mut serde_json::Map<String, Value>,
+) -> Result<(), ApiError> {
     let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
     let Some(metadata) = metadata.as_object_mut() else { return Ok(()) };
     let given = |metadata: &serde_json::Map<String, Value>, key: &str| {

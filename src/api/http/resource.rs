@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::durability::ShownRevision;
 use super::ephemeral_containers;
-use super::object_response::{answer_one, answer_written, scale_in};
+use super::object_response::{respond_with_object, respond_with_stored, scale_in};
 use super::request::ResourceTarget;
 use super::request_object::read_object;
 use super::respond::Responder;
@@ -32,7 +32,7 @@ use object::{Key, Kind, Object, ServedKind, Subresource};
 const EVENTS_GROUP: &str = "events.k8s.io";
 
 /// Handles a request about a kind's objects.
-pub(super) async fn answer(
+pub(super) async fn handle(
     server: &Server,
     target: ResourceTarget,
     request: Request,
@@ -42,15 +42,15 @@ pub(super) async fn answer(
     let key = target.key();
     match (target.subresource, key, method) {
         (None, _, Method::GET) if target.is_watch(&Method::GET, &format.query) => {
-            let events = watch::answer(server, &target, format)?;
+            let events = watch::handle(server, &target, format)?;
             if upgrade::is_web_socket(request.headers()) {
-                watch_socket::answer(server, Upgrade::of(request).await?, events)
+                watch_socket::handle(server, Upgrade::of(request).await?, events)
             } else {
                 Ok(events)
             }
         }
         _ if target.watched => Err(not_allowed()),
-        (None, None, Method::GET) => list_answer(server, &target, format).await,
+        (None, None, Method::GET) => list_response(server, &target, format).await,
         (None, None, Method::POST) => create(server, &target, request, format).await,
         (None, None, Method::DELETE) => delete_collection(server, &target, request, format).await,
         (None, Some(key), Method::GET) => get(server, target.served, &key, format).await,
@@ -104,21 +104,21 @@ async fn subresource(
         }
         (Subresource::Finalize, Method::PUT) => finalize(server, key, request, format).await,
         (Subresource::Token, Method::POST) => issue_token(server, key, request, format).await,
-        (Subresource::Log, Method::GET) => logs::answer(server, key, request, &format.query).await,
+        (Subresource::Log, Method::GET) => logs::handle(server, key, request, &format.query).await,
         (Subresource::Exec, Method::GET) if pod_network::is_requested(&format.query) => {
-            pod_network::answer(server, key, &format.query).await
+            pod_network::handle(server, key, &format.query).await
         }
         (Subresource::Exec | Subresource::Attach, Method::GET | Method::POST) => {
-            sessions::answer(server, key, part, request, &format.query).await
+            sessions::handle(server, key, part, request, &format.query).await
         }
         (Subresource::PortForward, Method::GET | Method::POST) => {
-            port_forward::answer(server, key, request, &format.query).await
+            port_forward::handle(server, key, request, &format.query).await
         }
         (Subresource::Proxy, method) if target.kind() == Kind::Node => {
             let path = proxy::path_below(Kind::Node, request.uri().path());
-            node_proxy::answer(server, &key.name, &path, &method)
+            node_proxy::handle(server, &key.name, &path, &method)
         }
-        (Subresource::Proxy, _) => proxy::answer(server, target.kind(), key, request).await,
+        (Subresource::Proxy, _) => proxy::handle(server, target.kind(), key, request).await,
         _ => Err(not_allowed()),
     }
 }
@@ -130,10 +130,10 @@ async fn get(
     format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     list::not_older_than(server.api(), &format.query)?;
-    answer_one(server, served, StatusCode::OK, format, &server.api().get(served.kind(), key)?).await
+    respond_with_object(server, served, StatusCode::OK, format, &server.api().get(served.kind(), key)?).await
 }
 
-async fn list_answer(
+async fn list_response(
     server: &Server,
     target: &ResourceTarget,
     format: &ResponseFormat,
@@ -141,7 +141,7 @@ async fn list_answer(
     let namespace = target.namespace.as_deref();
     let page = server.inner.pages.page(server.api(), target.served, namespace, &format.query).await?;
     let revision = page.revision;
-    Ok(ShownRevision::up_to(revision, collection::answer(server, target.served, page, format).await?))
+    Ok(ShownRevision::up_to(revision, collection::respond(server, target.served, page, format).await?))
 }
 
 async fn create(
@@ -161,7 +161,7 @@ async fn create(
     }
     let create = || server.api().create(object, &options);
     let stored = server.run_queued(target, &[Operation::Create], create).await?;
-    answer_written(server, target.served, StatusCode::CREATED, format, &options, &stored).await
+    respond_with_stored(server, target.served, StatusCode::CREATED, format, &options, &stored).await
 }
 
 async fn replace(
@@ -180,7 +180,7 @@ async fn replace(
     let object = read_object(&server.api().kinds(), target, read, format)?;
     let change = || server.api().change(target.kind(), key, part, &options, |_| Ok(object.clone()));
     let stored = server.run_queued(target, &[Operation::Update], change).await?;
-    answer_written(server, target.served, StatusCode::OK, format, &options, &stored).await
+    respond_with_stored(server, target.served, StatusCode::OK, format, &options, &stored).await
 }
 
 async fn patch(
@@ -192,7 +192,7 @@ async fn patch(
     format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     if server_side_apply::is_apply(&request) {
-        return server_side_apply::answer(server, target, key, part, request, format).await;
+        return server_side_apply::handle(server, target, key, part, request, format).await;
     }
     let options = write_options::of_patch(format)?;
     let patch = super::patch::Patch::read(request).await?;
@@ -204,7 +204,7 @@ async fn patch(
         })
     };
     let stored = server.run_queued(target, &[Operation::Update], change).await?;
-    answer_written(server, target.served, StatusCode::OK, format, &options, &stored).await
+    respond_with_stored(server, target.served, StatusCode::OK, format, &options, &stored).await
 }
 
 /// Reads a request's deletion options, from its body or its query.
@@ -221,7 +221,7 @@ async fn delete(
 ) -> Result<Response, ApiError> {
     let options = delete_options(request, format).await?;
     let strategy = server.api().kinds().strategy_in(target.served);
-    let options = with_default_propagation(&*strategy, options, &format.remarks);
+    let options = with_default_propagation(&*strategy, options, &format.warnings);
     let delete = || server.api().delete(target.kind(), key, &options);
     let deleted = server.run_queued(target, &[Operation::Delete], delete).await?;
     let writes = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
@@ -232,7 +232,7 @@ async fn delete(
             Responder::outcome(StatusCode::OK, success(target.kind(), &object))
         }
         DeleteOutcome::Removed(object) | DeleteOutcome::Terminating(object) => {
-            answer_one(server, target.served, StatusCode::OK, format, &object).await
+            respond_with_object(server, target.served, StatusCode::OK, format, &object).await
         }
     }
 }
@@ -241,13 +241,13 @@ async fn delete(
 fn with_default_propagation(
     strategy: &dyn Strategy,
     mut options: DeleteOptions,
-    remarks: &WarningRecorder,
+    warnings: &WarningRecorder,
 ) -> DeleteOptions {
     if options.propagation.is_none()
         && let Some((propagation, warning)) = strategy.default_propagation()
     {
         options.propagation = Some(propagation);
-        remarks.warn(warning.map(Into::into));
+        warnings.warn(warning.map(Into::into));
     }
     options
 }
@@ -278,7 +278,7 @@ async fn delete_collection(
     let selection = format.query.selection(&server.api().kinds(), target.served)?;
     let options = delete_options(request, format).await?;
     let strategy = server.api().kinds().strategy_in(target.served);
-    let options = with_default_propagation(&*strategy, options, &format.remarks);
+    let options = with_default_propagation(&*strategy, options, &format.warnings);
     let (kind, namespace) = (target.kind(), target.namespace.as_deref());
     let delete = || server.api().delete_collection(kind, namespace, &selection, &options);
     // A selection by more than names applies to objects in the version of the request.
@@ -288,7 +288,7 @@ async fn delete_collection(
     server.api().durable(revision).await?;
     let objects = server.api().in_version(deleted, target.served, Source::Fresh).await?;
     let page = list::Page { revision, objects, next: None, remaining: 0 };
-    collection::answer(server, target.served, page, format).await
+    collection::respond(server, target.served, page, format).await
 }
 
 async fn change_scale(
@@ -299,7 +299,7 @@ async fn change_scale(
     format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     if *request.method() == Method::PATCH && server_side_apply::is_apply(&request) {
-        return server_side_apply::answer_scale(server, target, key, request, format).await;
+        return server_side_apply::handle_scale(server, target, key, request, format).await;
     }
     let options = write_options::of_write(format)?;
     let decode = |value: Value| -> Result<Scale, ApiError> {
@@ -428,7 +428,7 @@ async fn finalize(
         .run_queued_subresource((Kind::Namespace, "finalize"), key, &[Operation::Update], change)
         .await?;
     server.wait_durable(&stored, &WriteOptions::default()).await?;
-    answer_one(server, Kind::Namespace.into(), StatusCode::OK, format, &stored).await
+    respond_with_object(server, Kind::Namespace.into(), StatusCode::OK, format, &stored).await
 }
 
 #[cfg(test)]
@@ -441,9 +441,9 @@ mod tests {
     fn jobs_leave_their_pods_to_a_client_that_says_nothing_job_1() {
         let defaulted = |kind, propagation| {
             let options = DeleteOptions { propagation, ..DeleteOptions::default() };
-            let remarks = WarningRecorder::for_listener();
-            let options = with_default_propagation(built_in(kind), options, &remarks);
-            (options.propagation, remarks.take_warnings().len())
+            let warnings = WarningRecorder::for_listener();
+            let options = with_default_propagation(built_in(kind), options, &warnings);
+            (options.propagation, warnings.take_warnings().len())
         };
         let background = Some(Propagation::Background);
         assert_eq!(defaulted(Kind::Job, None), (Some(Propagation::Orphan), 1));

@@ -32,7 +32,7 @@ pub(super) struct ResponseFormat {
     /// The user; `None` before authentication.
     pub(super) user: Option<Arc<User>>,
     /// Receives the warnings of the response.
-    pub(super) remarks: WarningRecorder,
+    pub(super) warnings: WarningRecorder,
     /// The kind of the path, in its version; `None` before that is known, and for paths without a kind.
     pub(super) served: Option<ServedKind>,
     /// Its flow; `None` before that is known.
@@ -57,7 +57,7 @@ impl ResponseFormat {
             accept: accept.join(","),
             program,
             user: None,
-            remarks: WarningRecorder::for_listener()
+            warnings: WarningRecorder::for_listener()
                 .with_audit_context(request.extensions().get::<AuditContext>().cloned()),
             served: None,
             flow: None,
@@ -80,7 +80,7 @@ impl ResponseFormat {
     /// The negotiated form and media type.
     pub(super) fn accepted(&self) -> MediaTypeOptions {
         // The audit log records JSON; the final encoding produces the client's format from it.
-        let is_recorded = self.remarks.trail().is_some_and(AuditContext::keeps_answer);
+        let is_recorded = self.warnings.trail().is_some_and(AuditContext::records_response);
         MediaTypeOptions {
             form: self.form,
             media: if is_recorded { MediaType::Json } else { self.writing.media },

@@ -14,7 +14,7 @@ use crate::identity::User;
 use crate::{Api, ApiError, Cause};
 use base::quote::quote;
 
-pub(super) async fn answer(
+pub(super) async fn handle(
     server: &Server,
     review: &ReviewKind,
     user: &User,
@@ -32,7 +32,7 @@ pub(super) async fn answer(
             access(api, "LocalSubjectAccessReview", &object, ReviewSubject::Named(Some(namespace)))?
         }
         ReviewKind::Rules => rules(api, user, &object)?,
-        ReviewKind::Identity => json!({"userInfo": shown(user)}),
+        ReviewKind::Identity => json!({"userInfo": to_user_info(user)}),
         ReviewKind::Token => token(server, &object),
     };
     let Some(fields) = object.as_object_mut() else {
@@ -53,8 +53,8 @@ enum ReviewSubject<'a> {
 }
 
 /// Checks the access of a review's subject: the same decision that the subject's own request would get.
-fn access(api: &Api, what: &'static str, review: &Value, of: ReviewSubject<'_>) -> Result<Value, ApiError> {
-    check(what, review, of)?;
+fn access(api: &Api, kind: &'static str, review: &Value, of: ReviewSubject<'_>) -> Result<Value, ApiError> {
+    check(kind, review, of)?;
     let named;
     let user = match of {
         ReviewSubject::Caller(user) => user,
@@ -67,7 +67,7 @@ fn access(api: &Api, what: &'static str, review: &Value, of: ReviewSubject<'_>) 
         let found = review.pointer(&format!("/spec/{field}")).and_then(Value::as_str);
         found.unwrap_or_default().to_string()
     };
-    let decision = if given(review, "nonResourceAttributes") {
+    let decision = if is_set(review, "nonResourceAttributes") {
         let (verb, path) = (text("nonResourceAttributes/verb"), text("nonResourceAttributes/path"));
         api.decide(&Attributes { user, verb: &verb, on: RequestTarget::Path(&path) })
     } else {
@@ -92,7 +92,7 @@ fn access(api: &Api, what: &'static str, review: &Value, of: ReviewSubject<'_>) 
     Ok(status)
 }
 
-fn given(review: &Value, field: &str) -> bool {
+fn is_set(review: &Value, field: &str) -> bool {
     review.pointer(&format!("/spec/{field}")).is_some_and(|value| !value.is_null())
 }
 
@@ -120,20 +120,20 @@ fn subject(review: &Value) -> User {
 }
 
 /// Refuses a review without a question, or with too many.
-fn check(what: &'static str, review: &Value, of: ReviewSubject<'_>) -> Result<(), ApiError> {
+fn check(kind: &'static str, review: &Value, of: ReviewSubject<'_>) -> Result<(), ApiError> {
     let text = |pointer: &str| review.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let (resource, path) = (given(review, "resourceAttributes"), given(review, "nonResourceAttributes"));
+    let (resource, path) = (is_set(review, "resourceAttributes"), is_set(review, "nonResourceAttributes"));
     let mut causes = Vec::new();
     let mut wrong = |field: &str, message: String| {
         causes.push(Cause { reason: "FieldValueInvalid".into(), message, field: field.into() });
     };
     if resource && path {
-        let why = "cannot be specified in combination with resourceAttributes";
-        wrong("spec.nonResourceAttributes", format!("Invalid value: {why}"));
+        let detail = "cannot be specified in combination with resourceAttributes";
+        wrong("spec.nonResourceAttributes", format!("Invalid value: {detail}"));
     }
     if !resource && !path {
-        let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-        wrong("spec.resourceAttributes", format!("Invalid value: null: {why}"));
+        let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+        wrong("spec.resourceAttributes", format!("Invalid value: null: {detail}"));
     }
     let is_unspecified = text("/spec/user").is_empty()
         && review.pointer("/spec/groups").and_then(Value::as_array).is_none_or(Vec::is_empty);
@@ -146,15 +146,18 @@ fn check(what: &'static str, review: &Value, of: ReviewSubject<'_>) -> Result<()
         }
         let requested = text("/spec/resourceAttributes/namespace");
         if requested != namespace {
-            let why = "must match metadata.namespace";
-            wrong("spec.resourceAttributes.namespace", format!("Invalid value: {}: {why}", quote(requested)));
+            let detail = "must match metadata.namespace";
+            wrong(
+                "spec.resourceAttributes.namespace",
+                format!("Invalid value: {}: {detail}", quote(requested)),
+            );
         }
     }
     if causes.is_empty() {
         return Ok(());
     }
     let (group, name) = ("authorization.k8s.io", String::new());
-    Err(ApiError::InvalidRequest { what, group, name, causes })
+    Err(ApiError::InvalidRequest { kind, group, name, causes })
 }
 
 /// All permissions of the user in a namespace.
@@ -181,7 +184,7 @@ fn rules(api: &Api, user: &User, review: &Value) -> Result<Value, ApiError> {
     Ok(status)
 }
 
-fn shown(user: &User) -> Value {
+fn to_user_info(user: &User) -> Value {
     let mut shown = json!({"username": user.name, "groups": user.groups});
     if let Some(uid) = &user.uid {
         shown["uid"] = uid.clone().into();
@@ -200,7 +203,7 @@ fn token(server: &Server, review: &Value) -> Value {
         requested.into_iter().flatten().filter_map(Value::as_str).map(ToString::to_string).collect();
     match server.inner.credentials.authenticate(server.api(), token, &requested) {
         Ok((user, audiences)) => {
-            json!({"authenticated": true, "user": shown(&user), "audiences": audiences})
+            json!({"authenticated": true, "user": to_user_info(&user), "audiences": audiences})
         }
         Err(error) => json!({"user": {}, "error": format!("[invalid bearer token, {error}]")}),
     }
@@ -224,7 +227,7 @@ mod tests {
     /// Regression: both kinds of review got 404.
     #[test]
     fn a_review_names_a_subject_and_exactly_one_kind_of_attributes_sec_4() {
-        let ask = |spec: &Value, namespace| {
+        let validate = |spec: &Value, namespace| {
             check("SubjectAccessReview", &json!({"spec": spec}), ReviewSubject::Named(namespace))
         };
         let pods = json!({"namespace": "a", "verb": "get", "resource": "pods"});
@@ -233,7 +236,7 @@ mod tests {
             (json!({"groups": ["team"], "nonResourceAttributes": {"path": "/", "verb": "get"}}), None),
             (json!({"user": "bob", "resourceAttributes": pods}), Some("a")),
         ] {
-            assert_eq!(ask(&spec, namespace), Ok(()), "{spec}");
+            assert_eq!(validate(&spec, namespace), Ok(()), "{spec}");
         }
         let invalid = "SubjectAccessReview.authorization.k8s.io \"\" is invalid: ";
         for (spec, namespace, expected) in [
@@ -254,7 +257,7 @@ mod tests {
                 "spec.resourceAttributes.namespace: Invalid value: \"a\": must match metadata.namespace",
             ),
         ] {
-            let error = ask(&spec, namespace).unwrap_err();
+            let error = validate(&spec, namespace).unwrap_err();
             assert_eq!((error.code(), error.to_string()), (422, format!("{invalid}{expected}")));
         }
     }

@@ -5,7 +5,7 @@ use axum::response::Response;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::object_response::{answer_written, scale_in};
+use super::object_response::{respond_with_stored, scale_in};
 use super::request::ResourceTarget;
 use super::request_object::read_object;
 use super::respond::Responder;
@@ -22,7 +22,7 @@ pub(super) fn is_apply(request: &Request) -> bool {
 }
 
 /// Applies the body to an object or to a part of one.
-pub(super) async fn answer(
+pub(super) async fn handle(
     server: &Server,
     target: &ResourceTarget,
     key: &Key,
@@ -45,11 +45,11 @@ pub(super) async fn answer(
     };
     let applied = server.run_queued(target, &[Operation::Create, Operation::Update], apply).await?;
     let status = if applied.before.is_some() { StatusCode::OK } else { StatusCode::CREATED };
-    answer_written(server, served, status, format, &options, &applied.object).await
+    respond_with_stored(server, served, status, format, &options, &applied.object).await
 }
 
 /// Applies a Scale: the applier owns only the replica count.
-pub(super) async fn answer_scale(
+pub(super) async fn handle_scale(
     server: &Server,
     target: &ResourceTarget,
     key: &Key,
@@ -104,7 +104,7 @@ fn set_replicas(server: &Server, served: ServedKind, config: &mut Value, count: 
 async fn read(request: Request) -> Result<Value, ApiError> {
     let bytes = body::read_bytes(request).await?;
     body::refuse_oversized_patch(&bytes)?;
-    let unreadable = |why: String| ApiError::BadRequest(format!("error decoding YAML: {why}"));
+    let unreadable = |reason: String| ApiError::BadRequest(format!("error decoding YAML: {reason}"));
     let text = std::str::from_utf8(&bytes).map_err(|error| unreadable(error.to_string()))?;
     let config = manifest::from_yaml(text).map_err(|error| unreadable(error.to_string()))?;
     if !config.is_object() {

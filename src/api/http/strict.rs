@@ -47,7 +47,7 @@ pub(super) fn object(
                 return Err(unreadable(error));
             }
         }
-        "Warn" => format.remarks.warn(report.findings(&read.duplicates)),
+        "Warn" => format.warnings.warn(report.findings(&read.duplicates)),
         "Ignore" => {}
         other => {
             return Err(ApiError::InvalidOptions {

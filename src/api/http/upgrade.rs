@@ -83,7 +83,7 @@ pub(super) fn requested_protocols(headers: &HeaderMap) -> Vec<String> {
 
 fn requests_protocol(headers: &HeaderMap, protocol: &str) -> bool {
     let lists =
-        |name: &HeaderName, word: &str| listed(headers, name).any(|one| one.eq_ignore_ascii_case(word));
+        |name: &HeaderName, token: &str| listed(headers, name).any(|one| one.eq_ignore_ascii_case(token));
     lists(&CONNECTION, "upgrade") && lists(&UPGRADE, protocol)
 }
 
@@ -134,7 +134,7 @@ impl SpdyUpgrade {
     {
         let (stopping, under_way) = (server.inner.stopping.clone(), request_metrics::current());
         tokio::spawn(stopping.run_until_cancelled_owned(async move {
-            let _under_way = under_way;
+            let _guard = under_way;
             match self.on_upgrade.await {
                 Ok(upgraded) => speak(hyper_util::rt::TokioIo::new(upgraded)).await,
                 Err(error) => tracing::debug!("an upgrade failed: {error}"),
@@ -185,7 +185,7 @@ impl WebSocketRequest {
     {
         let (stopping, under_way) = (server.inner.stopping.clone(), request_metrics::current());
         self.upgrade.on_upgrade(move |socket| async move {
-            let _under_way = under_way;
+            let _guard = under_way;
             stopping.run_until_cancelled(speak(socket)).await;
         })
     }
@@ -211,12 +211,12 @@ pub(super) async fn send_to<E>(
     mut sink: impl Sink<Message> + Unpin,
     mut inward: impl Stream<Item = Result<Message, E>> + Unpin,
     messages: impl Stream<Item = Message>,
-    patience: Duration,
+    timeout: Duration,
 ) {
     let outbound = async {
         let mut messages = std::pin::pin!(messages.chain(futures::stream::iter([normal_close()])));
         while let Some(message) = messages.next().await {
-            if !matches!(tokio::time::timeout(patience, sink.send(message)).await, Ok(Ok(()))) {
+            if !matches!(tokio::time::timeout(timeout, sink.send(message)).await, Ok(Ok(()))) {
                 return;
             }
         }

@@ -51,7 +51,7 @@ impl VerdictTarget {
 }
 
 /// Answers a request below the group.
-pub(super) fn answer(
+pub(super) fn handle(
     server: &Server,
     target: &VerdictTarget,
     method: &Method,

@@ -28,7 +28,7 @@ use object::{Object, Revision, ServedKind};
 use store::{Change, ChangeKind, Visibility, WatchExpired, Watcher};
 
 /// Responds to a watch request.
-pub(super) fn answer(
+pub(super) fn handle(
     server: &Server,
     target: &ResourceTarget,
     format: &ResponseFormat,
@@ -235,11 +235,11 @@ impl WatchStream {
             if self.view.selection.is_of_names() {
                 some.retain(|object| self.view.shows(object));
             }
-            let mut turns = ConversionBatches::of(some.len());
-            while let Some(turn) = turns.next() {
+            let mut batches = ConversionBatches::of(some.len());
+            while let Some(turn) = batches.next() {
                 let shown = self.view.in_version(some[turn.clone()].to_vec());
                 let Some(shown) =
-                    turns.wait_for_conversion(&turn, &mut to, self.view.accepted.media, shown).await?
+                    batches.wait_for_conversion(&turn, &mut to, self.view.accepted.media, shown).await?
                 else {
                     continue;
                 };
@@ -249,7 +249,7 @@ impl WatchStream {
                         send_full(&mut out, &mut to).await?;
                     }
                 }
-                if turns.has_failed {
+                if batches.has_failed {
                     send_all(&mut out, &mut to).await?;
                 }
             }
@@ -262,7 +262,7 @@ impl WatchStream {
         let mut bookmark =
             tokio::time::interval_at(tokio::time::Instant::now() + self.bookmark_every, self.bookmark_every);
         bookmark.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut gone = pin!(no_longer_served(self.view.api.clone(), self.view.served));
+        let mut unserved = pin!(no_longer_served(self.view.api.clone(), self.view.served));
         loop {
             // Nothing is taken from the store before the client requests it: until then the ring holds it for
             // all watchers.
@@ -274,7 +274,7 @@ impl WatchStream {
             }
             tokio::select! {
                 () = to.closed() => return Err(ClientGone),
-                () = &mut gone => return self.send_rest(&mut to).await,
+                () = &mut unserved => return self.send_rest(&mut to).await,
                 changes = self.watcher.next() => match changes {
                     Ok(changes) => self.send_changes(changes, &mut to).await?,
                     Err(error) => {
@@ -310,10 +310,11 @@ impl WatchStream {
         if !self.view.served.kind().is_custom() {
             return self.send_change_events(&changes, to).await;
         }
-        let mut turns = ConversionBatches::of(changes.len());
-        while let Some(turn) = turns.next() {
+        let mut batches = ConversionBatches::of(changes.len());
+        while let Some(turn) = batches.next() {
             let shown = self.view.changes(changes[turn.clone()].to_vec());
-            if let Some(shown) = turns.wait_for_conversion(&turn, to, self.view.accepted.media, shown).await?
+            if let Some(shown) =
+                batches.wait_for_conversion(&turn, to, self.view.accepted.media, shown).await?
             {
                 self.send_change_events(&shown, to).await?;
             }
@@ -358,7 +359,7 @@ impl ConversionBatches {
     /// smaller one. If a single object fails, the client gets the error, and the watch ends.
     async fn wait_for_conversion<T>(
         &mut self,
-        turn: &Range<usize>,
+        batch: &Range<usize>,
         to: &mut ChunkSender,
         media: MediaType,
         made: impl Future<Output = Result<T, ApiError>>,
@@ -370,11 +371,11 @@ impl ConversionBatches {
         };
         match made {
             Ok(made) => {
-                self.done = turn.end;
+                self.done = batch.end;
                 self.length = self.length.saturating_mul(2);
                 Ok(Some(made))
             }
-            Err(_) if turn.len() > 1 => {
+            Err(_) if batch.len() > 1 => {
                 self.has_failed = true;
                 self.length = 1;
                 Ok(None)

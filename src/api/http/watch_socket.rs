@@ -58,7 +58,7 @@ impl Framing {
 }
 
 /// Sends the events of a watch's response as messages of a socket.
-pub(super) fn answer(server: &Server, upgrade: Upgrade, watch: Response) -> Result<Response, ApiError> {
+pub(super) fn handle(server: &Server, upgrade: Upgrade, watch: Response) -> Result<Response, ApiError> {
     let Upgrade::WebSocket(mut socket) = upgrade else {
         return Err(ApiError::BadRequest("watches can be upgraded only to WebSocket".into()));
     };
@@ -68,11 +68,11 @@ pub(super) fn answer(server: &Server, upgrade: Upgrade, watch: Response) -> Resu
     let framing = if is_json { Framing::Lines } else { Framing::Lengths };
     // As in Kubernetes: there is one way to send events, under any name that a client gives it.
     socket.choose_any(|protocol| !is_token(protocol));
-    let patience = server.api().timings().http_request_timeout.0;
+    let timeout = server.api().timings().http_request_timeout.0;
     let messages = events(framing, body).map(move |event| framing.message(event));
     let response = socket.switch(server, move |socket| {
         let (sink, inward) = socket.split();
-        upgrade::send_to(sink, inward, messages, patience)
+        upgrade::send_to(sink, inward, messages, timeout)
     });
     Ok(match parts.extensions.get::<ShownRevision>() {
         Some(shown) => ShownRevision::up_to(shown.0, response),

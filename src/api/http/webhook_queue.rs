@@ -7,7 +7,7 @@ use super::request::ResourceTarget;
 use super::{Server, request_seat};
 use crate::ApiError;
 use crate::admission::{self, Operation, has_matching_configuration};
-use crate::deadline::{self, PATIENCE};
+use crate::deadline::{self, REQUEST_TIMEOUT};
 use crate::kinds::Conversion;
 use crate::webhook_client::Callee;
 use object::{Key, Kind, Subresource};
@@ -15,7 +15,7 @@ use object::{Key, Kind, Subresource};
 /// The number of requests that may wait for webhooks at once; further requests wait without a thread. Each
 /// takes a thread of the pool that stands in for the workers, of which tokio has 512, and that files and
 /// actors need as well.
-pub(super) const MAX_TURNS: usize = 64;
+pub(super) const MAX_CALLS: usize = 64;
 
 impl Server {
     /// Runs a request, under a permit if it may call webhooks for admission or conversion.
@@ -23,10 +23,10 @@ impl Server {
         &self,
         target: &ResourceTarget,
         operations: &[Operation],
-        answer: impl FnOnce() -> Result<T, ApiError>,
+        work: impl FnOnce() -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
         // Objects are deleted as they are stored.
-        self.run_queued_with_conversion(target, operations, operations != [Operation::Delete], answer).await
+        self.run_queued_with_conversion(target, operations, operations != [Operation::Delete], work).await
     }
 
     /// As [`Server::run_queued`], where the caller decides if objects are converted even without admission.
@@ -35,7 +35,7 @@ impl Server {
         target: &ResourceTarget,
         operations: &[Operation],
         converts: bool,
-        answer: impl FnOnce() -> Result<T, ApiError>,
+        work: impl FnOnce() -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
         let (api, kind) = (self.api(), target.kind());
         let below = target.subresource.map_or("", Subresource::path);
@@ -50,7 +50,7 @@ impl Server {
         {
             parties.push(webhook.party.clone());
         }
-        self.run_queued_by(parties, answer).await
+        self.run_queued_by(parties, work).await
     }
 
     /// As [`Server::run_queued`], for subresources of a kind without conversion.
@@ -59,25 +59,25 @@ impl Server {
         below: (Kind, &str),
         key: &Key,
         operations: &[Operation],
-        answer: impl FnOnce() -> Result<T, ApiError>,
+        work: impl FnOnce() -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
         let parties = admission::parties(self.api(), operations, below, key.namespace.as_str());
-        self.run_queued_by(parties, answer).await
+        self.run_queued_by(parties, work).await
     }
 
     async fn run_queued_by<T>(
         &self,
         parties: Vec<Callee>,
-        answer: impl FnOnce() -> Result<T, ApiError>,
+        work: impl FnOnce() -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
         if parties.is_empty() {
-            return deadline::of_request(answer);
+            return deadline::of_request(work);
         }
         let user = request_seat::leave();
         let user = user.as_ref().map_or("", |user| user.name.as_str());
         // Boxed: most requests need no space for it.
-        let turn = Box::pin(self.inner.turns.begin(user, parties, PATIENCE)).await?;
-        turn.hold(|| deadline::of_request(answer))
+        let permit = Box::pin(self.inner.call_queue.begin(user, parties, REQUEST_TIMEOUT)).await?;
+        permit.hold(|| deadline::of_request(work))
     }
 }
 
@@ -109,8 +109,8 @@ mod tests {
             server.run_queued_subresource((kind, ""), &key, &[Operation::Create], || Ok("done")).await
         };
         let mut all = Vec::new();
-        for _ in 0..MAX_TURNS {
-            all.push(server.inner.turns.begin("", Vec::new(), Duration::ZERO).await.unwrap());
+        for _ in 0..MAX_CALLS {
+            all.push(server.inner.call_queue.begin("", Vec::new(), Duration::ZERO).await.unwrap());
         }
         assert_eq!(create(Kind::Pod).await.map_err(|error| error.code()), Err(504));
         assert_eq!(create(Kind::Secret).await, Ok("done"), "nobody is asked about it");

@@ -45,7 +45,7 @@ fn checked(format: &ResponseFormat, mut wrong: Vec<Cause>) -> Result<WriteOption
         dry_run,
         field_manager,
         user: format.user.clone(),
-        remarks: format.remarks.clone(),
+        warnings: format.warnings.clone(),
         requested: format.served,
     })
 }
@@ -90,7 +90,7 @@ pub(super) fn of_delete(body: Option<Value>, format: &ResponseFormat) -> Result<
         dry_run: dry_run_in_body || dry_run_in_query,
         user: format.user.clone(),
         requested: format.served,
-        remarks: format.remarks.clone(),
+        warnings: format.warnings.clone(),
     })
 }
 
@@ -262,7 +262,7 @@ mod tests {
             resource_version: Some(Revision(7)),
             propagation: Some(Propagation::Background),
             dry_run: true,
-            remarks: good.as_ref().unwrap().remarks.clone(),
+            warnings: good.as_ref().unwrap().warnings.clone(),
             ..DeleteOptions::default()
         };
         assert_eq!(good, Ok(expected));

@@ -108,8 +108,8 @@ impl Resource for CertificateSigningRequest {
             signer::signer_name(errors, &path, signer);
         }
         if let Some(seconds) = self.spec.expiration_seconds.filter(|seconds| *seconds < MIN_SECONDS) {
-            let why = "may not specify a duration less than 600 seconds (10 minutes)";
-            errors.invalid(&spec.child("expirationSeconds"), &seconds, why);
+            let detail = "may not specify a duration less than 600 seconds (10 minutes)";
+            errors.invalid(&spec.child("expirationSeconds"), &seconds, detail);
         }
     }
 

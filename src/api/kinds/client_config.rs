@@ -56,13 +56,13 @@ pub(super) fn validate(
 }
 
 /// Validates the review versions that a webhook accepts. `missing` is the error's detail if there are none;
-/// `must_be_known` requires one of the two versions that Kubernetes knows.
+/// `must_be_supported` requires one of the two versions that Kubernetes knows.
 pub(super) fn review_versions(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     versions: &[String],
     missing: &str,
-    must_be_known: bool,
+    must_be_supported: bool,
 ) {
     if versions.is_empty() {
         return errors.required(path, missing);
@@ -76,14 +76,14 @@ pub(super) fn review_versions(
             errors.invalid(&at, version, "duplicate version");
         }
     }
-    if must_be_known && !has_known_version(versions) {
+    if must_be_supported && !has_supported_version(versions) {
         let detail = format!("must include at least one of {}", REVIEW_VERSIONS.join(", "));
         errors.invalid(path, &versions.to_vec(), detail);
     }
 }
 
 /// Returns whether the list has a review version that Kubernetes sends.
-pub(super) fn has_known_version(versions: &[String]) -> bool {
+pub(super) fn has_supported_version(versions: &[String]) -> bool {
     versions.iter().any(|version| REVIEW_VERSIONS.contains(&version.as_str()))
 }
 

@@ -9,7 +9,7 @@ use crate::webhook_client::{Callee, ServiceTarget, Target};
 
 /// The maximum number of concurrent conversion calls of one definition for reads, and the same again for writes.
 /// Further calls wait without occupying a thread. The memory of each call is bounded too (`conversion`).
-const MAX_TURNS: usize = 8;
+const MAX_CALLS: usize = 8;
 
 /// The conversion strategy of a definition.
 pub(crate) enum Conversion {
@@ -26,7 +26,7 @@ pub(crate) struct ConversionWebhook {
     /// The review versions that the server accepts, in order of its preference.
     pub(crate) review_versions: Vec<String>,
     /// Limits concurrent calls for reads, which wait for a permit without occupying a thread.
-    pub(crate) turns: Semaphore,
+    pub(crate) permits: Semaphore,
     /// The identity under which writes wait in the webhook queue (`http::turns`).
     pub(crate) party: Callee,
 }
@@ -59,8 +59,8 @@ impl ConversionWebhook {
             review_versions: webhook
                 .map(|webhook| webhook.conversion_review_versions.clone())
                 .unwrap_or_default(),
-            turns: Semaphore::new(MAX_TURNS),
-            party: Callee::new(format!("definition/{definition}"), MAX_TURNS),
+            permits: Semaphore::new(MAX_CALLS),
+            party: Callee::new(format!("definition/{definition}"), MAX_CALLS),
         }
     }
 }

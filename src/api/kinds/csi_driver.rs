@@ -101,8 +101,8 @@ impl Resource for CSIDriver {
         if let Some(in_secrets) = self.spec.service_account_token_in_secrets
             && self.spec.token_requests.as_ref().is_none_or(Vec::is_empty)
         {
-            let why = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
-            errors.invalid(&path.child("serviceAccountTokenInSecrets"), &in_secrets, why);
+            let detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
+            errors.invalid(&path.child("serviceAccountTokenInSecrets"), &in_secrets, detail);
         }
     }
 

@@ -321,7 +321,7 @@ pub(super) fn json_path(path: &str) -> Result<JpQuery, String> {
                     let escaped = if letter == '\\' { letters.next() } else { None };
                     name.push(escaped.unwrap_or(letter));
                 }
-                if name == "*" || name.is_empty() || is_word(&name) {
+                if name == "*" || name.is_empty() || is_identifier(&name) {
                     standard.extend([".", &name]);
                 } else {
                     standard.extend(["[", &Value::String(name).to_string(), "]"]);
@@ -364,7 +364,7 @@ fn with_dots(path: &str) -> String {
 }
 
 /// Returns whether a name needs no quotes.
-fn is_word(name: &str) -> bool {
+fn is_identifier(name: &str) -> bool {
     let is_letter = |letter: char| letter.is_alphabetic() || letter == '_';
     name.starts_with(is_letter) && name.chars().all(|letter| is_letter(letter) || letter.is_ascii_digit())
 }

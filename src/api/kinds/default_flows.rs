@@ -34,7 +34,7 @@ pub(crate) struct DefaultFlows {
 }
 
 pub(crate) static DEFAULTS: LazyLock<DefaultFlows> =
-    LazyLock::new(|| DefaultFlows { levels: made(levels()), schemas: made(schemas()) });
+    LazyLock::new(|| DefaultFlows { levels: build(levels()), schemas: build(schemas()) });
 
 /// Returns whether the level and schema with this name are mandatory, so that their specs never change.
 pub(crate) fn is_mandatory(name: &str) -> bool {
@@ -59,7 +59,7 @@ pub(crate) fn mandatory_schema(name: &str) -> Option<FlowSchema> {
         .cloned()
 }
 
-fn made<T: Resource>(values: Vec<Value>) -> Vec<T> {
+fn build<T: Resource>(values: Vec<Value>) -> Vec<T> {
     let read = |value: Value| {
         let mut object = Object::from_value(T::kind(), value).expect("the table has the kind's shape");
         let read = object.get_mut::<T>().expect("it was read as one");

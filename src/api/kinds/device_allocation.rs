@@ -23,19 +23,19 @@ const MAX_INTERFACE_BYTES: usize = 256;
 const MAX_HARDWARE_ADDRESS_BYTES: usize = 128;
 const MAX_IPS: usize = 16;
 
-/// Validates a new allocation. `known` has the names of the claim's requests.
+/// Validates a new allocation. `defined_names` has the names of the claim's requests.
 pub(super) fn validate(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     allocation: &AllocationResult,
-    known: &HashSet<String>,
+    defined_names: &HashSet<String>,
 ) {
     let devices = path.child("devices");
     let given = allocation.devices.as_ref();
     let list = devices.child("results");
     let results = limited(errors, &list, given.and_then(|given| given.results.as_deref()), MAX_ITEMS);
     for (i, one) in results.iter().enumerate() {
-        result(errors, &list.index(i), one, known);
+        result(errors, &list.index(i), one, defined_names);
     }
     let list = devices.child("config");
     let configurations =
@@ -44,7 +44,7 @@ pub(super) fn validate(
         let path = list.index(i);
         let DeviceAllocationConfiguration { source, requests, opaque } = one;
         errors.required_one_of(&path.child("source"), Some(source), &["FromClaim", "FromClass"]);
-        named_requests(errors, &path.child("requests"), requests.as_deref(), known);
+        named_requests(errors, &path.child("requests"), requests.as_deref(), defined_names);
         configuration(errors, &path, opaque.as_ref());
     }
     if let Some(nodes) = &allocation.node_selector {
@@ -57,9 +57,9 @@ fn result(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     result: &DeviceRequestAllocationResult,
-    known: &HashSet<String>,
+    defined_names: &HashSet<String>,
 ) {
-    named_request(errors, &path.child("request"), &result.request, known);
+    named_request(errors, &path.child("request"), &result.request, defined_names);
     device(errors, path, (&result.driver, &result.pool, &result.device), result.share_id.as_deref());
     binding_conditions(
         errors,
@@ -81,9 +81,9 @@ fn device(
     pool_name(errors, &path.child("pool"), pool);
     errors.invalid_each(&path.child("device"), name, names::dns_1123_label(name));
     if let Some(share) = share.filter(|share| !is_uuid(share)) {
-        let why = "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase \
+        let detail = "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase \
                    hexadecimal characters";
-        errors.invalid(&path.child("shareID"), share, why);
+        errors.invalid(&path.child("shareID"), share, detail);
     }
 }
 
@@ -98,10 +98,10 @@ fn is_uuid(text: &str) -> bool {
 pub(super) fn statuses(
     errors: &mut FieldErrors,
     list: &Path<'_>,
-    given: Option<&[AllocatedDeviceStatus]>,
+    devices: Option<&[AllocatedDeviceStatus]>,
     allocation: Option<&AllocationResult>,
 ) {
-    let given = given.unwrap_or_default();
+    let given = devices.unwrap_or_default();
     let results = allocation.and_then(|allocation| allocation.devices.as_ref()?.results.as_ref());
     let allocated: HashSet<String> = results
         .into_iter()
@@ -156,12 +156,12 @@ fn network_data(errors: &mut FieldErrors, path: &Path<'_>, data: &NetworkDeviceD
         let canonical = address.parse::<ipnet::IpNet>().map(|address| address.to_string());
         match canonical {
             Err(_) => {
-                let why = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
-                errors.invalid(&list.index(i), address, why);
+                let detail = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
+                errors.invalid(&list.index(i), address, detail);
             }
             Ok(canonical) if canonical != *address => {
-                let why = format!("must be in canonical form ({})", base::quote::quote(&canonical));
-                errors.invalid(&list.index(i), address, why);
+                let detail = format!("must be in canonical form ({})", base::quote::quote(&canonical));
+                errors.invalid(&list.index(i), address, detail);
             }
             Ok(_) => {}
         }

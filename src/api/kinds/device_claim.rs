@@ -298,23 +298,23 @@ fn constraint(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     constraint: &DeviceConstraint,
-    known: &HashSet<String>,
+    defined_names: &HashSet<String>,
 ) {
-    named_requests(errors, &path.child("requests"), constraint.requests.as_deref(), known);
+    named_requests(errors, &path.child("requests"), constraint.requests.as_deref(), defined_names);
     let (field, attribute) = match (&constraint.match_attribute, &constraint.distinct_attribute) {
         (Some(attribute), _) => ("matchAttribute", attribute),
         (None, Some(attribute)) => ("distinctAttribute", attribute),
         (None, None) => {
-            let why = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are \
+            let detail = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are \
                        set";
-            return errors.required(path, why);
+            return errors.required(path, detail);
         }
     };
     let path = path.child(field);
     attribute_name(errors, &path, attribute);
     if !attribute.contains('/') {
-        let why = "a fully qualified name must be a domain and a name separated by a slash";
-        errors.invalid(&path, attribute, why);
+        let detail = "a fully qualified name must be a domain and a name separated by a slash";
+        errors.invalid(&path, attribute, detail);
     }
 }
 
@@ -322,26 +322,26 @@ fn constraint(
 pub(super) fn named_requests(
     errors: &mut FieldErrors,
     list: &Path<'_>,
-    given: Option<&[String]>,
-    known: &HashSet<String>,
+    requests: Option<&[String]>,
+    defined_names: &HashSet<String>,
 ) {
-    let given = limited(errors, list, given, MAX_ITEMS);
+    let given = limited(errors, list, requests, MAX_ITEMS);
     for (i, name) in given.iter().enumerate() {
-        named_request(errors, &list.index(i), name, known);
+        named_request(errors, &list.index(i), name, defined_names);
     }
     different(errors, list, given.iter().map(String::as_str));
 }
 
 pub(super) fn named_request(errors: &mut FieldErrors, path: &Path<'_>, name: &str, known: &HashSet<String>) {
-    const WHY: &str = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
+    const INVALID_NAME: &str = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
     if name.matches('/').count() > 1 {
-        return errors.invalid(path, name, WHY);
+        return errors.invalid(path, name, INVALID_NAME);
     }
     for part in name.split('/') {
         errors.invalid_each(path, part, names::dns_1123_label(part));
     }
     if !known.contains(name) {
-        errors.invalid(path, name, WHY);
+        errors.invalid(path, name, INVALID_NAME);
     }
 }
 

@@ -119,9 +119,9 @@ fn endpoint(errors: &mut FieldErrors, path: &Path<'_>, endpoint: &Endpoint, addr
     if let Some(hints) = &endpoint.hints {
         let path = path.child("hints");
         let zones = hints.for_zones.iter().flatten().map(|zone| &*zone.name).collect();
-        places(errors, &path.child("forZones"), zones, names::label_value);
+        hint_targets(errors, &path.child("forZones"), zones, names::label_value);
         let nodes = hints.for_nodes.iter().flatten().map(|node| &*node.name).collect();
-        places(errors, &path.child("forNodes"), nodes, names::dns_1123_subdomain);
+        hint_targets(errors, &path.child("forNodes"), nodes, names::dns_1123_subdomain);
     }
     if let Some(node) = &endpoint.node_name {
         errors.invalid_each(&path.child("nodeName"), node, names::dns_1123_subdomain(node));
@@ -132,7 +132,7 @@ fn endpoint(errors: &mut FieldErrors, path: &Path<'_>, endpoint: &Endpoint, addr
 }
 
 /// Validates the zones or nodes in the hints of an endpoint.
-fn places(errors: &mut FieldErrors, list: &Path<'_>, given: Vec<&str>, rule: fn(&str) -> Vec<String>) {
+fn hint_targets(errors: &mut FieldErrors, list: &Path<'_>, given: Vec<&str>, rule: fn(&str) -> Vec<String>) {
     if given.len() > MAX_HINTS {
         return errors.too_many(list, given.len(), MAX_HINTS);
     }

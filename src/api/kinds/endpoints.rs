@@ -11,7 +11,7 @@ use crate::validate::{FieldErrors, Path, names};
 pub(super) const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 
 /// The number of endpoints that a table shows.
-const SHOWN_ENDPOINTS: usize = 3;
+const MAX_PRINTED_ENDPOINTS: usize = 3;
 
 impl Resource for Endpoints {
     const WARNING: Option<&'static str> =
@@ -102,8 +102,8 @@ pub(super) fn shortened(all: &[String], none: &str) -> String {
     if all.is_empty() {
         return none.into();
     }
-    let shown = all[..all.len().min(SHOWN_ENDPOINTS)].join(",");
-    match all.len().saturating_sub(SHOWN_ENDPOINTS) {
+    let shown = all[..all.len().min(MAX_PRINTED_ENDPOINTS)].join(",");
+    match all.len().saturating_sub(MAX_PRINTED_ENDPOINTS) {
         0 => shown,
         more => format!("{shown} + {more} more..."),
     }

@@ -68,8 +68,8 @@ impl Resource for FlowSchema {
             errors.invalid(&at, &precedence, format!("must not be greater than {MAX_PRECEDENCE}"));
         }
         if precedence == 1 && name != default_flows::EXEMPT {
-            let why = "only the schema named 'exempt' may have matchingPrecedence 1";
-            errors.invalid(&at, &precedence, why);
+            let detail = "only the schema named 'exempt' may have matchingPrecedence 1";
+            errors.invalid(&at, &precedence, detail);
         }
         if let Some(method) = &spec.distinguisher_method {
             let path = path.child("distinguisherMethod");
@@ -124,8 +124,8 @@ fn rule(errors: &mut FieldErrors, path: &Path<'_>, rule: &PolicyRulesWithSubject
     let resources = rule.resource_rules.as_deref().unwrap_or_default();
     let paths = rule.non_resource_rules.as_deref().unwrap_or_default();
     if resources.is_empty() && paths.is_empty() {
-        let why = "at least one of resourceRules and nonResourceRules has to be non-empty";
-        errors.required(path, why);
+        let detail = "at least one of resourceRules and nonResourceRules has to be non-empty";
+        errors.required(path, detail);
     }
     let list = path.child("resourceRules");
     for (i, one) in resources.iter().enumerate() {
@@ -152,8 +152,8 @@ fn subject(errors: &mut FieldErrors, path: &Path<'_>, subject: &Subject) {
     };
     for (other, field) in KINDS.iter().filter(|(_, field)| field != own) {
         if given(field) {
-            let why = format!("{field} is forbidden when subject kind is not '{other}'");
-            errors.forbidden(&path.child(field), why);
+            let detail = format!("{field} is forbidden when subject kind is not '{other}'");
+            errors.forbidden(&path.child(field), detail);
         }
     }
     let path = path.child(own);
@@ -197,8 +197,8 @@ fn some_or_any(
     if list.is_empty() {
         errors.required(path, missing);
     } else if list.len() > 1 && list.iter().any(|one| one == ANY) {
-        let why = format!("if '*' is present, must not specify other {others}");
-        errors.invalid(path, &list.to_vec(), why);
+        let detail = format!("if '*' is present, must not specify other {others}");
+        errors.invalid(path, &list.to_vec(), detail);
     } else {
         return list[0] != ANY;
     }
@@ -228,8 +228,8 @@ fn resource_rule(errors: &mut FieldErrors, path: &Path<'_>, rule: &ResourcePolic
     if some_or_any(errors, &path, namespaces, missing, "namespaces") {
         for (i, namespace) in namespaces.iter().enumerate() {
             for wrong in names::dns_1123_label(namespace) {
-                let why = format!("each member of this list must be '*' or a DNS-1123 label; {wrong}");
-                errors.invalid(&path.index(i), namespace, why);
+                let detail = format!("each member of this list must be '*' or a DNS-1123 label; {wrong}");
+                errors.invalid(&path.index(i), namespace, detail);
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::validate::{FieldErrors, Path, names};
 use object::ingress::CLASS_ANNOTATION;
 
 /// The number of hosts that a table shows.
-const HOSTS_SHOWN: usize = 3;
+const MAX_PRINTED_HOSTS: usize = 3;
 /// Sequences that no path may contain.
 const NOT_IN_PATHS: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
 /// Sequences that no path may end with.
@@ -97,13 +97,17 @@ impl Resource for Ingress {
 fn hosts(ingress: &Ingress) -> Value {
     let rules = ingress.spec.as_ref().and_then(|spec| spec.rules.as_deref()).unwrap_or_default();
     let named = rules.iter().filter_map(|rule| rule.host.as_deref()).filter(|host| !host.is_empty());
-    let shown: Vec<&str> = named.take(HOSTS_SHOWN).collect();
+    let shown: Vec<&str> = named.take(MAX_PRINTED_HOSTS).collect();
     if shown.is_empty() {
         return json!("*");
     }
-    let more = rules.len().saturating_sub(HOSTS_SHOWN);
+    let more = rules.len().saturating_sub(MAX_PRINTED_HOSTS);
     let text = shown.join(",");
-    json!(if shown.len() == HOSTS_SHOWN && more > 0 { format!("{text} + {more} more...") } else { text })
+    json!(if shown.len() == MAX_PRINTED_HOSTS && more > 0 {
+        format!("{text} + {more} more...")
+    } else {
+        text
+    })
 }
 
 fn addresses(ingress: &Ingress) -> Value {

@@ -117,8 +117,8 @@ pub(crate) fn resolve_families(
         if ips(new).is_empty() {
             errors.required(&spec.child("clusterIPs"), "");
         } else {
-            let why = "must be empty when `clusterIP` is not specified";
-            errors.invalid(&spec.child("clusterIPs"), &ips(new).to_vec(), why);
+            let detail = "must be empty when `clusterIP` is not specified";
+            errors.invalid(&spec.child("clusterIPs"), &ips(new).to_vec(), detail);
         }
     } else if ips(new).first().is_some_and(|first| first != first_ip(new)) {
         errors.invalid(&spec.child("clusterIPs"), &ips(new).to_vec(), "first value must match `clusterIP`");
@@ -202,9 +202,9 @@ fn downgrade(new: &mut ServiceSpec, old: &ServiceSpec, errors: &mut FieldErrors)
     }
     let reduced = |new: &[String], old: &[String]| !new.is_empty() && new.len() < old.len();
     let spec = Path::root("spec");
-    let mut refuse = |what: &str| {
-        let why = format!("must be 'SingleStack' to release the secondary {what}");
-        errors.invalid(&spec.child("ipFamilyPolicy"), policy(new).unwrap_or_default(), why);
+    let mut refuse = |label: &str| {
+        let detail = format!("must be 'SingleStack' to release the secondary {label}");
+        errors.invalid(&spec.child("ipFamilyPolicy"), policy(new).unwrap_or_default(), detail);
     };
     if reduced(ips(new), ips(old)) {
         refuse("cluster IP");
@@ -221,9 +221,9 @@ fn check_policy(new: &ServiceSpec, errors: &mut FieldErrors) {
     let spec = Path::root("spec");
     let both = [(ips(new).len(), "cluster IPs"), (families(new).len(), "IP families")];
     for (_, what) in both.into_iter().filter(|(count, _)| *count == MAX_ADDRESSES) {
-        let why =
+        let detail =
             format!("must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified");
-        errors.invalid(&spec.child("ipFamilyPolicy"), SINGLE, why);
+        errors.invalid(&spec.child("ipFamilyPolicy"), SINGLE, detail);
     }
 }
 
@@ -238,8 +238,8 @@ fn infer_families(new: &mut ServiceSpec, cluster: &[&str], errors: &mut FieldErr
         if cluster.contains(&family) {
             new.ip_families.get_or_insert_default().push(family.to_owned());
         } else {
-            let why = format!("{family} is not configured on this cluster");
-            errors.invalid(&Path::root("spec.clusterIPs").index(i), &all, why);
+            let detail = format!("{family} is not configured on this cluster");
+            errors.invalid(&Path::root("spec.clusterIPs").index(i), &all, detail);
         }
     }
 }
@@ -248,8 +248,8 @@ fn infer_families(new: &mut ServiceSpec, cluster: &[&str], errors: &mut FieldErr
 fn check_cluster(new: &ServiceSpec, cluster: &[&str], errors: &mut FieldErrors) {
     let spec = Path::root("spec");
     if policy(new) == Some(REQUIRE_DUAL) && cluster.len() < MAX_ADDRESSES {
-        let why = "this cluster is not configured for dual-stack services";
-        errors.invalid(&spec.child("ipFamilyPolicy"), REQUIRE_DUAL, why);
+        let detail = "this cluster is not configured for dual-stack services";
+        errors.invalid(&spec.child("ipFamilyPolicy"), REQUIRE_DUAL, detail);
     }
     for (i, family) in families(new).iter().enumerate().filter(|(_, f)| !cluster.contains(&f.as_str())) {
         errors.invalid(&spec.child("ipFamilies").index(i), family, "not configured on this cluster");
@@ -303,8 +303,8 @@ pub(super) fn address_errors(spec: &ServiceSpec, addresses: &[String], errors: &
     }
     for (i, (ip, family)) in addresses.iter().zip(listed).enumerate() {
         if matches!(family.as_str(), IPV4 | IPV6) && family_of(ip) != family {
-            let why = format!("expected an {family} value as indicated by `ipFamilies[{i}]`");
-            errors.invalid(&path.index(i), ip, why);
+            let detail = format!("expected an {family} value as indicated by `ipFamilies[{i}]`");
+            errors.invalid(&path.index(i), ip, detail);
         }
     }
 }
@@ -312,14 +312,14 @@ pub(super) fn address_errors(spec: &ServiceSpec, addresses: &[String], errors: &
 /// Reports fields that an `ExternalName` service may not have.
 pub(super) fn external_name_errors(spec: &ServiceSpec, addresses: &[String], errors: &mut FieldErrors) {
     let path = Path::root("spec");
-    let why = "may not be set for ExternalName services";
+    let detail = "may not be set for ExternalName services";
     let has = [
         (addresses.is_empty(), "clusterIPs"),
         (families(spec).is_empty(), "ipFamilies"),
         (policy(spec).is_none(), "ipFamilyPolicy"),
     ];
     for (_, field) in has.into_iter().filter(|(missing, _)| !missing) {
-        errors.forbidden(&path.child(field), why);
+        errors.forbidden(&path.child(field), detail);
     }
 }
 
@@ -347,8 +347,8 @@ pub(super) fn change_errors(new: &ServiceSpec, old: &ServiceSpec, errors: &mut F
             errors.invalid(&path.child("clusterIPs").index(0), &after, fixed);
         }
         if after.len() == 1 && before.len() > 1 && !is_single {
-            let why = "must be set to 'SingleStack' when releasing the secondary clusterIP";
-            errors.invalid(&path.child("ipFamilyPolicy"), policy(new).unwrap_or_default(), why);
+            let detail = "must be set to 'SingleStack' when releasing the secondary clusterIP";
+            errors.invalid(&path.child("ipFamilyPolicy"), policy(new).unwrap_or_default(), detail);
         }
     }
     let (listed, former) = (families(new), families(old));
@@ -366,7 +366,7 @@ pub(super) fn change_errors(new: &ServiceSpec, old: &ServiceSpec, errors: &mut F
         errors.invalid(&first.index(0), &after, fixed);
     }
     if listed.len() == 1 && former.len() > 1 && !is_single {
-        let why = "must be set to 'SingleStack' when releasing the secondary ipFamily";
-        errors.invalid(&path.child("ipFamilyPolicy"), policy(new).unwrap_or_default(), why);
+        let detail = "must be set to 'SingleStack' when releasing the secondary ipFamily";
+        errors.invalid(&path.child("ipFamilyPolicy"), policy(new).unwrap_or_default(), detail);
     }
 }

@@ -36,8 +36,8 @@ impl Resource for Lease {
         }
         let has = |text: Option<&str>| text.is_some_and(|text| !text.is_empty());
         if has(spec.preferred_holder.as_deref()) && !has(strategy) {
-            let why = "may only be specified if `strategy` is defined";
-            errors.forbidden(&path.child("preferredHolder"), why);
+            let detail = "may only be specified if `strategy` is defined";
+            errors.forbidden(&path.child("preferredHolder"), detail);
         }
     }
 }

@@ -42,8 +42,9 @@ impl Resource for LimitRange {
                 let storage =
                     |list: &Option<ResourceList>| list.as_ref().is_some_and(|l| l.contains_key("storage"));
                 if !storage(&item.min) && !storage(&item.max) {
-                    let why = "either minimum or maximum storage value is required, but neither was provided";
-                    errors.required(&path.child("limits"), why);
+                    let detail =
+                        "either minimum or maximum storage value is required, but neither was provided";
+                    errors.required(&path.child("limits"), detail);
                 }
             }
             for name in named(item) {
@@ -97,16 +98,19 @@ fn amounts(errors: &mut FieldErrors, path: &Path<'_>, item: &LimitRangeItem) {
 /// Requires that minimum, default request, default limit and maximum are in ascending order.
 fn in_order(errors: &mut FieldErrors, path: &Path<'_>, item: &LimitRangeItem, name: &str) {
     let [max, min, default, request, ratio] = lists(item).map(|(_, list)| list.and_then(|l| l.get(name)));
-    let mut check =
-        |field: &str, shown: &Quantity, low: Option<&Quantity>, high: Option<&Quantity>, what: [&str; 2]| {
-            if let (Some(low), Some(high)) = (low, high)
-                && Amount::of(low) > Amount::of(high)
-            {
-                let [low_name, high_name] = what;
-                let why = format!("{low_name} value {} is greater than {high_name} value {}", low.0, high.0);
-                errors.invalid(&path.child(field).key(name), shown, why);
-            }
-        };
+    let mut check = |field: &str,
+                     shown: &Quantity,
+                     low: Option<&Quantity>,
+                     high: Option<&Quantity>,
+                     bounds: [&str; 2]| {
+        if let (Some(low), Some(high)) = (low, high)
+            && Amount::of(low) > Amount::of(high)
+        {
+            let [low_name, high_name] = bounds;
+            let detail = format!("{low_name} value {} is greater than {high_name} value {}", low.0, high.0);
+            errors.invalid(&path.child(field).key(name), shown, detail);
+        }
+    };
     if let Some(min) = min {
         check("min", min, Some(min), max, ["min", "max"]);
     }
@@ -131,8 +135,8 @@ fn in_order(errors: &mut FieldErrors, path: &Path<'_>, item: &LimitRangeItem, na
         {
             let widest = Amount::of(max).as_f64() / Amount::of(min).as_f64();
             if ratio_limit > widest {
-                let why = format!("ratio {} is greater than max/min = {widest:.6}", ratio.0);
-                errors.invalid(&path, ratio, why);
+                let detail = format!("ratio {} is greater than max/min = {widest:.6}", ratio.0);
+                errors.invalid(&path, ratio, detail);
             }
         }
     }
@@ -140,8 +144,8 @@ fn in_order(errors: &mut FieldErrors, path: &Path<'_>, item: &LimitRangeItem, na
         && resources::is_extended(name)
         && Amount::of(request) != Amount::of(default)
     {
-        let why =
+        let detail =
             format!("default value {} must equal to defaultRequest value {} in {name}", default.0, request.0);
-        errors.invalid(&path.child("defaultRequest").key(name), request, why);
+        errors.invalid(&path.child("defaultRequest").key(name), request, detail);
     }
 }

@@ -70,17 +70,17 @@ impl Conditions {
     pub(crate) fn read(
         errors: &mut FieldErrors,
         list: &Path<'_>,
-        given: &[MatchCondition],
+        match_conditions: &[MatchCondition],
         has_params: bool,
     ) -> Self {
-        if given.len() > MAX_CONDITIONS {
-            errors.too_many(list, given.len(), MAX_CONDITIONS);
+        if match_conditions.len() > MAX_CONDITIONS {
+            errors.too_many(list, match_conditions.len(), MAX_CONDITIONS);
         }
         let mut variables = variables(has_params);
         variables.push(AUTHORIZER);
         let mut seen = HashSet::new();
         let mut conditions = Vec::new();
-        for (i, condition) in given.iter().enumerate().take(MAX_CONDITIONS) {
+        for (i, condition) in match_conditions.iter().enumerate().take(MAX_CONDITIONS) {
             let path = list.index(i);
             let at = path.child("expression");
             let text = condition.expression.trim();

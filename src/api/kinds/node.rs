@@ -98,12 +98,12 @@ impl Resource for Node {
         let (new_ranges, old_ranges) = (ranges(new), ranges(old));
         // The second range appears and disappears with the machine's IPv6.
         if !old_ranges.is_empty() && new_ranges.first() != old_ranges.first() {
-            let why = "node updates may not change podCIDR except from \"\" to valid";
-            errors.forbidden(&path.child("podCIDRs"), why);
+            let detail = "node updates may not change podCIDR except from \"\" to valid";
+            errors.forbidden(&path.child("podCIDRs"), detail);
         }
         if old.provider_id.as_ref().is_some_and(|id| !id.is_empty()) && new.provider_id != old.provider_id {
-            let why = "node updates may not change providerID except from \"\" to valid";
-            errors.forbidden(&path.child("providerID"), why);
+            let detail = "node updates may not change providerID except from \"\" to valid";
+            errors.forbidden(&path.child("providerID"), detail);
         }
     }
 

@@ -137,8 +137,8 @@ impl Resource for PersistentVolume {
         errors.immutable(&Path::root("volumeMode"), &now.volume_mode, &before.volume_mode);
         if before.node_affinity.is_some() && !same_affinity(now, before) {
             let shown = serde_json::to_value(&now.node_affinity).unwrap_or_default();
-            let why = "field is immutable, except for updating from beta label to GA";
-            errors.invalid(&Path::root("nodeAffinity"), &shown, why);
+            let detail = "field is immutable, except for updating from beta label to GA";
+            errors.invalid(&Path::root("nodeAffinity"), &shown, detail);
         }
         if before.volume_attributes_class_name.is_some() && now.volume_attributes_class_name.is_none() {
             let path = Path::root("spec.volumeAttributesClassName");
@@ -199,18 +199,22 @@ fn volume_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolum
 
 /// Validates an inline volume in a VolumeAttachment: a CSI volume without the fields that bind it to a claim.
 pub(super) fn inline_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeSpec) {
-    const HERE: &str = "may not be specified in the context of inline volumes";
+    const FORBIDDEN_INLINE: &str = "may not be specified in the context of inline volumes";
     let retains = |policy: &String| policy.is_empty() || policy == "Retain";
     for (field, is_given, why) in [
-        ("claimRef", spec.claim_ref.is_some(), HERE),
-        ("capacity", spec.capacity.as_ref().is_some_and(|capacity| !capacity.is_empty()), HERE),
+        ("claimRef", spec.claim_ref.is_some(), FORBIDDEN_INLINE),
+        ("capacity", spec.capacity.as_ref().is_some_and(|capacity| !capacity.is_empty()), FORBIDDEN_INLINE),
         (
             "persistentVolumeReclaimPolicy",
             !spec.persistent_volume_reclaim_policy.as_ref().is_none_or(retains),
             "may only be Retain in the context of inline volumes",
         ),
-        ("nodeAffinity", spec.node_affinity.is_some(), HERE),
-        ("storageClassName", spec.storage_class_name.as_ref().is_some_and(|name| !name.is_empty()), HERE),
+        ("nodeAffinity", spec.node_affinity.is_some(), FORBIDDEN_INLINE),
+        (
+            "storageClassName",
+            spec.storage_class_name.as_ref().is_some_and(|name| !name.is_empty()),
+            FORBIDDEN_INLINE,
+        ),
         (
             "volumeMode",
             spec.volume_mode.as_ref().is_some_and(|mode| mode != "Filesystem"),
@@ -236,8 +240,8 @@ fn attributes_class(errors: &mut FieldErrors, path: &Path<'_>, spec: &Persistent
     }
     class_name(errors, &path.child("volumeAttributesClassName"), Some(class));
     if spec.csi.is_none() {
-        let why = "has to be specified when using volumeAttributesClassName";
-        errors.required(&path.child("csi"), why);
+        let detail = "has to be specified when using volumeAttributesClassName";
+        errors.required(&path.child("csi"), detail);
     }
 }
 

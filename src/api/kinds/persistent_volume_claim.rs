@@ -34,10 +34,10 @@ impl Resource for PersistentVolumeClaim {
         }),
         Column::text("Volume", "The volume that the claim is bound to.", |claim, _| json!(volume(claim))),
         Column::text("Capacity", "The capacity of the volume.", |claim, _| {
-            json!(storage_text(given(claim).and_then(|s| s.capacity.as_ref())))
+            json!(storage_text(bound_status(claim).and_then(|s| s.capacity.as_ref())))
         }),
         Column::text("Access Modes", "The ways in which the volume may be mounted.", |claim, _| {
-            json!(modes_text(given(claim).and_then(|s| s.access_modes.as_deref())))
+            json!(modes_text(bound_status(claim).and_then(|s| s.access_modes.as_deref())))
         }),
         Column::text("StorageClass", "The storage class of the claim.", |claim, _| {
             json!(claim.spec.as_ref().and_then(|s| s.storage_class_name.as_deref()).unwrap_or_default())
@@ -156,7 +156,7 @@ fn volume(claim: &PersistentVolumeClaim) -> &str {
 }
 
 /// Returns the status of a claim that has a volume. Without one, capacity and access modes are not known yet.
-fn given(claim: &PersistentVolumeClaim) -> Option<&PersistentVolumeClaimStatus> {
+fn bound_status(claim: &PersistentVolumeClaim) -> Option<&PersistentVolumeClaimStatus> {
     claim.status.as_ref().filter(|_| !volume(claim).is_empty())
 }
 

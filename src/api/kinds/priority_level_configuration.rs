@@ -81,8 +81,8 @@ impl Resource for PriorityLevelConfiguration {
         let path = Path::root("spec");
         let spec = &self.spec;
         if (name == default_flows::EXEMPT) != (spec.type_ == EXEMPT) {
-            let why = "must be 'Exempt' if and only if `name` is 'exempt'";
-            errors.invalid(&path.child("type"), &spec.type_, why);
+            let detail = "must be 'Exempt' if and only if `name` is 'exempt'";
+            errors.invalid(&path.child("type"), &spec.type_, detail);
         }
         match spec.type_.as_str() {
             EXEMPT => {
@@ -111,8 +111,8 @@ impl Resource for PriorityLevelConfiguration {
             errors.invalid(&path, &shown, format!("spec of '{name}'{but} must equal the fixed value"));
         }
         if self.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(OLD_ZERO_SHARES)) {
-            let why = format!("annotation '{OLD_ZERO_SHARES}' is forbidden");
-            errors.forbidden(&Path::root("metadata.annotations"), why);
+            let detail = format!("annotation '{OLD_ZERO_SHARES}' is forbidden");
+            errors.forbidden(&Path::root("metadata.annotations"), detail);
         }
     }
 
@@ -188,10 +188,10 @@ fn queuing(errors: &mut FieldErrors, path: &Path<'_>, queuing: &QueuingConfigura
     } else if hand > queues {
         errors.invalid(&path, &hand, format!("should not be greater than queues ({queues})"));
     } else if entropy_bits(queues.unsigned_abs(), hand.unsigned_abs()) > MAX_ENTROPY_BITS {
-        let why = format!(
+        let detail = format!(
             "required entropy bits of deckSize {queues} and handSize {hand} should not be greater than {MAX_ENTROPY_BITS}"
         );
-        errors.invalid(&path, &hand, why);
+        errors.invalid(&path, &hand, detail);
     }
 }
 

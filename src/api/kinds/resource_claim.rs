@@ -94,8 +94,9 @@ fn consumers(errors: &mut FieldErrors, list: &Path<'_>, new: &ResourceClaim, old
     let before = of(old).unwrap_or_default();
     let is_new = given.iter().flatten().any(|one| !before.contains(one));
     if is_new && new.metadata.deletion_timestamp.is_some() {
-        let why = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";
-        errors.forbidden(list, why);
+        let detail =
+            "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";
+        errors.forbidden(list, detail);
     }
 }
 

@@ -49,7 +49,7 @@ impl Resource for ResourceSlice {
         let spec = &self.spec;
         driver_name(errors, &path.child("driver"), &spec.driver);
         pool(errors, &path.child("pool"), spec);
-        one_place(errors, &path, spec);
+        one_node_selection(errors, &path, spec);
         if spec.shared_counters.is_some() && spec.devices.is_some() {
             errors.invalid(&path, "", "only one of `sharedCounters` or `devices` is allowed");
         }
@@ -95,21 +95,21 @@ fn pool(errors: &mut FieldErrors, path: &Path<'_>, spec: &ResourceSliceSpec) {
         errors.invalid(&path, &spec.pool.resource_slice_count, "must be greater than zero");
     }
     if spec.pool.generation < 0 {
-        let why = "must be greater than or equal to zero";
-        errors.invalid(&path.child("generation"), &spec.pool.generation, why);
+        let detail = "must be greater than or equal to zero";
+        errors.invalid(&path.child("generation"), &spec.pool.generation, detail);
     }
 }
 
 /// Requires that a slice selects nodes in exactly one way: by name, by a selector, all nodes, or for each device
 /// separately.
-fn one_place(errors: &mut FieldErrors, path: &Path<'_>, spec: &ResourceSliceSpec) {
+fn one_node_selection(errors: &mut FieldErrors, path: &Path<'_>, spec: &ResourceSliceSpec) {
     const ONE: &str =
         "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
     if spec.node_name.as_deref() == Some("") {
-        let why = "must be either unset or set to a non-empty string";
-        errors.invalid(&path.child("nodeName"), "", why);
+        let detail = "must be either unset or set to a non-empty string";
+        errors.invalid(&path.child("nodeName"), "", detail);
     }
-    let places = places(errors, path, (&spec.node_name, &spec.node_selector, spec.all_nodes));
+    let places = node_selection(errors, path, (&spec.node_name, &spec.node_selector, spec.all_nodes));
     if let Some(chosen) = spec.node_selector.as_ref().filter(|chosen| chosen.node_selector_terms.len() != 1) {
         let shown = serde_json::to_value(&chosen.node_selector_terms).unwrap_or_default();
         let path = path.child("nodeSelector.nodeSelectorTerms");
@@ -128,7 +128,7 @@ fn one_place(errors: &mut FieldErrors, path: &Path<'_>, spec: &ResourceSliceSpec
 }
 
 /// Validates the fields that select the nodes of a slice or a device, and returns those that are set.
-fn places(
+fn node_selection(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     (node, chosen, all): (&Option<String>, &Option<NodeSelector>, Option<bool>),
@@ -156,13 +156,14 @@ fn only_true(errors: &mut FieldErrors, path: &Path<'_>, flag: Option<bool>) -> b
     flag == Some(true)
 }
 
-fn device(errors: &mut FieldErrors, path: &Path<'_>, device: &Device, says_where: bool) {
+fn device(errors: &mut FieldErrors, path: &Path<'_>, device: &Device, per_device: bool) {
     errors.invalid_each(&path.child("name"), &device.name, names::dns_1123_label(&device.name));
     let count = device.attributes.as_ref().map_or(0, BTreeMap::len)
         + device.capacity.as_ref().map_or(0, BTreeMap::len);
     if count > MAX_ATTRIBUTES {
-        let why = format!("the total number of attributes and capacities must not exceed {MAX_ATTRIBUTES}");
-        errors.invalid(path, &json!(count), why);
+        let detail =
+            format!("the total number of attributes and capacities must not exceed {MAX_ATTRIBUTES}");
+        errors.invalid(path, &json!(count), detail);
     }
     let at = path.child("attributes");
     for (name, value) in device.attributes.iter().flatten() {
@@ -188,7 +189,7 @@ fn device(errors: &mut FieldErrors, path: &Path<'_>, device: &Device, says_where
         counters(errors, &list.index(i), "counterSet", &one.counter_set, &one.counters);
     }
     different(errors, &list, consumed.iter().map(|one| &*one.counter_set));
-    own_place(errors, path, device, says_where);
+    device_node_selection(errors, path, device, per_device);
     binding_conditions(
         errors,
         path,
@@ -199,19 +200,19 @@ fn device(errors: &mut FieldErrors, path: &Path<'_>, device: &Device, says_where
 
 /// Validates the node selection of a device, which is required if the slice leaves it to its devices and forbidden
 /// otherwise.
-fn own_place(errors: &mut FieldErrors, path: &Path<'_>, device: &Device, says_where: bool) {
-    if !says_where {
+fn device_node_selection(errors: &mut FieldErrors, path: &Path<'_>, device: &Device, per_device: bool) {
+    if !per_device {
         if device.node_name.is_some() || device.node_selector.is_some() || device.all_nodes.is_some() {
-            let why = "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to \
+            let detail = "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to \
                        true in the ResourceSlice spec";
-            errors.invalid(path, &Value::Null, why);
+            errors.invalid(path, &Value::Null, detail);
         }
         return;
     }
     if device.node_name.as_deref() == Some("") {
         errors.invalid(&path.child("nodeName"), "", "must not be empty");
     }
-    let given = places(errors, path, (&device.node_name, &device.node_selector, device.all_nodes));
+    let given = node_selection(errors, path, (&device.node_name, &device.node_selector, device.all_nodes));
     let one = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set \
                to true in the ResourceSlice spec";
     match given.len() {
@@ -269,14 +270,14 @@ fn is_semantic_version(text: &str) -> bool {
             && part.bytes().all(|c| c.is_ascii_digit())
             && (part == "0" || !part.starts_with('0'))
     };
-    let is_word =
+    let is_identifier =
         |part: &str| !part.is_empty() && part.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'-');
     let is_early =
-        |part: &str| is_word(part) && (part.bytes().any(|c| !c.is_ascii_digit()) || is_number(part));
+        |part: &str| is_identifier(part) && (part.bytes().any(|c| !c.is_ascii_digit()) || is_number(part));
     core.split('.').count() == 3
         && core.split('.').all(is_number)
         && early.is_none_or(|early| early.split('.').all(is_early))
-        && build.is_none_or(|build| build.split('.').all(is_word))
+        && build.is_none_or(|build| build.split('.').all(is_identifier))
 }
 
 /// Validates a set of counters; `field` is the field of its name.
@@ -320,8 +321,8 @@ pub(super) fn binding_conditions(
     }
     let (good, bad) = (good.unwrap_or_default(), bad.unwrap_or_default());
     for (i, one) in bad.iter().enumerate().filter(|(_, one)| good.contains(one)) {
-        let why = "bindingFailureConditions must not overlap with bindingConditions";
-        errors.invalid(&path.child("bindingFailureConditions").index(i), one, why);
+        let detail = "bindingFailureConditions must not overlap with bindingConditions";
+        errors.invalid(&path.child("bindingFailureConditions").index(i), one, detail);
     }
     for ((field, given), (other, others)) in fields.into_iter().zip(fields.into_iter().rev()) {
         let given = given.unwrap_or_default();

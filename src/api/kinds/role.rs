@@ -37,8 +37,8 @@ pub(super) fn policy_rule(errors: &mut FieldErrors, path: &Path<'_>, rule: &Poli
             errors.invalid(&path, &urls, "namespaced rules cannot apply to non-resource URLs");
         }
         if some(&rule.api_groups) || some(&rule.resources) || some(&rule.resource_names) {
-            let why = "rules cannot apply to both regular resources and non-resource URLs";
-            errors.invalid(&path, &urls, why);
+            let detail = "rules cannot apply to both regular resources and non-resource URLs";
+            errors.invalid(&path, &urls, detail);
         }
         return;
     }

@@ -14,9 +14,9 @@ use object::scenario::{CHECK_KINDS, Scenario, ScenarioCheck, ScenarioObject, Sce
 use object::time::{go_duration, read_go_duration};
 
 /// The maximum number of objects of the setup, of steps, of checks, of hints, and of variables.
-const MOST: usize = 64;
+const MAX_ITEMS: usize = 64;
 /// The maximum number of objects in one step, and of additional objects of one check.
-const MOST_OF_ONE: usize = 16;
+const MAX_OBJECTS: usize = 16;
 /// The maximum size of a briefing, a hint or a verdict, in bytes.
 const LONGEST_TEXT: usize = 8 * 1024;
 /// The maximum size of a title, in bytes.
@@ -24,7 +24,7 @@ const LONGEST_TITLE: usize = 200;
 /// The maximum duration of a scenario.
 const LONGEST: Duration = Duration::from_hours(24);
 /// Names that expressions already use for variables of Podium's.
-const KNOWN: &[&str] = &["certificates", "chosen", "now", "object", "objects"];
+const RESERVED: &[&str] = &["certificates", "chosen", "now", "object", "objects"];
 
 impl Resource for Scenario {
     const COLUMNS: &'static [Column<Self>] = &[
@@ -54,8 +54,8 @@ impl Resource for Scenario {
             ("steps", spec.steps.len()),
             ("check", spec.check.len()),
         ] {
-            if count > MOST {
-                return errors.too_many(&path.child(field), count, MOST);
+            if count > MAX_ITEMS {
+                return errors.too_many(&path.child(field), count, MAX_ITEMS);
             }
         }
         let at = path.child("setup");
@@ -234,8 +234,8 @@ fn one_step(errors: &mut FieldErrors, path: &Path<'_>, step: &ScenarioStep) {
         shallow(errors, &at, &fault.spec);
     }
     for (field, count) in [("apply", step.apply.len()), ("delete", step.delete.len())] {
-        if count > MOST_OF_ONE {
-            return errors.too_many(&path.child(field), count, MOST_OF_ONE);
+        if count > MAX_OBJECTS {
+            return errors.too_many(&path.child(field), count, MAX_OBJECTS);
         }
     }
     let at = path.child("apply");
@@ -273,11 +273,11 @@ fn check(errors: &mut FieldErrors, path: &Path<'_>, check: &ScenarioCheck) {
     errors.required_name(&path.child("name"), &check.name, names::dns_1123_label);
     subject(errors, &path.child("object"), &check.object);
     let at = path.child("with");
-    if check.with.len() > MOST_OF_ONE {
-        return errors.too_many(&at, check.with.len(), MOST_OF_ONE);
+    if check.with.len() > MAX_OBJECTS {
+        return errors.too_many(&at, check.with.len(), MAX_OBJECTS);
     }
     for (name, object) in &check.with {
-        if !is_identifier(name) || KNOWN.contains(&name.as_str()) {
+        if !is_identifier(name) || RESERVED.contains(&name.as_str()) {
             errors.invalid(
                 &at.key(name),
                 name,
@@ -297,11 +297,11 @@ fn expression(
     path: &Path<'_>,
     source: &str,
     variables: &[&str],
-    comes: ResultType,
+    result_type: ResultType,
 ) {
     if source.trim().is_empty() {
         errors.required(path, "");
-    } else if let Err(error) = Expression::compile(source, variables, comes) {
+    } else if let Err(error) = Expression::compile(source, variables, result_type) {
         errors.invalid(path, source, error);
     }
 }

@@ -66,9 +66,9 @@ impl RuleFault {
 /// Compiles all rules of a schema; returns them with their errors and their estimated maximum costs.
 pub(super) fn read(root: &JSONSchemaProps) -> (SchemaRules, Vec<RuleFault>, Vec<RuleCost>) {
     let mut reader = Reader { faults: Vec::new(), costs: Vec::new(), count: 0, bytes: 0 };
-    let place = SchemaContext { is_root: true, correlates: true, declared: None, most: Some(1) };
+    let place = SchemaContext { is_root: true, correlates: true, declared: None, max_count: Some(1) };
     let rules = reader.read(root, "", place);
-    if !reader.has_room() {
+    if !reader.is_within_limits() {
         reader.faults.push(RuleFault {
             field: String::new(),
             value: None,
@@ -96,7 +96,7 @@ struct SchemaContext<'d> {
     /// The size limits of its values, if a schema above has rules.
     declared: Option<&'d DeclType>,
     /// The maximum number of its values in an object, if all lists and maps above are bounded.
-    most: Option<u64>,
+    max_count: Option<u64>,
 }
 
 impl SchemaContext<'_> {
@@ -108,13 +108,13 @@ impl SchemaContext<'_> {
             _ => Some(1),
         };
         let bound = bound.map(|bound| u64::try_from(bound).unwrap_or(0));
-        let most = self.most.zip(bound).map(|(most, bound)| most.saturating_mul(bound));
-        SchemaContext { is_root: false, correlates: self.correlates, declared, most }
+        let most = self.max_count.zip(bound).map(|(most, bound)| most.saturating_mul(bound));
+        SchemaContext { is_root: false, correlates: self.correlates, declared, max_count: most }
     }
 }
 
 impl Reader {
-    fn has_room(&self) -> bool {
+    fn is_within_limits(&self) -> bool {
         self.count <= MAX_RULES && self.bytes <= MAX_RULES_BYTES
     }
 
@@ -131,7 +131,7 @@ impl Reader {
         for (i, rule) in rules.iter().enumerate() {
             self.count += 1;
             self.bytes += rule.rule.len() + rule.message_expression.as_ref().map_or(0, String::len);
-            if self.has_room() {
+            if self.is_within_limits() {
                 let field = at(&format!("x-kubernetes-validations[{i}]"));
                 found.rules.extend(self.rule(rule, schema, &field, SchemaContext { declared, ..place }));
             }
@@ -162,14 +162,14 @@ impl Reader {
         rule: &ValidationRule,
         schema: &JSONSchemaProps,
         path: &str,
-        place: SchemaContext<'_>,
+        context: SchemaContext<'_>,
     ) -> Option<Rule> {
         let before = self.faults.len();
         let mut fault = |field: &str, value: Option<&str>, message: &str| {
             let field = format!("{path}.{field}");
             self.faults.push(RuleFault { field, value: value.map(Into::into), message: message.into() });
         };
-        let own = if place.is_root || schema.x_kubernetes_embedded_resource == Some(true) {
+        let own = if context.is_root || schema.x_kubernetes_embedded_resource == Some(true) {
             Type::Object(schema)
         } else {
             Type::Schema(schema)
@@ -177,7 +177,7 @@ impl Reader {
         let optional_old = rule.optional_old_self == Some(true);
         let old = if optional_old { Type::Dyn } else { own };
         let variables = vec![("self", own), ("oldSelf", old)];
-        let environment = Environment::of(variables).with_sizes(place.declared);
+        let environment = Environment::of(variables).with_sizes(context.declared);
         let message = rule.message.as_deref();
         if message.is_some_and(|message| message.trim().is_empty()) {
             fault("message", message, "message must be non-empty if specified");
@@ -219,7 +219,7 @@ impl Reader {
                 .ok()
         });
         let is_transition = program.as_ref().is_some_and(|program| program.uses("oldSelf"));
-        if is_transition && !place.correlates {
+        if is_transition && !context.correlates {
             fault(
                 "rule",
                 Some(&rule.rule),
@@ -229,7 +229,7 @@ impl Reader {
         if optional_old && !is_transition && program.is_some() {
             fault("optionalOldSelf", Some("true"), "may not be set if oldSelf is not used in rule");
         }
-        let times = place.most.or(place.declared.map(DeclType::most_in_a_request)).unwrap_or(u64::MAX);
+        let times = context.max_count.or(context.declared.map(DeclType::max_per_request)).unwrap_or(u64::MAX);
         let cost = |program: &Option<Program>| program.as_ref().and_then(Program::cost);
         // Kubernetes counts the message for one value only: the first value that breaks a rule may be the only one
         // reported.

@@ -17,7 +17,7 @@ use object::definition_schemas::VersionSchema;
 
 /// The approximate limit on the memory of all decompressed schemas together, in bytes. The most recently used one
 /// always stays.
-const MOST_READ_BYTES: usize = 16 << 20;
+const MAX_READ_BYTES: usize = 16 << 20;
 
 /// The decompressed schemas, most recently used first.
 static READ: Mutex<VecDeque<Structural>> = Mutex::new(VecDeque::new());
@@ -106,7 +106,7 @@ fn keep_read(schema: &Structural) {
     let mut bytes = 0;
     let fits = read.iter().take_while(|schema| {
         bytes += schema.memory();
-        bytes <= MOST_READ_BYTES
+        bytes <= MAX_READ_BYTES
     });
     let fits = fits.count().max(1);
     read.truncate(fits);
@@ -156,12 +156,12 @@ mod tests {
         let mut fields = Map::from_iter([("x".to_string(), json!(1))]);
         assert!(first.lacks_defaults(&fields) && first.prune(&mut fields) == ["x"]);
         let read = Arc::downgrade(&first.load().0);
-        let most = MOST_READ_BYTES / first.load().memory() + 1;
+        let most = MAX_READ_BYTES / first.load().memory() + 1;
         for n in 0..=most {
             served(&format!("^{n}$")).load();
         }
         assert!(read.upgrade().is_none(), "it was not used for longest");
-        assert!(READ.lock().iter().map(Structural::memory).sum::<usize>() <= MOST_READ_BYTES);
+        assert!(READ.lock().iter().map(Structural::memory).sum::<usize>() <= MAX_READ_BYTES);
         assert_eq!(first.json()["properties"]["a"]["pattern"], "^first$");
     }
 }

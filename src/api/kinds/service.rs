@@ -116,8 +116,8 @@ impl Resource for Service {
         if let (Some(mode), Some(hints)) = (annotation(TOPOLOGY_MODE), annotation(TOPOLOGY_HINTS))
             && mode != hints
         {
-            let why = format!("must match annotations[{TOPOLOGY_HINTS}] when both are specified");
-            errors.invalid(&Path::root("metadata.annotations").key(TOPOLOGY_MODE), mode, why);
+            let detail = format!("must match annotations[{TOPOLOGY_HINTS}] when both are specified");
+            errors.invalid(&Path::root("metadata.annotations").key(TOPOLOGY_MODE), mode, detail);
         }
         let kind = type_of(spec);
         let addresses = cluster_ips(spec);
@@ -144,8 +144,8 @@ impl Resource for Service {
             errors.invalid_each(&path.index(i), ip, names::ip(ip));
             errors.invalid_each(&path.index(i), ip, names::non_special_ip(ip));
             if ip.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback()) {
-                let why = "may not be in the loopback range (127.0.0.0/8, ::1/128)";
-                errors.invalid(&path.index(i), ip, why);
+                let detail = "may not be in the loopback range (127.0.0.0/8, ::1/128)";
+                errors.invalid(&path.index(i), ip, detail);
             }
         }
         policies(errors, &path, spec);

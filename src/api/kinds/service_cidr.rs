@@ -48,15 +48,15 @@ impl Resource for ServiceCIDR {
                     format!("must be in canonical form ({})", base::quote::quote(&range.trunc().to_string())),
                 ),
                 Err(_) => {
-                    let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-                    errors.invalid(&path.index(i), text, why);
+                    let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+                    errors.invalid(&path.index(i), text, detail);
                 }
             }
         }
         if families.len() == MAX_RANGES && families[0] == families[1] {
-            let why =
+            let detail =
                 "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
-            errors.invalid(&path, &ranges.to_vec(), why);
+            errors.invalid(&path, &ranges.to_vec(), detail);
         }
     }
 

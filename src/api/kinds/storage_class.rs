@@ -61,7 +61,7 @@ impl Resource for StorageClass {
         for (i, term) in self.allowed_topologies.iter().flatten().enumerate() {
             let path = path.index(i);
             topology(errors, &path, term);
-            let places = places(term);
+            let places = allowed_values(term);
             if seen.contains(&places) {
                 errors.duplicate(&path.child("matchLabelExpressions"), "");
             }
@@ -115,7 +115,7 @@ pub(super) fn parameters(
 }
 
 /// Returns the allowed values of each label in a term, independently of their order.
-fn places(term: &TopologySelectorTerm) -> BTreeMap<&str, BTreeSet<&str>> {
+fn allowed_values(term: &TopologySelectorTerm) -> BTreeMap<&str, BTreeSet<&str>> {
     let expressions = term.match_label_expressions.iter().flatten();
     expressions.map(|one| (one.key.as_str(), one.values.iter().map(String::as_str).collect())).collect()
 }

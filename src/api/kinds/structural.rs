@@ -274,7 +274,7 @@ impl Validator<'_> {
             }
         }
         if let Some(format) = schema.format.as_deref()
-            && formats::is_known(format)
+            && formats::is_supported(format)
             && !formats::holds(format, text)
         {
             errors.wrong_type(
@@ -312,27 +312,27 @@ impl Validator<'_> {
 fn report_junctors(
     schema: &JSONSchemaProps,
     path: &Path<'_>,
-    place: &str,
-    shown: &str,
+    field: &str,
+    value: &str,
     holds: impl Fn(&JSONSchemaProps) -> bool,
     errors: &mut FieldErrors,
 ) {
-    let place = quote(place);
+    let place = quote(field);
     if let Some(any) = &schema.any_of
         && !any.iter().any(&holds)
     {
-        errors.invalid(path, shown, format!("{place} must validate at least one schema (anyOf)"));
+        errors.invalid(path, value, format!("{place} must validate at least one schema (anyOf)"));
     }
     if let Some(one) = &schema.one_of {
         let count = one.iter().filter(|schema| holds(schema)).count();
         if count != 1 {
             let found = if count == 0 { "Found none valid" } else { "Found more than one valid" };
             let detail = format!("{place} must validate one and only one schema (oneOf). {found}");
-            errors.invalid(path, shown, detail);
+            errors.invalid(path, value, detail);
         }
     }
     if schema.not.as_ref().is_some_and(|not| holds(not)) {
-        errors.invalid(path, shown, format!("{place} must not validate the schema (not)"));
+        errors.invalid(path, value, format!("{place} must not validate the schema (not)"));
     }
 }
 

@@ -68,11 +68,11 @@ impl<'a> PruneDecision<'a> {
 
 /// Returns whether pruning keeps the value at a path.
 fn survives(root: &Value, path: &[PathElement]) -> bool {
-    let mut fate = Some(PruneDecision::of(Some(root)));
+    let mut decision = Some(PruneDecision::of(Some(root)));
     for (depth, step) in path.iter().enumerate() {
-        fate = fate.and_then(|fate| fate.after(step, depth == 0));
+        decision = decision.and_then(|fate| fate.after(step, depth == 0));
     }
-    fate.is_some()
+    decision.is_some()
 }
 
 /// Returns whether the schema declares the object at a path an embedded resource.
@@ -99,7 +99,7 @@ fn pruned(root: &Value, value: &Value, path: &mut Vec<PathElement>) -> Value {
                 if survives(root, path) {
                     let below = pruned(root, value, path);
                     let is_meta = is_embedded && name == "metadata";
-                    left.insert(name.clone(), if is_meta { known_metadata(below) } else { below });
+                    left.insert(name.clone(), if is_meta { prune_metadata(below) } else { below });
                 }
                 path.pop();
             }
@@ -119,7 +119,7 @@ fn pruned(root: &Value, value: &Value, path: &mut Vec<PathElement>) -> Value {
 }
 
 /// Returns the known fields of metadata; of the fields in [`FIELDS`] and `name`, only `name` is known.
-fn known_metadata(value: Value) -> Value {
+fn prune_metadata(value: Value) -> Value {
     match &value {
         Value::Object(fields) => match fields.get("name") {
             Some(Value::String(name)) if !name.is_empty() => json!({"name": name}),

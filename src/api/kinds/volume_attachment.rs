@@ -86,7 +86,7 @@ fn error(errors: &mut FieldErrors, path: &Path<'_>, error: Option<&VolumeError>)
         errors.too_long(&path.child("message"), MAX_MESSAGE_BYTES);
     }
     if let Some(code) = error.and_then(|error| error.error_code).filter(|code| *code < 0) {
-        let why = format!("must be between 0 and {}, inclusive", i32::MAX);
-        errors.invalid(&path.child("errorCode"), &code, why);
+        let detail = format!("must be between 0 and {}, inclusive", i32::MAX);
+        errors.invalid(&path.child("errorCode"), &code, detail);
     }
 }

@@ -153,8 +153,8 @@ fn one(errors: &mut FieldErrors, path: &Path<'_>, webhook: &Webhook<'_>) {
     } else {
         let wrong = names::dns_1123_subdomain(webhook.name);
         if wrong.is_empty() && webhook.name.split('.').count() < 3 {
-            let why = "should be a domain with at least three segments separated by dots";
-            errors.invalid(&at, webhook.name, why);
+            let detail = "should be a domain with at least three segments separated by dots";
+            errors.invalid(&at, webhook.name, detail);
         }
         errors.invalid_each(&at, webhook.name, wrong);
     }
@@ -229,8 +229,8 @@ impl RuleView<'_> {
                 errors.required(&at, "");
             }
             if list.len() > 1 && list.iter().any(|one| one == "*") {
-                let why = format!("if '*' is present, must not specify other {others}");
-                errors.invalid(&at, &list.to_vec(), why);
+                let detail = format!("if '*' is present, must not specify other {others}");
+                errors.invalid(&at, &list.to_vec(), detail);
             }
         }
         for (i, operation) in self.operations.iter().copied().flatten().enumerate() {
@@ -267,12 +267,12 @@ fn resources(errors: &mut FieldErrors, list: &Path<'_>, resources: &[String]) {
             continue;
         };
         if all_of_resource.contains(resource) {
-            let why = format!("if '{resource}/*' is present, must not specify {given}");
-            errors.invalid(&path, given, why);
+            let detail = format!("if '{resource}/*' is present, must not specify {given}");
+            errors.invalid(&path, given, detail);
         }
         if all_of_name.contains(name) {
-            let why = format!("if '*/{name}' is present, must not specify {given}");
-            errors.invalid(&path, given, why);
+            let detail = format!("if '*/{name}' is present, must not specify {given}");
+            errors.invalid(&path, given, detail);
         }
         if name == "*" {
             all_of_resource.insert(resource);
@@ -283,11 +283,11 @@ fn resources(errors: &mut FieldErrors, list: &Path<'_>, resources: &[String]) {
     }
     let has = |wildcard: &str| resources.iter().any(|given| given == wildcard);
     if resources.len() > 1 && has("*/*") {
-        let why = "if '*/*' is present, must not specify other resources";
-        errors.invalid(list, &resources.to_vec(), why);
+        let detail = "if '*/*' is present, must not specify other resources";
+        errors.invalid(list, &resources.to_vec(), detail);
     }
     if has("*") && has_plain {
-        let why = "if '*' is present, must not specify other resources without subresources";
-        errors.invalid(list, &resources.to_vec(), why);
+        let detail = "if '*' is present, must not specify other resources without subresources";
+        errors.invalid(list, &resources.to_vec(), detail);
     }
 }

@@ -55,9 +55,9 @@ struct Faults {
 }
 
 impl Faults {
-    fn add(&mut self, what: &str) {
+    fn add(&mut self, error: &str) {
         if self.faults.len() < MAX_REPORTED {
-            self.faults.push(format!("{}: {what}", path_text(&self.path)));
+            self.faults.push(format!("{}: {error}", path_text(&self.path)));
         }
     }
 
@@ -80,8 +80,8 @@ impl Faults {
             JsonType::Scalar if value.is_object() || value.is_array() => {
                 Some(format!("any scalar, got {}", wrapped(value)))
             }
-            JsonType::List if !value.is_array() => Some(format!("list, got {}", shown(value))),
-            JsonType::Map if !value.is_object() => Some(format!("map, got {}", shown(value))),
+            JsonType::List if !value.is_array() => Some(format!("list, got {}", format_value(value))),
+            JsonType::Map if !value.is_object() => Some(format!("map, got {}", format_value(value))),
             _ => None,
         };
         if let Some(expected) = expected {
@@ -149,7 +149,7 @@ fn wrapped(value: &Value) -> String {
     format!("&value.valueUnstructured{{Value:{inner}}}")
 }
 
-fn shown(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     match value {
         Value::String(text) => format!("&{{{text}}}"),
         other => format!("&{{{other}}}"),

@@ -291,8 +291,8 @@ impl<'a> Type<'a> {
             };
         };
         let Value::Object(fields) = item else {
-            let what = if item.is_null() { "a null element" } else { "non-map elements" };
-            return Err(format!("associative list with keys may not have {what}"));
+            let subject = if item.is_null() { "a null element" } else { "non-map elements" };
+            return Err(format!("associative list with keys may not have {subject}"));
         };
         let given = |name: &&str| {
             let value = fields.get(*name).cloned().or_else(|| self.key_default(name))?;

@@ -27,7 +27,7 @@ pub(crate) enum WebhookOutcome {
 pub(crate) struct WebhookCall<'a> {
     pub(crate) name: &'a str,
     /// `admit` or `validating`.
-    pub(crate) sort: &'static str,
+    pub(crate) admission_type: &'static str,
     pub(crate) operation: &'static str,
     pub(crate) seconds: f64,
 }
@@ -96,7 +96,7 @@ impl AdmissionMetrics {
 
     /// Records a webhook call.
     pub(crate) fn record_webhook_call(&self, call: WebhookCall<'_>, outcome: WebhookOutcome) {
-        let WebhookCall { name, sort, operation, seconds } = call;
+        let WebhookCall { name, admission_type: sort, operation, seconds } = call;
         let (code, refused_for) = match outcome {
             WebhookOutcome::Allowed => (200, None),
             WebhookOutcome::Refused(code) => (code.min(MAX_CODE), Some("no_error")),

@@ -264,13 +264,13 @@ fn list_directives(
     }
 }
 
-fn delete_primitives(live: &mut Entries, name: &str, gone: Value) -> Result<(), PatchError> {
-    let Value::Array(gone) = gone else {
+fn delete_primitives(live: &mut Entries, name: &str, deleted: Value) -> Result<(), PatchError> {
+    let Value::Array(gone) = deleted else {
         return Err(PatchError::BadRequest("invalid patch format of primitive list".into()));
     };
     if let Some(Value::Array(elements)) = live.get_mut(name) {
-        let gone = Identity("").positions(&gone);
-        elements.retain(|element| !gone.contains_key(&element.to_string()));
+        let deleted = Identity("").positions(&gone);
+        elements.retain(|element| !deleted.contains_key(&element.to_string()));
     }
     Ok(())
 }

@@ -24,12 +24,12 @@ pub(crate) struct TypeMismatch {
     /// The Go type the field has, e.g. `int32`.
     pub(crate) expected: String,
     /// The type in the document: `string`, `number`, `number 1.5`, `bool`, `array`, `object`.
-    pub(crate) found: String,
+    pub(crate) actual: String,
 }
 
 impl fmt::Display for TypeMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { field, expected, found, .. } = self;
+        let Self { field, expected, actual: found, .. } = self;
         write!(f, "json: cannot unmarshal {found} into Go struct field {field} of type {expected}")
     }
 }
@@ -147,7 +147,7 @@ impl TypeChecker {
                     format!("{holder}.{}", self.fields)
                 },
                 expected: go_type(shape),
-                found: found(shape, value),
+                actual: type_name(shape, value),
             });
         }
     }
@@ -193,7 +193,7 @@ fn go_type(shape: &Shape) -> String {
     }
 }
 
-fn found(shape: &Shape, value: &Value) -> String {
+fn type_name(shape: &Shape, value: &Value) -> String {
     match value {
         Value::Null => "null".into(),
         Value::Bool(_) => "bool".into(),

@@ -18,7 +18,7 @@ pub(crate) fn duplicate_fields(document: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let mut path = String::new();
     let mut deserializer = serde_json::Deserializer::from_slice(document);
-    let walk = DuplicateFinder { path: &mut path, found: &mut found, depth: 0 };
+    let walk = DuplicateFinder { path: &mut path, duplicates: &mut found, depth: 0 };
     // An error ends the walk early; earlier findings still count.
     let _ = walk.deserialize(&mut deserializer);
     found
@@ -26,7 +26,7 @@ pub(crate) fn duplicate_fields(document: &[u8]) -> Vec<String> {
 
 struct DuplicateFinder<'a> {
     path: &'a mut String,
-    found: &'a mut Vec<String>,
+    duplicates: &'a mut Vec<String>,
     depth: usize,
 }
 
@@ -74,7 +74,7 @@ impl<'de> Visitor<'de> for DuplicateFinder<'_> {
         let length = self.path.len();
         for index in 0.. {
             let _ = write!(self.path, "[{index}]");
-            let walk = DuplicateFinder { path: self.path, found: self.found, depth };
+            let walk = DuplicateFinder { path: self.path, duplicates: self.duplicates, depth };
             let element = elements.next_element_seed(walk)?;
             self.path.truncate(length);
             if element.is_none() {
@@ -93,10 +93,17 @@ impl<'de> Visitor<'de> for DuplicateFinder<'_> {
                 self.path.push('.');
             }
             self.path.push_str(&key);
-            if !seen.insert(key) && self.found.len() < MAX_REPORTED && !self.found.contains(self.path) {
-                self.found.push(self.path.clone());
+            if !seen.insert(key)
+                && self.duplicates.len() < MAX_REPORTED
+                && !self.duplicates.contains(self.path)
+            {
+                self.duplicates.push(self.path.clone());
             }
-            entries.next_value_seed(DuplicateFinder { path: self.path, found: self.found, depth })?;
+            entries.next_value_seed(DuplicateFinder {
+                path: self.path,
+                duplicates: self.duplicates,
+                depth,
+            })?;
             self.path.truncate(length);
         }
         Ok(())

@@ -73,7 +73,7 @@ impl Scalar {
     ];
 
     /// The name in the table of types.
-    pub(super) fn word(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::String => "string",
             Self::Bytes => "bytes",
@@ -243,6 +243,6 @@ fn shape(text: &str, ids: &HashMap<&str, TypeId>) -> Shape {
     if let Some(id) = ids.get(text) {
         return Shape::Object(*id);
     }
-    let leaf = Scalar::ALL.into_iter().find(|leaf| leaf.word() == text);
+    let leaf = Scalar::ALL.into_iter().find(|leaf| leaf.as_str() == text);
     leaf.map_or(Shape::Any, Shape::Scalar)
 }

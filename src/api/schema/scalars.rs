@@ -110,7 +110,7 @@ fn sextet(letter: u8) -> Option<u8> {
 
 /// Checks a time in RFC 3339; the first missing part is named as in Go's `time.Parse`.
 fn check_time(text: &str) -> Result<(), String> {
-    let fault = |why: String| Err(format!("parsing time {}{why}", quote(text)));
+    let fault = |reason: String| Err(format!("parsing time {}{reason}", quote(text)));
     let mut rest = text;
     for (part, digits, range) in [
         ("2006", 4, None),

@@ -62,7 +62,7 @@ fn shape(schema: &Value, definitions: &Map<String, Value>) -> String {
         }
         _ => return "any".into(),
     };
-    leaf.word().into()
+    leaf.as_str().into()
 }
 
 /// A definition: a type with fields, a named leaf, or arbitrary JSON.
@@ -77,7 +77,7 @@ fn named(name: &str, schema: &Value, definitions: &Map<String, Value>) -> String
         "MicroTime" => Scalar::MicroTime,
         _ => return shape(schema, definitions),
     };
-    leaf.word().into()
+    leaf.as_str().into()
 }
 
 /// After a change of the kinds or of `k8s-openapi`, `UPDATE_TYPES=1 cargo test -p podium-api table_of_types`

@@ -122,8 +122,8 @@ fn take_one(
         return Ok(());
     }
     if status.observed_generation.unwrap_or(0) < generation {
-        let why = format!("The disruption budget {name} is still being processed by the server.");
-        return Err(refusal(why, 10));
+        let detail = format!("The disruption budget {name} is still being processed by the server.");
+        return Err(refusal(detail, 10));
     }
     if status.disrupted_pods.as_ref().is_some_and(|pods| pods.len() > MAX_DISRUPTED) {
         return Err(ApiError::forbidden(
@@ -144,10 +144,10 @@ fn take_one(
     Ok(())
 }
 
-fn refusal(why: String, retry_after_seconds: i32) -> ApiError {
+fn refusal(detail: String, retry_after_seconds: i32) -> ApiError {
     ApiError::TooManyRequests {
         message: "Cannot evict pod as it would violate the pod's disruption budget.".into(),
-        causes: vec![Cause { reason: "DisruptionBudget".into(), message: why, field: String::new() }],
+        causes: vec![Cause { reason: "DisruptionBudget".into(), message: detail, field: String::new() }],
         retry_after_seconds,
     }
 }

@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 pub(crate) fn changed_part(new: &Value, old: &Value) -> Value {
     match (new, old) {
         (Value::Object(new), Value::Object(old)) => {
-            let gone = old.keys().filter(|key| !new.contains_key(*key)).map(|key| (key.clone(), Value::Null));
+            let removed =
+                old.keys().filter(|key| !new.contains_key(*key)).map(|key| (key.clone(), Value::Null));
             let changed = new.iter().filter(|(key, value)| old.get(*key) != Some(*value));
             let changed = changed.map(|(key, value)| {
                 (
@@ -18,7 +19,7 @@ pub(crate) fn changed_part(new: &Value, old: &Value) -> Value {
                     old.get(key).map_or_else(|| value.clone(), |before| changed_part(value, before)),
                 )
             });
-            Value::Object(changed.chain(gone).collect())
+            Value::Object(changed.chain(removed).collect())
         }
         (Value::Array(new), Value::Array(old)) if new.len() == old.len() => {
             let changed = new.iter().zip(old).filter(|(new, old)| new != old);

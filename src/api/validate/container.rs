@@ -43,20 +43,20 @@ pub(crate) fn app_containers<'a>(
     seen
 }
 
-/// Validates the init containers, and adds their names to `seen`. Sidecars among them may have hooks and probes.
+/// Validates the init containers, and adds their names to `used_names`. Sidecars among them may have hooks and probes.
 pub(crate) fn init_containers<'a>(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     list: &'a [Container],
     pod: &PodContext<'_>,
-    seen: &mut HashSet<&'a str>,
+    used_names: &mut HashSet<&'a str>,
 ) {
     for (i, container) in list.iter().enumerate() {
         let path = path.index(i);
         any_container(errors, &path, container, pod);
         let policy = container.restart_policy.as_deref();
         restart_rules(errors, &path, container);
-        if !container.name.is_empty() && !seen.insert(container.name.as_str()) {
+        if !container.name.is_empty() && !used_names.insert(container.name.as_str()) {
             errors.duplicate(&path.child("name"), &container.name);
         }
         if policy == Some("Always") {
@@ -228,8 +228,8 @@ pub(crate) fn host_network_ports(
         for (i, port) in container.ports.iter().flatten().enumerate() {
             let host_port = port.host_port.unwrap_or(0);
             if (pod.is_pod || host_port != 0) && host_port != port.container_port {
-                let why = "must match `containerPort` when `hostNetwork` is true";
-                errors.invalid(&path.index(i).child("hostPort"), &host_port, why);
+                let detail = "must match `containerPort` when `hostNetwork` is true";
+                errors.invalid(&path.index(i).child("hostPort"), &host_port, detail);
             }
         }
     }

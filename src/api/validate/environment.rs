@@ -147,18 +147,18 @@ pub(crate) fn container_resource(
     let (Some(divisor), Some((_, name))) = (&selector.divisor, kind) else { return };
     let path = path.child("divisor");
     let Some(divisor) = resources::quantity(errors, &path, divisor) else { return };
-    let what = match name {
+    let resource_name = match name {
         "cpu" => "cpu",
         "memory" => "memory",
         "ephemeral-storage" => "local ephemeral storage",
         _ if huge_pages => "hugepages",
         _ => return,
     };
-    let among: &[&str] = if what == "cpu" { &["1m", "1"] } else { BYTE_DIVISORS };
+    let among: &[&str] = if resource_name == "cpu" { &["1m", "1"] } else { BYTE_DIVISORS };
     if !divisor.is_zero() && !among.iter().any(|text| Amount::parse(text).is_ok_and(|one| one == divisor)) {
-        let among = if what == "cpu" { "1m and 1".into() } else { among.join(", ") };
-        let why = format!("only divisor's values {among} are supported with the {what} resource");
-        errors.invalid(&path, resource, why);
+        let among = if resource_name == "cpu" { "1m and 1".into() } else { among.join(", ") };
+        let detail = format!("only divisor's values {among} are supported with the {resource_name} resource");
+        errors.invalid(&path, resource, detail);
     }
 }
 

@@ -8,7 +8,7 @@ use super::container;
 use super::field::{FieldErrors, Path};
 use super::pod_context::PodContext;
 
-const NOT_HERE: &str = "cannot be set for an Ephemeral Container";
+const FORBIDDEN: &str = "cannot be set for an Ephemeral Container";
 
 /// Validates the ephemeral containers of a pod spec at `path`. `others` has the names of the other containers.
 pub(crate) fn containers(
@@ -52,7 +52,7 @@ fn forbidden_fields(errors: &mut FieldErrors, path: &Path<'_>, given: &Ephemeral
         ("resizePolicy", given.resize_policy.as_ref().is_some_and(|p| !p.is_empty())),
     ] {
         if is_given {
-            errors.forbidden(&path.child(field), NOT_HERE);
+            errors.forbidden(&path.child(field), FORBIDDEN);
         }
     }
     for (i, mount) in given.volume_mounts.iter().flatten().enumerate() {
@@ -60,7 +60,7 @@ fn forbidden_fields(errors: &mut FieldErrors, path: &Path<'_>, given: &Ephemeral
         let path = mounts.index(i);
         for (field, text) in [("subPath", &mount.sub_path), ("subPathExpr", &mount.sub_path_expr)] {
             if text.as_ref().is_some_and(|t| !t.is_empty()) {
-                errors.forbidden(&path.child(field), NOT_HERE);
+                errors.forbidden(&path.child(field), FORBIDDEN);
             }
         }
     }

@@ -49,7 +49,7 @@ impl FieldErrorReason {
         }
     }
 
-    fn words(self) -> &'static str {
+    fn description(self) -> &'static str {
         match self {
             Self::Required => "Required value",
             Self::Invalid | Self::TypeInvalid => "Invalid value",
@@ -79,7 +79,7 @@ pub struct FieldError {
 impl FieldError {
     /// The cause's `message`, e.g. `Invalid value: -1: must be greater than or equal to 0`.
     pub fn message(&self) -> String {
-        let mut text = self.reason.words().to_string();
+        let mut text = self.reason.description().to_string();
         for part in self.value.iter().chain((!self.detail.is_empty()).then_some(&self.detail)) {
             text.push_str(": ");
             text.push_str(part);
@@ -155,9 +155,9 @@ impl fmt::Display for Path<'_> {
 }
 
 /// The maximum number of errors reported for an object; readers have no use for more.
-const MOST_ERRORS: usize = 1000;
+const MAX_ERRORS: usize = 1000;
 /// The maximum size of all reported errors, in bytes: each may show a list of the size of the object.
-const MOST_TEXT: usize = 1 << 20;
+const MAX_TEXT_BYTES: usize = 1 << 20;
 
 /// Collects the errors of an object.
 #[derive(Debug, Default)]
@@ -199,7 +199,7 @@ impl FieldErrors {
         value: impl FnOnce() -> V,
         detail: impl FnOnce() -> D,
     ) {
-        if self.errors.len() >= MOST_ERRORS || self.text >= MOST_TEXT {
+        if self.errors.len() >= MAX_ERRORS || self.text >= MAX_TEXT_BYTES {
             let (_, count) = self.more.get_or_insert_with(|| (path.to_string(), 0));
             *count += 1;
             return;
@@ -317,7 +317,7 @@ impl FieldErrors {
     }
 
     /// The value refers to an object that does not exist; `detail` lists existing ones.
-    pub(crate) fn not_found_because(&mut self, path: &Path<'_>, value: &str, detail: impl Into<String>) {
+    pub(crate) fn not_found_with_detail(&mut self, path: &Path<'_>, value: &str, detail: impl Into<String>) {
         self.add(path, FieldErrorReason::NotFound, || quote(value), || detail);
     }
 

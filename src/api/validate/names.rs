@@ -7,13 +7,13 @@ const DNS_1123_LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const DNS_1123_SUBDOMAIN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 const DNS_1035_LABEL: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 const QUALIFIED: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
-const QUALIFIED_WORDS: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
+const QUALIFIED_NAME_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 const LABEL_MAX: usize = 63;
 const SUBDOMAIN_MAX: usize = 253;
 
 /// The error for a text that does not match a regular expression.
-fn expression(words: &str, regex: &str, examples: &[&str]) -> String {
-    let mut text = format!("{words} (e.g. ");
+fn expression(rule: &str, regex: &str, examples: &[&str]) -> String {
+    let mut text = format!("{rule} (e.g. ");
     for (i, example) in examples.iter().enumerate() {
         if i > 0 {
             text.push_str(" or ");
@@ -158,9 +158,9 @@ pub(crate) fn qualified_name(text: &str) -> Vec<String> {
             name
         }
         Some(_) => {
-            let words = expression(QUALIFIED_WORDS, QUALIFIED, &["MyName", "my.name", "123-abc"]);
+            let rule = expression(QUALIFIED_NAME_RULE, QUALIFIED, &["MyName", "my.name", "123-abc"]);
             return vec![format!(
-                "a qualified name {words} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+                "a qualified name {rule} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
             )];
         }
     };
@@ -172,7 +172,7 @@ pub(crate) fn qualified_name(text: &str) -> Vec<String> {
     if !framed(name, |c| c.is_ascii_alphanumeric(), b"-_.") {
         wrong.push(format!(
             "name part {}",
-            expression(QUALIFIED_WORDS, QUALIFIED, &["MyName", "my.name", "123-abc"])
+            expression(QUALIFIED_NAME_RULE, QUALIFIED, &["MyName", "my.name", "123-abc"])
         ));
     }
     wrong
@@ -188,7 +188,7 @@ pub(crate) fn label_value(text: &str) -> Vec<String> {
         wrong.push(expression(
             &format!(
                 "a valid label must be an empty string or consist of {}",
-                &QUALIFIED_WORDS["must consist of ".len()..]
+                &QUALIFIED_NAME_RULE["must consist of ".len()..]
             ),
             "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?",
             &["MyValue", "my_value", "12345"],

@@ -68,13 +68,13 @@ fn pair(constraint: &TopologySpreadConstraint) -> (&str, &str) {
     (&constraint.topology_key, &constraint.when_unsatisfiable)
 }
 
-/// Validates a constraint. `comes_again`: a later constraint is a duplicate, which Kubernetes reports at the first of
+/// Validates a constraint. `is_duplicate`: a later constraint is a duplicate, which Kubernetes reports at the first of
 /// both.
 fn spread_constraint(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     constraint: &TopologySpreadConstraint,
-    comes_again: bool,
+    is_duplicate: bool,
 ) {
     if constraint.max_skew <= 0 {
         errors.invalid(&path.child("maxSkew"), &constraint.max_skew, "must be greater than zero");
@@ -82,7 +82,7 @@ fn spread_constraint(
     affinity::topology_key(errors, &path.child("topologyKey"), &constraint.topology_key);
     let when = constraint.when_unsatisfiable.as_str();
     errors.one_of(&path.child("whenUnsatisfiable"), when, &["DoNotSchedule", "ScheduleAnyway"]);
-    if comes_again {
+    if is_duplicate {
         errors.duplicate(
             &path.child("{topologyKey, whenUnsatisfiable}"),
             &format!("{{{}, {when}}}", constraint.topology_key),

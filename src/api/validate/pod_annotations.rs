@@ -26,8 +26,8 @@ pub(crate) fn annotations(
 ) {
     for (key, value) in annotations.into_iter().flatten() {
         if key == MIRROR_POD && spec.node_name.as_deref().unwrap_or_default().is_empty() {
-            let why = "must set spec.nodeName if mirror pod annotation is set";
-            errors.invalid(&path.key(key), value, why);
+            let detail = "must set spec.nodeName if mirror pod annotation is set";
+            errors.invalid(&path.key(key), value, detail);
         }
         if key == SECCOMP_POD || key.starts_with(SECCOMP_CONTAINER) {
             seccomp(errors, &path.child(key), value);
@@ -39,8 +39,8 @@ pub(crate) fn annotations(
             if !matches!(value.as_str(), "" | "runtime/default" | "unconfined")
                 && !value.starts_with(LOCALHOST)
             {
-                let why = format!("invalid AppArmor profile name: {}", quote(value));
-                errors.invalid(&path.key(key), value, why);
+                let detail = format!("invalid AppArmor profile name: {}", quote(value));
+                errors.invalid(&path.key(key), value, detail);
             }
         }
     }
@@ -140,7 +140,7 @@ pub(crate) fn match_fields(
 fn same(
     errors: &mut FieldErrors,
     path: &Path<'_>,
-    what: &str,
+    profile_kind: &str,
     annotation: &str,
     type_: &str,
     profile: Option<&str>,
@@ -148,15 +148,18 @@ fn same(
     let is_same_type = match type_ {
         "Unconfined" => annotation == "unconfined",
         "RuntimeDefault" => {
-            annotation == "runtime/default" || what == "seccomp" && annotation == "docker/default"
+            annotation == "runtime/default" || profile_kind == "seccomp" && annotation == "docker/default"
         }
         "Localhost" => annotation.starts_with(LOCALHOST),
         _ => true,
     };
     if !is_same_type {
-        errors.forbidden(&path.child("type"), format!("{what} type in annotation and field must match"));
+        errors.forbidden(
+            &path.child("type"),
+            format!("{profile_kind} type in annotation and field must match"),
+        );
     } else if type_ == "Localhost" && annotation.strip_prefix(LOCALHOST) != profile {
-        let why = format!("{what} profile in annotation and field must match");
-        errors.forbidden(&path.child("localhostProfile"), why);
+        let detail = format!("{profile_kind} profile in annotation and field must match");
+        errors.forbidden(&path.child("localhostProfile"), detail);
     }
 }

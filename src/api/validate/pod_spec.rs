@@ -136,15 +136,15 @@ fn resource_claims(errors: &mut FieldErrors, list: &Path<'_>, claims: &[PodResou
         } else {
             errors.duplicate(&path.child("name"), &claim.name);
         }
-        let why = match (&claim.resource_claim_name, &claim.resource_claim_template_name) {
+        let detail = match (&claim.resource_claim_name, &claim.resource_claim_template_name) {
             (Some(_), Some(_)) => {
                 "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
             }
             (None, None) => "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`",
             _ => "",
         };
-        if !why.is_empty() {
-            errors.invalid(&path, &serde_json::to_value(claim).unwrap_or_default(), why);
+        if !detail.is_empty() {
+            errors.invalid(&path, &serde_json::to_value(claim).unwrap_or_default(), detail);
         }
         for (field, name) in [
             ("resourceClaimName", &claim.resource_claim_name),
@@ -204,8 +204,8 @@ fn dns_config(
     };
     let servers = config.nameservers.as_deref().unwrap_or_default();
     if policy == Some("None") && servers.is_empty() {
-        let why = "must provide at least one DNS nameserver when `dnsPolicy` is None";
-        return errors.required(&path.child("nameservers"), why);
+        let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+        return errors.required(&path.child("nameservers"), detail);
     }
     if servers.len() > MAX_SERVERS {
         errors.invalid(
@@ -228,10 +228,10 @@ fn dns_config(
     // The length includes the blanks between the domains.
     let characters = searches.iter().map(String::len).sum::<usize>() + searches.len().saturating_sub(1);
     if characters > MAX_SEARCH_CHARACTERS {
-        let why = format!(
+        let detail = format!(
             "must not have more than {MAX_SEARCH_CHARACTERS} characters (including spaces) in the search list"
         );
-        errors.invalid(&path.child("searches"), &serde_json::json!(searches), why);
+        errors.invalid(&path.child("searches"), &serde_json::json!(searches), detail);
     }
     for (i, search) in searches.iter().enumerate().filter(|(_, search)| *search != ".") {
         let name = search.strip_suffix('.').unwrap_or(search);

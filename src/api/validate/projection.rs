@@ -20,7 +20,7 @@ const KUBERNETES_SIGNERS: &str = "kubernetes.io/";
 pub(crate) fn projected(errors: &mut FieldErrors, path: &Path<'_>, source: &ProjectedVolumeSource) {
     files::mode(errors, &path.child("defaultMode"), source.default_mode);
     let list = path.child("sources");
-    let mut seen = Files { volume: path, seen: HashSet::new() };
+    let mut seen = Files { volume: path, used_paths: HashSet::new() };
     for (i, projection) in source.sources.iter().flatten().enumerate() {
         one(errors, &list.index(i), projection, &mut seen);
     }
@@ -29,13 +29,13 @@ pub(crate) fn projected(errors: &mut FieldErrors, path: &Path<'_>, source: &Proj
 /// The files of a projected volume so far.
 struct Files<'a> {
     volume: &'a Path<'a>,
-    seen: HashSet<&'a str>,
+    used_paths: HashSet<&'a str>,
 }
 
 impl<'a> Files<'a> {
     /// Adds a file, and reports an error if the path is taken. The message shows `of`.
     fn add(&mut self, errors: &mut FieldErrors, file: &'a str, of: &str) {
-        if !file.is_empty() && !self.seen.insert(file) {
+        if !file.is_empty() && !self.used_paths.insert(file) {
             errors.invalid(self.volume, of, TWICE);
         }
     }
@@ -45,7 +45,7 @@ fn one<'a>(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     projection: &'a VolumeProjection,
-    seen: &mut Files<'a>,
+    used_files: &mut Files<'a>,
 ) {
     let mut count = 0;
     for (field, source) in [
@@ -60,14 +60,14 @@ fn one<'a>(
         }
         files::items(errors, &path.child("items"), items.as_deref());
         for item in items.iter().flatten() {
-            seen.add(errors, &item.path, name);
+            used_files.add(errors, &item.path, name);
         }
     }
     if let Some(source) = &projection.downward_api {
         count += 1;
         files::downward_files(errors, &path.child("downwardAPI"), source.items.as_deref());
         for file in source.items.iter().flatten() {
-            seen.add(errors, &file.path, &file.path);
+            used_files.add(errors, &file.path, &file.path);
         }
     }
     if let Some(source) = &projection.service_account_token {
@@ -79,11 +79,11 @@ fn one<'a>(
         let path = path.child("clusterTrustBundle");
         trust_bundle(errors, &path, source);
         local_file(errors, &path.child("path"), &source.path);
-        seen.add(errors, &source.path, &source.path);
+        used_files.add(errors, &source.path, &source.path);
     }
     if let Some(source) = &projection.pod_certificate {
         count += 1;
-        pod_certificate(errors, &path.child("podCertificate"), source, seen);
+        pod_certificate(errors, &path.child("podCertificate"), source, used_files);
     }
     match count {
         0 => errors.required(path, "must specify a volume type per source"),
@@ -129,8 +129,8 @@ fn trust_bundle(errors: &mut FieldErrors, path: &Path<'_>, bundle: &ClusterTrust
                 errors.invalid(&at, name, format!("not a valid clustertrustbundlename: {wrong}"));
             }
             if let Some(labels) = &bundle.label_selector {
-                let why = "labelSelector must be unset if name is specified";
-                errors.invalid(&path.child("labelSelector"), labels, why);
+                let detail = "labelSelector must be unset if name is specified";
+                errors.invalid(&path.child("labelSelector"), labels, detail);
             }
         }
         (None, Some(name)) => {
@@ -152,7 +152,7 @@ fn pod_certificate<'a>(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     certificate: &'a PodCertificateProjection,
-    seen: &mut Files<'a>,
+    used_files: &mut Files<'a>,
 ) {
     const HOUR: i32 = 60 * 60;
     signer::signer_name(errors, &path.child("signerName"), &certificate.signer_name);
@@ -164,8 +164,8 @@ fn pod_certificate<'a>(
             errors.invalid(&path, &seconds, "if provided, maxExpirationSeconds must be >= 3600");
         }
         if seconds > most {
-            let why = format!("if provided, maxExpirationSeconds must be <= {most}");
-            errors.invalid(&path, &seconds, why);
+            let detail = format!("if provided, maxExpirationSeconds must be <= {most}");
+            errors.invalid(&path, &seconds, detail);
         }
     }
     let paths = [
@@ -178,11 +178,11 @@ fn pod_certificate<'a>(
         let Some(file) = file.as_deref().filter(|file| !file.is_empty()) else { continue };
         count += 1;
         paths::local_file(errors, &path.child(field), file);
-        seen.add(errors, file, file);
+        used_files.add(errors, file, file);
     }
     if count == 0 {
-        let why = "specify at least one of credentialBundlePath, keyPath, and certificateChainPath";
-        errors.required(path, why);
+        let detail = "specify at least one of credentialBundlePath, keyPath, and certificateChainPath";
+        errors.required(path, detail);
     }
     if let Some(annotations) = &certificate.user_annotations {
         metadata::annotations(errors, &path.child("userAnnotations"), Some(annotations));

@@ -182,8 +182,8 @@ fn claim_names(errors: &mut FieldErrors, list: &Path<'_>, claims: &[ResourceClai
         if !of_pod.contains(name) {
             let known = of_pod.iter().copied().collect::<Vec<_>>().join(", ");
             let known = if known.is_empty() { " which is empty".into() } else { format!(": {known}") };
-            let why = format!("must be one of the names in pod.spec.resourceClaims{known}");
-            errors.not_found_because(&path, name, why);
+            let detail = format!("must be one of the names in pod.spec.resourceClaims{known}");
+            errors.not_found_with_detail(&path, name, detail);
         }
     }
 }
@@ -203,8 +203,8 @@ pub(crate) fn of_pod(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) 
         let Some(request) = own.requests.as_ref().and_then(|list| list.get(name)) else { continue };
         if Amount::parse(&request.0).is_ok_and(|request| *together > request) {
             let sum = together.to_text_like(request).0;
-            let why = format!("must be greater than or equal to aggregate container requests of {sum}");
-            errors.invalid(&requests.key(name), request, why);
+            let detail = format!("must be greater than or equal to aggregate container requests of {sum}");
+            errors.invalid(&requests.key(name), request, detail);
         }
     }
     let list = path.child("containers");
@@ -214,8 +214,8 @@ pub(crate) fn of_pod(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) 
             let Some(most) = own.limits.as_ref().and_then(|list| list.get(name)) else { continue };
             let (Ok(own), Ok(whole)) = (Amount::parse(&limit.0), Amount::parse(&most.0)) else { continue };
             if own > whole {
-                let why = format!("must be less than or equal to pod limits of {}", most.0);
-                errors.invalid(&list.index(i).key(name).child("limits"), limit, why);
+                let detail = format!("must be less than or equal to pod limits of {}", most.0);
+                errors.invalid(&list.index(i).key(name).child("limits"), limit, detail);
             }
         }
     }

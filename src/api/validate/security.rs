@@ -20,8 +20,8 @@ const MAX_PROFILE_BYTES: usize = 4095;
 /// Validates the security context of a pod, and its use of the node's namespaces.
 pub(super) fn of_pod(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     if spec.host_pid == Some(true) && spec.share_process_namespace == Some(true) {
-        let why = "ShareProcessNamespace and HostPID cannot both be enabled";
-        errors.invalid(&path.child("securityContext.shareProcessNamespace"), &true, why);
+        let detail = "ShareProcessNamespace and HostPID cannot both be enabled";
+        errors.invalid(&path.child("securityContext.shareProcessNamespace"), &true, detail);
     }
     let Some(context) = &spec.security_context else { return };
     let path = path.child("securityContext");
@@ -254,8 +254,9 @@ pub(super) fn host_processes(errors: &mut FieldErrors, path: &Path<'_>, spec: &P
         {
             let list = path.child(field);
             let at = list.index(i);
-            let why = format!("pod hostProcess value must be identical if both are specified, was {of_pod}");
-            errors.invalid(&at.child("securityContext.windowsOptions.hostProcess"), &own, why);
+            let detail =
+                format!("pod hostProcess value must be identical if both are specified, was {of_pod}");
+            errors.invalid(&at.child("securityContext.windowsOptions.hostProcess"), &own, detail);
         }
         processes += usize::from(own.or(of_pod) == Some(true));
     }
@@ -263,13 +264,13 @@ pub(super) fn host_processes(errors: &mut FieldErrors, path: &Path<'_>, spec: &P
         return;
     }
     if processes != all {
-        let why =
+        let detail =
             "If pod contains any hostProcess containers then all containers must be HostProcess containers";
-        errors.invalid(path, "", why);
+        errors.invalid(path, "", detail);
     }
     if spec.host_network != Some(true) {
-        let why = "hostNetwork must be true if pod contains any hostProcess containers";
-        errors.invalid(&path.child("hostNetwork"), &false, why);
+        let detail = "hostNetwork must be true if pod contains any hostProcess containers";
+        errors.invalid(&path.child("hostNetwork"), &false, detail);
     }
 }
 

@@ -29,8 +29,8 @@ pub(crate) fn signer_name(errors: &mut FieldErrors, path: &Path<'_>, name: &str)
         return errors.required(path, "");
     }
     let Some((domain, rest)) = name.split_once('/').filter(|(_, rest)| !rest.contains('/')) else {
-        let why = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-        return errors.invalid(path, name, why);
+        let detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+        return errors.invalid(path, name, detail);
     };
     for label in domain.split('.') {
         for wrong in names::dns_1123_label(label) {

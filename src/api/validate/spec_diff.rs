@@ -129,7 +129,7 @@ fn written_out(shape: &GoStruct, first: &Map<String, Value>, second: &Map<String
     let fields: Vec<_> =
         shape.fields.iter().chain(shape.rare.iter().filter(|(_, json, _)| differs(json))).collect();
     let changed: Vec<bool> = fields.iter().map(|(_, json, _)| differs(json)).collect();
-    let shown = shown(&changed);
+    let shown = visible_fields(&changed);
     let width =
         fields.iter().zip(&shown).filter(|(_, s)| **s).map(|((go, ..), _)| go.len()).max().unwrap_or(0);
 
@@ -172,7 +172,7 @@ fn fields_of(spec: &impl Serialize) -> Map<String, Value> {
 }
 
 /// Returns for each field if it is changed or near enough to a change to be shown.
-fn shown(changed: &[bool]) -> Vec<bool> {
+fn visible_fields(changed: &[bool]) -> Vec<bool> {
     let changes: Vec<usize> = (0..changed.len()).filter(|i| changed[*i]).collect();
     (0..changed.len())
         .map(|i| {

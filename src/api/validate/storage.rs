@@ -84,14 +84,14 @@ fn data_sources(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolu
         errors.invalid_each(&at.child("namespace"), namespace, names::dns_1123_label(namespace));
     }
     let Some(own) = own else { return };
-    let why = if namespace.is_some() {
+    let detail = if namespace.is_some() {
         "may not be specified when dataSourceRef.namespace is specified"
     } else if (&own.api_group, &own.kind, &own.name) == (&any.api_group, &any.kind, &any.name) {
         return;
     } else {
         "must match dataSourceRef"
     };
-    errors.invalid(path, &path.child("dataSource").to_string(), why);
+    errors.invalid(path, &path.child("dataSource").to_string(), detail);
 }
 
 fn data_source(errors: &mut FieldErrors, path: &Path<'_>, group: Option<&str>, kind: &str, name: &str) {
@@ -102,8 +102,8 @@ fn data_source(errors: &mut FieldErrors, path: &Path<'_>, group: Option<&str>, k
     }
     match group.unwrap_or_default() {
         "" if kind != "PersistentVolumeClaim" => {
-            let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
-            errors.invalid(path, kind, why);
+            let detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+            errors.invalid(path, kind, detail);
         }
         "" => {}
         group => errors.invalid_each(&path.child("apiGroup"), group, names::dns_1123_subdomain(group)),

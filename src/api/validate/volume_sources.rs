@@ -305,8 +305,8 @@ fn fibre_channel(errors: &mut FieldErrors, path: &Path<'_>, source: &Fields) {
         errors.required(&names, "must specify either targetWWNs or wwids, but not both");
     }
     if has("targetWWNs") && has("wwids") {
-        let why = "targetWWNs and wwids can not be specified simultaneously";
-        errors.invalid(&names, &source["targetWWNs"], why);
+        let detail = "targetWWNs and wwids can not be specified simultaneously";
+        errors.invalid(&names, &source["targetWWNs"], detail);
     }
     if !has("targetWWNs") {
         return;
@@ -323,8 +323,8 @@ fn flocker(errors: &mut FieldErrors, path: &Path<'_>, source: &Fields) {
     match (name.is_empty(), is_empty(source, "datasetUUID")) {
         (true, true) => errors.required(path, "one of datasetName and datasetUUID is required"),
         (false, false) => {
-            let why = "datasetName and datasetUUID can not be specified simultaneously";
-            errors.invalid(path, "resource", why);
+            let detail = "datasetName and datasetUUID can not be specified simultaneously";
+            errors.invalid(path, "resource", detail);
         }
         _ => {}
     }
@@ -340,8 +340,8 @@ fn endpoints_namespace(errors: &mut FieldErrors, path: &Path<'_>, source: &Field
     let path = path.child("endpointsNamespace");
     match text(source, "endpointsNamespace") {
         "" => {
-            let why = "if the endpointnamespace is set, it must be a valid namespace name";
-            errors.invalid(&path, "", why);
+            let detail = "if the endpointnamespace is set, it must be a valid namespace name";
+            errors.invalid(&path, "", detail);
         }
         name => errors.invalid_each(&path, name, names::dns_1123_label(name)),
     }
@@ -356,8 +356,8 @@ fn quobyte(errors: &mut FieldErrors, path: &Path<'_>, source: &Fields) {
     if registry.is_empty() {
         errors.required(&path.child("registry"), PAIRS);
     } else if text(source, "tenant").len() > MAX_TENANT {
-        let why = "must be a UUID and may not exceed a length of 64 characters";
-        errors.required(&path.child("tenant"), why);
+        let detail = "must be a UUID and may not exceed a length of 64 characters";
+        errors.required(&path.child("tenant"), detail);
     } else {
         for _ in registry.split(',').filter(|pair| !is_pair(pair)) {
             errors.invalid(&path.child("registry"), registry, PAIRS);
@@ -375,8 +375,8 @@ fn flex_options(errors: &mut FieldErrors, path: &Path<'_>, source: &Fields) {
         let domain = option.split_once('/').map_or(option.as_str(), |(domain, _)| domain);
         let domain = format!(".{}", domain.to_lowercase());
         if domain.ends_with(".kubernetes.io") || domain.ends_with(".k8s.io") {
-            let why = "kubernetes.io and k8s.io namespaces are reserved";
-            errors.invalid(&path.key(option), option, why);
+            let detail = "kubernetes.io and k8s.io namespaces are reserved";
+            errors.invalid(&path.key(option), option, detail);
         }
     }
 }

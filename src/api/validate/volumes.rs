@@ -44,8 +44,8 @@ pub(crate) fn volumes<'a>(
         }
         let claim = volume.persistent_volume_claim.as_ref().map(|claim| &claim.claim_name);
         if let Some(claim) = claim.filter(|claim| made.contains(*claim)) {
-            let why = "must not reference a PVC that gets created for an ephemeral volume";
-            errors.invalid(&path.child("persistentVolumeClaim.claimName"), claim, why);
+            let detail = "must not reference a PVC that gets created for an ephemeral volume";
+            errors.invalid(&path.child("persistentVolumeClaim.claimName"), claim, detail);
         }
     }
     seen
@@ -186,8 +186,8 @@ pub(crate) fn mounts(errors: &mut FieldErrors, path: &Path<'_>, container: &Cont
             errors.invalid(&path.child("name"), &mount.name, "must not already exist in volumeDevices");
         }
         if devices.iter().any(|device| device.device_path == mount.mount_path) {
-            let why = "must not already exist as a path in volumeDevices";
-            errors.invalid(&path.child("mountPath"), &mount.mount_path, why);
+            let detail = "must not already exist as a path in volumeDevices";
+            errors.invalid(&path.child("mountPath"), &mount.mount_path, detail);
         }
         let sub_path = mount.sub_path.as_deref().unwrap_or_default();
         let sub_path_expr = mount.sub_path_expr.as_deref().unwrap_or_default();
@@ -208,8 +208,8 @@ pub(crate) fn mounts(errors: &mut FieldErrors, path: &Path<'_>, container: &Cont
             let path = path.child("mountPropagation");
             errors.one_of(&path, propagation, &["Bidirectional", "HostToContainer", "None"]);
             if propagation == "Bidirectional" && !privileged {
-                let why = "Bidirectional mount propagation is available only to privileged containers";
-                errors.forbidden(&path, why);
+                let detail = "Bidirectional mount propagation is available only to privileged containers";
+                errors.forbidden(&path, detail);
             }
         }
         recursive_read_only(errors, &path.child("recursiveReadOnly"), mount);
@@ -233,9 +233,9 @@ fn volume_devices(errors: &mut FieldErrors, list: &Path<'_>, container: &Contain
         match pod.volumes.get(name) {
             None => errors.not_found(&at_name, name),
             Some(volume) if volume.persistent_volume_claim.is_none() && volume.ephemeral.is_none() => {
-                let why =
+                let detail =
                     "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
-                errors.invalid(&at_name, name, why);
+                errors.invalid(&at_name, name, detail);
             }
             Some(_) => {}
         }
@@ -268,8 +268,8 @@ fn recursive_read_only(errors: &mut FieldErrors, path: &Path<'_>, mount: &Volume
                 errors.forbidden(path, "may only be specified when readOnly is true");
             }
             if mount.mount_propagation.as_deref().is_some_and(|propagation| propagation != "None") {
-                let what = "may only be specified when mountPropagation is None or not specified";
-                errors.forbidden(path, what);
+                let detail = "may only be specified when mountPropagation is None or not specified";
+                errors.forbidden(path, detail);
             }
         }
         Some(other) => errors.unsupported(path, other, &["Disabled", "Enabled", "IfPossible"]),

@@ -14,9 +14,9 @@ use super::{Api, kinds};
 use object::{Kind, Object};
 
 /// Adds the warnings about a version of an object, if the caller receives warnings.
-pub(crate) fn add_those_of(api: &Api, remarks: &WarningRecorder, new: &Object, old: Option<&Object>) {
-    if remarks.is_listening() {
-        remarks.warn(warnings_of(new, old, api.config().network_policies));
+pub(crate) fn add_those_of(api: &Api, warnings: &WarningRecorder, new: &Object, old: Option<&Object>) {
+    if warnings.is_listening() {
+        warnings.warn(warnings_of(new, old, api.config().network_policies));
     }
 }
 

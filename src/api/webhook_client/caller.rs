@@ -74,7 +74,7 @@ impl Drop for Caller {
 impl Caller {
     /// As [`Caller::wait_for`], for one call and without blocking a thread. Dropping the future cancels the
     /// call.
-    pub(crate) async fn ask<T: Send + 'static>(
+    pub(crate) async fn execute<T: Send + 'static>(
         &self,
         call: impl Future<Output = Result<T, String>> + Send + 'static,
     ) -> (Result<T, String>, Duration) {
@@ -95,7 +95,8 @@ impl Caller {
         who: CallerKind,
         calls: Vec<Call<impl Future<Output = Result<T, String>> + Send + 'static>>,
     ) -> (Vec<Result<T, String>>, Duration) {
-        let refused = |why: &str| (calls.iter().map(|_| Err(why.to_string())).collect(), Duration::ZERO);
+        let refused =
+            |reason: &str| (calls.iter().map(|_| Err(reason.to_string())).collect(), Duration::ZERO);
         let Some(runtime) = self.runtime.get_or_init(start) else {
             return refused(NO_THREAD);
         };
@@ -191,9 +192,9 @@ mod tests {
         drop(all);
         assert_eq!(caller.wait_for(CallerKind::Actor, done()).0, [Ok(())]);
         // A callee that hangs with others' calls has its own calls refused.
-        let turn = caller.actors.try_begin("").unwrap();
+        let permit = caller.actors.try_begin("").unwrap();
         let hangs = Callee::new("hangs", 1);
-        let _place = turn.try_acquire(&hangs);
+        let _place = permit.try_acquire(&hangs);
         let both = vec![Call { of: hangs, call: ready(Ok(())) }, call(ready(Ok(())))];
         assert_eq!(caller.wait_for(CallerKind::Actor, both).0, [Err(TOO_MANY.to_string()), Ok(())]);
     }
@@ -202,9 +203,9 @@ mod tests {
     #[tokio::test]
     async fn a_call_that_its_own_thread_cannot_answer_says_so_api_16_api_20() {
         let caller = Caller::default();
-        let failing = |why: &str| {
-            let why = why.to_string();
-            async { Err::<(), _>(why) }
+        let failing = |reason: &str| {
+            let reason = reason.to_string();
+            async { Err::<(), _>(reason) }
         };
         let calls =
             move || vec![call(failing("Post \"u\": context deadline exceeded")), call(failing("EOF"))];

@@ -76,7 +76,7 @@ impl WebhookClient {
     /// `most` bytes.
     pub(super) async fn post(self, body: Bytes, timeout: Duration, most: usize) -> Result<Bytes, String> {
         let uri = format!("{}?timeout={}s", self.uri, timeout.as_secs());
-        let failed = |why: String| format!("Post {}: {why}", quote(&uri));
+        let failed = |reason: String| format!("Post {}: {reason}", quote(&uri));
         let request = Request::builder()
             .method(Method::POST)
             .uri(&uri)

@@ -5,12 +5,12 @@
 const MAX_BYTES: usize = 4 * 1024;
 
 /// Cuts a message to the limit.
-pub(crate) fn complaint(mut what: String) -> String {
-    if what.len() > MAX_BYTES {
-        what.truncate(what.floor_char_boundary(MAX_BYTES));
-        what.push_str("...");
+pub(crate) fn complaint(mut message: String) -> String {
+    if message.len() > MAX_BYTES {
+        message.truncate(message.floor_char_boundary(MAX_BYTES));
+        message.push_str("...");
     }
-    what
+    message
 }
 
 /// The first of several messages, as many as the limit allows together.

@@ -65,19 +65,19 @@ impl Target {
         Ok(Self { service, client: WebhookClient::new(uri, ca_bundle)? })
     }
 
-    /// The call that sends a review; a response of more than `most` bytes is an error.
+    /// The call that sends a review; a response of more than `max_bytes` bytes is an error.
     pub(crate) fn call(
         &self,
         api: &Api,
         review: Bytes,
         timeout: Duration,
-        most: usize,
+        max_bytes: usize,
     ) -> Result<impl Future<Output = Result<Bytes, String>> + Send + 'static + use<>, String> {
         let client = self.client.clone();
         if let Some(service) = &self.service {
             client.connect_to(peer(api, service)?, api.dialer());
         }
-        Ok(client.post(review, timeout, most))
+        Ok(client.post(review, timeout, max_bytes))
     }
 }
 

@@ -22,7 +22,7 @@ use crate::ApiError;
 const MAX_WAITING: usize = 600;
 
 tokio::task_local! {
-    static TURN: CallPermit;
+    static CURRENT_PERMIT: CallPermit;
 }
 
 /// A callee: the webhooks of one configuration, or the conversion webhook of one definition.
@@ -30,12 +30,12 @@ tokio::task_local! {
 pub(crate) struct Callee {
     name: Arc<str>,
     /// The limit on requests that wait for it at once.
-    places: usize,
+    capacity: usize,
 }
 
 impl Callee {
     pub(crate) fn new(name: impl Into<Arc<str>>, places: usize) -> Self {
-        Self { name: name.into(), places }
+        Self { name: name.into(), capacity: places }
     }
 }
 
@@ -57,12 +57,12 @@ struct Waiter {
     ticket: u64,
     flow: Arc<str>,
     parties: Vec<Callee>,
-    tell: oneshot::Sender<CallPermit>,
+    sender: oneshot::Sender<CallPermit>,
 }
 
 /// A permit; released on drop.
 pub(crate) struct CallPermit {
-    turns: CallQueue,
+    queue: CallQueue,
     flow: Arc<str>,
     reserved: CalleeReservations,
 }
@@ -70,19 +70,19 @@ pub(crate) struct CallPermit {
 /// Places of a permit at parties that it has not called yet; a shared handle.
 #[derive(Clone)]
 pub(super) struct CalleeReservations {
-    turns: CallQueue,
+    queue: CallQueue,
     parties: Arc<Mutex<Vec<Callee>>>,
 }
 
 /// A place at a party with a call in progress; released on drop.
 pub(crate) struct CalleePermit {
-    turns: CallQueue,
+    queue: CallQueue,
     party: Callee,
 }
 
 /// A waiting request, removed from the queue on drop.
 struct WaitGuard<'a> {
-    turns: &'a CallQueue,
+    queue: &'a CallQueue,
     ticket: u64,
 }
 
@@ -94,12 +94,12 @@ impl CallQueue {
     }
 
     /// Waits for a permit of a request that may call these parties; fails when that takes longer than
-    /// `patience`, or too many requests wait.
+    /// `timeout`, or too many requests wait.
     pub(crate) async fn begin(
         &self,
         flow: &str,
         parties: Vec<Callee>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<CallPermit, ApiError> {
         let flow: Arc<str> = flow.into();
         let (tell, granted) = oneshot::channel();
@@ -110,12 +110,12 @@ impl CallQueue {
             }
             let ticket = state.next;
             state.next += 1;
-            state.waiting.push(Waiter { ticket, flow, parties, tell });
+            state.waiting.push(Waiter { ticket, flow, parties, sender: tell });
             state.shed();
             ticket
         };
-        let _waiting = WaitGuard { turns: self, ticket };
-        match tokio::time::timeout(patience, granted).await {
+        let _waiting = WaitGuard { queue: self, ticket };
+        match tokio::time::timeout(timeout, granted).await {
             Ok(Ok(turn)) => Ok(turn),
             Ok(Err(_)) => Err(ApiError::TooManyRequests {
                 message: "Too many requests, please try again later.".into(),
@@ -152,19 +152,19 @@ impl State {
     }
 
     fn has_permit(&self, party: &Callee) -> bool {
-        self.with.get(party).is_none_or(|with| *with < party.places)
+        self.with.get(party).is_none_or(|with| *with < party.capacity)
     }
 
-    fn start(&mut self, turns: &CallQueue, flow: Arc<str>, parties: Vec<Callee>) -> CallPermit {
+    fn start(&mut self, queue: &CallQueue, flow: Arc<str>, parties: Vec<Callee>) -> CallPermit {
         self.free -= 1;
         *self.flows.entry(flow.clone()).or_default() += 1;
         for party in &parties {
             self.enter(party);
         }
         CallPermit {
-            turns: turns.clone(),
+            queue: queue.clone(),
             flow,
-            reserved: CalleeReservations { turns: turns.clone(), parties: Arc::new(Mutex::new(parties)) },
+            reserved: CalleeReservations { queue: queue.clone(), parties: Arc::new(Mutex::new(parties)) },
         }
     }
 
@@ -176,15 +176,15 @@ impl State {
         less(&mut self.with, party);
     }
 
-    fn begin_waiting(&mut self, turns: &CallQueue) -> Vec<(oneshot::Sender<CallPermit>, CallPermit)> {
+    fn begin_waiting(&mut self, queue: &CallQueue) -> Vec<(oneshot::Sender<CallPermit>, CallPermit)> {
         let mut started = Vec::new();
         loop {
             let can_begin =
                 self.waiting.iter().enumerate().filter(|(_, one)| self.has_capacity(&one.parties));
             let next = can_begin.min_by_key(|(i, one)| (self.flows.get(&one.flow).copied(), *i));
             let Some(next) = next.map(|(i, _)| i) else { return started };
-            let Waiter { flow, parties, tell, .. } = self.waiting.remove(next);
-            started.push((tell, self.start(turns, flow, parties)));
+            let Waiter { flow, parties, sender: tell, .. } = self.waiting.remove(next);
+            started.push((tell, self.start(queue, flow, parties)));
         }
     }
 
@@ -216,14 +216,14 @@ fn less<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, of: &K) {
 impl CallPermit {
     /// Runs `work` with this permit: the calls that it makes count as the permit's.
     pub(crate) fn hold<T>(self, work: impl FnOnce() -> T) -> T {
-        TURN.sync_scope(self, work)
+        CURRENT_PERMIT.sync_scope(self, work)
     }
 
     /// Turns reserved places at these parties into places with calls in progress.
     fn acquire_permits(&self, parties: &[Callee]) -> Vec<CalleePermit> {
         let is_called = |party: &mut Callee| parties.contains(party);
         let reserved: Vec<Callee> = self.reserved.parties.lock().extract_if(.., is_called).collect();
-        self.turns.release(|state| {
+        self.queue.release(|state| {
             for party in parties {
                 state.enter(party);
             }
@@ -231,16 +231,16 @@ impl CallPermit {
                 state.leave(party);
             }
         });
-        parties.iter().map(|party| CalleePermit { turns: self.turns.clone(), party: party.clone() }).collect()
+        parties.iter().map(|party| CalleePermit { queue: self.queue.clone(), party: party.clone() }).collect()
     }
 
     /// A place at a party, if one is free.
     pub(crate) fn try_acquire(&self, party: &Callee) -> Option<CalleePermit> {
-        let mut state = self.turns.0.lock();
+        let mut state = self.queue.0.lock();
         let has_place = state.has_permit(party);
         has_place.then(|| {
             state.enter(party);
-            CalleePermit { turns: self.turns.clone(), party: party.clone() }
+            CalleePermit { queue: self.queue.clone(), party: party.clone() }
         })
     }
 }
@@ -256,7 +256,8 @@ impl CalleePermit {
 pub(super) fn acquire_permits_for_call(
     parties: &[Callee],
 ) -> (Vec<CalleePermit>, Option<CalleeReservations>) {
-    let permits = TURN.try_with(|turn| (turn.acquire_permits(parties), Some(turn.reserved.clone())));
+    let permits =
+        CURRENT_PERMIT.try_with(|turn| (turn.acquire_permits(parties), Some(turn.reserved.clone())));
     permits.unwrap_or_default()
 }
 
@@ -265,7 +266,7 @@ impl CalleeReservations {
     pub(super) fn leave(&self) {
         let parties = std::mem::take(&mut *self.parties.lock());
         if !parties.is_empty() {
-            self.turns.release(|state| parties.iter().for_each(|party| state.leave(party)));
+            self.queue.release(|state| parties.iter().for_each(|party| state.leave(party)));
         }
     }
 }
@@ -273,7 +274,7 @@ impl CalleeReservations {
 impl Drop for CallPermit {
     fn drop(&mut self) {
         self.reserved.leave();
-        self.turns.release(|state| {
+        self.queue.release(|state| {
             state.free += 1;
             less(&mut state.flows, &self.flow);
         });
@@ -282,13 +283,13 @@ impl Drop for CallPermit {
 
 impl Drop for CalleePermit {
     fn drop(&mut self) {
-        self.turns.release(|state| state.leave(&self.party));
+        self.queue.release(|state| state.leave(&self.party));
     }
 }
 
 impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
-        self.turns.0.lock().waiting.retain(|one| one.ticket != self.ticket);
+        self.queue.0.lock().waiting.retain(|one| one.ticket != self.ticket);
     }
 }
 
@@ -317,26 +318,26 @@ mod tests {
         }
     }
 
-    async fn begin(turns: &CallQueue, flow: &str, names: &str) -> Result<CallPermit, ApiError> {
-        turns.begin(flow, parties(names), LONG).await
+    async fn begin(queue: &CallQueue, flow: &str, names: &str) -> Result<CallPermit, ApiError> {
+        queue.begin(flow, parties(names), LONG).await
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_that_hangs_takes_no_turn_of_those_who_ask_others_api_16() {
-        let turns = CallQueue::new(8);
+        let queue = CallQueue::new(8);
         // Each would call both, and hangs at the first.
-        let both = [begin(&turns, "u", "a b").await.unwrap(), begin(&turns, "u", "a b").await.unwrap()];
+        let both = [begin(&queue, "u", "a b").await.unwrap(), begin(&queue, "u", "a b").await.unwrap()];
         let hanging: Vec<_> = both.iter().flat_map(|turn| turn.acquire_permits(&parties("a"))).collect();
-        let mut third = pin!(begin(&turns, "u", "a b"));
+        let mut third = pin!(begin(&queue, "u", "a b"));
         assert!(now(third.as_mut()).is_none(), "so many wait for it already");
-        let mut early = pin!(begin(&turns, "u", "b"));
+        let mut early = pin!(begin(&queue, "u", "b"));
         assert!(now(early.as_mut()).is_none(), "those who hang may be done soon, and ask it");
         for turn in &both {
             turn.reserved.leave();
         }
         drop(now(early.as_mut()).unwrap().unwrap());
-        let others = [begin(&turns, "u", "b").await.unwrap(), begin(&turns, "u", "b").await.unwrap()];
-        let mut next = pin!(begin(&turns, "u", "b"));
+        let others = [begin(&queue, "u", "b").await.unwrap(), begin(&queue, "u", "b").await.unwrap()];
+        let mut next = pin!(begin(&queue, "u", "b"));
         assert!(now(next.as_mut()).is_none());
         drop(others);
         assert!(now(third.as_mut()).is_none());
@@ -347,47 +348,47 @@ mod tests {
         assert_eq!(onward.len(), 2);
         drop((onward, both));
         assert!(now(third.as_mut()).is_some_and(|turn| turn.is_ok()));
-        let state = turns.0.lock();
+        let state = queue.0.lock();
         assert_eq!((state.free, state.with.len(), state.flows.len(), state.waiting.len()), (8, 0, 0, 0));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_flooding_client_waits_behind_others_api_16() {
-        let turns = CallQueue::new(1);
-        let held = begin(&turns, "flood", "").await.unwrap();
-        let mut flood: Vec<_> = (0..MAX_WAITING).map(|_| Box::pin(begin(&turns, "flood", ""))).collect();
+        let queue = CallQueue::new(1);
+        let held = begin(&queue, "flood", "").await.unwrap();
+        let mut flood: Vec<_> = (0..MAX_WAITING).map(|_| Box::pin(begin(&queue, "flood", ""))).collect();
         assert!(flood.iter_mut().all(|one| now(one.as_mut()).is_none()));
-        let mut other = pin!(begin(&turns, "other", ""));
+        let mut other = pin!(begin(&queue, "other", ""));
         assert!(now(other.as_mut()).is_none());
         let youngest = now(flood.last_mut().unwrap().as_mut()).unwrap();
         assert_eq!(youngest.map(|_| ()).map_err(|error| error.code()), Err(429), "it makes room");
         flood.pop();
         // The flow without a permit goes before the one that has one, once there are two.
-        turns.release(|state| state.free += 1);
+        queue.release(|state| state.free += 1);
         let other = now(other.as_mut()).unwrap().unwrap();
         assert!(now(flood[0].as_mut()).is_none());
         drop(held);
         assert!(now(flood[0].as_mut()).is_some());
         drop(other);
         drop(flood);
-        assert_eq!(turns.0.lock().free, 2, "those who have left have given theirs back");
+        assert_eq!(queue.0.lock().free, 2, "those who have left have given theirs back");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_turn_is_waited_for_no_longer_than_requests_last_api_16() {
-        let turns = CallQueue::new(1);
-        let held = begin(&turns, "u", "a").await.unwrap();
-        assert_eq!(begin(&turns, "u", "a").await.map(|_| ()).map_err(|error| error.code()), Err(504));
-        assert!(turns.0.lock().waiting.is_empty());
+        let queue = CallQueue::new(1);
+        let held = begin(&queue, "u", "a").await.unwrap();
+        assert_eq!(begin(&queue, "u", "a").await.map(|_| ()).map_err(|error| error.code()), Err(504));
+        assert!(queue.0.lock().waiting.is_empty());
         drop(held);
-        assert!(begin(&turns, "u", "a").await.is_ok());
+        assert!(begin(&queue, "u", "a").await.is_ok());
     }
 
     #[test]
     fn an_actor_finds_a_place_or_not_api_16() {
-        let turns = CallQueue::new(3);
-        let all: Vec<_> = (0..3).map_while(|_| turns.try_begin("actor")).collect();
-        assert!(all.len() == 3 && turns.try_begin("actor").is_none());
+        let queue = CallQueue::new(3);
+        let all: Vec<_> = (0..3).map_while(|_| queue.try_begin("actor")).collect();
+        assert!(all.len() == 3 && queue.try_begin("actor").is_none());
         let places: Vec<_> = all.iter().map(|turn| turn.try_acquire(&party("a"))).collect();
         assert_eq!(places.iter().flatten().count(), 2);
         assert!(all[2].try_acquire(&party("b")).is_some(), "another one is free");

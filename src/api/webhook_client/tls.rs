@@ -73,7 +73,7 @@ fn system_roots() -> Arc<RootCertStore> {
 #[derive(Debug)]
 struct BundleVerifier {
     signed: Arc<WebPkiServerVerifier>,
-    known: Vec<CertificateDer<'static>>,
+    certificates: Vec<CertificateDer<'static>>,
 }
 
 impl BundleVerifier {
@@ -85,7 +85,7 @@ impl BundleVerifier {
         let signed = signed.map_err(|_| {
             "unable to load root certificates: unable to parse bytes as PEM block".to_string()
         })?;
-        Ok(Self { signed, known })
+        Ok(Self { signed, certificates: known })
     }
 }
 
@@ -98,7 +98,7 @@ impl ServerCertVerifier for BundleVerifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        if !self.known.iter().any(|known| known == end_entity) {
+        if !self.certificates.iter().any(|known| known == end_entity) {
             return self.signed.verify_server_cert(
                 end_entity,
                 intermediates,
@@ -150,7 +150,7 @@ pub(super) fn tls_error(error: &io::Error) -> String {
         NotValidYetContext, UnknownIssuer,
     };
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    let why = match inner {
+    let reason = match inner {
         Some(rustls::Error::InvalidCertificate(why)) => why,
         Some(other) => return format!("tls: {other}"),
         None => {
@@ -161,7 +161,7 @@ pub(super) fn tls_error(error: &io::Error) -> String {
             };
         }
     };
-    let why = match why {
+    let reason = match reason {
         // Signed by another authority of the same name, which Go adds in parentheses.
         UnknownIssuer | BadSignature => "x509: certificate signed by unknown authority".to_string(),
         Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. } => {
@@ -177,5 +177,5 @@ pub(super) fn tls_error(error: &io::Error) -> String {
         NotValidForName => "x509: certificate is not valid for any names".into(),
         other => format!("x509: {other}"),
     };
-    format!("tls: failed to verify certificate: {why}")
+    format!("tls: failed to verify certificate: {reason}")
 }

@@ -106,7 +106,7 @@ impl<'a> PendingWrite<'a> {
         strategy.prepare_for_create(&mut object);
         strategy.complete_status(&mut object);
         object_checks::refuse(&object, strategy.create_errors(&object))?;
-        warnings::add_those_of(self.api, &self.options.remarks, &object, None);
+        warnings::add_those_of(self.api, &self.options.warnings, &object, None);
         self.finish(object, attributes.as_ref(), events)
     }
 
@@ -182,7 +182,7 @@ impl<'a> PendingWrite<'a> {
         }
         count_generation(&*strategy, &mut object, old);
         self.validate(&*strategy, &object, old)?;
-        warnings::add_those_of(self.api, &self.options.remarks, &object, Some(old));
+        warnings::add_those_of(self.api, &self.options.warnings, &object, Some(old));
         // A change of field managers alone, over the same fields, is no change. An object in an earlier
         // storage version is rewritten, which migrates it to the present one.
         let is_stored_so =

@@ -11,7 +11,7 @@ pub(super) struct Reservation<'a> {
     api: &'a Api,
     former: Option<&'a Object>,
     charge: Option<Charge<'a>>,
-    taken: Allocation,
+    allocated: Allocation,
 }
 
 impl<'a> Reservation<'a> {
@@ -25,7 +25,7 @@ impl<'a> Reservation<'a> {
     ) -> Result<Self, ApiError> {
         let charge = admission::charge(api, part, former, object, dry_run)?;
         let taken = api.take_addresses(former, object, dry_run)?;
-        Ok(Self { api, former, charge: Some(charge), taken })
+        Ok(Self { api, former, charge: Some(charge), allocated: taken })
     }
 
     /// Makes the reservation final, and releases resources of the former version that this one does not use.
@@ -33,7 +33,7 @@ impl<'a> Reservation<'a> {
         if let Some(charge) = self.charge.take() {
             charge.keep();
         }
-        self.taken = Allocation::default();
+        self.allocated = Allocation::default();
         if let Some(former) = self.former {
             self.api.give_addresses_back(former, Some(stored));
         }
@@ -42,6 +42,6 @@ impl<'a> Reservation<'a> {
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        self.api.give_back(&self.taken);
+        self.api.give_back(&self.allocated);
     }
 }

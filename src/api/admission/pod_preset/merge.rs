@@ -41,27 +41,27 @@ fn give(container: &mut Container, preset: &SharedObject<PodPreset>) -> Result<(
 /// An entry that a container or pod may have only once.
 trait UniqueItem: Clone + PartialEq {
     /// The name in conflict messages.
-    const WHAT: &'static str;
+    const FIELD: &'static str;
     /// The shared identity if only one of both may exist.
     fn clash<'a>(&'a self, other: &Self) -> Option<&'a str>;
 }
 
 impl UniqueItem for EnvVar {
-    const WHAT: &'static str = "env";
+    const FIELD: &'static str = "env";
     fn clash<'a>(&'a self, other: &Self) -> Option<&'a str> {
         (self.name == other.name).then_some(&self.name)
     }
 }
 
 impl UniqueItem for Volume {
-    const WHAT: &'static str = "volumes";
+    const FIELD: &'static str = "volumes";
     fn clash<'a>(&'a self, other: &Self) -> Option<&'a str> {
         (self.name == other.name).then_some(&self.name)
     }
 }
 
 impl UniqueItem for VolumeMount {
-    const WHAT: &'static str = "volume mounts";
+    const FIELD: &'static str = "volume mounts";
     // A pod's author may mount a volume twice, but a preset that names the volume means that mount.
     fn clash<'a>(&'a self, other: &Self) -> Option<&'a str> {
         if self.name == other.name {
@@ -78,7 +78,7 @@ fn add<T: UniqueItem>(list: &mut Vec<T>, new: &T, preset: &str) -> Result<(), St
         return Ok(());
     }
     if let Some(both) = list.iter().find_map(|known| known.clash(new)) {
-        return Err(format!("merging {} for {preset} has a conflict on {both}", T::WHAT));
+        return Err(format!("merging {} for {preset} has a conflict on {both}", T::FIELD));
     }
     list.push(new.clone());
     Ok(())

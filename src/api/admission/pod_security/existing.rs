@@ -13,16 +13,16 @@ use object::owner::controller_of;
 use object::{Kind, SharedObject};
 
 /// The limit on checked pods; Kubernetes' `defaultNamespaceMaxPodsToCheck`.
-const MAX_JUDGED: usize = 3000;
+const MAX_CHECKED: usize = 3000;
 
 /// Warnings with the existing pods that would be refused now.
 pub(super) fn warnings(api: &Api, namespace: &str, enforce: LevelVersion) -> Vec<String> {
     let pods = in_order_of_interest(api.list_as::<Pod>(Some(namespace)));
     let total = pods.len();
-    let judged = total.min(MAX_JUDGED);
+    let checked = total.min(MAX_CHECKED);
     // By violation: the first pod's name, and the number of pods.
     let mut found: BTreeMap<String, (String, usize)> = BTreeMap::new();
-    for pod in &pods[..judged] {
+    for pod in &pods[..checked] {
         let shape = built_in(Kind::Pod).pod(pod.object());
         let Some(violations) = shape.and_then(|shape| checks::violations(enforce, &shape)) else { continue };
         let name = pod.object().name();
@@ -33,9 +33,9 @@ pub(super) fn warnings(api: &Api, namespace: &str, enforce: LevelVersion) -> Vec
         *count += 1;
     }
     let mut warnings = Vec::new();
-    if judged < total {
+    if checked < total {
         warnings.push(format!(
-            "new PodSecurity enforce level only checked against the first {judged} of {total} existing pods"
+            "new PodSecurity enforce level only checked against the first {checked} of {total} existing pods"
         ));
     }
     if !found.is_empty() {

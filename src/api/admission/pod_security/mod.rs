@@ -40,7 +40,7 @@ fn policy_of(request: &Request<'_>, object: &Object) -> Policy {
 fn pod(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
     let policy = policy_of(request, object);
     let old = request.old.and_then(|old| old.get::<Pod>()).and_then(|pod| pod.spec.as_ref());
-    if let Some(trail) = request.options.remarks.trail() {
+    if let Some(trail) = request.options.warnings.trail() {
         trail.annotate("pod-security.kubernetes.io/enforce-policy", policy.enforce.to_string());
     }
     let Some(shape) = built_in(Kind::Pod).pod(object).filter(|_| !policy.is_privileged()) else {
@@ -51,18 +51,18 @@ fn pod(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
     }
     audit(request, &policy, &shape);
     if let Some(violations) = checks::violations(policy.enforce, &shape) {
-        let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, violations.details());
-        return Err(ApiError::forbidden(Kind::Pod, object.name(), why));
+        let message = format!("violates PodSecurity \"{}\": {}", policy.enforce, violations.details());
+        return Err(ApiError::forbidden(Kind::Pod, object.name(), message));
     }
     warn(request, &policy, &shape);
     Ok(())
 }
 
 fn audit(request: &Request<'_>, policy: &Policy, shape: &PodShape<'_>) {
-    let Some(trail) = request.options.remarks.trail() else { return };
+    let Some(trail) = request.options.warnings.trail() else { return };
     if let Some(violations) = checks::violations(policy.audit, shape) {
-        let why = format!("would violate PodSecurity \"{}\": {}", policy.audit, violations.details());
-        trail.annotate("pod-security.kubernetes.io/audit-violations", why);
+        let message = format!("would violate PodSecurity \"{}\": {}", policy.audit, violations.details());
+        trail.annotate("pod-security.kubernetes.io/audit-violations", message);
     }
 }
 

@@ -18,9 +18,9 @@ fn api() -> Api {
 fn warnings_of(
     write: impl FnOnce(&WriteOptions) -> Result<(), crate::ApiError>,
 ) -> Result<Vec<String>, String> {
-    let options = WriteOptions { remarks: WarningRecorder::for_listener(), ..WriteOptions::default() };
+    let options = WriteOptions { warnings: WarningRecorder::for_listener(), ..WriteOptions::default() };
     write(&options).map_err(|error| error.to_string())?;
-    Ok(options.remarks.take_warnings())
+    Ok(options.warnings.take_warnings())
 }
 
 fn create(api: &Api, kind: Kind, value: Value) -> Result<Vec<String>, String> {

@@ -13,7 +13,7 @@ use crate::validate::depth;
 const MAX_MESSAGE_BYTES: usize = 5 * 1024;
 
 /// The budget for the result of a mutation: about the size of a patch, at a tenth of a cost unit per byte.
-const MADE_BUDGET: u64 = MAX_PATCH_BYTES as u64 / 10;
+const RESULT_BUDGET: u64 = MAX_PATCH_BYTES as u64 / 10;
 
 /// The limit on an evaluated annotation, in bytes; longer ones are cut, as in Kubernetes.
 const MAX_ANNOTATION_BYTES: usize = 10 * 1024;
@@ -44,21 +44,21 @@ pub(super) struct PolicyResult {
 /// Evaluates a policy with these parameters: its failed validations and its annotations. An expression that
 /// fails to evaluate counts as failed if the policy is strict.
 pub(super) fn verdict(
-    judged: &RequestActivation<'_>,
+    activation: &RequestActivation<'_>,
     expressions: &Expressions,
     param: &Value,
     is_strict: bool,
 ) -> PolicyResult {
-    match judged.is_meant(&expressions.conditions, param) {
+    match activation.is_meant(&expressions.conditions, param) {
         Ok(true) => {}
         Err(message) if is_strict => {
             return PolicyResult { denials: vec![Denial::unjudged(message)], ..PolicyResult::default() };
         }
         Ok(false) | Err(_) => return PolicyResult::default(),
     }
-    let composed = Program::composed(judged.variables(param), &expressions.variables);
+    let composed = Program::composed(activation.variables(param), &expressions.variables);
     let mut budget = Budget::default();
-    let judged =
+    let results =
         expressions.validations.iter().enumerate().filter_map(|(index, validation)| {
             match validation.program.run_composed(&composed, &mut budget) {
                 Ok(Val::Bool(true)) => None,
@@ -74,7 +74,7 @@ pub(super) fn verdict(
                 }),
             }
         });
-    let mut denials: Vec<Denial> = judged.collect();
+    let mut denials: Vec<Denial> = results.collect();
     let mut annotations = Vec::new();
     for annotation in &expressions.annotations {
         match annotation.program.run_composed(&composed, &mut budget) {
@@ -94,35 +94,35 @@ pub(super) fn verdict(
 
 /// The mutated object; `None` if there is no object, or it does not change.
 pub(super) fn mutated(
-    judged: &RequestActivation<'_>,
+    activation: &RequestActivation<'_>,
     expressions: &Expressions,
     mutation: &Mutation,
     param: &Value,
 ) -> Result<Option<Value>, String> {
-    if judged.object.is_null() {
+    if activation.object.is_null() {
         return Ok(None);
     }
-    let composed = Program::composed(judged.variables(param), &expressions.variables);
+    let composed = Program::composed(activation.variables(param), &expressions.variables);
     let mut budget = Budget::default();
     let (Mutation::Apply(program) | Mutation::JsonPatch(program)) = mutation;
     let made = program.run_composed(&composed, &mut budget).map_err(|error| error.to_string())?;
-    let made = made.to_json(&mut Budget::of(MADE_BUDGET)).map_err(|error| error.to_string())?;
+    let made = made.to_json(&mut Budget::of(RESULT_BUDGET)).map_err(|error| error.to_string())?;
     let next = match mutation {
-        Mutation::Apply(_) => applied(judged, made)?,
-        Mutation::JsonPatch(_) => patched(judged, made)?,
+        Mutation::Apply(_) => applied(activation, made)?,
+        Mutation::JsonPatch(_) => patched(activation, made)?,
     };
-    Ok(next.filter(|next| *next != judged.object))
+    Ok(next.filter(|next| *next != activation.object))
 }
 
 /// The object with an apply configuration merged into it.
-fn applied(judged: &RequestActivation<'_>, mut config: Value) -> Result<Option<Value>, String> {
-    let kinds = judged.api().kinds();
-    let schemas = kinds.schemas(judged.matched.kind());
-    let of = Type::served(&schemas, judged.matched);
-    let failed = |why: String| format!("error applying patch: {why}");
+fn applied(activation: &RequestActivation<'_>, mut config: Value) -> Result<Option<Value>, String> {
+    let kinds = activation.api().kinds();
+    let schemas = kinds.schemas(activation.matched.kind());
+    let of = Type::served(&schemas, activation.matched);
+    let failed = |reason: String| format!("error applying patch: {reason}");
     if let Some(fields) = config.as_object_mut() {
         for field in ["apiVersion", "kind"] {
-            fields.insert(field.into(), judged.object[field].clone());
+            fields.insert(field.into(), activation.object[field].clone());
         }
     }
     depth::check_value(&config).map_err(|error| failed(error.to_string()))?;
@@ -131,15 +131,15 @@ fn applied(judged: &RequestActivation<'_>, mut config: Value) -> Result<Option<V
     }
     let wholes = managed_fields::wholes(of, &config);
     if !wholes.is_empty() {
-        let why = "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: ";
-        return Err(failed(format!("{why}{}", wholes.join(", "))));
+        let prefix = "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: ";
+        return Err(failed(format!("{prefix}{}", wholes.join(", "))));
     }
-    Ok(Some(managed_fields::merge(of, &judged.object, &config)))
+    Ok(Some(managed_fields::merge(of, &activation.object, &config)))
 }
 
 /// The object after a JSON patch; `None` if one of the patch's tests fails.
-fn patched(judged: &RequestActivation<'_>, steps: Value) -> Result<Option<Value>, String> {
-    match apply_patch_value(judged.matched.kind(), PatchType::Json, &judged.object, steps) {
+fn patched(activation: &RequestActivation<'_>, steps: Value) -> Result<Option<Value>, String> {
+    match apply_patch_value(activation.matched.kind(), PatchType::Json, &activation.object, steps) {
         Ok(patched) => Ok(Some(patched)),
         Err(error) if error.is_failed_test() => Ok(None),
         Err(error) => Err(format!("JSONPath: {error}")),

@@ -17,7 +17,7 @@ struct Invocation {
     policy: Arc<Policy>,
     binding: Arc<Binding>,
     param: Param,
-    place: usize,
+    index: usize,
     matched: ServedKind,
 }
 
@@ -47,7 +47,7 @@ pub(in crate::admission) fn mutate(
     }
     for invocation in invocations {
         let (policy, binding) = (&invocation.policy, &invocation.binding);
-        let key = (policy.name.clone(), binding.name.clone(), invocation.place);
+        let key = (policy.name.clone(), binding.name.clone(), invocation.index);
         if rounds.is_second() && !rounds.policies.is_due(&key) {
             continue;
         }
@@ -98,12 +98,12 @@ fn invoked<'a>(
                 policy: policy.clone(),
                 binding: binding.clone(),
                 param,
-                place,
+                index: place,
                 matched,
             })),
             Err(why) => {
-                let why = format!("failed to configure binding: {why}");
-                failures.extend(failure(policy, binding, &why, "Forbidden"));
+                let detail = format!("failed to configure binding: {why}");
+                failures.extend(failure(policy, binding, &detail, "Forbidden"));
             }
         }
     }
@@ -115,8 +115,9 @@ fn change(api: &Api, draft: &mut dyn Draft, invocation: &Invocation, failures: &
     let Invocation { policy, binding, param, matched, .. } = invocation;
     let param = &param.value();
     let Ok(expressions) = &policy.expressions else { return false };
-    let judged = RequestActivation::of(api, &draft.attributes(), *matched).map_err(|error| error.to_string());
-    match judged.and_then(|judged| judged.is_meant(&expressions.conditions, param)) {
+    let activation =
+        RequestActivation::of(api, &draft.attributes(), *matched).map_err(|error| error.to_string());
+    match activation.and_then(|judged| judged.is_meant(&expressions.conditions, param)) {
         Ok(true) => {}
         Ok(false) => return false,
         Err(why) => {
@@ -126,9 +127,9 @@ fn change(api: &Api, draft: &mut dyn Draft, invocation: &Invocation, failures: &
     }
     let mut has_changed = false;
     for mutation in &expressions.mutations {
-        let judged =
+        let activation =
             RequestActivation::of(api, &draft.attributes(), *matched).map_err(|error| error.to_string());
-        let made = judged.and_then(|judged| mutated(&judged, expressions, mutation, param));
+        let made = activation.and_then(|judged| mutated(&judged, expressions, mutation, param));
         match made {
             Ok(None) => {}
             Ok(Some(value)) => match draft.replace(api, *matched, value) {
@@ -142,8 +143,9 @@ fn change(api: &Api, draft: &mut dyn Draft, invocation: &Invocation, failures: &
 }
 
 /// The failure to report, unless the policy ignores failures.
-fn failure(policy: &Policy, binding: &Binding, why: &str, reason: &'static str) -> Option<Failure> {
-    let message = format!("policy '{}' with binding '{}' denied request: {why}", policy.name, binding.name);
+fn failure(policy: &Policy, binding: &Binding, detail: &str, reason: &'static str) -> Option<Failure> {
+    let message =
+        format!("policy '{}' with binding '{}' denied request: {detail}", policy.name, binding.name);
     policy.is_strict.then_some(Failure { message, reason })
 }
 

@@ -24,14 +24,14 @@ pub(in crate::admission) fn validate(api: &Api, attributes: &Attributes<'_>) -> 
     }
     let bindings = api.inner.policies.validating_bindings.current(api, Binding::validating);
     let mut denied = None;
-    let mut noted = AuditAnnotations::default();
+    let mut annotations = AuditAnnotations::default();
     for policy in policies.iter().map(|compiled| &compiled.value) {
         let bound = bindings.iter().map(|compiled| &compiled.value).filter(|b| b.policy == policy.name);
-        if let Some(denial) = evaluate_policy(api, attributes, policy, bound, &mut noted) {
+        if let Some(denial) = evaluate_policy(api, attributes, policy, bound, &mut annotations) {
             denied.get_or_insert(denial);
         }
     }
-    noted.record_annotations(attributes);
+    annotations.record_annotations(attributes);
     denied.map_or(Ok(()), |(message, reason)| Err(refusal(attributes, message, &reason)))
 }
 
@@ -80,10 +80,10 @@ fn evaluate_policy<'a>(
     attributes: &Attributes<'_>,
     policy: &Policy,
     bound: impl Iterator<Item = &'a Arc<Binding>>,
-    noted: &mut AuditAnnotations,
+    annotations: &mut AuditAnnotations,
 ) -> Option<(String, String)> {
-    let of_policy = |why: String| {
-        let message = format!("failed to configure policy: {why}");
+    let of_policy = |reason: String| {
+        let message = format!("failed to configure policy: {reason}");
         let denial = policy.is_strict.then(|| Denial::unjudged(message))?;
         Some(denial_message(policy, None, denial))
     };
@@ -96,11 +96,11 @@ fn evaluate_policy<'a>(
         Ok(expressions) => expressions,
         Err(why) => return of_policy(why.clone()),
     };
-    let mut judged = None;
+    let mut cached_activation = None;
     let mut refused = None;
     for binding in bound {
-        let of_binding = |why: String| {
-            let message = format!("failed to configure binding: {why}");
+        let of_binding = |reason: String| {
+            let message = format!("failed to configure binding: {reason}");
             let denial = policy.is_strict.then(|| Denial::unjudged(message))?;
             Some(denial_message(policy, Some(binding), denial))
         };
@@ -116,7 +116,7 @@ fn evaluate_policy<'a>(
                 continue;
             }
         };
-        let judged: &RequestActivation<'_> = match &mut judged {
+        let activation: &RequestActivation<'_> = match &mut cached_activation {
             Some(judged) => judged,
             none => match RequestActivation::of(api, attributes, matched) {
                 Ok(made) => none.insert(made),
@@ -124,9 +124,9 @@ fn evaluate_policy<'a>(
             },
         };
         for param in &found {
-            let verdict = verdict(judged, expressions, &param.value(), policy.is_strict);
+            let verdict = verdict(activation, expressions, &param.value(), policy.is_strict);
             for (key, value) in verdict.annotations {
-                noted.annotate(policy, &key, value);
+                annotations.annotate(policy, &key, value);
             }
             for denial in verdict.denials {
                 let count = |action| {
@@ -139,7 +139,7 @@ fn evaluate_policy<'a>(
                 }
                 if binding.actions.contains(&Action::Audit) {
                     count("audit");
-                    noted.failed(policy, binding, &denial);
+                    annotations.failed(policy, binding, &denial);
                 }
                 if binding.actions.contains(&Action::Deny) {
                     count("deny");

@@ -11,7 +11,7 @@ use crate::admission::attributes::Attributes;
 /// The position of a call among all webhooks of its type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WebhookPosition {
-    pub(super) sort: WebhookType,
+    pub(super) webhook_type: WebhookType,
     /// 0, or 1 for a reinvocation.
     pub(super) round: usize,
     pub(super) index: usize,
@@ -45,7 +45,7 @@ pub(super) fn mutated(
 
 /// Records a failed call that the webhook's failure policy ignores.
 pub(super) fn ignored(attributes: &Attributes<'_>, hook: &Webhook, at: WebhookPosition) {
-    let prefix = match at.sort {
+    let prefix = match at.webhook_type {
         WebhookType::Mutating => "failed-open.mutation",
         WebhookType::Validating => "failed-open.validating",
     };

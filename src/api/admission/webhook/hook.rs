@@ -27,7 +27,7 @@ const TIMEOUT_SECONDS: i32 = 10;
 /// so that a configuration that hangs leaves permits to requests that call others.
 const MAX_REQUESTS: usize = 16;
 /// The limit on a review's response: longer than any valid patch.
-const MAX_ANSWER_BYTES: usize = 3 * 1024 * 1024;
+const MAX_RESPONSE_BYTES: usize = 3 * 1024 * 1024;
 
 /// A webhook.
 pub(super) struct Webhook {
@@ -169,15 +169,15 @@ impl Webhook {
         &self,
         api: &Api,
         request: Value,
-        patience: Option<Duration>,
+        budget: Option<Duration>,
     ) -> Result<impl Future<Output = Result<Bytes, String>> + Send + 'static + use<>, String> {
-        let failed = |why: String| format!("failed to call webhook: {why}");
+        let failed = |reason: String| format!("failed to call webhook: {reason}");
         let version = self.version.ok_or_else(|| failed("no known admission review version".into()))?;
         let target = self.target.as_ref().map_err(|why| failed(why.clone()))?;
         let review = review::request(version, request);
-        let timeout = patience.map_or(self.timeout, |patience| patience.min(self.timeout));
+        let timeout = budget.map_or(self.timeout, |patience| patience.min(self.timeout));
         let answered =
-            target.call(api, review.to_string().into(), timeout, MAX_ANSWER_BYTES).map_err(failed)?;
+            target.call(api, review.to_string().into(), timeout, MAX_RESPONSE_BYTES).map_err(failed)?;
         let hangs = api.hangs_webhooks_of(&self.configuration);
         Ok(async move {
             if hangs {

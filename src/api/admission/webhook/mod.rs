@@ -70,7 +70,7 @@ impl Webhooks {
 /// A webhook's response, and the duration of the call; the error has the reason for a failed call or an
 /// invalid response.
 struct CallResult {
-    answer: Result<ReviewResult, String>,
+    response: Result<ReviewResult, String>,
     time: Duration,
 }
 
@@ -132,8 +132,11 @@ pub(super) fn mutate(
         if rounds.is_second() && !rounds.webhooks.is_due(&place) {
             continue;
         }
-        let at =
-            WebhookPosition { sort: WebhookType::Mutating, round: usize::from(rounds.is_second()), index };
+        let at = WebhookPosition {
+            webhook_type: WebhookType::Mutating,
+            round: usize::from(rounds.is_second()),
+            index,
+        };
         let has_changed = mutate_by(api, hook, draft, matched, at)?;
         if has_changed {
             rounds.changed();
@@ -165,7 +168,7 @@ fn mutate_by(
     else {
         return Ok(false);
     };
-    let internal = |why: String| ApiError::Internal(complaint(why));
+    let internal = |reason: String| ApiError::Internal(complaint(reason));
     let patch = answer.patch.map(|patch| serde_json::from_slice(&patch)).transpose();
     let patch: Option<Value> = patch.map_err(|error| internal(error.to_string()))?;
     let Some(patch) = patch.filter(|patch| patch.as_array().is_none_or(|steps| !steps.is_empty())) else {
@@ -208,7 +211,7 @@ pub(super) fn validate(api: &Api, attributes: &Attributes<'_>) -> Result<(), Api
         return Ok(());
     }
     let answers = call_webhooks(api, attributes, &hooks, WebhookType::Validating)?;
-    let judged: Vec<_> = hooks
+    let results: Vec<_> = hooks
         .iter()
         .zip(answers)
         .enumerate()
@@ -218,12 +221,12 @@ pub(super) fn validate(api: &Api, attributes: &Attributes<'_>) -> Result<(), Api
                 attributes,
                 hook,
                 heard,
-                WebhookPosition { sort: WebhookType::Validating, round: 0, index },
+                WebhookPosition { webhook_type: WebhookType::Validating, round: 0, index },
             )
         })
         .collect();
     // All have responded; the client gets the first refusal, the others are logged.
-    let mut refusals = judged.into_iter().filter_map(Result::err);
+    let mut refusals = results.into_iter().filter_map(Result::err);
     let first = refusals.next();
     refusals.for_each(|refusal| tracing::warn!("another webhook also denied the request: {refusal}"));
     first.map_or(Ok(()), Err)
@@ -234,10 +237,10 @@ fn call_webhooks(
     api: &Api,
     attributes: &Attributes<'_>,
     hooks: &[(&Webhook, ServedKind)],
-    sort: WebhookType,
+    webhook_type: WebhookType,
 ) -> Result<Vec<CallResult>, ApiError> {
-    let patience = deadline::remaining_time();
-    if patience.is_some_and(|patience| patience.is_zero()) {
+    let budget = deadline::remaining_time();
+    if budget.is_some_and(|patience| patience.is_zero()) {
         return Err(ApiError::Timeout("request did not complete within requested timeout".into()));
     }
     let mut calls = Vec::new();
@@ -245,7 +248,7 @@ fn call_webhooks(
     for (hook, matched) in hooks {
         let uid = base::random::uuid();
         let request = attributes.admission_request(api, *matched, &uid)?;
-        match hook.call(api, request, patience) {
+        match hook.call(api, request, budget) {
             Ok(call) => {
                 let clock = api.server_clock().clone();
                 let call = async move {
@@ -266,28 +269,28 @@ fn call_webhooks(
     let (answers, time) = api.inner.caller.wait_for(who, calls);
     deadline::waited(time);
     let mut answers = answers.into_iter();
-    let mut heard = |(hook, started): (&Webhook, Result<String, String>)| -> CallResult {
+    let mut read_response = |(hook, started): (&Webhook, Result<String, String>)| -> CallResult {
         let uid = match started {
             Ok(uid) => uid,
-            Err(why) => return CallResult { answer: Err(why), time: Duration::ZERO },
+            Err(why) => return CallResult { response: Err(why), time: Duration::ZERO },
         };
         let given_up = || Err("the call was cancelled".into());
         match answers.next().unwrap_or_else(given_up) {
-            Ok((answered, time)) => CallResult { answer: read(hook, sort, &uid, answered), time },
-            Err(why) => CallResult { answer: Err(why), time: Duration::ZERO },
+            Ok((answered, time)) => CallResult { response: read(hook, webhook_type, &uid, answered), time },
+            Err(why) => CallResult { response: Err(why), time: Duration::ZERO },
         }
     };
-    Ok(hooks.iter().map(|(hook, _)| *hook).zip(started).map(&mut heard).collect())
+    Ok(hooks.iter().map(|(hook, _)| *hook).zip(started).map(&mut read_response).collect())
 }
 
 fn read(
     hook: &Webhook,
-    sort: WebhookType,
+    webhook_type: WebhookType,
     uid: &str,
     answered: Result<Bytes, String>,
 ) -> Result<ReviewResult, String> {
     let version = hook.version.ok_or("no known admission review version")?;
-    review::read(version, sort, uid, &answered?)
+    review::read(version, webhook_type, uid, &answered?)
 }
 
 /// Evaluates a response: a refusal, or the changes to make; `None` if a failure is ignored.
@@ -295,19 +298,19 @@ fn apply_response(
     api: &Api,
     attributes: &Attributes<'_>,
     hook: &Webhook,
-    heard: CallResult,
+    result: CallResult,
     at: WebhookPosition,
 ) -> Result<Option<ReviewResult>, ApiError> {
     let report = |outcome: WebhookOutcome| {
         let call = WebhookCall {
             name: &hook.name,
-            sort: at.sort.step(),
+            admission_type: at.webhook_type.step(),
             operation: attributes.operation.name(),
-            seconds: heard.time.as_secs_f64(),
+            seconds: result.time.as_secs_f64(),
         };
         api.metrics().admission.record_webhook_call(call, outcome);
     };
-    let mut answer = match heard.answer {
+    let mut answer = match result.response {
         Ok(answer) => answer,
         Err(why) => {
             let failure = format!("failed calling webhook {}: {}", quote(&hook.name), complaint(why));

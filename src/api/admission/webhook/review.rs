@@ -106,7 +106,7 @@ struct Response {
 /// Parses a response; the error is the problem with it.
 pub(super) fn read(
     version: Version,
-    sort: WebhookType,
+    webhook_type: WebhookType,
     uid: &str,
     body: &[u8],
 ) -> Result<ReviewResult, String> {
@@ -121,13 +121,13 @@ pub(super) fn read(
             found.1
         ));
     }
-    let invalid = |why: &str| Err(format!("received invalid webhook response: {why}"));
+    let invalid = |reason: &str| Err(format!("received invalid webhook response: {reason}"));
     let Some(response) = review.response else { return invalid("webhook response was absent") };
     if version == Version::V1 && response.uid != uid {
         return invalid(&format!("expected response.uid={}, got {}", quote(uid), quote(&response.uid)));
     }
     let encoded = response.patch.filter(|patch| !patch.is_empty());
-    match (sort, encoded.is_some(), response.patch_type.as_deref()) {
+    match (webhook_type, encoded.is_some(), response.patch_type.as_deref()) {
         (WebhookType::Validating, true, _) => {
             return invalid("validating webhook may not return response.patch");
         }

@@ -1,7 +1,7 @@
 //! The cluster roles of controllers; each is bound to the service account of its name in `kube-system`.
 
 use super::Rule::{Named, On};
-use super::{ASKS_ACCESS, CORE, EVENTS, Entry, READ, entry};
+use super::{CORE, EVENTS, Entry, READ, REVIEWS_ACCESS, entry};
 
 const PODS_OF_OWNERS: super::Rule = On("list watch patch create delete", CORE, "pods");
 
@@ -288,7 +288,7 @@ pub(super) const ROLES: &[Entry] = &[
                 "kubernetes.io/legacy-unknown kubernetes.io/kube-apiserver-client \
                  kubernetes.io/kube-apiserver-client-kubelet kubernetes.io/kubelet-serving",
             ),
-            ASKS_ACCESS,
+            REVIEWS_ACCESS,
             EVENTS,
         ],
     ),

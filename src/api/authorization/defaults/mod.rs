@@ -47,8 +47,8 @@ enum Rule {
 const EVENTS: Rule = Rule::On("create update patch", "core events.k8s.io", "events");
 
 /// Permission to review tokens and users' access.
-const ASKS_TOKENS: Rule = Rule::On("create", "authentication.k8s.io", "tokenreviews");
-const ASKS_ACCESS: Rule = Rule::On("create", "authorization.k8s.io", "subjectaccessreviews");
+const REVIEWS_TOKENS: Rule = Rule::On("create", "authentication.k8s.io", "tokenreviews");
+const REVIEWS_ACCESS: Rule = Rule::On("create", "authorization.k8s.io", "subjectaccessreviews");
 
 /// One cluster role of the table.
 #[derive(Clone, Copy)]
@@ -65,26 +65,27 @@ const fn entry(name: &'static str, rules: &'static [Rule]) -> Entry {
     Entry { name, aggregated_to: None, aggregates: false, rules }
 }
 
-fn words(text: &str) -> Vec<String> {
+fn split_list(text: &str) -> Vec<String> {
     text.split(' ').map(|word| if word == CORE { "" } else { word }.to_string()).collect()
 }
 
 impl Rule {
-    fn made(&self) -> PolicyRule {
+    fn policy_rule(&self) -> PolicyRule {
         let verbs = |text: &str| text.split(' ').map(ToString::to_string).collect();
         match *self {
             Self::On(given, groups, resources) => PolicyRule {
                 verbs: verbs(given),
-                api_groups: Some(words(groups)),
-                resources: Some(words(resources)),
+                api_groups: Some(split_list(groups)),
+                resources: Some(split_list(resources)),
                 ..PolicyRule::default()
             },
-            Self::Named(given, groups, resources, names) => {
-                PolicyRule { resource_names: Some(words(names)), ..Self::On(given, groups, resources).made() }
-            }
+            Self::Named(given, groups, resources, names) => PolicyRule {
+                resource_names: Some(split_list(names)),
+                ..Self::On(given, groups, resources).policy_rule()
+            },
             Self::Paths(given, paths) => PolicyRule {
                 verbs: verbs(given),
-                non_resource_urls: Some(words(paths)),
+                non_resource_urls: Some(split_list(paths)),
                 ..PolicyRule::default()
             },
         }
@@ -92,11 +93,11 @@ impl Rule {
 }
 
 fn rules(of: &[Rule]) -> Vec<PolicyRule> {
-    of.iter().map(Rule::made).collect()
+    of.iter().map(Rule::policy_rule).collect()
 }
 
 impl Entry {
-    fn made(&self) -> ClusterRole {
+    fn cluster_role(&self) -> ClusterRole {
         let mut metadata = meta("", self.name);
         let label = |to: &str| format!("rbac.authorization.k8s.io/aggregate-to-{to}");
         if let (Some(to), Some(labels)) = (self.aggregated_to, &mut metadata.labels) {
@@ -160,12 +161,13 @@ fn cluster_binding(role: &str, subjects: &[&str]) -> ClusterRoleBinding {
 
 /// The rules of `system:node`, which the node authorizer applies even if the role was changed or deleted.
 pub(super) fn node_rules() -> &'static [PolicyRule] {
-    static RULES: LazyLock<Vec<PolicyRule>> = LazyLock::new(|| roles::NODE.iter().map(Rule::made).collect());
+    static RULES: LazyLock<Vec<PolicyRule>> =
+        LazyLock::new(|| roles::NODE.iter().map(Rule::policy_rule).collect());
     &RULES
 }
 
 pub(super) fn cluster_roles() -> Vec<ClusterRole> {
-    roles::ROLES.iter().chain(controllers::ROLES).map(Entry::made).collect()
+    roles::ROLES.iter().chain(controllers::ROLES).map(Entry::cluster_role).collect()
 }
 
 pub(super) fn cluster_bindings() -> Vec<ClusterRoleBinding> {

@@ -1,7 +1,9 @@
 //! The cluster roles of people, nodes and components, and their bindings.
 
 use super::Rule::{Named, On, Paths};
-use super::{ASKS_ACCESS, ASKS_TOKENS, CORE, EVENTS, Entry, READ, READ_UPDATE, READ_WRITE, WRITE, entry};
+use super::{
+    CORE, EVENTS, Entry, READ, READ_UPDATE, READ_WRITE, REVIEWS_ACCESS, REVIEWS_TOKENS, WRITE, entry,
+};
 
 const fn aggregated(to: &'static str, of: Entry) -> Entry {
     Entry { aggregated_to: Some(to), ..of }
@@ -149,7 +151,7 @@ pub(super) const ROLES: &[Entry] = &[
         "system:node-bootstrapper",
         &[On("create get list watch", "certificates.k8s.io", "certificatesigningrequests")],
     ),
-    entry("system:auth-delegator", &[ASKS_TOKENS, ASKS_ACCESS]),
+    entry("system:auth-delegator", &[REVIEWS_TOKENS, REVIEWS_ACCESS]),
     entry("system:kube-aggregator", &[On(READ, CORE, "services endpoints")]),
     entry(
         "system:kube-controller-manager",
@@ -161,8 +163,8 @@ pub(super) const ROLES: &[Entry] = &[
             On("delete", CORE, "secrets"),
             On("get", CORE, "namespaces secrets serviceaccounts configmaps"),
             On("update", CORE, "secrets serviceaccounts"),
-            ASKS_TOKENS,
-            ASKS_ACCESS,
+            REVIEWS_TOKENS,
+            REVIEWS_ACCESS,
             On("list watch", "*", "*"),
             On("create", CORE, "serviceaccounts/token"),
         ],
@@ -244,8 +246,8 @@ pub(super) const ROLES: &[Entry] = &[
             On(READ, "policy", "poddisruptionbudgets"),
             On(READ, CORE, "persistentvolumeclaims persistentvolumes"),
             On(READ, CORE, "namespaces"),
-            ASKS_TOKENS,
-            ASKS_ACCESS,
+            REVIEWS_TOKENS,
+            REVIEWS_ACCESS,
             On(READ, "storage.k8s.io", "csinodes csidrivers csistoragecapacities volumeattachments"),
             On(READ, "resource.k8s.io", "deviceclasses resourceslices devicetaintrules"),
             On(READ_UPDATE, "resource.k8s.io", "resourceclaims resourceclaims/status"),
@@ -257,7 +259,7 @@ pub(super) const ROLES: &[Entry] = &[
 
 /// The permissions of a kubelet; the node authorizer restricts them to the node's own objects.
 pub(in crate::authorization) const NODE: &[super::Rule] = &[
-    ASKS_TOKENS,
+    REVIEWS_TOKENS,
     On("create", "authorization.k8s.io", "subjectaccessreviews localsubjectaccessreviews"),
     On(READ, CORE, "services"),
     On("create get list watch", CORE, "nodes"),

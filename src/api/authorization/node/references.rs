@@ -65,7 +65,7 @@ pub(super) fn mounts_with_secret(api: &Api, node: &str, namespace: &str, name: &
 /// Returns true if the pod needs tokens of the audience: for a projected volume, or for a driver of one of
 /// its volumes that requests them.
 pub(super) fn uses_audience(api: &Api, pod: &SharedObject<Pod>, audience: &str) -> bool {
-    let driver_asks = |driver: &str| {
+    let driver_requests = |driver: &str| {
         let driver = api.get_as::<CSIDriver>(&Key::new("", driver)).ok();
         let requests = driver.and_then(|driver| driver.spec.token_requests.clone());
         requests.into_iter().flatten().any(|request| request.audience == audience)
@@ -74,7 +74,7 @@ pub(super) fn uses_audience(api: &Api, pod: &SharedObject<Pod>, audience: &str) 
         let mut tokens = projected(spec).filter_map(|source| source.service_account_token.as_ref());
         let mut drivers = spec.volumes.iter().flatten().filter_map(|volume| driver_of(api, pod, volume));
         tokens.any(|token| token.audience.as_deref().unwrap_or_default() == audience)
-            || drivers.any(|driver| driver_asks(&driver))
+            || drivers.any(|driver| driver_requests(&driver))
     })
 }
 

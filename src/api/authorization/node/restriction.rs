@@ -52,7 +52,7 @@ pub(crate) fn restrict_token(
     let pod = bound.filter(|bound| {
         bound.kind.as_deref() == Some("Pod") && bound.uid.as_ref().is_some_and(|uid| !uid.is_empty())
     });
-    let refused = |why: String| Err(ApiError::forbidden(Kind::ServiceAccount, &account.name, why));
+    let refused = |reason: String| Err(ApiError::forbidden(Kind::ServiceAccount, &account.name, reason));
     let Some(bound) = pod else { return refused("node requested token not bound to a pod".into()) };
     let key = Key::new(account.namespace.as_str(), bound.name.as_deref().unwrap_or_default());
     let Ok(pod) = api.get_as::<Pod>(&key) else {
@@ -100,7 +100,7 @@ pub(crate) fn restrict(
 ) -> Result<(), ApiError> {
     let Some(node) = user.and_then(User::node_name) else { return Ok(()) };
     let is_its_own = new.name() == node;
-    let judged = match new.kind() {
+    let result = match new.kind() {
         Kind::Pod => match (old, new.get::<Pod>()) {
             (None, Some(pod)) => restrict_new_pod(api, node, pod),
             (Some(old), Some(pod)) => restrict_pod_status(node, old, pod),
@@ -127,7 +127,7 @@ pub(crate) fn restrict(
         }
         _ => Ok(()),
     };
-    judged.map_err(|why| ApiError::forbidden(new.kind(), new.name(), why))
+    result.map_err(|why| ApiError::forbidden(new.kind(), new.name(), why))
 }
 
 /// A node may only create mirror pods, which belong to it and reference nothing.

@@ -166,12 +166,12 @@ fn searched(name: &str, of: &Value<'_>) -> u64 {
 /// An item of a list by its schema; only the type is known for computed lists.
 fn list_item<'d>(list: &Value<'d>) -> Option<Value<'d>> {
     let Kind::List(item) = &list.kind else { return None };
-    let declared = match list.place {
+    let declared = match list.origin {
         ValueOrigin::At(Some(declared)) => declared.element(),
         _ => None,
     };
     let size = declared.map(|declared| Size::up_to(declared.max));
-    Some(Value { place: ValueOrigin::None, kind: (**item).clone(), size, entries: None })
+    Some(Value { origin: ValueOrigin::None, kind: (**item).clone(), size, entries: None })
 }
 
 fn integer(node: &IdedExpr) -> Option<i64> {
@@ -211,8 +211,8 @@ fn may_be_letters(a: &Value<'_>, b: &Value<'_>) -> bool {
 fn added(a: &Value<'_>, b: &Value<'_>) -> CallEstimate {
     let size = a.size().plus(b.size());
     let entries = a.entries.zip(b.entries).map(|(a, b)| a.or(b));
-    let sort = if a.kind.is_dyn() { &b.kind } else { &a.kind };
-    match sort {
+    let kind = if a.kind.is_dyn() { &b.kind } else { &a.kind };
+    match kind {
         Kind::Text | Kind::Bytes | Kind::Dyn => {
             CallEstimate { entries, ..CallEstimate::sized(size.cost(PER_LETTER), size) }
         }

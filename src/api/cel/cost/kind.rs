@@ -28,7 +28,7 @@ pub(super) enum Kind<'d> {
 
 impl<'d> Kind<'d> {
     pub(super) fn of(declared: &'d DeclType) -> Self {
-        match &declared.sort {
+        match &declared.kind {
             DeclTypeKind::Dyn => Self::Dyn,
             DeclTypeKind::Bool => Self::Bool,
             DeclTypeKind::Int => Self::Int,
@@ -72,7 +72,7 @@ impl<'d> Kind<'d> {
         matches!(self, Self::Text | Self::Bytes)
     }
 
-    pub(super) fn is_same_sort(&self, other: &Self) -> bool {
+    pub(super) fn is_same_kind(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 

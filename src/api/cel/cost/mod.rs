@@ -39,7 +39,7 @@ struct Estimate<'d> {
 /// The known properties of a value.
 #[derive(Clone, Debug)]
 struct Value<'d> {
-    place: ValueOrigin<'d>,
+    origin: ValueOrigin<'d>,
     kind: Kind<'d>,
     size: Option<Size>,
     entries: Option<Entries>,
@@ -72,7 +72,7 @@ impl<'d> Value<'d> {
     /// A computed value; its size is known if its type implies one.
     fn computed(kind: Kind<'d>, size: Option<Size>) -> Self {
         let size = size.or_else(|| kind.is_scalar().then_some(Size::exactly(1)));
-        Self { place: ValueOrigin::None, kind, size, entries: None }
+        Self { origin: ValueOrigin::None, kind, size, entries: None }
     }
 
     fn size(&self) -> Size {
@@ -164,10 +164,10 @@ impl<'d> Estimator<'d> {
     /// A step down from a place; from a computed value, it leads to the whole.
     fn below(
         &self,
-        place: ValueOrigin<'d>,
+        origin: ValueOrigin<'d>,
         step: impl FnOnce(&'d DeclType) -> Option<&'d DeclType>,
     ) -> ValueOrigin<'d> {
-        match place {
+        match origin {
             ValueOrigin::None => ValueOrigin::At(Some(self.root)),
             ValueOrigin::At(declared) => ValueOrigin::At(declared.and_then(step)),
         }
@@ -181,7 +181,7 @@ impl<'d> Estimator<'d> {
         let read = if matches!(of.value.kind, Kind::Map(_) | Kind::Object(_)) { READ } else { 0 };
         let name = unescape(&select.field);
         let kind = of.value.kind.field(&name);
-        let place = self.below(of.value.place, |declared| declared.field(&name));
+        let place = self.below(of.value.origin, |declared| declared.field(&name));
         Estimate { cost: of.cost.saturating_add(read), value: at(place, kind, None) }
     }
 
@@ -204,7 +204,7 @@ impl<'d> Estimator<'d> {
         let args: Vec<Estimate<'d>> = call.args.iter().map(|arg| self.estimate(arg)).collect();
         match (name.as_str(), args.as_slice()) {
             ("dyn", [of]) => {
-                let value = Value { place: ValueOrigin::None, kind: Kind::Dyn, ..of.value.clone() };
+                let value = Value { origin: ValueOrigin::None, kind: Kind::Dyn, ..of.value.clone() };
                 return Estimate { cost: of.cost.saturating_add(1), value };
             }
             ("_&&_" | "_||_", [a, b]) => {
@@ -226,7 +226,7 @@ impl<'d> Estimator<'d> {
 
     fn indexed(&self, of: &Estimate<'d>, index: &Estimate<'d>) -> Estimate<'d> {
         let kind = of.value.kind.element();
-        let place = self.below(of.value.place, DeclType::element);
+        let place = self.below(of.value.origin, DeclType::element);
         let mut value = at(place, kind, None);
         // Sizes in a list or map that the expression created are known more exactly.
         value.size = of.value.entries.map(|entries| entries.value).or(value.size);
@@ -260,12 +260,12 @@ impl<'d> Estimator<'d> {
 
     fn value_in(&self, range: &Value<'d>) -> Value<'d> {
         let known = range.entries.map(|entries| entries.value);
-        at(self.below(range.place, DeclType::element), range.kind.element(), known)
+        at(self.below(range.origin, DeclType::element), range.kind.element(), known)
     }
 
     fn key_in(&self, range: &Value<'d>) -> Value<'d> {
         let known = range.entries.map(|entries| entries.key);
-        let place = self.below(range.place, |declared| match declared.sort {
+        let place = self.below(range.origin, |declared| match declared.kind {
             decl_type::DeclTypeKind::Map(_) => Some(&KEY),
             _ => None,
         });
@@ -288,7 +288,7 @@ impl<'d> Estimator<'d> {
                 let value = self.estimate(value);
                 let made = self.within(&[(variable, value.value)], expression);
                 let cost = made.cost.saturating_add(value.cost).saturating_add(MAKE_LIST);
-                Estimate { cost, value: Value { place: ValueOrigin::None, ..made.value } }
+                Estimate { cost, value: Value { origin: ValueOrigin::None, ..made.value } }
             }
             Macro::OptionalMap { of, variable, expression, flat } => {
                 // `of.hasValue() ? optional.of(cel.bind(variable, of.value(), expression)) : optional.none()`
@@ -301,7 +301,7 @@ impl<'d> Estimator<'d> {
                 cost = cost.saturating_add(u64::from(!*flat)).saturating_add(optional_cost);
                 Estimate { cost, value: Value::computed(kind, None) }
             }
-            Macro::Pairs { sort, range, key, value, filter, expression } => {
+            Macro::Pairs { kind: sort, range, key, value, filter, expression } => {
                 let range = self.estimate(range);
                 let both = [(*key, self.key_in(&range.value)), (*value, self.value_in(&range.value))];
                 let filter = filter.map(|filter| self.within(&both, filter).cost);
@@ -319,13 +319,13 @@ fn at<'d>(place: ValueOrigin<'d>, kind: Kind<'d>, known: Option<Size>) -> Value<
         _ => None,
     };
     let scalar = kind.is_scalar().then_some(Size::exactly(1));
-    Value { place, kind, size: declared.or(scalar).or(known), entries: None }
+    Value { origin: place, kind, size: declared.or(scalar).or(known), entries: None }
 }
 
 /// The accumulation of a macro over pairs, with the condition and step for each pair.
-fn pairs<'d>(sort: PairKind, filter: Option<u64>, made: &Estimate<'d>) -> ComprehensionEstimate<'d> {
+fn pairs<'d>(pair_kind: PairKind, filter: Option<u64>, made: &Estimate<'d>) -> ComprehensionEstimate<'d> {
     // In addition to the expression: the condition, and the step that adds to the accumulator.
-    let (init_cost, beside, result_cost) = match sort {
+    let (init_cost, beside, result_cost) = match pair_kind {
         PairKind::All => (0, 3, READ),
         PairKind::Exists => (0, 4, READ),
         PairKind::ExistsOne => (0, 2, 2),
@@ -336,7 +336,7 @@ fn pairs<'d>(sort: PairKind, filter: Option<u64>, made: &Estimate<'d>) -> Compre
     let size = made.value.size();
     let nothing = Size::exactly(0);
     let holding = |is_list, value: Size| Some(Entries { is_list, key: Size::exactly(1), value });
-    let (init, kind, entries) = match sort {
+    let (init, kind, entries) = match pair_kind {
         PairKind::All | PairKind::Exists => (Kind::Bool, Kind::Bool, None),
         PairKind::ExistsOne => (Kind::Int, Kind::Bool, None),
         PairKind::List => {
@@ -348,7 +348,7 @@ fn pairs<'d>(sort: PairKind, filter: Option<u64>, made: &Estimate<'d>) -> Compre
             (kind.clone(), kind, None)
         }
     };
-    let init_entries = match sort {
+    let init_entries = match pair_kind {
         PairKind::List => holding(true, nothing),
         PairKind::Map | PairKind::MapEntry => holding(false, nothing),
         _ => None,
@@ -377,7 +377,7 @@ fn choice<'d>(when: u64, yes: &Estimate<'d>, no: &Estimate<'d>) -> Estimate<'d> 
     let kind = match (&yes.value.kind, &no.value.kind) {
         // The item type of an empty list is unknown.
         (Kind::List(item), Kind::List(_)) if item.is_dyn() => no.value.kind.clone(),
-        (yes, no) if yes.is_same_sort(no) => yes.clone(),
+        (yes, no) if yes.is_same_kind(no) => yes.clone(),
         _ => Kind::Dyn,
     };
     let entries = yes.value.entries.zip(no.value.entries).map(|(yes, no)| yes.or(no));

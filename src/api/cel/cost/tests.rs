@@ -24,10 +24,10 @@ fn bounded(mut schema: Value, name: &str, bound: Option<i64>) -> Value {
     schema
 }
 
-fn value(sort: &str) -> Value {
-    match sort {
+fn value(type_name: &str) -> Value {
+    match type_name {
         "int-or-string" => json!({"x-kubernetes-int-or-string": true}),
-        "duration" | "date" | "date-time" | "byte" => json!({"type": "string", "format": sort}),
+        "duration" | "date" | "date-time" | "byte" => json!({"type": "string", "format": type_name}),
         "array" => json!({"type": "array", "items": {"type": "number"}}),
         "map" => json!({"type": "object", "additionalProperties": {"type": "number"}}),
         "object" => json!({"type": "object", "required": ["required"],

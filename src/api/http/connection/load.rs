@@ -19,19 +19,19 @@ pub struct Limits {
 
 impl Limits {
     /// More than the clients of one machine need.
-    const MOST_CONNECTIONS: usize = 4096;
+    const MAX_CONNECTIONS: usize = 4096;
 
     /// At most half of this many descriptors are connections.
     pub fn with_descriptors(open_files: u64) -> Self {
         let half = usize::try_from(open_files / 2).unwrap_or(usize::MAX);
-        Self { connections: half.clamp(1, Self::MOST_CONNECTIONS), ..Self::default() }
+        Self { connections: half.clamp(1, Self::MAX_CONNECTIONS), ..Self::default() }
     }
 }
 
 impl Default for Limits {
     fn default() -> Self {
         // A tenth of a small machine's memory; thousands of clients that read need a fraction of it.
-        Self { connections: Self::MOST_CONNECTIONS, unread_bytes: 128 << 20 }
+        Self { connections: Self::MAX_CONNECTIONS, unread_bytes: 128 << 20 }
     }
 }
 
@@ -42,13 +42,13 @@ pub(in crate::http) struct Load {
     free: Arc<Semaphore>,
     unread: AtomicUsize,
     /// Notified when unread bytes fall below the limit.
-    room: Arc<Notify>,
+    capacity_freed: Arc<Notify>,
 }
 
 impl Load {
     pub(in crate::http) fn new(limits: Limits) -> Self {
         let free = Arc::new(Semaphore::new(limits.connections));
-        Self { limits, free, unread: AtomicUsize::new(0), room: Arc::default() }
+        Self { limits, free, unread: AtomicUsize::new(0), capacity_freed: Arc::default() }
     }
 
     /// Waits until one more connection is permitted, and counts it.
@@ -66,12 +66,12 @@ impl Load {
         self.free.available_permits() == 0 || self.unread_bytes() >= self.limits.unread_bytes
     }
 
-    pub(super) fn has_room(&self) -> bool {
+    pub(super) fn has_capacity(&self) -> bool {
         self.unread_bytes() < self.limits.unread_bytes
     }
 
-    pub(super) fn room(&self) -> &Arc<Notify> {
-        &self.room
+    pub(super) fn capacity_freed(&self) -> &Arc<Notify> {
+        &self.capacity_freed
     }
 
     pub(super) fn add_buffered(&self, bytes: usize) {
@@ -81,7 +81,7 @@ impl Load {
     pub(super) fn add_sent(&self, bytes: usize) {
         let before = self.unread.fetch_sub(bytes, Ordering::Relaxed);
         if before >= self.limits.unread_bytes && before - bytes < self.limits.unread_bytes {
-            self.room.notify_waiters();
+            self.capacity_freed.notify_waiters();
         }
     }
 }
@@ -94,6 +94,6 @@ mod tests {
     fn connections_leave_half_of_the_descriptors_to_others() {
         assert_eq!(Limits::with_descriptors(1024).connections, 512);
         assert_eq!(Limits::with_descriptors(1).connections, 1);
-        assert_eq!(Limits::with_descriptors(u64::MAX).connections, Limits::MOST_CONNECTIONS);
+        assert_eq!(Limits::with_descriptors(u64::MAX).connections, Limits::MAX_CONNECTIONS);
     }
 }

@@ -89,12 +89,12 @@ pub(super) async fn serve_counted<I>(
 {
     let timings = server.api().timings();
     let io = Idle::new(io, timings.streaming_connection_idle_timeout.0, counted);
-    let patience = Timeouts {
+    let timeouts = Timeouts {
         header: timings.http_header_timeout.0,
         idle: timings.http_idle_timeout.0,
         request: timings.http_request_timeout.0,
     };
-    let answers = ResponseTracker::new(server.load().clone(), patience, protocol == Protocol::Http2);
+    let answers = ResponseTracker::new(server.load().clone(), timeouts, protocol == Protocol::Http2);
     let service = {
         let answers = answers.clone();
         hyper::service::service_fn(move |request| {
@@ -107,7 +107,7 @@ pub(super) async fn serve_counted<I>(
                 if let Some(address) = peer.address {
                     request.extensions_mut().insert(PeerAddress(address));
                 }
-                Ok::<_, std::convert::Infallible>(answer(server, &answers, patience, request).await)
+                Ok::<_, std::convert::Infallible>(handle(server, &answers, timeouts, request).await)
             }
         })
     };
@@ -115,7 +115,7 @@ pub(super) async fn serve_counted<I>(
         Protocol::Http1 => {
             let mut builder = http1::Builder::new();
             // Applies from the end of a response to the end of the next request's header.
-            builder.timer(TokioTimer::new()).header_read_timeout(patience.idle);
+            builder.timer(TokioTimer::new()).header_read_timeout(timeouts.idle);
             let connection = builder.serve_connection(io, service).with_upgrades();
             run(connection, http1::UpgradeableConnection::graceful_shutdown, &answers).await;
         }
@@ -150,16 +150,16 @@ where
     }
 }
 
-async fn answer(
+async fn handle(
     server: Server,
-    answers: &Arc<ResponseTracker>,
-    patience: Timeouts,
+    tracker: &Arc<ResponseTracker>,
+    timeouts: Timeouts,
     request: Request<hyper::body::Incoming>,
 ) -> http::Response<ResponseBody> {
-    let record = answers.begin();
+    let record = tracker.begin();
     let closes = request.version() < Version::HTTP_2 && leaves_body(request.headers());
-    let mut request = request.map(|body| Body::new(RequestBody::new(body, patience.request)));
-    request.extensions_mut().insert(BodyDeadline(Instant::now() + patience.request));
+    let mut request = request.map(|body| Body::new(RequestBody::new(body, timeouts.request)));
+    request.extensions_mut().insert(BodyDeadline(Instant::now() + timeouts.request));
     let mut response: Response = server.handle(request).await;
     if closes && response.status().is_client_error() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

@@ -23,14 +23,14 @@ const DRAIN_FOR: Duration = Duration::from_secs(10);
 pub(super) struct RequestBody<B: Body<Data = Bytes> + Send + Unpin + 'static> {
     /// `None` once it was handed over to be drained.
     inner: Option<B>,
-    patience: Duration,
+    timeout: Duration,
     overdue: Option<Pin<Box<Sleep>>>,
 }
 
 impl<B: Body<Data = Bytes> + Send + Unpin + 'static> RequestBody<B> {
     /// A body that must receive bytes at least this often.
-    pub(super) fn new(inner: B, patience: Duration) -> Self {
-        Self { inner: Some(inner), patience, overdue: None }
+    pub(super) fn new(inner: B, timeout: Duration) -> Self {
+        Self { inner: Some(inner), timeout, overdue: None }
     }
 }
 
@@ -52,7 +52,7 @@ where
             this.overdue = None;
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
-        let deadline = Instant::now() + this.patience;
+        let deadline = Instant::now() + this.timeout;
         let overdue = this.overdue.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         overdue.poll_unpin(cx).map(|()| Some(Err("the client stopped sending".into())))
     }

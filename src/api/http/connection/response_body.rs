@@ -21,50 +21,50 @@ pub(super) const WINDOW_BYTES: usize = 64 << 10;
 /// A body that is counted.
 pub(super) struct ResponseBody {
     inner: AnyBody,
-    answer: Arc<TrackedResponse>,
+    response: Arc<TrackedResponse>,
     /// The rest of the inner body's last chunk.
     rest: Bytes,
     /// Waits for capacity among the unread bytes of all connections.
-    room: Option<Pin<Box<OwnedNotified>>>,
+    capacity_wait: Option<Pin<Box<OwnedNotified>>>,
 }
 
 impl ResponseBody {
     pub(super) fn new(inner: AnyBody, answer: Arc<TrackedResponse>) -> Self {
-        Self { inner, answer, rest: Bytes::new(), room: None }
+        Self { inner, response: answer, rest: Bytes::new(), capacity_wait: None }
     }
 
     /// Ready when all clients together have read enough.
-    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        while !self.answer.load().has_room() {
-            let notify = self.answer.load().room().clone();
-            let room = self.room.get_or_insert_with(|| Box::pin(notify.notified_owned()));
-            if room.as_mut().poll(cx).is_pending() {
+    fn poll_capacity(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while !self.response.load().has_capacity() {
+            let notify = self.response.load().capacity_freed().clone();
+            let wait = self.capacity_wait.get_or_insert_with(|| Box::pin(notify.notified_owned()));
+            if wait.as_mut().poll(cx).is_pending() {
                 // Checked again, because capacity may have become free before the wait began.
-                if self.answer.load().has_room() {
+                if self.response.load().has_capacity() {
                     break;
                 }
-                self.answer.waits_for_server();
+                self.response.waits_for_server();
                 return Poll::Pending;
             }
-            self.room = None;
+            self.capacity_wait = None;
         }
-        self.room = None;
+        self.capacity_wait = None;
         Poll::Ready(())
     }
 
     /// Ready when the client has read enough of this response.
     fn poll_window(&self, cx: &Context<'_>) -> Poll<()> {
-        if self.answer.unread() < WINDOW_BYTES {
+        if self.response.unread() < WINDOW_BYTES {
             return Poll::Ready(());
         }
-        self.answer.waker.register(cx.waker());
-        if self.answer.unread() < WINDOW_BYTES { Poll::Ready(()) } else { Poll::Pending }
+        self.response.waker.register(cx.waker());
+        if self.response.unread() < WINDOW_BYTES { Poll::Ready(()) } else { Poll::Pending }
     }
 
     fn piece(&mut self) -> Frame<Bytes> {
         let piece = self.rest.split_to(self.rest.len().min(PIECE_BYTES));
-        self.answer.add_buffered(piece.len());
-        Frame::data(Bytes::from_owner(CountedChunk { piece, answer: self.answer.clone() }))
+        self.response.add_buffered(piece.len());
+        Frame::data(Bytes::from_owner(CountedChunk { piece, response: self.response.clone() }))
     }
 }
 
@@ -78,12 +78,12 @@ impl Body for ResponseBody {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let this = &mut *self;
         ready!(this.poll_window(cx));
-        ready!(this.poll_room(cx));
+        ready!(this.poll_capacity(cx));
         while this.rest.is_empty() {
             let frame = match Pin::new(&mut this.inner).poll_frame(cx) {
                 Poll::Ready(frame) => frame,
                 Poll::Pending => {
-                    this.answer.waits_for_server();
+                    this.response.waits_for_server();
                     return Poll::Pending;
                 }
             };
@@ -93,7 +93,7 @@ impl Body for ResponseBody {
                     Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
                 },
                 end => {
-                    this.answer.waits_for_server();
+                    this.response.waits_for_server();
                     return Poll::Ready(end);
                 }
             }
@@ -119,7 +119,7 @@ impl Body for ResponseBody {
 /// A chunk; counts as taken when it is dropped.
 struct CountedChunk {
     piece: Bytes,
-    answer: Arc<TrackedResponse>,
+    response: Arc<TrackedResponse>,
 }
 
 impl AsRef<[u8]> for CountedChunk {
@@ -130,6 +130,6 @@ impl AsRef<[u8]> for CountedChunk {
 
 impl Drop for CountedChunk {
     fn drop(&mut self) {
-        self.answer.add_sent(self.piece.len());
+        self.response.add_sent(self.piece.len());
     }
 }

@@ -48,7 +48,7 @@ pub(super) enum CloseReason {
 #[derive(Debug)]
 pub(super) struct ResponseTracker {
     load: Arc<Load>,
-    patience: Timeouts,
+    timeouts: Timeouts,
     /// Several responses at once: one that is not read does not end the others.
     multiplexed: bool,
     state: Mutex<State>,
@@ -63,9 +63,9 @@ struct State {
 }
 
 impl ResponseTracker {
-    pub(super) fn new(load: Arc<Load>, patience: Timeouts, multiplexed: bool) -> Arc<Self> {
+    pub(super) fn new(load: Arc<Load>, timeouts: Timeouts, multiplexed: bool) -> Arc<Self> {
         let state = State { idle_since: Some(Instant::now()), had_request: false, open: Vec::new() };
-        Arc::new(Self { load, patience, multiplexed, state: Mutex::new(state) })
+        Arc::new(Self { load, timeouts, multiplexed, state: Mutex::new(state) })
     }
 
     /// Starts the record of a request.
@@ -77,7 +77,7 @@ impl ResponseTracker {
                 unread: 0,
                 server_works: true,
                 since: None,
-                taken: ReadMode::AtOnce,
+                read_mode: ReadMode::AtOnce,
             }),
         };
         let answer = Arc::new(answer);
@@ -90,22 +90,22 @@ impl ResponseTracker {
     /// Checks if the client has exceeded a time limit.
     fn verdict(&self, now: Instant) -> Option<CloseReason> {
         let scarce = self.load.is_scarce();
-        let over = |since: Instant, patience: Duration| {
-            now.saturating_duration_since(since) > if scarce { patience.min(WHEN_SCARCE) } else { patience }
+        let over = |since: Instant, timeout: Duration| {
+            now.saturating_duration_since(since) > if scarce { timeout.min(WHEN_SCARCE) } else { timeout }
         };
         let (idle, open) = {
             let state = self.state.lock();
-            let patience = if state.had_request { self.patience.idle } else { self.patience.header };
-            (state.idle_since.is_some_and(|since| over(since, patience)), state.open.clone())
+            let idle_timeout = if state.had_request { self.timeouts.idle } else { self.timeouts.header };
+            (state.idle_since.is_some_and(|since| over(since, idle_timeout)), state.open.clone())
         };
         let unread = |answer: Arc<TrackedResponse>| {
             let progress = answer.progress.lock();
-            let must = match progress.taken {
+            let must = match progress.read_mode {
                 ReadMode::AtOnce => true,
                 ReadMode::Followed => !self.multiplexed,
                 ReadMode::AtLeisure => false,
             };
-            (must || scarce) && progress.since.is_some_and(|since| over(since, self.patience.request))
+            (must || scarce) && progress.since.is_some_and(|since| over(since, self.timeouts.request))
         };
         if idle {
             return Some(CloseReason::Idle);
@@ -115,7 +115,7 @@ impl ResponseTracker {
 
     /// Waits until the client has exceeded a time limit.
     pub(super) async fn overdue(&self) -> CloseReason {
-        let shortest = self.patience.header.min(self.patience.idle).min(self.patience.request);
+        let shortest = self.timeouts.header.min(self.timeouts.idle).min(self.timeouts.request);
         let every = (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1));
         loop {
             tokio::time::sleep(every).await;
@@ -143,7 +143,7 @@ struct Progress {
     server_works: bool,
     /// The time since which the client could have read and has read nothing.
     since: Option<Instant>,
-    taken: ReadMode,
+    read_mode: ReadMode,
 }
 
 impl Progress {
@@ -156,7 +156,7 @@ impl TrackedResponse {
     /// The response is complete up to its body, whose first byte was not requested yet.
     pub(super) fn ready(&self, taken: ReadMode) {
         let mut progress = self.progress.lock();
-        (progress.server_works, progress.taken) = (false, taken);
+        (progress.server_works, progress.read_mode) = (false, taken);
         progress.moved();
     }
 
@@ -210,16 +210,16 @@ mod tests {
     use super::*;
     use crate::http::connection::load::Limits;
 
-    const PATIENCE: Timeouts = Timeouts {
+    const TIMEOUTS: Timeouts = Timeouts {
         header: Duration::from_secs(32),
         idle: Duration::from_secs(90),
         request: Duration::from_mins(1),
     };
 
-    fn answers(multiplexed: bool) -> Arc<ResponseTracker> {
+    fn tracker(multiplexed: bool) -> Arc<ResponseTracker> {
         ResponseTracker::new(
             Arc::new(Load::new(Limits { connections: 2, unread_bytes: 1000 })),
-            PATIENCE,
+            TIMEOUTS,
             multiplexed,
         )
     }
@@ -227,7 +227,7 @@ mod tests {
     /// Half a header, or no request at all.
     #[tokio::test(start_paused = true)]
     async fn a_client_that_asks_nothing_is_sent_away_api_1() {
-        let (start, answers) = (Instant::now(), answers(false));
+        let (start, answers) = (Instant::now(), tracker(false));
         assert_eq!(answers.overdue().await, CloseReason::Idle);
         assert_eq!(start.elapsed().as_secs(), 33);
 
@@ -246,7 +246,7 @@ mod tests {
             (ReadMode::Followed, true, false),
             (ReadMode::AtLeisure, false, false),
         ] {
-            let answers = answers(multiplexed);
+            let answers = tracker(multiplexed);
             let answer = answers.begin();
             tokio::time::sleep(Duration::from_secs(1000)).await;
             assert_eq!(answers.verdict(Instant::now()), None, "the server works");
@@ -268,13 +268,13 @@ mod tests {
     /// A client that holds a scarce connection has less time.
     #[tokio::test(start_paused = true)]
     async fn patience_is_short_when_something_is_scarce_api_1() {
-        let answers = answers(true);
+        let answers = tracker(true);
         let (_one, _two) = (answers.load.connection().await, answers.load.connection().await);
         let start = Instant::now();
         assert_eq!(answers.overdue().await, CloseReason::Idle);
         assert_eq!(start.elapsed().as_secs(), 6);
 
-        let answers = self::answers(true);
+        let answers = self::tracker(true);
         let answer = answers.begin();
         answer.ready(ReadMode::AtLeisure);
         answer.add_buffered(1000);

@@ -117,7 +117,7 @@ fn keys(api: &Api, name: &str) -> Option<crate::controller_status::ControllerKey
 }
 
 /// Handles a request below the resource.
-pub(super) async fn answer(
+pub(super) async fn handle(
     server: &Server,
     target: &ControllerTarget,
     request: Request,
@@ -130,7 +130,7 @@ pub(super) async fn answer(
     };
     let selection = NameSelection::of(&format.query)?;
     if target.is_watch(request.method(), &format.query) {
-        return watch::answer(server, selection, format);
+        return watch::handle(server, selection, format);
     }
     format.only_reads(request.method())?;
     let api = server.api();
@@ -213,7 +213,7 @@ async fn step(
 
 /// The key in the body of a step; `None` for the next one.
 fn key_of(step: &Value) -> Result<Option<String>, ApiError> {
-    let wrong = |what: &str| ApiError::BadRequest(format!("{STEP_KIND}: {what}"));
+    let wrong = |reason: &str| ApiError::BadRequest(format!("{STEP_KIND}: {reason}"));
     if !step.is_object() {
         return Err(wrong("the body is not an object"));
     }

@@ -198,8 +198,9 @@ impl ControllerView {
 
 /// The text on one line, cut to a readable length.
 fn beginning(text: &str) -> String {
-    const MOST: usize = 200;
-    let mut cut: String = text.chars().take(MOST).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    const MAX_CHARS: usize = 200;
+    let mut cut: String =
+        text.chars().take(MAX_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if cut.len() < text.len() {
         cut.push('…');
     }

@@ -30,7 +30,7 @@ const EVERY: Duration = Duration::from_secs(1);
 const FRESH: Duration = Duration::from_millis(900);
 
 /// Responds to a watch request.
-pub(super) fn answer(
+pub(super) fn handle(
     server: &Server,
     selection: NameSelection,
     format: &ResponseFormat,
@@ -136,9 +136,9 @@ impl ControllerWatch {
         for (one, is_gone) in look.after(self.delivered) {
             let type_ = match () {
                 // A client that never received the object gets no deletion of it.
-                () if is_gone && one.came > self.delivered => continue,
+                () if is_gone && one.appeared > self.delivered => continue,
                 () if is_gone => "DELETED",
-                () if one.came > self.delivered => "ADDED",
+                () if one.appeared > self.delivered => "ADDED",
                 () => "MODIFIED",
             };
             self.put(out, type_, one);

@@ -51,7 +51,7 @@ impl CompressedBytes {
 pub(crate) struct BlockBody {
     waiting: VecDeque<Block>,
     open: Option<DeflateDecoder<Reader<Bytes>>>,
-    bytes_left: u64,
+    remaining_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -64,13 +64,13 @@ impl BlockBody {
     /// Adds bytes at the end.
     pub(super) fn put(&mut self, bytes: impl Into<Bytes>) {
         let bytes = bytes.into();
-        self.bytes_left += bytes.len() as u64;
+        self.remaining_bytes += bytes.len() as u64;
         self.waiting.push_back(Block::Plain(bytes));
     }
 
     /// Adds compressed bytes at the end.
     pub(super) fn share(&mut self, compressed: &CompressedBytes) {
-        self.bytes_left += compressed.length as u64;
+        self.remaining_bytes += compressed.length as u64;
         self.waiting.push_back(Block::Compressed(compressed.clone()));
     }
 
@@ -119,16 +119,16 @@ impl Body for BlockBody {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let piece = self.next_piece();
-        self.bytes_left -= piece.as_ref().map_or(0, |piece| piece.len() as u64);
+        self.remaining_bytes -= piece.as_ref().map_or(0, |piece| piece.len() as u64);
         Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.bytes_left == 0
+        self.remaining_bytes == 0
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.bytes_left)
+        SizeHint::with_exact(self.remaining_bytes)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::http::discovery::KUBERNETES_VERSION;
 pub(in crate::http) const MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
 /// The media type of the response: the accepted one is invalid as a media type, so the response's has a dot.
-pub(in crate::http) const ANSWER_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+pub(in crate::http) const RESPONSE_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// Encodes the head of a version 2 document. Paths and definitions may follow it in any number of parts:
 /// repeated occurrences of a field are merged.

@@ -26,7 +26,7 @@ use sha2::{Digest, Sha512};
 
 pub(super) use compression::BlockBody;
 use compression::CompressedBytes;
-pub(super) use gnostic::{ANSWER_TYPE as PROTOBUF_2_ANSWER, MEDIA_TYPE as PROTOBUF_2};
+pub(super) use gnostic::{MEDIA_TYPE as PROTOBUF_2, RESPONSE_TYPE as PROTOBUF_2_ANSWER};
 
 use super::discovery::{KUBERNETES_VERSION, ServedGroupVersion, served};
 use crate::aggregation::ApiServices;
@@ -51,7 +51,7 @@ pub(crate) struct Documents {
     base: &'static BuiltinDocuments,
     served: Vec<ServedGroupVersion>,
     /// For each group and version in `served`.
-    made: Vec<Arc<GroupVersionDocuments>>,
+    documents: Vec<Arc<GroupVersionDocuments>>,
     index: OnceLock<HashedBody>,
     version_2_hash: OnceLock<String>,
 }
@@ -144,7 +144,7 @@ fn entries(of: &Map<String, Value>) -> String {
 /// The documents of the built-in kinds, generated once per process.
 struct BuiltinDocuments {
     served: Vec<ServedGroupVersion>,
-    made: Vec<Arc<GroupVersionDocuments>>,
+    documents: Vec<Arc<GroupVersionDocuments>>,
     version_2: OnceLock<OpenApiV2Part>,
     /// Names of paths and definitions in version 2.
     names: OnceLock<HashSet<String>>,
@@ -154,7 +154,7 @@ impl BuiltinDocuments {
     fn of(kinds: &Kinds) -> Self {
         let served = served(kinds);
         let made = served.iter().map(|_| Arc::default()).collect();
-        Self { served, made, version_2: OnceLock::new(), names: OnceLock::new() }
+        Self { served, documents: made, version_2: OnceLock::new(), names: OnceLock::new() }
     }
 
     /// The built-in kinds among these.
@@ -195,9 +195,9 @@ impl Documents {
     /// Documents of these kinds. Unchanged documents are reused from `before`.
     pub(super) fn of(kinds: &Kinds, before: Option<&Self>) -> Self {
         let (base, served) = (BuiltinDocuments::among(kinds), served(kinds));
-        let known = before.into_iter().flat_map(|before| before.served.iter().zip(&before.made));
+        let known = before.into_iter().flat_map(|before| before.served.iter().zip(&before.documents));
         let mut by_name: HashMap<_, Vec<_>> = HashMap::new();
-        for (known, made) in base.served.iter().zip(&base.made).chain(known) {
+        for (known, made) in base.served.iter().zip(&base.documents).chain(known) {
             by_name.entry((known.group, known.version)).or_default().push((known, made));
         }
         let made = served.iter().map(|served| {
@@ -206,7 +206,7 @@ impl Documents {
             same.map_or_else(Arc::default, |(_, made)| (*made).clone())
         });
         let made = made.collect();
-        Self { base, served, made, index: OnceLock::new(), version_2_hash: OnceLock::new() }
+        Self { base, served, documents: made, index: OnceLock::new(), version_2_hash: OnceLock::new() }
     }
 
     /// The served groups and versions.
@@ -215,7 +215,7 @@ impl Documents {
     }
 
     fn groups(&self) -> impl Iterator<Item = (&ServedGroupVersion, &GroupVersionDocuments)> {
-        self.served.iter().zip(self.made.iter().map(|made| &**made))
+        self.served.iter().zip(self.documents.iter().map(|made| &**made))
     }
 
     /// `/openapi/v3`: the index of documents.
@@ -236,13 +236,13 @@ impl Documents {
     /// The same, with the documents of aggregated APIs, which replace local ones of the same path. Their
     /// servers provide their content.
     pub(super) fn index_with(&self, services: &ApiServices) -> Cow<'_, HashedBody> {
-        let theirs = services.remote();
-        let ours = self.index();
-        if theirs.is_empty() {
-            return Cow::Borrowed(ours);
+        let remote_services = services.remote();
+        let local_index = self.index();
+        if remote_services.is_empty() {
+            return Cow::Borrowed(local_index);
         }
-        let mut index: Value = serde_json::from_slice(&ours.body).unwrap_or_default();
-        for (of, service) in theirs {
+        let mut index: Value = serde_json::from_slice(&local_index.body).unwrap_or_default();
+        for (of, service) in remote_services {
             let path = format!("apis/{}/{}", of.group, of.version);
             let hash = service.remote.and_then(|remote| remote.discovered().openapi_hash.clone());
             let Some(paths) = index["paths"].as_object_mut() else { continue };

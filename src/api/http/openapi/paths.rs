@@ -23,7 +23,7 @@ pub(super) fn of(served: &ServedGroupVersion) -> Map<String, Value> {
     paths
 }
 
-fn place(base: &str, resource: &Resource) -> String {
+fn resource_path(base: &str, resource: &Resource) -> String {
     let within = if resource.namespaced { "/namespaces/{namespace}" } else { "" };
     format!("{base}{within}/{}", resource.plural)
 }
@@ -51,7 +51,7 @@ fn collection(paths: &mut Map<String, Value>, base: &str, served: &ServedGroupVe
         );
         item["delete"] = delete.named("deleteCollection", resource, "");
     }
-    paths.insert(place(base, resource), item);
+    paths.insert(resource_path(base, resource), item);
     if resource.namespaced && has("list") {
         let everywhere = list().called(format!("list{}{}ForAllNamespaces", owner(resource), resource.kind));
         paths.insert(format!("{base}/{}", resource.plural), json!({"get": everywhere}));
@@ -60,7 +60,7 @@ fn collection(paths: &mut Map<String, Value>, base: &str, served: &ServedGroupVe
         let watch = operation(about, "watchlist", &list_parameters(), None, WATCH_EVENT);
         let mut item = path_item(resource, false);
         item["get"] = watch.named("watch", resource, "List");
-        paths.insert(place(&format!("{base}/watch"), resource), item);
+        paths.insert(resource_path(&format!("{base}/watch"), resource), item);
     }
 }
 
@@ -78,7 +78,7 @@ fn single(paths: &mut Map<String, Value>, base: &str, served: &ServedGroupVersio
             operation(about, "delete", &delete_parameters(), Some(&body("*/*", DELETE_OPTIONS)), STATUS);
         item["delete"] = delete.named("delete", resource, "");
     }
-    paths.insert(format!("{}/{{name}}", place(base, resource)), item);
+    paths.insert(format!("{}/{{name}}", resource_path(base, resource)), item);
 }
 
 fn parts(paths: &mut Map<String, Value>, base: &str, served: &ServedGroupVersion, resource: &Resource) {
@@ -115,7 +115,7 @@ fn parts(paths: &mut Map<String, Value>, base: &str, served: &ServedGroupVersion
                 }
             }
         }
-        paths.insert(format!("{}/{{name}}/{}", place(base, resource), part.name), item);
+        paths.insert(format!("{}/{{name}}/{}", resource_path(base, resource), part.name), item);
     }
 }
 
@@ -151,8 +151,8 @@ fn owner(resource: &Resource) -> String {
     tag(resource.group, resource.version).split('_').map(capitalized).collect()
 }
 
-fn capitalized(word: &str) -> String {
-    let mut letters = word.chars();
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
@@ -197,10 +197,10 @@ fn operation(
     action: &str,
     parameters: &[Value],
     body: Option<&Value>,
-    answer: &str,
+    response: &str,
 ) -> Value {
     let (group, version, kind) = about;
-    let answers = |text: &str| json!({"description": text, "content": {"application/json": {"schema": reference(answer)}}});
+    let answers = |text: &str| json!({"description": text, "content": {"application/json": {"schema": reference(response)}}});
     let mut responses = json!({"200": answers("OK"), "401": {"description": "Unauthorized"}});
     if matches!(action, "post" | "put" | "patch") {
         responses["201"] = answers("Created");

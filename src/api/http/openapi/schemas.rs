@@ -42,8 +42,8 @@ pub(super) fn of(served: &ServedGroupVersion, version: Version) -> Map<String, V
         let parts = r.parts.iter().map(|part| (part.group, part.version, part.kind));
         std::iter::once((r.group, r.version, r.kind)).chain(parts)
     });
-    let ours = all.filter_map(|(group, version, kind)| podium_schemas::schema(group, version, kind));
-    schemas.extend(ours);
+    let own_schemas = all.filter_map(|(group, version, kind)| podium_schemas::schema(group, version, kind));
+    schemas.extend(own_schemas);
     for (name, schema) in &mut schemas {
         complete(name, schema);
         require(name, schema);

@@ -34,11 +34,11 @@ pub(super) fn of(documents: impl Iterator<Item = Value>) -> (Map<String, Value>,
 
 fn path_item(item: Value) -> Value {
     let Value::Object(entries) = item else { return item };
-    let turn = |(name, value): (String, Value)| {
+    let convert = |(name, value): (String, Value)| {
         let value = if name == "parameters" { parameters(value) } else { operation(value) };
         (name, value)
     };
-    Value::Object(entries.into_iter().map(turn).collect())
+    Value::Object(entries.into_iter().map(convert).collect())
 }
 
 fn operation(operation: Value) -> Value {
@@ -100,7 +100,7 @@ fn schema(value: Value) -> Value {
                 entries.insert("type".into(), "string".into());
             }
             entries.shift_remove("nullable");
-            let turn = |(name, value): (String, Value)| match value {
+            let convert = |(name, value): (String, Value)| match value {
                 // The keys here are field names, which may be any word.
                 Value::Object(fields) if name == "properties" => {
                     let turned = fields.into_iter().map(|(field, value)| (field, schema(value)));
@@ -113,7 +113,7 @@ fn schema(value: Value) -> Value {
                 }
                 value => (name, schema(value)),
             };
-            Value::Object(entries.into_iter().map(turn).collect())
+            Value::Object(entries.into_iter().map(convert).collect())
         }
         Value::Array(elements) => Value::Array(elements.into_iter().map(schema).collect()),
         other => other,

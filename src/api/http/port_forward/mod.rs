@@ -29,7 +29,7 @@ const TUNNEL: &str = "SPDY/3.1+portforward.k8s.io";
 /// Two WebSocket channels per port.
 const CHANNELS: &str = "v4.channel.k8s.io";
 
-pub(super) async fn answer(
+pub(super) async fn handle(
     server: &Server,
     key: &Key,
     request: Request,
@@ -60,8 +60,8 @@ pub(super) async fn answer(
 }
 
 /// The message on a connection's error stream.
-fn failure(ports: &dyn PodPorts, port: u16, why: &str) -> String {
-    format!("error forwarding port {port} to pod {}, uid : {why}", ports.sandbox())
+fn failure(ports: &dyn PodPorts, port: u16, reason: &str) -> String {
+    format!("error forwarding port {port} to pod {}, uid : {reason}", ports.sandbox())
 }
 
 /// Parses a port.

@@ -92,12 +92,12 @@ impl<T> Pairs<T> {
             }
             Some(half) if half.role.of == role.of => {
                 let which = if role.of == StreamType::Data { "data" } else { "error" };
-                let why = format!(
+                let message = format!(
                     "error processing stream for request {}: {which} stream already assigned",
                     role.request
                 );
                 self.waiting.insert(role.request, half);
-                PairResult::Twice(stream, why)
+                PairResult::Twice(stream, message)
             }
             Some(half) => PairResult::Complete(match role.of {
                 StreamType::Data => Pair { data: stream, error: half.stream, port: role.port },
@@ -162,8 +162,11 @@ mod tests {
         let now = Instant::now();
         let mut pairs = Pairs::new();
         pairs.add(role("error", "1", 1), "e1", now);
-        let why = "error processing stream for request 1: error stream already assigned";
-        assert_eq!(pairs.add(role("error", "1", 3), "again", now), PairResult::Twice("again", why.into()));
+        let message = "error processing stream for request 1: error stream already assigned";
+        assert_eq!(
+            pairs.add(role("error", "1", 3), "again", now),
+            PairResult::Twice("again", message.into())
+        );
         let later = now + Duration::from_secs(5);
         pairs.add(role("data", "2", 5), "d2", later);
         assert_eq!(pairs.oldest(), Some(now));

@@ -19,7 +19,7 @@ const MAX_PORTS: usize = 127;
 
 /// The limit on a client's messages that wait for a port, and on messages of all ports that wait for the
 /// client.
-const UNDER_WAY: usize = 8;
+const MAX_IN_FLIGHT: usize = 8;
 
 const PIECE_BYTES: usize = 16 << 10;
 
@@ -47,11 +47,11 @@ pub(super) fn requested_ports(given: &[String]) -> Result<Vec<u16>, ApiError> {
 pub(super) async fn forward(socket: WebSocket, protocol: &str, requested: &[u16], ports: &dyn PodPorts) {
     let framing = Framing::of(protocol);
     let (mut sink, mut stream) = socket.split();
-    let (messages, mut outbox) = mpsc::channel::<Message>(UNDER_WAY);
+    let (messages, mut outbox) = mpsc::channel::<Message>(MAX_IN_FLIGHT);
     let mut inboxes = Vec::new();
     let mut connections = Vec::new();
     for (index, port) in requested.iter().enumerate() {
-        let (to_port, inbox) = mpsc::channel(UNDER_WAY);
+        let (to_port, inbox) = mpsc::channel(MAX_IN_FLIGHT);
         inboxes.push(to_port);
         let channel = Channel { framing, number: (2 * index) as u8, messages: messages.clone() };
         connections.push(carry(ports, *port, channel, inbox));

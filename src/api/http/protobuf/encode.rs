@@ -23,9 +23,9 @@ struct FieldLocation {
 }
 
 /// The positions of a type's fields, in the order of the graph; `None` for fields that the message lacks.
-fn places(ty: TypeId) -> &'static [Option<FieldLocation>] {
-    static PLACES: OnceLock<Vec<Vec<Option<FieldLocation>>>> = OnceLock::new();
-    let all = PLACES.get_or_init(|| {
+fn locations(ty: TypeId) -> &'static [Option<FieldLocation>] {
+    static LOCATIONS: OnceLock<Vec<Vec<Option<FieldLocation>>>> = OnceLock::new();
+    let all = LOCATIONS.get_or_init(|| {
         let of_type = |ty: &ObjectType| {
             let mut places: Vec<Option<FieldLocation>> = ty.fields.iter().map(|_| None).collect();
             collect(ty.name, &mut Vec::new(), &mut |name, place| {
@@ -89,7 +89,7 @@ impl Fields<'_> {
     fn add<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Error> {
         let fields = &graph().get(self.ty).fields;
         let Ok(at) = fields.binary_search_by(|field| field.name.cmp(name)) else { return Ok(()) };
-        let Some(Some(FieldLocation { inlined, number })) = places(self.ty).get(at) else { return Ok(()) };
+        let Some(Some(FieldLocation { inlined, number })) = locations(self.ty).get(at) else { return Ok(()) };
         let owners = if name == "metadata" { self.owners } else { None };
         let out = if inlined.is_empty() {
             &mut *self.out

@@ -116,6 +116,6 @@ fn utf8(bytes: &[u8], field: &str) -> Result<String, ProtobufError> {
 }
 
 #[cfg(test)]
-mod answer_tests;
+mod response_tests;
 #[cfg(test)]
 mod tests;

@@ -19,8 +19,8 @@ pub(super) struct Backend {
 impl Backend {
     /// The backend of a pod's or service's name in a path.
     pub(super) fn find(api: &Api, kind: Kind, key: &Key) -> Result<Self, ApiError> {
-        let word = if kind == Kind::Pod { "pod" } else { "service" };
-        let invalid = || ApiError::BadRequest(format!("invalid {word} request \"{}\"", key.name));
+        let kind_name = if kind == Kind::Pod { "pod" } else { "service" };
+        let invalid = || ApiError::BadRequest(format!("invalid {kind_name} request \"{}\"", key.name));
         let named = SchemeNamePort::parse(&key.name).ok_or_else(invalid)?;
         let real = Key::new(key.namespace.clone(), named.name.to_string());
         let address = match kind {

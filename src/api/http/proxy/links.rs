@@ -50,7 +50,7 @@ type Sink = Box<dyn FnMut(&[u8]) + Send>;
 /// Rewrites the links of a page as it passes.
 pub(super) struct Links {
     rewriter: HtmlRewriter<'static, Sink>,
-    made: Arc<Mutex<Vec<u8>>>,
+    output: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Links {
@@ -75,7 +75,7 @@ impl Links {
                 }
                 Ok(())
             }));
-        TransformedBody::new(page, Self { rewriter: HtmlRewriter::new(settings, sink), made })
+        TransformedBody::new(page, Self { rewriter: HtmlRewriter::new(settings, sink), output: made })
     }
 }
 
@@ -85,12 +85,12 @@ impl Transform for Links {
     }
 
     fn take_output(&mut self) -> Vec<u8> {
-        std::mem::take(&mut *self.made.lock())
+        std::mem::take(&mut *self.output.lock())
     }
 
     fn end(self) -> Result<Vec<u8>, axum::Error> {
         self.rewriter.end().map_err(axum::Error::new)?;
-        Ok(std::mem::take(&mut *self.made.lock()))
+        Ok(std::mem::take(&mut *self.output.lock()))
     }
 }
 

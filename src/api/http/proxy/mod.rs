@@ -53,7 +53,7 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     HeaderName::from_static("keep-alive"),
 ];
 
-pub(super) async fn answer(
+pub(super) async fn handle(
     server: &Server,
     kind: Kind,
     key: &Key,
@@ -67,7 +67,8 @@ pub(super) async fn answer(
         return moved(&format!("{prefix}/{query}"));
     }
     let backend = Backend::find(server.api(), kind, key)?;
-    let unreachable = |why: String| ApiError::Unavailable(format!("error trying to reach service: {why}"));
+    let unreachable =
+        |reason: String| ApiError::Unavailable(format!("error trying to reach service: {reason}"));
     let socket = connect(&*server.api().dialer(), &backend).await.map_err(unreachable)?;
     let stopping = server.inner.stopping.clone();
     let path = if path.is_empty() { "/" } else { &path };
@@ -150,7 +151,7 @@ pub(super) fn strip(headers: &mut HeaderMap, upgrade: Option<HeaderValue>) {
 }
 
 /// The same for a response, which may accept that upgrade.
-pub(super) fn strip_answer(response: &mut Response) {
+pub(super) fn strip_response(response: &mut Response) {
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let upgrade = upgrade_of(response.headers()).filter(|_| switches);
     strip(response.headers_mut(), upgrade);
@@ -164,14 +165,14 @@ pub(super) async fn send(
     mut request: Request,
     limit: Option<Duration>,
 ) -> Result<Response, String> {
-    let ours = request.extensions_mut().remove::<OnUpgrade>();
+    let client_upgrade = request.extensions_mut().remove::<OnUpgrade>();
     let (mut response, open) = exchange(socket, request, &stopping, limit).await?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS
-        && let Some(ours) = ours
+        && let Some(ours) = client_upgrade
     {
         let (theirs, under_way) = (hyper::upgrade::on(&mut response), request_metrics::current());
         tokio::spawn(stopping.run_until_cancelled_owned(async move {
-            let _under_way = (under_way, open);
+            let _guard = (under_way, open);
             if let Ok((ours, theirs)) = tokio::try_join!(ours, theirs) {
                 let (mut ours, mut theirs) = (TokioIo::new(ours), TokioIo::new(theirs));
                 // An error means that one side hung up, which ends both.
@@ -185,7 +186,7 @@ pub(super) async fn send(
 
 /// The response as the client sees it.
 fn homeward(mut response: Response, prefix: &str, backend: &Backend) -> Response {
-    strip_answer(&mut response);
+    strip_response(&mut response);
     let headers = response.headers_mut();
     let location = headers.get(LOCATION).and_then(|location| location.to_str().ok());
     if let Some(location) = location.and_then(|location| below(location, prefix, backend))

@@ -56,7 +56,7 @@ async fn open(
     node.exec(pod, container, command, streams).await
 }
 
-pub(super) async fn answer(
+pub(super) async fn handle(
     server: &Server,
     key: &Key,
     part: Subresource,
@@ -92,7 +92,7 @@ trait SessionReader: Send {
     fn next(&mut self) -> impl Future<Output = Option<SessionInput>> + Send;
 
     /// Ends when the client has left, without taking its input, which the process may not want.
-    fn gone(&mut self) -> impl Future<Output = ()> + Send {
+    fn wait_closed(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
 }
@@ -142,7 +142,7 @@ async fn carry(
             if taken {
                 taken = tokio::select! {
                     sent = input.send(message) => sent.is_ok(),
-                    () = inward.gone() => return,
+                    () = inward.wait_closed() => return,
                 };
             }
         }

@@ -38,7 +38,7 @@ impl Client {
         id
     }
 
-    pub(in crate::http) fn seen(&self, id: u32) -> &StreamContent {
+    pub(in crate::http) fn content(&self, id: u32) -> &StreamContent {
         &self.streams[&id]
     }
 
@@ -47,8 +47,8 @@ impl Client {
         assert!(self.connection.send(id, bytes), "stream {id} is gone");
         let mut sent = false;
         while !sent {
-            self.turn().await;
-            sent = self.connection.take_sent().contains(&id);
+            self.step().await;
+            sent = self.connection.take_drained().contains(&id);
         }
     }
 
@@ -61,19 +61,19 @@ impl Client {
     }
 
     /// Runs the connection until the condition holds.
-    pub(in crate::http) async fn until(&mut self, what: &str, so: impl Fn(&Self) -> bool) {
+    pub(in crate::http) async fn until(&mut self, condition: &str, so: impl Fn(&Self) -> bool) {
         let going = async {
             while !so(self) {
-                self.turn().await;
+                self.step().await;
             }
         };
         tokio::time::timeout(Duration::from_mins(1), going)
             .await
-            .unwrap_or_else(|_| panic!("in vain: {what}"));
+            .unwrap_or_else(|_| panic!("in vain: {condition}"));
     }
 
     /// Writes or reads once.
-    async fn turn(&mut self) {
+    async fn step(&mut self) {
         let mut buffer = [0; 4096];
         let writes = !self.connection.output().is_empty();
         tokio::select! {

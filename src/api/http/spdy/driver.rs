@@ -294,7 +294,7 @@ impl Driver {
 
     /// Notifies writers that they may continue.
     fn acknowledge(&mut self) {
-        for id in self.connection.take_sent() {
+        for id in self.connection.take_drained() {
             if let Some(sent) = self.streams.get_mut(&id).and_then(|handle| handle.writing.take()) {
                 let _ = sent.send(());
             }

@@ -157,7 +157,7 @@ pub(super) struct Decoder {
 struct PartialDataFrame {
     id: u32,
     fin: bool,
-    left: usize,
+    remaining: usize,
 }
 
 impl Decoder {
@@ -180,7 +180,7 @@ impl Decoder {
         let length = (&self.bytes[4..8]).get_u32() as usize & 0x00ff_ffff;
         if word & CONTROL == 0 {
             self.bytes.advance(HEAD_BYTES);
-            let open = PartialDataFrame { id: word, fin: flags & FLAG_FIN != 0, left: length };
+            let open = PartialDataFrame { id: word, fin: flags & FLAG_FIN != 0, remaining: length };
             if length == 0 {
                 return Ok(Some(Frame::Data { id: open.id, fin: open.fin, bytes: Bytes::new() }));
             }
@@ -204,15 +204,15 @@ impl Decoder {
 
     /// The available part of an open data frame.
     fn piece(&mut self, mut open: PartialDataFrame) -> Option<Frame> {
-        let count = open.left.min(self.bytes.len());
+        let count = open.remaining.min(self.bytes.len());
         if count == 0 {
             self.data = Some(open);
             return None;
         }
         let bytes = self.bytes.split_to(count).freeze();
-        open.left -= count;
-        let frame = Frame::Data { id: open.id, fin: open.fin && open.left == 0, bytes };
-        if open.left > 0 {
+        open.remaining -= count;
+        let frame = Frame::Data { id: open.id, fin: open.fin && open.remaining == 0, bytes };
+        if open.remaining > 0 {
             self.data = Some(open);
         }
         Some(frame)

@@ -51,7 +51,12 @@ impl AuditFixture {
     }
 
     /// Sends a request with these headers, and reads its whole response.
-    async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> http::response::Parts {
+    async fn send_request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> http::response::Parts {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -110,7 +115,7 @@ async fn the_audit_log_records_user_request_and_result_api_19() {
 async fn the_audit_log_records_refused_and_impersonating_users_api_19() {
     let audited = AuditFixture::by("[{level: Metadata}]").await;
     let token = format!("Bearer {TOKEN}");
-    audited.ask("GET", MAPS, &[("authorization", "Bearer nobody's")]).await;
+    audited.send_request("GET", MAPS, &[("authorization", "Bearer nobody's")]).await;
     let event = audited.last().await;
     assert_eq!((&event["user"], &event["responseStatus"]["code"]), (&json!({}), &json!(401)));
     let headers = [
@@ -120,7 +125,7 @@ async fn the_audit_log_records_refused_and_impersonating_users_api_19() {
         ("x-forwarded-for", "10.1.2.3, nonsense, 10.1.2.4"),
         ("audit-id", "mine"),
     ];
-    let parts = audited.ask("GET", MAPS, &headers).await;
+    let parts = audited.send_request("GET", MAPS, &headers).await;
     let event = audited.last().await;
     assert_eq!((parts.status.as_u16(), &parts.headers["audit-id"]), (403, &"mine".parse().unwrap()));
     assert_eq!((&event["auditID"], &event["userAgent"]), (&json!("mine"), &json!("kubectl/v1")));
@@ -130,7 +135,7 @@ async fn the_audit_log_records_refused_and_impersonating_users_api_19() {
     assert_eq!(event["annotations"]["authorization.k8s.io/decision"], "forbid");
     assert!(event["responseStatus"]["message"].as_str().unwrap().contains("User \"jo\" cannot list"));
     let long = "x".repeat(100);
-    let parts = audited.ask("GET", "/version", &[("audit-id", &long)]).await;
+    let parts = audited.send_request("GET", "/version", &[("audit-id", &long)]).await;
     assert_eq!(parts.headers["audit-id"].len(), 64);
     assert_eq!(audited.last().await["user"]["username"], "system:anonymous");
 }
@@ -167,7 +172,7 @@ async fn the_audit_log_has_bodies_as_the_policy_says_api_19() {
     ] {
         let headers = [("authorization", token.as_str()), ("accept", accept), ("accept-encoding", "gzip")];
         for path in [a.as_str(), MAPS] {
-            assert_eq!(audited.ask("GET", path, &headers).await.status, 200, "{accept}");
+            assert_eq!(audited.send_request("GET", path, &headers).await.status, 200, "{accept}");
             let event = audited.last().await;
             let object = &event["responseObject"];
             let one = if path == MAPS { &object["items"][0] } else { object };
@@ -177,7 +182,7 @@ async fn the_audit_log_has_bodies_as_the_policy_says_api_19() {
     }
     let table =
         [("authorization", token.as_str()), ("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")];
-    audited.ask("GET", MAPS, &table).await;
+    audited.send_request("GET", MAPS, &table).await;
     let event = audited.last().await;
     assert_eq!(event["responseObject"]["kind"], "Table");
     assert_eq!(event["responseObject"]["rows"][0]["object"]["metadata"].get("managedFields"), None);

@@ -89,10 +89,10 @@ async fn a_request_has_any_name_and_keeps_its_spec_api_15() {
     assert_eq!(written.body["metadata"]["labels"]["a"], "b");
 
     let legacy = client.post(ALL, &request("l", "kubernetes.io/legacy-unknown")).await;
-    let why = "spec.signerName: Invalid value: \"kubernetes.io/legacy-unknown\": the legacy signerName is not allowed via \
+    let expected = "spec.signerName: Invalid value: \"kubernetes.io/legacy-unknown\": the legacy signerName is not allowed via \
                this API version";
     assert_eq!(legacy.code, 422, "{legacy:?}");
-    assert!(legacy.body["message"].as_str().unwrap().ends_with(why), "{legacy:?}");
+    assert!(legacy.body["message"].as_str().unwrap().ends_with(expected), "{legacy:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -124,7 +124,7 @@ async fn an_issued_certificate_is_valid_and_cannot_be_changed_api_15() {
         assert_eq!(written.code, 200, "{written:?}");
     }
     let again = issue(certificate("CERTIFICATE")).await;
-    let why = "status.certificate: Forbidden: updates may not modify existing certificate content";
+    let expected = "status.certificate: Forbidden: updates may not modify existing certificate content";
     assert_eq!(again.code, 422, "{again:?}");
-    assert!(again.body["message"].as_str().unwrap().ends_with(why), "{again:?}");
+    assert!(again.body["message"].as_str().unwrap().ends_with(expected), "{again:?}");
 }

@@ -27,7 +27,7 @@ fn service(spec: &Value) -> Value {
 }
 
 /// Policy, families, and the families of its addresses.
-fn shown(body: &Value) -> String {
+fn family_summary(body: &Value) -> String {
     let spec = &body["spec"];
     let list = |field: &str| -> Vec<String> {
         spec[field].as_array().into_iter().flatten().filter_map(|v| v.as_str().map(Into::into)).collect()
@@ -48,7 +48,7 @@ fn shown(body: &Value) -> String {
 /// The result of a service's creation, or the error without the object's name.
 fn summary_of(answer: &TestResponse) -> String {
     match answer.code {
-        200 | 201 => shown(&answer.body),
+        200 | 201 => family_summary(&answer.body),
         _ => answer.message().replace("Service \"web\" is invalid: ", ""),
     }
 }

@@ -37,7 +37,7 @@ fn request(user: &str, method: Method, path: &str, body: Body) -> Request {
 }
 
 /// A request of this user that holds its seat until its body arrives.
-fn held(
+fn open_request(
     client: &Client,
     user: &str,
 ) -> (mpsc::Sender<Result<Bytes, std::io::Error>>, impl Future<Output = u16>) {
@@ -54,7 +54,7 @@ async fn get(client: &Client, user: &str) -> http::response::Parts {
 #[tokio::test(start_paused = true)]
 async fn a_request_without_a_seat_waits_for_a_limited_time_api_17() {
     let client = client(1).await;
-    let (mut body, holder) = held(&client, "jo");
+    let (mut body, holder) = open_request(&client, "jo");
     let mut holder = Box::pin(holder);
     assert_eq!(holder.as_mut().now_or_never(), None);
     let refused = get(&client, "al").await;
@@ -68,7 +68,7 @@ async fn a_request_without_a_seat_waits_for_a_limited_time_api_17() {
     assert_eq!(holder.await, 201);
     assert_eq!(waits.await.status, 200);
     // A client that leaves frees its place, in the queue as well as in a seat.
-    let (_body, holder) = held(&client, "jo");
+    let (_body, holder) = open_request(&client, "jo");
     let mut holder = Box::pin(holder);
     assert_eq!(holder.as_mut().now_or_never(), None);
     let mut leaves = Box::pin(get(&client, "al"));
@@ -98,7 +98,7 @@ async fn a_level_without_queues_refuses_at_once_api_17() {
     assert_ne!(answered.headers["x-kubernetes-pf-flowschema-uid"], uid, "its level is not there");
     let made = client.post(LEVELS, &level).await;
     assert_eq!((made.code, made.warnings.len()), (201, 0));
-    let (_body, holder) = held(&client, "jo");
+    let (_body, holder) = open_request(&client, "jo");
     let mut holder = Box::pin(holder);
     assert_eq!(holder.as_mut().now_or_never(), None);
     let refused = get(&client, "jo").now_or_never().unwrap();

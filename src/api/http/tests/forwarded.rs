@@ -13,7 +13,7 @@ use super::{Client, PODS, TOKEN};
 use crate::http::connection::PeerAddress;
 
 /// The header lines that a pod gets for a request from 10.9.8.7.
-async fn sent(extra: &[(&str, &str)]) -> Vec<String> {
+async fn forwarded_headers(extra: &[(&str, &str)]) -> Vec<String> {
     let client = Client::new().await;
     let listener = TcpListener::bind("127.0.0.3:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -49,7 +49,8 @@ async fn sent(extra: &[(&str, &str)]) -> Vec<String> {
 
 #[tokio::test]
 async fn a_pod_behind_the_proxy_learns_who_asks_and_where_it_is_api_3() {
-    let lines = sent(&[("x-forwarded-for", "10.1.2.3"), ("x-forwarded-uri", "/elsewhere")]).await;
+    let lines =
+        forwarded_headers(&[("x-forwarded-for", "10.1.2.3"), ("x-forwarded-uri", "/elsewhere")]).await;
     let forwarded: Vec<_> = lines.iter().filter(|line| line.starts_with("x-forwarded-")).cloned().collect();
     let uri = format!("x-forwarded-uri: {PODS}/web:");
     assert_eq!(forwarded.len(), 2, "{forwarded:?}");
@@ -61,15 +62,18 @@ async fn a_pod_behind_the_proxy_learns_who_asks_and_where_it_is_api_3() {
 /// A header named in `Connection` is not removed from those that the proxy adds.
 #[tokio::test]
 async fn a_client_cannot_hide_its_address_api_3() {
-    let lines =
-        sent(&[("connection", "x-forwarded-for, x-forwarded-uri"), ("x-forwarded-for", "10.1.2.3")]).await;
+    let lines = forwarded_headers(&[
+        ("connection", "x-forwarded-for, x-forwarded-uri"),
+        ("x-forwarded-for", "10.1.2.3"),
+    ])
+    .await;
     assert!(lines.contains(&"x-forwarded-for: 10.9.8.7".into()), "{lines:?}");
     assert_eq!(lines.iter().filter(|line| line.starts_with("x-forwarded-uri: ")).count(), 1, "{lines:?}");
 }
 
 #[tokio::test]
 async fn a_connection_that_is_to_be_upgraded_tells_the_address_alone_api_3() {
-    let lines = sent(&[("connection", "Upgrade"), ("upgrade", "echo")]).await;
+    let lines = forwarded_headers(&[("connection", "Upgrade"), ("upgrade", "echo")]).await;
     let forwarded: Vec<_> = lines.iter().filter(|line| line.starts_with("x-forwarded-")).collect();
     assert_eq!(forwarded, ["x-forwarded-for: 10.9.8.7"]);
 }

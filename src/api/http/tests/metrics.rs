@@ -240,8 +240,8 @@ async fn a_request_that_panics_is_answered_and_noted_and_others_go_on_safe_10() 
     );
     assert!(answer.message().contains("caused apiserver to panic"), "{}", answer.message());
     assert_eq!(client.get("/api/v1/namespaces/default/pods/p").await.code, 200);
-    let noted = client.server.api().contained().all();
-    assert_eq!(noted[&("api", "request")].last, "index out of bounds");
+    let panics = client.server.api().contained().all();
+    assert_eq!(panics[&("api", "request")].last, "index out of bounds");
     client.server.api().metrics().self_checks().panicked("api", "request", 1);
     assert_eq!(series(&client).await[r#"podium_panics_total{name="request",part="api"}"#], 1.0);
 }

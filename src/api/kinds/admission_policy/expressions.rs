@@ -79,8 +79,8 @@ impl Expressions {
         let annotations = spec.audit_annotations.as_deref().unwrap_or_default();
         if given.is_empty() && annotations.is_empty() {
             for field in ["validations", "auditAnnotations"] {
-                let why = "validations or auditAnnotations must contain at least one item";
-                errors.required(&path.child(field), why);
+                let detail = "validations or auditAnnotations must contain at least one item";
+                errors.required(&path.child(field), detail);
             }
         }
         let list = path.child("validations");
@@ -90,8 +90,8 @@ impl Expressions {
         }
         let list = path.child("auditAnnotations");
         if annotations.len() > MAX_AUDIT_ANNOTATIONS {
-            let why = format!("must not have more than {MAX_AUDIT_ANNOTATIONS} auditAnnotations");
-            errors.invalid_itself(&list, why);
+            let detail = format!("must not have more than {MAX_AUDIT_ANNOTATIONS} auditAnnotations");
+            errors.invalid_itself(&list, detail);
         }
         let (mut keys, mut compiled) = (HashSet::new(), Vec::new());
         for (i, annotation) in annotations.iter().enumerate() {
@@ -102,8 +102,8 @@ impl Expressions {
             let source = annotation.value_expression.as_str();
             let missing = "valueExpression is not specified";
             let program = if source.trim().len() > MAX_ANNOTATION_BYTES {
-                let why = format!("must not exceed {MAX_ANNOTATION_BYTES} bytes in length");
-                errors.required(&at, why);
+                let detail = format!("must not exceed {MAX_ANNOTATION_BYTES} bytes in length");
+                errors.required(&at, detail);
                 None
             } else {
                 compiler.compile(errors, &at, source, ExpressionType::Annotation, missing)
@@ -182,7 +182,7 @@ impl Compiler {
         errors: &mut FieldErrors,
         path: &Path<'_>,
         source: &str,
-        sort: ExpressionType,
+        expression_type: ExpressionType,
         missing: &str,
     ) -> Option<Program> {
         if source.trim().is_empty() {
@@ -196,7 +196,7 @@ impl Compiler {
             errors.forbidden(path, most);
             return None;
         }
-        let result: &[Type<'_>] = match sort {
+        let result: &[Type<'_>] = match expression_type {
             ExpressionType::Validation => &[Type::Bool],
             ExpressionType::Message => &[Type::Text],
             ExpressionType::Annotation => &[Type::Text, Type::Null],
@@ -205,8 +205,9 @@ impl Compiler {
             ExpressionType::JsonPatch => &[Type::List],
         };
         let mut environment = self.environment.clone();
-        environment.writes_objects = matches!(sort, ExpressionType::Apply | ExpressionType::JsonPatch);
-        if sort != ExpressionType::Message {
+        environment.writes_objects =
+            matches!(expression_type, ExpressionType::Apply | ExpressionType::JsonPatch);
+        if expression_type != ExpressionType::Message {
             environment.variables.push(AUTHORIZER);
         }
         let compiled = Program::compile_in(source, &environment, result);
@@ -217,10 +218,10 @@ impl Compiler {
         &mut self,
         errors: &mut FieldErrors,
         list: &Path<'_>,
-        given: &[Variable],
+        items: &[Variable],
     ) -> Vec<(String, Program)> {
         let mut compiled: Vec<(String, Program)> = Vec::new();
-        for (i, variable) in given.iter().enumerate() {
+        for (i, variable) in items.iter().enumerate() {
             let path = list.index(i);
             let at = path.child("name");
             if variable.name.trim().is_empty() {
@@ -251,17 +252,17 @@ impl Compiler {
         &mut self,
         errors: &mut FieldErrors,
         path: &Path<'_>,
-        given: &GivenValidation,
+        input: &GivenValidation,
     ) -> Option<Validation> {
         let at = path.child("expression");
         let program = self.compile(
             errors,
             &at,
-            &given.expression,
+            &input.expression,
             ExpressionType::Validation,
             "expression is not specified",
         );
-        let message_expression = given.message_expression.as_deref().filter(|source| !source.is_empty());
+        let message_expression = input.message_expression.as_deref().filter(|source| !source.is_empty());
         let message_expression = message_expression.and_then(|source| {
             let at = path.child("messageExpression");
             if source.trim().is_empty() {
@@ -270,7 +271,7 @@ impl Compiler {
             }
             self.compile(errors, &at, source, ExpressionType::Message, "")
         });
-        if let Some(message) = given.message.as_deref().filter(|message| !message.is_empty()) {
+        if let Some(message) = input.message.as_deref().filter(|message| !message.is_empty()) {
             let at = path.child("message");
             if message.trim().is_empty() {
                 errors.invalid(&at, message, "must be non-empty if specified");
@@ -278,15 +279,15 @@ impl Compiler {
                 errors.invalid(&at, message, "must not contain line breaks");
             }
         }
-        if let Some(reason) = &given.reason {
+        if let Some(reason) = &input.reason {
             errors.one_of(&path.child("reason"), reason, REASONS);
         }
         Some(Validation {
-            text: given.expression.trim().to_string(),
+            text: input.expression.trim().to_string(),
             program: program?,
-            message: given.message.as_deref().map(str::trim).filter(|m| !m.is_empty()).map(Into::into),
+            message: input.message.as_deref().map(str::trim).filter(|m| !m.is_empty()).map(Into::into),
             message_expression,
-            reason: given.reason.clone(),
+            reason: input.reason.clone(),
         })
     }
 }
@@ -296,12 +297,12 @@ impl Compiler {
         &mut self,
         errors: &mut FieldErrors,
         path: &Path<'_>,
-        given: &GivenMutation,
+        input: &GivenMutation,
     ) -> Option<Mutation> {
         const MISSING: &str = "expression is not specified";
-        let apply = given.apply_configuration.as_ref().map(|own| own.expression.as_deref());
-        let patch = given.json_patch.as_ref().map(|own| own.expression.as_deref());
-        let (own, other, field, not, sort) = match given.patch_type.as_str() {
+        let apply = input.apply_configuration.as_ref().map(|own| own.expression.as_deref());
+        let patch = input.json_patch.as_ref().map(|own| own.expression.as_deref());
+        let (own, other, field, not, sort) = match input.patch_type.as_str() {
             "ApplyConfiguration" => (apply, patch, "applyConfiguration", "jsonPatch", ExpressionType::Apply),
             "JSONPatch" => (patch, apply, "jsonPatch", "applyConfiguration", ExpressionType::JsonPatch),
             "" => {
@@ -313,10 +314,10 @@ impl Compiler {
                 return None;
             }
         };
-        let kind = &given.patch_type;
+        let kind = &input.patch_type;
         if other.is_some() {
-            let why = format!("must not be specified when patchType is {kind}");
-            errors.invalid(&path.child(not), &format!("{{{not}}}"), why);
+            let detail = format!("must not be specified when patchType is {kind}");
+            errors.invalid(&path.child(not), &format!("{{{not}}}"), detail);
         }
         let at = path.child(field);
         let Some(source) = own else {

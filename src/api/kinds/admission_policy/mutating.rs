@@ -4,7 +4,7 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingAdmissionPolicy, Mutat
 use serde_json::json;
 
 use super::expressions::Expressions;
-use super::matching::{self, shown_kind, shown_ref};
+use super::matching::{self, format_param_kind, format_param_ref};
 use crate::default::set_text;
 use crate::kinds::columns::Column;
 use crate::kinds::resource::Resource;
@@ -25,7 +25,7 @@ impl Resource for MutatingAdmissionPolicy {
         Column::text(
             "ParamKind",
             "ParamKind specifies the kind of resources used to parameterize this policy",
-            |policy, _| shown_kind(policy.spec.as_ref().and_then(|spec| spec.param_kind.as_ref())),
+            |policy, _| format_param_kind(policy.spec.as_ref().and_then(|spec| spec.param_kind.as_ref())),
         ),
         Column::age(),
     ];
@@ -75,7 +75,7 @@ impl Resource for MutatingAdmissionPolicyBinding {
         Column::text(
             "ParamRef",
             "ParamRef indicates the param resource which sets the configration param",
-            |binding, _| shown_ref(binding.spec.as_ref().and_then(|spec| spec.param_ref.as_ref())),
+            |binding, _| format_param_ref(binding.spec.as_ref().and_then(|spec| spec.param_ref.as_ref())),
         ),
         Column::age(),
     ];

@@ -8,7 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use serde_json::json;
 
 use super::expressions::Expressions;
-use super::matching::{self, shown_kind, shown_ref};
+use super::matching::{self, format_param_kind, format_param_ref};
 use crate::default::set_text;
 use crate::kinds::columns::Column;
 use crate::kinds::resource::Resource;
@@ -30,7 +30,7 @@ impl Resource for ValidatingAdmissionPolicy {
         Column::text(
             "ParamKind",
             "ParamKind specifies the kind of resources used to parameterize this policy",
-            |policy, _| shown_kind(policy.spec.as_ref().and_then(|spec| spec.param_kind.as_ref())),
+            |policy, _| format_param_kind(policy.spec.as_ref().and_then(|spec| spec.param_kind.as_ref())),
         ),
         Column::age(),
     ];
@@ -96,7 +96,7 @@ impl Resource for ValidatingAdmissionPolicyBinding {
         Column::text(
             "ParamRef",
             "ParamRef indicates the param resource which sets the configration param",
-            |binding, _| shown_ref(binding.spec.param_ref.as_ref()),
+            |binding, _| format_param_ref(binding.spec.param_ref.as_ref()),
         ),
         Column::age(),
     ];
@@ -122,9 +122,9 @@ impl Resource for ValidatingAdmissionPolicyBinding {
             }
         }
         if seen.contains("Deny") && seen.contains("Warn") {
-            let why = "must not contain both Deny and Warn (repeating the same validation failure information in the \
+            let detail = "must not contain both Deny and Warn (repeating the same validation failure information in the \
                        API response and headers serves no purpose)";
-            errors.invalid(&list, &self.spec.validation_actions, why);
+            errors.invalid(&list, &self.spec.validation_actions, detail);
         }
         if seen.is_empty() {
             errors.required(&list, "at least one validation action is required");

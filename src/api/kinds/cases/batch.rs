@@ -18,7 +18,7 @@ fn with(rest: &str) -> String {
 
 fn check_jobs(cases: &[(&str, &[&str])]) {
     for (rest, expected) in cases {
-        let errors = shown(&validate_create(&job(&with(rest))));
+        let errors = messages(&validate_create(&job(&with(rest))));
         let errors: Vec<_> = errors.iter().map(|e| e.strip_prefix("spec.").unwrap_or(e)).collect();
         assert_eq!(errors, *expected, "{rest}");
     }
@@ -90,7 +90,7 @@ fn a_jobs_numbers_fit_its_completion_mode_job_1() {
         with("completionMode: Indexed\ncompletions: 12")
     );
     assert_eq!(
-        shown(&validate_create(&job(&long))),
+        messages(&validate_create(&job(&long))),
         [format!(
             "metadata.name: Invalid value: \"{0}\": will not able to create pod with invalid DNS label: {0}-11",
             "x".repeat(61)
@@ -107,7 +107,7 @@ fn jobs_run_to_an_end_and_have_a_selector_of_their_own_job_1() {
     for (policy, expected) in
         [("", &[required][..]), ("restartPolicy: Always,", &[required]), ("restartPolicy: OnFailure,", &[])]
     {
-        assert_eq!(shown(&validate_create(&job(&with_policy(policy)))), expected, "{policy}");
+        assert_eq!(messages(&validate_create(&job(&with_policy(policy)))), expected, "{policy}");
     }
     let labelled = |selector: &str, labels: &str| {
         job(&format!(
@@ -115,14 +115,14 @@ fn jobs_run_to_an_end_and_have_a_selector_of_their_own_job_1() {
         ))
     };
     assert_eq!(
-        shown(&validate_create(&labelled(
+        messages(&validate_create(&labelled(
             "manualSelector: true\n  selector: {matchLabels: {a: b}}",
             "{a: b}"
         ))),
         [""; 0]
     );
     assert_eq!(
-        shown(&validate_create(&labelled(
+        messages(&validate_create(&labelled(
             "manualSelector: true\n  selector: {matchLabels: {a: b}}",
             "{a: c}"
         ))),
@@ -131,14 +131,14 @@ fn jobs_run_to_an_end_and_have_a_selector_of_their_own_job_1() {
         ]
     );
     assert_eq!(
-        shown(&validate_create(&labelled("manualSelector: true", "{a: c}")))[0],
+        messages(&validate_create(&labelled("manualSelector: true", "{a: c}")))[0],
         "spec.selector: Required value"
     );
-    let wrong = shown(&validate_create(&labelled("", "{job-name: other}")));
+    let wrong = messages(&validate_create(&labelled("", "{job-name: other}")));
     assert_eq!(wrong.len(), 1, "{wrong:?}");
     assert!(wrong[0].starts_with("spec.template.metadata.labels[job-name]: Invalid value: {"), "{wrong:?}");
     assert!(wrong[0].ends_with(": must be 'x'"), "{wrong:?}");
-    let wrong = shown(&validate_create(&labelled("selector: {matchLabels: {a: b}}", "{a: b}")));
+    let wrong = messages(&validate_create(&labelled("selector: {matchLabels: {a: b}}", "{a: b}")));
     assert_eq!(wrong.len(), 1, "{wrong:?}");
     assert!(wrong[0].ends_with("`selector` not auto-generated"), "{wrong:?}");
 }
@@ -242,13 +242,13 @@ fn pod_failure_policies_have_rules_job_1() {
             )],
         ),
     ] {
-        let errors = shown(&validate_create(&job(&with(&policy(text)))));
+        let errors = messages(&validate_create(&job(&with(&policy(text)))));
         let expected: Vec<_> = expected.iter().map(|e| format!("spec.{e}")).collect();
         assert_eq!(errors, expected, "{text}");
     }
     let on_failure = "spec: {podReplacementPolicy: TerminatingOrFailed, podFailurePolicy: {rules: []}, template: {spec: {restartPolicy: OnFailure, containers: [{name: c, image: i}]}}}";
     assert_eq!(
-        shown(&validate_create(&job(on_failure))),
+        messages(&validate_create(&job(on_failure))),
         [
             "spec.podReplacementPolicy: Unsupported value: \"TerminatingOrFailed\": supported values: \"Failed\"",
             "spec.template.spec.restartPolicy: Invalid value: \"OnFailure\": only \"Never\" is supported when podFailurePolicy is specified",
@@ -292,7 +292,7 @@ fn success_policies_have_rules_job_1() {
             ],
         ),
     ] {
-        let errors = shown(&validate_create(&job(&with(&format!("{five}{policy}")))));
+        let errors = messages(&validate_create(&job(&with(&format!("{five}{policy}")))));
         let expected: Vec<_> = expected.iter().map(|e| format!("spec.{e}")).collect();
         assert_eq!(errors, expected, "{policy}");
     }
@@ -308,7 +308,7 @@ fn job_change(old: &str, status: &str, new: &str) -> Vec<String> {
     let status = from_yaml(status).unwrap();
     before.get_mut::<k8s_openapi::api::batch::v1::Job>().unwrap().status =
         serde_json::from_value(status).unwrap();
-    shown(&validate_update(&job(&with(new)), &before))
+    messages(&validate_update(&job(&with(new)), &before))
 }
 
 #[test]
@@ -363,7 +363,7 @@ fn scheduling_directives_of_a_suspended_job_may_be_changed_until_it_starts_job_1
         let mut before = job(&spec(suspend, old));
         before.get_mut::<k8s_openapi::api::batch::v1::Job>().unwrap().status =
             serde_json::from_value(from_yaml(status).unwrap()).unwrap();
-        shown(&validate_update(&job(&spec(suspend, pod)), &before))
+        messages(&validate_update(&job(&spec(suspend, pod)), &before))
     };
     let change = |suspend: bool, status: &str, pod: &str| errors(suspend, status, pod).len();
     let node = "nodeSelector: {a: b}, tolerations: [{operator: Exists}], affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: z, operator: Exists}]}]}}}, containers: [{name: c, image: i, resources: {requests: {cpu: 1}}}]";
@@ -391,7 +391,7 @@ fn a_jobs_status_moves_only_forward_job_1() {
                 serde_json::from_value(from_yaml(status).unwrap()).unwrap();
             job
         };
-        let errors = shown(&validate_status_update(&with_status(new), &with_status(old)));
+        let errors = messages(&validate_status_update(&with_status(new), &with_status(old)));
         errors.iter().map(|e| e.strip_prefix("status.").unwrap_or(e).to_string()).collect::<Vec<_>>()
     };
     let start = "startTime: '2026-11-21T00:00:00Z'";
@@ -512,7 +512,7 @@ fn cron_jobs_have_a_schedule_and_a_zone_cj_1() {
             ],
         ),
     ] {
-        assert_eq!(shown(&validate_create(&object(Kind::CronJob, &cron(&rest)))), expected, "{rest}");
+        assert_eq!(messages(&validate_create(&object(Kind::CronJob, &cron(&rest)))), expected, "{rest}");
     }
     let name = |letters: usize| {
         format!("metadata: {{name: {}}}\n{}", "x".repeat(letters), cron("schedule: '@daily'"))

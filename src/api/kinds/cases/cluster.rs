@@ -280,7 +280,7 @@ fn the_other_kinds_have_rules_api_8() {
     let binding =
         Binding { target: serde_json::from_value(json!({"kind": "Pod"})).unwrap(), ..Binding::default() };
     assert_eq!(
-        shown(&binding_errors(&binding)),
+        messages(&binding_errors(&binding)),
         [
             "target.kind: Unsupported value: \"Pod\": supported values: \"Node\", \"<empty>\"",
             "target.name: Required value"

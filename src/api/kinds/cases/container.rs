@@ -192,7 +192,7 @@ fn kernel_settings_have_rules_pod_16() {
         )
     };
     let regex = r"must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
-    let at = |number: usize, what: &str| format!("spec.securityContext.sysctls[{number}].name: {what}");
+    let at = |number: usize, detail: &str| format!("spec.securityContext.sysctls[{number}].name: {detail}");
     let some = "{name: net.ipv4.tcp_rmem, value: '1'}, {name: kernel/shm_rmid_forced, value: '1'}";
     let wrong = "{name: a, value: x}, {name: '', value: x}, {name: a, value: z}, {name: A.b, value: x}";
     let cases = [

@@ -18,8 +18,8 @@ status: {{storedVersions: [v1]}}"
 
 #[test]
 fn a_versions_warning_is_a_short_line_api_14() {
-    let at = |value: &str, why: &str| {
-        format!("spec.versions[0].deprecationWarning: Invalid value: \"{value}\": {why}")
+    let at = |value: &str, detail: &str| {
+        format!("spec.versions[0].deprecationWarning: Invalid value: \"{value}\": {detail}")
     };
     let long = "x".repeat(257);
     for (version, expected) in [
@@ -43,7 +43,7 @@ fn a_versions_warning_is_a_short_line_api_14() {
     ] {
         let text = definition(&version, "");
         assert_eq!(
-            shown(&validate_create(&object(Kind::CustomResourceDefinition, &text))),
+            messages(&validate_create(&object(Kind::CustomResourceDefinition, &text))),
             expected,
             "{text}"
         );
@@ -96,7 +96,7 @@ fn sets_and_maps_have_items_with_distinct_keys_api_14() {
         ),
     ] {
         assert_eq!(
-            shown(&validate_create(&object(Kind::CustomResourceDefinition, &text))),
+            messages(&validate_create(&object(Kind::CustomResourceDefinition, &text))),
             expected,
             "{text}"
         );

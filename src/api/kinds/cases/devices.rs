@@ -110,11 +110,11 @@ fn claims_say_which_devices_and_how_many_api_17() {
             ],
         ),
     ] {
-        assert_eq!(shown(&validate_create(&object(Kind::ResourceClaim, &text))), expected, "{text}");
+        assert_eq!(messages(&validate_create(&object(Kind::ResourceClaim, &text))), expected, "{text}");
         let template = format!("spec: {{{text}}}");
         let expected: Vec<_> = expected.iter().map(|e| format!("spec.{e}")).collect();
         assert_eq!(
-            shown(&validate_create(&object(Kind::ResourceClaimTemplate, &template))),
+            messages(&validate_create(&object(Kind::ResourceClaimTemplate, &template))),
             expected,
             "{text}"
         );
@@ -122,12 +122,12 @@ fn claims_say_which_devices_and_how_many_api_17() {
     let many: Vec<_> = (0..33).map(|n| format!("{{name: r{n}, exactly: {{deviceClassName: g}}}}")).collect();
     let many = of(&format!("requests: [{}]", many.join(", ")));
     assert_eq!(
-        shown(&validate_create(&object(Kind::ResourceClaim, &many))),
+        messages(&validate_create(&object(Kind::ResourceClaim, &many))),
         ["spec.devices.requests: Too many: 33: must have at most 32 items"]
     );
     let changed =
         validate_update(&object(Kind::ResourceClaim, &of(gpu)), &object(Kind::ResourceClaim, &of("")));
-    assert!(shown(&changed)[0].ends_with("field is immutable"), "{changed:?}");
+    assert!(messages(&changed)[0].ends_with("field is immutable"), "{changed:?}");
     check_status(
         Kind::ResourceClaim,
         &[(
@@ -198,7 +198,7 @@ fn classes_slices_and_taints_of_devices_are_checked_api_17() {
         ),
     ] {
         let text = format!("spec: {{{text}}}");
-        assert_eq!(shown(&validate_create(&object(Kind::ResourceSlice, &text))), expected, "{text}");
+        assert_eq!(messages(&validate_create(&object(Kind::ResourceSlice, &text))), expected, "{text}");
     }
     check(
         Kind::DeviceTaintRule,
@@ -342,7 +342,7 @@ fn a_slice_says_where_its_devices_are_and_what_they_have_api_17() {
             ],
         ),
     ] {
-        assert_eq!(shown(&validate_create(&object(Kind::ResourceSlice, &text))), expected, "{text}");
+        assert_eq!(messages(&validate_create(&object(Kind::ResourceSlice, &text))), expected, "{text}");
     }
 }
 

@@ -69,7 +69,7 @@ fn priority_levels_are_exempt_or_limited_api_17() {
         ),
     ] {
         assert_eq!(
-            shown(&validate_create(&object(Kind::PriorityLevelConfiguration, &text))),
+            messages(&validate_create(&object(Kind::PriorityLevelConfiguration, &text))),
             expected,
             "{text}"
         );
@@ -78,7 +78,7 @@ fn priority_levels_are_exempt_or_limited_api_17() {
         Kind::PriorityLevelConfiguration,
         "metadata: {name: catch-all}\nspec: {type: Limited, limited: {limitResponse: {type: Reject}}}",
     );
-    let errors = shown(&validate_create(&fixed));
+    let errors = messages(&validate_create(&fixed));
     assert!(errors[0].ends_with("spec of 'catch-all' must equal the fixed value"), "{errors:?}");
 }
 
@@ -134,7 +134,7 @@ fn flow_schemas_need_subjects_and_rules_api_17() {
             ],
         ),
     ] {
-        assert_eq!(shown(&validate_create(&object(Kind::FlowSchema, &text))), expected, "{text}");
+        assert_eq!(messages(&validate_create(&object(Kind::FlowSchema, &text))), expected, "{text}");
     }
 }
 

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::{
-    Kind, Object, apply_defaults, ephemeral_containers_errors, object, shown, validate_create,
+    Kind, Object, apply_defaults, ephemeral_containers_errors, messages, object, validate_create,
     validate_status_update, validate_update,
 };
 use crate::validate::join;
@@ -151,7 +151,7 @@ fn never_panics(value: &Value, old: &Object) {
 
 #[test]
 fn a_pod_with_everything_is_good_api_8() {
-    assert_eq!(shown(&validate_create(&object(Kind::Pod, WHOLE_POD))), Vec::<String>::new());
+    assert_eq!(messages(&validate_create(&object(Kind::Pod, WHOLE_POD))), Vec::<String>::new());
 }
 
 proptest! {

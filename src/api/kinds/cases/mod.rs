@@ -63,14 +63,14 @@ fn object(kind: Kind, text: &str) -> Object {
     object
 }
 
-fn shown(errors: &[FieldError]) -> Vec<String> {
+fn messages(errors: &[FieldError]) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
 }
 
 /// Checks the errors of new objects.
 fn check(kind: Kind, cases: &[(&str, &[&str])]) {
     for (text, expected) in cases {
-        assert_eq!(shown(&validate_create(&object(kind, text))), *expected, "{text}");
+        assert_eq!(messages(&validate_create(&object(kind, text))), *expected, "{text}");
     }
 }
 
@@ -78,7 +78,7 @@ fn check(kind: Kind, cases: &[(&str, &[&str])]) {
 fn check_change(kind: Kind, cases: &[(&str, &str, &[&str])]) {
     for (old, new, expected) in cases {
         let errors = validate_update(&object(kind, new), &object(kind, old));
-        assert_eq!(shown(&errors), *expected, "{old} -> {new}");
+        assert_eq!(messages(&errors), *expected, "{old} -> {new}");
     }
 }
 
@@ -86,7 +86,7 @@ fn check_change(kind: Kind, cases: &[(&str, &str, &[&str])]) {
 fn check_status(kind: Kind, cases: &[(&str, &str, &[&str])]) {
     for (old, new, expected) in cases {
         let errors = validate_status_update(&object(kind, new), &object(kind, old));
-        assert_eq!(shown(&errors), *expected, "{old} -> {new}");
+        assert_eq!(messages(&errors), *expected, "{old} -> {new}");
     }
 }
 
@@ -94,7 +94,7 @@ fn check_status(kind: Kind, cases: &[(&str, &str, &[&str])]) {
 fn check_pod(cases: &[(&str, &[&str])]) {
     for (text, expected) in cases {
         let text = format!("spec:\n  containers: [{{name: c, image: i}}]\n  {}", text.replace('\n', "\n  "));
-        assert_eq!(shown(&validate_create(&object(Kind::Pod, &text))), *expected, "{text}");
+        assert_eq!(messages(&validate_create(&object(Kind::Pod, &text))), *expected, "{text}");
     }
 }
 
@@ -105,7 +105,7 @@ fn check_container(cases: &[(&str, &[&str])]) {
         let text = format!(
             "spec:\n  volumes: [{{name: v}}]\n  containers:\n  - name: c\n    image: i\n    {indented}"
         );
-        let errors = shown(&validate_create(&object(Kind::Pod, &text)));
+        let errors = messages(&validate_create(&object(Kind::Pod, &text)));
         let errors: Vec<_> =
             errors.iter().map(|e| e.strip_prefix("spec.containers[0].").unwrap_or(e)).collect();
         assert_eq!(errors, *expected, "{text}");

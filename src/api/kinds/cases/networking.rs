@@ -70,7 +70,7 @@ fn ingresses_say_where_each_path_goes_api_17() {
             vec!["annotations.kubernetes.io/ingress.class: Invalid value: \"a\": must match `ingressClassName` when both are specified".into()],
         ),
     ] {
-        assert_eq!(shown(&validate_create(&object(Kind::Ingress, &text))), expected, "{text}");
+        assert_eq!(messages(&validate_create(&object(Kind::Ingress, &text))), expected, "{text}");
     }
     check_status(
         Kind::Ingress,
@@ -240,7 +240,7 @@ fn webhooks_are_defaulted_and_checked_api_17() {
             ),
         ] {
             let object = object(kind, &format!("webhooks: [{{{text}}}]"));
-            assert_eq!(shown(&validate_create(&object)), expected, "{text}");
+            assert_eq!(messages(&validate_create(&object)), expected, "{text}");
         }
     }
 }
@@ -253,8 +253,8 @@ fn the_names_versions_and_paths_of_webhooks_are_well_formed_api_17() {
             "webhooks: [{{name: '{name}', sideEffects: None, admissionReviewVersions: [{versions}], clientConfig: {{service: {{name: s, namespace: p, path: '{path}'}}}}}}]"
         )
     };
-    let path = |given: &str, why: &str| {
-        vec![format!("webhooks[0].clientConfig.service.path: Invalid value: \"{given}\": {why}")]
+    let path = |given: &str, detail: &str| {
+        vec![format!("webhooks[0].clientConfig.service.path: Invalid value: \"{given}\": {detail}")]
     };
     for (text, expected) in [
         (webhook("a.b.c", "v1, v1beta1, v2", "/a/b.c/"), vec![]),
@@ -273,7 +273,7 @@ fn the_names_versions_and_paths_of_webhooks_are_well_formed_api_17() {
         (webhook("a.b.c", "v1", "xa/b"), path("xa/b", "must start with a '/'")),
     ] {
         let object = object(Kind::ValidatingWebhookConfiguration, &text);
-        assert_eq!(shown(&validate_create(&object)), expected, "{text}");
+        assert_eq!(messages(&validate_create(&object)), expected, "{text}");
     }
 }
 
@@ -326,7 +326,7 @@ fn the_rules_of_webhooks_name_nothing_that_a_wildcard_means_api_17() {
     ] {
         let object = object(Kind::MutatingWebhookConfiguration, &text);
         let expected: Vec<_> = expected.iter().map(|e| format!("webhooks[0].rules[0].{e}")).collect();
-        assert_eq!(shown(&validate_create(&object)), expected, "{text}");
+        assert_eq!(messages(&validate_create(&object)), expected, "{text}");
     }
 }
 
@@ -344,13 +344,14 @@ fn mutating_policies_do_not_match_deletions_api_17() {
         )
     };
     let binding = |operations: &str| format!("spec: {{policyName: p, {}}}", of("matchResources", operations));
-    let why = "Unsupported value: \"DELETE\": supported values: \"*\", \"CONNECT\", \"CREATE\", \"UPDATE\"";
+    let detail =
+        "Unsupported value: \"DELETE\": supported values: \"*\", \"CONNECT\", \"CREATE\", \"UPDATE\"";
     check(
         Kind::MutatingAdmissionPolicy,
         &[
             (&policy("CREATE, UPDATE, CONNECT"), &[]),
             (&policy("'*'"), &[]),
-            (&policy("DELETE"), &[&format!("spec.matchConstraints.resourceRules.operations: {why}")]),
+            (&policy("DELETE"), &[&format!("spec.matchConstraints.resourceRules.operations: {detail}")]),
             (
                 &policy("CREATE")
                     .replace("{patchType", "{applyConfiguration: {expression: 'Object{}'}, patchType"),
@@ -364,7 +365,7 @@ fn mutating_policies_do_not_match_deletions_api_17() {
         Kind::MutatingAdmissionPolicyBinding,
         &[
             (&binding("CREATE"), &[]),
-            (&binding("DELETE"), &[&format!("spec.matchResources.resourceRules.operations: {why}")]),
+            (&binding("DELETE"), &[&format!("spec.matchResources.resourceRules.operations: {detail}")]),
         ],
     );
 }
@@ -437,7 +438,7 @@ fn api_services_are_named_by_group_and_version_api_17() {
             vec!["spec.service.namespace: Required value"],
         ),
     ] {
-        assert_eq!(shown(&validate_create(&object(Kind::APIService, &text))), expected, "{text}");
+        assert_eq!(messages(&validate_create(&object(Kind::APIService, &text))), expected, "{text}");
     }
 }
 
@@ -546,7 +547,7 @@ fn addresses_and_their_ranges_are_written_in_one_way_api_17() {
             ],
         ),
     ] {
-        assert_eq!(shown(&validate_create(&object(Kind::IPAddress, &text))), expected, "{text}");
+        assert_eq!(messages(&validate_create(&object(Kind::IPAddress, &text))), expected, "{text}");
     }
     check(Kind::IPAddress, &[("metadata: {name: 10.0.0.1}\nspec: {}", &["spec.parentRef: Required value"])]);
     check(

@@ -4,7 +4,7 @@ use super::*;
 
 fn resized(old: &str, new: &str) -> Vec<String> {
     let pod = |text: &str| object(Kind::Pod, &format!("spec: {{containers: [{text}]}}"));
-    shown(&resize_errors(&pod(new), &pod(old)))
+    messages(&resize_errors(&pod(new), &pod(old)))
 }
 
 const SIZED: &str = "{name: c, image: i, resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 2}}}";
@@ -81,7 +81,7 @@ fn of_init_containers_only_sidecars_change_api_3() {
         ("", &["spec: Forbidden: resources for non-sidecar init containers are immutable"]),
     ] {
         let (old, new) = (pod(&init(policy, "1")), pod(&init(policy, "2")));
-        assert_eq!(shown(&resize_errors(&new, &old)), expected, "{policy}");
+        assert_eq!(messages(&resize_errors(&new, &old)), expected, "{policy}");
     }
 }
 
@@ -92,7 +92,7 @@ fn some_pods_are_never_resized_api_3() {
         ("resources: {requests: {cpu: 4}}", ": Forbidden: pods with pod-level resources cannot be resized"),
     ] {
         let pod = object(Kind::Pod, &format!("spec: {{containers: [{SIZED}], {rest}}}"));
-        assert_eq!(shown(&resize_errors(&pod, &pod)), [expected]);
+        assert_eq!(messages(&resize_errors(&pod, &pod)), [expected]);
     }
     let mirror = object(
         Kind::Pod,
@@ -100,7 +100,7 @@ fn some_pods_are_never_resized_api_3() {
             "metadata: {{annotations: {{kubernetes.io/config.mirror: x}}}}\nspec: {{nodeName: node-1, containers: [{SIZED}]}}"
         ),
     );
-    assert_eq!(shown(&resize_errors(&mirror, &mirror)), [": Forbidden: static pods cannot be resized"]);
+    assert_eq!(messages(&resize_errors(&mirror, &mirror)), [": Forbidden: static pods cannot be resized"]);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn resize_policies_have_rules_api_8() {
         "spec: {restartPolicy: Never, containers: [{name: c, image: i, resizePolicy: [{resourceName: cpu, restartPolicy: RestartContainer}]}]}",
     );
     assert_eq!(
-        shown(&validate_create(&never)),
+        messages(&validate_create(&never)),
         [
             "spec.containers[0].resizePolicy: Invalid value: \"RestartContainer\": must be 'NotRequired' when `restartPolicy` is 'Never'"
         ]
@@ -161,7 +161,7 @@ fn stop_signals_and_recursive_read_only_have_rules_api_8() {
             Some("Unsupported value: \"SIGHUP\": supported values: \"SIGKILL\", \"SIGTERM\""),
         ),
     ] {
-        let errors = shown(&validate_create(&pod(os, signal)));
+        let errors = messages(&validate_create(&pod(os, signal)));
         match expected {
             None => assert_eq!(errors, [""; 0], "{os} {signal}"),
             Some(text) => assert!(
@@ -175,7 +175,7 @@ fn stop_signals_and_recursive_read_only_have_rules_api_8() {
         let text = format!(
             "spec: {{{volumes}, containers: [{{name: c, image: i, volumeMounts: [{{name: v, mountPath: /v{rest}}}]}}]}}"
         );
-        shown(&validate_create(&object(Kind::Pod, &text)))
+        messages(&validate_create(&object(Kind::Pod, &text)))
     };
     let at = "spec.containers[0].volumeMounts[0].recursiveReadOnly";
     assert_eq!(mount(", readOnly: true, recursiveReadOnly: Enabled"), [""; 0]);

@@ -73,7 +73,7 @@ fn claims_of_devices_are_the_pods_own_api_8() {
             vec!["spec.resourceClaims[0]: Invalid value: {\"name\":\"a\"}: must specify one of: `resourceClaimName`, `resourceClaimTemplateName`".into()],
         ),
     ] {
-        assert_eq!(shown(&validate_create(&object(Kind::Pod, &text))), expected, "{text}");
+        assert_eq!(messages(&validate_create(&object(Kind::Pod, &text))), expected, "{text}");
     }
 }
 
@@ -115,7 +115,7 @@ fn no_container_asks_for_more_than_its_pod_api_8() {
             vec!["spec.resources.claims: Forbidden: claims cannot be set for Resources at pod-level"],
         ),
     ] {
-        assert_eq!(shown(&validate_create(&object(Kind::Pod, &text))), expected, "{text}");
+        assert_eq!(messages(&validate_create(&object(Kind::Pod, &text))), expected, "{text}");
     }
 }
 

@@ -7,7 +7,7 @@ fn pods_are_mostly_frozen_api_5() {
     let pod = |rest: &str| format!("spec:\n  containers: [{{name: c, image: i}}]\n  {rest}");
     let frozen = |old: &str, new: &str| {
         let errors = validate_update(&object(Kind::Pod, &pod(new)), &object(Kind::Pod, &pod(old)));
-        shown(&errors)
+        messages(&errors)
     };
     // Allowed changes.
     for (old, new) in [
@@ -46,7 +46,7 @@ fn pods_are_mostly_frozen_api_5() {
     };
     assert_eq!(validate_update(&image("b"), &image("a")), []);
     assert_eq!(
-        shown(&validate_update(&image(""), &image("a"))),
+        messages(&validate_update(&image(""), &image("a"))),
         ["spec.containers[0].image: Required value"]
     );
     // Refused changes.
@@ -95,7 +95,7 @@ fn pods_are_mostly_frozen_api_5() {
     let two = object(Kind::Pod, "spec: {containers: [{name: c, image: i}, {name: d, image: i}]}");
     let one = object(Kind::Pod, &pod(""));
     assert_eq!(
-        shown(&validate_update(&two, &one)),
+        messages(&validate_update(&two, &one)),
         ["spec.containers: Forbidden: pod updates may not add or remove containers"]
     );
 }
@@ -140,7 +140,7 @@ fn ephemeral_containers_are_only_added_eph_1() {
         ),
     ] {
         let errors = ephemeral_containers_errors(&pod(new), &pod(old));
-        assert_eq!(shown(&errors), expected, "{old} -> {new}");
+        assert_eq!(messages(&errors), expected, "{old} -> {new}");
     }
 }
 
@@ -160,7 +160,7 @@ fn a_container_that_ended_stays_ended_pod_4() {
         [("Always", 0, true), ("OnFailure", 1, true), ("OnFailure", 0, false), ("Never", 1, false)]
     {
         let old = pod(policy, &format!("terminated: {{exitCode: {exit_code}}}"));
-        let errors = shown(&validate_status_update(&pod(policy, "running: {}"), &old));
+        let errors = messages(&validate_status_update(&pod(policy, "running: {}"), &old));
         assert_eq!(errors, if allowed { &[][..] } else { &forbidden[..] }, "{policy} {exit_code}");
     }
 }

@@ -158,7 +158,7 @@ fn each_system_has_its_own_fields_api_8() {
             ],
         ),
     ] {
-        assert_eq!(shown(&validate_create(&object(Kind::Pod, &text))), expected, "{text}");
+        assert_eq!(messages(&validate_create(&object(Kind::Pod, &text))), expected, "{text}");
     }
 }
 
@@ -201,7 +201,7 @@ fn old_annotations_are_well_formed_and_agree_with_fields_api_8() {
             vec![format!("metadata.annotations[{mirror}]: Invalid value: \"x\": must set spec.nodeName if mirror pod annotation is set")],
         ),
     ] {
-        assert_eq!(shown(&validate_create(&object(Kind::Pod, &text))), expected, "{text}");
+        assert_eq!(messages(&validate_create(&object(Kind::Pod, &text))), expected, "{text}");
     }
     let with = |annotation: &str| pod(annotation, ", nodeName: node-1");
     check_change(

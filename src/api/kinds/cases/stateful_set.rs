@@ -144,7 +144,7 @@ fn a_stateful_sets_status_adds_up_api_8() {
             ],
         ),
     ] {
-        assert_eq!(shown(&validate_status_update(&status(new), &status(old))), *expected, "{new}");
+        assert_eq!(messages(&validate_status_update(&status(new), &status(old))), *expected, "{new}");
     }
 }
 
@@ -178,7 +178,7 @@ fn replication_controllers_have_rules_api_8() {
         &format!("spec: {{{template}}}\nstatus: {{replicas: 1, readyReplicas: 1, availableReplicas: 2}}"),
     );
     assert_eq!(
-        shown(&validate_status_update(&status, &status)),
+        messages(&validate_status_update(&status, &status)),
         [
             "status.availableReplicas: Invalid value: 2: cannot be greater than status.replicas",
             "status.availableReplicas: Invalid value: 2: cannot be greater than readyReplicas",

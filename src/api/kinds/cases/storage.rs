@@ -147,7 +147,7 @@ fn claims_ask_for_a_size_and_a_use_vol_2() {
 
 /// Returns the errors of an update, without the diff that some of them contain.
 fn changes(kind: Kind, old: &str, new: &str) -> Vec<String> {
-    let errors = shown(&validate_update(&object(kind, new), &object(kind, old)));
+    let errors = messages(&validate_update(&object(kind, new), &object(kind, old)));
     errors.iter().map(|e| e.lines().next().unwrap_or_default().to_string()).collect()
 }
 
@@ -193,7 +193,7 @@ fn the_request_of_a_claim_may_only_grow_vol_2() {
         &object(Kind::PersistentVolumeClaim, &with(CLAIM, "[ReadWriteOnce]", "[ReadWriteMany]")),
         &object(Kind::PersistentVolumeClaim, CLAIM),
     );
-    let text = shown(&errors).join("");
+    let text = messages(&errors).join("");
     assert!(text.contains("core.PersistentVolumeClaimSpec{"), "{text}");
     assert!(text.contains("- \tAccessModes:") && text.contains("+ \tAccessModes:"), "{text}");
 }
@@ -232,8 +232,8 @@ fn volumes_stay_what_they_stand_for_vol_2() {
         &with(VOLUME, plain, &affinity("a")),
         &with(VOLUME, plain, &affinity("b")),
     );
-    let why = "field is immutable, except for updating from beta label to GA";
-    assert!(moved.len() == 1 && moved[0].ends_with(why), "{moved:?}");
+    let detail = "field is immutable, except for updating from beta label to GA";
+    assert!(moved.len() == 1 && moved[0].ends_with(detail), "{moved:?}");
     let renamed = changes(
         Kind::PersistentVolume,
         &with(VOLUME, plain, &affinity("failure-domain.beta.kubernetes.io/zone")),

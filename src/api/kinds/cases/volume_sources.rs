@@ -10,7 +10,7 @@ fn check_volume(cases: &[(&str, &[&str])]) {
             "metadata: {{name: p}}\nspec: {{serviceAccountName: a, containers: [{{name: c, image: i}}], \
              volumes: [{{name: v, {source}}}]}}"
         );
-        let errors = shown(&validate_create(&object(Kind::Pod, &text)));
+        let errors = messages(&validate_create(&object(Kind::Pod, &text)));
         let errors: Vec<_> = errors.iter().map(|e| e.strip_prefix("spec.volumes[0].").unwrap_or(e)).collect();
         assert_eq!(errors, *expected, "{source}");
     }
@@ -20,7 +20,7 @@ fn check_volume(cases: &[(&str, &[&str])]) {
 fn check_persistent(cases: &[(&str, &[&str])]) {
     for (source, expected) in cases {
         let text = format!("spec: {{capacity: {{storage: 5Gi}}, accessModes: [ReadWriteOnce], {source}}}");
-        let errors = shown(&validate_create(&object(Kind::PersistentVolume, &text)));
+        let errors = messages(&validate_create(&object(Kind::PersistentVolume, &text)));
         let errors: Vec<_> = errors.iter().map(|e| e.strip_prefix("spec.").unwrap_or(e)).collect();
         assert_eq!(errors, *expected, "{source}");
     }
@@ -374,7 +374,7 @@ fn persistent_volumes_say_where_they_are_api_8() {
     check_change(Kind::PersistentVolume, &[(&csi(""), &secret("s"), &[])]);
     let (old, new) =
         (object(Kind::PersistentVolume, &secret("s")), object(Kind::PersistentVolume, &secret("t")));
-    let errors = shown(&validate_update(&new, &old));
+    let errors = messages(&validate_update(&new, &old));
     assert!(errors.len() == 1 && errors[0].contains("immutable after creation"), "{errors:?}");
 }
 
@@ -452,6 +452,6 @@ fn block_devices_are_claims_and_propagation_out_is_privileged_api_8() {
             ],
         ),
     ] {
-        assert_eq!(shown(&validate_create(&object(Kind::Pod, &text))), expected, "{text}");
+        assert_eq!(messages(&validate_create(&object(Kind::Pod, &text))), expected, "{text}");
     }
 }

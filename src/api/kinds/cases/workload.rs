@@ -133,6 +133,6 @@ fn counts_in_the_status_of_a_deployment_fit_api_8() {
         ),
     ] {
         let new = object(kind, &format!("status: {new}"));
-        assert_eq!(shown(&validate_status_update(&new, &object(kind, old))), expected, "{kind:?}");
+        assert_eq!(messages(&validate_status_update(&new, &object(kind, old))), expected, "{kind:?}");
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn validate(
         Some(config) => client(config, old, &at, errors),
     }
     let must_be_known =
-        old.is_none_or(|old| client_config::has_known_version(&old.conversion_review_versions));
+        old.is_none_or(|old| client_config::has_supported_version(&old.conversion_review_versions));
     client_config::review_versions(errors, &at_versions, versions, "", must_be_known);
 }
 

@@ -99,10 +99,10 @@ fn root_fields(root: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldErrors
         const ALLOWED: &str = "[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength \
                                MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties \
                                ExternalDocs Example XPreserveUnknownFields XValidations]";
-        let why = format!(
+        let detail = format!(
             "only {ALLOWED} fields are allowed at the root of the schema if the status subresource is enabled"
         );
-        errors.invalid_itself(path, why);
+        errors.invalid_itself(path, detail);
     }
 }
 
@@ -134,16 +134,16 @@ fn unique_items(schema: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldErr
             atomic_item(item, &items, errors);
         }
         if item.nullable == Some(true) {
-            let why = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
-            errors.forbidden(&items.child("nullable"), why);
+            let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
+            errors.forbidden(&items.child("nullable"), detail);
         }
         let keys = schema.x_kubernetes_list_map_keys.iter().flatten().filter(|_| list_type == "map");
         let properties = items.child("properties");
         for key in keys {
             let field = item.properties.as_ref().and_then(|properties| properties.get(key));
             if field.is_some_and(|field| field.nullable == Some(true)) {
-                let why = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
-                errors.forbidden(&properties.key(key).child("nullable"), why);
+                let detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
+                errors.forbidden(&properties.key(key).child("nullable"), detail);
             }
         }
     }
@@ -158,8 +158,8 @@ fn atomic_item(item: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldErrors
     };
     // Lists are atomic by default, and objects are not.
     if given != Some("atomic") && (given.is_some() || field == "x-kubernetes-map-type") {
-        let why = "must be atomic as item of a list with x-kubernetes-list-type=set";
-        errors.invalid(&path.child(field), &given.map(String::from), why);
+        let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
+        errors.invalid(&path.child(field), &given.map(String::from), detail);
     }
 }
 
@@ -295,8 +295,8 @@ fn list_map(schema: &JSONSchemaProps, keys: &[String], path: &Path<'_>, errors: 
             errors.invalid(&keys_path, &keys.to_vec(), "must not contain duplicate entries");
         }
         let Some(field) = item.properties.as_ref().and_then(|properties| properties.get(key)) else {
-            let why = "entries must all be names of item properties";
-            errors.invalid(&keys_path, &keys.to_vec(), why);
+            let detail = "entries must all be names of item properties";
+            errors.invalid(&keys_path, &keys.to_vec(), detail);
             continue;
         };
         if matches!(field.type_.as_deref(), Some("array" | "object")) {

@@ -146,10 +146,10 @@ fn deprecation_warning(text: &str, is_deprecated: bool, path: &Path<'_>, errors:
         errors.invalid(path, text, "must not be an empty string");
     }
     if let Some((at, _)) = text.char_indices().find(|(_, c)| !prints(*c)) {
-        let why = format!(
+        let detail = format!(
             "must only contain printable UTF-8 characters; non-printable character found at index {at}"
         );
-        errors.invalid(path, text, why);
+        errors.invalid(path, text, detail);
     }
 }
 
@@ -321,12 +321,12 @@ pub(super) fn stored_versions(definition: &CustomResourceDefinition, errors: &mu
     let versions = &definition.spec.versions;
     for (i, name) in stored.iter().enumerate() {
         if !versions.iter().any(|version| version.name == *name) {
-            let why = format!(
+            let detail = format!(
                 "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions \
                  until a storage migration ensures no data remains persisted in {name} and removes {name} from \
                  status.storedVersions"
             );
-            errors.invalid(&path.index(i), name, why);
+            errors.invalid(&path.index(i), name, detail);
         }
     }
     if let Some(storage) = versions.iter().find(|version| version.storage)

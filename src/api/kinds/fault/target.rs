@@ -100,14 +100,14 @@ pub(super) fn target(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec
         ("webhook", target.webhook.is_some(), ways.contains(&TargetField::Webhook)),
     ] {
         if is_there && !is_allowed {
-            let why = if field.starts_with("node") && component {
+            let detail = if field.starts_with("node") && component {
                 "may only be set with the component kubelet, or without a component if `type` is Disk or \
                  ClockSkew"
                     .to_owned()
             } else {
                 format!("may not be set if `type` is {}", spec.type_)
             };
-            errors.forbidden(&at.child(field), why);
+            errors.forbidden(&at.child(field), detail);
         }
     }
     let needed = if is_kubelet { "must specify node or nodeSelector for the kubelet" } else { needed };
@@ -140,7 +140,7 @@ pub(super) fn target(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec
 fn which_component(errors: &mut FieldErrors, at: &Path<'_>, spec: &FaultSpec, target: &FaultTarget) {
     let Some(name) = &target.component else { return };
     let component = target.component();
-    let why = match (spec.type_.as_str(), component) {
+    let detail = match (spec.type_.as_str(), component) {
         ("Crash", Some(Component::Store)) => "the store is part of the control plane and cannot crash alone",
         ("ClockSkew", Some(Component::Store)) => "the store uses no clock",
         ("ClockSkew", Some(Component::Controller(_))) => {
@@ -150,7 +150,7 @@ fn which_component(errors: &mut FieldErrors, at: &Path<'_>, spec: &FaultSpec, ta
         ("Disk", _) => "must be store if `type` is Disk; for a kubelet's disk, specify its node",
         _ => return,
     };
-    errors.invalid(&at.child("component"), name, why);
+    errors.invalid(&at.child("component"), name, detail);
 }
 
 fn exactly_one(

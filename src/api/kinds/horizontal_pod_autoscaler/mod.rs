@@ -21,7 +21,7 @@ const CPU_UTILIZATION: i32 = 80;
 /// The default period of a scaling policy, in seconds.
 const PERIOD_SECONDS: i32 = 15;
 /// The number of metrics that a table shows.
-const SHOWN_METRICS: usize = 2;
+const MAX_PRINTED_METRICS: usize = 2;
 
 impl Resource for HorizontalPodAutoscaler {
     const COLUMNS: &'static [Column<Self>] = &[
@@ -108,8 +108,8 @@ fn targets_text(metrics: &[MetricSpec], current: &[MetricStatus]) -> String {
     }
     let all: Vec<String> =
         metrics.iter().enumerate().map(|(i, metric)| metric_text(metric, current.get(i))).collect();
-    let shown = all[..all.len().min(SHOWN_METRICS)].join(", ");
-    match all.len().saturating_sub(SHOWN_METRICS) {
+    let shown = all[..all.len().min(MAX_PRINTED_METRICS)].join(", ");
+    match all.len().saturating_sub(MAX_PRINTED_METRICS) {
         0 => shown,
         more => format!("{shown} + {more} more..."),
     }

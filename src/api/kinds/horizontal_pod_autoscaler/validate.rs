@@ -130,8 +130,8 @@ fn metric_spec(errors: &mut FieldErrors, path: &Path<'_>, metric: &MetricSpec, d
     for (type_, field, is_given) in given {
         let expected = type_ == metric.type_;
         if expected && !is_given {
-            let why = "must populate information for the given metric source";
-            errors.required(&path.child(field), why);
+            let detail = "must populate information for the given metric source";
+            errors.required(&path.child(field), detail);
         } else if !expected && is_given {
             errors.forbidden(&path.child(field), "must populate the given metric source only");
         }
@@ -162,8 +162,8 @@ fn object(errors: &mut FieldErrors, path: &Path<'_>, metric: &MetricSpec, descri
     identifier(errors, &path.child("metric"), &source.metric);
     target(errors, &path.child("target"), &source.target);
     if source.target.value.is_none() && source.target.average_value.is_none() {
-        let why = "must set either a target value or averageValue";
-        errors.required(&path.child("target").child("averageValue"), why);
+        let detail = "must set either a target value or averageValue";
+        errors.required(&path.child("target").child("averageValue"), detail);
     }
 }
 
@@ -174,12 +174,12 @@ fn external(errors: &mut FieldErrors, path: &Path<'_>, metric: &MetricSpec) {
     target(errors, &path.child("target"), &source.target);
     match (&source.target.value, &source.target.average_value) {
         (None, None) => {
-            let why = "must set either a target value for metric or a per-pod target";
-            errors.required(&path.child("target").child("averageValue"), why);
+            let detail = "must set either a target value for metric or a per-pod target";
+            errors.required(&path.child("target").child("averageValue"), detail);
         }
         (Some(_), Some(_)) => {
-            let why = "may not set both a target value for metric and a per-pod target";
-            errors.forbidden(&path.child("target").child("value"), why);
+            let detail = "may not set both a target value for metric and a per-pod target";
+            errors.forbidden(&path.child("target").child("value"), detail);
         }
         _ => {}
     }
@@ -191,8 +191,8 @@ fn pods(errors: &mut FieldErrors, path: &Path<'_>, metric: &MetricSpec) {
     identifier(errors, &path.child("metric"), &source.metric);
     target(errors, &path.child("target"), &source.target);
     if source.target.average_value.is_none() {
-        let why = "must specify a positive target averageValue";
-        errors.required(&path.child("target").child("averageValue"), why);
+        let detail = "must specify a positive target averageValue";
+        errors.required(&path.child("target").child("averageValue"), detail);
     }
 }
 
@@ -219,12 +219,12 @@ fn resource(
     target(errors, &path, metric_target);
     match (metric_target.average_utilization, &metric_target.average_value) {
         (None, None) => {
-            let why = "must set either a target raw value or a target utilization";
-            errors.required(&path.child("averageUtilization"), why);
+            let detail = "must set either a target raw value or a target utilization";
+            errors.required(&path.child("averageUtilization"), detail);
         }
         (Some(_), Some(_)) => {
-            let why = "may not set both a target raw value and a target utilization";
-            errors.forbidden(&path.child("averageValue"), why);
+            let detail = "may not set both a target raw value and a target utilization";
+            errors.forbidden(&path.child("averageValue"), detail);
         }
         _ => {}
     }
@@ -250,8 +250,8 @@ fn target(errors: &mut FieldErrors, path: &Path<'_>, target: &MetricTarget) {
         errors.required(&path.child("type"), "must specify a metric target type");
     }
     if !matches!(target.type_.as_str(), "Utilization" | "Value" | "AverageValue") {
-        let why = "must be either Utilization, Value, or AverageValue";
-        errors.invalid(&path.child("type"), &target.type_, why);
+        let detail = "must be either Utilization, Value, or AverageValue";
+        errors.invalid(&path.child("type"), &target.type_, detail);
     }
     for (field, value) in [("value", &target.value), ("averageValue", &target.average_value)] {
         if let Some(value) = value.as_ref().filter(|value| !is_positive(value)) {
@@ -270,8 +270,8 @@ fn scaling_rules(errors: &mut FieldErrors, path: &Path<'_>, rules: &HPAScalingRu
             errors.invalid(&path, &seconds, "must be greater than or equal to zero");
         }
         if seconds > LONGEST_WINDOW_SECONDS {
-            let why = format!("must be less than or equal to {LONGEST_WINDOW_SECONDS}");
-            errors.invalid(&path, &seconds, why);
+            let detail = format!("must be less than or equal to {LONGEST_WINDOW_SECONDS}");
+            errors.invalid(&path, &seconds, detail);
         }
     }
     if let Some(select) = &rules.select_policy {
@@ -290,8 +290,8 @@ fn scaling_rules(errors: &mut FieldErrors, path: &Path<'_>, rules: &HPAScalingRu
             }
         }
         if policy.period_seconds > LONGEST_PERIOD_SECONDS {
-            let why = format!("must be less than or equal to {LONGEST_PERIOD_SECONDS}");
-            errors.invalid(&path.child("periodSeconds"), &policy.period_seconds, why);
+            let detail = format!("must be less than or equal to {LONGEST_PERIOD_SECONDS}");
+            errors.invalid(&path.child("periodSeconds"), &policy.period_seconds, detail);
         }
     }
     if let Some(tolerance) = &rules.tolerance {

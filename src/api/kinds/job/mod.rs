@@ -161,6 +161,6 @@ fn state(job: &Job) -> &'static str {
     }
 }
 
-fn shown<T: Serialize>(value: &T) -> Value {
+fn to_json<T: Serialize>(value: &T) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use k8s_openapi::api::batch::v1::{Job, JobSpec, JobStatus};
 
-use super::shown;
+use super::to_json;
 use crate::validate::{FieldErrors, Path};
 use object::completion_indexes::CompletionIndexes;
 use object::job::{
@@ -132,7 +132,7 @@ fn times(errors: &mut FieldErrors, path: &Path<'_>, change: Change<'_>) {
     let is_complete = true_condition(new, COMPLETE).is_some();
     let completion_changed = status.completion_time != before.completion_time;
     let completed = is_complete != true_condition(old, COMPLETE).is_some() || completion_changed;
-    let shown_time = shown(&status.completion_time);
+    let shown_time = to_json(&status.completion_time);
     if completed && !is_complete && status.completion_time.is_some() {
         let detail = "cannot set completionTime when there is no Complete=True condition";
         errors.invalid(&completion, &shown_time, detail);
@@ -154,8 +154,8 @@ fn times(errors: &mut FieldErrors, path: &Path<'_>, change: Change<'_>) {
     let resumed = true_condition(old, SUSPENDED).is_some();
     let suspended = new.spec.as_ref().is_some_and(is_suspended);
     if start_changed && before.start_time.is_some() && !suspended && !resumed {
-        let why = "field is immutable for unsuspended job once set";
-        errors.invalid(&path.child("startTime"), &shown(&status.start_time), why);
+        let detail = "field is immutable for unsuspended job once set";
+        errors.invalid(&path.child("startTime"), &to_json(&status.start_time), detail);
     }
 }
 
@@ -178,7 +178,7 @@ fn finished(errors: &mut FieldErrors, path: &Path<'_>, new: &Job, status: &JobSt
     if left && (ended || status.uncounted_terminated_pods != before.uncounted_terminated_pods) {
         errors.invalid(
             &path.child("uncountedTerminatedPods"),
-            &shown(&uncounted),
+            &to_json(&uncounted),
             "must be empty for finished job",
         );
     }

@@ -41,9 +41,9 @@ fn rule(errors: &mut FieldErrors, path: &Path<'_>, rule: &SuccessPolicyRule, com
     let Some(count) = rule.succeeded_count else { return };
     let path = path.child("succeededCount");
     errors.non_negative(&path, count);
-    let mut at_most = |limit: i32, what: &str| {
+    let mut at_most = |limit: i32, description: &str| {
         if count > limit {
-            errors.invalid(&path, &count, format!("must be less than or equal to {limit} ({what})"));
+            errors.invalid(&path, &count, format!("must be less than or equal to {limit} ({description})"));
         }
     };
     at_most(completions, "the number of specified completions");

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 
-use super::{failure_policy, shown, success_policy};
+use super::{failure_policy, success_policy, to_json};
 use crate::validate::changed_part::changed_part;
 use crate::validate::signer::domain_prefixed_path;
 use crate::validate::{FieldErrors, Path, names, pod_spec, selector};
@@ -129,7 +129,7 @@ pub(crate) fn job_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &JobSpec
         if is_indexed(spec) {
             success_policy::check(errors, &path, policy, spec.completions.unwrap_or(0));
         } else {
-            errors.invalid(&path, &shown(policy), "requires indexed completion mode");
+            errors.invalid(&path, &to_json(policy), "requires indexed completion mode");
         }
     }
     if let Some(policy) = &spec.pod_replacement_policy {
@@ -268,6 +268,6 @@ fn node_affinity(new: &PodSpec, allowed: &mut PodSpec) {
 /// Requires that a structured field did not change.
 fn unchanged<T: PartialEq + Serialize>(errors: &mut FieldErrors, path: &Path<'_>, new: &T, old: &T) {
     if new != old {
-        errors.invalid(path, &changed_part(&shown(new), &shown(old)), "field is immutable");
+        errors.invalid(path, &changed_part(&to_json(new), &to_json(old)), "field is immutable");
     }
 }

@@ -49,8 +49,8 @@ pub(crate) fn resize(errors: &mut FieldErrors, new_pod: &Pod, old_pod: &Pod) {
         }
         for (i, (new, old)) in new.iter().zip(old).enumerate() {
             if new.name != old.name {
-                let what = format!("{field} may not be renamed or reordered on resize");
-                errors.forbidden(&list.index(i).child("name"), what);
+                let detail = format!("{field} may not be renamed or reordered on resize");
+                errors.forbidden(&list.index(i).child("name"), detail);
                 in_order = false;
             }
         }

@@ -28,8 +28,8 @@ fn no_tokens(errors: &mut FieldErrors, spec: &PodSpec) {
         let list = path.child("projected.sources");
         let sources = volume.projected.iter().flat_map(|projected| projected.sources.iter().flatten());
         for (i, _) in sources.enumerate().filter(|(_, source)| source.service_account_token.is_some()) {
-            let why = "must not be specified when serviceAccountName is not set";
-            errors.forbidden(&list.index(i).child("serviceAccountToken"), why);
+            let detail = "must not be specified when serviceAccountName is not set";
+            errors.forbidden(&list.index(i).child("serviceAccountToken"), detail);
         }
     }
 }
@@ -107,8 +107,8 @@ fn addresses(errors: &mut FieldErrors, path: &Path<'_>, list: &[&str]) {
         && (!rest.is_empty() || first.contains(':') == second.contains(':'))
     {
         let shown: Vec<_> = list.iter().map(|ip| serde_json::json!({"ip": ip})).collect();
-        let why = "may specify no more than one IP for each IP family";
-        errors.invalid(path, &serde_json::Value::Array(shown), why);
+        let detail = "may specify no more than one IP for each IP family";
+        errors.invalid(path, &serde_json::Value::Array(shown), detail);
     }
     for (i, ip) in list.iter().enumerate().filter(|(i, ip)| list[..*i].contains(*ip)) {
         errors.duplicate(&path.index(i), &serde_json::json!({"ip": ip}));

@@ -49,7 +49,7 @@ pub(crate) enum ValueCondition {
 }
 
 impl ValueCondition {
-    fn is_met(self, value: &Value) -> bool {
+    fn matches(self, value: &Value) -> bool {
         let is = |value: &Value, text: &str| match value {
             Value::String(own) => own == text,
             other => serde_json::to_string(other).is_ok_and(|written| written == text),
@@ -140,7 +140,7 @@ impl FieldWalk {
             };
             let length = self.path.len();
             let _ = write!(self.path, "{}{}", if top { "" } else { "." }, field.name);
-            match inert.and_then(|inert| inert.get(field.name)).filter(|inert| inert.when.is_met(value)) {
+            match inert.and_then(|inert| inert.get(field.name)).filter(|inert| inert.when.matches(value)) {
                 Some(inert) if self.warnings.len() < MAX_WARNINGS => {
                     self.warnings.push(format!("{}: {}", self.path, inert.text));
                 }

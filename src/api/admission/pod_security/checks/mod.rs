@@ -24,7 +24,7 @@ struct Violation {
 
 impl Violation {
     #[expect(clippy::unnecessary_wraps, reason = "every check ends with one")]
-    fn found(reason: &'static str, detail: String) -> Option<Self> {
+    fn report(reason: &'static str, detail: String) -> Option<Self> {
         Some(Self { reason, detail })
     }
 }
@@ -162,14 +162,14 @@ pub(super) fn violations(policy: LevelVersion, shape: &PodShape<'_>) -> Option<V
         Version::Minor(minor) => minor.min(NEWEST),
         Version::Latest => NEWEST,
     };
-    let judged = CheckInput::of(shape, minor);
+    let input = CheckInput::of(shape, minor);
     let applies = |check: &&Check| {
         let is_replaced =
             policy.level == Level::Restricted && check.replaced_since.is_some_and(|since| since <= minor);
         check.level <= policy.level && check.since <= minor && !is_replaced
     };
     let found: Vec<Violation> =
-        CHECKS.iter().filter(applies).filter_map(|check| (check.judge)(&judged)).collect();
+        CHECKS.iter().filter(applies).filter_map(|check| (check.judge)(&input)).collect();
     (!found.is_empty()).then_some(Violations(found))
 }
 
@@ -204,10 +204,10 @@ struct SecurityContextTypes<'a> {
 }
 
 impl<'a> SecurityContextTypes<'a> {
-    fn seccomp(judged: &CheckInput<'a>) -> Self {
+    fn seccomp(input: &CheckInput<'a>) -> Self {
         Self {
-            of_pod: judged.security().and_then(|s| Some(s.seccomp_profile.as_ref()?.type_.as_str())),
-            of_containers: judged
+            of_pod: input.security().and_then(|s| Some(s.seccomp_profile.as_ref()?.type_.as_str())),
+            of_containers: input
                 .containers
                 .iter()
                 .map(|c| (c.name, c.security.and_then(|s| Some(s.seccomp_profile.as_ref()?.type_.as_str()))))

@@ -9,30 +9,30 @@ use super::{
     CheckInput, SecurityContextTypes, Violation, containers, is_safe_seccomp, plural, quoted, setters,
 };
 
-pub(super) fn privilege_escalation(judged: &CheckInput<'_>) -> Option<Violation> {
-    if judged.minor >= 25 && judged.is_windows() {
+pub(super) fn privilege_escalation(input: &CheckInput<'_>) -> Option<Violation> {
+    if input.minor >= 25 && input.is_windows() {
         return None;
     }
     let may = |security: &k8s_openapi::api::core::v1::SecurityContext| {
         security.allow_privilege_escalation != Some(false)
     };
-    let names = judged.containers_that(|container| container.security.is_none_or(may));
+    let names = input.containers_that(|container| container.security.is_none_or(may));
     (!names.is_empty()).then(|| Violation {
         reason: "allowPrivilegeEscalation != false",
         detail: format!("{} must set securityContext.allowPrivilegeEscalation=false", containers(&names)),
     })
 }
 
-pub(super) fn capabilities(judged: &CheckInput<'_>) -> Option<Violation> {
-    if judged.minor >= 25 && judged.is_windows() {
+pub(super) fn capabilities(input: &CheckInput<'_>) -> Option<Violation> {
+    if input.minor >= 25 && input.is_windows() {
         return None;
     }
-    let keeping = judged.containers_that(|container| {
+    let keeping = input.containers_that(|container| {
         let capabilities = container.security.and_then(|security| security.capabilities.as_ref());
         let dropped = capabilities.and_then(|capabilities| capabilities.drop.as_ref());
         !dropped.is_some_and(|dropped| dropped.iter().any(|capability| capability == "ALL"))
     });
-    let (adding, added) = added_capabilities(judged, |capability| capability == "NET_BIND_SERVICE");
+    let (adding, added) = added_capabilities(input, |capability| capability == "NET_BIND_SERVICE");
     let mut details = Vec::new();
     if !keeping.is_empty() {
         let who = containers(&keeping);
@@ -47,13 +47,13 @@ pub(super) fn capabilities(judged: &CheckInput<'_>) -> Option<Violation> {
         .then(|| Violation { reason: "unrestricted capabilities", detail: details.join("; ") })
 }
 
-pub(super) fn proc_mount(judged: &CheckInput<'_>) -> Option<Violation> {
-    unusual_proc_mount(judged)
+pub(super) fn proc_mount(input: &CheckInput<'_>) -> Option<Violation> {
+    unusual_proc_mount(input)
 }
 
-pub(super) fn volumes(judged: &CheckInput<'_>) -> Option<Violation> {
+pub(super) fn volumes(input: &CheckInput<'_>) -> Option<Violation> {
     let bad =
-        judged.spec().volumes.iter().flatten().filter_map(|v| Some((v.name.as_str(), forbidden_type(v)?)));
+        input.spec().volumes.iter().flatten().filter_map(|v| Some((v.name.as_str(), forbidden_type(v)?)));
     let (names, types): (Vec<&str>, BTreeSet<&str>) = bad.unzip();
     if names.is_empty() {
         return None;
@@ -62,7 +62,7 @@ pub(super) fn volumes(judged: &CheckInput<'_>) -> Option<Violation> {
     let uses = plural("uses", "use", names.len());
     let called = plural("restricted volume type", "restricted volume types", types.len());
     let detail = format!("{volumes} {} {uses} {called} {}", quoted(names), quoted(types));
-    Violation::found("restricted volume types", detail)
+    Violation::report("restricted volume types", detail)
 }
 
 /// The type of a volume that not every pod may use.
@@ -105,41 +105,40 @@ fn forbidden_type(v: &Volume) -> Option<&'static str> {
     Some(types.into_iter().find(|(is_set, _)| *is_set).map_or("unknown", |(_, name)| name))
 }
 
-pub(super) fn non_root(judged: &CheckInput<'_>) -> Option<Violation> {
+pub(super) fn non_root(input: &CheckInput<'_>) -> Option<Violation> {
     const REASON: &str = "runAsNonRoot != true";
-    if judged.minor >= 35 && judged.has_users_of_its_own() {
+    if input.minor >= 35 && input.has_users_of_its_own() {
         return None;
     }
-    let of_pod = judged.security().and_then(|security| security.run_as_non_root);
+    let of_pod = input.security().and_then(|security| security.run_as_non_root);
     let setting = |name: &super::Container<'_>| name.security.and_then(|security| security.run_as_non_root);
-    let refusing = judged.containers_that(|container| setting(container) == Some(false));
+    let refusing = input.containers_that(|container| setting(container) == Some(false));
     if let Some(who) = setters(of_pod == Some(false), &refusing) {
-        return Violation::found(REASON, format!("{who} must not set securityContext.runAsNonRoot=false"));
+        return Violation::report(REASON, format!("{who} must not set securityContext.runAsNonRoot=false"));
     }
-    let silent = judged.containers_that(|container| setting(container).is_none());
+    let silent = input.containers_that(|container| setting(container).is_none());
     if of_pod == Some(true) || silent.is_empty() {
         return None;
     }
     let who = containers(&silent);
-    Violation::found(REASON, format!("pod or {who} must set securityContext.runAsNonRoot=true"))
+    Violation::report(REASON, format!("pod or {who} must set securityContext.runAsNonRoot=true"))
 }
 
-pub(super) fn user(judged: &CheckInput<'_>) -> Option<Violation> {
-    if judged.minor >= 35 && judged.has_users_of_its_own() {
+pub(super) fn user(input: &CheckInput<'_>) -> Option<Violation> {
+    if input.minor >= 35 && input.has_users_of_its_own() {
         return None;
     }
-    let names =
-        judged.containers_that(|c| c.security.is_some_and(|security| security.run_as_user == Some(0)));
-    let of_pod = judged.security().is_some_and(|security| security.run_as_user == Some(0));
+    let names = input.containers_that(|c| c.security.is_some_and(|security| security.run_as_user == Some(0)));
+    let of_pod = input.security().is_some_and(|security| security.run_as_user == Some(0));
     let who = setters(of_pod, &names)?;
-    Violation::found("runAsUser=0", format!("{who} must not set runAsUser=0"))
+    Violation::report("runAsUser=0", format!("{who} must not set runAsUser=0"))
 }
 
-pub(super) fn seccomp_profile(judged: &CheckInput<'_>) -> Option<Violation> {
-    if judged.minor >= 25 && judged.is_windows() {
+pub(super) fn seccomp_profile(input: &CheckInput<'_>) -> Option<Violation> {
+    if input.minor >= 25 && input.is_windows() {
         return None;
     }
-    let set = SecurityContextTypes::seccomp(judged);
+    let set = SecurityContextTypes::seccomp(input);
     let (pod, names, values) = set.bad(is_safe_seccomp);
     if let Some(who) = setters(pod, &names) {
         return Some(unsafe_seccomp(&who, &values));
@@ -153,5 +152,5 @@ pub(super) fn seccomp_profile(judged: &CheckInput<'_>) -> Option<Violation> {
         "pod or {} must set securityContext.seccompProfile.type to \"RuntimeDefault\" or \"Localhost\"",
         containers(&silent)
     );
-    Violation::found("seccompProfile", detail)
+    Violation::report("seccompProfile", detail)
 }

@@ -21,9 +21,9 @@ fn api() -> Api {
 }
 
 fn create(api: &Api, kind: Kind, value: Value) -> Result<Vec<String>, ApiError> {
-    let options = WriteOptions { remarks: WarningRecorder::for_listener(), ..WriteOptions::default() };
+    let options = WriteOptions { warnings: WarningRecorder::for_listener(), ..WriteOptions::default() };
     api.create(Object::from_value(kind, value).unwrap(), &options)?;
-    Ok(options.remarks.take_warnings())
+    Ok(options.warnings.take_warnings())
 }
 
 fn extend(value: &mut Value, more: Value) {

@@ -25,7 +25,7 @@ fn patch(expression: &str) -> Value {
 }
 
 /// Creates a pod with a container; returns it as stored.
-fn made(api: &Api) -> Result<Value, ApiError> {
+fn create_pod(api: &Api) -> Result<Value, ApiError> {
     let pod = json!({"metadata": {"name": "p", "namespace": "n", "labels": {"app": "web"}},
         "spec": {"containers": [{"name": "c", "image": "pause", "args": ["a"]}]}});
     create(api, Kind::Pod, pod)?;
@@ -94,7 +94,7 @@ async fn objects_are_changed_on_their_way_api_16() {
     ] {
         let api = api();
         configure(&api, "p", spec.clone());
-        let pod = made(&api).unwrap_or_else(|error| panic!("{spec}: {error}"));
+        let pod = create_pod(&api).unwrap_or_else(|error| panic!("{spec}: {error}"));
         let found = pod.pointer(pointer).unwrap_or_else(|| panic!("{spec}: no {pointer} in {pod}"));
         match (found, &expected) {
             (Value::Object(found), Value::Object(expected_fields)) => {
@@ -137,7 +137,7 @@ async fn a_mutation_that_fails_is_a_refusal_api_16() {
     ] {
         let api = api();
         configure(&api, "p", spec.clone());
-        let error = made(&api).unwrap_err();
+        let error = create_pod(&api).unwrap_err();
         let text = error.to_string();
         let whole = format!("policy 'p' with binding 'p' denied request: {expected}");
         assert!(text.starts_with(&whole), "{text}\n{whole}");
@@ -147,7 +147,7 @@ async fn a_mutation_that_fails_is_a_refusal_api_16() {
         let mut lenient = spec;
         lenient["failurePolicy"] = json!("Ignore");
         configure(&api, "p", lenient);
-        assert!(made(&api).is_ok());
+        assert!(create_pod(&api).is_ok());
     }
 }
 
@@ -163,7 +163,7 @@ async fn a_policy_may_see_what_later_ones_have_made_api_16() {
         first["reinvocationPolicy"] = json!(reinvocation);
         configure(&api, "a", first);
         configure(&api, "b", apply(label));
-        let pod = made(&api).unwrap();
+        let pod = create_pod(&api).unwrap();
         assert_eq!(pod.pointer("/metadata/annotations/seen"), Some(&json!(expected)), "{reinvocation}");
     }
 }
@@ -173,7 +173,7 @@ async fn a_policy_may_see_what_later_ones_have_made_api_16() {
 async fn mutated_objects_are_validated_api_16() {
     let api = api();
     configure(&api, "p", apply("Object{spec: Object.spec{restartPolicy: 'Sometimes'}}"));
-    let error = made(&api).unwrap_err().to_string();
+    let error = create_pod(&api).unwrap_err().to_string();
     assert!(error.contains("spec.restartPolicy: Unsupported value: \"Sometimes\""), "{error}");
 }
 

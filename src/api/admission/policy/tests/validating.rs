@@ -192,8 +192,9 @@ async fn a_refusal_is_of_its_reason_api_16() {
         let details = status.details.unwrap();
         assert_eq!((status.code.unwrap(), status.reason.as_deref().unwrap()), expected);
         assert_eq!((details.kind.as_deref(), details.name.as_deref()), (Some("configmaps"), Some("m")));
-        let why = "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: failed expression: false";
-        assert_eq!(details.causes.unwrap()[0].message.as_deref(), Some(why));
+        let message =
+            "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: failed expression: false";
+        assert_eq!(details.causes.unwrap()[0].message.as_deref(), Some(message));
     }
 }
 
@@ -263,9 +264,9 @@ async fn a_binding_may_warn_api_16() {
     let expected = "Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': failed expression: \
                     request.operation != 'DELETE' && object == null";
     assert_eq!(create(&api, Kind::ConfigMap, map(&json!({}))).unwrap(), [expected]);
-    let options = DeleteOptions { remarks: WarningRecorder::for_listener(), ..DeleteOptions::default() };
+    let options = DeleteOptions { warnings: WarningRecorder::for_listener(), ..DeleteOptions::default() };
     api.delete(Kind::ConfigMap, &Key::new("n", "m"), &options).unwrap();
-    assert_eq!(options.remarks.take_warnings(), [expected]);
+    assert_eq!(options.warnings.take_warnings(), [expected]);
 }
 
 /// Updates, subresources and deletions are checked if rules name them; a deleted or changed policy no longer

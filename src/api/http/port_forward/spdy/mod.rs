@@ -49,7 +49,7 @@ async fn take(mut streams: Streams, ports: Arc<dyn PodPorts>) {
             () = until(due) => {
                 for (of, (_, writer)) in pairs.take_older(Instant::now() - STREAM_CREATION) {
                     if of == StreamType::Error {
-                        say(writer, "timed out waiting for streams").await;
+                        report_error(writer, "timed out waiting for streams").await;
                     } else {
                         writer.reset();
                     }
@@ -81,16 +81,16 @@ async fn pair(pairs: &mut Pairs<Stream>, offer: IncomingStream) -> Option<Pair<S
         PairResult::Waits => None,
         PairResult::Complete(pair) => Some(pair),
         PairResult::Twice((_, writer), why) => {
-            say(writer, &why).await;
+            report_error(writer, &why).await;
             None
         }
     }
 }
 
 /// Reports an error, and ends the stream.
-async fn say(mut error: Writer, why: &str) {
+async fn report_error(mut error: Writer, reason: &str) {
     // If the client has left, the error has no reader.
-    let _ = error.write(why.to_string().into()).await;
+    let _ = error.write(reason.to_string().into()).await;
 }
 
 /// Relays one connection to its end.
@@ -98,7 +98,7 @@ async fn carry(ports: Arc<dyn PodPorts>, pair: Pair<Stream>) {
     let Pair { data: (reader, writer), error: (_, error), port } = pair;
     match ports.connect(port).await {
         Ok(connection) => copy(connection, reader, writer, error).await,
-        Err(why) => say(error, &failure(&*ports, port, &why.to_string())).await,
+        Err(why) => report_error(error, &failure(&*ports, port, &why.to_string())).await,
     }
 }
 

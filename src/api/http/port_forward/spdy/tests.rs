@@ -73,11 +73,11 @@ async fn many_connections_at_once_each_with_its_own_end_api_3() {
         client.finish(*data);
     }
     client
-        .until("the answers", |c| all.iter().all(|(e, d)| c.seen(*d).finished && c.seen(*e).finished))
+        .until("the answers", |c| all.iter().all(|(e, d)| c.content(*d).finished && c.content(*e).finished))
         .await;
     for (error, data) in all {
-        assert!(client.seen(data).data == data.to_string().repeat(3000).as_bytes());
-        assert_eq!(client.seen(error).data, b"");
+        assert!(client.content(data).data == data.to_string().repeat(3000).as_bytes());
+        assert_eq!(client.content(error).data, b"");
     }
     drop(client);
     server.await.unwrap();
@@ -87,8 +87,8 @@ async fn many_connections_at_once_each_with_its_own_end_api_3() {
 async fn an_unreachable_port_is_reported_and_other_streams_continue_api_3() {
     let (mut client, mut connections, _server) = start();
     let (error, data) = open(&mut client, 0, "81");
-    client.until("the error", |c| c.seen(error).finished && c.seen(data).finished).await;
-    let message = String::from_utf8_lossy(&client.seen(error).data).into_owned();
+    client.until("the error", |c| c.content(error).finished && c.content(data).finished).await;
+    let message = String::from_utf8_lossy(&client.content(error).data).into_owned();
     assert_eq!(message, "error forwarding port 81 to pod sandbox-1, uid : connection refused");
     let (_, data) = open(&mut client, 1, "80");
     client.send(data, "hello".into()).await;
@@ -102,11 +102,11 @@ async fn an_unreachable_port_is_reported_and_other_streams_continue_api_3() {
 async fn the_pods_end_ends_the_error_stream_api_3() {
     let (mut client, mut connections, _server) = start();
     let (error, data) = open(&mut client, 0, "80");
-    client.until("both are accepted", |c| c.seen(data).accepted).await;
+    client.until("both are accepted", |c| c.content(data).accepted).await;
     drop(connections.recv().await.unwrap());
     // kubectl closes the connection only then.
-    client.until("the end", |c| c.seen(error).finished && c.seen(data).finished).await;
-    assert_eq!(client.seen(error).data, b"");
+    client.until("the end", |c| c.content(error).finished && c.content(data).finished).await;
+    assert_eq!(client.content(error).data, b"");
 }
 
 #[tokio::test]
@@ -117,7 +117,7 @@ async fn a_reset_hangs_up_on_the_pod_api_3() {
     let mut connection = connections.recv().await.unwrap();
     client.reset(data);
     let (other, _) = open(&mut client, 1, "81");
-    client.until("it is sent", |c| c.seen(other).finished).await;
+    client.until("it is sent", |c| c.content(other).finished).await;
     let mut all = Vec::new();
     connection.read_to_end(&mut all).await.unwrap();
     assert_eq!(all, b"x");
@@ -150,8 +150,8 @@ async fn a_slow_reader_does_not_stop_the_others_api_3() {
     let (error, quick) = open(&mut client, 1, "80");
     client.send(quick, "quick".into()).await;
     client.finish(quick);
-    client.until("the answer", |c| c.seen(error).finished).await;
-    assert_eq!(client.seen(quick).data, b"quick");
+    client.until("the answer", |c| c.content(error).finished).await;
+    assert_eq!(client.content(quick).data, b"quick");
 }
 
 #[tokio::test(start_paused = true)]
@@ -162,9 +162,11 @@ async fn a_lone_stream_is_given_up_sec_2() {
     let twice = client.open([("streamType", "data"), ("port", "80"), ("requestID", "2")]);
     let refused = client.open([("streamType", "data"), ("port", "0"), ("requestID", "3")]);
     client
-        .until("the ends", |c| c.seen(error).finished && c.seen(data).closed && c.seen(refused).closed)
+        .until("the ends", |c| {
+            c.content(error).finished && c.content(data).closed && c.content(refused).closed
+        })
         .await;
-    assert_eq!(client.seen(error).data, b"timed out waiting for streams");
-    let why = "error processing stream for request 2: data stream already assigned";
-    assert_eq!(String::from_utf8_lossy(&client.seen(twice).data), why);
+    assert_eq!(client.content(error).data, b"timed out waiting for streams");
+    let message = "error processing stream for request 2: data stream already assigned";
+    assert_eq!(String::from_utf8_lossy(&client.content(twice).data), message);
 }

@@ -107,8 +107,13 @@ impl OpenedStreams {
         let (resize, resize_back) = self.resize.unzip();
         let inward = SpdyReader { streams: self.streams, stdin, resize, sizes: Sizes::default() };
         let held = stdin_back.into_iter().chain(resize_back).collect();
-        let outward =
-            SpdyWriter { stdout: self.stdout, stderr: self.stderr, status: self.status, form, held };
+        let outward = SpdyWriter {
+            stdout: self.stdout,
+            stderr: self.stderr,
+            status: self.status,
+            form,
+            open_writers: held,
+        };
         (inward, outward)
     }
 }
@@ -147,7 +152,7 @@ impl SessionReader for SpdyReader {
         }
     }
 
-    async fn gone(&mut self) {
+    async fn wait_closed(&mut self) {
         while let Some(late) = self.streams.next().await {
             drop(late);
         }
@@ -168,7 +173,7 @@ struct SpdyWriter {
     form: StatusForm,
     /// Our halves of the client's own streams. Clients take the end of a half for the end of the process and
     /// send no more input, so they stay open until then.
-    held: Vec<Writer>,
+    open_writers: Vec<Writer>,
 }
 
 impl SessionWriter for SpdyWriter {
@@ -186,7 +191,7 @@ impl SessionWriter for SpdyWriter {
         }
         if ends(&output) {
             (self.stdout, self.stderr, self.status) = (None, None, None);
-            self.held.clear();
+            self.open_writers.clear();
         }
         true
     }

@@ -32,7 +32,7 @@ async fn open(client: &mut Client, kinds: &[&str]) -> Vec<u32> {
     for kind in kinds {
         ids.push(client.open([("streamType", *kind)]));
     }
-    client.until("streams are accepted", |c| ids.iter().all(|id| c.seen(*id).accepted)).await;
+    client.until("streams are accepted", |c| ids.iter().all(|id| c.content(*id).accepted)).await;
     ids
 }
 
@@ -59,12 +59,12 @@ async fn megabytes_go_through_and_the_code_comes_back_eph_2() {
     for piece in sent.chunks(10_000) {
         client.send(stdin, Bytes::copy_from_slice(piece)).await;
     }
-    assert!(!client.seen(stdin).finished, "our half stays open while the process runs");
+    assert!(!client.content(stdin).finished, "our half stays open while the process runs");
     client.finish(stdin);
-    client.until("the end", |c| ids.iter().all(|id| c.seen(*id).finished)).await;
-    assert!(client.seen(stdout).data == sent);
-    assert_eq!(client.seen(stderr).data, b"done");
-    let status: Value = serde_json::from_slice(&client.seen(error).data).unwrap();
+    client.until("the end", |c| ids.iter().all(|id| c.content(*id).finished)).await;
+    assert!(client.content(stdout).data == sent);
+    assert_eq!(client.content(stderr).data, b"done");
+    let status: Value = serde_json::from_slice(&client.content(error).data).unwrap();
     assert_eq!(status["details"]["causes"][0]["message"], "7");
     drop(client);
     server.await.unwrap();
@@ -80,8 +80,8 @@ async fn before_the_fourth_version_failure_is_text_eph_2() {
         tokio::spawn(cat(process, code));
         let ids = open(&mut client, &["error", "stdin", "stdout", "stderr"]).await;
         client.finish(ids[1]);
-        client.until("the end", |c| c.seen(ids[0]).finished).await;
-        assert_eq!(String::from_utf8_lossy(&client.seen(ids[0]).data), expected);
+        client.until("the end", |c| c.content(ids[0]).finished).await;
+        assert_eq!(String::from_utf8_lossy(&client.content(ids[0]).data), expected);
     }
 }
 
@@ -100,10 +100,10 @@ async fn unexpected_streams_are_refused_api_3() {
     let nonsense = client.open([("streamType", "nonsense")]);
     let ids = open(&mut client, &["error", "stdin", "stdout", "stderr"]).await;
     let late = client.open([("streamType", "stdin")]);
-    client.until("both are refused", |c| c.seen(nonsense).closed && c.seen(late).closed).await;
+    client.until("both are refused", |c| c.content(nonsense).closed && c.content(late).closed).await;
     tokio::spawn(cat(process, 0));
     client.finish(ids[1]);
-    client.until("the end", |c| c.seen(ids[0]).finished).await;
+    client.until("the end", |c| c.content(ids[0]).finished).await;
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn a_process_that_does_not_read_holds_its_client_back_sec_2() {
             client.send(ids[1], Bytes::from(vec![1; 65_536])).await;
         }
         client.finish(ids[1]);
-        client.until("the end", |c| c.seen(ids[0]).finished).await;
+        client.until("the end", |c| c.content(ids[0]).finished).await;
     });
     // The channel to the process is full, and so are all buffers before it.
     while process.input.len() < 8 {

@@ -131,7 +131,7 @@ pub(super) struct Connection {
     /// Streams with something to send, in round-robin order.
     sending: VecDeque<u32>,
     /// Streams whose pending bytes are all in the output.
-    sent: Vec<u32>,
+    drained: Vec<u32>,
     buffered: usize,
     unannounced: u32,
     /// The peer announces windows, so it respects ours too.
@@ -154,7 +154,7 @@ impl Connection {
             events: VecDeque::new(),
             output: BytesMut::new(),
             sending: VecDeque::new(),
-            sent: Vec::new(),
+            drained: Vec::new(),
             buffered: 0,
             unannounced: 0,
             peer_has_windows: false,
@@ -188,8 +188,8 @@ impl Connection {
     }
 
     /// Streams that can accept more bytes to send.
-    pub(super) fn take_sent(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.sent)
+    pub(super) fn take_drained(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.drained)
     }
 
     /// Opens a stream of our own.
@@ -213,7 +213,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Gives a stream bytes to send. The caller waits for the stream in [`Self::take_sent`] before it gives
+    /// Gives a stream bytes to send. The caller waits for the stream in [`Self::take_drained`] before it gives
     /// more; returns false if the stream is closed.
     pub(super) fn send(&mut self, id: u32, bytes: Bytes) -> bool {
         match self.streams.get_mut(&id) {
@@ -455,8 +455,8 @@ impl Connection {
             let Some(stream) = self.streams.get_mut(&id) else { continue };
             let mut count = stream.pending.len().min(MAX_DATA_BYTES);
             if self.peer_has_windows && count > 0 {
-                let room = stream.send_window.min(self.send_window);
-                count = count.min(usize::try_from(room).unwrap_or(0));
+                let available = stream.send_window.min(self.send_window);
+                count = count.min(usize::try_from(available).unwrap_or(0));
                 if count == 0 {
                     // Waits until a window opens.
                     continue;
@@ -470,7 +470,7 @@ impl Connection {
             if !stream.pending.is_empty() {
                 self.sending.push_back(id);
             } else if count > 0 {
-                self.sent.push(id);
+                self.drained.push(id);
             }
             Frame::Data { id, fin, bytes }.encode(&mut self.output);
             self.forget_if_over(id);

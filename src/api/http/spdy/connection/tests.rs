@@ -35,7 +35,7 @@ fn frames(output: &[u8]) -> Vec<Frame> {
 }
 
 /// The server's response to frames of a foreign client.
-fn answer(server: &mut Connection, sent: &[Frame]) -> Result<Vec<Frame>, ConnectionError> {
+fn respond_to(server: &mut Connection, sent: &[Frame]) -> Result<Vec<Frame>, ConnectionError> {
     let mut wire = BytesMut::new();
     for frame in sent {
         frame.encode(&mut wire);
@@ -57,7 +57,7 @@ fn a_stream_lives_until_both_sides_are_done_api_3() {
     client.send(id, bytes("hello"));
     let (seen, _) = exchange(&mut client, &mut server);
     assert_eq!(seen, [Event::Opened { id, headers }, Event::Data { id, bytes: bytes("hello") }]);
-    assert_eq!(client.take_sent(), [id]);
+    assert_eq!(client.take_drained(), [id]);
 
     server.accept(id).unwrap();
     server.send(id, bytes("well"));
@@ -98,7 +98,7 @@ fn a_reset_ends_a_stream_at_once_api_3() {
 fn pings_come_back_but_not_our_own_api_3() {
     let mut server = Connection::new(Side::Server);
     let answered =
-        answer(&mut server, &[Frame::Ping { id: 1 }, Frame::Ping { id: 2 }, Frame::Ping { id: 3 }]);
+        respond_to(&mut server, &[Frame::Ping { id: 1 }, Frame::Ping { id: 2 }, Frame::Ping { id: 3 }]);
     assert_eq!(answered, Ok(vec![Frame::Ping { id: 1 }, Frame::Ping { id: 3 }]));
 }
 
@@ -117,7 +117,7 @@ fn peers_without_windows_are_sent_everything_api_3() {
             .iter()
             .map(|e| if let Event::Data { bytes, .. } = e { bytes.len() } else { 0 })
             .sum::<usize>();
-        sent = server.take_sent();
+        sent = server.take_drained();
     }
     assert_eq!(read, megabyte.len());
 }
@@ -127,24 +127,25 @@ fn announced_windows_are_respected_api_3() {
     let mut writer = HeaderWriter::new();
     let mut server = Connection::new(Side::Server);
     let small = Frame::Settings { entries: vec![(INITIAL_WINDOW_SIZE, 10)] };
-    let opened = answer(&mut server, &[small, syn(&mut writer, 1), syn(&mut writer, 3)]).unwrap();
+    let opened = respond_to(&mut server, &[small, syn(&mut writer, 1), syn(&mut writer, 3)]).unwrap();
     assert_eq!(opened, []);
     let data = |id, fin, text| Frame::Data { id, fin, bytes: bytes(text) };
     server.send(1, bytes("0123456789abcdef"));
     server.send(3, bytes("other"));
     server.finish(3);
     assert_eq!(frames(&server.output().split()), [data(1, false, "0123456789"), data(3, true, "other")]);
-    assert_eq!(server.take_sent(), [3]);
-    let more = answer(&mut server, &[Frame::WindowUpdate { id: 1, delta: 4 }]).unwrap();
+    assert_eq!(server.take_drained(), [3]);
+    let more = respond_to(&mut server, &[Frame::WindowUpdate { id: 1, delta: 4 }]).unwrap();
     assert_eq!(more, [data(1, false, "abcd")]);
     // All windows change with the setting.
-    let rest = answer(&mut server, &[Frame::Settings { entries: vec![(INITIAL_WINDOW_SIZE, 12)] }]).unwrap();
+    let rest =
+        respond_to(&mut server, &[Frame::Settings { entries: vec![(INITIAL_WINDOW_SIZE, 12)] }]).unwrap();
     assert_eq!(rest, [data(1, false, "ef")]);
-    assert_eq!(server.take_sent(), [1]);
+    assert_eq!(server.take_drained(), [1]);
     // The window of the whole connection holds too.
     let unlimited = Frame::WindowUpdate { id: 1, delta: 1 << 30 };
     let mut sent = 0;
-    answer(&mut server, &[unlimited]).unwrap();
+    respond_to(&mut server, &[unlimited]).unwrap();
     server.send(1, Bytes::from(vec![0; 200_000]));
     loop {
         let output = server.output().split();
@@ -154,7 +155,7 @@ fn announced_windows_are_respected_api_3() {
         sent += output.len();
     }
     assert!(sent > 60_000 && sent < 66_000, "{sent}");
-    let more = answer(&mut server, &[Frame::WindowUpdate { id: 0, delta: 1 }]).unwrap();
+    let more = respond_to(&mut server, &[Frame::WindowUpdate { id: 0, delta: 1 }]).unwrap();
     assert_eq!(more, [Frame::Data { id: 1, fin: false, bytes: Bytes::from(vec![0]) }]);
 }
 
@@ -194,7 +195,7 @@ fn a_peer_that_is_not_read_waits_sec_2() {
     while server.wants_input() {
         client.send(id, Bytes::from(vec![1; 30_000]));
         server.receive(&client.output().split()).unwrap();
-        client.take_sent();
+        client.take_drained();
         pieces.extend(std::iter::from_fn(|| server.next_event()));
         assert!(server.buffered < MAX_BUFFERED + 64_000);
     }
@@ -210,7 +211,7 @@ fn a_peer_that_is_not_read_waits_sec_2() {
     server.stop_reading(id);
     assert_eq!(server.buffered, 0);
     server.next_event();
-    client.take_sent();
+    client.take_drained();
     client.send(id, bytes("thrown away"));
     server.receive(&client.output().split()).unwrap();
     assert_eq!((server.buffered, server.next_event()), (0, None));
@@ -224,7 +225,7 @@ fn one_byte_pieces_cost_more_than_a_byte_sec_2() {
     while server.wants_input() {
         client.send(id, bytes("x"));
         server.receive(&client.output().split()).unwrap();
-        client.take_sent();
+        client.take_drained();
         server.next_event();
         count += 1;
     }
@@ -249,10 +250,10 @@ fn too_many_streams_are_refused_and_the_rest_live_on_sec_2() {
     let all: Vec<Frame> = (0..=MAX_STREAMS as u32).map(|n| syn(&mut writer, 2 * n + 1)).collect();
     let last = 2 * MAX_STREAMS as u32 + 1;
     let refused = Frame::RstStream { id: last, status: ResetStatus::REFUSED_STREAM };
-    assert_eq!(answer(&mut server, &all), Ok(vec![refused]));
+    assert_eq!(respond_to(&mut server, &all), Ok(vec![refused]));
     server.reset(1, ResetStatus::CANCEL);
     server.output().clear();
-    assert_eq!(answer(&mut server, &[syn(&mut writer, last + 2)]), Ok(vec![]));
+    assert_eq!(respond_to(&mut server, &[syn(&mut writer, last + 2)]), Ok(vec![]));
 }
 
 #[test]
@@ -262,7 +263,7 @@ fn faults_of_a_stream_end_the_stream_sec_2() {
         let mut writer = HeaderWriter::new();
         let mut all = vec![syn(&mut writer, 1)];
         all.extend_from_slice(sent);
-        let answered = answer(&mut server, &all).unwrap();
+        let answered = respond_to(&mut server, &all).unwrap();
         assert!(
             matches!(answered[..], [Frame::RstStream { status, .. }] if status == expected),
             "{answered:?}"
@@ -278,14 +279,14 @@ fn faults_of_a_stream_end_the_stream_sec_2() {
     let mut server = Connection::new(Side::Server);
     let cancel = Frame::RstStream { id: 1, status: ResetStatus::CANCEL };
     let late = [syn(&mut HeaderWriter::new(), 1), cancel, data(1, false), window];
-    assert_eq!(answer(&mut server, &late), Ok(vec![]));
+    assert_eq!(respond_to(&mut server, &late), Ok(vec![]));
 }
 
 #[test]
 fn faults_of_the_connection_end_it_sec_2() {
     let mut writer = HeaderWriter::new();
     let check = |sent: &[Frame], expected: ConnectionError| {
-        assert_eq!(answer(&mut Connection::new(Side::Server), sent), Err(expected));
+        assert_eq!(respond_to(&mut Connection::new(Side::Server), sent), Err(expected));
     };
     check(&[syn(&mut writer, 2)], ConnectionError::StreamId(2));
     check(&[syn(&mut HeaderWriter::new(), 0)], ConnectionError::StreamId(0));
@@ -330,7 +331,7 @@ proptest! {
                         }
                     }
                 }
-                if server.take_sent().contains(&id) {
+                if server.take_drained().contains(&id) {
                     break;
                 }
             }
@@ -342,7 +343,7 @@ proptest! {
     #[test]
     fn no_peer_is_too_hostile_sec_2(chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 0..30)) {
         let mut server = Connection::new(Side::Server);
-        let _ = answer(&mut server, &[syn(&mut HeaderWriter::new(), 1)]);
+        let _ = respond_to(&mut server, &[syn(&mut HeaderWriter::new(), 1)]);
         for chunk in chunks {
             let mut wire = vec![0x80, 3, 0];
             wire.extend_from_slice(&chunk);
