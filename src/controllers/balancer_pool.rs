@@ -23,7 +23,7 @@ impl BalancerPool {
             ip_mode: Some(mode.to_owned()),
             ..LoadBalancerIngress::default()
         };
-        let mirror = self.mirrors.map(|range| place_in(range, address, self.addresses));
+        let mirror = self.mirrors.map(|range| map_address(range, address, self.addresses));
         mirror.map(|mirror| point(mirror, "Proxy")).into_iter().chain([point(address, "VIP")]).collect()
     }
 
@@ -44,7 +44,7 @@ impl BalancerPool {
             return Some(ip);
         }
         let mirrors = self.mirrors.filter(|range| range.contains(&ip))?;
-        Some(place_in(self.addresses, ip, mirrors))
+        Some(map_address(self.addresses, ip, mirrors))
     }
 
     /// Returns all assignable addresses, lowest first.
@@ -55,7 +55,7 @@ impl BalancerPool {
 }
 
 /// Returns the address at the same offset in another range.
-fn place_in(range: Ipv4Net, address: Ipv4Addr, of: Ipv4Net) -> Ipv4Addr {
+fn map_address(range: Ipv4Net, address: Ipv4Addr, of: Ipv4Net) -> Ipv4Addr {
     range.network().saturating_add(address.saturating_sub(of.network()))
 }
 

@@ -23,7 +23,7 @@ const SOON: Duration = Duration::from_millis(1);
 /// The recent creations of each set, on a monotonic clock.
 #[derive(Default)]
 pub(super) struct CreationPace {
-    made: Mutex<HashMap<Uid, RecentCreations>>,
+    creations: Mutex<HashMap<Uid, RecentCreations>>,
 }
 
 /// The creations that still count at a given time.
@@ -57,30 +57,30 @@ impl CreationPace {
     fn take(&self, set: &str, desired: usize, missing: usize, now: Duration) -> Result<usize, Duration> {
         let a_second = (desired as f64).max(LEAST_A_SECOND);
         let most = (desired as f64 * TIMES).max(LEAST);
-        let mut made = self.made.lock();
+        let mut made = self.creations.lock();
         let known = made.entry(set.to_owned()).or_insert(RecentCreations { pods: 0.0, at: now });
         let back = now.saturating_sub(known.at).as_secs_f64() * a_second;
         *known = RecentCreations { pods: (known.pods - back).max(0.0), at: now };
-        let room = most - known.pods;
-        if room < 1.0 {
+        let capacity = most - known.pods;
+        if capacity < 1.0 {
             // A wait below the clock's resolution would never pass.
-            return Err(Duration::from_secs_f64((1.0 - room) / a_second).max(SOON));
+            return Err(Duration::from_secs_f64((1.0 - capacity) / a_second).max(SOON));
         }
-        let taken = missing.min(room as usize);
+        let taken = missing.min(capacity as usize);
         known.pods += taken as f64;
         Ok(taken)
     }
 
     /// Returns pods to the allowance that were not created.
     fn return_unused(&self, set: &str, pods: usize) {
-        if let Some(made) = self.made.lock().get_mut(set) {
+        if let Some(made) = self.creations.lock().get_mut(set) {
             made.pods = (made.pods - pods as f64).max(0.0);
         }
     }
 
     /// Drops a deleted set.
     pub(super) fn forget(&self, set: &str) {
-        self.made.lock().remove(set);
+        self.creations.lock().remove(set);
     }
 }
 

@@ -125,8 +125,9 @@ mod tests {
         let now = "2026-11-21T04:00:00Z".parse().unwrap();
         let mut names: Vec<&str> = Vec::new();
         for count in 1..pods.len() {
-            let gone: Vec<&str> = pods_to_delete(pods, pods, count, now).iter().map(|p| p.name()).collect();
-            names.extend(gone.into_iter().filter(|n| !names.contains(n)).collect::<Vec<_>>());
+            let deleted: Vec<&str> =
+                pods_to_delete(pods, pods, count, now).iter().map(|p| p.name()).collect();
+            names.extend(deleted.into_iter().filter(|n| !names.contains(n)).collect::<Vec<_>>());
         }
         names.join(" ")
     }

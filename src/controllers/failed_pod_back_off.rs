@@ -12,7 +12,7 @@ use object::Uid;
 /// Failures by set and node or ordinal, on a monotonic clock.
 pub(super) struct FailedPodBackOff {
     policy: BackoffPolicy,
-    known: Mutex<HashMap<(Uid, String), FailureRecord>>,
+    failures: Mutex<HashMap<(Uid, String), FailureRecord>>,
 }
 
 #[derive(Clone, Copy)]
@@ -23,12 +23,12 @@ struct FailureRecord {
 
 impl FailedPodBackOff {
     pub(super) fn new(policy: BackoffPolicy) -> Self {
-        Self { policy, known: Mutex::default() }
+        Self { policy, failures: Mutex::default() }
     }
 
     /// Returns the remaining time for which the set's failed pods of this node or ordinal are left alone.
     pub(super) fn wait(&self, set: &str, of: &str, now: Duration) -> Duration {
-        let known = self.known.lock();
+        let known = self.failures.lock();
         let Some(failed) = known.get(&(set.to_string(), of.to_string())) else { return Duration::ZERO };
         if self.is_over(*failed, now) {
             return Duration::ZERO;
@@ -38,7 +38,7 @@ impl FailedPodBackOff {
 
     /// Records that a failed pod of the set was deleted on the node or ordinal.
     pub(super) fn removed(&self, set: &str, of: &str, now: Duration) {
-        let mut known = self.known.lock();
+        let mut known = self.failures.lock();
         known.retain(|_, failed| !self.is_over(*failed, now));
         let failed =
             known.entry((set.to_string(), of.to_string())).or_insert(FailureRecord { times: 0, last: now });
@@ -47,7 +47,7 @@ impl FailedPodBackOff {
 
     /// Drops a deleted set.
     pub(super) fn forget(&self, set: &str) {
-        self.known.lock().retain(|(uid, _), _| uid != set);
+        self.failures.lock().retain(|(uid, _), _| uid != set);
     }
 
     fn is_over(&self, failed: FailureRecord, now: Duration) -> bool {

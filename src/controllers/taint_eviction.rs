@@ -230,12 +230,12 @@ impl Evictions {
 /// Returns the reason of an eviction. If the node is unreachable, the message names that as the cause, and that the
 /// pod's end cannot be confirmed (SAFE-4).
 fn eviction_message(node: &SharedObject<Node>) -> String {
-    let why = "Taint manager: deleting due to NoExecute taint";
+    let reason = "Taint manager: deleting due to NoExecute taint";
     let cut = no_execute(node).into_iter().find(|taint| taint.key == UNREACHABLE);
-    let Some(taint) = cut.filter(|_| !is_out_of_service(node)) else { return why.to_owned() };
+    let Some(taint) = cut.filter(|_| !is_out_of_service(node)) else { return reason.to_owned() };
     let since = taint.time_added.as_ref().map(|since| format!(" since {}", since.0)).unwrap_or_default();
     format!(
-        "{why} {UNREACHABLE}: node {} is unreachable{since}, and the pod may still run there until the node \
+        "{reason} {UNREACHABLE}: node {} is unreachable{since}, and the pod may still run there until the node \
          returns, is deleted or is fenced",
         node.name()
     )

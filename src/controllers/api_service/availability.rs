@@ -22,7 +22,7 @@ impl Availability {
     }
 
     /// Returns the availability of a server after a probe.
-    pub(super) fn of_answer(answer: Result<(), String>) -> Self {
+    pub(super) fn from_probe(answer: Result<(), String>) -> Self {
         match answer {
             Ok(()) => Self { is_available: true, reason: "Passed", message: "all checks passed".into() },
             Err(why) => no("FailedDiscoveryCheck", why),

@@ -43,7 +43,7 @@ pub(super) fn start(context: &Context) {
         queue: queue.clone(),
         tasks: context.tasks.clone(),
         probes: Arc::default(),
-        turns: Arc::new(Semaphore::new(MAX_PROBES)),
+        permits: Arc::new(Semaphore::new(MAX_PROBES)),
     };
     context
         .controller(controller, queue)
@@ -61,7 +61,7 @@ struct AvailabilityController {
     queue: WorkQueue<Key>,
     tasks: Tasks,
     probes: Arc<Mutex<HashMap<Key, (Uid, Probe)>>>,
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl Reconciler for AvailabilityController {
@@ -99,11 +99,11 @@ impl Reconciler for AvailabilityController {
         };
         match next {
             ProbeAction::Nothing => {}
-            ProbeAction::Ask => self.ask(key.clone(), of),
+            ProbeAction::Ask => self.start_probe(key.clone(), of),
             ProbeAction::Wait(left) => self.queue.add_after(key.clone(), left),
             ProbeAction::Tell(answer, again) => {
                 self.queue.add_after(key.clone(), again);
-                self.write(&stored, &Availability::of_answer(answer))?;
+                self.write(&stored, &Availability::from_probe(answer))?;
             }
         }
         Ok(())
@@ -128,9 +128,9 @@ impl AvailabilityController {
         keys
     }
 
-    fn ask(&self, key: Key, of: Uid) {
+    fn start_probe(&self, key: Key, of: Uid) {
         let (api, queue) = (self.api.clone(), self.queue.clone());
-        let (probes, turns) = (self.probes.clone(), self.turns.clone());
+        let (probes, turns) = (self.probes.clone(), self.permits.clone());
         self.tasks.spawn("apiservice-probe", async move {
             let Ok(_turn) = turns.acquire().await else { return };
             let answer = api.probe_api_service(&key.name).await;

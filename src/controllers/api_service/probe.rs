@@ -20,7 +20,7 @@ pub(super) struct Probe {
     /// The service has changed since the probe under way started.
     is_outdated: bool,
     /// The result, until it is written.
-    answer: Option<Result<(), String>>,
+    result: Option<Result<(), String>>,
     /// Failures since the last success.
     failures: u32,
     /// The time of the next probe. Without it, each status written after a probe would cause another.
@@ -47,7 +47,7 @@ impl Probe {
             return ProbeAction::Nothing;
         }
         let is_same = self.spec.as_ref() == Some(spec);
-        if let Some(answer) = self.answer.take()
+        if let Some(answer) = self.result.take()
             && is_same
         {
             self.failures = if answer.is_ok() { 0 } else { self.failures.saturating_add(1) };
@@ -71,13 +71,13 @@ impl Probe {
 
     /// Takes the result of a probe.
     pub(super) fn answered(&mut self, answer: Result<(), String>) {
-        (self.answer, self.is_probing) = (Some(answer), false);
+        (self.result, self.is_probing) = (Some(answer), false);
     }
 
     /// Notes that the service has changed: the last result no longer delays the next probe.
     pub(super) fn service_changed(&mut self) {
         self.due = None;
-        self.is_outdated = self.is_probing || self.answer.is_some();
+        self.is_outdated = self.is_probing || self.result.is_some();
     }
 }
 

@@ -16,7 +16,7 @@ use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_gone, ignore_not_f
 pub(crate) fn start(context: &Context) {
     let queue: WorkQueue<Key> = context.queue();
     let api = context.api.acting_as("kube-aggregator");
-    let registration = RegistrationController { api: api.clone(), settled: Mutex::default() };
+    let registration = RegistrationController { api: api.clone(), corrected: Mutex::default() };
     context.controller(registration, queue.clone()).for_::<APIService>().run(&context.tasks);
     context.tasks.spawn("apiservice-registration-controller", async move {
         let mut kinds = api.kinds_changed();
@@ -41,7 +41,7 @@ pub(crate) fn start(context: &Context) {
 struct RegistrationController {
     api: Api,
     /// The names of APIServices that were corrected since the start.
-    settled: Mutex<HashSet<String>>,
+    corrected: Mutex<HashSet<String>>,
 }
 
 impl Reconciler for RegistrationController {
@@ -54,7 +54,7 @@ impl Reconciler for RegistrationController {
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let desired = self.api.local_api_service(&key.name);
         let current = optional(self.api.get_as::<APIService>(key))?;
-        match decide(current.as_deref(), desired, self.is_settled(key)) {
+        match decide(current.as_deref(), desired, self.is_corrected(key)) {
             RegistrationAction::Nothing => {}
             RegistrationAction::Create(desired) => match self.api.create_as(*desired) {
                 Ok(_) | Err(ApiError::AlreadyExists { .. }) => {}
@@ -74,14 +74,14 @@ impl Reconciler for RegistrationController {
                 ignore_not_found(written.map(drop))?;
             }
         }
-        self.settled.lock().insert(key.name.clone());
+        self.corrected.lock().insert(key.name.clone());
         Ok(())
     }
 }
 
 impl RegistrationController {
-    fn is_settled(&self, key: &Key) -> bool {
-        self.settled.lock().contains(&key.name)
+    fn is_corrected(&self, key: &Key) -> bool {
+        self.corrected.lock().contains(&key.name)
     }
 }
 
@@ -95,9 +95,13 @@ enum RegistrationAction {
     Write(Box<APIService>),
 }
 
-/// Decides how to bring the current object to the desired state. `is_settled` if it was corrected once since the
+/// Decides how to bring the current object to the desired state. `is_corrected` if it was corrected once since the
 /// start; an object a user has taken over is left alone.
-fn decide(current: Option<&APIService>, desired: Option<APIService>, is_settled: bool) -> RegistrationAction {
+fn decide(
+    current: Option<&APIService>,
+    desired: Option<APIService>,
+    is_corrected: bool,
+) -> RegistrationAction {
     let Some(current) = current else {
         return desired
             .map_or(RegistrationAction::Nothing, |desired| RegistrationAction::Create(Box::new(desired)));
@@ -107,7 +111,7 @@ fn decide(current: Option<&APIService>, desired: Option<APIService>, is_settled:
         return RegistrationAction::Delete(current.metadata.uid.clone().unwrap_or_default());
     };
     // An administrator's change lasts until the next start.
-    let stands = managed == AutomanagedLabel::OnStart && is_settled;
+    let stands = managed == AutomanagedLabel::OnStart && is_corrected;
     if stands || current.spec == desired.spec {
         RegistrationAction::Nothing
     } else {

@@ -44,7 +44,7 @@ pub(super) struct MetricError {
 }
 
 /// Evaluates one metric.
-pub(super) fn ask(
+pub(super) fn evaluate(
     api: &Api,
     target: &Target<'_>,
     metric: &MetricSpec,
@@ -140,7 +140,7 @@ fn resource(
             );
         }
     };
-    let failed = |why: String| format!("failed to get {name} {of}: {why}");
+    let failed = |reason: String| format!("failed to get {name} {of}: {reason}");
     let metrics = measure(api, target, name, container)
         .map_err(|why| failed(format!("unable to get metrics for resource {name}: {why}")))?;
     let query = MetricQuery {
@@ -180,8 +180,8 @@ fn measure(
             Some(name) => {
                 let Some(usage) = containers.get(name) else {
                     let pod = pod.key();
-                    let what = "failed to get container metrics: container";
-                    return Err(format!("{what} {name} not present in metrics for pod {pod}"));
+                    let prefix = "failed to get container metrics: container";
+                    return Err(format!("{prefix} {name} not present in metrics for pod {pod}"));
                 };
                 millis(usage, resource)
             }

@@ -40,7 +40,7 @@ pub(super) fn start(context: &Context) {
         scalers: context.caches.of(),
         pods: context.caches.of(),
         recorder: Recorder::new(&context.api, "horizontal-pod-autoscaler"),
-        past: Mutex::default(),
+        histories: Mutex::default(),
         queue: queue.clone(),
     };
     context
@@ -58,7 +58,7 @@ struct AutoscalerController {
     pods: Cache<Pod>,
     recorder: Recorder,
     // Locked for single map operations, never across a reconcile.
-    past: Mutex<HashMap<Uid, ScalingHistory>>,
+    histories: Mutex<HashMap<Uid, ScalingHistory>>,
     queue: WorkQueue<Key>,
 }
 
@@ -107,7 +107,7 @@ impl AutoscalerController {
     fn autoscaler_changed(&self, change: &Change) {
         let object = &change.object;
         if change.kind == ChangeKind::Deleted {
-            self.past.lock().remove(object.uid());
+            self.histories.lock().remove(object.uid());
         } else if change.previous.as_ref().is_none_or(|before| !before.same_spec(object)) {
             self.queue.add(object.key());
         }
@@ -131,7 +131,7 @@ impl AutoscalerController {
         let current = scale.spec.as_ref().and_then(|s| s.replicas).unwrap_or(0);
         context.current = Some(current);
         let now = self.api.clock().monotonic();
-        self.with_past(autoscaler, |past| past.begin(now, current));
+        self.with_history(autoscaler, |past| past.begin(now, current));
         match self.desired_size(context, &scale, current) {
             Some(desired_size) if desired_size.replicas != current => {
                 self.rescale(context, kind, scale, current, &desired_size);
@@ -166,7 +166,7 @@ impl AutoscalerController {
             }
         };
         let now = self.api.clock().monotonic();
-        let outcome = self.with_past(autoscaler, |past| past.take(spec, now, current, recommended));
+        let outcome = self.with_history(autoscaler, |past| past.take(spec, now, current, recommended));
         context.conditions.set(ConditionType::AbleToScale, true, outcome.able.0, outcome.able.1);
         context.conditions.set(
             ConditionType::ScalingLimited,
@@ -211,7 +211,7 @@ impl AutoscalerController {
         let message = format!("New size: {replicas}; reason: {reason}");
         self.recorder.normal(autoscaler.object(), "SuccessfulRescale", message);
         let now = self.api.clock().monotonic();
-        self.with_past(autoscaler, |past| past.scaled(now, current, *replicas));
+        self.with_history(autoscaler, |past| past.scaled(now, current, *replicas));
         context.desired = Some(*replicas);
         context.rescaled = true;
     }
@@ -220,12 +220,12 @@ impl AutoscalerController {
         self.recorder.warning(context.autoscaler.object(), reason, message);
     }
 
-    fn with_past<T>(
+    fn with_history<T>(
         &self,
         autoscaler: &SharedObject<HorizontalPodAutoscaler>,
         act: impl FnOnce(&mut ScalingHistory) -> T,
     ) -> T {
-        act(self.past.lock().entry(autoscaler.uid().to_string()).or_default())
+        act(self.histories.lock().entry(autoscaler.uid().to_string()).or_default())
     }
 
     /// Writes the status if it has changed.

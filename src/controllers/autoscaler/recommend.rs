@@ -40,7 +40,7 @@ impl AutoscalerController {
         let specs = autoscaler.spec.metrics.as_deref().unwrap_or_default();
         let (mut best, mut failures, mut statuses) = (None::<(i32, String)>, Vec::new(), Vec::new());
         for spec in specs {
-            match metrics::ask(&self.api, &target, spec) {
+            match metrics::evaluate(&self.api, &target, spec) {
                 Ok(answer) => {
                     statuses.push(answer.status);
                     if best.as_ref().is_none_or(|(replicas, _)| answer.replicas > *replicas) {
@@ -87,21 +87,26 @@ impl AutoscalerController {
     ) -> Result<Vec<SharedObject<Pod>>, String> {
         let text = scale.status.as_ref().and_then(|s| s.selector.clone()).unwrap_or_default();
         if text.is_empty() {
-            let why = "selector is required";
-            self.warn(context, "SelectorRequired", why);
+            let detail = "selector is required";
+            self.warn(context, "SelectorRequired", detail);
             let message = "the HPA target's scale is missing a selector";
             context.conditions.set(ConditionType::ScalingActive, false, "InvalidSelector", message);
-            return Err(why.into());
+            return Err(detail.into());
         }
         let selector = match target::selector_of(scale) {
             Ok(selector) => selector,
             Err(error) => {
-                let why = format!(
+                let detail = format!(
                     "couldn't convert selector into a corresponding internal selector object: {error}"
                 );
-                self.warn(context, "InvalidSelector", &why);
-                context.conditions.set(ConditionType::ScalingActive, false, "InvalidSelector", why.as_str());
-                return Err(why);
+                self.warn(context, "InvalidSelector", &detail);
+                context.conditions.set(
+                    ConditionType::ScalingActive,
+                    false,
+                    "InvalidSelector",
+                    detail.as_str(),
+                );
+                return Err(detail);
             }
         };
         let autoscaler = context.autoscaler;
@@ -112,11 +117,11 @@ impl AutoscalerController {
         if rivals.len() > 1 {
             let named: Vec<_> =
                 rivals.iter().map(|key| format!("{{{} {}}}", key.name, key.namespace)).collect();
-            let why =
+            let detail =
                 format!("pods by selector {text} are controlled by multiple HPAs: [{}]", named.join(" "));
-            self.warn(context, "AmbiguousSelector", &why);
-            context.conditions.set(ConditionType::ScalingActive, false, "AmbiguousSelector", why.as_str());
-            return Err(why);
+            self.warn(context, "AmbiguousSelector", &detail);
+            context.conditions.set(ConditionType::ScalingActive, false, "AmbiguousSelector", detail.as_str());
+            return Err(detail);
         }
         Ok(pods)
     }

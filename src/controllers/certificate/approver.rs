@@ -43,7 +43,7 @@ impl Reconciler for Approver {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        let Some(request) = self.requests.get(key).filter(|request| waits_for_answer(request)) else {
+        let Some(request) = self.requests.get(key).filter(|request| is_pending(request)) else {
             return Ok(());
         };
         let may = |subresource: &str| self.api.requester_may_create(&request, subresource);
@@ -59,7 +59,7 @@ impl Reconciler for Approver {
                 // The requesting client chooses the name: another request may have it by now.
                 if let Some(current) = next.get_mut::<CertificateSigningRequest>()
                     && current.metadata.uid == request.metadata.uid
-                    && waits_for_answer(current)
+                    && is_pending(current)
                 {
                     let status = current.status.get_or_insert_default();
                     status.conditions.get_or_insert_default().push(CertificateSigningRequestCondition {
@@ -78,7 +78,7 @@ impl Reconciler for Approver {
 }
 
 /// Returns true if the request is neither approved nor denied.
-fn waits_for_answer(request: &CertificateSigningRequest) -> bool {
+fn is_pending(request: &CertificateSigningRequest) -> bool {
     !has(request, "Approved") && !has(request, "Denied")
 }
 

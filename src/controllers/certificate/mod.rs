@@ -100,12 +100,12 @@ fn life(requested: Option<i32>) -> SignedDuration {
     requested.map_or(LONGEST_LIFE, |s| SignedDuration::from_secs(s.into()).clamp(SHORTEST_LIFE, LONGEST_LIFE))
 }
 
-fn failed(why: &str, now: Timestamp) -> CertificateSigningRequestCondition {
+fn failed(message: &str, now: Timestamp) -> CertificateSigningRequestCondition {
     CertificateSigningRequestCondition {
         type_: "Failed".into(),
         status: "True".into(),
         reason: Some("SignerValidationFailure".into()),
-        message: Some(why.into()),
+        message: Some(message.into()),
         last_update_time: Some(time(now)),
         last_transition_time: Some(time(now)),
     }
@@ -125,10 +125,10 @@ fn condition<'a>(
 
 /// Returns true if the request waits for one of our signers.
 fn waits_for_signature(request: &CertificateSigningRequest) -> bool {
-    let ours = [CLIENT_SIGNER, KUBELET_CLIENT_SIGNER, KUBELET_SERVING_SIGNER];
+    let signers = [CLIENT_SIGNER, KUBELET_CLIENT_SIGNER, KUBELET_SERVING_SIGNER];
     let issued =
         request.status.as_ref().and_then(|s| s.certificate.as_ref()).is_some_and(|c| !c.0.is_empty());
-    ours.contains(&request.spec.signer_name.as_str())
+    signers.contains(&request.spec.signer_name.as_str())
         && has(request, "Approved")
         && !has(request, "Denied")
         && !has(request, "Failed")
@@ -242,8 +242,8 @@ mod tests {
         api.delete(Kind::CertificateSigningRequest, &key, &DeleteOptions::default()).unwrap();
         kubelets();
         approve();
-        let is_heard = || requests.get(&key).is_some_and(|request| has(&request, "Approved"));
-        while !is_heard() {
+        let is_cached = || requests.get(&key).is_some_and(|request| has(&request, "Approved"));
+        while !is_cached() {
             tokio::task::yield_now().await;
         }
         replace();

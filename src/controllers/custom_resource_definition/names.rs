@@ -45,7 +45,7 @@ pub(super) type Conflict = (&'static str, String);
 /// last conflict, if any.
 pub(super) fn accept(
     definition: &CustomResourceDefinition,
-    taken: &AcceptedNames,
+    accepted: &AcceptedNames,
 ) -> (CustomResourceDefinitionNames, Result<(), Conflict>) {
     let requested = &definition.spec.names;
     let had = definition.status.as_ref().and_then(|status| status.accepted_names.clone()).unwrap_or_default();
@@ -59,27 +59,27 @@ pub(super) fn accept(
         }
     };
     let text = |name: &Option<String>| name.clone().unwrap_or_default();
-    match free(&requested.plural, &had.plural, &taken.resources) {
+    match free(&requested.plural, &had.plural, &accepted.resources) {
         Ok(()) => names.plural.clone_from(&requested.plural),
         Err(message) => verdict = Err(("PluralConflict", message)),
     }
-    match free(&text(&requested.singular), &text(&had.singular), &taken.resources) {
+    match free(&text(&requested.singular), &text(&had.singular), &accepted.resources) {
         Ok(()) => names.singular.clone_from(&requested.singular),
         Err(message) => verdict = Err(("SingularConflict", message)),
     }
     let own = had.short_names.unwrap_or_default();
     let new = requested.short_names.iter().flatten().filter(|name| !own.contains(name));
-    let conflicts: Vec<String> = new.filter_map(|name| free(name, "", &taken.resources).err()).collect();
+    let conflicts: Vec<String> = new.filter_map(|name| free(name, "", &accepted.resources).err()).collect();
     match conflicts.as_slice() {
         [] => names.short_names.clone_from(&requested.short_names),
         [one] => verdict = Err(("ShortNamesConflict", one.clone())),
         many => verdict = Err(("ShortNamesConflict", format!("[{}]", many.join(", ")))),
     }
-    match free(&requested.kind, &had.kind, &taken.kinds) {
+    match free(&requested.kind, &had.kind, &accepted.kinds) {
         Ok(()) => names.kind.clone_from(&requested.kind),
         Err(message) => verdict = Err(("KindConflict", message)),
     }
-    match free(&text(&requested.list_kind), &text(&had.list_kind), &taken.kinds) {
+    match free(&text(&requested.list_kind), &text(&had.list_kind), &accepted.kinds) {
         Ok(()) => names.list_kind.clone_from(&requested.list_kind),
         Err(message) => verdict = Err(("ListKindConflict", message)),
     }

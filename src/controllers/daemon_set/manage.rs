@@ -18,7 +18,7 @@ pub(super) struct Actions {
     /// Ended pods among them.
     pub(super) ended: Vec<FinishedPod>,
     /// The time until the next sync for failed pods that are not deleted yet.
-    pub(super) look_again: Option<Duration>,
+    pub(super) requeue_after: Option<Duration>,
 }
 
 /// A pod that ended although its node should run it.
@@ -66,7 +66,7 @@ fn remove_ended<'p>(actions: &mut Actions, node_pods: &'p NodePods, wait: Durati
             // One at a time: the next one follows once the cache shows this deletion.
             State::Failed if one_failed => {}
             State::Failed if !wait.is_zero() => {
-                actions.look_again = Some(actions.look_again.map_or(wait, |sooner| sooner.min(wait)));
+                actions.requeue_after = Some(actions.requeue_after.map_or(wait, |sooner| sooner.min(wait)));
             }
             State::Failed | State::Succeeded => {
                 one_failed |= failed;
@@ -110,7 +110,7 @@ mod tests {
 
     fn text(nodes: &str, surges: bool, waiting: u64) -> String {
         let actions = next_step(&node_view(nodes), surges, |_| Duration::from_secs(waiting));
-        let again = actions.look_again.map(|d| format!(" again {}", d.as_secs())).unwrap_or_default();
+        let again = actions.requeue_after.map(|d| format!(" again {}", d.as_secs())).unwrap_or_default();
         format!("+[{}] -[{}]{again}", actions.create.join(" "), actions.delete.join(" "))
     }
 

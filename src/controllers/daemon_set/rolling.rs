@@ -45,7 +45,7 @@ fn live_pods(node_pods: &NodePods) -> LivePods<'_> {
 }
 
 /// Returns the remaining number of things within a bound.
-fn room(bound: i32, used: usize) -> usize {
+fn remaining(bound: i32, used: usize) -> usize {
     usize::try_from(bound).unwrap_or(0).saturating_sub(used)
 }
 
@@ -65,7 +65,7 @@ fn replace(node_view: &NodeView, max_unavailable: i32) -> Actions {
             }
         }
     }
-    candidates.truncate(room(max_unavailable, unavailable));
+    candidates.truncate(remaining(max_unavailable, unavailable));
     Actions { delete: [useless, candidates].concat(), ..Actions::default() }
 }
 
@@ -103,7 +103,7 @@ fn surge(node_view: &NodeView, max_surge: i32) -> Actions {
     }
     let desired = usize::try_from(node_view.desired()).unwrap_or(0);
     delete.extend(misplaced.into_iter().take(available.saturating_sub(desired)));
-    create.extend(candidates.into_iter().take(room(max_surge, surging)));
+    create.extend(candidates.into_iter().take(remaining(max_surge, surging)));
     Actions { create, delete, ..Actions::default() }
 }
 

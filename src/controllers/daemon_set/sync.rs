@@ -74,7 +74,7 @@ impl DaemonSets {
         let wait = |node: &str| self.failures.wait(set.uid(), node, monotonic);
         let actions = manage::next_step(node_view, Strategy::surges(set), wait);
         self.record_ended(set, &actions);
-        if let Some(delay) = actions.look_again {
+        if let Some(delay) = actions.requeue_after {
             self.queue.add_after(set.key(), delay);
         }
         let desired = node_view.desired();
@@ -111,8 +111,8 @@ impl DaemonSets {
     ) -> Result<(), ApiError> {
         let made = self.make(set, desired, &actions.create, hash);
         let names = actions.delete.iter().take(BURST);
-        let gone = names.filter_map(|name| pods.iter().find(|pod| pod.name() == name));
-        made.and(self.control.delete_all(set.object(), gone))
+        let to_delete = names.filter_map(|name| pods.iter().find(|pod| pod.name() == name));
+        made.and(self.control.delete_all(set.object(), to_delete))
     }
 
     /// Creates pods for these nodes, as many as the set may create now; the rest follows later.

@@ -24,8 +24,8 @@ pub(super) fn new_size(view: &View, size: i64) -> i64 {
         return size;
     }
     let total: i64 = view.members.iter().map(ReplicaSetView::occupied).sum();
-    let room = (budget.max_replicas() - total).max(0);
-    size + room.min(budget.replicas - size)
+    let capacity = (budget.max_replicas() - total).max(0);
+    size + capacity.min(budget.replicas - size)
 }
 
 /// Takes pods from the old ReplicaSets, unavailable ones first.

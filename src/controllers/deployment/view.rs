@@ -123,7 +123,7 @@ impl ReplicaSetView {
     }
 
     /// Returns true if it certainly has no more pods than its size.
-    fn settled(&self) -> bool {
+    fn is_settled(&self) -> bool {
         self.observed && self.actual <= self.size
     }
 }
@@ -163,7 +163,7 @@ impl View {
     ///
     /// Nothing is scaled up then: by sizes alone the total could exceed its limit for a moment.
     pub(super) fn is_shrinking(&self) -> bool {
-        self.members.iter().any(|m| !m.settled())
+        self.members.iter().any(|m| !m.is_settled())
     }
 }
 
@@ -213,8 +213,8 @@ pub(super) mod testing {
 
     /// Formats a step as `name:from>to` words.
     pub(in crate::deployment) fn text(resizes: &[Resize]) -> String {
-        let words: Vec<String> = resizes.iter().map(|r| format!("{}:{}>{}", r.name, r.from, r.to)).collect();
-        words.join(" ")
+        let parts: Vec<String> = resizes.iter().map(|r| format!("{}:{}>{}", r.name, r.from, r.to)).collect();
+        parts.join(" ")
     }
 }
 

@@ -18,7 +18,7 @@ const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
 type MembersByReadiness<'a> = (Vec<&'a Member>, Vec<&'a Member>);
 
 /// Returns true if Endpoints were written by this controller rather than by a user.
-pub(super) fn is_ours(endpoints: &Endpoints) -> bool {
+pub(super) fn is_managed(endpoints: &Endpoints) -> bool {
     endpoints.metadata.labels.as_ref().is_some_and(|l| l.contains_key(MANAGED_BY))
 }
 

@@ -85,7 +85,7 @@ fn is_mirrored(service: &Service, endpoints: &Endpoints) -> bool {
     let annotations = endpoints.metadata.annotations.as_ref();
     super::selector(service).is_none()
         && service.spec.as_ref().is_none_or(|spec| spec.type_.as_deref() != Some("ExternalName"))
-        && !super::legacy::is_ours(endpoints)
+        && !super::legacy::is_managed(endpoints)
         && labels.and_then(|l| l.get(SKIP_MIRROR)).is_none_or(|skip| skip != "true")
         && !annotations.is_some_and(|a| a.contains_key(LEADER))
         && !is_terminating(&endpoints.metadata)
@@ -209,8 +209,8 @@ fn ports(subset: &EndpointSubset) -> Option<Vec<EndpointPort>> {
 /// Restores slices that another client changes or deletes.
 fn slice_changed(change: &Change) -> Option<Key> {
     let labels = change.object.meta().labels.as_ref()?;
-    let is_ours = labels.get(ENDPOINT_SLICE_MANAGED_BY).is_some_and(|by| by == CONTROLLER);
-    let service = labels.get(SERVICE_NAME).filter(|_| is_ours)?;
+    let is_managed = labels.get(ENDPOINT_SLICE_MANAGED_BY).is_some_and(|by| by == CONTROLLER);
+    let service = labels.get(SERVICE_NAME).filter(|_| is_managed)?;
     Some(Key::new(change.object.namespace(), service.as_str()))
 }
 

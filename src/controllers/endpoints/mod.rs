@@ -101,7 +101,7 @@ impl Reconciler for EndpointsController {
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Some(service) = self.services.get(key) else {
-            return Ok(self.service_gone(key)?);
+            return Ok(self.service_deleted(key)?);
         };
         let Some(selector) = selector(&service) else { return Ok(()) };
         if is_terminating(&service.metadata) {
@@ -230,7 +230,7 @@ impl EndpointsController {
             return Ok(());
         }
         let existing: Vec<SharedObject<EndpointSlice>> =
-            self.slices.controlled_by(service.uid()).into_iter().filter(|s| slices::is_ours(s)).collect();
+            self.slices.controlled_by(service.uid()).into_iter().filter(|s| slices::is_managed(s)).collect();
         let all = || members.iter().flat_map(|(_, members)| members);
         let zones = self.zones(all());
         let writes = slices::by_family(service, members, &zones, &existing);
@@ -265,11 +265,11 @@ impl EndpointsController {
     fn hold(
         &self,
         service: &SharedObject<Service>,
-        there: Revision,
-        is_there: bool,
+        observed: Revision,
+        is_written: bool,
         opinion: u64,
     ) -> Option<Duration> {
-        let left = self.last_writes.hold(service.uid(), there, is_there, &opinion)?;
+        let left = self.last_writes.hold(service.uid(), observed, is_written, &opinion)?;
         self.queue.add_after(service.key(), left);
         Some(left)
     }
@@ -288,12 +288,13 @@ impl EndpointsController {
     }
 
     /// Slices are garbage collected with their owner, the service; Endpoints have no owner.
-    fn service_gone(&self, key: &Key) -> Result<(), ApiError> {
+    fn service_deleted(&self, key: &Key) -> Result<(), ApiError> {
         if self.form == EndpointsFormat::Slices {
             return Ok(());
         }
-        let is_ours = self.api.get_as::<Endpoints>(key).is_ok_and(|endpoints| legacy::is_ours(&endpoints));
-        if !is_ours {
+        let is_managed =
+            self.api.get_as::<Endpoints>(key).is_ok_and(|endpoints| legacy::is_managed(&endpoints));
+        if !is_managed {
             return Ok(());
         }
         ignore_not_found(self.api.delete(Kind::Endpoints, key, &DeleteOptions::default()))

@@ -26,7 +26,7 @@ pub(super) struct SliceChanges {
 }
 
 /// Returns true if a slice belongs to this controller.
-pub(super) fn is_ours(slice: &EndpointSlice) -> bool {
+pub(super) fn is_managed(slice: &EndpointSlice) -> bool {
     slice.metadata.labels.as_ref().and_then(|l| l.get(ENDPOINT_SLICE_MANAGED_BY)).map(String::as_str)
         == Some(CONTROLLER)
 }
@@ -82,9 +82,9 @@ fn reconcile(
         let mut left: Vec<Endpoint> = endpoints.into_values().collect();
         same.sort_by_key(|d| (!d.is_changed, CAPACITY.saturating_sub(d.endpoints.len())));
         for draft in &mut same {
-            let room = CAPACITY.saturating_sub(draft.endpoints.len()).min(left.len());
-            if room > 0 {
-                draft.endpoints.extend(left.drain(..room));
+            let free = CAPACITY.saturating_sub(draft.endpoints.len()).min(left.len());
+            if free > 0 {
+                draft.endpoints.extend(left.drain(..free));
                 draft.is_changed = true;
             }
         }
@@ -339,8 +339,8 @@ mod tests {
             let single = families(json!(["IPv4"]));
             let members = crate::endpoints::by_family(&single, &pods);
             let writes = by_family(&single, &members, &HashMap::new(), &slices);
-            let gone = slices.iter().filter(|slice| slice.address_type == IPV6).count();
-            assert_eq!((writes.create.len(), writes.update.len(), writes.delete.len()), (0, 0, gone));
+            let deleted = slices.iter().filter(|slice| slice.address_type == IPV6).count();
+            assert_eq!((writes.create.len(), writes.update.len(), writes.delete.len()), (0, 0, deleted));
         }
     }
 }

@@ -110,13 +110,13 @@ impl Collector {
             references.iter().map(|r| (r, self.look_up(object, r))).collect();
         let any = |expected: Owner| owners.iter().any(|(_, owner)| *owner == expected);
         if any(Owner::Solid) || any(Owner::Unknown) {
-            let gone: Vec<&str> = owners
+            let dangling: Vec<&str> = owners
                 .iter()
                 .filter(|(_, owner)| matches!(owner, Owner::Dangling | Owner::Waiting))
                 .map(|(reference, _)| reference.uid.as_str())
                 .collect();
-            if any(Owner::Solid) && !gone.is_empty() {
-                self.forget_owners(object, &gone)?;
+            if any(Owner::Solid) && !dangling.is_empty() {
+                self.forget_owners(object, &dangling)?;
             }
             return Ok(());
         }

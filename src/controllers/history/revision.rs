@@ -97,9 +97,9 @@ pub(crate) fn template_of(
     current: &PodTemplateSpec,
     revision: &ControllerRevision,
 ) -> Result<PodTemplateSpec, ApiError> {
-    let unreadable = |why: String| {
+    let unreadable = |reason: String| {
         let name = revision.metadata.name.as_deref().unwrap_or_default();
-        ApiError::Internal(format!("ControllerRevision {name} has no template of a {kind}: {why}"))
+        ApiError::Internal(format!("ControllerRevision {name} has no template of a {kind}: {reason}"))
     };
     let current = serde_json::to_value(current).map_err(|e| unreadable(e.to_string()))?;
     let owner = json!({"spec": {"template": current}});
@@ -191,9 +191,9 @@ mod tests {
         assert!(equal_to(&revisions, &template("z")).is_empty());
         let live: HashSet<&str> = [revisions[1].name(), revisions[3].name()].into();
         for (limit, expected) in [(0, vec![1, 3]), (1, vec![1]), (2, vec![]), (10, vec![])] {
-            let gone: Vec<i64> =
+            let deleted: Vec<i64> =
                 beyond_limit(&revisions, &live, limit).iter().map(|r| number_of(r)).collect();
-            assert_eq!(gone, expected, "{limit}");
+            assert_eq!(deleted, expected, "{limit}");
         }
     }
 }

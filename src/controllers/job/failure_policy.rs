@@ -34,7 +34,7 @@ pub(super) fn meaning(policy: Option<&PodFailurePolicy>, pod: &Pod) -> FailureAc
             let text = |field: &Option<String>| field.clone().unwrap_or_default();
             format!("{}/{}", text(&pod.metadata.namespace), text(&pod.metadata.name))
         };
-        let what = if let Some(codes) = &rule.on_exit_codes {
+        let matched = if let Some(codes) = &rule.on_exit_codes {
             exit_that_fits(pod, codes).map(|(container, code)| {
                 format!("Container {container} for pod {} failed with exit code {code}", name())
             })
@@ -43,7 +43,7 @@ pub(super) fn meaning(policy: Option<&PodFailurePolicy>, pod: &Pod) -> FailureAc
             condition_that_fits(pod, patterns)
                 .map(|condition| format!("Pod {} has condition {}", name(), condition.type_))
         };
-        let Some(what) = what else { continue };
+        let Some(what) = matched else { continue };
         return match rule.action.as_str() {
             "Ignore" => FailureAction::Ignore,
             "FailIndex" => FailureAction::FailIndex,
@@ -114,7 +114,7 @@ mod tests {
         let running = json!({"name": "main", "image": "", "imageID": "", "ready": true, "restartCount": 0,
             "state": {"running": {}}});
         let condition = |type_: &str, status: &str| json!([{"type": type_, "status": status}]);
-        let fail = |what: &str| FailureAction::FailJob(what.into());
+        let fail = |message: &str| FailureAction::FailJob(message.into());
         let none = json!([]);
         let cases: [(Value, Value, Value, FailureAction); 10] = [
             (

@@ -49,8 +49,8 @@ pub(super) fn ending(view: &View<'_>, counts: &Counts<'_>) -> Option<JobOutcome>
         return Some(JobOutcome::decided(false, target));
     }
     by_policy(view)
-        .or_else(|| past_deadline(view))
-        .or_else(|| past_limit(view, counts))
+        .or_else(|| deadline_exceeded(view))
+        .or_else(|| limit_exceeded(view, counts))
         .or_else(|| failed_indexes(view, counts))
         .or_else(|| by_success_policy(view, counts))
 }
@@ -72,13 +72,13 @@ pub(super) fn until_deadline(view: &View<'_>) -> Option<std::time::Duration> {
     Some(until(view.now, deadline))
 }
 
-fn past_deadline(view: &View<'_>) -> Option<JobOutcome> {
+fn deadline_exceeded(view: &View<'_>) -> Option<JobOutcome> {
     until_deadline(view)
         .filter(std::time::Duration::is_zero)
         .map(|_| JobOutcome::failure("DeadlineExceeded", "Job was active longer than specified deadline"))
 }
 
-fn past_limit(view: &View<'_>, counts: &Counts<'_>) -> Option<JobOutcome> {
+fn limit_exceeded(view: &View<'_>, counts: &Counts<'_>) -> Option<JobOutcome> {
     let limit = view.spec.backoff_limit.unwrap_or(6);
     (counts.failed > limit || restarted_too_often(view, limit))
         .then(|| JobOutcome::failure("BackoffLimitExceeded", "Job has reached the specified backoff limit"))
@@ -119,7 +119,8 @@ fn failed_indexes(view: &View<'_>, counts: &Counts<'_>) -> Option<JobOutcome> {
 
 fn by_success_policy(view: &View<'_>, counts: &Counts<'_>) -> Option<JobOutcome> {
     let completed = &counts.indexes.as_ref()?.completed;
-    let rule = rule_met(view.spec.success_policy.as_ref()?, view.spec.completions.unwrap_or(0), completed)?;
+    let rule =
+        matching_rule(view.spec.success_policy.as_ref()?, view.spec.completions.unwrap_or(0), completed)?;
     Some(JobOutcome {
         success: true,
         reason: "SuccessPolicy".into(),
@@ -128,7 +129,7 @@ fn by_success_policy(view: &View<'_>, counts: &Counts<'_>) -> Option<JobOutcome>
 }
 
 /// Returns the first rule that these indexes satisfy.
-fn rule_met(policy: &SuccessPolicy, completions: i32, completed: &CompletionIndexes) -> Option<usize> {
+fn matching_rule(policy: &SuccessPolicy, completions: i32, completed: &CompletionIndexes) -> Option<usize> {
     if completed.is_empty() {
         return None;
     }
@@ -168,7 +169,7 @@ mod tests {
             ("0-9", Some(0)),
         ] {
             let completed = CompletionIndexes::read(completed, 10);
-            assert_eq!(rule_met(&policy, 10, &completed), expected, "{completed}");
+            assert_eq!(matching_rule(&policy, 10, &completed), expected, "{completed}");
         }
     }
 }

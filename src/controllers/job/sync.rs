@@ -97,9 +97,9 @@ impl Jobs {
         let mut owned = self.pods.controlled_by(job.uid());
         let cached: HashSet<Uid> = owned.iter().map(|pod| pod.uid().to_string()).collect();
         let known = self.back_offs.lock().contains_key(job.uid());
-        let noted =
+        let all_cached =
             job.status.as_ref().is_none_or(|s| track::uncounted_uids(s).all(|uid| cached.contains(uid)));
-        if !known || !noted {
+        if !known || !all_cached {
             owned = self.api.list_as::<Pod>(Some(job.namespace()));
             owned.retain(|pod| controller_of(&pod.metadata).is_some_and(|r| r.uid == job.uid()));
             for pod in owned.iter().filter(|pod| !cached.contains(pod.uid())) {

@@ -201,14 +201,14 @@ fn a_job_ends_for_a_reason_job_1() {
 
 #[test]
 fn an_end_is_noted_before_its_pod_is_let_go_job_1() {
-    let noted = |spec: &Value, status: &Value, pods: &[&str]| {
+    let tracked = |spec: &Value, status: &Value, pods: &[&str]| {
         judge(spec, status, pods, |view, counts| {
             let mut status: JobStatus = view.job.status.clone().unwrap();
             let decided = ending(view, counts);
-            let noted = track::track_finished_pods(view, counts, decided.as_ref(), &mut status);
+            let result = track::track_finished_pods(view, counts, decided.as_ref(), &mut status);
             let uncounted = status.uncounted_terminated_pods.unwrap_or_default();
             let list = |uids: Option<Vec<String>>| uids.unwrap_or_default().join(" ");
-            let released: Vec<&str> = noted.release.iter().map(SharedObject::name).collect();
+            let released: Vec<&str> = result.release.iter().map(SharedObject::name).collect();
             format!(
                 "+{} -{} #{} free {}",
                 list(uncounted.succeeded),
@@ -250,6 +250,6 @@ fn an_end_is_noted_before_its_pod_is_let_go_job_1() {
         (limited.clone(), none.clone(), &["a Failed i=0"], "+ - # free "),
         (limited, none, &["a Failed i=0", "b Running i=0"], "+ -a # free a"),
     ] {
-        assert_eq!(noted(&spec, &status, pods), expected, "{spec} {status} {pods:?}");
+        assert_eq!(tracked(&spec, &status, pods), expected, "{spec} {status} {pods:?}");
     }
 }

@@ -37,24 +37,24 @@ pub(super) fn track_finished_pods(
     let mut uncounted = status.uncounted_terminated_pods.take().unwrap_or_default();
     let known = view.uncounted();
     let mut completed = counts.indexes.as_ref().map(|indexes| indexes.completed_before.clone());
-    let mut noted = TrackResult { release: Vec::new(), full: false };
-    let mut indexes_noted = 0;
+    let mut result = TrackResult { release: Vec::new(), full: false };
+    let mut recorded_indexes = 0;
     let mut tracked: Vec<&Member> = view.members.iter().filter(|m| m.tracked).collect();
     tracked.sort_by_key(|m| m.index);
     for member in tracked.into_iter().filter(|m| may_release(view, counts, ending, m)) {
         let length = |uids: &Option<Vec<String>>| uids.as_ref().map_or(0, Vec::len);
-        if length(&uncounted.succeeded) + length(&uncounted.failed) + indexes_noted >= MAX_UNCOUNTED {
-            noted.full = true;
+        if length(&uncounted.succeeded) + length(&uncounted.failed) + recorded_indexes >= MAX_UNCOUNTED {
+            result.full = true;
             break;
         }
-        noted.release.push(member.pod.clone());
+        result.release.push(member.pod.clone());
         let failed = view.is_failed(member) || ending.is_some_and(|e| !e.success);
         let countable = view.can_count(member) && !known.failed.contains(member.uid());
         let uid = member.uid().to_string();
         if member.succeeded() {
             match (&mut completed, member.index.filter(|_| countable)) {
                 (Some(completed), Some(index)) => {
-                    indexes_noted += usize::from(!completed.contains(index));
+                    recorded_indexes += usize::from(!completed.contains(index));
                     completed.add(index);
                 }
                 (None, _) if countable && !known.succeeded.contains(member.uid()) => {
@@ -73,7 +73,7 @@ pub(super) fn track_finished_pods(
         status.completed_indexes = Some(completed.to_string()).filter(|text| !text.is_empty());
         status.failed_indexes = indexes.failed.as_ref().map(ToString::to_string);
     }
-    noted
+    result
 }
 
 /// Returns true if a pod's finalizer is no longer needed.

@@ -26,7 +26,7 @@ impl Jobs {
         let mut tracked: HashSet<String> =
             view.members.iter().filter(|m| m.tracked).map(|m| m.uid().to_string()).collect();
         track::count_released(&mut status, &tracked);
-        let noted = track::track_finished_pods(view, counts, ending, &mut status);
+        let result = track::track_finished_pods(view, counts, ending, &mut status);
         if let Some(ending) = ending {
             conditions::set_target(&mut status, ending, view.now);
         }
@@ -41,7 +41,7 @@ impl Jobs {
         }
         self.back_offs.lock().insert(job.uid().to_string(), back_off);
         let mut failure = None;
-        for pod in noted.release {
+        for pod in result.release {
             match self.release(pod.object()) {
                 Ok(()) => {
                     tracked.remove(pod.uid());
@@ -53,7 +53,7 @@ impl Jobs {
         }
         let mut status = stored.status.clone().unwrap_or_default();
         track::count_released(&mut status, &tracked);
-        let is_over = !noted.full && !track::has_notes(&status) && status.terminating.unwrap_or(0) == 0;
+        let is_over = !result.full && !track::has_notes(&status) && status.terminating.unwrap_or(0) == 0;
         let over = ending.filter(|_| is_over && failure.is_none());
         if let Some(ending) = over {
             conditions::set_finished(&mut status, ending, view.now);

@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn load_balancers_get_the_first_free_or_requested_address_net_6() {
         let plain = json!({"type": "LoadBalancer"});
-        let asks = |ip: &str| json!({"type": "LoadBalancer", "loadBalancerIP": ip});
+        let with_ip = |ip: &str| json!({"type": "LoadBalancer", "loadBalancerIP": ip});
         let of_class = |class: &str| json!({"type": "LoadBalancer", "loadBalancerClass": class});
         let first = ["127.17.128.1", "172.20.128.1"];
         let old = service("old", &plain, &first);
@@ -144,9 +144,9 @@ mod tests {
             ("half of it is told", service("s", &plain, &["172.20.128.3"]), vec![], give(3)),
             ("the older keeps it", old.clone(), vec![service("young", &plain, &first)], Plan::Leave),
             ("the younger gives way", service("young", &plain, &first), vec![old.clone()], give(2)),
-            ("the one it asks for", service("s", &asks("172.20.128.5"), &[]), vec![], give(5)),
-            ("by what stands for it", service("s", &asks("127.17.128.5"), &[]), vec![], give(5)),
-            ("another than it has", service("s", &asks("172.20.128.5"), &first), vec![], give(5)),
+            ("the one it asks for", service("s", &with_ip("172.20.128.5"), &[]), vec![], give(5)),
+            ("by what stands for it", service("s", &with_ip("127.17.128.5"), &[]), vec![], give(5)),
+            ("another than it has", service("s", &with_ip("172.20.128.5"), &first), vec![], give(5)),
             ("of our class", service("s", &of_class(CLASS), &[]), vec![], give(1)),
             ("of another class", service("s", &of_class("metallb.io/x"), &[]), vec![], Plan::Leave),
             ("another's already", service("s", &plain, &["192.0.2.1"]), vec![], Plan::Leave),
@@ -165,19 +165,23 @@ mod tests {
     #[test]
     fn a_load_balancer_without_an_address_reports_the_reason_net_6() {
         let plain = json!({"type": "LoadBalancer"});
-        let asks = |ip: &str| json!({"type": "LoadBalancer", "loadBalancerIP": ip});
+        let with_ip = |ip: &str| json!({"type": "LoadBalancer", "loadBalancerIP": ip});
         let all: Vec<_> = (1..=6)
             .map(|last| service(&format!("s{last}"), &plain, &[format!("172.20.128.{last}").as_str()]))
             .collect();
         for (one, others, why) in [
             (service("s", &plain, &[]), &all[..], "all addresses of the pool 172.20.128.0/29 are in use"),
             (
-                service("s", &asks("192.0.2.1"), &[]),
+                service("s", &with_ip("192.0.2.1"), &[]),
                 &[],
                 "192.0.2.1 is not in the address pool 172.20.128.0/29",
             ),
-            (service("s", &asks("a name"), &[]), &[], "a name is not in the address pool 172.20.128.0/29"),
-            (service("s", &asks("172.20.128.2"), &[]), &all[1..2], "172.20.128.2 is used by another service"),
+            (service("s", &with_ip("a name"), &[]), &[], "a name is not in the address pool 172.20.128.0/29"),
+            (
+                service("s", &with_ip("172.20.128.2"), &[]),
+                &all[1..2],
+                "172.20.128.2 is used by another service",
+            ),
             (
                 service("s", &json!({"type": "LoadBalancer", "ipFamilies": ["IPv6"]}), &[]),
                 &[],

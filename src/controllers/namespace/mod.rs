@@ -79,13 +79,13 @@ impl Namespaces {
     /// to stop.
     fn empty(&self, namespace: &str) -> RemainingContent {
         let mut remains = RemainingContent::default();
-        let mut room = BATCH;
-        self.delete_objects(Kind::Pod, namespace, &mut room, &mut remains);
+        let mut budget = BATCH;
+        self.delete_objects(Kind::Pod, namespace, &mut budget, &mut remains);
         // Includes kinds with a deleted definition: no other controller would delete their objects.
         let kinds: Vec<Kind> = Kind::all().filter(|kind| kind.namespaced()).collect();
         if self.api.list(Kind::Pod, Some(namespace)).objects.is_empty() {
             for kind in kinds.iter().filter(|kind| **kind != Kind::Pod) {
-                self.delete_objects(*kind, namespace, &mut room, &mut remains);
+                self.delete_objects(*kind, namespace, &mut budget, &mut remains);
             }
         }
         let mut finalizers: BTreeMap<String, usize> = BTreeMap::new();
@@ -105,17 +105,23 @@ impl Namespaces {
 
     /// Deletes the objects of a kind that are not terminating yet, as far as the batch allows; reports the first
     /// failure.
-    fn delete_objects(&self, kind: Kind, namespace: &str, room: &mut usize, remains: &mut RemainingContent) {
+    fn delete_objects(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        budget: &mut usize,
+        remains: &mut RemainingContent,
+    ) {
         let mut failure = None;
         for object in self.api.list(kind, Some(namespace)).objects {
             if is_terminating(object.meta()) {
                 continue;
             }
-            if *room == 0 {
+            if *budget == 0 {
                 remains.unasked = true;
                 break;
             }
-            *room -= 1;
+            *budget -= 1;
             let deleted = self.api.delete(kind, &object.key(), &DeleteOptions::uid(object.uid()));
             if let Err(error) = ignore_gone(deleted) {
                 failure.get_or_insert(error.to_string());

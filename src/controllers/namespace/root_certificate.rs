@@ -127,6 +127,6 @@ impl Publisher {
 
 /// Restores maps that another client changes or deletes.
 fn map_changed(change: &Change) -> Option<Key> {
-    let is_ours = [NAME, EXTENSION_NAME].contains(&change.object.name());
-    is_ours.then(|| Key::new("", change.object.namespace()))
+    let is_managed = [NAME, EXTENSION_NAME].contains(&change.object.name());
+    is_managed.then(|| Key::new("", change.object.namespace()))
 }

@@ -24,7 +24,7 @@ use plan::FenceDecision;
 use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, controller_key};
 
 /// The interval of further checks while no other node is Ready.
-const ALONE_AGAIN: Duration = Duration::from_secs(10);
+const RECHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
@@ -72,7 +72,7 @@ impl Reconciler for FenceAfter {
         match plan::verdict(&node, patience, self.api.clock().now(), another) {
             FenceDecision::Leave => Ok(()),
             FenceDecision::Wait(after) => Err(ReconcileError::After(after)),
-            FenceDecision::Alone => Err(ReconcileError::After(ALONE_AGAIN)),
+            FenceDecision::Alone => Err(ReconcileError::After(RECHECK_INTERVAL)),
             FenceDecision::Fence => self.fence(name, patience, &set),
         }
     }
@@ -136,19 +136,19 @@ impl FenceAfter {
     fn fence(
         &self,
         node: &str,
-        patience: Duration,
+        delay: Duration,
         set: &SharedObject<StatefulSet>,
     ) -> Result<(), ReconcileError> {
-        let patience = go_duration(patience);
+        let delay = go_duration(delay);
         let reason = format!(
-            "the node was not Ready for {patience}, the limit of StatefulSet {} ({FENCE_AFTER})",
+            "the node was not Ready for {delay}, the limit of StatefulSet {} ({FENCE_AFTER})",
             set.key()
         );
         let metadata = ObjectMeta { name: Some(node.into()), ..ObjectMeta::default() };
         let fence = NodeFence { metadata, spec: NodeFenceSpec { reason: Some(reason) }, status: None };
         match self.api.create_as(fence) {
             Ok(_) => {
-                let message = format!("Fencing Node {node}, which was not Ready for {patience}");
+                let message = format!("Fencing Node {node}, which was not Ready for {delay}");
                 self.recorder.warning(set.object(), "FencingNode", message);
                 Ok(())
             }

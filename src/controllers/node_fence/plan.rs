@@ -30,12 +30,7 @@ pub(super) fn parse_toleration(text: &str) -> Result<Duration, String> {
 }
 
 /// Decides about a node with this delay.
-pub(super) fn verdict(
-    node: &Node,
-    patience: Duration,
-    now: Timestamp,
-    another_is_ready: bool,
-) -> FenceDecision {
+pub(super) fn verdict(node: &Node, delay: Duration, now: Timestamp, another_is_ready: bool) -> FenceDecision {
     let all = node.status.as_ref().and_then(|status| status.conditions.as_ref());
     let Some(ready) = conditions::get(all, READY).filter(|_| !is_ready(node)) else {
         return FenceDecision::Leave;
@@ -43,7 +38,7 @@ pub(super) fn verdict(
     // A condition without a time is at least as old as the last heartbeat, and no older than the node.
     let since = ready.last_transition_time.as_ref().or(ready.last_heartbeat_time.as_ref());
     let since = since.or(node.metadata.creation_timestamp.as_ref()).map_or(Timestamp::MIN, |at| at.0);
-    let due = saturating_after(since, patience);
+    let due = saturating_after(since, delay);
     match (now >= due, another_is_ready) {
         (false, _) => FenceDecision::Wait(until(now, due).max(Duration::from_millis(1))),
         (true, false) => FenceDecision::Alone,

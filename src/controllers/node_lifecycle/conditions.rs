@@ -67,7 +67,7 @@ pub(super) fn taints(node: &Node, now: Timestamp) -> Vec<Taint> {
     }
     let is_desired = |t: &Taint| desired.iter().any(|(key, effect)| t.key == *key && t.effect == *effect);
     let mut taints: Vec<Taint> =
-        current(node).iter().filter(|t| !is_ours(t) || is_desired(t)).cloned().collect();
+        current(node).iter().filter(|t| !is_managed(t) || is_desired(t)).cloned().collect();
     for (key, effect) in desired {
         add(&mut taints, key, effect, now);
     }
@@ -135,7 +135,7 @@ fn add(taints: &mut Vec<Taint>, key: &str, effect: &str, now: Timestamp) {
     }
 }
 
-fn is_ours(taint: &Taint) -> bool {
+fn is_managed(taint: &Taint) -> bool {
     let by_condition = CONDITION_TAINTS.iter().any(|(_, _, key)| taint.key == *key);
     match taint.effect.as_str() {
         NO_SCHEDULE => by_condition || taint.key == taint::UNSCHEDULABLE,

@@ -60,7 +60,7 @@ impl fmt::Display for Request {
 }
 
 /// The interval at which the pods of a node are marked as not ready again: Kubernetes' node monitor period.
-const PODS_AGAIN: Duration = Duration::from_secs(5);
+const POD_RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
@@ -70,7 +70,7 @@ pub(super) fn start(context: &Context) {
         api: context.api.clone(),
         nodes: nodes.clone(),
         pods: context.caches.of(),
-        heard: Mutex::default(),
+        heartbeats: Mutex::default(),
         zones: Mutex::new(Zones::new(context.settings.node_lifecycle.clone())),
         recorder: Recorder::new(&context.api, "node-controller"),
         queue: queue.clone(),
@@ -89,7 +89,7 @@ struct NodeController {
     nodes: Cache<Node>,
     pods: Cache<Pod>,
     /// The time of each node's last heartbeat on the monotonic clock.
-    heard: Mutex<HashMap<String, Duration>>,
+    heartbeats: Mutex<HashMap<String, Duration>>,
     zones: Mutex<Zones>,
     recorder: Recorder,
     queue: WorkQueue<Request>,
@@ -125,16 +125,16 @@ fn health(node: &Object) -> Option<Health> {
 impl NodeController {
     fn sync_node(&self, key: &Key) -> Result<(), ApiError> {
         let Some(mut node) = self.nodes.get(key) else { return Ok(()) };
-        let heard = self.heard.lock().get(&key.name).copied().unwrap_or_default();
+        let last_heartbeat = self.heartbeats.lock().get(&key.name).copied().unwrap_or_default();
         let timings = self.api.timings();
         let reported = condition_status(&node, READY).is_some();
         let grace =
             if reported { timings.node_monitor_grace_period.0 } else { timings.node_startup_grace_period.0 };
-        let silent = self.api.clock().monotonic().saturating_sub(heard);
+        let silent = self.api.clock().monotonic().saturating_sub(last_heartbeat);
         if silent < grace {
             let left = grace.checked_sub(silent).unwrap_or_default();
             self.queue.add_after(Request::Node(key.clone()), left);
-        } else if let Some(unknown) = self.make_unknown(&node, heard)? {
+        } else if let Some(unknown) = self.make_unknown(&node, last_heartbeat)? {
             node = unknown;
         }
         self.set_taints(&node, conditions::taints)?;
@@ -170,7 +170,7 @@ impl NodeController {
             }
             Some(Transition::SomeReady) => {
                 tracing::info!("nodes are ready again; their grace periods start again");
-                self.heard.lock().values_mut().for_each(|heard| *heard = now);
+                self.heartbeats.lock().values_mut().for_each(|heard| *heard = now);
             }
             None => {}
         }
@@ -201,14 +201,14 @@ impl NodeController {
     }
 
     fn record_heartbeat(&self, node: &str) {
-        self.heard.lock().insert(node.to_string(), self.api.clock().monotonic());
+        self.heartbeats.lock().insert(node.to_string(), self.api.clock().monotonic());
     }
 
     fn node_changed(&self, change: &Change) {
         let (node, key) = (&change.object, change.object.key());
         match change.kind {
             ChangeKind::Deleted => {
-                self.heard.lock().remove(&key.name);
+                self.heartbeats.lock().remove(&key.name);
                 self.zones.lock().cancel(&key.name);
                 self.enqueue_zones();
                 let message = format!("Node {} event: Removing Node {} from Controller", key.name, key.name);
@@ -241,7 +241,7 @@ impl NodeController {
         let Some(name) = node_name(pod) else { return };
         let key = Key::new("", name);
         if self.nodes.get(&key).is_some_and(|node| !is_ready(&node)) {
-            self.queue.add_after(Request::Node(key), PODS_AGAIN);
+            self.queue.add_after(Request::Node(key), POD_RECHECK_INTERVAL);
         }
     }
 
@@ -249,12 +249,13 @@ impl NodeController {
     fn make_unknown(
         &self,
         node: &SharedObject<Node>,
-        heard: Duration,
+        last_heartbeat: Duration,
     ) -> Result<Option<SharedObject<Node>>, ApiError> {
         let was_ready = is_ready(node);
         let now = self.api.clock().now();
         let written = self.api.modify_status::<Node>(&node.key(), |fresh| {
-            let still_silent = self.heard.lock().get(node.name()).copied().unwrap_or_default() == heard;
+            let still_silent =
+                self.heartbeats.lock().get(node.name()).copied().unwrap_or_default() == last_heartbeat;
             if still_silent && fresh.metadata.uid.as_deref() == Some(node.uid()) {
                 let created = fresh.metadata.creation_timestamp.as_ref().map(|t| t.0);
                 let status = fresh.status.get_or_insert_default();

@@ -95,8 +95,8 @@ fn shrink(desired: &DesiredSet, members: &Members, steps: &mut Vec<Action>) -> b
     }
     let Some((highest, member)) = condemned().next_back() else { return false };
     // An unavailable pod is deleted only if no condemned pod below it is unavailable too.
-    let lowest_in_trouble = condemned().find(|(_, m)| !m.is_available()).map(|(ordinal, _)| ordinal);
-    let may_go = member.is_available() || lowest_in_trouble == Some(highest);
+    let lowest_unavailable = condemned().find(|(_, m)| !m.is_available()).map(|(ordinal, _)| ordinal);
+    let may_go = member.is_available() || lowest_unavailable == Some(highest);
     if member.state != State::Terminating && may_go && is_in_order(highest, member) {
         steps.push(Action::Delete(highest));
     }

@@ -58,12 +58,12 @@ impl PodCache {
             ordinal.filter(|o| self.pod_states.get(o).is_some_and(|pod_state| pod_state.pod.name() == name));
         let known =
             self.fresh.get(name).or_else(|| cached.and_then(|o| self.pod_states.get(&o)).map(|s| &s.pod));
-        let is_gone = change.kind == ChangeKind::Deleted;
+        let is_deleted = change.kind == ChangeKind::Deleted;
         // An adopted pod is known before its change arrives. Deletions reconstructed after a lost watch have the
         // revision of the deleted version.
         let is_old = |known: &SharedObject<Pod>| {
             let known = known.object().revision();
-            known > change.revision || known == change.revision && !is_gone
+            known > change.revision || known == change.revision && !is_deleted
         };
         if known.is_some_and(is_old) {
             return;
@@ -72,8 +72,8 @@ impl PodCache {
         if let Some(ordinal) = cached {
             self.pod_states.remove(&ordinal);
         }
-        let is_ours = !is_gone && is_controlled_by(change.object.meta(), set);
-        if let Some(pod) = SharedObject::from_object(&change.object).filter(|_| is_ours) {
+        let is_controlled = !is_deleted && is_controlled_by(change.object.meta(), set);
+        if let Some(pod) = SharedObject::from_object(&change.object).filter(|_| is_controlled) {
             self.fresh.insert(name.to_string(), pod);
         }
     }

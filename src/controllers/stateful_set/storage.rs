@@ -121,10 +121,10 @@ pub(super) fn owners(
     pod: &SharedObject<Pod>,
     keeper: ClaimOwner,
 ) -> Vec<OwnerReference> {
-    let is_ours = |reference: &OwnerReference| [set.uid(), pod.uid()].contains(&reference.uid.as_str());
+    let is_managed = |reference: &OwnerReference| [set.uid(), pod.uid()].contains(&reference.uid.as_str());
     let mut owners: Vec<OwnerReference> =
-        claim.owner_references.iter().flatten().filter(|r| !is_ours(r)).cloned().collect();
-    if controller_of(claim).is_none_or(is_ours) {
+        claim.owner_references.iter().flatten().filter(|r| !is_managed(r)).cloned().collect();
+    if controller_of(claim).is_none_or(is_managed) {
         match keeper {
             ClaimOwner::None => {}
             ClaimOwner::Set => owners.push(controller_reference(set.object())),

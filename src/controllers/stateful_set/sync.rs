@@ -112,17 +112,17 @@ impl StatefulSets {
     fn forget_old(
         &self,
         context: &SyncContext<'_>,
-        known: &[SharedObject<ControllerRevision>],
+        revisions: &[SharedObject<ControllerRevision>],
     ) -> Result<(), ApiError> {
         let limit = context.set.spec.revision_history_limit;
         // Below the limit the pods' revisions need not be determined.
-        if limit.is_none_or(|limit| usize::try_from(limit).is_ok_and(|limit| known.len() <= limit)) {
+        if limit.is_none_or(|limit| usize::try_from(limit).is_ok_and(|limit| revisions.len() <= limit)) {
             return Ok(());
         }
         let mut live: HashSet<&str> =
             context.pod_cache.pod_states().map(|(_, pod_state)| pod_state.revision.as_str()).collect();
         live.extend([context.current.name(), context.update.name()]);
-        self.history.truncate(known, &live, limit)
+        self.history.truncate(revisions, &live, limit)
     }
 
     /// Takes the steps in order. After a pod that cannot be created no other is tried, so that a refusal is reported
@@ -332,14 +332,14 @@ impl StatefulSets {
 
     fn record(&self, set: &SharedObject<StatefulSet>, verb: Verb, pod: &str, failure: Option<&dyn Display>) {
         let (name, lower) = (verb.name(), verb.name().to_lowercase());
-        let what = format!("{lower} Pod {pod} in StatefulSet {}", set.name());
+        let action = format!("{lower} Pod {pod} in StatefulSet {}", set.name());
         match failure {
             None => {
-                let message = format!("{what} successful");
+                let message = format!("{action} successful");
                 self.control.recorder().normal(set.object(), &format!("Successful{name}"), message);
             }
             Some(error) => {
-                let message = format!("{what} failed error: {error}");
+                let message = format!("{action} failed error: {error}");
                 self.control.recorder().warning(set.object(), &format!("Failed{name}"), message);
             }
         }

@@ -118,11 +118,12 @@ impl ScalingHistory {
         current: i32,
         desired: i32,
         least: i32,
-        most: i32,
+        max_replicas: i32,
     ) -> (i32, ReasonAndMessage) {
         if desired > current {
             let limit = self.limit(up, now, current, Direction::Up).max(current);
-            let (allowed, why) = if most > limit { (limit, TOO_FAST_UP) } else { (most, TOO_MANY) };
+            let (allowed, why) =
+                if max_replicas > limit { (limit, TOO_FAST_UP) } else { (max_replicas, TOO_MANY) };
             if desired > allowed {
                 return (allowed, why);
             }

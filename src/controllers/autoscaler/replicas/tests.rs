@@ -92,7 +92,7 @@ fn a_replica_count_that_cannot_be_computed_gives_the_reason_hpa_1() {
     let silent: Pod = serde_json::from_value(json!({"metadata": {"name": "p"},
         "spec": {"containers": [{"name": "c"}]}}))
     .unwrap();
-    let ask = |container| MetricQuery {
+    let query = |container| MetricQuery {
         resource: "cpu",
         container,
         goal: half,
@@ -101,8 +101,8 @@ fn a_replica_count_that_cannot_be_computed_gives_the_reason_hpa_1() {
         now: NOW.parse().unwrap(),
     };
     assert_eq!(
-        request_of(&ask(None), &silent, "p").unwrap_err(),
+        request_of(&query(None), &silent, "p").unwrap_err(),
         "missing request for cpu in container c of Pod p"
     );
-    assert_eq!(request_of(&ask(Some("d")), &silent, "p").unwrap_err(), "container d not found in Pod p");
+    assert_eq!(request_of(&query(Some("d")), &silent, "p").unwrap_err(), "container d not found in Pod p");
 }

@@ -34,7 +34,7 @@ use reconcile::{
 };
 
 /// The interval at which a pod's wait for a disk is reported, and the node that holds the disk checked again.
-const WAITING_AGAIN: Duration = Duration::from_mins(2);
+const REPORT_INTERVAL: Duration = Duration::from_mins(2);
 
 /// Starts the controller.
 pub(crate) fn start(context: &Context) {
@@ -99,8 +99,8 @@ impl Reconciler for Attacher {
 
 /// Returns the volume of one of our attachments.
 fn volume_of(attachment: &VolumeAttachment) -> Option<&str> {
-    let ours = attachment.spec.attacher == DISK_DRIVER;
-    attachment.spec.source.persistent_volume_name.as_deref().filter(|_| ours)
+    let is_managed = attachment.spec.attacher == DISK_DRIVER;
+    attachment.spec.source.persistent_volume_name.as_deref().filter(|_| is_managed)
 }
 
 /// Returns true if a node reports that it uses the disk of this attachment.
@@ -232,10 +232,10 @@ impl Attacher {
                 .collect();
             if !waiting.is_empty() {
                 self.report_waiting(name, holder, &pods, &waiting);
-                return Err(ReconcileError::After(WAITING_AGAIN));
+                return Err(ReconcileError::After(REPORT_INTERVAL));
             }
             if view.attachment.is_some_and(|attachment| attachment.terminating) {
-                return Err(ReconcileError::After(WAITING_AGAIN));
+                return Err(ReconcileError::After(REPORT_INTERVAL));
             }
         }
         Ok(())
@@ -425,12 +425,12 @@ impl Attacher {
     ) {
         let users: Vec<&str> =
             pods.iter().filter(|pod| node_name(pod) == Some(holder)).map(SharedObject::name).collect();
-        let why = if users.is_empty() {
+        let reason = if users.is_empty() {
             "Volume is already exclusively attached to one node and can't be attached to another".to_owned()
         } else {
             format!("Volume is already used by pod(s) {}", users.join(", "))
         };
-        let message = format!("Multi-Attach error for volume \"{volume}\" {why}");
+        let message = format!("Multi-Attach error for volume \"{volume}\" {reason}");
         for pod in waiting {
             self.recorder.warning(pod.object(), "FailedAttachVolume", message.clone());
         }

@@ -95,9 +95,9 @@ impl Binder {
             }
             Ok(())
         })?;
-        let is_ours = matches!(provisioner, DIRECTORY_PROVISIONER | DISK_DRIVER);
+        let is_builtin = matches!(provisioner, DIRECTORY_PROVISIONER | DISK_DRIVER);
         // Our own provisioner starts with the annotation; an external one may not exist, which users should know.
-        if !is_ours || updated.object().revision() != claim.object().revision() {
+        if !is_builtin || updated.object().revision() != claim.object().revision() {
             let message = format!(
                 "Waiting for a volume to be created either by the external provisioner '{provisioner}' or \
                  manually by the system administrator. If volume creation is delayed, please verify that the \

@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_claims_next_step_vol_2() {
-        let mine = json!({"namespace": "n", "name": "c", "uid": "1"});
+        let own = json!({"namespace": "n", "name": "c", "uid": "1"});
         let other = json!({"namespace": "n", "name": "other", "uid": "2"});
         let done = json!({"pv.kubernetes.io/bind-completed": "yes"});
         let chosen = json!({"volume.kubernetes.io/selected-node": "n1"});
@@ -243,7 +243,7 @@ mod tests {
             ),
             ("named, absent", &none, json!(""), "v", vec![], vec![], "", "wait"),
             ("named, free", &none, json!(""), "v", vec![volume("v", &none)], vec![], "", "bind v"),
-            ("named, kept for it", &none, json!("x"), "v", vec![volume("v", &mine)], vec![], "", "bind v"),
+            ("named, kept for it", &none, json!("x"), "v", vec![volume("v", &own)], vec![], "", "bind v"),
             ("named, another's", &none, json!(""), "v", vec![volume("v", &other)], vec![], "", "wait"),
             (
                 "named, unfit",
@@ -255,7 +255,7 @@ mod tests {
                 "",
                 "Warning VolumeMismatch: Cannot bind to requested volume \"v\": storageClassName does not match",
             ),
-            ("bound", &done, json!(""), "v", vec![volume("v", &mine)], vec![], "", "bind v"),
+            ("bound", &done, json!(""), "v", vec![volume("v", &own)], vec![], "", "bind v"),
             ("bound, forgotten by it", &done, json!(""), "v", vec![volume("v", &none)], vec![], "", "bind v"),
             (
                 "bound, to another's",
@@ -268,7 +268,7 @@ mod tests {
                 "ClaimMisbound",
             ),
             ("bound, volume gone", &done, json!(""), "v", vec![], vec![], "", lost),
-            ("bound, name gone", &done, json!(""), "", vec![volume("v", &mine)], vec![], "", lost),
+            ("bound, name gone", &done, json!(""), "", vec![volume("v", &own)], vec![], "", lost),
         ] {
             let claim = json!({"metadata": {"name": "c", "namespace": "n", "uid": "1", "annotations": annotations},
                 "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": class_name, "volumeName": name,

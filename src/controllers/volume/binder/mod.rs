@@ -88,18 +88,18 @@ impl Binder {
     fn claim_changed(&self, change: &Change) {
         let Some(claim) = change.object.get::<PersistentVolumeClaim>() else { return };
         let key = change.object.key();
-        let gone = change.kind == ChangeKind::Deleted;
-        if gone || is_fully_bound(claim) {
+        let is_deleted = change.kind == ChangeKind::Deleted;
+        if is_deleted || is_fully_bound(claim) {
             self.unbound.lock().remove(&key);
         } else {
             self.unbound.lock().insert(key.clone());
         }
         let named = volume_name(claim);
         let before = change.previous.as_ref().and_then(|p| p.get::<PersistentVolumeClaim>());
-        if gone || named != before.and_then(volume_name) {
+        if is_deleted || named != before.and_then(volume_name) {
             self.enqueue(named.map(|name| Request::Volume(name.into())));
         }
-        if gone {
+        if is_deleted {
             let is_reserved = |volume: &SharedObject<PersistentVolume>| {
                 claim_ref(volume).is_some_and(|reference| claim_key(reference) == key)
             };

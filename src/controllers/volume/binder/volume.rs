@@ -39,12 +39,12 @@ pub(super) fn decide(volume: &PersistentVolume, claim: Option<&PersistentVolumeC
         None => Action::SyncClaim,
         Some(name) if volume.metadata.name.as_deref() == Some(name) => Action::Bound,
         // Provisioned for the claim, which is bound to another: it is not needed.
-        Some(_) if is_made_on_demand(volume) && reclaim_policy(volume) == "Delete" => Action::Release,
+        Some(_) if is_provisioned(volume) && reclaim_policy(volume) == "Delete" => Action::Release,
         Some(_) => Action::Unbind,
     }
 }
 
-fn is_made_on_demand(volume: &PersistentVolume) -> bool {
+fn is_provisioned(volume: &PersistentVolume) -> bool {
     annotation(&volume.metadata, PROVISIONED_BY).is_some()
 }
 

@@ -30,7 +30,7 @@ use object::{Key, SharedObject};
 use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
 /// The delay before the next sync of a volume that a pod still uses.
-const IN_USE_AGAIN: Duration = Duration::from_secs(1);
+const IN_USE_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Starts the controller, if the cluster has a directory for volumes.
 pub(crate) fn start(context: &Context) {
@@ -90,17 +90,17 @@ impl Reconciler for Provisioner {
 
 impl Provisioner {
     fn claim_changed(&self, change: &Change) {
-        let asks = change.object.get::<PersistentVolumeClaim>().is_some_and(plan::needs_provisioning);
-        if asks && change.kind != ChangeKind::Deleted {
+        let needs_volume = change.object.get::<PersistentVolumeClaim>().is_some_and(plan::needs_provisioning);
+        if needs_volume && change.kind != ChangeKind::Deleted {
             self.queue.add(Request::Claim(change.object.key()));
         }
     }
 
     fn volume_changed(&self, change: &Change) {
-        let ours = annotation(change.object.meta(), PROVISIONED_BY).is_some_and(plan::is_ours);
+        let is_managed = annotation(change.object.meta(), PROVISIONED_BY).is_some_and(plan::is_builtin);
         if change.kind == ChangeKind::Deleted {
             self.removals.lock().remove(change.object.name());
-        } else if ours {
+        } else if is_managed {
             self.queue.add(Request::Volume(change.object.name().into()));
         }
     }
@@ -115,7 +115,7 @@ impl Provisioner {
         }
         let class_name = claim_class(claim);
         let Ok(class) = self.api.get_as::<StorageClass>(&Key::new("", class_name)) else { return Ok(()) };
-        if !plan::is_ours(&class.provisioner) {
+        if !plan::is_builtin(&class.provisioner) {
             return Ok(());
         }
         let node = annotation(&claim.metadata, SELECTED_NODE);
@@ -153,7 +153,7 @@ impl Provisioner {
                 if node.is_some() {
                     self.reschedule(claim)?;
                 }
-                Err(ReconcileError::After(plan::AGAIN))
+                Err(ReconcileError::After(plan::RETRY_INTERVAL))
             }
         }
     }
@@ -167,8 +167,8 @@ impl Provisioner {
         Ok(path)
     }
 
-    fn fail(&self, claim: &SharedObject<PersistentVolumeClaim>, class: &str, why: &str) {
-        let message = format!("failed to provision volume with StorageClass \"{class}\": {why}");
+    fn fail(&self, claim: &SharedObject<PersistentVolumeClaim>, class: &str, reason: &str) {
+        let message = format!("failed to provision volume with StorageClass \"{class}\": {reason}");
         self.recorder.warning(claim.object(), "ProvisioningFailed", message);
     }
 
@@ -184,7 +184,7 @@ impl Provisioner {
 
     /// Holds a volume's finalizer while its directory is to be deleted with it, and removes it after the directory.
     fn mind(&self, volume: &SharedObject<PersistentVolume>) -> Result<(), ReconcileError> {
-        if !annotation(&volume.metadata, PROVISIONED_BY).is_some_and(plan::is_ours) {
+        if !annotation(&volume.metadata, PROVISIONED_BY).is_some_and(plan::is_builtin) {
             return Ok(());
         }
         let goes_along = reclaim_policy(volume) == "Delete";
@@ -215,16 +215,16 @@ impl Provisioner {
             RemovalOutcome::InUse(by) => {
                 let message = format!("volume {} is still used by pod {by}", volume.name());
                 self.recorder.normal(volume.object(), "VolumeDelete", message);
-                Err(ReconcileError::After(IN_USE_AGAIN))
+                Err(ReconcileError::After(IN_USE_RETRY_INTERVAL))
             }
             RemovalOutcome::Attached(node) => {
                 let message = format!("persistentvolume {} is still attached to node {node}", volume.name());
                 self.recorder.warning(volume.object(), "VolumeFailedDelete", message);
-                Err(ReconcileError::After(IN_USE_AGAIN))
+                Err(ReconcileError::After(IN_USE_RETRY_INTERVAL))
             }
             RemovalOutcome::Failed(why) => {
                 self.recorder.warning(volume.object(), "VolumeFailedDelete", why);
-                Err(ReconcileError::After(plan::AGAIN))
+                Err(ReconcileError::After(plan::RETRY_INTERVAL))
             }
         }
     }

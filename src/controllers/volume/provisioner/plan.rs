@@ -20,18 +20,20 @@ use object::storage::{
 };
 
 /// The delay before a failed attempt is repeated.
-pub(super) const AGAIN: Duration = Duration::from_secs(15);
+pub(super) const RETRY_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Returns true if this controller acts as the provisioner.
-pub(super) fn is_ours(provisioner: &str) -> bool {
+pub(super) fn is_builtin(provisioner: &str) -> bool {
     matches!(provisioner, DIRECTORY_PROVISIONER | DISK_DRIVER)
 }
 
 /// Returns true if a claim needs a volume from here, and has none.
 pub(super) fn needs_provisioning(claim: &PersistentVolumeClaim) -> bool {
     let named = [STORAGE_PROVISIONER, BETA_STORAGE_PROVISIONER];
-    let ours = |key: &str| annotation(&claim.metadata, key).is_some_and(is_ours);
-    named.iter().any(|key| ours(key)) && volume_name(claim).is_none() && !is_terminating(&claim.metadata)
+    let is_managed = |key: &str| annotation(&claim.metadata, key).is_some_and(is_builtin);
+    named.iter().any(|key| is_managed(key))
+        && volume_name(claim).is_none()
+        && !is_terminating(&claim.metadata)
 }
 
 /// Returns the name of the volume for a claim: repeated attempts use the same name.
@@ -135,13 +137,13 @@ mod tests {
 
     #[test]
     fn claims_of_the_provisioner_get_a_host_path_directory_vol_2() {
-        let ours = json!({"volume.kubernetes.io/storage-provisioner": "podium.dev/directory"});
-        let theirs = json!({"volume.kubernetes.io/storage-provisioner": "example.com/nfs"});
-        assert!(needs_provisioning(&claim(&ours, &json!({}))));
-        assert!(!needs_provisioning(&claim(&theirs, &json!({}))));
-        assert!(!needs_provisioning(&claim(&ours, &json!({"volumeName": "v"}))));
+        let own = json!({"volume.kubernetes.io/storage-provisioner": "podium.dev/directory"});
+        let external = json!({"volume.kubernetes.io/storage-provisioner": "example.com/nfs"});
+        assert!(needs_provisioning(&claim(&own, &json!({}))));
+        assert!(!needs_provisioning(&claim(&external, &json!({}))));
+        assert!(!needs_provisioning(&claim(&own, &json!({"volumeName": "v"}))));
 
-        let made = volume(&claim(&ours, &json!({})), &class(&json!({})), "/d/pvc-1");
+        let made = volume(&claim(&own, &json!({})), &class(&json!({})), "/d/pvc-1");
         let made = serde_json::to_value(made).unwrap();
         assert_eq!(made["metadata"]["name"], "pvc-1");
         assert_eq!(made["spec"]["capacity"]["storage"], "1Gi");
@@ -149,11 +151,11 @@ mod tests {
         assert_eq!(made["spec"]["claimRef"]["uid"], "1");
         assert_eq!(made["metadata"]["finalizers"], json!([PROVISIONER_FINALIZER]));
         assert_eq!(made["metadata"]["annotations"], json!({PROVISIONED_BY: DIRECTORY_PROVISIONER}));
-        let retained = volume(&claim(&ours, &json!({})), &class(&json!({"reclaimPolicy": "Retain"})), "/d");
+        let retained = volume(&claim(&own, &json!({})), &class(&json!({"reclaimPolicy": "Retain"})), "/d");
         assert!(retained.metadata.finalizers.is_none());
 
         let disks = json!({"provisioner": "disk.podium.dev"});
-        let disk = volume(&claim(&ours, &json!({})), &class(&disks), "/d/pvc-1");
+        let disk = volume(&claim(&own, &json!({})), &class(&disks), "/d/pvc-1");
         let disk = serde_json::to_value(disk).unwrap();
         assert_eq!(disk["spec"]["hostPath"], Value::Null);
         assert_eq!(
