@@ -78,7 +78,7 @@ impl Cluster {
             Some(CoreAction::Bind { attempt, node }) => format!("{} -> {node}", attempt.pod.uid()),
             Some(CoreAction::Unschedulable {
                 pod,
-                room: NominatingInfo::Preempted(preemption),
+                nomination: NominatingInfo::Preempted(preemption),
                 outranked,
                 ..
             }) => {

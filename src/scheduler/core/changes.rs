@@ -56,7 +56,7 @@ impl Core {
             }
         }
         let pod = Arc::new(PodInfo::new(pod));
-        self.snapshot.place(pod.clone(), node);
+        self.snapshot.add_pod(pod.clone(), node);
         if let Some(placed) = before {
             // It uses less than before, or was assumed on another node.
             self.remove_pod_from_node(&placed.node, &placed.pod, now);
@@ -86,7 +86,7 @@ impl Core {
         if self.snapshot.placed(pod.uid()).is_some() {
             // An older version of a pod that was decided since; or a waiting pod that is being deleted.
             if is_terminating(&pod.metadata) && self.waiting_pods.remove(pod.uid()).is_some() {
-                self.release_room(pod.uid(), now);
+                self.release_assumed(pod.uid(), now);
             }
             return None;
         }
@@ -120,7 +120,7 @@ impl Core {
         let nominated = self.snapshot.nominated().node_of(uid).cloned().zip(self.queue.get(uid).cloned());
         self.stop_waiting(uid);
         self.waiting_pods.remove(uid);
-        self.release_room(uid, now);
+        self.release_assumed(uid, now);
         // The space reserved by its nomination is freed just as space it used.
         if let Some((node, pod)) = nominated {
             self.remove_pod_from_node(&node, &pod, now);
@@ -174,8 +174,8 @@ impl Core {
     }
 
     /// Takes a new, changed or deleted Service or workload: the default spreading of its pods may depend on it.
-    pub(crate) fn workload_changed(&mut self, object: &Object, gone: bool, now: Duration) {
-        self.selectors.update(object, gone);
+    pub(crate) fn workload_changed(&mut self, object: &Object, deleted: bool, now: Duration) {
+        self.selectors.update(object, deleted);
         self.queue.changed(now);
     }
 
@@ -183,11 +183,11 @@ impl Core {
     pub(crate) fn claim_changed(
         &mut self,
         claim: &SharedObject<PersistentVolumeClaim>,
-        gone: bool,
+        deleted: bool,
         now: Duration,
     ) {
         let storage = self.snapshot.storage_mut();
-        if gone {
+        if deleted {
             storage.remove_claim(&claim.key());
         } else {
             storage.set_claim(claim.clone());
@@ -200,10 +200,10 @@ impl Core {
     pub(crate) fn volume_changed(
         &mut self,
         volume: &SharedObject<PersistentVolume>,
-        gone: bool,
+        deleted: bool,
         now: Duration,
     ) {
-        if gone {
+        if deleted {
             self.queue.changed(now);
             return self.snapshot.storage_mut().remove_volume(volume.name());
         }
@@ -213,8 +213,8 @@ impl Core {
     }
 
     /// Takes a new, changed or deleted storage class.
-    pub(crate) fn class_changed(&mut self, class: &SharedObject<StorageClass>, gone: bool, now: Duration) {
-        if gone {
+    pub(crate) fn class_changed(&mut self, class: &SharedObject<StorageClass>, deleted: bool, now: Duration) {
+        if deleted {
             self.queue.changed(now);
             return self.snapshot.storage_mut().remove_class(class.name());
         }

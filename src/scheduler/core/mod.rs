@@ -44,7 +44,7 @@ pub(crate) enum CoreAction {
         /// The message.
         message: String,
         /// The effect on the pod's nomination.
-        room: NominatingInfo,
+        nomination: NominatingInfo,
         /// Pods of lower priority that lose their nomination for the node.
         outranked: Vec<Arc<PodInfo>>,
     },
@@ -199,7 +199,7 @@ impl Core {
                 return self.reserve_and_permit_safely(attempt, node, now);
             }
             Ok(Decision::Unfit(rejection)) => {
-                let FitError { message, rejected_by, verdicts, room } = *rejection;
+                let FitError { message, rejected_by, verdicts, nomination: room } = *rejection;
                 // If evictions make room, no hints are needed.
                 let made = matches!(room, NominatingInfo::Preempted(_));
                 let hints = if made { Vec::new() } else { hints(effective, &self.snapshot, &verdicts) };
@@ -211,7 +211,7 @@ impl Core {
                 if self.snapshot.nominated().node_of(pod.uid()) != nominated_before.as_ref() {
                     self.queue.changed(now);
                 }
-                CoreAction::Unschedulable { pod, message, room, outranked }
+                CoreAction::Unschedulable { pod, message, nomination: room, outranked }
             }
             Err(panic) => {
                 self.queue.fail(attempt, now);
@@ -228,9 +228,9 @@ impl Core {
         now: Duration,
     ) -> Option<CoreAction> {
         let spare = attempt.clone();
-        let settled =
+        let outcome =
             std::panic::catch_unwind(AssertUnwindSafe(|| self.reserve_and_permit(attempt, node, now)));
-        settled.unwrap_or_else(|panic| {
+        outcome.unwrap_or_else(|panic| {
             let pod = spare.pod.clone();
             self.bind_failed(spare, now);
             Some(CoreAction::Panicked { pod, message: panic_text(panic.as_ref()) })
@@ -238,8 +238,8 @@ impl Core {
     }
 
     /// Updates the pod's nomination; returns the pods of lower priority that lose theirs for the node.
-    fn nominate(&mut self, pod: &Arc<PodInfo>, room: &NominatingInfo) -> Vec<Arc<PodInfo>> {
-        let preemption = match room {
+    fn nominate(&mut self, pod: &Arc<PodInfo>, nomination: &NominatingInfo) -> Vec<Arc<PodInfo>> {
+        let preemption = match nomination {
             NominatingInfo::Unchanged => return Vec::new(),
             NominatingInfo::None => None,
             NominatingInfo::Preempted(preemption) => Some(preemption),

@@ -64,15 +64,20 @@ impl Core {
     }
 
     /// Handles a plugin's refusal after the decision: the pod waits for a change that helps.
-    fn refused(&mut self, attempt: Attempt, by: PluginId, why: &str, now: Duration) -> CoreAction {
+    fn refused(&mut self, attempt: Attempt, by: PluginId, reason: &str, now: Duration) -> CoreAction {
         let pod = attempt.pod.clone();
-        self.release_room(pod.uid(), now);
+        self.release_assumed(pod.uid(), now);
         self.queue.reject(attempt, PluginSet::default().with(by), now);
         // The plugin's own records are no part of the cluster's state: it may decide otherwise next time.
         self.queue.changed(now);
         // Kubernetes reports it as the verdict on the one chosen node.
-        let message = format!("0/1 nodes are available: 1 {why}.");
-        CoreAction::Unschedulable { pod, message, room: NominatingInfo::Unchanged, outranked: Vec::new() }
+        let message = format!("0/1 nodes are available: 1 {reason}.");
+        CoreAction::Unschedulable {
+            pod,
+            message,
+            nomination: NominatingInfo::Unchanged,
+            outranked: Vec::new(),
+        }
     }
 
     /// Makes a decided pod wait in PreBind: it is checked again after every change, until its time limit, counted
@@ -92,13 +97,13 @@ impl Core {
     pub(crate) fn bind_failed(&mut self, attempt: Attempt, now: Duration) {
         let uid: Uid = attempt.pod.uid().to_string();
         if self.snapshot.placed(&uid).is_some_and(|placed| placed.assumed) {
-            self.release_room(&uid, now);
+            self.release_assumed(&uid, now);
         }
         self.queue.fail(attempt, now);
     }
 
     /// Frees the resources assumed for a pod that is not placed there, or not any more.
-    pub(super) fn release_room(&mut self, uid: &str, now: Duration) {
+    pub(super) fn release_assumed(&mut self, uid: &str, now: Duration) {
         let Some(placed) = self.snapshot.remove_pod(&uid.to_string()) else { return };
         if placed.assumed {
             self.unreserve(&placed.pod, &placed.node);

@@ -19,7 +19,7 @@ use crate::test_objects::{asking, named_pod, sized_node};
 struct Gang {
     /// The reservations made and released, in order.
     account: Arc<Mutex<Vec<String>>>,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Plugin for Gang {
@@ -45,7 +45,7 @@ impl Plugin for Gang {
             "never" => return Permit::Refuse("it may not".into()),
             "trouble" => panic!("on purpose"),
             "last" => {
-                for uid in held(waiting) {
+                for uid in permit_waiters(waiting) {
                     waiting.reject(&uid, self.id(), "its gang is over");
                 }
                 return Permit::Allow;
@@ -53,9 +53,9 @@ impl Plugin for Gang {
             name if !name.starts_with("gang-") => return Permit::Allow,
             _ => {}
         }
-        let others = held(waiting);
+        let others = permit_waiters(waiting);
         if others.len() < 2 {
-            return Permit::Wait(self.patience);
+            return Permit::Wait(self.timeout);
         }
         for uid in others {
             waiting.allow(&uid, self.id());
@@ -69,13 +69,13 @@ impl Plugin for Gang {
 }
 
 /// Returns the pods that wait in Permit.
-fn held(waiting: &WaitingPods) -> Vec<String> {
+fn permit_waiters(waiting: &WaitingPods) -> Vec<String> {
     waiting.waiting().map(|(pod, _)| pod.uid().to_string()).collect()
 }
 
-fn cluster(cpu: &str, patience: u64) -> (Cluster, Arc<Mutex<Vec<String>>>) {
+fn cluster(cpu: &str, timeout: u64) -> (Cluster, Arc<Mutex<Vec<String>>>) {
     let account = Arc::default();
-    let gang = Gang { account: Arc::clone(&account), patience: Duration::from_secs(patience) };
+    let gang = Gang { account: Arc::clone(&account), timeout: Duration::from_secs(timeout) };
     let mut all = plugins::all();
     all.push(Arc::new(gang));
     (Cluster::with_profile(&[sized_node("a", cpu)], Profile::of(all)), account)

@@ -48,7 +48,7 @@ pub(crate) struct FitError {
     /// The result of every filter for every node.
     pub(crate) verdicts: VerdictTable,
     /// The effect on the pod's nomination.
-    pub(crate) room: NominatingInfo,
+    pub(crate) nomination: NominatingInfo,
 }
 
 /// The effect of an attempt without a node on the pod's nomination.
@@ -66,7 +66,7 @@ pub(crate) enum NominatingInfo {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Search {
     start: usize,
-    turn: u64,
+    rng_state: u64,
     feasible: Vec<usize>,
     scores: Vec<i64>,
     totals: Vec<i64>,
@@ -75,7 +75,7 @@ pub(crate) struct Search {
 impl Search {
     /// Creates a search that chooses among equally good nodes by this seed.
     pub(crate) fn seeded(seed: u64) -> Self {
-        Self { turn: seed, ..Self::default() }
+        Self { rng_state: seed, ..Self::default() }
     }
 
     /// Returns one of the best.
@@ -88,8 +88,8 @@ impl Search {
 
     /// Returns a pseudo-random number (splitmix64).
     fn tie_break(&mut self) -> u64 {
-        self.turn = self.turn.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.turn;
+        self.rng_state = self.rng_state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.rng_state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
@@ -240,7 +240,12 @@ fn rejection<'a>(
     let count = snapshot.nodes().len();
     if count == 0 {
         let (rejected_by, verdicts) = (PluginSet::default(), builder.finish());
-        return FitError { message: NO_NODES.into(), rejected_by, verdicts, room: NominatingInfo::Unchanged };
+        return FitError {
+            message: NO_NODES.into(),
+            rejected_by,
+            verdicts,
+            nomination: NominatingInfo::Unchanged,
+        };
     }
     let table = builder.table();
     let refusals: Vec<Option<Refusal>> = match filters.rejected() {
@@ -268,7 +273,7 @@ fn rejection<'a>(
     if !matches!(room, NominatingInfo::Preempted(_)) {
         add_scores(pod, snapshot, profile, &mut builder);
     }
-    FitError { message, rejected_by, verdicts: builder.finish(), room }
+    FitError { message, rejected_by, verdicts: builder.finish(), nomination: room }
 }
 
 /// Returns the decisive refusal of a node: of the plugin that restricted the nodes, or else the first.

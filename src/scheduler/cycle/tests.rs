@@ -57,7 +57,7 @@ fn scores_are_weighted_and_the_choice_follows_from_the_seed_sch_4() {
         snapshot.set_node(node(json!({"metadata": {"name": name, "labels": {"name": name}},
             "status": {"allocatable": {"cpu": "2", "memory": "4Gi", "pods": "9"}}})));
     }
-    snapshot.place(Arc::new(PodInfo::new(named_pod("there", asking("1")))), "a");
+    snapshot.add_pod(Arc::new(PodInfo::new(named_pod("there", asking("1")))), "a");
     snapshot.refresh();
     let profile = Profile::default();
     let chosen = |spec: serde_json::Value, seed: u64| {

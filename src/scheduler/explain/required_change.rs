@@ -101,9 +101,13 @@ impl fmt::Display for RequiredChange {
         match self {
             Self::Uncordon => f.write_str("uncordon the node"),
             Self::RemoveTaint(taint) => write!(f, "remove the taint {taint}, or tolerate it"),
-            Self::Free(resource, amount) => write!(f, "free {} {resource}", shown(resource, *amount)),
+            Self::Free(resource, amount) => write!(f, "free {} {resource}", format_amount(resource, *amount)),
             Self::Enlarge { resource, has, .. } => {
-                write!(f, "request at most {} {resource}, all that the node has", shown(resource, *has))
+                write!(
+                    f,
+                    "request at most {} {resource}, all that the node has",
+                    format_amount(resource, *has)
+                )
             }
             Self::RemoveAnyPod => f.write_str("remove a pod: the node is at its pod limit"),
             Self::FreePort(port) => write!(f, "free host port {port}"),
@@ -137,7 +141,7 @@ impl fmt::Display for RequiredChange {
     }
 }
 
-fn shown(resource: &ResourceName, amount: i64) -> String {
+fn format_amount(resource: &ResourceName, amount: i64) -> String {
     match resource {
         ResourceName::Cpu if amount % 1000 == 0 => format!("{}", amount / 1000),
         ResourceName::Cpu => format!("{amount}m"),

@@ -29,7 +29,7 @@ const MAX_CELLS: usize = 2_000_000;
 pub(crate) struct Verdicts {
     tables: HashMap<Uid, (u64, Arc<Verdict>)>,
     oldest: VecDeque<(u64, Uid)>,
-    turn: u64,
+    sequence: u64,
     cells: usize,
 }
 
@@ -37,10 +37,10 @@ impl Verdicts {
     /// Stores a pod's verdict in place of its last one.
     pub(crate) fn keep(&mut self, pod: &str, verdict: Arc<Verdict>) {
         self.forget(pod);
-        self.turn += 1;
+        self.sequence += 1;
         self.cells += verdict.table.cells();
-        self.oldest.push_back((self.turn, pod.to_string()));
-        self.tables.insert(pod.to_string(), (self.turn, verdict));
+        self.oldest.push_back((self.sequence, pod.to_string()));
+        self.tables.insert(pod.to_string(), (self.sequence, verdict));
         while self.cells > MAX_CELLS || self.oldest.len() > self.tables.len() * 2 + 16 {
             let Some((turn, pod)) = self.oldest.pop_front() else { break };
             match self.tables.get(&pod) {

@@ -104,7 +104,7 @@ impl VerdictTable {
 /// Fills a table cell by cell.
 pub(crate) struct TableBuilder {
     table: VerdictTable,
-    known: HashMap<Refusal, u32>,
+    refusal_ids: HashMap<Refusal, u32>,
     /// The number of the last refusal written.
     last: Option<u32>,
 }
@@ -113,7 +113,7 @@ impl TableBuilder {
     pub(crate) fn new(nodes: Arc<[NodeName]>, filters: Vec<PluginId>) -> Self {
         let cells = vec![0; nodes.len() * filters.len()];
         let table = VerdictTable { nodes, filters, refusals: Vec::new(), cells, scores: Vec::new() };
-        Self { table, known: HashMap::new(), last: None }
+        Self { table, refusal_ids: HashMap::new(), last: None }
     }
 
     pub(crate) fn refuse(&mut self, node: usize, filter: usize, refusal: Refusal) {
@@ -121,7 +121,7 @@ impl TableBuilder {
         // Nodes are often refused for the same reason as the node before: this saves the lookup.
         let last = self.last.filter(|number| table.refusals[*number as usize - 1] == refusal);
         let number = last.unwrap_or_else(|| {
-            *self.known.entry(refusal).or_insert_with_key(|refusal| {
+            *self.refusal_ids.entry(refusal).or_insert_with_key(|refusal| {
                 table.refusals.push(refusal.clone());
                 table.refusals.len() as u32
             })

@@ -101,7 +101,7 @@ impl<'a> Filters<'a> {
     }
 
     /// Runs the checks with the node's nominated pods added; `None` if there are none.
-    fn beside_rivals<T>(&mut self, node: &NodeInfo, ask: impl Fn(&Self, &NodeInfo) -> T) -> Option<T> {
+    fn beside_rivals<T>(&mut self, node: &NodeInfo, evaluate: impl Fn(&Self, &NodeInfo) -> T) -> Option<T> {
         if self.snapshot.nominated().is_empty() {
             return None;
         }
@@ -114,7 +114,7 @@ impl<'a> Filters<'a> {
         for rival in &rivals {
             self.add(rival, &mut with);
         }
-        let answer = ask(self, &with);
+        let answer = evaluate(self, &with);
         for rival in &rivals {
             self.remove(rival, &mut with);
         }

@@ -61,7 +61,7 @@ pub(crate) struct WaitingPods {
     pods: HashMap<Uid, WaitingPod>,
     deadlines: BTreeSet<(Duration, Uid)>,
     /// Pods that have finished waiting.
-    turns: VecDeque<Uid>,
+    finished: VecDeque<Uid>,
 }
 
 #[cfg_attr(not(test), expect(dead_code, reason = "the framework has this point, but no plugin waits there"))]
@@ -86,9 +86,9 @@ impl WaitingPods {
     }
 
     /// Rejects the pod on behalf of a plugin.
-    pub(crate) fn reject(&mut self, uid: &str, plugin: PluginId, why: impl Into<String>) {
+    pub(crate) fn reject(&mut self, uid: &str, plugin: PluginId, reason: impl Into<String>) {
         if matches!(self.pods.get(uid), Some(WaitingPod { stage: Stage::Permit(_), .. })) {
-            self.end(uid, WaitOutcome::Rejected(plugin, why.into()));
+            self.end(uid, WaitOutcome::Rejected(plugin, reason.into()));
         }
     }
 
@@ -152,7 +152,7 @@ impl WaitingPods {
                 self.end(&uid, over);
             }
         }
-        let uid = self.turns.pop_front()?;
+        let uid = self.finished.pop_front()?;
         let WaitingPod { attempt, node, stage, .. } = self.pods.remove(&uid)?;
         let Stage::Over(end) = stage else { return None };
         Some((attempt, node, end))
@@ -168,7 +168,7 @@ impl WaitingPods {
         let waiting = self.pods.remove(uid)?;
         self.deadlines.remove(&(waiting.deadline, uid.to_string()));
         if matches!(waiting.stage, Stage::Over(_)) {
-            self.turns.retain(|other| *other != uid);
+            self.finished.retain(|other| *other != uid);
         }
         Some(waiting.node)
     }
@@ -184,7 +184,7 @@ impl WaitingPods {
         }
         waiting.stage = Stage::Over(end);
         self.deadlines.remove(&(waiting.deadline, uid.to_string()));
-        self.turns.push_back(uid.to_string());
+        self.finished.push_back(uid.to_string());
     }
 }
 
@@ -197,8 +197,8 @@ impl WaitingPod {
                     return WaitOutcome::Bind;
                 };
                 let (waited, by) = (go_duration(hold.timeout), hold.by.name());
-                let why = format!("rejected due to timeout after waiting {waited} at plugin {by}");
-                WaitOutcome::Rejected(hold.by, why)
+                let reason = format!("rejected due to timeout after waiting {waited} at plugin {by}");
+                WaitOutcome::Rejected(hold.by, reason)
             }
             Stage::PreBind => WaitOutcome::Failed("timed out waiting for the PreBind plugins".into()),
             Stage::Over(end) => end.clone(),

@@ -140,7 +140,7 @@ proptest! {
                     Decision::Unfit(rejection) => {
                         prop_assert!(feasible.is_empty(), "shape {}: {}", shape, rejection.message);
                         let evictions = model.least_harmful_evictions(&pod);
-                        match rejection.room {
+                        match rejection.nomination {
                             NominatingInfo::Preempted(preemption) => {
                                 let victims: BTreeSet<String> =
                                     preemption.victims.iter().map(|victim| victim.uid().to_string()).collect();

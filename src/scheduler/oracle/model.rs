@@ -126,7 +126,7 @@ impl Model {
             snapshot.set_node(node.clone());
         }
         for (pod, node) in self.pods.values() {
-            snapshot.place(Arc::new(PodInfo::new(pod.clone())), node);
+            snapshot.add_pod(Arc::new(PodInfo::new(pod.clone())), node);
         }
         snapshot.refresh();
         snapshot
@@ -206,7 +206,7 @@ impl Model {
     }
 
     /// Runs the filters that come before affinity.
-    fn has_room(&self, pod: &Pod, name: &str, node: &Node) -> bool {
+    fn passes_filters(&self, pod: &Pod, name: &str, node: &Node) -> bool {
         let spec = pod.spec.as_ref().expect("every pod has one");
         let there: Vec<&SharedObject<Pod>> = self.on(name).collect();
         let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
@@ -236,7 +236,7 @@ impl Model {
 
     fn takes(&self, pod: &Pod, name: &str) -> bool {
         let node = &self.nodes[name];
-        self.has_room(pod, name, node) && self.finds_company(pod, node) && self.is_welcome(pod, node)
+        self.passes_filters(pod, name, node) && self.finds_company(pod, node) && self.is_welcome(pod, node)
     }
 
     /// Returns the feasible nodes.
@@ -263,7 +263,7 @@ impl Model {
     fn evictions(&self, pod: &Pod, name: &str) -> Option<(PreemptionCost, String, BTreeSet<String>)> {
         let node = &self.nodes[name];
         // Evicting does not help with an unmet affinity, even if the pod could be the first of its group.
-        if self.has_room(pod, name, node) && !self.finds_company(pod, node) {
+        if self.passes_filters(pod, name, node) && !self.finds_company(pod, node) {
             return None;
         }
         let mut lower: Vec<&SharedObject<Pod>> =
@@ -282,25 +282,25 @@ impl Model {
                 guarded && left < 0
             })
             .collect();
-        let mut gone: Vec<&SharedObject<Pod>> = lower.clone();
+        let mut removed: Vec<&SharedObject<Pod>> = lower.clone();
         let mut violations = 0;
         let order = lower.iter().zip(&breaks).filter(|(_, b)| **b);
         let order = order.chain(lower.iter().zip(&breaks).filter(|(_, b)| !**b));
         for (other, breaks) in order {
             let spared: Vec<&SharedObject<Pod>> =
-                gone.iter().copied().filter(|pod| pod.uid() != other.uid()).collect();
+                removed.iter().copied().filter(|pod| pod.uid() != other.uid()).collect();
             if self.without(&spared).takes(pod, name) {
-                gone = spared;
+                removed = spared;
             } else {
                 violations += usize::from(*breaks);
             }
         }
-        let highest = gone.first().map_or(i32::MIN, |victim| priority(victim));
-        let sum = gone.iter().map(|victim| i64::from(priority(victim)) - i64::from(i32::MIN)).sum();
-        let most_important = gone.iter().filter(|victim| priority(victim) == highest);
+        let highest = removed.first().map_or(i32::MIN, |victim| priority(victim));
+        let sum = removed.iter().map(|victim| i64::from(priority(victim)) - i64::from(i32::MIN)).sum();
+        let most_important = removed.iter().filter(|victim| priority(victim) == highest);
         let earliest = most_important.map(|victim| started(victim)).min().unwrap_or(jiff::Timestamp::MAX);
-        let victims = gone.iter().map(|victim| victim.uid().to_string()).collect();
-        Some(((violations, highest, sum, gone.len(), Reverse(earliest)), name.to_string(), victims))
+        let victims = removed.iter().map(|victim| victim.uid().to_string()).collect();
+        Some(((violations, highest, sum, removed.len(), Reverse(earliest)), name.to_string(), victims))
     }
 }
 

@@ -61,7 +61,7 @@ pub(super) enum Event {
 pub(super) struct Status {
     minute: u8,
     /// The cpu allocated to its containers, in halves.
-    given: Option<u8>,
+    allocated: Option<u8>,
     /// Its node can never provide the resources in its spec.
     infeasible: bool,
     preempted: bool,
@@ -85,8 +85,9 @@ pub(super) fn event() -> impl Strategy<Value = Event> {
     );
     let node_event = (nodes.clone(), 1..4u8, 0..3u8, traits)
         .prop_map(|(name, size, zone, traits)| Event::Node { name, size, zone, traits });
-    let status = (0..60u8, prop::option::of(0..6u8), rare(), rare())
-        .prop_map(|(minute, given, infeasible, preempted)| Status { minute, given, infeasible, preempted });
+    let status = (0..60u8, prop::option::of(0..6u8), rare(), rare()).prop_map(
+        |(minute, given, infeasible, preempted)| Status { minute, allocated: given, infeasible, preempted },
+    );
     prop_oneof![
         4 => node_event,
         1 => nodes.clone().prop_map(Event::NodeDeleted),
@@ -249,7 +250,7 @@ pub(super) fn bound(pod: &SharedObject<Pod>, node: &str) -> SharedObject<Pod> {
 pub(super) fn with_status(pod: &SharedObject<Pod>, status: Status) -> SharedObject<Pod> {
     let mut pod = (**pod).clone();
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers).map(|container| {
-        let given = status.given.map(|halves| json!({"cpu": format!("{}m", 500 * u32::from(halves))}));
+        let given = status.allocated.map(|halves| json!({"cpu": format!("{}m", 500 * u32::from(halves))}));
         json!({"name": container.name, "image": "", "imageID": "", "ready": true, "restartCount": 0,
             "allocatedResources": given})
     });

@@ -38,7 +38,7 @@ fn each(model: &Model, feasible: &BTreeSet<String>, score: impl Fn(&str, &Node) 
     feasible.iter().map(|name| (name.clone(), score(name, &model.nodes[name]))).collect()
 }
 
-fn most(scores: &Scores) -> f64 {
+fn max_score(scores: &Scores) -> f64 {
     scores.values().copied().fold(f64::MIN, f64::max)
 }
 
@@ -54,7 +54,7 @@ fn avoided_taints(model: &Model, pod: &Pod, feasible: &BTreeSet<String>) -> Scor
         let avoided = taints.iter().filter(|taint| taint.effect == "PreferNoSchedule");
         avoided.filter(|taint| !tolerations.iter().any(|t| tolerates(t, taint))).count() as f64
     });
-    let most = most(&avoided).max(1.0);
+    let most = max_score(&avoided).max(1.0);
     avoided.into_iter().map(|(node, count)| (node, 100.0 - (count * 100.0 / most).floor())).collect()
 }
 
@@ -65,10 +65,10 @@ fn preferred_nodes(model: &Model, pod: &Pod, feasible: &BTreeSet<String>) -> Sco
     let wishes = node_affinity.and_then(|a| a.preferred_during_scheduling_ignored_during_execution.clone());
     let wishes = wishes.unwrap_or_default();
     let sums = each(model, feasible, |_, node| {
-        let met = wishes.iter().filter(|wish| NodeTerm::new(&wish.preference).matches(node));
-        met.map(|wish| f64::from(wish.weight)).sum()
+        let matching = wishes.iter().filter(|wish| NodeTerm::new(&wish.preference).matches(node));
+        matching.map(|wish| f64::from(wish.weight)).sum()
     });
-    let most = most(&sums).max(1.0);
+    let most = max_score(&sums).max(1.0);
     sums.into_iter().map(|(node, sum)| (node, (sum * 100.0 / most).floor())).collect()
 }
 
@@ -78,7 +78,7 @@ fn has(node: &Node, resource: &str) -> f64 {
     if resource == "cpu" { amount.millis() as f64 } else { amount.units() as f64 }
 }
 
-fn asks(pod: &Pod, resource: &str, at_least_a_little: bool) -> f64 {
+fn request_of(pod: &Pod, resource: &str, at_least_a_little: bool) -> f64 {
     let little = [("cpu", Amount::from_millis(100)), ("memory", Amount::from_units(200 << 20))];
     let all = if at_least_a_little { pod_requests_or(pod, &little) } else { pod_requests(pod) };
     let amount = all.get(resource).copied().unwrap_or_default();
@@ -86,8 +86,8 @@ fn asks(pod: &Pod, resource: &str, at_least_a_little: bool) -> f64 {
 }
 
 fn used(model: &Model, pod: &Pod, name: &str, resource: &str, at_least_a_little: bool) -> f64 {
-    let there: f64 = model.on(name).map(|other| asks(other, resource, at_least_a_little)).sum();
-    there + asks(pod, resource, at_least_a_little)
+    let there: f64 = model.on(name).map(|other| request_of(other, resource, at_least_a_little)).sum();
+    there + request_of(pod, resource, at_least_a_little)
 }
 
 /// LeastAllocated: the mean of the free shares of cpu and memory, each truncated.
@@ -103,7 +103,7 @@ fn free_share(model: &Model, pod: &Pod, feasible: &BTreeSet<String>) -> Scores {
 
 /// (1 − the standard deviation of the used shares) · 100; nothing for a pod that requests neither.
 fn balance(model: &Model, pod: &Pod, feasible: &BTreeSet<String>) -> Scores {
-    if asks(pod, "cpu", false) == 0.0 && asks(pod, "memory", false) == 0.0 {
+    if request_of(pod, "cpu", false) == 0.0 && request_of(pod, "memory", false) == 0.0 {
         return Scores::new();
     }
     each(model, feasible, |name, node| {
@@ -145,7 +145,7 @@ fn spread(model: &Model, pod: &Pod, feasible: &BTreeSet<String>) -> Scores {
         sum.round()
     });
     let valid: Scores = raw.iter().filter(|(_, s)| **s >= 0.0).map(|(n, s)| (n.clone(), *s)).collect();
-    let (most, least) = (most(&valid), least(&valid));
+    let (most, least) = (max_score(&valid), least(&valid));
     let normal = |score: f64| match score {
         s if s < 0.0 => 0.0,
         _ if most == 0.0 => 100.0,
@@ -173,7 +173,7 @@ fn company(model: &Model, pod: &Pod, feasible: &BTreeSet<String>) -> Scores {
         }
         sum
     });
-    let (most, least) = (most(&raw), least(&raw));
+    let (most, least) = (max_score(&raw), least(&raw));
     let stretch = |score: f64| if most > least { 100.0 * ((score - least) / (most - least)) } else { 0.0 };
     // Truncated from the float division: its error must not be corrected here.
     raw.into_iter().map(|(node, score)| (node, stretch(score).trunc())).collect()

@@ -70,8 +70,9 @@ impl Plugin for BalancedAllocation {
         _: &[usize],
     ) -> Option<Box<dyn NodeScore + 'a>> {
         let requested = &pod.requests;
-        let asks = self.resources.iter().any(|(resource, _)| requested.amount(resource) > 0);
-        asks.then(|| -> Box<dyn NodeScore + 'a> { Box::new(Score { requested, resources: &self.resources }) })
+        let requests_any = self.resources.iter().any(|(resource, _)| requested.amount(resource) > 0);
+        requests_any
+            .then(|| -> Box<dyn NodeScore + 'a> { Box::new(Score { requested, resources: &self.resources }) })
     }
 }
 

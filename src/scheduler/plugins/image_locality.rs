@@ -10,7 +10,7 @@ const MIB: i64 = 1024 * 1024;
 /// The least total size that counts.
 const LEAST: i64 = 23 * MIB;
 /// The most that one container's image counts.
-const MOST_EACH: i64 = 1000 * MIB;
+const MAX_PER_CONTAINER: i64 = 1000 * MIB;
 
 /// See the file's head.
 pub(super) struct ImageLocality;
@@ -30,7 +30,7 @@ impl NodeScore for Score {
             let size = image.and_then(|image| image.size_bytes).unwrap_or(0);
             sum += (size as f64 * share) as i64;
         }
-        let most = MOST_EACH * self.containers.max(1);
+        let most = MAX_PER_CONTAINER * self.containers.max(1);
         MAX_SCORE * (sum.clamp(LEAST, most) - LEAST) / (most - LEAST)
     }
 }

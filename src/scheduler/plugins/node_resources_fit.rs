@@ -29,13 +29,13 @@ impl Default for NodeResourcesFit {
 
 struct Check<'a> {
     requested: &'a Resources,
-    asks_nothing: bool,
+    requests_nothing: bool,
     ignored: &'a [String],
 }
 
 impl<'a> Check<'a> {
     fn new(pod: &'a PodInfo, ignored: &'a [String]) -> Self {
-        Self { requested: &pod.requests, asks_nothing: pod.requests.is_zero(), ignored }
+        Self { requested: &pod.requests, requests_nothing: pod.requests.is_zero(), ignored }
     }
 
     fn is_ignored(&self, resource: &str) -> bool {
@@ -52,7 +52,7 @@ impl<'a> Check<'a> {
             return false;
         }
         // A node that is over its limits still takes pods without requests.
-        if self.asks_nothing {
+        if self.requests_nothing {
             return true;
         }
         let (requested, has, used) = (self.requested, &node.allocatable, &node.requested);

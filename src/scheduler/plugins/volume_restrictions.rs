@@ -68,8 +68,9 @@ impl Plugin for VolumeRestrictions {
     fn is_schedulable_after(&self, pod: &PodInfo, change: &ClusterChange<'_>, _snapshot: &Snapshot) -> bool {
         match change {
             ClusterChange::PodRemoved(_, other) => {
-                let theirs: Vec<Key> = other.claims.iter().map(|claim| other.claim_key(claim)).collect();
-                pod.claims.iter().any(|claim| theirs.contains(&pod.claim_key(claim)))
+                let other_claims: Vec<Key> =
+                    other.claims.iter().map(|claim| other.claim_key(claim)).collect();
+                pod.claims.iter().any(|claim| other_claims.contains(&pod.claim_key(claim)))
             }
             ClusterChange::ClaimChanged(claim) => pod.uses_claim(&claim.key()),
             _ => false,

@@ -99,7 +99,7 @@ pub(crate) struct Queue {
     /// Unschedulable pods with a change since they came, by time of arrival, for the flush.
     unschedulable: BTreeSet<(Duration, Uid)>,
     /// Unschedulable pods without a change since: another attempt would have the same result.
-    settled: BTreeSet<(Duration, Uid)>,
+    unchanged: BTreeSet<(Duration, Uid)>,
     /// All unschedulable pods by the plugins that refused them, so that a change only visits those it can help.
     by_rejection: HashMap<PluginSet, BTreeSet<Uid>>,
     arrivals: u64,
@@ -129,7 +129,7 @@ impl Queue {
             backing_off: BTreeSet::new(),
             helped: BTreeSet::new(),
             unschedulable: BTreeSet::new(),
-            settled: BTreeSet::new(),
+            unchanged: BTreeSet::new(),
             by_rejection: HashMap::new(),
             arrivals: 0,
         }
@@ -189,7 +189,7 @@ impl Queue {
                     }
                 }
                 let entry = (since, uid);
-                if !self.settled.remove(&entry) {
+                if !self.unchanged.remove(&entry) {
                     self.unschedulable.remove(&entry);
                 }
             }
@@ -261,7 +261,7 @@ impl Queue {
     /// end of their next five minutes.
     pub(crate) fn changed(&mut self, now: Duration) {
         let flush = self.times.flush;
-        for (mut since, uid) in std::mem::take(&mut self.settled) {
+        for (mut since, uid) in std::mem::take(&mut self.unchanged) {
             let Some(entry) = self.entries.get_mut(&uid) else { continue };
             let SubQueue::Unschedulable { since: waiting_since, .. } = &mut entry.sub_queue else { continue };
             // Pods that have waited for an hour must not all be due at once.
@@ -282,7 +282,7 @@ impl Queue {
     /// Returns the number of pods in each sub-queue.
     pub(crate) fn waiting(&self) -> PendingCounts {
         let (active, backing_off) = (self.active.len(), self.backing_off.len());
-        let unschedulable = self.unschedulable.len() + self.settled.len();
+        let unschedulable = self.unschedulable.len() + self.unchanged.len();
         let gated = self.entries.len() - active - backing_off - unschedulable;
         PendingCounts { active, backing_off, unschedulable, gated }
     }
@@ -310,7 +310,7 @@ impl Queue {
             }
             SubQueue::Unschedulable { rejected_by, since } => {
                 self.by_rejection.entry(*rejected_by).or_default().insert(uid.clone());
-                self.settled.insert((*since, uid.clone()));
+                self.unchanged.insert((*since, uid.clone()));
             }
             SubQueue::Gated => {}
         }

@@ -102,15 +102,15 @@ impl SchedulerRun {
     /// Decides some pods; returns true if there are more.
     fn take_batch(&self, core: &mut Core) -> bool {
         self.take_changes(core);
-        let mut turns = 0;
-        while turns < BATCH
+        let mut cycles = 0;
+        while cycles < BATCH
             && let Some(ended) = self.run_cycle(core)
         {
             self.figures.take(ended);
-            turns += 1;
+            cycles += 1;
         }
         self.report(core);
-        turns == BATCH
+        cycles == BATCH
     }
 
     fn take_changes(&self, core: &mut Core) {
@@ -148,7 +148,7 @@ impl SchedulerRun {
 
     /// Returns the pods without a node that the caches show and the core has not processed.
     fn unheard(&self, core: Option<&Core>) -> Vec<Key> {
-        let is_ours = |pod: &SharedObject<Pod>| {
+        let is_responsible = |pod: &SharedObject<Pod>| {
             let spec = pod.spec.as_ref();
             let by = spec.and_then(|spec| spec.scheduler_name.as_deref()).filter(|name| !name.is_empty());
             let by = by.unwrap_or(DEFAULT_SCHEDULER);
@@ -162,7 +162,7 @@ impl SchedulerRun {
         let Some(core) = core else {
             let pods = self.inner.caches.objects(Kind::Pod);
             let pods = pods.iter().filter_map(SharedObject::<Pod>::from_object);
-            return pods.filter(is_ours).map(|pod| pod.key()).collect();
+            return pods.filter(is_responsible).map(|pod| pod.key()).collect();
         };
         // The state after the last pending change of each pod.
         let mut last = BTreeMap::new();
@@ -172,7 +172,7 @@ impl SchedulerRun {
             }
         }
         let new = last.into_iter().filter(|(uid, (kind, pod))| {
-            *kind != ChangeKind::Deleted && core.queue().get(uid).is_none() && is_ours(pod)
+            *kind != ChangeKind::Deleted && core.queue().get(uid).is_none() && is_responsible(pod)
         });
         new.map(|(_, (_, pod))| pod.key()).collect()
     }
@@ -214,7 +214,7 @@ impl SchedulerRun {
         self.inner.pending_changes.arrived.notify_one();
         let ended = taken.ok_or(StepError::NothingDue)?;
         let at = self.figures.take(ended.clone());
-        Ok(ended.to_record(at, shown))
+        Ok(ended.to_record(at, queued_key))
     }
 }
 
@@ -233,7 +233,7 @@ async fn wait(inner: &Inner, next: Option<Duration>) {
     }
 }
 
-fn shown(key: &Key) -> QueuedKey {
+fn queued_key(key: &Key) -> QueuedKey {
     QueuedKey { key: key.to_string(), object: Some((Kind::Pod, key.clone())) }
 }
 
@@ -263,7 +263,7 @@ impl ControllerProbe for SchedulerRun {
             started_at: self.figures.started_at(),
             panics: of(PLUGIN) + of(("task", SCHEDULER)),
             queue: Some(queue),
-            work: self.figures.status(shown),
+            work: self.figures.status(queued_key),
             counts: Vec::new(),
         }
     }
@@ -276,11 +276,11 @@ impl ControllerProbe for SchedulerRun {
             (first, self.unheard(core.as_ref()))
         };
         let active =
-            first.active.iter().map(|(key, waited, failures)| (shown(key), Some(*waited), *failures));
-        let unheard = unheard.iter().map(|key| (shown(key), None, 0));
+            first.active.iter().map(|(key, waited, failures)| (queued_key(key), Some(*waited), *failures));
+        let unheard = unheard.iter().map(|key| (queued_key(key), None, 0));
         let backing_off =
-            first.backing_off.iter().map(|(key, left, failures)| (shown(key), *left, *failures));
-        let (recent, errors) = self.figures.last(shown);
+            first.backing_off.iter().map(|(key, left, failures)| (queued_key(key), *left, *failures));
+        let (recent, errors) = self.figures.last(queued_key);
         ControllerKeys {
             waiting: active.chain(unheard).take(most).collect(),
             delayed: backing_off.collect(),

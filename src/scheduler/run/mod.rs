@@ -171,24 +171,24 @@ impl PendingChanges {
 
 fn apply_change(inner: &Inner, core: &mut Core, kind: ChangeKind, object: &Arc<Object>) {
     let now = inner.api.clock().monotonic();
-    let gone = kind == ChangeKind::Deleted;
+    let deleted = kind == ChangeKind::Deleted;
     if let Some(node) = SharedObject::<Node>::from_object(object) {
-        if gone { core.node_deleted(node.name(), now) } else { core.node_changed(node, now) }
+        if deleted { core.node_deleted(node.name(), now) } else { core.node_changed(node, now) }
     } else if let Some(namespace) = SharedObject::<Namespace>::from_object(object) {
-        let labels = (!gone).then(|| namespace.metadata.labels.clone().unwrap_or_default());
+        let labels = (!deleted).then(|| namespace.metadata.labels.clone().unwrap_or_default());
         core.namespace_changed(namespace.name(), labels, now);
     } else if let Some(budget) = SharedObject::<PodDisruptionBudget>::from_object(object) {
-        if gone { core.budget_deleted(&budget.key(), now) } else { core.budget_changed(&budget, now) }
+        if deleted { core.budget_deleted(&budget.key(), now) } else { core.budget_changed(&budget, now) }
     } else if let Some(claim) = SharedObject::<PersistentVolumeClaim>::from_object(object) {
-        core.claim_changed(&claim, gone, now);
+        core.claim_changed(&claim, deleted, now);
     } else if let Some(volume) = SharedObject::<PersistentVolume>::from_object(object) {
-        core.volume_changed(&volume, gone, now);
+        core.volume_changed(&volume, deleted, now);
     } else if let Some(class) = SharedObject::<StorageClass>::from_object(object) {
-        core.class_changed(&class, gone, now);
+        core.class_changed(&class, deleted, now);
     } else if WORKLOADS.contains(&object.kind()) {
-        core.workload_changed(object, gone, now);
+        core.workload_changed(object, deleted, now);
     } else if let Some(pod) = SharedObject::<Pod>::from_object(object) {
-        if gone {
+        if deleted {
             core.pod_deleted(pod.uid(), now);
         } else if let Some(gated) = core.pod_changed(pod, now) {
             not_scheduled(
@@ -244,7 +244,7 @@ fn execute(inner: &Inner, core: &mut Core, step: CoreAction) -> (Key, ReconcileR
             };
             (pod.key(), result)
         }
-        CoreAction::Unschedulable { pod, message, room, outranked } => {
+        CoreAction::Unschedulable { pod, message, nomination: room, outranked } => {
             attempted(api, &pod, ScheduleResult::Unschedulable);
             if let NominatingInfo::Preempted(preemption) = &room {
                 evict(api, recorder, &pod, preemption);

@@ -12,10 +12,10 @@ use reconcile::{Disruption, Recorder, disrupt, ignore_not_found};
 pub(crate) fn evict(api: &Api, recorder: &Recorder, pod: &PodInfo, preemption: &Preemption) {
     for victim in preemption.victims.iter().filter(|victim| !victim.is_terminating()) {
         let scheduler = pod.scheduler_name();
-        let why = format!("{scheduler}: preempting to accommodate a higher priority pod");
+        let summary = format!("{scheduler}: preempting to accommodate a higher priority pod");
         let disruption = Disruption {
             cause: DisruptionReason::Preemption,
-            message: &why,
+            message: &summary,
             fails: false,
             grace_seconds: None,
         };

@@ -37,12 +37,12 @@ pub(crate) fn not_scheduled(
     api: &Api,
     recorder: &Recorder,
     pod: &PodInfo,
-    why: UnscheduledReason,
+    reason: UnscheduledReason,
     message: &str,
-    room: &NominatingInfo,
+    nomination: &NominatingInfo,
 ) {
     // A gated pod was not tried: nothing failed.
-    if why != UnscheduledReason::SchedulingGated {
+    if reason != UnscheduledReason::SchedulingGated {
         recorder.warning(pod.pod.object(), "FailedScheduling", message);
     }
     let uid = pod.uid();
@@ -51,8 +51,8 @@ pub(crate) fn not_scheduled(
         let is_this = current.metadata.uid.as_deref() == Some(uid);
         if is_this && node_name(current).is_none() {
             let status = current.status.get_or_insert_default();
-            conditions::set(status.conditions.get_or_insert_default(), condition(why, message, &now));
-            match room {
+            conditions::set(status.conditions.get_or_insert_default(), condition(reason, message, &now));
+            match nomination {
                 NominatingInfo::Unchanged => {}
                 NominatingInfo::None => status.nominated_node_name = None,
                 NominatingInfo::Preempted(preemption) => {
@@ -73,11 +73,11 @@ pub(crate) fn scheduled(recorder: &Recorder, pod: &PodInfo, node: &str) {
     recorder.normal(pod.pod.object(), "Scheduled", message);
 }
 
-fn condition(why: UnscheduledReason, message: &str, now: &Time) -> PodCondition {
+fn condition(reason: UnscheduledReason, message: &str, now: &Time) -> PodCondition {
     PodCondition {
         type_: POD_SCHEDULED.into(),
         status: ConditionStatus::False.into(),
-        reason: Some(why.reason().into()),
+        reason: Some(reason.reason().into()),
         message: Some(message.into()),
         last_transition_time: Some(now.clone()),
         ..PodCondition::default()

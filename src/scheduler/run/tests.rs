@@ -93,14 +93,14 @@ impl Cluster {
     }
 
     /// Waits, in virtual time, until the condition holds.
-    async fn until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
+    async fn until(&self, condition: &str, holds: impl Fn(&Self) -> bool) {
         for _ in 0..10_000 {
             if holds(self) {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        panic!("never: {what}");
+        panic!("never: {condition}");
     }
 }
 

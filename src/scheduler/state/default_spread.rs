@@ -59,12 +59,12 @@ pub(crate) struct Selectors {
 
 impl Selectors {
     /// Sets or removes the selector of a Service or workload; ignores other objects.
-    pub(crate) fn update(&mut self, object: &Object, gone: bool) {
+    pub(crate) fn update(&mut self, object: &Object, deleted: bool) {
         let key = object.key();
         if let Body::Service(service) = object.body() {
             let services = self.services.entry(key.namespace).or_default();
             let selector = service.spec.as_ref().and_then(|spec| spec.selector.clone());
-            match selector.filter(|labels| !gone && !labels.is_empty()) {
+            match selector.filter(|labels| !deleted && !labels.is_empty()) {
                 Some(labels) => drop(services.insert(key.name, labels)),
                 None => drop(services.remove(&key.name)),
             }
@@ -72,7 +72,7 @@ impl Selectors {
         }
         let Some(selector) = workload_selector(object) else { return };
         let place = (object.kind(), key);
-        if gone {
+        if deleted {
             self.workloads.remove(&place);
         } else {
             self.workloads.insert(place, selector);

@@ -181,7 +181,7 @@ pub(crate) struct DomainCounts {
     by_label: HashMap<(String, String), Vec<usize>>,
     /// Domain_counts without a common label.
     unlabelled: Vec<usize>,
-    turn: u64,
+    tick: u64,
 }
 
 impl DomainCounts {
@@ -193,9 +193,9 @@ impl DomainCounts {
     /// Notes the use of a domain_count; returns false if it must be [created](Self::insert) first.
     pub(crate) fn touch(&mut self, key: &DomainCountKey) -> bool {
         let Some(slot) = self.by_key.get(key) else { return false };
-        self.turn += 1;
+        self.tick += 1;
         if let Some(domain_count) = &mut self.slots[*slot] {
-            domain_count.used = self.turn;
+            domain_count.used = self.tick;
         }
         true
     }
@@ -208,9 +208,9 @@ impl DomainCounts {
         nodes: &[NodeInfo],
         namespaces: &Namespaces,
     ) {
-        self.turn += 1;
+        self.tick += 1;
         let mut domain_count = DomainCount::new(key.clone(), topology);
-        domain_count.used = self.turn;
+        domain_count.used = self.tick;
         for node in nodes {
             domain_count.node_counts(node, namespaces, 1);
         }
@@ -278,12 +278,12 @@ impl DomainCounts {
     }
 
     /// Returns the number of uses so far.
-    pub(crate) fn turn(&self) -> u64 {
-        self.turn
+    pub(crate) fn tick(&self) -> u64 {
+        self.tick
     }
 
     /// Drops the least recently used ones beyond the limits, but none used after this turn; returns their topologies.
-    pub(crate) fn shrink(&mut self, turn: u64) -> Vec<TopologyId> {
+    pub(crate) fn shrink(&mut self, tick: u64) -> Vec<TopologyId> {
         let domains =
             || self.slots.iter().flatten().map(|domain_count| domain_count.domains.len()).sum::<usize>();
         if self.by_key.len() <= MAX_TALLIES && (self.by_key.len() < 64 || domains() <= MAX_DOMAINS) {
@@ -291,7 +291,7 @@ impl DomainCounts {
         }
         let mut used: Vec<u64> = self.slots.iter().flatten().map(|domain_count| domain_count.used).collect();
         used.sort_unstable();
-        let since = used[used.len() / 2].min(turn + 1);
+        let since = used[used.len() / 2].min(tick + 1);
         self.drop_where(|domain_count| domain_count.used < since)
     }
 }

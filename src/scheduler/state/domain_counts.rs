@@ -38,7 +38,7 @@ impl Counts {
 
     /// Makes sure that the counts a pod needs exist.
     pub(crate) fn prepare(&mut self, pod: &PodInfo, nodes: &mut [NodeInfo]) {
-        let (mut grown, before) = (false, self.terms.turn());
+        let (mut grown, before) = (false, self.terms.tick());
         for key in pod.domain_counts() {
             if !self.terms.touch(key) {
                 grown = true;
@@ -57,7 +57,7 @@ impl Counts {
         let (id, is_new) = self.topologies.acquire(key);
         if is_new {
             for node in nodes {
-                place(&mut self.topologies, id, node);
+                assign_domain(&mut self.topologies, id, node);
             }
         }
         id
@@ -84,7 +84,7 @@ impl Counts {
     /// Notes the addition of the node at this position, with its pods.
     pub(crate) fn node_added(&mut self, position: usize, nodes: &mut [NodeInfo]) {
         for id in self.topologies.in_use() {
-            place(&mut self.topologies, id, &mut nodes[position]);
+            assign_domain(&mut self.topologies, id, &mut nodes[position]);
         }
         self.terms.node_counts(&nodes[position], &self.namespaces, 1);
         for pod in nodes[position].pods.clone() {
@@ -151,8 +151,8 @@ impl Counts {
     }
 }
 
-fn place(topologies: &mut Topologies, id: TopologyId, node: &mut NodeInfo) {
+fn assign_domain(topologies: &mut Topologies, id: TopologyId, node: &mut NodeInfo) {
     let NodeInfo { domains, name, node, .. } = node;
     let labels = node.metadata.labels.as_ref();
-    topologies.place(id, domains, name, |key| labels.and_then(|l| l.get(key)).map(String::as_str));
+    topologies.assign(id, domains, name, |key| labels.and_then(|l| l.get(key)).map(String::as_str));
 }

@@ -209,7 +209,7 @@ impl Snapshot {
     }
 
     /// Places a pod on a node, regardless of its binder.
-    pub(crate) fn place(&mut self, pod: Arc<PodInfo>, node: &str) {
+    pub(crate) fn add_pod(&mut self, pod: Arc<PodInfo>, node: &str) {
         self.put(pod, node, false);
     }
 

@@ -87,7 +87,7 @@ impl Topologies {
     }
 
     /// Sets the domain of the topology for a node with this name and these labels.
-    pub(crate) fn place<'l>(
+    pub(crate) fn assign<'l>(
         &mut self,
         id: TopologyId,
         domains: &mut NodeDomains,
@@ -131,8 +131,8 @@ mod tests {
         let (node, _) = topologies.acquire(BY_NODE);
         let mut domains: Vec<NodeDomains> = vec![NodeDomains::default(); 3];
         for (n, (name, value)) in [("a", Some("x")), ("b", Some("x")), ("c", None)].into_iter().enumerate() {
-            topologies.place(zone, &mut domains[n], name, |_| value);
-            topologies.place(node, &mut domains[n], name, |_| None);
+            topologies.assign(zone, &mut domains[n], name, |_| value);
+            topologies.assign(node, &mut domains[n], name, |_| None);
         }
         let in_zone: Vec<_> = domains.iter().map(|d| d.get(zone)).collect();
         assert_eq!(in_zone, [Some(0), Some(0), None]);

@@ -59,11 +59,11 @@ fn verdicts(snapshot: &mut Snapshot, pod: &PodInfo) -> Vec<&'static str> {
 #[test]
 fn pods_seek_and_shun_within_a_domain_both_ways_sch_3() {
     let mut there = cluster();
-    there.place(Arc::new(pod("w", "default", "web", json!({}))), "node1");
-    there.place(Arc::new(pod("c", "default", "cache", json!({}))), "node3");
-    there.place(Arc::new(pod("b", "default", "db", json!({}))), "bare");
+    there.add_pod(Arc::new(pod("w", "default", "web", json!({}))), "node1");
+    there.add_pod(Arc::new(pod("c", "default", "cache", json!({}))), "node3");
+    there.add_pod(Arc::new(pod("b", "default", "db", json!({}))), "bare");
     let hermit = required("podAntiAffinity", json!([term("zone", "guest", json!({}))]));
-    there.place(Arc::new(pod("h", "default", "hermit", hermit)), "node3");
+    there.add_pod(Arc::new(pod("h", "default", "hermit", hermit)), "node3");
     let seeks = |terms: Value| required("podAffinity", terms);
     let shuns = |terms: Value| required("podAntiAffinity", terms);
     for (app, affinity, expect) in [
@@ -104,7 +104,7 @@ fn pods_seek_and_shun_within_a_domain_both_ways_sch_3() {
 fn terms_look_at_their_own_at_named_and_at_selected_namespaces_sch_3() {
     let mut there = cluster();
     there.set_namespace("blue", Some([("team".to_string(), "blue".to_string())].into()));
-    there.place(Arc::new(pod("w", "blue", "web", json!({}))), "node1");
+    there.add_pod(Arc::new(pod("w", "blue", "web", json!({}))), "node1");
     let shuns = |more: Value| {
         pod("new", "default", "x", required("podAntiAffinity", json!([term("host", "web", more)])))
     };
@@ -127,12 +127,12 @@ fn wishes_of_both_sides_add_up_sch_4() {
         affinity
     };
     let mut there = cluster();
-    there.place(Arc::new(pod("w1", "default", "web", json!({}))), "node1");
-    there.place(Arc::new(pod("w2", "default", "web", json!({}))), "node2");
-    there.place(Arc::new(pod("c", "default", "cache", wish("podAntiAffinity", 7, "new"))), "node3");
-    there.place(Arc::new(pod("d", "default", "db", wish("podAffinity", 5, "new"))), "node3");
-    let sought = required("podAffinity", json!([term("zone", "new", json!({}))]));
-    there.place(Arc::new(pod("s", "default", "seeker", sought)), "node1");
+    there.add_pod(Arc::new(pod("w1", "default", "web", json!({}))), "node1");
+    there.add_pod(Arc::new(pod("w2", "default", "web", json!({}))), "node2");
+    there.add_pod(Arc::new(pod("c", "default", "cache", wish("podAntiAffinity", 7, "new"))), "node3");
+    there.add_pod(Arc::new(pod("d", "default", "db", wish("podAffinity", 5, "new"))), "node3");
+    let affinity = required("podAffinity", json!([term("zone", "new", json!({}))]));
+    there.add_pod(Arc::new(pod("s", "default", "seeker", affinity)), "node1");
     let new = pod("new", "default", "new", wish("podAffinity", 10, "web"));
     there.prepare(&new);
     let plugin = InterPodAffinity::default();

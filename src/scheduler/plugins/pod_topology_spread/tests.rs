@@ -19,7 +19,7 @@ fn cluster(nodes: &[(&str, &str)], pods: &[&str]) -> Snapshot {
         snapshot.set_node(node(json!({"metadata": {"name": name, "labels": labels}})));
     }
     for (n, on) in pods.iter().enumerate() {
-        snapshot.place(Arc::new(labelled(&format!("p{n}"), json!({}))), on);
+        snapshot.add_pod(Arc::new(labelled(&format!("p{n}"), json!({}))), on);
     }
     snapshot.refresh();
     snapshot
@@ -109,7 +109,7 @@ fn min_domains_selectors_and_other_pods_sch_5() {
     for (name, namespace, deleted) in
         [("other", "elsewhere", None), ("going", "default", Some("2026-11-21T00:00:00Z"))]
     {
-        snapshot.place(
+        snapshot.add_pod(
             Arc::new(pod_info(json!({"spec": {"containers": []}, "metadata": {"name": name,
             "uid": name, "namespace": namespace, "labels": {"foo": "bar"}, "deletionTimestamp": deleted}}))),
             "node3",

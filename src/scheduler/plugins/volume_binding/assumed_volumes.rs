@@ -38,7 +38,7 @@ pub(super) struct AssumedVolumes {
 #[derive(Debug, Default)]
 pub(super) struct Overview {
     /// Volumes reserved for claims.
-    pub(super) taken: BTreeSet<String>,
+    pub(super) reserved_volumes: BTreeSet<String>,
     /// The volume reserved for a claim.
     pub(super) reserved: HashMap<Key, String>,
     /// The node for which a claim's volume will be provisioned.
@@ -64,7 +64,7 @@ impl AssumedVolumes {
         let mut overview = Overview::default();
         for (_, reserved) in self.reserved.iter().filter(|(uid, _)| *uid != pod.uid()) {
             for (claim, volume) in &reserved.choice.bind {
-                overview.taken.insert(volume.clone());
+                overview.reserved_volumes.insert(volume.clone());
                 overview.reserved.insert(claim.clone(), volume.clone());
             }
             for claim in &reserved.choice.provision {

@@ -63,7 +63,7 @@ impl<'a> Volumes<'a> {
     /// Returns the choice for the pending claims on this node; `None` if they cannot be served there.
     fn choose(&self, node: &Node, node_name: &str) -> Option<PodVolumes> {
         let mut choice = PodVolumes::default();
-        let mut taken: BTreeSet<String> = self.others.taken.clone();
+        let mut taken: BTreeSet<String> = self.others.reserved_volumes.clone();
         for claim in &self.waiting {
             let key = claim.key();
             let selected = self.others.selected.get(&key).map(|name| &**name);

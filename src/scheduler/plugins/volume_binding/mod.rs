@@ -85,7 +85,7 @@ impl Plugin for VolumeBinding {
 
     fn pre_bind(&self, binding: &Binding<'_>) -> Result<PreBind, BindError> {
         let Some(reserved) = self.account.lock().reserved(binding.pod) else { return Ok(PreBind::Ready) };
-        let fail = |why: String| BindError::Failed(format!("binding volumes: {why}"));
+        let fail = |reason: String| BindError::Failed(format!("binding volumes: {reason}"));
         if !reserved.written {
             pre_bind::write(binding, &reserved.choice).map_err(fail)?;
             self.account.lock().mark_written(binding.pod);
