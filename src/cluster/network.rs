@@ -159,7 +159,7 @@ fn serve_inside(
         families: fabric.families(),
         services: fabric.services(),
         inside: fabric.ranges(),
-        way_out: Some(way_out),
+        egress_mode: Some(way_out),
         dns: if config.is_disabled("dns") { Vec::new() } else { fabric.addresses() },
         faults,
         in_force: tokio::sync::watch::Sender::default(),

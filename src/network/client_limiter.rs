@@ -18,18 +18,18 @@ pub(crate) fn share_of(all: usize) -> usize {
 #[derive(Debug)]
 pub(crate) struct ClientLimiter {
     each: usize,
-    taken: Mutex<HashMap<IpAddr, usize>>,
+    in_use: Mutex<HashMap<IpAddr, usize>>,
 }
 
 impl ClientLimiter {
     /// Creates a limiter for a resource with `all` units, none of them taken.
     pub(crate) fn new(all: usize) -> Arc<Self> {
-        Arc::new(Self { each: share_of(all), taken: Mutex::default() })
+        Arc::new(Self { each: share_of(all), in_use: Mutex::default() })
     }
 
     /// Takes one unit for a client until the guard is dropped; `None` if the client's share is used up.
     pub(crate) fn take(self: &Arc<Self>, client: IpAddr) -> Option<ClientPermit> {
-        let mut all = self.taken.lock();
+        let mut all = self.in_use.lock();
         let taken = all.entry(client).or_default();
         if *taken >= self.each {
             return None;
@@ -49,7 +49,7 @@ pub(crate) struct ClientPermit {
 
 impl Drop for ClientPermit {
     fn drop(&mut self) {
-        let mut all = self.of.taken.lock();
+        let mut all = self.of.in_use.lock();
         if let Some(taken) = all.get_mut(&self.client) {
             *taken -= 1;
             if *taken == 0 {
@@ -73,6 +73,6 @@ mod tests {
         assert!(shares.take(other).is_some(), "another's is another's");
         drop(first);
         assert!(shares.take(one).is_some());
-        assert_eq!(shares.taken.lock().len(), 1, "who has nothing is forgotten");
+        assert_eq!(shares.in_use.lock().len(), 1, "who has nothing is forgotten");
     }
 }

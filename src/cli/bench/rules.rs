@@ -102,7 +102,7 @@ impl RulesFixture {
             families: families(),
             services: vec!["10.96.0.0/16".parse()?],
             inside: Vec::new(),
-            way_out: Some(EgressMode::ConnectFirst),
+            egress_mode: Some(EgressMode::ConnectFirst),
             dns: Vec::new(),
             faults: FaultHook::unused(),
             in_force: sender,

@@ -60,7 +60,7 @@ pub(crate) fn authority(index: &Index) -> Option<Record> {
 }
 
 /// Answers a question, following aliases within the cluster's domain.
-pub(crate) fn answer(index: &Index, name: &Name, type_: RecordType) -> Answer {
+pub(crate) fn find_records(index: &Index, name: &Name, type_: RecordType) -> Answer {
     let (mut aliases, mut name) = (Vec::new(), name.clone());
     // A chain of aliases may be a cycle.
     while aliases.len() < ALIASES {

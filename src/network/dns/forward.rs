@@ -18,7 +18,7 @@ use base::clock::Clock;
 use base::resolv_conf::ResolvConf;
 
 /// Timeout for one resolver.
-const ANSWER: Duration = Duration::from_millis(1500);
+const RESOLVER_TIMEOUT: Duration = Duration::from_millis(1500);
 /// After a timeout, a resolver is skipped this long if there is another, or gets only [`BRIEFLY`].
 const REST: Duration = Duration::from_secs(10);
 /// Timeout for a recently silent resolver that is the only choice.
@@ -61,7 +61,7 @@ impl Forwarder {
         &self,
         request: &Message,
         packet: &[u8],
-        way: QueryTransport,
+        transport: QueryTransport,
     ) -> Option<Vec<u8>> {
         let now = self.clock.monotonic();
         let servers = self.servers();
@@ -69,9 +69,10 @@ impl Forwarder {
             let known = self.resting.lock();
             servers.into_iter().partition(|server| known.get(server).is_some_and(|until| *until > now))
         };
-        let turns = awake.into_iter().map(|s| (s, ANSWER)).chain(resting.into_iter().map(|s| (s, BRIEFLY)));
-        for (server, patience) in turns {
-            let answer = tokio::time::timeout(patience, exchange(server, request, packet, way)).await;
+        let attempts =
+            awake.into_iter().map(|s| (s, RESOLVER_TIMEOUT)).chain(resting.into_iter().map(|s| (s, BRIEFLY)));
+        for (server, patience) in attempts {
+            let answer = tokio::time::timeout(patience, exchange(server, request, packet, transport)).await;
             if let Ok(Ok(answer)) = answer {
                 self.resting.lock().remove(&server);
                 return Some(answer);
@@ -98,19 +99,19 @@ async fn exchange(
     server: SocketAddr,
     request: &Message,
     packet: &[u8],
-    way: QueryTransport,
+    transport: QueryTransport,
 ) -> io::Result<Vec<u8>> {
     // A random id and a new socket for each question: an attacker cannot forge the response without guessing both.
     let id: u16 = rand::random();
     let mut question = packet.to_vec();
     question.get_mut(..2).ok_or(io::ErrorKind::InvalidData)?.copy_from_slice(&id.to_be_bytes());
-    let mut answer = match way {
+    let mut answer = match transport {
         QueryTransport::Datagram => by_datagram(server, request, &question, id).await?,
         QueryTransport::Connection => {
             let mut stream = TcpStream::connect(server).await?;
             write_framed(&mut stream, &question).await?;
             let answer = read_framed(&mut stream).await?;
-            if !is_answer(&answer, id, request) {
+            if !is_response(&answer, id, request) {
                 return Err(io::ErrorKind::InvalidData.into());
             }
             answer
@@ -133,7 +134,7 @@ async fn by_datagram(server: SocketAddr, request: &Message, question: &[u8], id:
     loop {
         let length = socket.recv(&mut buffer).await?;
         // Ignore everything else; the caller's timeout ends the wait.
-        if is_answer(&buffer[..length], id, request) {
+        if is_response(&buffer[..length], id, request) {
             buffer.truncate(length);
             return Ok(buffer);
         }
@@ -141,7 +142,7 @@ async fn by_datagram(server: SocketAddr, request: &Message, question: &[u8], id:
 }
 
 /// Returns whether a packet is the response to this question.
-fn is_answer(packet: &[u8], id: u16, request: &Message) -> bool {
+fn is_response(packet: &[u8], id: u16, request: &Message) -> bool {
     Message::from_vec(packet).is_ok_and(|answer| {
         answer.metadata.id == id
             && answer.metadata.message_type == MessageType::Response

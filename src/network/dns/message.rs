@@ -7,7 +7,7 @@ use hickory_proto::op::{Edns, Message, MessageType, Metadata, OpCode, Query, Res
 use hickory_proto::rr::{DNSClass, Name, Record};
 use hickory_proto::serialize::binary::{BinEncodable, BinEncoder};
 
-use super::answer::{Answer, answer, authority};
+use super::answer::{Answer, authority, find_records};
 use super::index::Index;
 
 /// UDP payload size that the server accepts and advertises, in bytes.
@@ -57,7 +57,7 @@ pub fn react(index: &Index, packet: &[u8]) -> PacketAction {
     if query.query_class() != DNSClass::IN {
         return refuse(reply, ResponseCode::Refused);
     }
-    match answer(index, query.name(), query.query_type()) {
+    match find_records(index, query.name(), query.query_type()) {
         Answer::NotOurs => return PacketAction::Forward { request },
         Answer::Records { answers, additionals } => {
             reply.answers = answers;

@@ -110,7 +110,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: DnsConfig) {
 }
 
 /// Opens the sockets of an address, retrying until it succeeds; reports the first failure once.
-async fn open(config: &DnsConfig, address: SocketAddr, tell: impl Fn(String)) -> Sockets {
+async fn open(config: &DnsConfig, address: SocketAddr, report: impl Fn(String)) -> Sockets {
     let mut failures = 0;
     loop {
         match (config.open)(address) {
@@ -120,7 +120,7 @@ async fn open(config: &DnsConfig, address: SocketAddr, tell: impl Fn(String)) ->
                 if failures == 1 {
                     let message = format!("cannot listen on {address}: {error}; retrying");
                     tracing::warn!("cluster DNS {message}");
-                    tell(message);
+                    report(message);
                 }
                 tokio::time::sleep(RETRY.delay(failures)).await;
             }

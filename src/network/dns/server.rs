@@ -132,11 +132,11 @@ impl Server {
     }
 
     /// Adds the records of an alias' target; returns false if no resolver answers.
-    async fn follow(&self, reply: &mut Message, target: Name, way: QueryTransport) -> bool {
+    async fn follow(&self, reply: &mut Message, target: Name, transport: QueryTransport) -> bool {
         let Some(query) = reply.queries.first() else { return false };
         let message = question(target, query);
         let Ok(packet) = message.to_vec() else { return false };
-        let Some(answer) = self.forwarder.forward(&message, &packet, way).await else { return false };
+        let Some(answer) = self.forwarder.forward(&message, &packet, transport).await else { return false };
         let Ok(answer) = Message::from_vec(&answer) else { return false };
         reply.answers.extend(answer.answers);
         reply.metadata.response_code = answer.metadata.response_code;

@@ -5,7 +5,7 @@ use hickory_proto::rr::{DNSClass, Name, Record, RecordType};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::answer::{Answer, answer};
+use super::answer::{Answer, find_records};
 use super::index::Index;
 use super::index::testing::joined;
 use super::message::{PacketAction, encode, react, udp_limit};
@@ -138,10 +138,10 @@ fn a_service_of_two_families_has_addresses_of_both_net_3_net_5() {
         ),
     ] {
         let query = Name::from_ascii(format!("{name}.")).unwrap();
-        assert_eq!(describe(&answer(&index, &query, type_)), expected, "{name} {type_}");
+        assert_eq!(describe(&find_records(&index, &query, type_)), expected, "{name} {type_}");
     }
     let query = Name::from_ascii(format!("{arpa}.")).unwrap();
-    let of_pod = describe(&answer(&index, &query, RecordType::PTR));
+    let of_pod = describe(&find_records(&index, &query, RecordType::PTR));
     assert!(of_pod.contains("db-0.db.default.svc.cluster.local."), "{of_pod}");
 }
 
@@ -220,14 +220,15 @@ fn names_mean_what_the_kubernetes_dns_specification_says_net_3() {
         ("notcluster.local", RecordType::A, "not ours"),
         (".", RecordType::NS, "not ours"),
     ] {
-        let found = answer(&index, &Name::from_ascii(name).unwrap(), type_);
+        let found = find_records(&index, &Name::from_ascii(name).unwrap(), type_);
         assert_eq!(describe(&found), expected, "{name} {type_}");
     }
-    let circle = answer(&index, &Name::from_ascii("self.default.svc.cluster.local").unwrap(), RecordType::A);
+    let circle =
+        find_records(&index, &Name::from_ascii("self.default.svc.cluster.local").unwrap(), RecordType::A);
     assert!(matches!(circle, Answer::Records { answers, .. } if answers.len() == 8));
 }
 
-fn ask(name: &str, type_: RecordType) -> Message {
+fn query(name: &str, type_: RecordType) -> Message {
     let mut message = Message::query();
     message.metadata.recursion_desired = true;
     message.queries = vec![Query::query(Name::from_ascii(name).unwrap(), type_)];
@@ -244,20 +245,20 @@ fn reply(index: &Index, request: &Message) -> Message {
 #[test]
 fn an_answer_carries_its_question_and_what_a_resolver_needs_net_3() {
     let index = index();
-    let request = ask("WEB.default.svc.cluster.local.", RecordType::A);
+    let request = query("WEB.default.svc.cluster.local.", RecordType::A);
     let found = reply(&index, &request);
     assert_eq!(found.metadata.id, request.metadata.id);
     assert_eq!(found.queries[0].name().to_ascii(), "WEB.default.svc.cluster.local.");
     assert_eq!(found.answers[0].name.to_ascii(), "WEB.default.svc.cluster.local.", "letters as asked");
     assert!(found.metadata.recursion_available && found.metadata.authoritative);
-    let missing = reply(&index, &ask("no.default.svc.cluster.local.", RecordType::A));
+    let missing = reply(&index, &query("no.default.svc.cluster.local.", RecordType::A));
     assert_eq!(missing.metadata.response_code, ResponseCode::NXDomain);
     assert_eq!(missing.authorities[0].record_type(), RecordType::SOA);
-    let empty = reply(&index, &ask("web.default.svc.cluster.local.", RecordType::AAAA));
+    let empty = reply(&index, &query("web.default.svc.cluster.local.", RecordType::AAAA));
     assert_eq!(empty.metadata.response_code, ResponseCode::NoError);
     assert_eq!((empty.answers.len(), empty.authorities.len()), (0, 1));
     assert!(matches!(
-        react(&index, &ask("example.org.", RecordType::A).to_vec().unwrap()),
+        react(&index, &query("example.org.", RecordType::A).to_vec().unwrap()),
         PacketAction::Forward { .. }
     ));
 }
@@ -266,24 +267,24 @@ fn an_answer_carries_its_question_and_what_a_resolver_needs_net_3() {
 fn unsupported_dns_queries_are_refused_sec_2() {
     let index = index();
     let name = "web.default.svc.cluster.local.";
-    let mut update = ask(name, RecordType::A);
+    let mut update = query(name, RecordType::A);
     update.metadata.op_code = OpCode::Notify;
     assert_eq!(reply(&index, &update).metadata.response_code, ResponseCode::NotImp);
-    let mut chaos = ask(name, RecordType::TXT);
+    let mut chaos = query(name, RecordType::TXT);
     chaos.queries[0].set_query_class(DNSClass::CH);
     assert_eq!(reply(&index, &chaos).metadata.response_code, ResponseCode::Refused);
-    let mut two = ask(name, RecordType::A);
+    let mut two = query(name, RecordType::A);
     two.queries.push(two.queries[0].clone());
     assert_eq!(reply(&index, &two).metadata.response_code, ResponseCode::FormErr);
-    let mut newer = ask(name, RecordType::A);
+    let mut newer = query(name, RecordType::A);
     let mut edns = Edns::new();
     edns.set_version(1);
     newer.edns = Some(edns);
     assert_eq!(reply(&index, &newer).metadata.response_code, ResponseCode::BADVERS);
-    let mut answer = ask(name, RecordType::A);
+    let mut answer = query(name, RecordType::A);
     answer.metadata.message_type = MessageType::Response;
     assert!(matches!(react(&index, &answer.to_vec().unwrap()), PacketAction::Silence));
-    let cut = &ask(name, RecordType::A).to_vec().unwrap()[..20];
+    let cut = &query(name, RecordType::A).to_vec().unwrap()[..20];
     assert!(
         matches!(react(&index, cut), PacketAction::Reply(r) if r.metadata.response_code == ResponseCode::FormErr)
     );
@@ -302,7 +303,7 @@ fn a_response_that_does_not_fit_is_truncated_and_flagged_net_3() {
     for (type_, edns, limit) in
         [(RecordType::A, None, 512), (RecordType::A, Some(1232), 1232), (RecordType::SRV, Some(9000), 4096)]
     {
-        let mut request = ask("many.default.svc.cluster.local.", type_);
+        let mut request = query("many.default.svc.cluster.local.", type_);
         request.edns = edns.map(|size| {
             let mut edns = Edns::new();
             edns.set_max_payload(size);
@@ -333,7 +334,7 @@ proptest! {
     fn a_question_with_any_byte_changed_does_no_harm_sec_2(
         changes in prop::collection::vec((0usize..60, any::<u8>()), 1..6),
     ) {
-        let mut packet = ask("_http._tcp.db.default.svc.cluster.local.", RecordType::SRV).to_vec().unwrap();
+        let mut packet = query("_http._tcp.db.default.svc.cluster.local.", RecordType::SRV).to_vec().unwrap();
         for (at, byte) in changes {
             if let Some(place) = packet.get_mut(at) {
                 *place = byte;

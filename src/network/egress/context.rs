@@ -21,7 +21,7 @@ const REFUSED_WITHIN: Duration = Duration::from_secs(1);
 pub(super) struct EgressContext {
     pub(super) destinations: Arc<Destinations>,
     pub(super) refuse: RefuseFn,
-    pub(super) room: Arc<Semaphore>,
+    pub(super) permits: Arc<Semaphore>,
     pub(super) shares: Arc<ClientLimiter>,
     pub(super) pending: PendingHandshakes,
     pub(super) tasks: Tasks,
@@ -30,7 +30,7 @@ pub(super) struct EgressContext {
 impl EgressContext {
     /// Takes a permit for one more connection of a pod; `None` if the pod's share is used up or all permits are taken.
     pub(super) fn acquire(&self, pod: IpAddr) -> Option<EgressPermit> {
-        Some((self.shares.take(pod)?, self.room.clone().try_acquire_owned().ok()?))
+        Some((self.shares.take(pod)?, self.permits.clone().try_acquire_owned().ok()?))
     }
 
     /// Connects to a pod's destination; fails with `ConnectionRefused` if pods may not reach it.

@@ -29,7 +29,7 @@ const ACCEPTED_WITHIN: Duration = Duration::from_secs(10);
 /// Maximum length of a frame with a SYN, which has no data or a few bytes (TCP fast open).
 const LONGEST: usize = ABOUT_PACKET + 14 + 65_536;
 /// Back-off for reopening a detour that has ended.
-const AGAIN: BackoffPolicy =
+const REOPEN_BACKOFF: BackoffPolicy =
     BackoffPolicy { initial: Duration::from_millis(10), max: Duration::from_secs(10) };
 
 /// Opens the detour in place of the current one and returns its socket ([`fabric::Fabric::detour`]); it may block for
@@ -69,7 +69,7 @@ pub(super) async fn serve(first: OwnedFd, open: OpenDetourFn, relay: Arc<EgressC
         };
         failures += 1;
         tracing::warn!(%error, "cannot receive pods' connections to the outside; retrying");
-        tokio::time::sleep(AGAIN.delay(failures)).await;
+        tokio::time::sleep(REOPEN_BACKOFF.delay(failures)).await;
     }
 }
 
@@ -131,12 +131,12 @@ fn connect(pair: Pair, frame: Box<[u8]>, detour: &Arc<AsyncFd<OwnedFd>>, relay: 
     relay.pending.begin(pair);
     tasks.spawn("egress connection begins", async move {
         // However this task ends, the pair is removed.
-        let mut ends = HandshakeGuard { pair, relay: &relay, is_taken: false };
+        let mut ends = HandshakeGuard { pair, relay: &relay, is_claimed: false };
         match relay.connect(to).await {
             Ok(world) => {
                 let is_taken = relay.pending.connected(pair, world, place);
                 send_on(&detour, &frame);
-                ends.is_taken = tokio::time::timeout(ACCEPTED_WITHIN, is_taken).await.is_ok();
+                ends.is_claimed = tokio::time::timeout(ACCEPTED_WITHIN, is_taken).await.is_ok();
             }
             Err(error) => {
                 drop(place);
@@ -154,12 +154,12 @@ struct HandshakeGuard<'a> {
     pair: Pair,
     relay: &'a EgressContext,
     /// If so, the entry may belong to a new connection of the same pair by now.
-    is_taken: bool,
+    is_claimed: bool,
 }
 
 impl Drop for HandshakeGuard<'_> {
     fn drop(&mut self) {
-        if !self.is_taken {
+        if !self.is_claimed {
             self.relay.pending.forget(self.pair);
         }
     }

@@ -115,7 +115,7 @@ pub fn start(tasks: &Tasks, config: EgressConfig) {
     let relay = context::EgressContext {
         destinations: destinations.clone(),
         refuse,
-        room,
+        permits: room,
         shares,
         pending: pending_handshakes::PendingHandshakes::default(),
         tasks: tasks.clone(),

@@ -19,9 +19,9 @@ pub(super) type EgressPermit = (ClientPermit, OwnedSemaphorePermit);
 /// A connection to the destination that waits for the pod's connection to be accepted.
 pub(super) struct DestinationConnection {
     pub(super) world: TcpStream,
-    pub(super) place: EgressPermit,
+    pub(super) permit: EgressPermit,
     /// Dropped when the connection is taken, which resolves the receiver that [`PendingHandshakes::made`] returned.
-    _taken: oneshot::Sender<()>,
+    _claimed: oneshot::Sender<()>,
 }
 
 /// Pending handshakes by pair; `None` while Podium still connects to the destination.
@@ -57,10 +57,10 @@ impl PendingHandshakes {
         &self,
         pair: Pair,
         world: TcpStream,
-        place: EgressPermit,
+        permit: EgressPermit,
     ) -> oneshot::Receiver<()> {
         let (taken, is_taken) = oneshot::channel();
-        self.0.lock().insert(pair, Some(DestinationConnection { world, place, _taken: taken }));
+        self.0.lock().insert(pair, Some(DestinationConnection { world, permit, _claimed: taken }));
         is_taken
     }
 

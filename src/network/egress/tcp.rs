@@ -32,7 +32,7 @@ pub(super) async fn accept(listener: TcpListener, relay: Arc<EgressContext>) {
                     let relay = relay.clone();
                     async move {
                         match made {
-                            Some(DestinationConnection { world, place, .. }) => {
+                            Some(DestinationConnection { world, permit: place, .. }) => {
                                 copy_both_ways(client, world, destination).await;
                                 drop(place);
                             }
@@ -105,7 +105,7 @@ mod tests {
         let relay = EgressContext {
             destinations: Arc::new(Destinations { cluster: Vec::new(), host: HostPorts::All }),
             refuse: Arc::new(move |refused| recorded.lock().push((refused.from, refused.to))),
-            room: Arc::new(Semaphore::new(8)),
+            permits: Arc::new(Semaphore::new(8)),
             shares: shares.clone(),
             pending: PendingHandshakes::default(),
             tasks: tasks.clone(),

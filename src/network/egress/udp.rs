@@ -28,7 +28,7 @@ const LONGEST: usize = 65_535;
 const SILENCE: Duration = Duration::from_mins(1);
 
 /// Number of datagrams that a flow relays before it yields to other tasks.
-const TURN: usize = 64;
+const YIELD_AFTER: usize = 64;
 
 /// A pod's port and the destination of its datagrams.
 type Pair = (SocketAddr, SocketAddr);
@@ -37,8 +37,8 @@ pub(super) struct FlowTable {
     destinations: Arc<Destinations>,
     open: OpenDatagrams,
     tasks: Tasks,
-    most: usize,
-    known: Mutex<HashMap<Pair, Arc<Flow>>>,
+    max_flows: usize,
+    flows: Mutex<HashMap<Pair, Arc<Flow>>>,
 }
 
 struct Flow {
@@ -55,14 +55,14 @@ impl FlowTable {
         destinations: Arc<Destinations>,
         open: OpenDatagrams,
         tasks: Tasks,
-        most: usize,
+        max_flows: usize,
     ) -> Arc<Self> {
-        Arc::new(Self { destinations, open, tasks, most, known: Mutex::default() })
+        Arc::new(Self { destinations, open, tasks, max_flows, flows: Mutex::default() })
     }
 
     /// Returns the flow of a pair, opening it for the first datagram; `None` if that fails, and the datagram is lost.
     async fn towards(self: &Arc<Self>, pair: Pair) -> Option<Arc<Flow>> {
-        if let Some(known) = self.known.lock().get(&pair) {
+        if let Some(known) = self.flows.lock().get(&pair) {
             return Some(known.clone());
         }
         let to = self.destinations.resolve(pair.1)?;
@@ -79,14 +79,14 @@ impl FlowTable {
         let flow =
             Arc::new(Flow { world, used: Mutex::new(Instant::now()), ended: CancellationToken::new() });
         {
-            let mut known = self.known.lock();
-            evict(&mut known, pair.0.ip(), self.most);
+            let mut known = self.flows.lock();
+            evict(&mut known, pair.0.ip(), self.max_flows);
             known.insert(pair, flow.clone());
         }
         let (flows, own) = (self.clone(), flow.clone());
         self.tasks.spawn("egress flow", async move {
             relay(&back, &own).await;
-            let mut known = flows.known.lock();
+            let mut known = flows.flows.lock();
             if known.get(&pair).is_some_and(|flow| Arc::ptr_eq(flow, &own)) {
                 known.remove(&pair);
             }
@@ -110,8 +110,8 @@ fn evict(known: &mut HashMap<Pair, Arc<Flow>>, pod: IpAddr, most: usize) {
     } else {
         None
     };
-    let theirs = known.iter().filter(|((of, _), _)| Some(of.ip()) == from);
-    let oldest = theirs.min_by_key(|(_, flow)| *flow.used.lock()).map(|(pair, _)| *pair);
+    let pod_flows = known.iter().filter(|((of, _), _)| Some(of.ip()) == from);
+    let oldest = pod_flows.min_by_key(|(_, flow)| *flow.used.lock()).map(|(pair, _)| *pair);
     if let Some(flow) = oldest.and_then(|pair| known.remove(&pair)) {
         flow.ended.cancel();
     }
@@ -172,7 +172,7 @@ fn pass_on(from: &UdpSocket, to: &UdpSocket) -> rustix::io::Result<bool> {
     }
     BUFFER.with_borrow_mut(|buffer| {
         let mut moved = false;
-        for _ in 0..TURN {
+        for _ in 0..YIELD_AFTER {
             match from.try_recv(buffer) {
                 Ok(length) => match send(to, &buffer[..length]) {
                     Err(error) if is_unroutable(error) => return Err(error),
@@ -227,18 +227,18 @@ mod tests {
         let flows = FlowTable::new(destinations, open, tasks.clone(), 8);
         let count = |pod: &str| {
             let pod: IpAddr = pod.parse().unwrap();
-            flows.known.lock().keys().filter(|(from, _)| from.ip() == pod).count()
+            flows.flows.lock().keys().filter(|(from, _)| from.ip() == pod).count()
         };
         begin(&flows, "127.0.0.3", [53]).await;
         begin(&flows, "127.0.0.2", 1000..1100).await;
         assert_eq!((count("127.0.0.2"), count("127.0.0.3")), (2, 1));
-        let ports: Vec<u16> = flows.known.lock().keys().map(|(_, to)| to.port()).collect();
+        let ports: Vec<u16> = flows.flows.lock().keys().map(|(_, to)| to.port()).collect();
         assert!(ports.contains(&1098) && ports.contains(&1099), "its last ones: {ports:?}");
         // Once all flows are taken, the pods with most flows lose theirs.
         for pod in ["127.0.0.4", "127.0.0.5", "127.0.0.6", "127.0.0.7"] {
             begin(&flows, pod, [1, 2, 3]).await;
         }
-        assert_eq!(flows.known.lock().len(), 8);
+        assert_eq!(flows.flows.lock().len(), 8);
         assert_eq!(count("127.0.0.3"), 1);
         assert_eq!(count("127.0.0.7"), 2);
         tasks.stop().await;

@@ -68,9 +68,9 @@ impl DelayBoxes {
 
     /// Stops the delay boxes that `desired` does not select, closes their detours and returns their packet counts.
     pub(super) fn only(&mut self, is_desired: impl Fn(&str) -> bool) -> BTreeMap<String, DelayCounts> {
-        let gone: Vec<String> = self.open.keys().filter(|uid| !is_desired(uid)).cloned().collect();
+        let removed: Vec<String> = self.open.keys().filter(|uid| !is_desired(uid)).cloned().collect();
         let mut counts = BTreeMap::new();
-        for uid in gone {
+        for uid in removed {
             let Some(open) = self.open.remove(&uid) else { continue };
             counts.insert(uid, open.at_work.counts());
             drop(open.at_work);

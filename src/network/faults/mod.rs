@@ -42,7 +42,7 @@ pub use delay_boxes::Detours;
 /// Changes come in bursts; waiting this long merges a burst into one reconcile.
 const BURST: Duration = Duration::from_millis(10);
 /// Delay before a failed step is retried.
-const AGAIN: Duration = Duration::from_secs(2);
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// The means to apply faults of the network.
 pub struct Network {
@@ -99,7 +99,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, network: Result<Network,
             refusal,
             boxes: None,
             slots: Slots::new(),
-            settled: AppliedFaults::default(),
+            applied: AppliedFaults::default(),
             is_behind: false,
         };
         if let Some(network) = network {
@@ -133,7 +133,7 @@ struct Faults {
     boxes: Option<DelayBoxes>,
     slots: Slots,
     /// The faults that the kernel has applied.
-    settled: AppliedFaults,
+    applied: AppliedFaults,
     /// A step failed and must be retried.
     is_behind: bool,
 }
@@ -150,7 +150,7 @@ impl Faults {
         };
         let again = async {
             if self.is_behind {
-                tokio::time::sleep(AGAIN).await;
+                tokio::time::sleep(RETRY_DELAY).await;
             } else {
                 std::future::pending::<()>().await;
             }
@@ -158,7 +158,7 @@ impl Faults {
         let resettled = async {
             match &self.rules {
                 None => std::future::pending().await,
-                Some(rules) => rules.0.resettled(&self.settled).await,
+                Some(rules) => rules.0.resettled(&self.applied).await,
             }
         };
         tokio::select! {
@@ -188,23 +188,23 @@ impl Faults {
                 FaultDecision::InForce(met) => Some((fault.name().to_owned(), met.broken.clone())),
                 _ => None,
             });
-            let turn = seam.0.set_desired(desired.collect());
-            if let Some(settled) = seam.0.wait_applied(turn).await {
+            let generation = seam.0.set_desired(desired.collect());
+            if let Some(settled) = seam.0.wait_applied(generation).await {
                 self.is_behind |= !settled.refused.is_empty();
-                self.settled = settled;
+                self.applied = settled;
             } else {
                 self.is_behind = true;
-                self.settled.refused = planned.iter().map(|(fault, _)| fault.name().to_owned()).collect();
+                self.applied.refused = planned.iter().map(|(fault, _)| fault.name().to_owned()).collect();
             }
         }
         let counts = self.close_boxes(&planned).await;
-        let refused = std::mem::take(&mut self.settled.refused);
+        let refused = std::mem::take(&mut self.applied.refused);
         for (fault, planned) in &planned {
             let state = status::state(fault, planned, refused.contains(fault.name()));
             let ended = || status::ended("expired", fault, counts.get(fault.uid()));
             self.lives.report(fault, &state, ended);
         }
-        self.settled.refused = refused;
+        self.applied.refused = refused;
         self.lives.remove_deleted(&all, |fault| status::ended("was deleted", fault, counts.get(fault.uid())));
     }
 

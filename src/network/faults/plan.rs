@@ -12,7 +12,7 @@ use super::sides::ClusterState;
 use crate::rules::{PacketEffect, PacketFault};
 
 /// Maximum number of active faults: each one costs every packet a lookup.
-pub(super) const MOST: usize = 64;
+pub(super) const MAX_ACTIVE_FAULTS: usize = 64;
 
 /// The decision about a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) struct ActiveFault {
     /// The delay of its packets, if they take a detour.
     pub(super) delay: Option<Delay>,
     /// Describes the two sides.
-    pub(super) words: String,
+    pub(super) description: String,
     /// Each side has an address.
     pub(super) has_targets: bool,
 }
@@ -64,8 +64,8 @@ pub(super) fn plan<'a>(
             FaultDecision::Over
         } else if let Some(refusal) = refusal {
             not("NoNetworkOfTheirOwn", refusal.to_owned())
-        } else if count >= MOST {
-            not("TooManyFaults", format!("{MOST} faults are in force, which is the maximum"))
+        } else if count >= MAX_ACTIVE_FAULTS {
+            not("TooManyFaults", format!("{MAX_ACTIVE_FAULTS} faults are in force, which is the maximum"))
         } else if slow(fault) && slots.get(fault.uid()).is_none() && free(slots).is_none() {
             not("TooManyLatencies", format!("{DETOURS} latencies are in force, which is the maximum"))
         } else {
@@ -74,7 +74,7 @@ pub(super) fn plan<'a>(
                 *slots.entry(fault.uid().to_owned()).or_insert(free)
             });
             count += 1;
-            FaultDecision::InForce(met(fault, world, slot))
+            FaultDecision::InForce(active_fault(fault, world, slot))
         };
         planned.push((fault, one));
     }
@@ -85,12 +85,12 @@ fn free(slots: &Slots) -> Option<u8> {
     (0..DETOURS).find(|slot| !slots.values().any(|taken| taken == slot))
 }
 
-fn met(fault: &Fault, world: &ClusterState, slot: Option<u8>) -> ActiveFault {
+fn active_fault(fault: &Fault, world: &ClusterState, slot: Option<u8>) -> ActiveFault {
     let spec = &fault.spec;
     let side = |peer: &Option<FaultPeer>| peer.as_ref().map(|peer| world.side(peer));
     let (from, to) = (side(&spec.from), side(&spec.to));
-    let words = |side: &Option<super::sides::FaultSide>| {
-        side.as_ref().map_or_else(|| "all other addresses".to_owned(), |side| side.words.clone())
+    let describe = |side: &Option<super::sides::FaultSide>| {
+        side.as_ref().map_or_else(|| "all other addresses".to_owned(), |side| side.description.clone())
     };
     let arrow = if fault.is_one_way() { "to" } else { "and" };
     let has_targets = [&from, &to].into_iter().flatten().all(|side| !side.nets.is_empty());
@@ -114,11 +114,11 @@ fn met(fault: &Fault, world: &ClusterState, slot: Option<u8>) -> ActiveFault {
         Delay { delay, jitter }
     });
     ActiveFault {
-        words: format!("{} {arrow} {}", words(&from), words(&to)),
+        description: format!("{} {arrow} {}", describe(&from), describe(&to)),
         broken: PacketFault {
             from: from.map(|side| side.nets),
             to: to.map(|side| side.nets),
-            one_way: fault.is_one_way(),
+            is_one_way: fault.is_one_way(),
             how,
         },
         delay,
@@ -147,7 +147,7 @@ mod tests {
 
     fn outcome(planned: &FaultDecision) -> String {
         match planned {
-            FaultDecision::InForce(met) => format!("{:?}: {}", met.broken.how, met.words),
+            FaultDecision::InForce(met) => format!("{:?}: {}", met.broken.how, met.description),
             FaultDecision::Not { reason, .. } => (*reason).to_owned(),
             FaultDecision::Over => "over".to_owned(),
         }
@@ -225,11 +225,11 @@ mod tests {
         assert_eq!(outcomes(&planned)[1..3], ["Delay(1)", "Delay(3)"]);
         assert_eq!(outcomes(&planned)[7..], ["Delay(2)", "TooManyLatencies"]);
 
-        let cuts: Vec<SharedObject<Fault>> = (0..MOST + 2)
+        let cuts: Vec<SharedObject<Fault>> = (0..MAX_ACTIVE_FAULTS + 2)
             .map(|number| fault(&format!("cut-{number:03}"), &spec("Partition", &json!({}))))
             .collect();
         let planned = plan(&cuts, &ClusterState::default(), &mut Slots::new(), None, |_| false);
-        assert_eq!(outcomes(&planned)[MOST - 1..], ["Cut", "TooManyFaults", "TooManyFaults"]);
+        assert_eq!(outcomes(&planned)[MAX_ACTIVE_FAULTS - 1..], ["Cut", "TooManyFaults", "TooManyFaults"]);
     }
 
     #[test]
@@ -237,6 +237,6 @@ mod tests {
         let all = [fault("f", &spec("Partition", &json!({"to": {"pod": "none"}})))];
         let planned = plan(&all, &ClusterState::default(), &mut Slots::new(), None, |_| false);
         let FaultDecision::InForce(met) = &planned[0].1 else { panic!("{planned:?}") };
-        assert!(!met.has_targets && met.words == "10.1.0.0/16 and no pod", "{met:?}");
+        assert!(!met.has_targets && met.description == "10.1.0.0/16 and no pod", "{met:?}");
     }
 }

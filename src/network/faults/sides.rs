@@ -27,7 +27,7 @@ pub(super) struct ClusterState {
 pub(super) struct FaultSide {
     pub(super) nets: Vec<IpNet>,
     /// Its description.
-    pub(super) words: String,
+    pub(super) description: String,
 }
 
 /// The kinds of objects that a side depends on, so that changes of other kinds can be ignored.
@@ -62,7 +62,7 @@ impl ClusterState {
     pub(super) fn side(&self, peer: &FaultPeer) -> FaultSide {
         if let Some(cidr) = &peer.cidr {
             let nets = cidr.parse::<IpNet>().map(|net| net.trunc()).into_iter().collect();
-            return FaultSide { nets, words: cidr.clone() };
+            return FaultSide { nets, description: cidr.clone() };
         }
         if peer.node.is_some() || peer.node_selector.is_some() {
             return self.of_nodes(peer);
@@ -84,7 +84,7 @@ impl ClusterState {
             nets.extend(place.ips.into_iter().map(IpNet::from).chain(place.pods));
             names.push(node.name().to_owned());
         }
-        FaultSide { nets, words: list_names("node", names) }
+        FaultSide { nets, description: list_names("node", names) }
     }
 
     fn of_pods(&self, peer: &FaultPeer) -> FaultSide {
@@ -111,7 +111,7 @@ impl ClusterState {
                 names.push(format!("{}/{}", pod.namespace(), pod.name()));
             }
         }
-        FaultSide { nets, words: list_names("pod", names) }
+        FaultSide { nets, description: list_names("pod", names) }
     }
 }
 
@@ -129,13 +129,13 @@ fn addresses(pod: &Pod) -> Vec<IpAddr> {
 }
 
 /// Formats names as `pod a/b`, `pods a/b, a/c`, `pods a/b, a/c, a/d and 7 more`, `no pod`.
-fn list_names(what: &str, mut names: Vec<String>) -> String {
+fn list_names(kind: &str, mut names: Vec<String>) -> String {
     names.sort_unstable();
     match names.len() {
-        0 => format!("no {what}"),
-        1 => format!("{what} {}", names[0]),
-        count if count <= NAMED => format!("{what}s {}", names.join(", ")),
-        count => format!("{what}s {} and {} more", names[..NAMED].join(", "), count - NAMED),
+        0 => format!("no {kind}"),
+        1 => format!("{kind} {}", names[0]),
+        count if count <= NAMED => format!("{kind}s {}", names.join(", ")),
+        count => format!("{kind}s {} and {} more", names[..NAMED].join(", "), count - NAMED),
     }
 }
 
@@ -218,7 +218,7 @@ mod tests {
             let peer: FaultPeer = serde_json::from_value(peer).unwrap();
             let side = world.side(&peer);
             let shown: Vec<String> = side.nets.iter().map(ToString::to_string).collect();
-            assert_eq!((shown.join(" ").as_str(), side.words.as_str()), (nets, words), "{peer:?}");
+            assert_eq!((shown.join(" ").as_str(), side.description.as_str()), (nets, words), "{peer:?}");
         }
     }
 }

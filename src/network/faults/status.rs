@@ -16,14 +16,14 @@ pub(super) fn state(fault: &Fault, planned: &FaultDecision, is_refused: bool) ->
         FaultDecision::InForce(met) => FaultState {
             is_active: true,
             reason: "InForce",
-            message: format!("{} between {}", describe_fault(fault), met.words),
-            meets: Some(met.words.clone()),
+            message: format!("{} between {}", describe_fault(fault), met.description),
+            meets: Some(met.description.clone()),
             selected: Some(if met.has_targets {
                 (true, "Found", "each side has an address".to_owned())
             } else {
-                let why =
+                let message =
                     "a side has no address in the pod network; the fault has no effect until it has one";
-                (false, "NobodyFound", why.to_owned())
+                (false, "NobodyFound", message.to_owned())
             }),
             is_over: false,
         },

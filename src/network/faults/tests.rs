@@ -191,8 +191,8 @@ async fn rules_refused_by_the_kernel_are_reported_and_affect_no_other_fault_1() 
     );
     // Rules are retried without a change of the fault.
     world.refused.lock().clear();
-    let turn = world.seam.0.wait_applied(0).await.unwrap().turn;
-    world.seam.0.record_applied(turn, |_| false);
+    let generation = world.seam.0.wait_applied(0).await.unwrap().generation;
+    world.seam.0.record_applied(generation, |_| false);
     pass(5).await;
     assert_eq!(world.active("bad"), "True InForce");
     world.tasks.stop().await;

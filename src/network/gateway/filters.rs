@@ -148,7 +148,7 @@ fn edits(of: &HeaderModifier) -> Result<HeaderEdits, RouteProblem> {
 }
 
 fn read_redirect(of: &resources::RequestRedirect) -> Result<Redirect, RouteProblem> {
-    let unsupported = |what: &str| RouteProblem::unsupported(format!("a redirect cannot have {what}"));
+    let unsupported = |feature: &str| RouteProblem::unsupported(format!("a redirect cannot have {feature}"));
     let scheme = match of.scheme.as_deref() {
         None => None,
         Some("http") => Some("http"),

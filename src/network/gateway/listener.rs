@@ -125,10 +125,10 @@ pub(super) fn view(
         })
         .or(unsupported);
     // A listener that should require client certificates must not be served without them.
-    let asks_clients = spec.tls.as_ref().is_some_and(|tls| tls.frontend.is_some());
+    let needs_client_cert = spec.tls.as_ref().is_some_and(|tls| tls.frontend.is_some());
     let listeners = spec.listeners.iter().take(MAX_LISTENERS);
     let listeners: Vec<ListenerView> =
-        listeners.map(|listener| listener_view(&key, listener, asks_clients, around, named)).collect();
+        listeners.map(|listener| listener_view(&key, listener, needs_client_cert, around, named)).collect();
     GatewayView {
         key,
         generation: object.meta().generation.unwrap_or_default(),
@@ -177,7 +177,7 @@ fn is_of_machine(ip: IpAddr) -> bool {
 fn listener_view(
     gateway: &Key,
     listener: &Listener,
-    asks_clients: bool,
+    needs_client_cert: bool,
     around: &GatewayContext<'_>,
     named: &mut HashSet<Key>,
 ) -> ListenerView {
@@ -215,7 +215,7 @@ fn listener_view(
         ("HTTP", _) if tls.is_some() => {
             Some(Cause::new("UnsupportedValue", "a listener with protocol HTTP cannot have tls"))
         }
-        ("HTTPS", _) if asks_clients || tls.is_some_and(|tls| tls.frontend_validation.is_some()) => {
+        ("HTTPS", _) if needs_client_cert || tls.is_some_and(|tls| tls.frontend_validation.is_some()) => {
             Some(Cause::new("UnsupportedValue", "validation of client certificates is not supported"))
         }
         ("HTTPS", _) if tls.and_then(|tls| tls.mode.as_deref()).is_some_and(|mode| mode != "Terminate") => {

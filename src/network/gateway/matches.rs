@@ -76,8 +76,8 @@ impl Pattern {
             .build();
         let regex = built.map_err(|error| {
             let text = error.to_string();
-            let why = text.lines().last().unwrap_or_default().trim().to_string();
-            RouteProblem::unsupported(format!("invalid regular expression \"{source}\": {why}"))
+            let reason = text.lines().last().unwrap_or_default().trim().to_string();
+            RouteProblem::unsupported(format!("invalid regular expression \"{source}\": {reason}"))
         })?;
         Ok(Self { regex, length: source.chars().count() })
     }
@@ -132,7 +132,7 @@ impl Match {
     }
 
     /// Returns whether a request meets all conditions except for the path.
-    pub(super) fn is_met_beside_path(&self, head: &RequestHead<'_>) -> bool {
+    pub(super) fn matches_except_path(&self, head: &RequestHead<'_>) -> bool {
         self.method.as_ref().is_none_or(|method| method == head.method)
             && self
                 .headers

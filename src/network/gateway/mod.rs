@@ -175,7 +175,7 @@ impl Controller {
         let mut picture = self.picture(&seen);
         self.ports.sync_ports(&picture.desired_ports(), &self.proxy).await;
         self.publish(&mut picture);
-        self.tell(&seen, &picture).await;
+        self.write_status(&seen, &picture).await;
     }
 
     /// Creates the GatewayClass that users expect of an implementation. If a user deletes it, it is created again only
@@ -290,7 +290,7 @@ impl Controller {
     }
 
     /// Writes the status of all objects.
-    async fn tell(&mut self, seen: &GatewayObjects, picture: &ServingPlan) {
+    async fn write_status(&mut self, seen: &GatewayObjects, picture: &ServingPlan) {
         let now = self.api.clock().time();
         if let Some(kind) = self.installed.classes {
             for (class, refused) in &seen.classes {
@@ -305,8 +305,8 @@ impl Controller {
         let failed = self.ports.failed.iter().map(|(at, why)| (*at, Err(why.clone())));
         let ports: status::Ports = served.chain(failed).collect();
         if let Some(kind) = self.installed.gateways {
-            let ours = seen.gateways.iter().map(|(object, _)| object.key()).collect();
-            let before = std::mem::replace(&mut self.reported, ours);
+            let current = seen.gateways.iter().map(|(object, _)| object.key()).collect();
+            let before = std::mem::replace(&mut self.reported, current);
             let is_released =
                 |object: &Object| before.contains(&object.key()) && !self.reported.contains(&object.key());
             let released = self.caches.objects(kind).into_iter().filter(|object| is_released(object));

@@ -54,7 +54,7 @@ impl PathEdit {
 
 /// Returns the part after a prefix, as the client sent it if that can be determined.
 fn rest_of(path: &RequestPath, prefix: &str) -> String {
-    let sent = &path.sent;
+    let sent = &path.encoded;
     let ends = sent.match_indices('/').map(|(at, _)| at).filter(|at| *at > 0).chain([sent.len()]);
     for end in std::iter::once(0).chain(ends) {
         let decoded = percent_decode_str(&sent[..end]).decode_utf8_lossy();

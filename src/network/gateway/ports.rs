@@ -28,7 +28,7 @@ pub(super) struct OpenPort {
     tasks: Tasks,
     resolver: Option<Arc<Resolver>>,
     /// The current certificates: by hostname, with the versions of their Secrets.
-    shown: Vec<(String, Key, Option<Revision>)>,
+    certificates: Vec<(String, Key, Option<Revision>)>,
     pub(super) judge: Arc<GatewayRouter>,
     pub(super) address: SocketAddr,
     moved: Option<String>,
@@ -47,7 +47,7 @@ impl OpenPort {
         let (tasks, judge) = (proxy.port_tasks(), Arc::new(GatewayRouter::default()));
         let port = Port { proxy: proxy.clone(), judge: judge.clone() };
         tasks.spawn("gateway listener", serve::accept(listener, tls, port));
-        Ok(Self { scheme, tasks, resolver, shown: Vec::new(), judge, address, moved })
+        Ok(Self { scheme, tasks, resolver, certificates: Vec::new(), judge, address, moved })
     }
 
     /// Returns the actual port.
@@ -66,7 +66,7 @@ impl OpenPort {
         let version = |key: &Key| secret(key).map(|secret| secret.revision());
         let desired: Vec<_> =
             desired.into_iter().map(|(host, key)| (host, key.clone(), version(&key))).collect();
-        if desired == self.shown {
+        if desired == self.certificates {
             return;
         }
         let mut all = Certificates::new(WildcardScope::AnyLabels);
@@ -77,7 +77,7 @@ impl OpenPort {
             }
         }
         resolver.replace(all);
-        self.shown = desired;
+        self.certificates = desired;
     }
 
     async fn close(self) {
@@ -122,9 +122,9 @@ impl OpenPorts {
         proxy: &Arc<ReverseProxy>,
     ) {
         let is_desired = |at: &ListenerAddress, port: &OpenPort| desired.get(at) == Some(&port.scheme);
-        let gone: Vec<ListenerAddress> =
+        let stale: Vec<ListenerAddress> =
             self.open.iter().filter(|(at, port)| !is_desired(at, port)).map(|(at, _)| *at).collect();
-        for at in gone {
+        for at in stale {
             if let Some(port) = self.open.remove(&at) {
                 port.close().await;
             }

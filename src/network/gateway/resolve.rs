@@ -11,7 +11,7 @@ use super::grants::ReferenceGrants;
 use super::problem::Cause;
 use super::resources::ObjectRef;
 use super::route::{self, Limits};
-use crate::reverse_proxy::options::{MOST, Options, Protocol};
+use crate::reverse_proxy::options::{MAX_TIMEOUT, Options, Protocol};
 use crate::reverse_proxy::pools::Backend;
 use object::{Key, SharedObject};
 
@@ -30,7 +30,7 @@ pub(super) struct Rule {
     pub(super) filters: Vec<Filter<Option<Target>>>,
     pub(super) choices: Vec<WeightedBackend>,
     /// Number of requests so far.
-    turn: AtomicU32,
+    request_count: AtomicU32,
 }
 
 /// One backend of a rule.
@@ -53,14 +53,14 @@ pub(super) struct Target {
 impl Rule {
     /// Returns the number of the next request.
     pub(super) fn next_request(&self) -> u32 {
-        self.turn.fetch_add(1, Ordering::Relaxed)
+        self.request_count.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Returns the backend for a request by its number, each as often as its weight says; `None` if no backend has a
     /// weight.
-    pub(super) fn choose(&self, turn: u32) -> Option<&WeightedBackend> {
+    pub(super) fn choose(&self, request_number: u32) -> Option<&WeightedBackend> {
         let total: u64 = self.choices.iter().map(|choice| u64::from(choice.weight)).sum();
-        let mut point = point(turn, FIRST, total);
+        let mut point = point(request_number, FIRST, total);
         self.choices.iter().find(|choice| {
             let weight = u64::from(choice.weight);
             let is_it = point < weight;
@@ -72,8 +72,8 @@ impl Rule {
 
 impl MirrorFraction {
     /// Returns whether a request, by its number, is to be mirrored.
-    pub(super) fn has(self, turn: u32) -> bool {
-        point(turn, SECOND, self.denominator.into()) < u64::from(self.numerator)
+    pub(super) fn has(self, request_number: u32) -> bool {
+        point(request_number, SECOND, self.denominator.into()) < u64::from(self.numerator)
     }
 }
 
@@ -83,8 +83,8 @@ const FIRST: u32 = 0xc13f_a9a9;
 const SECOND: u32 = 0x91e1_0da5;
 
 /// Spreads consecutive numbers evenly over `0..total`, so that any run of requests has about the requested proportions.
-fn point(turn: u32, axis: u32, total: u64) -> u64 {
-    (u64::from(turn.wrapping_mul(axis)) * total) >> 32
+fn point(request_number: u32, axis: u32, total: u64) -> u64 {
+    (u64::from(request_number.wrapping_mul(axis)) * total) >> 32
 }
 
 /// Resolves the rules of a route; the cause is the first reference that could not be resolved. Adds the services to
@@ -117,7 +117,7 @@ pub(super) fn resolve(
         });
         let choices = choices.collect();
         let filters = rule.filters.iter().map(|filter| filter.map(&mut target)).collect();
-        Arc::new(Rule { route: key.clone(), filters, choices, turn: AtomicU32::new(0) })
+        Arc::new(Rule { route: key.clone(), filters, choices, request_count: AtomicU32::new(0) })
     });
     (rules.collect(), first)
 }
@@ -127,7 +127,7 @@ pub(super) fn resolve(
 fn options(protocol: Protocol, limits: Limits) -> Options {
     let mut options = Options { protocol, ..Options::default() };
     if limits != Limits::default() {
-        (options.read_timeout, options.send_timeout) = (MOST, options.send_timeout);
+        (options.read_timeout, options.send_timeout) = (MAX_TIMEOUT, options.send_timeout);
         options.request_timeout = limits.request.filter(|limit| !limit.is_zero());
         options.backend_timeout = limits.backend.filter(|limit| !limit.is_zero());
     }

@@ -10,7 +10,7 @@ use super::hosts::is_hostname;
 use super::matches::{Match, PathMatch};
 use super::problem::RouteProblem;
 use super::resources::{ObjectRef, ParentRef, RouteHead, RouteMatch, RouteRule, RouteRules, Timeouts};
-use crate::reverse_proxy::options::MOST;
+use crate::reverse_proxy::options::MAX_TIMEOUT;
 use object::{Key, Object};
 
 /// Maximum number of matches of one route; each is an entry in the table.
@@ -185,7 +185,7 @@ fn duration(text: &str) -> Option<Duration> {
         total += Duration::from_millis(number * millis);
         parts += 1;
     }
-    (1..=4).contains(&parts).then(|| total.min(MOST))
+    (1..=4).contains(&parts).then(|| total.min(MAX_TIMEOUT))
 }
 
 #[cfg(test)]

@@ -61,8 +61,8 @@ fn follow(current: &ServingState, head: &RequestHead<'_>, Entry { matching, rule
         PathMatch::Prefix(prefix) => prefix.as_str(),
         PathMatch::Exact(_) | PathMatch::Pattern(_) => "",
     };
-    let turn = rule.next_request();
-    let choice = rule.choose(turn);
+    let request_number = rule.next_request();
+    let choice = rule.choose(request_number);
     let mut passage = ForwardPlan {
         rule: rule.route.clone(),
         authority: head.host.authority.clone(),
@@ -73,7 +73,7 @@ fn follow(current: &ServingState, head: &RequestHead<'_>, Entry { matching, rule
         response_headers: Vec::new(),
         mirrors: Vec::new(),
     };
-    let mut path = head.path.sent.clone();
+    let mut path = head.path.encoded.clone();
     let of_choice = choice.map(|choice| choice.filters.as_slice()).unwrap_or_default();
     for filter in rule.filters.iter().chain(of_choice) {
         match filter {
@@ -92,7 +92,7 @@ fn follow(current: &ServingState, head: &RequestHead<'_>, Entry { matching, rule
                 let pool = target.as_ref().and_then(|Target { backend, protocol }| {
                     Some((current.pools.get(backend)?.clone(), *protocol))
                 });
-                passage.mirrors.extend(pool.filter(|_| share.has(turn)));
+                passage.mirrors.extend(pool.filter(|_| share.has(request_number)));
             }
         }
     }
@@ -129,7 +129,7 @@ fn redirect_decision(
     let host = redirect.hostname.as_deref().unwrap_or(&head.host.name);
     let path = match &redirect.path {
         Some(edit) => edit.apply(head.path, prefix),
-        None => head.path.sent.clone(),
+        None => head.path.encoded.clone(),
     };
     RouteDecision::Redirect(redirect.status, format!("{scheme}://{host}{port}{}", with_query(path, head)))
 }

@@ -58,8 +58,8 @@ impl GatewayObjects {
         mut routes: Vec<Arc<Object>>,
         grants: &[Arc<Object>],
     ) -> Self {
-        let ours = classes.into_iter().filter(|class| is_our_class(class));
-        let classes: Vec<_> = ours
+        let own_classes = classes.into_iter().filter(|class| is_our_class(class));
+        let classes: Vec<_> = own_classes
             .map(|class| {
                 let spec: GatewayClassSpec = spec_of(&class).unwrap_or_default();
                 let refused = spec
@@ -75,8 +75,8 @@ impl GatewayObjects {
         }
         let gateways = gateways.into_iter().filter_map(|gateway| {
             let class = gateway.custom()?.fields.get("spec")?.get("gatewayClassName")?.as_str()?;
-            let is_ours = accepted.contains(class);
-            let spec = is_ours.then(|| read_spec(&gateway))?;
+            let is_accepted = accepted.contains(class);
+            let spec = is_accepted.then(|| read_spec(&gateway))?;
             Some((gateway, spec))
         });
         let gateways = gateways.collect();
@@ -102,15 +102,15 @@ pub(super) struct ServingPlan {
 impl ServingPlan {
     /// Computes the result for all objects.
     pub(super) fn of(
-        seen: &GatewayObjects,
+        objects: &GatewayObjects,
         address: IpAddr,
         secret: Checks<'_>,
         service: &dyn Fn(&Key) -> Option<SharedObject<Service>>,
         labels: &dyn Fn(&str) -> Option<Labels>,
     ) -> Self {
         let mut picture = Self::default();
-        let around = GatewayContext { address, grants: &seen.grants, secret };
-        for (object, spec) in &seen.gateways {
+        let around = GatewayContext { address, grants: &objects.grants, secret };
+        for (object, spec) in &objects.gateways {
             let view = match spec {
                 Ok(spec) => view_gateway(object, spec, &around, &mut picture.secrets),
                 Err(why) => {
@@ -132,9 +132,9 @@ impl ServingPlan {
         }
         let by_key: HashMap<Key, usize> =
             picture.gateways.iter().enumerate().map(|(at, gateway)| (gateway.key.clone(), at)).collect();
-        let mut room = MAX_ENTRIES;
-        for route in seen.routes.iter().filter_map(|(_, route)| route.as_ref()) {
-            picture.add(route, &by_key, seen, service, labels, &mut room);
+        let mut remaining = MAX_ENTRIES;
+        for route in objects.routes.iter().filter_map(|(_, route)| route.as_ref()) {
+            picture.add(route, &by_key, objects, service, labels, &mut remaining);
         }
         for table in picture.tables.values_mut() {
             table.sort();
@@ -147,30 +147,30 @@ impl ServingPlan {
         &mut self,
         route: &Arc<Route>,
         by_key: &HashMap<Key, usize>,
-        seen: &GatewayObjects,
+        objects: &GatewayObjects,
         service: &dyn Fn(&Key) -> Option<SharedObject<Service>>,
         labels: &dyn Fn(&str) -> Option<Labels>,
-        room: &mut usize,
+        remaining: &mut usize,
     ) {
         let namespace = &route.key.namespace;
-        let ours = route.parents.iter().filter_map(|parent| {
+        let own_parents = route.parents.iter().filter_map(|parent| {
             let at = *by_key.get(&parent.gateway(namespace)?)?;
             Some((parent, at))
         });
-        let ours: Vec<_> = ours.collect();
-        if ours.is_empty() {
+        let own_parents: Vec<_> = own_parents.collect();
+        if own_parents.is_empty() {
             return;
         }
         let labels = labels(namespace);
         let (rules, unresolved) = match &route.rules {
-            Ok(rules) => resolve(&route.key, rules, &seen.grants, service, &mut self.services),
+            Ok(rules) => resolve(&route.key, rules, &objects.grants, service, &mut self.services),
             Err(_) => (Vec::new(), None),
         };
         let places = RouteEntries::of(route, &rules);
         let mut outcomes = Vec::new();
         // Two parent references may refer to the same listener.
         let mut counted: HashSet<(usize, usize)> = HashSet::new();
-        for (parent, at) in ours {
+        for (parent, at) in own_parents {
             let gateway = &self.gateways[at];
             let AttachResult { listeners, mut refused } = attach(route, parent, gateway, labels.as_ref());
             let counts = self.attached.entry(gateway.key.clone()).or_default();
@@ -186,12 +186,12 @@ impl ServingPlan {
                 if gateway.refused.is_some() || !view.is_valid() {
                     continue;
                 }
-                let Some(left) = room.checked_sub(needed) else {
+                let Some(left) = remaining.checked_sub(needed) else {
                     let message = format!("at most {MAX_ENTRIES} matches of all routes together are served");
                     refused = refused.or(Some(Cause::new("UnsupportedValue", message)));
                     continue;
                 };
-                *room = left;
+                *remaining = left;
                 for ip in &gateway.addresses {
                     let table = self.tables.entry((*ip, view.port)).or_default().listener(&view.hostname);
                     for hostname in &hostnames {

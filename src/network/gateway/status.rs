@@ -218,7 +218,7 @@ fn gateway_conditions(gateway: &GatewayView, outcomes: &[Outcome]) -> Vec<Condit
     let programmed = match (&gateway.refused, &gateway.unusable) {
         (Some(cause), _) => Some(Cause::new("Invalid", cause.message.clone())),
         (None, Some(cause)) => Some(cause.clone()),
-        (None, None) if outcomes.iter().any(|outcome| outcome.places.is_ok()) => None,
+        (None, None) if outcomes.iter().any(|outcome| outcome.urls.is_ok()) => None,
         (None, None) => Some(Cause::new("Invalid", "no listener is served")),
     };
     vec![accepted, draft("Programmed", "Programmed", programmed.as_ref())]
@@ -228,7 +228,7 @@ fn gateway_conditions(gateway: &GatewayView, outcomes: &[Outcome]) -> Vec<Condit
 struct Outcome {
     refused: Option<Cause>,
     /// The URLs that it is served at, or the reason why it is not served.
-    places: Result<String, Cause>,
+    urls: Result<String, Cause>,
 }
 
 impl Outcome {
@@ -236,31 +236,31 @@ impl Outcome {
         let refused = listener.refused.as_ref().or(listener.conflict.as_ref()).cloned();
         let invalid = |message: &str| Err(Cause::new("Invalid", message));
         if let Some(cause) = &gateway.refused {
-            return Self { refused, places: invalid(&cause.message) };
+            return Self { refused, urls: invalid(&cause.message) };
         }
         if let Some(cause) = refused {
-            return Self { places: invalid(&cause.message), refused: Some(cause) };
+            return Self { urls: invalid(&cause.message), refused: Some(cause) };
         }
         if !listener.is_valid() {
-            let why =
+            let message =
                 listener.unresolved.as_ref().map_or("the listener accepts no routes", |cause| &cause.message);
-            return Self { refused: None, places: invalid(why) };
+            return Self { refused: None, urls: invalid(message) };
         }
         let mut places = Vec::new();
         for ip in &gateway.addresses {
             match ports.get(&(*ip, listener.port)) {
-                Some(Ok(served)) => places.push(place(*ip, listener.scheme, served)),
+                Some(Ok(served)) => places.push(format_url(*ip, listener.scheme, served)),
                 Some(Err(why)) => {
                     let cause = Cause::new("PortUnavailable", why.clone());
-                    return Self { refused: Some(cause), places: invalid(why) };
+                    return Self { refused: Some(cause), urls: invalid(why) };
                 }
-                None => return Self { refused: None, places: Err(Cause::new("Pending", "not served yet")) },
+                None => return Self { refused: None, urls: Err(Cause::new("Pending", "not served yet")) },
             }
         }
         if places.is_empty() {
-            return Self { refused: None, places: invalid("the Gateway has no address") };
+            return Self { refused: None, urls: invalid("the Gateway has no address") };
         }
-        Self { refused: None, places: Ok(places.join("; ")) }
+        Self { refused: None, urls: Ok(places.join("; ")) }
     }
 
     fn conditions(&self, listener: &ListenerView) -> Vec<ConditionDraft> {
@@ -270,7 +270,7 @@ impl Outcome {
                 ConditionDraft { type_: "Conflicted", holds: false, cause: Cause::new("NoConflicts", "") }
             }
         };
-        let programmed = match &self.places {
+        let programmed = match &self.urls {
             Ok(places) => {
                 let cause = Cause::new("Programmed", format!("served at {places}"));
                 ConditionDraft { type_: "Programmed", holds: true, cause }
@@ -286,7 +286,7 @@ impl Outcome {
     }
 }
 
-fn place(ip: IpAddr, scheme: Scheme, served: &ServedPort) -> String {
+fn format_url(ip: IpAddr, scheme: Scheme, served: &ServedPort) -> String {
     let scheme = match scheme {
         Scheme::Http => "http",
         Scheme::Https => "https",

@@ -116,7 +116,7 @@ impl Paths {
     fn find(&self, head: &RequestHead<'_>) -> Option<&Entry> {
         let path = head.path.decoded.as_str();
         let first = |list: Option<&'_ Vec<Entry>>| {
-            list.and_then(|list| list.iter().position(|entry| entry.matching.is_met_beside_path(head)))
+            list.and_then(|list| list.iter().position(|entry| entry.matching.matches_except_path(head)))
         };
         let exact = self.exact.get(path);
         if let (Some(list), Some(at)) = (exact, first(exact)) {
@@ -124,7 +124,7 @@ impl Paths {
         }
         let is_match = |entry: &&Entry| match &entry.matching.path {
             PathMatch::Pattern(pattern) => {
-                entry.matching.is_met_beside_path(head) && pattern.regex.is_match(path)
+                entry.matching.matches_except_path(head) && pattern.regex.is_match(path)
             }
             PathMatch::Exact(_) | PathMatch::Prefix(_) => false,
         };

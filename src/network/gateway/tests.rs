@@ -77,7 +77,7 @@ fn labels(namespace: &str) -> Option<Labels> {
 
 /// All objects, and the result of a reconcile.
 struct GatewayFixture {
-    seen: GatewayObjects,
+    objects: GatewayObjects,
     picture: ServingPlan,
 }
 
@@ -88,13 +88,13 @@ impl GatewayFixture {
             *route = Route::read(object).map(Arc::new);
         }
         let picture = ServingPlan::of(&seen, ADDRESS, &secret, &service, &labels);
-        Self { seen, picture }
+        Self { objects: seen, picture }
     }
 
     /// The result for the first parent of the first route: the reasons that it is not accepted, and that a reference is
     /// not resolved.
     fn parent(&self) -> (Option<&'static str>, Option<&'static str>) {
-        let route = &self.seen.routes[0].0.key();
+        let route = &self.objects.routes[0].0.key();
         let outcome = &self.picture.parents(route)[0];
         let reason = |cause: &Option<super::problem::Cause>| cause.as_ref().map(|cause| cause.reason);
         (reason(&outcome.refused), reason(&outcome.unresolved))
@@ -102,10 +102,13 @@ impl GatewayFixture {
 
     /// Formats the conditions of the first Gateway, and of each of its listeners, as `Accepted=True:Accepted`.
     fn gateway(&self, ports: &Ports) -> (String, Vec<String>) {
-        let key = self.seen.gateways[0].0.key();
+        let key = self.objects.gateways[0].0.key();
         let status = self.gateway_status(&key, &Map::new(), ports, 1);
         let listeners = status["listeners"].as_array().unwrap();
-        (shown(&status["conditions"]), listeners.iter().map(|one| shown(&one["conditions"])).collect())
+        (
+            format_conditions(&status["conditions"]),
+            listeners.iter().map(|one| format_conditions(&one["conditions"])).collect(),
+        )
     }
 
     fn gateway_status(&self, key: &Key, before: &Map<String, Value>, ports: &Ports, second: i64) -> Value {
@@ -135,7 +138,7 @@ impl GatewayFixture {
     }
 }
 
-fn shown(conditions: &Value) -> String {
+fn format_conditions(conditions: &Value) -> String {
     let one = |c: &Value| {
         let text = |field: &str| c[field].as_str().unwrap().to_string();
         format!("{}={}:{}", text("type"), text("status"), text("reason"))
@@ -144,7 +147,13 @@ fn shown(conditions: &Value) -> String {
 }
 
 /// Formats the decision about a request; a header is `name: value`.
-fn judged(judge: &GatewayRouter, method: &str, url: &str, headers: &[&str], tls_for: Option<&str>) -> String {
+fn route_summary(
+    judge: &GatewayRouter,
+    method: &str,
+    url: &str,
+    headers: &[&str],
+    tls_for: Option<&str>,
+) -> String {
     let uri: http::Uri = url.parse().unwrap();
     let mut map = HeaderMap::new();
     for header in headers {
@@ -312,7 +321,7 @@ fn the_rule_that_says_most_comes_first_net_9() {
     let judge = GatewayFixture::of(vec![gateway("g", 0, &json!([http("l", 80, "")]))], routes, &[])
         .judge((ADDRESS, 80), &[]);
     let check = |method: &str, url: &str, headers: &[&str], expected: &str| {
-        let found = judged(&judge, method, url, headers, None);
+        let found = route_summary(&judge, method, url, headers, None);
         assert_eq!(found.split(' ').next(), Some(expected), "{method} {url} {headers:?}");
     };
     check("GET", "http://h/", &[], "root");
@@ -370,10 +379,10 @@ fn a_listener_has_its_hosts_alone_net_9() {
         ("else", "any"),
         ("empty.test", "404"),
     ] {
-        let found = judged(&judge, "GET", &format!("http://{host}/"), &[], None);
+        let found = route_summary(&judge, "GET", &format!("http://{host}/"), &[], None);
         assert_eq!(found.split(' ').next(), Some(expected), "{host}");
         // A TLS connection for one listener's host must not carry requests for another's.
-        let other = judged(&judge, "GET", &format!("http://{host}/"), &[], Some("z.other"));
+        let other = route_summary(&judge, "GET", &format!("http://{host}/"), &[], Some("z.other"));
         let is_any = matches!(expected, "any");
         assert_eq!(other == "421", !is_any, "{host} {other}");
     }
@@ -386,7 +395,7 @@ fn requests_are_rewritten_and_redirected_net_9() {
         let listeners = json!([http("l", 80, "")]);
         let judge =
             GatewayFixture::of(vec![gateway("g", 0, &listeners)], routes, &[]).judge((ADDRESS, 80), moved);
-        assert_eq!(judged(&judge, "GET", url, &[], None), expected, "{rule} {url}");
+        assert_eq!(route_summary(&judge, "GET", url, &[], None), expected, "{rule} {url}");
     };
     let redirect = |redirect: Value| {
         json!({"matches": [path("PathPrefix", "/cayenne")],
@@ -444,7 +453,7 @@ fn backends_get_the_share_of_their_weight_net_9() {
             GatewayFixture::of(vec![gateway("g", 0, &listeners)], routes, &[]).judge((ADDRESS, 80), &[]);
         let mut counts: BTreeMap<String, u32> = BTreeMap::new();
         for _ in 0..1000 {
-            let found = judged(&judge, "GET", "http://a/", &[], None);
+            let found = route_summary(&judge, "GET", "http://a/", &[], None);
             *counts.entry(found.replace("r ", "").replace('/', "")).or_default() += 1;
         }
         counts
@@ -465,10 +474,10 @@ fn backends_get_the_share_of_their_weight_net_9() {
 #[test]
 fn a_listener_says_what_became_of_it_net_9() {
     const GOOD: &str = "Accepted=True:Accepted Conflicted=False:NoConflicts ResolvedRefs=True:ResolvedRefs Programmed=True:Programmed";
-    let check = |listeners: Value, gateway_says: &str, expected: &[&str]| {
+    let check = |listeners: Value, gateway_conditions: &str, expected: &[&str]| {
         let world = GatewayFixture::of(vec![gateway("g", 0, &listeners)], Vec::new(), &[]);
         let (conditions, of_listeners) = world.gateway(&world.ports());
-        assert_eq!(conditions, gateway_says, "{listeners}");
+        assert_eq!(conditions, gateway_conditions, "{listeners}");
         assert_eq!(of_listeners, expected, "{listeners}");
     };
     let all_good = "Accepted=True:Accepted Programmed=True:Programmed";
@@ -550,7 +559,10 @@ fn unavailable_and_moved_ports_are_reported_net_9() {
             .into();
     let status = world.gateway_status(&Key::new("d", "g"), &Map::new(), &ports, 1);
     assert_eq!(status["addresses"], json!([{"type": "IPAddress", "value": "127.0.0.1"}]));
-    assert_eq!(shown(&status["conditions"]), "Accepted=True:ListenersNotValid Programmed=True:Programmed");
+    assert_eq!(
+        format_conditions(&status["conditions"]),
+        "Accepted=True:ListenersNotValid Programmed=True:Programmed"
+    );
     let listener = |n: usize| status["listeners"][n]["conditions"].as_array().unwrap().clone();
     assert_eq!(
         listener(0)[3]["message"],
@@ -569,7 +581,10 @@ fn unavailable_and_moved_ports_are_reported_net_9() {
     let now = Time(jiff::Timestamp::from_second(99).unwrap());
     let released = status::of_released(&before, ConditionContext { now: &now, generation: 3 });
     let expected = "Accepted=False:Pending Programmed=False:Pending Other=True:R";
-    assert_eq!((shown(&released["conditions"]).as_str(), &released["addresses"]), (expected, &json!([])));
+    assert_eq!(
+        (format_conditions(&released["conditions"]).as_str(), &released["addresses"]),
+        (expected, &json!([]))
+    );
     let again = world.gateway_status(&Key::new("d", "g"), &before, &ports, 99);
     assert_eq!(again, Value::Object(before));
 }
@@ -599,7 +614,7 @@ fn gateways_share_ports_and_the_older_one_keeps_its_own_net_9() {
     let ports = world.ports();
     let of = |name: &str| {
         let status = world.gateway_status(&Key::new("d", name), &Map::new(), &ports, 1);
-        shown(&status["conditions"])
+        format_conditions(&status["conditions"])
     };
     assert_eq!(of("old"), "Accepted=True:Accepted Programmed=True:Programmed");
     assert_eq!(of("young"), "Accepted=True:ListenersNotValid Programmed=True:Programmed");
@@ -622,16 +637,19 @@ fn a_routes_status_is_ours_alone_and_others_stay_net_9() {
     let world = GatewayFixture::of(vec![gateway("g", 0, &listeners)], vec![route("r", 0, &spec)], &[]);
     let now = Time(jiff::Timestamp::from_second(1).unwrap());
     let at = ConditionContext { now: &now, generation: 3 };
-    let theirs = json!({"parentRef": {"name": "h"}, "controllerName": "other.test/c", "conditions": []});
+    let foreign = json!({"parentRef": {"name": "h"}, "controllerName": "other.test/c", "conditions": []});
     let stale = json!({"parentRef": {"name": "old"}, "controllerName": super::CONTROLLER, "conditions": []});
-    let before = json!({"parents": [stale, theirs]}).as_object().unwrap().clone();
+    let before = json!({"parents": [stale, foreign]}).as_object().unwrap().clone();
     let parents = world.picture.parents(&Key::new("d", "r"));
     let status = status::of_route(&before, parents, at);
     let all = status["parents"].as_array().unwrap();
-    assert_eq!((all.len(), &all[0]), (3, &theirs));
-    assert_eq!(shown(&all[1]["conditions"]), "Accepted=True:Accepted ResolvedRefs=False:BackendNotFound");
+    assert_eq!((all.len(), &all[0]), (3, &foreign));
     assert_eq!(
-        shown(&all[2]["conditions"]),
+        format_conditions(&all[1]["conditions"]),
+        "Accepted=True:Accepted ResolvedRefs=False:BackendNotFound"
+    );
+    assert_eq!(
+        format_conditions(&all[2]["conditions"]),
         "Accepted=False:NoMatchingParent ResolvedRefs=False:BackendNotFound"
     );
     assert_eq!(
@@ -642,7 +660,7 @@ fn a_routes_status_is_ours_alone_and_others_stay_net_9() {
     assert_eq!(status::of_route(&before, parents, at), status);
     assert_eq!(
         status::of_route(&before, &[], at),
-        json!({"parents": [theirs]}),
+        json!({"parents": [foreign]}),
         "it is nobody's of ours now"
     );
     assert_eq!(status::of_route(&Map::new(), &[], at), json!({}));
@@ -676,6 +694,6 @@ fn a_class_with_parameters_is_not_accepted_net_9() {
         } else {
             "Accepted=False:InvalidParameters"
         };
-        assert_eq!(shown(&status["conditions"]), expected);
+        assert_eq!(format_conditions(&status["conditions"]), expected);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::problem::Problem;
 use crate::reverse_proxy;
-use crate::reverse_proxy::options::{MOST, Protocol};
+use crate::reverse_proxy::options::{MAX_TIMEOUT, Protocol};
 
 /// The prefix of ingress-nginx's annotations.
 const PREFIX: &str = "nginx.ingress.kubernetes.io/";
@@ -106,7 +106,7 @@ fn flag(value: &str) -> Option<bool> {
 /// Parses seconds, with or without their unit.
 fn seconds(value: &str) -> Option<Duration> {
     let number: u64 = value.strip_suffix('s').unwrap_or(value).parse().ok()?;
-    (number > 0).then(|| Duration::from_secs(number).min(MOST))
+    (number > 0).then(|| Duration::from_secs(number).min(MAX_TIMEOUT))
 }
 
 /// Parses a size in nginx's format: `8m`; 0 means unlimited.

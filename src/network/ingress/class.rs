@@ -9,18 +9,18 @@ use object::ingress::{CLASS_ANNOTATION, OUR_CLASS, OUR_CONTROLLER, default_class
 
 /// The classes that this controller serves.
 pub(super) struct Classes {
-    ours: HashSet<String>,
+    served: HashSet<String>,
     /// It also serves Ingresses without a class.
-    default_is_ours: bool,
+    serves_default: bool,
 }
 
 impl Classes {
     pub(super) fn of(all: Vec<SharedObject<IngressClass>>) -> Self {
-        let is_ours = |class: &IngressClass| {
+        let is_own = |class: &IngressClass| {
             class.spec.as_ref().and_then(|spec| spec.controller.as_deref()) == Some(OUR_CONTROLLER)
         };
-        let ours = all.iter().filter(|class| is_ours(class)).map(|class| class.name().to_string()).collect();
-        Self { ours, default_is_ours: default_class(all).is_some_and(|class| is_ours(&class)) }
+        let served = all.iter().filter(|class| is_own(class)).map(|class| class.name().to_string()).collect();
+        Self { served, serves_default: default_class(all).is_some_and(|class| is_own(&class)) }
     }
 
     /// Returns whether an Ingress is to be served: by the class it names, by the annotation that preceded the field, or
@@ -30,9 +30,9 @@ impl Classes {
         let annotations = ingress.metadata.annotations.as_ref();
         match (annotations.and_then(|all| all.get(CLASS_ANNOTATION)).map(String::as_str), field) {
             // The annotation works without an IngressClass object.
-            (Some(annotation), _) => annotation == OUR_CLASS || self.ours.contains(annotation),
-            (None, Some(field)) => self.ours.contains(field),
-            (None, None) => self.default_is_ours,
+            (Some(annotation), _) => annotation == OUR_CLASS || self.served.contains(annotation),
+            (None, Some(field)) => self.served.contains(field),
+            (None, None) => self.serves_default,
         }
     }
 }
@@ -51,7 +51,7 @@ mod tests {
                 "spec": {"controller": controller}});
             SharedObject::from_value(serde_json::from_value::<IngressClass>(value).unwrap())
         };
-        let ours = |is_default: bool| {
+        let own_classes = |is_default: bool| {
             vec![class("podium", OUR_CONTROLLER, is_default), class("nginx", "k8s.io/ingress-nginx", false)]
         };
         let check =
@@ -62,13 +62,13 @@ mod tests {
                 assert_eq!(Classes::of(classes).include(&ingress), expected, "{ingress:?}");
             };
         let by = |class: &str| json!({"kubernetes.io/ingress.class": class});
-        check(ours(true), json!("podium"), json!({}), true);
-        check(ours(true), json!("nginx"), json!({}), false);
-        check(ours(true), json!("other"), json!({}), false);
-        check(ours(true), json!(null), json!({}), true);
-        check(ours(false), json!(null), json!({}), false);
-        check(ours(false), json!(null), by("podium"), true);
-        check(ours(true), json!(null), by("nginx"), false);
+        check(own_classes(true), json!("podium"), json!({}), true);
+        check(own_classes(true), json!("nginx"), json!({}), false);
+        check(own_classes(true), json!("other"), json!({}), false);
+        check(own_classes(true), json!(null), json!({}), true);
+        check(own_classes(false), json!(null), json!({}), false);
+        check(own_classes(false), json!(null), by("podium"), true);
+        check(own_classes(true), json!(null), by("nginx"), false);
         check(Vec::new(), json!(null), by("podium"), true);
         check(Vec::new(), json!("podium"), json!({}), false);
     }

@@ -109,7 +109,7 @@ struct ReportedIngress {
     uid: String,
     problems: HashSet<Problem>,
     /// The address in its last event.
-    place: Option<String>,
+    address: Option<String>,
 }
 
 /// Open sockets.
@@ -121,7 +121,7 @@ struct OpenSockets {
     /// Messages about addresses that could not be bound as configured.
     moved: Vec<String>,
     /// The current certificates, by the versions of their Secrets, and their problems.
-    shown: Vec<(TlsHost, Option<Revision>)>,
+    certificates: Vec<(TlsHost, Option<Revision>)>,
     problems: Vec<(Key, Problem)>,
 }
 
@@ -130,10 +130,10 @@ impl OpenSockets {
     fn show(&mut self, hosts: &[TlsHost], secrets: impl Fn(&Key) -> Option<Stored<Secret>>) {
         let version = |host: &TlsHost| host.secret.as_ref().and_then(|key| Some(secrets(key)?.revision()));
         let desired: Vec<_> = hosts.iter().map(|host| (host.clone(), version(host))).collect();
-        if desired != self.shown {
+        if desired != self.certificates {
             let (certificates, problems) = certificates::load(hosts, secrets);
             self.resolver.replace(certificates);
-            (self.shown, self.problems) = (desired, problems);
+            (self.certificates, self.problems) = (desired, problems);
         }
     }
 }
@@ -170,19 +170,19 @@ impl Controller {
     /// Reconciles what is served with the Ingresses.
     async fn sync(&mut self) -> Result<(), String> {
         let classes = Classes::of(self.caches.of::<IngressClass>().list());
-        let mut ours: Vec<Stored<Ingress>> = self.caches.of::<Ingress>().list();
-        ours.retain(|ingress| classes.include(ingress));
-        ours.sort_by_cached_key(|ingress| (ingress.metadata.creation_timestamp.clone(), ingress.key()));
-        self.clear_status(&ours);
-        if ours.is_empty() {
+        let mut ingresses: Vec<Stored<Ingress>> = self.caches.of::<Ingress>().list();
+        ingresses.retain(|ingress| classes.include(ingress));
+        ingresses.sort_by_cached_key(|ingress| (ingress.metadata.creation_timestamp.clone(), ingress.key()));
+        self.clear_status(&ingresses);
+        if ingresses.is_empty() {
             self.close().await;
             return Ok(());
         }
         self.follow().await;
-        let listening = self.listen(&ours).await;
+        let listening = self.listen(&ingresses).await;
         let Some(following) = &self.following else { return listening };
         let services = following.services.clone();
-        let built = build(&ours, &|key| services.get(key).service);
+        let built = build(&ingresses, &|key| services.get(key).service);
         let secrets = self.caches.of::<Secret>();
         self.publish(&built, following);
         let mut of_certificates = Vec::new();
@@ -190,7 +190,7 @@ impl Controller {
             serving.show(&built.tls, |key| secrets.get(key));
             of_certificates.clone_from(&serving.problems);
         }
-        self.report(&ours, built.problems.into_iter().chain(of_certificates));
+        self.report(&ingresses, built.problems.into_iter().chain(of_certificates));
         listening
     }
 
@@ -214,7 +214,7 @@ impl Controller {
     }
 
     /// Opens the sockets unless they are open.
-    async fn listen(&mut self, ours: &[Stored<Ingress>]) -> Result<(), String> {
+    async fn listen(&mut self, ingresses: &[Stored<Ingress>]) -> Result<(), String> {
         if self.serving.is_some() {
             return Ok(());
         }
@@ -232,7 +232,7 @@ impl Controller {
             Err(error) => {
                 let message = format!("cannot listen: {error}; retrying");
                 tracing::warn!("ingress: {message}");
-                for ingress in ours {
+                for ingress in ingresses {
                     self.recorder.warning(ingress.object(), "FailedToListen", message.as_str());
                 }
                 Err(message)
@@ -265,7 +265,7 @@ impl Controller {
             http: places[0],
             https: places[1],
             moved,
-            shown: Vec::new(),
+            certificates: Vec::new(),
             problems: Vec::new(),
         })
     }
@@ -282,10 +282,10 @@ impl Controller {
     }
 
     /// Clears the status of Ingresses that are no longer served here.
-    fn clear_status(&mut self, ours: &[Stored<Ingress>]) {
-        let stay: HashSet<Key> = ours.iter().map(Stored::key).collect();
-        let gone: Vec<Key> = self.served.keys().filter(|key| !stay.contains(key)).cloned().collect();
-        for key in gone {
+    fn clear_status(&mut self, ingresses: &[Stored<Ingress>]) {
+        let stay: HashSet<Key> = ingresses.iter().map(Stored::key).collect();
+        let removed: Vec<Key> = self.served.keys().filter(|key| !stay.contains(key)).cloned().collect();
+        for key in removed {
             self.served.remove(&key);
             if let Some(serving) = &self.serving {
                 status::withdraw(&self.api, &key, serving.http, serving.https);
@@ -294,12 +294,12 @@ impl Controller {
     }
 
     /// Writes the status of Ingresses, and records events about new problems and addresses.
-    fn report(&mut self, ours: &[Stored<Ingress>], problems: impl Iterator<Item = (Key, Problem)>) {
+    fn report(&mut self, ingresses: &[Stored<Ingress>], problems: impl Iterator<Item = (Key, Problem)>) {
         let mut by_ingress: HashMap<Key, HashSet<Problem>> = HashMap::new();
         for (key, problem) in problems {
             by_ingress.entry(key).or_default().insert(problem);
         }
-        for ingress in ours {
+        for ingress in ingresses {
             let key = ingress.key();
             let now = by_ingress.remove(&key).unwrap_or_default();
             let reported = self.served.remove(&key).filter(|reported| reported.uid == ingress.uid());
@@ -309,7 +309,7 @@ impl Controller {
                 let about = reference_to(ingress.object());
                 self.recorder.record(about, problem.type_(), problem.reason(), problem.message());
             }
-            let mut place = reported.and_then(|reported| reported.place);
+            let mut place = reported.and_then(|reported| reported.address);
             if let Some(serving) = &self.serving {
                 status::write_address(&self.api, ingress, serving.http, serving.https);
                 let here = format!("served at http://{} and https://{}", serving.http, serving.https);
@@ -321,7 +321,10 @@ impl Controller {
                     place = Some(here);
                 }
             }
-            self.served.insert(key, ReportedIngress { uid: ingress.uid().to_string(), problems: now, place });
+            self.served.insert(
+                key,
+                ReportedIngress { uid: ingress.uid().to_string(), problems: now, address: place },
+            );
         }
     }
 }

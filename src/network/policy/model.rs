@@ -91,7 +91,7 @@ impl Isolation {
         policies: &[&Policy],
         direction: Direction,
         named: &[NamedPort],
-        known: &mut KnownRanges,
+        shared_ranges: &mut KnownRanges,
     ) -> Option<Self> {
         let mut is_isolated = false;
         // Collect first and sort once: a thousand policies may each allow the same peer one port.
@@ -106,7 +106,8 @@ impl Isolation {
                     numbers.map(move |number| PortRange::one(protocol, number))
                 });
                 let ranges: Vec<PortRange> = rule.ranges().chain(own).collect();
-                let many = (ranges.len() > FEW).then(|| known.shared(Ranges::of(ranges.iter().copied())));
+                let many =
+                    (ranges.len() > FEW).then(|| shared_ranges.shared(Ranges::of(ranges.iter().copied())));
                 for peer in &rule.peers {
                     let allowed = allowed.entry(peer.peers()).or_default();
                     match &many {

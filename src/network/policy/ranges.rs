@@ -91,7 +91,7 @@ impl Ord for Ranges {
 pub(super) struct KnownRanges {
     by_hash: HashMap<u64, Vec<Weak<RangeSet>>>,
     /// Number of entries at which unused ones are removed.
-    room: usize,
+    prune_at: usize,
 }
 
 impl KnownRanges {
@@ -102,19 +102,19 @@ impl KnownRanges {
             return Ranges(known);
         }
         same.push(Arc::downgrade(&ranges.0));
-        if self.by_hash.len() > self.room {
+        if self.by_hash.len() > self.prune_at {
             self.by_hash.retain(|_, same| {
                 same.retain(|one| one.strong_count() > 0);
                 !same.is_empty()
             });
-            self.room = 2 * self.by_hash.len() + 64;
+            self.prune_at = 2 * self.by_hash.len() + 64;
         }
         ranges
     }
 
     /// Returns the number of ranges in use.
     #[cfg(test)]
-    fn held(&self) -> usize {
+    fn used_count(&self) -> usize {
         self.by_hash.values().flatten().filter(|one| one.strong_count() > 0).count()
     }
 }
@@ -133,14 +133,14 @@ mod tests {
         let mut known = KnownRanges::default();
         let (one, other) = (known.shared(ranges(&[80, 82])), known.shared(ranges(&[82, 80])));
         assert!(Arc::ptr_eq(&one.0, &other.0) && one == other);
-        assert_eq!(known.held(), 1);
+        assert_eq!(known.used_count(), 1);
         drop((one, other));
-        assert_eq!(known.held(), 0);
+        assert_eq!(known.used_count(), 0);
         let held: Vec<Ranges> = (0..10).map(|port| known.shared(ranges(&[port]))).collect();
         for port in 0..10_000 {
             known.shared(ranges(&[port, 20_000]));
         }
-        assert!(known.by_hash.len() <= 200 && known.held() == held.len(), "{}", known.by_hash.len());
+        assert!(known.by_hash.len() <= 200 && known.used_count() == held.len(), "{}", known.by_hash.len());
     }
 
     #[test]

@@ -15,7 +15,7 @@ const CLIENTS: usize = 8192;
 #[derive(Debug)]
 pub(crate) struct Balancer {
     balance: Balance,
-    turn: usize,
+    cursor: usize,
     clients: HashMap<IpAddr, Client>,
 }
 
@@ -28,7 +28,7 @@ struct Client {
 
 impl Balancer {
     pub(crate) fn new(balance: Balance) -> Self {
-        Self { balance, turn: 0, clients: HashMap::new() }
+        Self { balance, cursor: 0, clients: HashMap::new() }
     }
 
     /// Replaces the endpoints; clients with affinity keep those that still exist.
@@ -61,8 +61,8 @@ impl Balancer {
             known.last_seen = now;
             return Some(known.backend);
         }
-        let picked = *usable.get(self.turn.checked_rem(usable.len())?)?;
-        self.turn = self.turn.wrapping_add(1);
+        let picked = *usable.get(self.cursor.checked_rem(usable.len())?)?;
+        self.cursor = self.cursor.wrapping_add(1);
         if let Some(timeout) = self.balance.affinity {
             self.evict(now, timeout);
             self.clients.insert(client, Client { backend: picked, last_seen: now });
@@ -167,10 +167,10 @@ mod tests {
         assert_eq!(pick(&mut balancer, 1, 18), first, "each connection counts");
         assert_eq!(pick(&mut balancer, 3, 18), first, "the turn goes on");
         assert_eq!(pick(&mut balancer, 1, 28), other, "after the timeout the turn decides");
-        let gone = if other == address(1) { 2 } else { 1 };
-        balancer.replace(sticky(&[gone]));
-        assert_eq!(pick(&mut balancer, 1, 29), address(gone), "its endpoint is gone");
-        let retried = balancer.pick(client(1), None, &[address(gone)], Duration::from_secs(29));
+        let removed = if other == address(1) { 2 } else { 1 };
+        balancer.replace(sticky(&[removed]));
+        assert_eq!(pick(&mut balancer, 1, 29), address(removed), "its endpoint is gone");
+        let retried = balancer.pick(client(1), None, &[address(removed)], Duration::from_secs(29));
         assert_eq!(retried, None);
     }
 

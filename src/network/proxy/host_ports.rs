@@ -148,7 +148,7 @@ pub(super) fn listeners(
         let balance = Balance { ready, ..Balance::default() };
         for (ip, spare) in addresses {
             let address = SocketAddr::new(ip.into(), low_ports.served(declared));
-            let bind_address = BindAddress { place: ListenNetwork::Machine, address, protocol };
+            let bind_address = BindAddress { network: ListenNetwork::Machine, address, protocol };
             all.push(Listener {
                 bind_address,
                 declared,

@@ -13,7 +13,7 @@ use super::node_networks::NodeNetworks;
 use super::owner::{DesiredListeners, Owner, OwnerChange, OwnerSources};
 use super::sockets::Sockets;
 use super::table::{BindAddress, ListenNetwork, Listener, Protocol};
-use super::{Shared, SharedBalancer, node_networks, tcp, udp};
+use super::{ProxyState, SharedBalancer, node_networks, tcp, udp};
 use base::backoff::BackoffPolicy;
 use base::task::Tasks;
 use object::Object;
@@ -29,7 +29,7 @@ const PROGRAM: BackoffPolicy =
 
 /// All open bind addresses, and the desired ones that are not open.
 pub(super) struct ListenerSet {
-    shared: Arc<Shared>,
+    shared: Arc<ProxyState>,
     recorder: Recorder,
     low_ports: LowPorts,
     open: HashMap<BindAddress, OpenListener>,
@@ -67,7 +67,7 @@ enum BindRefusal {
 }
 
 impl ListenerSet {
-    pub(super) fn new(shared: Arc<Shared>, recorder: Recorder, low_ports: LowPorts) -> Self {
+    pub(super) fn new(shared: Arc<ProxyState>, recorder: Recorder, low_ports: LowPorts) -> Self {
         Self {
             shared,
             recorder,
@@ -117,9 +117,9 @@ impl ListenerSet {
 
     /// Reopens the listeners in a node's network, which may have been replaced.
     pub(super) async fn leave(&mut self, node: Ipv4Addr, followed: &OwnerSources) {
-        let left = |bind_address: &BindAddress| bind_address.place == ListenNetwork::Node(node);
-        let gone: Vec<BindAddress> = self.open.keys().copied().filter(left).collect();
-        for bind_address in gone {
+        let left = |bind_address: &BindAddress| bind_address.network == ListenNetwork::Node(node);
+        let stale: Vec<BindAddress> = self.open.keys().copied().filter(left).collect();
+        for bind_address in stale {
             let Some(open) = self.open.remove(&bind_address) else { continue };
             open.tasks.stop().await;
             if let Some(own) = self.of_owner.get_mut(&open.owner) {
@@ -240,7 +240,7 @@ impl ListenerSet {
     fn open_one(&self, listener: Listener) -> io::Result<(SharedBalancer, Tasks)> {
         let balancer = Arc::new(Mutex::new(Balancer::new(listener.balance)));
         let (tasks, shared) = (self.shared.connections.child(), self.shared.clone());
-        let BindAddress { place, address, protocol } = listener.bind_address;
+        let BindAddress { network: place, address, protocol } = listener.bind_address;
         if let (ListenNetwork::Node(node), Some(inside)) = (place, &self.shared.inside) {
             let nodes = inside.nodes.clone();
             let serve = serve_in_node(nodes, node, (address, protocol), (balancer.clone(), shared));
@@ -277,7 +277,7 @@ async fn serve_in_node(
     nodes: Arc<dyn NodeNetworks>,
     node: Ipv4Addr,
     (address, protocol): (SocketAddr, Protocol),
-    (balancer, shared): (SharedBalancer, Arc<Shared>),
+    (balancer, shared): (SharedBalancer, Arc<ProxyState>),
 ) {
     let mut failures = 0;
     loop {

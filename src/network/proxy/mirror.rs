@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::host_ports::is_on_host_network;
 use super::table::{
-    Backend, Balance, BindAddress, ListenNetwork, Listener, Protocol, balancers, is_left_alone,
+    Backend, Balance, BindAddress, ListenNetwork, Listener, Protocol, balancers, is_unmanaged,
 };
 use crate::service_follower::ServiceEndpoints;
 use object::host_ports::declared_ports;
@@ -75,7 +75,7 @@ impl Mirrors {
 
     fn listener(&self, at: IpAddr, to: Target, port: u16, spare: bool) -> Listener {
         let address = SocketAddr::new(at, self.low_ports.served(port));
-        listener(BindAddress { place: ListenNetwork::Machine, address, protocol: to.protocol }, to, spare)
+        listener(BindAddress { network: ListenNetwork::Machine, address, protocol: to.protocol }, to, spare)
     }
 
     /// Returns the machine's own addresses that lead to these addresses of the cluster, each with its target. 127.0.0.1
@@ -119,7 +119,7 @@ fn number(port: Option<i32>) -> Option<u16> {
 /// Returns the listeners of a service: at the mirrors of its addresses, and at the machine's own addresses for node
 /// ports. A service without endpoints has no listeners, so that connections are refused.
 pub(super) fn of_service(joined: &ServiceEndpoints, mirrors: &Mirrors) -> Vec<Listener> {
-    let service = joined.service.as_ref().filter(|service| !is_left_alone(service));
+    let service = joined.service.as_ref().filter(|service| !is_unmanaged(service));
     let Some(spec) = service.and_then(|service| service.spec.as_ref()) else { return Vec::new() };
     let own = addresses(spec.cluster_ips.as_ref().filter(|all| !all.is_empty()), spec.cluster_ip.as_ref());
     if own.is_empty() || !is_served(joined) {
@@ -203,7 +203,7 @@ pub(super) fn of_pod(pod: &Pod, mirrors: &Mirrors) -> Vec<Listener> {
                 let localhost = mirrors.of_machine(&own).into_iter();
                 localhost.filter(|(at, _)| is_requested(*at, host_ip, node)).map(move |(at, ip)| {
                     let address = SocketAddr::new(at, host);
-                    listener(BindAddress { place, address, protocol }, target(ip), true)
+                    listener(BindAddress { network: place, address, protocol }, target(ip), true)
                 })
             }));
         }

@@ -68,7 +68,7 @@ pub struct FabricNetwork {
 }
 
 /// State shared by all listeners and connections.
-struct Shared {
+struct ProxyState {
     clock: Clock,
     machine: RwLock<Arc<NetworkTopology>>,
     /// The fabric, if endpoints are in a fabric network.
@@ -76,7 +76,7 @@ struct Shared {
     /// The tasks of connections, which outlive the listener that accepted them.
     connections: Tasks,
     /// Limits connections, so that descriptors are left for the API's own.
-    room: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 /// The endpoints of a bind address, shared by its listener and its connections.
@@ -93,12 +93,12 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: ProxyConfig) {
     health::start(api, caches, tasks, inside.as_ref().map(|inside| inside.mirrors.clone()));
     let followed_pods = if inside.is_some() { mirror::has_ports } else { host_ports::has_host_ports };
     let nodes = inside.as_ref().map(|inside| inside.nodes.clone());
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(ProxyState {
         inside,
         clock: api.clock().clone(),
         machine: RwLock::new(Arc::new(machine)),
         connections: tasks.clone(),
-        room: Arc::new(Semaphore::new(config.connections)),
+        permits: Arc::new(Semaphore::new(config.connections)),
     });
     let followed = Arc::new(OwnerSources {
         services: Follower::start(caches),
@@ -157,7 +157,7 @@ async fn wait(delay: Option<Duration>) {
     }
 }
 
-impl Shared {
+impl ProxyState {
     /// Applies the change of a node; returns false if it does not affect services, like a heartbeat.
     fn node_changed(&self, change: &Change) -> bool {
         let Some(node) = change.object.get::<Node>() else { return false };

@@ -42,8 +42,8 @@ fn read(paths: [&str; 2]) -> Vec<SocketAddr> {
 /// Parses the listening sockets of a table in /proc/net.
 fn parse(table: &str) -> Vec<SocketAddr> {
     let socket = |line: &str| {
-        let mut words = line.split_ascii_whitespace().skip(1);
-        let (local, state) = (words.next()?, words.nth(1)?);
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        let (local, state) = (fields.next()?, fields.nth(1)?);
         let (ip, port) = local.split_once(':')?;
         LISTENING.contains(&state).then_some(())?;
         Some(SocketAddr::new(address(ip)?, u16::from_str_radix(port, 16).ok()?))

@@ -13,7 +13,7 @@ use tokio::io::{AsyncWriteExt, BufReader, Interest};
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use super::{Shared, SharedBalancer};
+use super::{ProxyState, SharedBalancer};
 
 /// Number of connections that the system holds until they are accepted.
 pub(super) const BACKLOG: u32 = 4096;
@@ -31,12 +31,12 @@ pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Accepts until the task is stopped; connections outlive it.
-pub(super) async fn accept(listener: TcpListener, balancer: SharedBalancer, shared: Arc<Shared>) {
+pub(super) async fn accept(listener: TcpListener, balancer: SharedBalancer, shared: Arc<ProxyState>) {
     loop {
         match listener.accept().await {
             Ok((client, from)) => {
                 // The semaphore is never closed.
-                let Ok(room) = shared.room.clone().acquire_owned().await else { return };
+                let Ok(room) = shared.permits.clone().acquire_owned().await else { return };
                 let serve = serve(client, from, balancer.clone(), shared.clone());
                 shared.connections.spawn("service connection", async move {
                     serve.await;
@@ -49,7 +49,7 @@ pub(super) async fn accept(listener: TcpListener, balancer: SharedBalancer, shar
     }
 }
 
-async fn serve(client: TcpStream, from: SocketAddr, balancer: SharedBalancer, shared: Arc<Shared>) {
+async fn serve(client: TcpStream, from: SocketAddr, balancer: SharedBalancer, shared: Arc<ProxyState>) {
     let Some(backend) = connect(from.ip(), &balancer, &shared).await else {
         // No endpoint accepted. A reset is the closest to "connection refused" for a connection that is open already.
         let _ = client.set_zero_linger();
@@ -110,7 +110,7 @@ async fn reset(ended: ReadHalf<'_>) -> io::Error {
 }
 
 /// Connects to the balancer's choice, or else to the next endpoint that accepts.
-async fn connect(client: IpAddr, balancer: &SharedBalancer, shared: &Shared) -> Option<TcpStream> {
+async fn connect(client: IpAddr, balancer: &SharedBalancer, shared: &ProxyState) -> Option<TcpStream> {
     let mut tried = Vec::new();
     loop {
         let pick = {
@@ -127,7 +127,7 @@ async fn connect(client: IpAddr, balancer: &SharedBalancer, shared: &Shared) -> 
     }
 }
 
-impl Shared {
+impl ProxyState {
     async fn connect(&self, client: IpAddr, backend: SocketAddr) -> io::Result<TcpStream> {
         match &self.inside {
             Some(inside) => inside.dialer.tcp(backend).await,

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{Shared, SharedBalancer};
+use super::{ProxyState, SharedBalancer};
 use base::dial::{Dial, LocalDialer};
 
 /// A flow without datagrams ends after this time.
@@ -41,7 +41,7 @@ struct Flow {
 }
 
 /// Forwards datagrams until the task is stopped.
-pub(super) async fn forward(socket: UdpSocket, balancer: SharedBalancer, shared: Arc<Shared>) {
+pub(super) async fn forward(socket: UdpSocket, balancer: SharedBalancer, shared: Arc<ProxyState>) {
     let socket = Arc::new(socket);
     let mut flows: HashMap<SocketAddr, Flow> = HashMap::new();
     let mut datagram = vec![0; DATAGRAM];
@@ -71,7 +71,7 @@ pub(super) async fn forward(socket: UdpSocket, balancer: SharedBalancer, shared:
 }
 
 /// Returns the client's node if the choice of an endpoint depends on it.
-fn node_of(balancer: &SharedBalancer, shared: &Shared, client: IpAddr) -> Option<String> {
+fn node_of(balancer: &SharedBalancer, shared: &ProxyState, client: IpAddr) -> Option<String> {
     let machine = balancer.lock().is_topology_aware().then(|| shared.machine())?;
     machine.node_of(client).map(str::to_owned)
 }
@@ -90,7 +90,7 @@ fn evict(flows: &mut HashMap<SocketAddr, Flow>) {
     }
 }
 
-fn millis(shared: &Shared) -> u64 {
+fn millis(shared: &ProxyState) -> u64 {
     shared.clock.monotonic().as_millis() as u64
 }
 
@@ -98,9 +98,9 @@ async fn open(
     backend: SocketAddr,
     client: SocketAddr,
     back: &Arc<UdpSocket>,
-    shared: &Arc<Shared>,
+    shared: &Arc<ProxyState>,
 ) -> io::Result<Flow> {
-    let room = shared.room.clone().try_acquire_owned().map_err(io::Error::other)?;
+    let permit = shared.permits.clone().try_acquire_owned().map_err(io::Error::other)?;
     let connect = match &shared.inside {
         Some(inside) => inside.dialer.udp(backend),
         None => LocalDialer.udp(backend),
@@ -121,7 +121,7 @@ async fn open(
             () = ended.cancelled() => {}
             () = answers.pass_on() => ended.cancel(),
         }
-        drop(room);
+        drop(permit);
     });
     Ok(Flow { backend, towards, last_used, over: over.clone(), _end: over.drop_guard() })
 }
@@ -133,7 +133,7 @@ struct ReplyRelay {
     back: Weak<UdpSocket>,
     client: SocketAddr,
     last_used: Arc<AtomicU64>,
-    shared: Arc<Shared>,
+    shared: Arc<ProxyState>,
 }
 
 impl ReplyRelay {

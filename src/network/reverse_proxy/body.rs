@@ -53,7 +53,7 @@ impl Progress {
         self.0.lock().1
     }
 
-    fn came(&self) {
+    fn touch(&self) {
         self.0.lock().0 = Instant::now();
     }
 
@@ -73,8 +73,8 @@ pub(super) struct RequestBody {
     copies: Vec<mpsc::Sender<BodyChunk>>,
     progress: Progress,
     /// Bytes that may still come.
-    room: Option<u64>,
-    patience: Duration,
+    remaining: Option<u64>,
+    timeout: Duration,
     overdue: Option<Pin<Box<Sleep>>>,
 }
 
@@ -93,15 +93,22 @@ enum BodyChunk {
 }
 
 impl RequestBody {
-    pub(super) fn new(body: Incoming, progress: Progress, room: Option<u64>, patience: Duration) -> Self {
+    pub(super) fn new(body: Incoming, progress: Progress, remaining: Option<u64>, timeout: Duration) -> Self {
         let source = RequestBodySource::Client(body);
-        Self { source, copies: Vec::new(), progress, room, patience, overdue: None }
+        Self { source, copies: Vec::new(), progress, remaining, timeout, overdue: None }
     }
 
     /// Returns the body of a request that has none.
     pub(super) fn empty(progress: Progress) -> Self {
         let (copies, patience) = (Vec::new(), Duration::ZERO);
-        Self { source: RequestBodySource::None, copies, progress, room: None, patience, overdue: None }
+        Self {
+            source: RequestBodySource::None,
+            copies,
+            progress,
+            remaining: None,
+            timeout: patience,
+            overdue: None,
+        }
     }
 
     /// Returns a copy of the rest of the body. The copy never delays the original: if its reader does not keep up, it
@@ -114,7 +121,7 @@ impl RequestBody {
         let (sender, receiver) = mpsc::channel(COPIED_PIECES);
         self.copies.push(sender);
         let (source, copies) = (RequestBodySource::Copied(receiver), Vec::new());
-        Self { source, copies, progress, room: None, patience: self.patience, overdue: None }
+        Self { source, copies, progress, remaining: None, timeout: self.timeout, overdue: None }
     }
 
     /// Passes a chunk to the receivers of copies.
@@ -155,12 +162,12 @@ impl Body for RequestBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
         let Poll::Ready(frame) = this.poll_source(cx) else {
-            let deadline = Instant::now() + this.patience;
+            let deadline = Instant::now() + this.timeout;
             let overdue = this.overdue.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
             return overdue.poll_unpin(cx).map(|()| Some(Err(this.progress.failed(Fault::Stalled))));
         };
         this.overdue = None;
-        this.progress.came();
+        this.progress.touch();
         Poll::Ready(match frame {
             None => {
                 this.hand_on(None);
@@ -169,10 +176,10 @@ impl Body for RequestBody {
             Some(Err(_)) => Some(Err(this.progress.failed(Fault::Broken))),
             Some(Ok(frame)) => {
                 let length = frame.data_ref().map_or(0, |data| data.len() as u64);
-                match this.room.map(|room| room.checked_sub(length)) {
+                match this.remaining.map(|room| room.checked_sub(length)) {
                     Some(None) => Some(Err(this.progress.failed(Fault::TooLarge))),
                     left => {
-                        this.room = left.flatten();
+                        this.remaining = left.flatten();
                         // A frame without data has trailers, which come last.
                         this.hand_on(frame.data_ref());
                         Some(Ok(frame))
@@ -210,7 +217,7 @@ pub(super) struct BodyTimeouts {
 
 impl BodyTimeouts {
     /// Returns how long the next chunk may take.
-    fn left(self) -> Duration {
+    fn chunk_timeout(self) -> Duration {
         let whole = self.until.map(|until| until.saturating_duration_since(Instant::now()));
         whole.map_or(self.silence, |whole| whole.min(self.silence))
     }
@@ -220,7 +227,7 @@ impl BodyTimeouts {
 pub(super) struct ResponseBody<H = ()> {
     source: Source,
     /// Dropped with the body.
-    _held: H,
+    _guard: H,
 }
 
 enum Source {
@@ -232,7 +239,7 @@ enum Source {
 
 impl ResponseBody {
     pub(super) fn text(text: impl Into<Bytes>) -> Self {
-        Self { source: Source::Whole(Full::new(text.into())), _held: () }
+        Self { source: Source::Whole(Full::new(text.into())), _guard: () }
     }
 
     /// Returns an endpoint's body, and the future that transfers it. The transfer ends with the body, when the body is
@@ -240,18 +247,18 @@ impl ResponseBody {
     /// future resolves to true if the body came to its end.
     pub(super) fn piped(
         body: Incoming,
-        patience: BodyTimeouts,
+        timeouts: BodyTimeouts,
         cut_off: CancellationToken,
     ) -> (Self, impl Future<Output = bool> + Send) {
         let (sender, receiver) = mpsc::channel(PIECES);
         let whole = Arc::new(AtomicBool::new(false));
         let source = Source::Piped(receiver, whole.clone());
-        (Self { source, _held: () }, carry(body, sender, whole, patience, cut_off))
+        (Self { source, _guard: () }, carry(body, sender, whole, timeouts, cut_off))
     }
 
     /// Makes the body hold a value until it is dropped.
     pub(super) fn holding<H>(self, held: H) -> ResponseBody<H> {
-        ResponseBody { source: self.source, _held: held }
+        ResponseBody { source: self.source, _guard: held }
     }
 }
 
@@ -259,12 +266,12 @@ async fn carry(
     mut body: Incoming,
     sender: mpsc::Sender<Result<Frame<Bytes>, BodyError>>,
     whole: Arc<AtomicBool>,
-    patience: BodyTimeouts,
+    timeouts: BodyTimeouts,
     cut_off: CancellationToken,
 ) -> bool {
     loop {
         let next = tokio::select! {
-            next = timeout(patience.left(), body.frame()) => next,
+            next = timeout(timeouts.chunk_timeout(), body.frame()) => next,
             () = sender.closed() => return false,
         };
         let (piece, goes_on) = match next {

@@ -28,13 +28,18 @@ pub(super) struct Client {
     /// Cancelled when the client does not read its response.
     pub(super) cut_off: CancellationToken,
     /// Number of requests under way, and the time of its last change.
-    under_way: Mutex<(usize, Instant)>,
-    _room: OwnedSemaphorePermit,
+    in_flight: Mutex<(usize, Instant)>,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Client {
-    /// Creates a connection without requests; `room` is released when the last user of the connection is done.
-    pub(super) fn new(address: SocketAddr, port: u16, is_tls: bool, room: OwnedSemaphorePermit) -> Arc<Self> {
+    /// Creates a connection without requests; `permit` is released when the last user of the connection is done.
+    pub(super) fn new(
+        address: SocketAddr,
+        port: u16,
+        is_tls: bool,
+        permit: OwnedSemaphorePermit,
+    ) -> Arc<Self> {
         let (cut_off, under_way) = (CancellationToken::new(), Mutex::new((0, Instant::now())));
         Arc::new(Self {
             address,
@@ -42,15 +47,15 @@ impl Client {
             is_tls,
             server_name: OnceLock::new(),
             cut_off,
-            under_way,
-            _room: room,
+            in_flight: under_way,
+            _permit: permit,
         })
     }
 
     /// Counts a new request until the guard is dropped.
     pub(super) fn begins(self: &Arc<Self>) -> RequestGuard {
-        let mut under_way = self.under_way.lock();
-        *under_way = (under_way.0 + 1, Instant::now());
+        let mut in_flight = self.in_flight.lock();
+        *in_flight = (in_flight.0 + 1, Instant::now());
         RequestGuard(self.clone())
     }
 
@@ -58,9 +63,9 @@ impl Client {
     pub(super) async fn idle(&self, proxy: &ReverseProxy) {
         loop {
             sleep(LOOK).await;
-            let patience = if proxy.is_scarce() { IDLE_WHEN_SCARCE } else { IDLE };
-            let (count, since) = *self.under_way.lock();
-            if count == 0 && since.elapsed() >= patience {
+            let idle_timeout = if proxy.is_scarce() { IDLE_WHEN_SCARCE } else { IDLE };
+            let (count, since) = *self.in_flight.lock();
+            if count == 0 && since.elapsed() >= idle_timeout {
                 return;
             }
         }
@@ -72,8 +77,8 @@ pub(super) struct RequestGuard(Arc<Client>);
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
-        let mut under_way = self.0.under_way.lock();
-        *under_way = (under_way.0.saturating_sub(1), Instant::now());
+        let mut in_flight = self.0.in_flight.lock();
+        *in_flight = (in_flight.0.saturating_sub(1), Instant::now());
     }
 }
 
@@ -92,8 +97,8 @@ mod tests {
         let services = "10.96.0.0/16".parse().unwrap();
         let config = ReverseProxyConfig { connections: 8, services, pods: Vec::new(), dialer };
         let proxy = ReverseProxy::new(clock, &Tasks::new(), config);
-        let room = || proxy.connections.clone().try_acquire_owned().unwrap();
-        let client = Client::new(([127, 0, 0, 1], 1).into(), 80, false, room());
+        let permit = || proxy.connections.clone().try_acquire_owned().unwrap();
+        let client = Client::new(([127, 0, 0, 1], 1).into(), 80, false, permit());
         let ends_within =
             async |limit: Duration| tokio::time::timeout(limit, client.idle(&proxy)).await.is_ok();
         assert!(
@@ -108,7 +113,7 @@ mod tests {
             "nothing more was asked"
         );
         drop(client.begins());
-        let others: Vec<_> = (0..6).map(|_| room()).collect();
+        let others: Vec<_> = (0..6).map(|_| permit()).collect();
         assert!(ends_within(IDLE_WHEN_SCARCE + 2 * LOOK).await, "others wait");
         drop((others, client));
         assert_eq!(proxy.connections.available_permits(), 8);

@@ -26,7 +26,7 @@ const ENDPOINTS: usize = 2;
 const ATTEMPTS: usize = 40;
 
 /// Answers a request.
-pub(super) async fn answer(
+pub(super) async fn handle_request(
     at: &Port,
     client: &Arc<Client>,
     request: Request<Incoming>,
@@ -120,7 +120,7 @@ async fn pass_on(
     client: &Arc<Client>,
     mut request: Request<Incoming>,
     (host, passage): (RequestHost, ForwardPlan),
-    place: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
 ) -> Response<ResponseBody> {
     let whole = passage.options.request_timeout.map(|limit| Instant::now() + limit);
     let upgrade = upgrade_of(request.headers());
@@ -130,10 +130,10 @@ async fn pass_on(
         return refusal(StatusCode::BAD_REQUEST);
     };
     request_mirror::send(proxy, client, &passage, &mut onward);
-    match sent(proxy, client, &passage, onward, &progress, whole).await {
+    match send_upstream(proxy, client, &passage, onward, &progress, whole).await {
         Ok((response, connection, until)) => {
-            let way = UpstreamLease { connection, place, client: client.clone() };
-            homeward(proxy, response, way, client_side, &passage, until)
+            let lease = UpstreamLease { connection, permit, client: client.clone() };
+            homeward(proxy, response, lease, client_side, &passage, until)
         }
         Err(failure) => {
             let status = match progress.fault() {
@@ -175,7 +175,7 @@ fn rewritten(
 
 /// Sends the request to endpoints until one responds, as long as no endpoint can have seen it before. The response
 /// comes with the time by which it must be complete.
-async fn sent(
+async fn send_upstream(
     proxy: &Arc<ReverseProxy>,
     client: &Client,
     passage: &ForwardPlan,
@@ -268,7 +268,7 @@ async fn awaited(
 /// Resources that are held until a response is complete.
 struct UpstreamLease {
     connection: Connection,
-    place: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
     client: Arc<Client>,
 }
 
@@ -276,7 +276,7 @@ struct UpstreamLease {
 fn homeward(
     proxy: &Arc<ReverseProxy>,
     mut response: Response<Incoming>,
-    way: UpstreamLease,
+    lease: UpstreamLease,
     client_side: Option<OnUpgrade>,
     passage: &ForwardPlan,
     until: Option<Instant>,
@@ -292,18 +292,18 @@ fn homeward(
         edit(response.headers_mut(), passage);
         proxy.tasks.spawn("reverse proxy upgrade", async move {
             upgrade::join(client_side, endpoint_side).await;
-            drop(way);
+            drop(lease);
         });
         return response.map(|_| ResponseBody::text(""));
     }
     strip(response.headers_mut(), None);
     edit(response.headers_mut(), passage);
     let (parts, body) = response.into_parts();
-    let patience = BodyTimeouts { silence: passage.options.read_timeout, until };
-    let (body, carried) = ResponseBody::piped(body, patience, way.client.cut_off.clone());
+    let timeouts = BodyTimeouts { silence: passage.options.read_timeout, until };
+    let (body, carried) = ResponseBody::piped(body, timeouts, lease.client.cut_off.clone());
     let upstreams = proxy.upstreams.clone();
     proxy.tasks.spawn("reverse proxy answer", async move {
-        let UpstreamLease { connection, place, client } = way;
+        let UpstreamLease { connection, permit: place, client } = lease;
         let is_whole = carried.await;
         drop((place, client));
         if is_whole {

@@ -7,7 +7,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// Default of `read_timeout` and `send_timeout`; the same as in ingress-nginx.
 const SILENCE: Duration = Duration::from_mins(1);
 /// Upper limit of all timeouts, also of configured ones.
-pub(crate) const MOST: Duration = Duration::from_hours(24);
+pub(crate) const MAX_TIMEOUT: Duration = Duration::from_hours(24);
 
 /// The protocol spoken with endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

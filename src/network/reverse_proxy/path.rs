@@ -26,7 +26,7 @@ pub(crate) fn escaped(part: &str) -> PercentEncode<'_> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestPath {
     /// The path to forward: as the client sent it, but without dot segments.
-    pub(crate) sent: String,
+    pub(crate) encoded: String,
     /// The path to match with rules: decoded and without empty segments, as in nginx.
     pub(crate) decoded: String,
 }
@@ -69,7 +69,7 @@ impl RequestPath {
                 decoded.push(c);
             }
         }
-        Some(Self { sent, decoded })
+        Some(Self { encoded: sent, decoded })
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn a_path_is_passed_on_as_it_was_judged_net_9() {
         let check = |path: &str, expected: Option<(&str, &str)>| {
-            let read = RequestPath::read(path).map(|read| (read.sent, read.decoded));
+            let read = RequestPath::read(path).map(|read| (read.encoded, read.decoded));
             let read = read.as_ref().map(|(sent, decoded)| (sent.as_str(), decoded.as_str()));
             assert_eq!(read, expected, "{path}");
         };

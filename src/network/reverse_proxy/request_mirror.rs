@@ -14,7 +14,7 @@ use super::upstream_request::{address, head_of};
 use super::{ForwardPlan, ReverseProxy};
 
 /// Timeout for a copy.
-const PATIENCE: Duration = Duration::from_mins(1);
+const MIRROR_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Sends copies of a request to its mirrors.
 pub(super) fn send(
@@ -41,7 +41,7 @@ pub(super) fn send(
                 let mut connection = upstreams.obtain(endpoint, options.connect_timeout).await?;
                 connection.send(copy).await.map_err(|error| std::io::Error::other(error.into_error()))
             };
-            match timeout(PATIENCE, sent).await {
+            match timeout(MIRROR_TIMEOUT, sent).await {
                 Ok(Ok(_)) => {}
                 Ok(Err(error)) => tracing::debug!("cannot mirror a request to {to}: {error}"),
                 Err(_) => tracing::debug!("mirroring a request to {to} took too long"),

@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::client::{self, Client};
-use super::forward::answer;
+use super::forward::handle_request;
 use super::{Port, ReverseProxy};
 
 /// Timeout for a TLS handshake.
@@ -113,9 +113,9 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         hyper::service::service_fn(move |request: Request<Incoming>| {
             let (client, at) = (client.clone(), at.clone());
             async move {
-                let under_way = client.begins();
-                let response = answer(&at, &client, request).await;
-                Ok::<_, std::convert::Infallible>(response.map(|body| body.holding(under_way)))
+                let guard = client.begins();
+                let response = handle_request(&at, &client, request).await;
+                Ok::<_, std::convert::Infallible>(response.map(|body| body.holding(guard)))
             }
         })
     };

@@ -25,7 +25,7 @@ use base::tls_client::TlsClient;
 /// Timeout for a connection that waits for its next request: shorter than the idle timeout of most servers.
 const IDLE: Duration = Duration::from_secs(4);
 /// Maximum number of idle connections to one endpoint.
-const MOST_IDLE: usize = 32;
+const MAX_IDLE: usize = 32;
 /// Timeout for a connection to become ready for the next request.
 const READY: Duration = Duration::from_secs(1);
 /// Maximum size of a response's head in bytes.
@@ -73,11 +73,11 @@ impl Upstreams {
     }
 
     /// Returns an idle connection or opens a new one.
-    pub(super) async fn obtain(&self, endpoint: Endpoint, patience: Duration) -> io::Result<Connection> {
+    pub(super) async fn obtain(&self, endpoint: Endpoint, timeout: Duration) -> io::Result<Connection> {
         if let Some(sender) = self.take(endpoint) {
             return Ok(Connection { sender, endpoint, is_used: true });
         }
-        let sender = tokio::time::timeout(patience, self.connect(endpoint)).await??;
+        let sender = tokio::time::timeout(timeout, self.connect(endpoint)).await??;
         if let Sender::Http2(sender) = &sender {
             self.keep(endpoint, Sender::Http2(sender.clone()));
         }
@@ -107,7 +107,7 @@ impl Upstreams {
             !all.is_empty()
         });
         let all = waiting.entry(endpoint).or_default();
-        if all.len() < MOST_IDLE {
+        if all.len() < MAX_IDLE {
             all.push(IdleConnection { sender, since: Instant::now() });
         }
     }

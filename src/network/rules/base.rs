@@ -37,7 +37,7 @@ pub(super) const REJECT: &str = "reject";
 
 /// Connection states that policies accept: established and related, because the connection was accepted before; and
 /// untracked, because packets that come back from a detour (`super::faults`) were accepted before it.
-const KNOWN: u32 = 2 | 4 | 64;
+const ACCEPTED_STATES: u32 = 2 | 4 | 64;
 /// The connection state of a new connection.
 const NEW: u32 = 8;
 /// The connection status bit of a connection whose destination was translated.
@@ -48,14 +48,14 @@ pub(super) const UDP: u8 = 17;
 const ICMPV6: u8 = 58;
 
 /// Returns the fields that identify a service's address.
-fn place() -> Vec<Field> {
+fn service_fields() -> Vec<Field> {
     vec![Field::DestinationAddress, Field::Protocol, Field::DestinationPort]
 }
 
 /// Set of addresses that are not the world: the cluster's own, and those that belong to no network.
 pub(super) const INSIDE: &str = "inside";
 /// Set of connections that the destination refused; Podium rejects these with a TCP reset.
-pub(super) const REFUSED_THERE: &str = "refused-there";
+pub(super) const REFUSED_BY_PEER: &str = "refused-there";
 /// Set of connections whose destination is unreachable; Podium rejects these with ICMP.
 pub(super) const UNREACHED: &str = "unreached";
 /// Lifetime of an element in those sets: long enough for the SYN that was held back, and for immediate retries.
@@ -77,14 +77,14 @@ pub enum EgressMode {
 
 /// Builds the base rules for these families. `inside` are the cluster's own ranges; all other destinations use egress,
 /// if there is any.
-pub(super) fn base(families: &[Family], inside: &[IpNet], way_out: Option<EgressMode>) -> OwnerRules {
+pub(super) fn base(families: &[Family], inside: &[IpNet], egress_mode: Option<EgressMode>) -> OwnerRules {
     let mut piece = OwnerRules::default();
     for family in families {
         half(piece.half(*family));
         if *family == Family::V6 {
             senders(piece.half(*family));
         }
-        if let Some(way_out) = way_out {
+        if let Some(way_out) = egress_mode {
             egress(piece.half(*family), *family, inside, way_out);
         }
     }
@@ -129,7 +129,7 @@ pub(super) fn accept_served_outside() -> [Rule; 2] {
     let accept = || Statement::Verdict(Verdict::Accept);
     [
         vec![Statement::HasBits(Field::ConnectionStatus, TRANSLATED), accept()],
-        vec![Statement::In(place(), SERVED_OUTSIDE.to_owned()), accept()],
+        vec![Statement::In(service_fields(), SERVED_OUTSIDE.to_owned()), accept()],
     ]
 }
 
@@ -139,7 +139,7 @@ fn refused() -> Vec<Field> {
 }
 
 /// Diverts packets to the world to the fabric's own sockets.
-fn egress(half: &mut FamilyRules, family: Family, inside: &[IpNet], way_out: EgressMode) {
+fn egress(half: &mut FamilyRules, family: Family, inside: &[IpNet], egress_mode: EgressMode) {
     let to = || vec![Field::DestinationAddress];
     half.set(Set::new(INSIDE, &to()).of_intervals());
     let nobodys: &[&str] = match family {
@@ -154,7 +154,7 @@ fn egress(half: &mut FamilyRules, family: Family, inside: &[IpNet], way_out: Egr
         let (first, last) = (Key::new().ip(range.network()), Key::new().ip(range.broadcast()));
         half.element(INSIDE, Element::range(first, last));
     }
-    for set in [REFUSED_THERE, UNREACHED] {
+    for set in [REFUSED_BY_PEER, UNREACHED] {
         half.set(Set::new(set, &refused()).forgetting(REFUSED_FOR));
     }
     let is = |protocol| Statement::Is(vec![Field::Protocol], Key::new().protocol(protocol));
@@ -169,23 +169,23 @@ fn egress(half: &mut FamilyRules, family: Family, inside: &[IpNet], way_out: Egr
     let [connections, datagrams] = door_addresses(family);
     let base = |priority| BaseChain { kind: Kind::Filter, hook: Hook::PreRouting, priority };
     // Egress never reaches the forward hook, where other packets of pods meet policies.
-    let mut judged = vec![
+    let mut egress_rules = vec![
         vec![Statement::In(to(), INSIDE.to_owned()), Statement::Verdict(Verdict::Accept)],
         // Packets that take a detour pass here a second time.
         vec![Statement::HasBits(Field::Mark, DETOUR_MARK), Statement::Verdict(Verdict::Accept)],
         // Packets of connections and flows that were diverted before.
         vec![Statement::OfTransparentSocket, Statement::SetMark(OUT), Statement::Verdict(Verdict::Accept)],
     ];
-    judged.extend(accept_served_outside());
-    judged.push(vec![Statement::SetMark(LEAVING), isolated(Field::SourceAddress, EGRESS_OF)]);
-    half.base_chain("egress-policies-out", base(-151), judged);
+    egress_rules.extend(accept_served_outside());
+    egress_rules.push(vec![Statement::SetMark(LEAVING), isolated(Field::SourceAddress, EGRESS_OF)]);
+    half.base_chain("egress-policies-out", base(-151), egress_rules);
     let leaving = Key::new().number(LEAVING);
     let mut rules = vec![
         vec![Statement::IsNot(vec![Field::Mark], leaving), Statement::Verdict(Verdict::Accept)],
-        vec![is(TCP), Statement::In(refused(), REFUSED_THERE.to_owned()), Statement::Reject(Reject::Reset)],
+        vec![is(TCP), Statement::In(refused(), REFUSED_BY_PEER.to_owned()), Statement::Reject(Reject::Reset)],
         vec![is(TCP), Statement::In(refused(), UNREACHED.to_owned()), Statement::Reject(Reject::Prohibited)],
     ];
-    if way_out == EgressMode::ConnectFirst {
+    if egress_mode == EgressMode::ConnectFirst {
         let link_key = Key::new().link(&format!("{DETOUR_LINK}{OF_BEGINNINGS}"));
         rules.push(vec![
             is(TCP),
@@ -205,9 +205,9 @@ fn egress(half: &mut FamilyRules, family: Family, inside: &[IpNet], way_out: Egr
 
 fn half(half: &mut FamilyRules) {
     let both = [Field::SourceAddress, Field::DestinationAddress];
-    half.set(Set::new(SERVICES, &place()).of_verdicts());
-    half.set(Set::new(REFUSED, &place()).of_verdicts());
-    half.set(Set::new(SERVED_OUTSIDE, &place()));
+    half.set(Set::new(SERVICES, &service_fields()).of_verdicts());
+    half.set(Set::new(REFUSED, &service_fields()).of_verdicts());
+    half.set(Set::new(SERVED_OUTSIDE, &service_fields()));
     half.set(Set::new(HAIRPIN, &both));
     let tcp = Statement::Is(vec![Field::Protocol], Key::new().protocol(TCP));
     half.chain(
@@ -216,10 +216,14 @@ fn half(half: &mut FamilyRules) {
     );
     // Before address translation, so that packets to an address without endpoints are not routed on.
     let refuse = BaseChain { kind: Kind::Filter, hook: Hook::PreRouting, priority: -110 };
-    let refused = Statement::Dispatch(place(), REFUSED.to_owned());
+    let refused = Statement::Dispatch(service_fields(), REFUSED.to_owned());
     half.base_chain("refuse", refuse, vec![vec![Statement::HasBits(Field::ConnectionState, NEW), refused]]);
     let translate = BaseChain { kind: Kind::Nat, hook: Hook::PreRouting, priority: -100 };
-    half.base_chain("translate", translate, vec![vec![Statement::Dispatch(place(), SERVICES.to_owned())]]);
+    half.base_chain(
+        "translate",
+        translate,
+        vec![vec![Statement::Dispatch(service_fields(), SERVICES.to_owned())]],
+    );
     half.set(Set::new(EGRESS_OF, &[Field::SourceAddress]).of_numbers());
     half.set(Set::new(INGRESS_OF, &[Field::DestinationAddress]).of_numbers());
     half.set(Set::new(ISOLATIONS, &[Field::Mark]).of_verdicts());
@@ -232,7 +236,7 @@ fn half(half: &mut FamilyRules) {
         ("ingress-policies", 1, Field::DestinationAddress, INGRESS_OF),
     ] {
         let policies = vec![
-            vec![Statement::HasBits(Field::ConnectionState, KNOWN), accept()],
+            vec![Statement::HasBits(Field::ConnectionState, ACCEPTED_STATES), accept()],
             vec![Statement::In(both.to_vec(), HAIRPIN.to_owned()), accept()],
             vec![Statement::In(both.to_vec(), OWN_NODE.to_owned()), accept()],
             vec![isolated(field, map)],

@@ -26,13 +26,13 @@ pub(crate) fn of_port(
     joined: &ServiceEndpoints,
     address_type: &str,
     (name, protocol): (&str, Protocol),
-    places: &NodesByName,
+    node_map: &NodesByName,
     is_service: impl Fn(IpAddr) -> bool,
 ) -> Vec<Endpoint> {
     let mut all: Vec<Endpoint> = Vec::new();
     for slice in joined.slices.values().filter(|slice| slice.address_type == address_type) {
         let Some(port) = port_in(slice, name, protocol) else { continue };
-        for endpoint in of_slice(slice, port, places) {
+        for endpoint in of_slice(slice, port, node_map) {
             // An endpoint at a service's address would be a loop.
             if !is_service(endpoint.address.ip())
                 && !all.iter().any(|known| known.address == endpoint.address)
@@ -47,7 +47,7 @@ pub(crate) fn of_port(
 fn of_slice<'a>(
     slice: &'a EndpointSlice,
     port: u16,
-    places: &'a NodesByName,
+    node_map: &'a NodesByName,
 ) -> impl Iterator<Item = Endpoint> + 'a {
     slice.endpoints.iter().flatten().filter_map(move |endpoint| {
         let conditions = endpoint.conditions.clone().unwrap_or_default();
@@ -61,7 +61,7 @@ fn of_slice<'a>(
         let is_pod = endpoint.target_ref.as_ref().is_some_and(|target| target.kind.as_deref() == Some("Pod"));
         let node = endpoint.node_name.clone();
         // A pod of a hollow node has no processes.
-        if is_pod && node.as_ref().is_none_or(|node| !places.contains_key(node)) {
+        if is_pod && node.as_ref().is_none_or(|node| !node_map.contains_key(node)) {
             return None;
         }
         let hints = endpoint.hints.clone().unwrap_or_default();

@@ -21,7 +21,7 @@ use super::names::short;
 use super::owner_rules::{FamilyRules, OwnerRules};
 
 /// Timeout for callers that wait until rules are applied; the kernel's refusals are retried from time to time.
-const PATIENCE: Duration = Duration::from_secs(10);
+const APPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A fault between two sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(crate) struct PacketFault {
     /// Addresses of the other side; `None` as for `from`.
     pub(crate) to: Option<Vec<IpNet>>,
     /// Affects only packets from `from` to `to`.
-    pub(crate) one_way: bool,
+    pub(crate) is_one_way: bool,
     pub(crate) how: PacketEffect,
 }
 
@@ -79,13 +79,13 @@ struct Sides<'a> {
 impl<'a> Sides<'a> {
     /// Returns `None` if a side has no address of this family, so that no packet is affected.
     fn of(name: &'a str, broken: &PacketFault, family: Family) -> Option<Self> {
-        let side = |word: &str, all: &Option<Vec<IpNet>>| match all {
+        let side = |label: &str, all: &Option<Vec<IpNet>>| match all {
             None => Some(None),
             Some(all) => {
                 let own: Vec<IpNet> =
                     all.iter().copied().filter(|net| Family::of(net.addr()) == family).collect();
                 let own = IpNet::aggregate(&own);
-                (!own.is_empty()).then(|| Some((short(format!("fault/{word}/{name}")), own)))
+                (!own.is_empty()).then(|| Some((short(format!("fault/{label}/{name}")), own)))
             }
         };
         let (from, to) = (side("from", &broken.from)?, side("to", &broken.to)?);
@@ -93,19 +93,19 @@ impl<'a> Sides<'a> {
     }
 
     /// Returns the matches for packets in each affected direction.
-    fn ways(&self, one_way: bool) -> Vec<Rule> {
+    fn ways(&self, is_one_way: bool) -> Vec<Rule> {
         let sets = (self.from.as_ref().map(|side| &side.0), self.to.as_ref().map(|side| &side.0));
         let is_at = |field, own: Option<&String>, other: Option<&String>| match (own, other) {
             (Some(own), _) => Some(Statement::In(vec![field], own.clone())),
             (None, Some(other)) => Some(Statement::NotIn(vec![field], other.clone())),
             (None, None) => None,
         };
-        let way = |(from, to): (Option<&String>, Option<&String>)| {
+        let direction = |(from, to): (Option<&String>, Option<&String>)| {
             let both = [is_at(Field::SourceAddress, from, to), is_at(Field::DestinationAddress, to, from)];
             both.into_iter().flatten().collect::<Rule>()
         };
-        let there = way(sets);
-        if one_way { vec![there] } else { vec![there, way((sets.1, sets.0))] }
+        let there = direction(sets);
+        if is_one_way { vec![there] } else { vec![there, direction((sets.1, sets.0))] }
     }
 
     fn fill(&self, half: &mut FamilyRules, broken: &PacketFault) {
@@ -116,11 +116,11 @@ impl<'a> Sides<'a> {
                 half.element(name, Element::range(first, last));
             }
         }
-        let chain = |word: &str| short(format!("fault/{word}/{}", self.name));
-        let ways = self.ways(broken.one_way);
+        let chain = |label: &str| short(format!("fault/{label}/{}", self.name));
+        let ways = self.ways(broken.is_one_way);
         let with = |before: &[Rule], ends: &[Rule]| {
-            let met = ways.iter().flat_map(|way| ends.iter().map(move |end| [&way[..], end].concat()));
-            before.iter().cloned().chain(met).collect::<Vec<Rule>>()
+            let matching = ways.iter().flat_map(|way| ends.iter().map(move |end| [&way[..], end].concat()));
+            before.iter().cloned().chain(matching).collect::<Vec<Rule>>()
         };
         let accept = || Statement::Verdict(Verdict::Accept);
         let returned = || vec![Statement::Is(vec![Field::Link], Key::new().links(DETOUR_LINK)), accept()];
@@ -142,7 +142,7 @@ impl<'a> Sides<'a> {
         if let PacketEffect::Delay(slot) = broken.how {
             let place = i32::from(slot);
             // A base chain cannot be moved: another slot or another type needs another chain.
-            let chain = |word: &str| chain(&format!("{word}-{slot}"));
+            let chain = |label: &str| chain(&format!("{label}-{slot}"));
             let detoured = base(Kind::Filter, Hook::PreRouting, AFTER_TRANSLATION + place);
             half.base_chain(&chain("detour"), detoured, with(&between, &ends));
             let detoured = base(Kind::Filter, Hook::PreRouting, BEFORE_OUT - 10 + place);
@@ -160,7 +160,7 @@ impl<'a> Sides<'a> {
         let leaving = base(Kind::Filter, Hook::PreRouting, BEFORE_OUT);
         half.base_chain(&chain("out"), leaving, with(&out, &ends));
         // If both directions are refused, the only packets from outside are the refusals themselves, which must pass.
-        if !matches!(broken.how, PacketEffect::Refuse(_)) || broken.one_way {
+        if !matches!(broken.how, PacketEffect::Refuse(_)) || broken.is_one_way {
             let answering = base(Kind::Filter, Hook::Output, BEFORE_POLICIES);
             half.base_chain(&chain("back"), answering, with(&back, &ends));
         }
@@ -192,7 +192,7 @@ impl PacketEffect {
 pub(crate) struct FaultRules {
     wishes: Mutex<DesiredFaults>,
     changed: Notify,
-    settled: watch::Sender<AppliedFaults>,
+    applied: watch::Sender<AppliedFaults>,
 }
 
 #[derive(Default)]
@@ -201,14 +201,14 @@ struct DesiredFaults {
     /// Names whose fault has changed since the last [`FaultRules::take`].
     dirty: BTreeSet<String>,
     /// Number of changes of the desired faults; 0 until the first.
-    turn: u64,
+    generation: u64,
 }
 
 /// The faults in the tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AppliedFaults {
     /// The desired faults up to this turn have been tried.
-    pub(crate) turn: u64,
+    pub(crate) generation: u64,
     /// Faults that the kernel refuses.
     pub(crate) refused: BTreeSet<String>,
 }
@@ -216,7 +216,7 @@ pub(crate) struct AppliedFaults {
 impl Default for FaultRules {
     fn default() -> Self {
         let (settled, _) = watch::channel(AppliedFaults::default());
-        Self { wishes: Mutex::default(), changed: Notify::new(), settled }
+        Self { wishes: Mutex::default(), changed: Notify::new(), applied: settled }
     }
 }
 
@@ -227,43 +227,43 @@ impl FaultRules {
         let names: BTreeSet<String> = wishes.all.keys().chain(all.keys()).cloned().collect();
         let changed = names.into_iter().filter(|name| wishes.all.get(name) != all.get(name));
         let changed: Vec<String> = changed.collect();
-        if changed.is_empty() && wishes.turn > 0 {
-            return wishes.turn;
+        if changed.is_empty() && wishes.generation > 0 {
+            return wishes.generation;
         }
         wishes.dirty.extend(changed);
         wishes.all = all;
-        wishes.turn += 1;
-        let turn = wishes.turn;
+        wishes.generation += 1;
+        let generation = wishes.generation;
         drop(wishes);
         self.changed.notify_one();
-        turn
+        generation
     }
 
     /// Waits until the desired faults of this turn have been tried, and returns the result for all faults; `None` after
-    /// [`PATIENCE`].
-    pub(crate) async fn wait_applied(&self, turn: u64) -> Option<AppliedFaults> {
-        let mut settled = self.settled.subscribe();
-        let waited = settled.wait_for(|settled| settled.turn >= turn);
-        let settled = tokio::time::timeout(PATIENCE, waited).await.ok()?.ok()?.clone();
-        Some(settled)
+    /// [`APPLY_TIMEOUT`].
+    pub(crate) async fn wait_applied(&self, generation: u64) -> Option<AppliedFaults> {
+        let mut applied = self.applied.subscribe();
+        let waited = applied.wait_for(|settled| settled.generation >= generation);
+        let applied = tokio::time::timeout(APPLY_TIMEOUT, waited).await.ok()?.ok()?.clone();
+        Some(applied)
     }
 
     /// Waits until the applied faults differ from `known`.
     pub(crate) async fn resettled(&self, known: &AppliedFaults) {
-        let mut settled = self.settled.subscribe();
+        let mut applied = self.applied.subscribe();
         // Cannot fail: `self` owns the sender.
-        let _ = settled.wait_for(|settled| settled != known).await;
+        let _ = applied.wait_for(|settled| settled != known).await;
     }
 
     /// Waits until the desired faults are known for the first time, so that no packet passes before its fault is
     /// applied.
     pub(super) async fn wait_first_apply(&self) {
         let applied = async {
-            while self.wishes.lock().turn == 0 {
+            while self.wishes.lock().generation == 0 {
                 self.changed.notified().await;
             }
         };
-        if tokio::time::timeout(PATIENCE, applied).await.is_err() {
+        if tokio::time::timeout(APPLY_TIMEOUT, applied).await.is_err() {
             tracing::warn!("network faults are not known yet; writing the rules without them");
         }
         self.changed.notify_one();
@@ -274,7 +274,7 @@ impl FaultRules {
         loop {
             let changed = self.changed.notified();
             let (turn, taken) = self.take_now(families);
-            if turn > self.settled.borrow().turn {
+            if turn > self.applied.borrow().generation {
                 return (turn, taken);
             }
             changed.await;
@@ -289,14 +289,14 @@ impl FaultRules {
             let desired = wishes.all.get(&name).map(|broken| rules_of(&name, broken, families));
             (name, desired.unwrap_or_default())
         };
-        (wishes.turn, dirty.into_iter().map(piece).collect())
+        (wishes.generation, dirty.into_iter().map(piece).collect())
     }
 
     /// Records that the desired faults of a turn have been tried, and which the kernel refuses.
-    pub(crate) fn record_applied(&self, turn: u64, is_refused: impl Fn(&str) -> bool) {
+    pub(crate) fn record_applied(&self, generation: u64, is_refused: impl Fn(&str) -> bool) {
         let names = self.wishes.lock().all.keys().filter(|name| is_refused(name)).cloned().collect();
-        let now = AppliedFaults { turn, refused: names };
-        self.settled.send_if_modified(|settled| {
+        let now = AppliedFaults { generation, refused: names };
+        self.applied.send_if_modified(|settled| {
             let is_new = *settled != now;
             *settled = now;
             is_new
@@ -315,12 +315,12 @@ mod tests {
         (all != ["*"]).then(|| all.iter().map(|net| net.parse().unwrap()).collect())
     }
 
-    fn broken(from: &[&str], to: &[&str], one_way: bool, how: PacketEffect) -> PacketFault {
-        PacketFault { from: nets(from), to: nets(to), one_way, how }
+    fn broken(from: &[&str], to: &[&str], is_one_way: bool, how: PacketEffect) -> PacketFault {
+        PacketFault { from: nets(from), to: nets(to), is_one_way, how }
     }
 
     /// Returns a chain's verdict on a packet: the last part of the first rule that matches, `-` if none does.
-    fn says(half: &FamilyRules, chain: &str, from: &str, to: &str) -> String {
+    fn verdict_of(half: &FamilyRules, chain: &str, from: &str, to: &str) -> String {
         let (from, to): (IpAddr, IpAddr) = (from.parse().unwrap(), to.parse().unwrap());
         let Some(chain) = half.chains.get(chain) else { return "-".to_owned() };
         let is_inside = |ip: IpAddr| {
@@ -434,7 +434,8 @@ mod tests {
                 rules_of("f", &broken(from, to, one_way, PacketEffect::Cut), &[Family::V4, Family::V6]);
             assert!(!piece.halves.contains_key(&Family::V6), "no address of IPv6 is met");
             for (chain, from_ip, to_ip, fate) in packets {
-                let verdict = says(&piece.halves[&Family::V4], &format!("fault/{chain}/f"), from_ip, to_ip);
+                let verdict =
+                    verdict_of(&piece.halves[&Family::V4], &format!("fault/{chain}/f"), from_ip, to_ip);
                 assert_eq!(verdict, *fate, "{from:?} to {to:?}: {chain} {from_ip} to {to_ip}");
             }
         }
@@ -445,8 +446,8 @@ mod tests {
             PacketEffect::Cut,
         );
         let piece = rules_of("f", &both, &[Family::V4, Family::V6]);
-        assert_eq!(says(&piece.halves[&Family::V6], "fault/between/f", "fd00::1", "fd00::2:7"), CUT);
-        assert_eq!(says(&piece.halves[&Family::V6], "fault/between/f", "fd00::1", "fd00::3:7"), "-");
+        assert_eq!(verdict_of(&piece.halves[&Family::V6], "fault/between/f", "fd00::1", "fd00::2:7"), CUT);
+        assert_eq!(verdict_of(&piece.halves[&Family::V6], "fault/between/f", "fd00::1", "fd00::3:7"), "-");
     }
 
     #[test]
@@ -466,8 +467,8 @@ mod tests {
                 PacketEffect::Delay(_) => ("fault/detour-3/f", "fault/detour-back-3/f"),
                 _ => ("fault/between/f", "fault/back/f"),
             };
-            assert_eq!(says(half, forwarded, "10.1.0.1", "10.2.0.1"), between, "{how:?}");
-            assert_eq!(says(half, answering, "203.0.113.7", "10.1.0.1"), back, "{how:?}");
+            assert_eq!(verdict_of(half, forwarded, "10.1.0.1", "10.2.0.1"), between, "{how:?}");
+            assert_eq!(verdict_of(half, answering, "203.0.113.7", "10.1.0.1"), back, "{how:?}");
             let parts =
                 |part: &Statement| half.chains[forwarded].rules.iter().any(|rule| rule.contains(part));
             assert_eq!(parts(&Statement::PerMilleOfPackets(100)), how == PacketEffect::Lose(100));
@@ -484,16 +485,16 @@ mod tests {
         let cut = broken(&["10.1.0.0/16"], &["*"], false, PacketEffect::Cut);
         let all: BTreeMap<String, PacketFault> =
             [("a".to_owned(), cut.clone()), ("b".to_owned(), cut)].into();
-        let turn = rules.set_desired(all.clone());
-        assert_eq!(rules.set_desired(all.clone()), turn, "nothing new");
+        let generation = rules.set_desired(all.clone());
+        assert_eq!(rules.set_desired(all.clone()), generation, "nothing new");
         let (taken, pieces) = rules.take(&families).await;
-        assert_eq!((taken, pieces.len()), (turn, 2));
+        assert_eq!((taken, pieces.len()), (generation, 2));
         rules.record_applied(taken, |name| name == "b");
-        assert_eq!(rules.wait_applied(turn).await.unwrap().refused, ["b".to_owned()].into());
-        let turn = rules.set_desired([("b".to_owned(), all["b"].clone())].into());
+        assert_eq!(rules.wait_applied(generation).await.unwrap().refused, ["b".to_owned()].into());
+        let generation = rules.set_desired([("b".to_owned(), all["b"].clone())].into());
         let (taken, pieces) = rules.take(&families).await;
-        assert_eq!((taken, pieces), (turn, vec![("a".to_owned(), OwnerRules::default())]));
+        assert_eq!((taken, pieces), (generation, vec![("a".to_owned(), OwnerRules::default())]));
         // No task applies the rules.
-        assert_eq!(rules.wait_applied(turn).await, None);
+        assert_eq!(rules.wait_applied(generation).await, None);
     }
 }

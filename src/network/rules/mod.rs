@@ -38,7 +38,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 
-use self::base::{REFUSED_THERE, TCP, UNREACHED, base};
+use self::base::{REFUSED_BY_PEER, TCP, UNREACHED, base};
 use crate::egress::{RefusalKind, RefusalRequest, RefuseFn};
 use crate::policy::SetId;
 use crate::proxy::host_ports::{HostPorts, has_host_ports};
@@ -79,7 +79,7 @@ pub struct RulesConfig {
     /// The ranges of all addresses in the cluster.
     pub inside: Vec<IpNet>,
     /// The kind of egress ([`crate::egress`]); `None` if pods cannot reach the world.
-    pub way_out: Option<EgressMode>,
+    pub egress_mode: Option<EgressMode>,
     /// The addresses of the cluster's DNS, which policies see as the pods `k8s-app=kube-dns` in `kube-system`.
     pub dns: Vec<IpAddr>,
     /// The source of network faults.
@@ -123,7 +123,7 @@ enum Owner {
 /// The current nodes, and a signal for their changes.
 #[derive(Default)]
 struct WatchedNodes {
-    places: Mutex<NodesByName>,
+    by_name: Mutex<NodesByName>,
     changed: Notify,
 }
 
@@ -135,13 +135,13 @@ const UNTOLD: usize = 64;
 pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: RulesConfig) -> RefuseFn {
     let (refuse, mut refused) = mpsc::channel::<RefusalRequest>(UNTOLD);
     let nodes = Arc::new(WatchedNodes::default());
-    let judged = PolicyChanges::start(caches);
+    let policy_changes = PolicyChanges::start(caches);
     let (services, pods) = (Follower::start(caches), HostPorts::start(caches, has_host_ports));
     let of_nodes = Arc::downgrade(&nodes);
     caches.of::<Node>().on_change(move |change| {
         let (Some(nodes), Some(node)) = (of_nodes.upgrade(), change.object.get::<Node>()) else { return };
         let place = (change.kind != api::ChangeKind::Deleted).then(|| NodeAddresses::of(node)).flatten();
-        let mut places = nodes.places.lock();
+        let mut places = nodes.by_name.lock();
         let name = change.object.name();
         if places.get(name) == place.as_ref() {
             return;
@@ -168,7 +168,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: RulesConfig) -> 
             // Faults, so that no packet passes that they cut off.
             config.faults.0.wait_first_apply()
         );
-        let RulesConfig { nft, conntrack, families, services: ranges, inside, way_out, dns, faults, in_force } =
+        let RulesConfig { nft, conntrack, families, services: ranges, inside, egress_mode: way_out, dns, faults, in_force } =
             config;
         let faults = faults.0;
         let base = base(&families, &inside, way_out);
@@ -178,20 +178,20 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: RulesConfig) -> 
             families,
             flows: UdpFlows::default(),
             ranges,
-            places: NodesByName::new(),
+            nodes: NodesByName::new(),
             failures: 0,
             policies: PolicyRules::new(&dns),
             retry_at: None,
             in_force,
             rounds,
-            trouble: None,
+            last_error: None,
         };
         // All in one change, nodes first: it replaces tables that another process has left, and incomplete rules would
         // refuse connections to existing services, or accept what policies refuse.
-        let mut first = rules.of_nodes(nodes.places.lock().clone());
+        let mut first = rules.of_nodes(nodes.by_name.lock().clone());
         first.extend(services.take_now().into_iter().map(|(key, joined)| rules.of_service(key, &joined)));
         first.extend(pods.take_now().into_iter().map(|(key, pod)| rules.of_pod(key, pod.as_deref())));
-        first.extend(rules.policies.take(judged.take_now(), &rules.families));
+        first.extend(rules.policies.take(policy_changes.take_now(), &rules.families));
         let (mut turn, desired) = faults.take_now(&rules.families);
         first.extend(desired.into_iter().map(of_fault));
         rules = rules.apply(first).await;
@@ -205,13 +205,13 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: RulesConfig) -> 
                 changed = pods.take() => {
                     changes.extend(changed.into_iter().map(|(key, pod)| rules.of_pod(key, pod.as_deref())));
                 }
-                changed = judged.take() => changes.extend(rules.policies.take(changed, &rules.families)),
+                changed = policy_changes.take() => changes.extend(rules.policies.take(changed, &rules.families)),
                 (now, desired) = faults.take(&rules.families) => {
                     turn = now;
                     changes.extend(desired.into_iter().map(of_fault));
                 }
                 () = nodes.changed.notified() => {
-                    changes.extend(rules.of_nodes(nodes.places.lock().clone()));
+                    changes.extend(rules.of_nodes(nodes.by_name.lock().clone()));
                     // Services and host ports depend on nodes: they go into the same change, so that no rule refers to
                     // a node that is gone.
                     services.mark_all();
@@ -247,7 +247,7 @@ struct Rules {
     families: Vec<Family>,
     flows: UdpFlows,
     ranges: Vec<IpNet>,
-    places: NodesByName,
+    nodes: NodesByName,
     /// Number of consecutive changes that the kernel refused.
     failures: u32,
     /// Time of the next retry of refused rules.
@@ -257,31 +257,31 @@ struct Rules {
     in_force: watch::Sender<u64>,
     rounds: Arc<WorkLoop>,
     /// The kernel's last error for the current refusal.
-    trouble: Option<String>,
+    last_error: Option<String>,
 }
 
 impl Rules {
     /// Returns the rule changes for nodes; `now` has all of them.
     fn of_nodes(&mut self, now: NodesByName) -> Vec<(Owner, RulesUpdate)> {
-        let gone = self.places.keys().filter(|name| !now.contains_key(*name));
-        let gone = gone.map(|name| (Owner::Node(name.clone()), OwnerRules::default().into()));
+        let removed = self.nodes.keys().filter(|name| !now.contains_key(*name));
+        let removed = removed.map(|name| (Owner::Node(name.clone()), OwnerRules::default().into()));
         let there =
             now.iter().map(|(name, place)| (Owner::Node(name.clone()), nodes::rules_of(name, place).into()));
-        let changes = gone.chain(there).collect();
-        self.places = now;
+        let changes = removed.chain(there).collect();
+        self.nodes = now;
         changes
     }
 
     /// Returns the rules of a pod with host ports.
     fn of_pod(&self, key: Key, pod: Option<&Pod>) -> (Owner, RulesUpdate) {
-        let piece = pod.map(|pod| pods::rules_of(&key.namespace, pod, &self.places));
+        let piece = pod.map(|pod| pods::rules_of(&key.namespace, pod, &self.nodes));
         (Owner::Pod(key), piece.unwrap_or_default().into())
     }
 
     /// Returns the rules of a service, and records its UDP endpoints so that stale flows are removed.
     fn of_service(&mut self, key: Key, joined: &ServiceEndpoints) -> (Owner, RulesUpdate) {
-        self.flows.change(key.clone(), services::datagrams(joined, &self.places, &self.ranges));
-        let piece = services::rules_of(&key, joined, &self.places, &self.ranges);
+        self.flows.change(key.clone(), services::datagrams(joined, &self.nodes, &self.ranges));
+        let piece = services::rules_of(&key, joined, &self.nodes, &self.ranges);
         (Owner::Service(key), piece.into())
     }
 
@@ -290,7 +290,7 @@ impl Rules {
         let RefusalRequest { from, to, how, in_force } = refused;
         let key = FieldKey::new().ip(from).ip(to.ip()).protocol(TCP).port(to.port());
         let set = match how {
-            RefusalKind::Reset => REFUSED_THERE,
+            RefusalKind::Reset => REFUSED_BY_PEER,
             RefusalKind::Unreachable => UNREACHED,
         };
         match self.kernel.remember(Family::of(to.ip()), set, &Element::new(key)) {
@@ -321,7 +321,7 @@ impl Rules {
         let work = move || {
             let applied = if is_retry { self.kernel.retry() } else { self.kernel.apply(changes) };
             let applied = applied.and_then(|()| self.flows.forget_stale(&self.conntrack, &self.families));
-            self.trouble = match &applied {
+            self.last_error = match &applied {
                 Err(error) => Some(error.to_string()),
                 Ok(()) if self.kernel.has_refused() => {
                     Some("the kernel refused some of the rules".to_owned())
@@ -343,7 +343,7 @@ impl Rules {
         match tokio::task::spawn_blocking(work).await {
             Ok(rules) => {
                 let mut rules = rules;
-                round.ends(rules.trouble.take().map_or(Ok(()), Err));
+                round.ends(rules.last_error.take().map_or(Ok(()), Err));
                 if rules.failures == 0 {
                     rules.retry_at = None;
                     rules.in_force.send_modify(|times| *times += 1);

@@ -201,18 +201,18 @@ impl BatchSteps {
                 into.add_rule(table, name, rule);
             }
         }
-        let gone = |with_base| {
-            let gone = before.chains.iter().filter(|(name, _)| !now.chains.contains_key(*name));
-            gone.filter(move |(_, chain)| chain.base.is_some() == with_base).map(|(name, _)| name)
+        let removed = |with_base| {
+            let removed = before.chains.iter().filter(|(name, _)| !now.chains.contains_key(*name));
+            removed.filter(move |(_, chain)| chain.base.is_some() == with_base).map(|(name, _)| name)
         };
         // A base chain is in force until it is deleted.
-        for name in gone(true) {
+        for name in removed(true) {
             switch.flush_chain(table, name);
             switch.delete_chain(table, name);
         }
         // Flush all before deleting any: one deleted chain may jump to another.
-        gone(false).for_each(|name| end.flush_chain(table, name));
-        gone(false).for_each(|name| end.delete_chain(table, name));
+        removed(false).for_each(|name| end.flush_chain(table, name));
+        removed(false).for_each(|name| end.delete_chain(table, name));
         for name in before.sets.keys().filter(|name| !now.sets.contains_key(*name)) {
             end.delete_set(table, name);
         }

@@ -143,14 +143,14 @@ fn plain(ranges: &BTreeSet<PortRange>) -> Option<Statement> {
     }
 }
 
-/// Returns the rules of an isolation: its chain, which a number refers to, with parts of at most `most` rules. Each new
+/// Returns the rules of an isolation: its chain, which a number refers to, with parts of at most `max_rules` rules. Each new
 /// version gets another `turn`, and thereby another name, so that the rules of a chain never change: however large the
 /// chain is, it comes into force at once. Unchanged parts keep their names.
 pub(super) fn chain(
     (number, turn): (u32, u64),
     (direction, isolation): (Direction, &Isolation),
     names: &Names,
-    most: usize,
+    max_rules: usize,
     families: &[Family],
 ) -> OwnerRules {
     let mut piece = OwnerRules::default();
@@ -161,7 +161,7 @@ pub(super) fn chain(
     let (name, parts) = (format!("{word}/{number}/{turn}"), format!("{word}/{number}"));
     for family in families {
         let half = piece.half(*family);
-        rules_of(isolation, (*family, peer), names).write(half, (name.clone(), &parts), most);
+        rules_of(isolation, (*family, peer), names).write(half, (name.clone(), &parts), max_rules);
         let element = Element::new(Key::new().number(number));
         half.element(ISOLATIONS, element.to(Verdict::Jump(name.clone())));
     }

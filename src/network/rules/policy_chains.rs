@@ -15,7 +15,7 @@ pub(super) type ChainKey = (Direction, usize);
 pub(super) struct Chain {
     pub(super) number: u32,
     /// Number of times it was rewritten.
-    pub(super) turn: u64,
+    pub(super) generation: u64,
     pub(super) isolation: Arc<Isolation>,
     pods: usize,
 }
@@ -30,7 +30,7 @@ struct ChainedPod {
 /// All chains, and the isolated pods.
 #[derive(Default)]
 pub(super) struct Chains {
-    known: HashMap<ChainKey, Chain>,
+    by_key: HashMap<ChainKey, Chain>,
     pods: HashMap<Key, ChainedPod>,
     last: u32,
 }
@@ -43,7 +43,7 @@ pub(super) struct ChainChanges {
     /// Previous isolations of chains that were rewritten or removed.
     pub(super) unsaid: Vec<Arc<Isolation>>,
     /// Numbers of removed chains.
-    pub(super) gone: Vec<u32>,
+    pub(super) removed: Vec<u32>,
     /// Pods whose chains or addresses changed; `None` if the pod is no longer isolated.
     pub(super) pods: Vec<(Key, Option<PodChains>)>,
 }
@@ -63,7 +63,7 @@ fn sides(pod: &IsolatedPod) -> [Option<(ChainKey, &Arc<Isolation>)>; 2] {
 
 impl Chains {
     pub(super) fn get(&self, side: &ChainKey) -> Option<&Chain> {
-        self.known.get(side)
+        self.by_key.get(side)
     }
 
     /// Updates the isolation of pods. If all pods of a chain move to an isolation that has no chain yet, the chain is
@@ -92,15 +92,15 @@ impl Chains {
                 }
                 if let Some((side, isolation)) = is {
                     let last = &mut self.last;
-                    let chain = self.known.entry(side).or_insert_with(|| {
+                    let chain = self.by_key.entry(side).or_insert_with(|| {
                         *last = last.wrapping_add(1);
                         moved.written.push(side);
-                        Chain { number: *last, turn: 0, isolation: isolation.clone(), pods: 0 }
+                        Chain { number: *last, generation: 0, isolation: isolation.clone(), pods: 0 }
                     });
                     chain.pods += 1;
                 }
                 if let Some(side) = was
-                    && let Some(chain) = self.known.get_mut(&side)
+                    && let Some(chain) = self.by_key.get_mut(&side)
                 {
                     chain.pods -= 1;
                     left.insert(side);
@@ -108,17 +108,17 @@ impl Chains {
             }
             let is = is.map(|side| side.map(|(side, _)| side));
             let ips = now.map(|pod| pod.ips.clone()).unwrap_or_default();
-            let numbers = is.map(|side| Some(self.known.get(&side?)?.number));
+            let numbers = is.map(|side| Some(self.by_key.get(&side?)?.number));
             moved.pods.push((key.clone(), now.map(|_| (ips.clone(), numbers))));
             if now.is_some() {
                 self.pods.insert(key, ChainedPod { ips, sides: is });
             }
         }
         for side in left {
-            if self.known.get(&side).is_some_and(|chain| chain.pods == 0)
-                && let Some(chain) = self.known.remove(&side)
+            if self.by_key.get(&side).is_some_and(|chain| chain.pods == 0)
+                && let Some(chain) = self.by_key.remove(&side)
             {
-                moved.gone.push(chain.number);
+                moved.removed.push(chain.number);
                 moved.unsaid.push(chain.isolation);
             }
         }
@@ -146,14 +146,14 @@ impl Chains {
         }
         let mut becomes = HashMap::new();
         for (was, (is, count)) in going {
-            let Some((is, isolation)) = is.filter(|(is, _)| !self.known.contains_key(is)) else { continue };
-            if self.known.get(&was).is_none_or(|chain| chain.pods != count) {
+            let Some((is, isolation)) = is.filter(|(is, _)| !self.by_key.contains_key(is)) else { continue };
+            if self.by_key.get(&was).is_none_or(|chain| chain.pods != count) {
                 continue;
             }
-            if let Some(chain) = self.known.remove(&was) {
-                let now = Chain { isolation: isolation.clone(), turn: chain.turn + 1, ..chain };
+            if let Some(chain) = self.by_key.remove(&was) {
+                let now = Chain { isolation: isolation.clone(), generation: chain.generation + 1, ..chain };
                 moved.unsaid.push(chain.isolation);
-                self.known.insert(is, now);
+                self.by_key.insert(is, now);
                 moved.written.push(is);
                 becomes.insert(was, is);
             }
@@ -192,7 +192,7 @@ mod tests {
             .pods
             .iter()
             .map(|(key, pod)| (key.name.as_str(), pod.as_ref().and_then(|(_, [own, _])| *own)));
-        (moved.written.len(), moved.gone.clone(), pods.collect())
+        (moved.written.len(), moved.removed.clone(), pods.collect())
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(summarize(&moved), (1, vec![], vec![]));
         assert!(Arc::ptr_eq(&moved.unsaid[0], &one));
         let chain = chains.get(&moved.written[0]).unwrap();
-        assert_eq!((chain.number, chain.turn), (1, 1));
+        assert_eq!((chain.number, chain.generation), (1, 1));
         // A pod that leaves alone gets its own chain, and then returns to the shared one.
         let moved = chains.lead(vec![pod("b", Some(&three))]);
         assert_eq!(summarize(&moved), (1, vec![], vec![("b", Some(2))]));
@@ -219,6 +219,6 @@ mod tests {
         assert_eq!(summarize(&moved), (0, vec![3], vec![("a", None)]));
         let moved = chains.lead(vec![pod("b", None), pod("c", None)]);
         assert_eq!(summarize(&moved), (0, vec![4], vec![("b", None), ("c", None)]));
-        assert!(chains.known.is_empty() && chains.pods.is_empty());
+        assert!(chains.by_key.is_empty() && chains.pods.is_empty());
     }
 }

@@ -8,42 +8,42 @@ use crate::policy::{Block, Isolation, Peers, PortRange, Ports, Ranges, SetId};
 /// Reference-counted numbers of values in use. A number is not reused until four billion have been given out.
 #[derive(Debug)]
 pub(super) struct RefCountedIds<T> {
-    known: HashMap<T, (u32, usize)>,
+    ids: HashMap<T, (u32, usize)>,
     last: u32,
 }
 
 impl<T> Default for RefCountedIds<T> {
     fn default() -> Self {
-        Self { known: HashMap::new(), last: 0 }
+        Self { ids: HashMap::new(), last: 0 }
     }
 }
 
 impl<T: Clone + Eq + Hash> RefCountedIds<T> {
     /// Returns the number of a value in use.
     pub(super) fn number(&self, of: &T) -> Option<u32> {
-        self.known.get(of).map(|(number, _)| *number)
+        self.ids.get(of).map(|(number, _)| *number)
     }
 
     /// Adds a reference; returns the number if the value is new.
     pub(super) fn acquire(&mut self, of: &T) -> Option<u32> {
-        if let Some((_, users)) = self.known.get_mut(of) {
+        if let Some((_, users)) = self.ids.get_mut(of) {
             *users += 1;
             return None;
         }
         self.last = self.last.wrapping_add(1);
-        self.known.insert(of.clone(), (self.last, 1));
+        self.ids.insert(of.clone(), (self.last, 1));
         Some(self.last)
     }
 
     /// Removes a reference; returns the number if it was the last one.
     pub(super) fn release(&mut self, of: &T) -> Option<u32> {
-        let (number, users) = self.known.get_mut(of)?;
+        let (number, users) = self.ids.get_mut(of)?;
         *users -= 1;
         let (number, is_used) = (*number, *users > 0);
         if is_used {
             return None;
         }
-        self.known.remove(of);
+        self.ids.remove(of);
         Some(number)
     }
 }

@@ -20,7 +20,7 @@ use super::owner_rules::FamilyRules;
 
 /// Maximum number of rules in a part, and in a chain without parts: few compared to the cost of any change, many
 /// compared to the jump that each part costs a packet.
-pub(super) const MOST: usize = 64;
+pub(super) const MAX_RULES: usize = 64;
 /// Bits of a hash.
 const BITS: u32 = u64::BITS;
 
@@ -69,11 +69,11 @@ impl Rules {
 fn split(
     rules: &[(u64, Rule)],
     (place, bits): (u64, u32),
-    most: usize,
+    max_rules: usize,
     write: &mut impl FnMut(u64, Vec<Rule>),
 ) {
     // Rules with the same hash cannot be split, however many they are.
-    if rules.len() <= most || bits + 1 == BITS {
+    if rules.len() <= max_rules || bits + 1 == BITS {
         if !rules.is_empty() {
             write(place, rules.iter().map(|(_, rule)| rule.clone()).collect());
         }
@@ -81,14 +81,14 @@ fn split(
     }
     let bit = 1 << (BITS - 1 - bits);
     let (clear, set) = rules.split_at(rules.partition_point(|(hash, _)| hash & bit == 0));
-    split(clear, (2 * place, bits + 1), most, write);
-    split(set, (2 * place + 1, bits + 1), most, write);
+    split(clear, (2 * place, bits + 1), max_rules, write);
+    split(set, (2 * place + 1, bits + 1), max_rules, write);
 }
 
 /// Hashes a value; the result is the same in every process of this build.
-fn hash_of(what: impl Hash) -> u64 {
+fn hash_of(value: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
-    what.hash(&mut hasher);
+    value.hash(&mut hasher);
     hasher.finish()
 }
 
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_chain_of_few_rules_has_no_parts_net_8() {
         let all: Vec<(u32, u16)> = (0..64).map(|number| (number, 80)).collect();
-        let half = written(&all, MOST);
+        let half = written(&all, MAX_RULES);
         assert_eq!(half.chains.len(), 1);
         let rules: Vec<Rule> = all.iter().map(|(number, port)| rule(*number, *port)).collect();
         let drop = vec![Statement::Verdict(Verdict::Drop)];
@@ -159,19 +159,22 @@ mod tests {
     #[test]
     fn one_rule_concerns_its_part_alone_net_8() {
         let all: Vec<(u32, u16)> = (0..1000).map(|number| (number, 80)).collect();
-        let before = written(&all, MOST);
+        let before = written(&all, MAX_RULES);
         for place in 0..all.len() {
             let mut changed = all.clone();
             changed[place].1 = 81;
-            let now = written(&changed, MOST);
-            assert!(matches!(others(&now, &before)[..], [one] if one <= MOST), "{place} changes");
+            let now = written(&changed, MAX_RULES);
+            assert!(matches!(others(&now, &before)[..], [one] if one <= MAX_RULES), "{place} changes");
             let mut without = all.clone();
             without.remove(place);
-            let without = written(&without, MOST);
+            let without = written(&without, MAX_RULES);
             // The part may be split, or merged again.
             for (now, before) in [(&without, &before), (&before, &without)] {
                 let others = others(now, before);
-                assert!(others.len() <= 2 && others.iter().sum::<usize>() <= MOST + 1, "{place}: {others:?}");
+                assert!(
+                    others.len() <= 2 && others.iter().sum::<usize>() <= MAX_RULES + 1,
+                    "{place}: {others:?}"
+                );
             }
         }
     }

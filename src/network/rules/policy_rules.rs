@@ -13,7 +13,7 @@ use super::policies;
 use super::policy_chains::Chains;
 use super::policy_changes::ChangedObjects;
 use super::policy_names::{Names, SetReferences};
-use super::policy_parts::MOST;
+use super::policy_parts::MAX_RULES;
 use crate::policy::{Index, SetChange};
 use object::{Key, Kind, Object};
 
@@ -28,7 +28,7 @@ pub(super) struct PolicyRules {
     names: Names,
     chains: Chains,
     /// Maximum number of rules in a part of a chain.
-    most: usize,
+    max_rules: usize,
 }
 
 impl PolicyRules {
@@ -44,13 +44,13 @@ impl PolicyRules {
             let pod = Pod { metadata, status: Some(status), ..Pod::default() };
             index.set_pod(&dns_pod(), Some(&pod));
         }
-        Self { index, names: Names::default(), chains: Chains::default(), most: MOST }
+        Self { index, names: Names::default(), chains: Chains::default(), max_rules: MAX_RULES }
     }
 
     /// The same with a smaller maximum, so that short chains are split.
     #[cfg(test)]
     pub(super) fn in_parts_of(most: usize) -> Self {
-        Self { most, ..Self::new(&[]) }
+        Self { max_rules: most, ..Self::new(&[]) }
     }
 
     /// Takes changed objects over and returns the changes of rules.
@@ -72,7 +72,7 @@ impl PolicyRules {
     /// after.
     pub(super) fn commit(&mut self, families: &[Family]) -> Vec<(Owner, RulesUpdate)> {
         let changes = self.index.commit();
-        let Self { names, chains, most, .. } = self;
+        let Self { names, chains, max_rules: most, .. } = self;
         let (mut updates, mut gone): (Vec<(Owner, RulesUpdate)>, Vec<Owner>) = (Vec::new(), Vec::new());
         for (id, change) in changes.sets {
             let wish = match change {
@@ -112,7 +112,7 @@ impl PolicyRules {
             updates.push((Owner::Ports(number), policies::ports(number, &ports, families).into()));
         }
         for (direction, chain) in written {
-            let (name, left) = ((chain.number, chain.turn), (direction, chain.isolation.as_ref()));
+            let (name, left) = ((chain.number, chain.generation), (direction, chain.isolation.as_ref()));
             let piece = policies::chain(name, left, names, *most, families);
             updates.push((Owner::Isolation(chain.number), piece.into()));
         }
@@ -120,11 +120,11 @@ impl PolicyRules {
             let piece = pod.map(|(ips, numbers)| policies::isolated(&ips, numbers, families));
             updates.push((Owner::Isolated(key), piece.unwrap_or_default().into()));
         }
-        let chains = moved.gone.into_iter().map(Owner::Isolation);
+        let chains = moved.removed.into_iter().map(Owner::Isolation);
         let blocks = needless.blocks.into_iter().map(|(number, _)| Owner::Block(number));
         let ports = needless.ports.into_iter().map(|(number, _)| Owner::Ports(number));
-        let gone = chains.chain(blocks).chain(ports).chain(gone);
-        updates.extend(gone.map(|owner| (owner, OwnerRules::default().into())));
+        let removed = chains.chain(blocks).chain(ports).chain(gone);
+        updates.extend(removed.map(|owner| (owner, OwnerRules::default().into())));
         updates
     }
 }

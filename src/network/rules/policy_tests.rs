@@ -16,7 +16,7 @@ use super::Owner;
 use super::base::{EgressMode, TCP, UDP, base};
 use super::kernel::Kernel;
 use super::owner_rules::{BatchSteps, FamilyRules, OwnerRules, RulesUpdate};
-use super::policy_parts::MOST;
+use super::policy_parts::MAX_RULES;
 use super::policy_rules::PolicyRules;
 use crate::policy::{Direction, Index, Isolation, Member, Model, Peers, Protocol};
 
@@ -313,8 +313,8 @@ fn any_spec() -> impl Strategy<Value = Value> {
         1 => Just(json!(["Egress"])),
     ];
     (selects, types, rules(), rules()).prop_map(|(selects, types, from, to)| {
-        let rules = |word: &str, rules: Vec<(Vec<Value>, Value)>| {
-            let rule = |(peers, ports)| json!({word: peers, "ports": ports});
+        let rules = |key: &str, rules: Vec<(Vec<Value>, Value)>| {
+            let rule = |(peers, ports)| json!({key: peers, "ports": ports});
             rules.into_iter().map(rule).collect::<Vec<_>>()
         };
         json!({"podSelector": selects, "policyTypes": types, "ingress": rules("from", from),
@@ -433,7 +433,7 @@ fn shared(judgement: &mut PolicyRules, pods: u32, policies: u32) {
 #[test]
 fn one_policy_of_a_thousand_is_few_rules_net_8() {
     const POLICIES: u32 = 1000;
-    let [whole, parts] = [usize::MAX, MOST].map(|most| {
+    let [whole, parts] = [usize::MAX, MAX_RULES].map(|most| {
         let (mut judgement, mut tables) = (in_parts_of(most), Tables::default());
         shared(&mut judgement, 10, POLICIES);
         let wishes = judgement.commit(&BOTH);
@@ -459,7 +459,7 @@ fn one_policy_of_a_thousand_is_few_rules_net_8() {
     println!("whole: all {:?}, one {:?}; parts: all {:?}, one {:?}", whole.0, whole.1, parts.0, parts.1);
     assert!(whole.1.rules > 1800 && whole.1.rules == whole.0.rules, "{whole:?}");
     assert!(parts.1.chains <= 4 * 3, "{parts:?}");
-    assert!(parts.1.rules <= 4 * (MOST + 1 + 20), "{parts:?}");
+    assert!(parts.1.rules <= 4 * (MAX_RULES + 1 + 20), "{parts:?}");
     assert!(parts.1.bytes * 4 < whole.1.bytes, "{parts:?} {whole:?}");
     // The parts themselves cost little.
     assert!(parts.0.rules < whole.0.rules + 4 * 20, "{parts:?}");
@@ -489,7 +489,7 @@ fn the_kernel_takes_a_long_chain_in_parts_net_8() {
         const POLICIES: u32 = 400;
         let families = vec![Family::V4];
         let judge = |client: &str| {
-            let mut judgement = in_parts_of(MOST);
+            let mut judgement = in_parts_of(MAX_RULES);
             shared(&mut judgement, 0, POLICIES);
             let app = |app: &str| json!({"app": app});
             stage_pod(&mut judgement.index, "server", &app("server"), &[SERVER.into()]);

@@ -17,7 +17,7 @@ use super::names::{short, short_node};
 use super::nodes::{NodesByName, clients_of};
 use super::owner_rules::{FamilyRules, OwnerRules};
 use super::udp_flows::UdpEndpoints;
-use crate::proxy::table::{Protocol, affinity, is_left_alone};
+use crate::proxy::table::{Protocol, affinity, is_unmanaged};
 use crate::service_follower::ServiceEndpoints;
 use object::Key as ObjectKey;
 
@@ -25,11 +25,11 @@ use object::Key as ObjectKey;
 pub(crate) fn rules_of(
     key: &ObjectKey,
     joined: &ServiceEndpoints,
-    places: &NodesByName,
+    node_map: &NodesByName,
     services: &[IpNet],
 ) -> OwnerRules {
     let mut piece = OwnerRules::default();
-    let Some(service) = joined.service.as_ref().filter(|service| !is_left_alone(service)) else {
+    let Some(service) = joined.service.as_ref().filter(|service| !is_unmanaged(service)) else {
         return piece;
     };
     let Some(spec) = &service.spec else { return piece };
@@ -45,7 +45,7 @@ pub(crate) fn rules_of(
             let Some(number) = to_port(port.port) else { continue };
             let named = (port.name.as_deref().unwrap_or_default(), protocol);
             let is_service = |ip: IpAddr| services.iter().any(|range| range.contains(&ip));
-            let all = endpoints::of_port(joined, address_type, named, places, is_service);
+            let all = endpoints::of_port(joined, address_type, named, node_map, is_service);
             let of_port = PortRules {
                 family,
                 name: name_of(key, protocol, number),
@@ -57,7 +57,7 @@ pub(crate) fn rules_of(
                 external_local: spec.external_traffic_policy.as_deref() == Some("Local"),
                 endpoints: &all,
             };
-            of_port.write(half, &addresses, places);
+            of_port.write(half, &addresses, node_map);
         }
     }
     piece
@@ -66,7 +66,7 @@ pub(crate) fn rules_of(
 /// Returns a service's UDP addresses with the endpoints that may get their datagrams.
 pub(crate) fn datagrams(joined: &ServiceEndpoints, places: &NodesByName, services: &[IpNet]) -> UdpEndpoints {
     let mut served = UdpEndpoints::new();
-    let service = joined.service.as_ref().filter(|service| !is_left_alone(service));
+    let service = joined.service.as_ref().filter(|service| !is_unmanaged(service));
     let Some((service, spec)) = service.and_then(|service| Some((service, service.spec.as_ref()?))) else {
         return served;
     };
@@ -254,11 +254,11 @@ impl PortRules<'_> {
         half: &mut FamilyRules,
         everybodys: &[&Endpoint],
         all: Option<&Verdict>,
-        places: &NodesByName,
+        node_map: &NodesByName,
     ) -> Option<Verdict> {
         let all = all?;
         let mut groups: BTreeMap<Vec<SocketAddr>, (Vec<&Endpoint>, Vec<&str>)> = BTreeMap::new();
-        for (node, place) in places.iter().filter(|(_, place)| place.is_in(self.family)) {
+        for (node, place) in node_map.iter().filter(|(_, place)| place.is_in(self.family)) {
             let own: Vec<&Endpoint> = if self.internal_local {
                 usable(self.endpoints.iter().filter(|endpoint| endpoint.node.as_deref() == Some(node)))
             } else {
@@ -278,8 +278,8 @@ impl PortRules<'_> {
             let dealt = self.deal(half, format!("{}/from/{}", self.name, short_node(first)), &own);
             let verdict = dealt.unwrap_or(Verdict::Drop);
             for node in nodes {
-                let theirs = Statement::In(vec![Field::SourceAddress], clients_of(node));
-                rules.push(vec![theirs, Statement::Verdict(verdict.clone())]);
+                let from_node = Statement::In(vec![Field::SourceAddress], clients_of(node));
+                rules.push(vec![from_node, Statement::Verdict(verdict.clone())]);
             }
         }
         rules.push(vec![Statement::Verdict(all.clone())]);

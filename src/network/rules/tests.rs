@@ -17,7 +17,7 @@ use crate::service_follower::ServiceEndpoints;
 use object::Key;
 
 /// Nodes `a` and `b` at 172.20.0.1 and .2, with pods in 10.244.1.0/24 and 10.244.2.0/24, and the same in IPv6.
-fn places() -> NodesByName {
+fn two_nodes() -> NodesByName {
     let node = |number: u8, name: &str| {
         let node: Node = serde_json::from_value(json!({
             "metadata": {"name": name, "annotations": {"podium.dev/network": "fabric"},
@@ -63,7 +63,7 @@ fn joined(spec: &Value, status: &Value, endpoints: &[Value]) -> ServiceEndpoints
 
 fn piece_of(joined: &ServiceEndpoints) -> OwnerRules {
     let services = ["10.96.0.0/16".parse().unwrap(), "fd00:96::/112".parse().unwrap()];
-    services::rules_of(&Key::new("default", "web"), joined, &places(), &services)
+    services::rules_of(&Key::new("default", "web"), joined, &two_nodes(), &services)
 }
 
 /// A client whose first packet is evaluated.
@@ -140,7 +140,7 @@ fn fares(piece: &OwnerRules, packets: &[&str]) -> Vec<String> {
         let (client, to): (IpAddr, SocketAddr) = (client.parse().unwrap(), to.parse().unwrap());
         let family = Family::of(to.ip());
         let none = FamilyRules::default();
-        let nodes = places();
+        let nodes = two_nodes();
         let nodes =
             nodes.iter().filter_map(|(name, place)| nodes::rules_of(name, place).halves.remove(&family));
         let half = piece.halves.get(&family).unwrap_or(&none);

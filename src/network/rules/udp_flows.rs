@@ -73,7 +73,7 @@ mod tests {
     fn flows_to_those_who_are_gone_are_stale_net_6() {
         let (one, two) = ("10.244.1.1:53", "10.244.1.2:53");
         let service = "10.96.0.10:53";
-        let gone = UdpEndpoints::new();
+        let empty = UdpEndpoints::new();
         // Before, now, and which of these destinations makes a flow stale: the first endpoint, the second, the service
         // itself.
         for (before, now, expected) in [
@@ -82,8 +82,8 @@ mod tests {
             (served(&[one]), served(&[one]), [false, false, false]),
             (served(&[]), served(&[one]), [false, true, true]),
             (served(&[one]), served(&[]), [true, true, true]),
-            (served(&[one]), gone.clone(), [true, true, true]),
-            (gone.clone(), gone, [false, false, false]),
+            (served(&[one]), empty.clone(), [true, true, true]),
+            (empty.clone(), empty, [false, false, false]),
         ] {
             let mut flows = UdpFlows::default();
             let key = || Key::new("kube-system", "dns");

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use object::Key;
 
 /// Maximum length of a DNS name (RFC 1035).
-const MOST: usize = 253;
+const MAX_NAME_LENGTH: usize = 253;
 
 /// The destination of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Destination {
             Some("https") => Some(Port::Number(443)),
             _ => None,
         });
-        if host.is_empty() || host.len() > MOST || host.contains(char::is_whitespace) {
+        if host.is_empty() || host.len() > MAX_NAME_LENGTH || host.contains(char::is_whitespace) {
             return Err(UsageError(format!(
                 "invalid destination {text:?}: use NAMESPACE/POD, svc/NAME, a name or an address"
             )));
@@ -78,17 +78,17 @@ impl Destination {
         if let Ok(ip) = host.parse() {
             return Ok((Self::Address(ip), port));
         }
-        let mut words: Vec<&str> = host.split('/').collect();
-        let service = match words.first() {
-            Some(&("svc" | "service" | "services")) if words.len() > 1 => true,
-            Some(&("pod" | "pods" | "po")) if words.len() > 1 => false,
-            _ if words.len() == 1 => return Ok((Self::Name(host.to_owned()), port)),
+        let mut segments: Vec<&str> = host.split('/').collect();
+        let service = match segments.first() {
+            Some(&("svc" | "service" | "services")) if segments.len() > 1 => true,
+            Some(&("pod" | "pods" | "po")) if segments.len() > 1 => false,
+            _ if segments.len() == 1 => return Ok((Self::Name(host.to_owned()), port)),
             _ => {
-                words.insert(0, "pod");
+                segments.insert(0, "pod");
                 false
             }
         };
-        let key = match words[1..] {
+        let key = match segments[1..] {
             [name] if !name.is_empty() => Key::new(namespace, name),
             [namespace, name] if !namespace.is_empty() && !name.is_empty() => Key::new(namespace, name),
             _ => return Err(UsageError(format!("invalid destination {text:?}: expected NAMESPACE/NAME"))),

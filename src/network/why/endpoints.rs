@@ -96,9 +96,13 @@ pub(super) fn behind(
                 Vec::new(),
             );
         }
-        return (found(facts, &near), near);
+        return (endpoint_finding(facts, &near), near);
     }
-    if used.is_empty() { (no_endpoints(facts, service, port), used) } else { (found(facts, &used), used) }
+    if used.is_empty() {
+        (no_endpoints(facts, service, port), used)
+    } else {
+        (endpoint_finding(facts, &used), used)
+    }
 }
 
 fn is_of(slice: &EndpointSlice, service: &Key) -> bool {
@@ -114,7 +118,7 @@ fn numbers(slice: &EndpointSlice, port: &SelectedPort) -> Vec<u16> {
     same.filter_map(|own| u16::try_from(own.port?).ok()).collect()
 }
 
-fn found(facts: &Facts, used: &[Endpoint]) -> Finding {
+fn endpoint_finding(facts: &Facts, used: &[Endpoint]) -> Finding {
     let mut lines: Vec<String> = used.iter().take(TRIED).map(|one| describe(facts, one)).collect();
     if used.len() > TRIED {
         lines.push(format!("and {} more, which are not checked", used.len() - TRIED));

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 
 use super::Facts;
 use super::report::{Finding, WalkStep};
-use crate::dns::answer::{Answer, answer};
+use crate::dns::answer::{Answer, find_records};
 use crate::dns::index::Index;
 use crate::service_follower::ServiceEndpoints;
 use base::resolv_conf::ResolvConf;
@@ -122,7 +122,7 @@ pub(super) fn resolve(index: &Index, conf: &ResolvConf, name: &str) -> NameLooku
         tried.push(candidate.clone());
         let Ok(parsed) = Name::from_ascii(&candidate) else { continue };
         let found = |meaning, tried| NameLookup { meaning, full: candidate.clone(), tried };
-        match answer(index, &parsed, RecordType::A) {
+        match find_records(index, &parsed, RecordType::A) {
             Answer::Records { answers, .. } => {
                 let ips = answers.iter().filter_map(|record| match &record.data {
                     RData::A(ip) => Some(IpAddr::V4(ip.0)),

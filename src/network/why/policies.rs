@@ -71,7 +71,7 @@ pub(super) fn between(facts: &Facts, source: &Key, ends: &[Endpoint], protocol: 
             Err(error) => unknown.push(error),
         }
     }
-    let mut finding = judged(&world, &allowed, &refused, &unknown);
+    let mut finding = policy_finding(&world, &allowed, &refused, &unknown);
     if !facts.own_network && finding.state == State::Problem {
         finding.state = State::Note;
         finding.advice = None;
@@ -80,7 +80,7 @@ pub(super) fn between(facts: &Facts, source: &Key, ends: &[Endpoint], protocol: 
     finding
 }
 
-fn judged(
+fn policy_finding(
     world: &PolicyInputs,
     allowed: &[Explanation],
     refused: &[Explanation],
@@ -126,9 +126,9 @@ fn refusal(explanation: &Explanation) -> (Direction, String) {
         (Some(policies), _) => (Direction::Egress, policies),
         (None, policies) => (Direction::Ingress, policies.unwrap_or_default()),
     };
-    let word = if policies.len() == 1 { "policy" } else { "policies" };
+    let noun = if policies.len() == 1 { "policy" } else { "policies" };
     let names: Vec<String> = policies.iter().map(ToString::to_string).collect();
-    (direction, format!("{word} {}", names.join(", ")))
+    (direction, format!("{noun} {}", names.join(", ")))
 }
 
 /// The policies that isolate a pod in one direction.

@@ -117,10 +117,10 @@ impl Report {
     /// Returns the summary line.
     pub fn last_line(&self) -> String {
         let ConnectionResult { connected, reason, advice } = &self.verdict;
-        let word = if *connected { "connected" } else { "not connected" };
+        let status = if *connected { "connected" } else { "not connected" };
         match advice {
-            Some(advice) => format!("{word}: {reason}; {advice}"),
-            None => format!("{word}: {reason}"),
+            Some(advice) => format!("{status}: {reason}; {advice}"),
+            None => format!("{status}: {reason}"),
         }
     }
 }

@@ -60,12 +60,13 @@ impl Walk {
     /// Checks that a process listens at each end; `None` if no end is a pod.
     fn listener(&self, facts: &Facts, probed: &ProbeResults) -> Option<Finding> {
         let of_pods: Vec<&Endpoint> = self.ends.iter().take(TRIED).filter(|end| end.pod.is_some()).collect();
-        let judged: Vec<Finding> =
+        let findings: Vec<Finding> =
             of_pods.iter().filter_map(|end| check_listener(end, facts, probed)).collect();
-        let bad = judged.iter().filter(|finding| finding.state == State::Problem).count();
-        let first = judged.iter().find(|finding| finding.state == State::Problem).or(judged.first())?.clone();
-        if bad > 0 && judged.len() > 1 {
-            let text = format!("{} ({bad} of {} endpoints)", first.text, judged.len());
+        let bad = findings.iter().filter(|finding| finding.state == State::Problem).count();
+        let first =
+            findings.iter().find(|finding| finding.state == State::Problem).or(findings.first())?.clone();
+        if bad > 0 && findings.len() > 1 {
+            let text = format!("{} ({bad} of {} endpoints)", first.text, findings.len());
             return Some(Finding { text, ..first });
         }
         Some(first)

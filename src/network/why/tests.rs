@@ -78,7 +78,7 @@ fn cluster() -> Facts {
     }
 }
 
-fn ask(destination: &str) -> ConnectionQuestion {
+fn question(destination: &str) -> ConnectionQuestion {
     let (destination, port) = Destination::parse(destination, "default").unwrap();
     ConnectionQuestion { source: key("client"), destination, port }
 }
@@ -88,7 +88,7 @@ fn at(address: &str) -> SocketAddr {
 }
 
 /// Builds probe results: listeners of `web-1`, and outcomes of attempts.
-fn found(listeners: &[&str], attempts: &[(&str, Outcome)]) -> ProbeResults {
+fn probe_results(listeners: &[&str], attempts: &[(&str, Outcome)]) -> ProbeResults {
     ProbeResults {
         listeners: [(key("web-1"), Ok(listeners.iter().map(|one| at(one)).collect()))].into(),
         attempts: attempts.iter().map(|(to, outcome)| (at(to), outcome.clone())).collect(),
@@ -96,7 +96,7 @@ fn found(listeners: &[&str], attempts: &[(&str, Outcome)]) -> ProbeResults {
 }
 
 fn report_of(facts: &Facts, destination: &str, probed: &ProbeResults) -> Report {
-    walk(facts, &ask(destination)).unwrap().conclude(facts, probed)
+    walk(facts, &question(destination)).unwrap().conclude(facts, probed)
 }
 
 const SERVICE: &str = "10.96.0.7:8080";
@@ -149,7 +149,7 @@ fn destinations_are_parsed_as_users_write_them_net_8() {
 #[test]
 fn an_open_path_is_explained_step_by_step_net_8() {
     let facts = cluster();
-    let works = found(&["0.0.0.0:80"], &[(SERVICE, Outcome::Connected), (POD, Outcome::Connected)]);
+    let works = probe_results(&["0.0.0.0:80"], &[(SERVICE, Outcome::Connected), (POD, Outcome::Connected)]);
     for destination in ["web", "web:8080", "web.default.svc.cluster.local:8080"] {
         let report = report_of(&facts, destination, &works);
         assert_eq!(steps(&report), "name✓ port✓ endpoints✓ policy✓ listener✓ connection✓", "{destination}");
@@ -162,7 +162,7 @@ fn an_open_path_is_explained_step_by_step_net_8() {
     }
     let report = report_of(&facts, "pod/web-1", &works);
     assert_eq!(steps(&report), "port✓ policy✓ listener✓ connection✓");
-    let walk = walk(&facts, &ask("web")).unwrap();
+    let walk = walk(&facts, &question("web")).unwrap();
     assert_eq!(walk.attempts(), [at(SERVICE), at(POD)]);
     assert_eq!(walk.listeners(), [key("web-1")].into());
 }
@@ -197,11 +197,12 @@ fn each_mistake_is_named_at_its_step_net_8() {
                      "egress": [{"to": [{"podSelector": {}}]}]}}))];
     };
     let none = ProbeResults::default();
-    let refused =
-        |listeners: &[&str]| found(listeners, &[(SERVICE, Outcome::Refused), (POD, Outcome::Refused)]);
+    let refused = |listeners: &[&str]| {
+        probe_results(listeners, &[(SERVICE, Outcome::Refused), (POD, Outcome::Refused)])
+    };
     let (to_itself, at_3000, no_listener) =
         (refused(&["127.0.0.1:80"]), refused(&["0.0.0.0:3000"]), refused(&[]));
-    let dropped = found(&["0.0.0.0:80"], &[(SERVICE, Outcome::TimedOut), (POD, Outcome::TimedOut)]);
+    let dropped = probe_results(&["0.0.0.0:80"], &[(SERVICE, Outcome::TimedOut), (POD, Outcome::TimedOut)]);
     let probe = |facts: &mut Facts| {
         drop(facts.probes.insert(key("web-1"), "HTTP probe failed with statuscode: 500".into()));
     };
@@ -443,7 +444,8 @@ fn several_endpoints_are_reported_separately_net_8() {
     facts.pods.push(pod("web-2", "web", "10.244.0.4", &json!({})));
     let ends = [("10.244.0.3", "web-1", "n1", true), ("10.244.0.4", "web-2", "n1", true)];
     facts.slices = vec![slice("web", &ends, &port_80())];
-    let mut probed = found(&["0.0.0.0:80"], &[(SERVICE, Outcome::Connected), (POD, Outcome::Connected)]);
+    let mut probed =
+        probe_results(&["0.0.0.0:80"], &[(SERVICE, Outcome::Connected), (POD, Outcome::Connected)]);
     probed.listeners.insert(key("web-2"), Ok(vec![at("127.0.0.1:80")]));
     probed.attempts.insert(at("10.244.0.4:80"), Outcome::Refused);
     let report = report_of(&facts, "web", &probed);
@@ -464,7 +466,8 @@ fn without_networks_of_their_own_policies_are_not_enforced_net_8() {
     facts.policies = vec![read(json!({
         "metadata": {"name": "deny", "namespace": "default"}, "spec": {"podSelector": {}}}))];
     // In a loopback network, a low port is served at a port 8000 higher.
-    let works = found(&["10.244.0.3:8080"], &[(SERVICE, Outcome::Connected), (POD, Outcome::Connected)]);
+    let works =
+        probe_results(&["10.244.0.3:8080"], &[(SERVICE, Outcome::Connected), (POD, Outcome::Connected)]);
     let report = report_of(&facts, "web", &works);
     assert_eq!(steps(&report), "name✓ port✓ endpoints✓ policy· listener✓ connection✓");
     assert!(
@@ -482,10 +485,10 @@ fn a_service_is_found_by_its_external_addresses_net_8() {
         [{"ip": "203.0.113.11"}, {"ip": "203.0.113.12", "ipMode": "Proxy"}]}}}))
     .status;
     for ip in ["203.0.113.10", "203.0.113.11"] {
-        let walk = walk(&facts, &ask(&format!("{ip}:8080"))).unwrap();
+        let walk = walk(&facts, &question(&format!("{ip}:8080"))).unwrap();
         assert_eq!(walk.attempts(), [at(&format!("{ip}:8080")), at(POD)]);
     }
-    let outside = walk(&facts, &ask("203.0.113.12:8080")).unwrap();
+    let outside = walk(&facts, &question("203.0.113.12:8080")).unwrap();
     assert_eq!(outside.attempts(), [at("203.0.113.12:8080")], "packets to a proxy go to the proxy");
 }
 
@@ -493,12 +496,12 @@ fn a_service_is_found_by_its_external_addresses_net_8() {
 fn a_headless_service_is_its_pods_net_8() {
     let mut facts = cluster();
     facts.services[0] = service("web", &json!({"clusterIP": "None"}));
-    let works = found(&["0.0.0.0:80"], &[(POD, Outcome::Connected)]);
+    let works = probe_results(&["0.0.0.0:80"], &[(POD, Outcome::Connected)]);
     let report = report_of(&facts, "web:80", &works);
     assert_eq!(steps(&report), "name✓ port✓ endpoints✓ policy✓ listener✓ connection✓");
     assert_eq!(report.last_line(), "connected: 10.244.0.3:80 answers");
     // The service's port does not apply: no proxy translates it.
-    let refused = found(&["0.0.0.0:80"], &[("10.244.0.3:8080", Outcome::Refused)]);
+    let refused = probe_results(&["0.0.0.0:80"], &[("10.244.0.3:8080", Outcome::Refused)]);
     let report = report_of(&facts, "web:8080", &refused);
     assert!(
         report.last_line().contains("no program in pod default/web-1 listens at port 8080"),
@@ -512,11 +515,11 @@ fn a_wrong_query_explains_the_correct_form_net_8() {
     let mut facts = cluster();
     facts.services[0] =
         service("web", &json!({"ports": [{"port": 1, "name": "a"}, {"port": 2, "name": "b"}]}));
-    let misuse = |destination: &str| walk(&facts, &ask(destination)).unwrap_err().0;
+    let misuse = |destination: &str| walk(&facts, &question(destination)).unwrap_err().0;
     assert!(misuse("web").contains("has 2 ports; choose one: 1/TCP (a)"), "{}", misuse("web"));
     assert!(misuse("192.0.2.1").contains("use DESTINATION:PORT"));
     assert!(misuse("pod/web-1:grpc").contains("declares no port grpc"));
-    let unknown = ConnectionQuestion { source: key("nobody"), ..ask("web:1") };
+    let unknown = ConnectionQuestion { source: key("nobody"), ..question("web:1") };
     assert_eq!(walk(&facts, &unknown).unwrap_err().0, "pod default/nobody not found");
 }
 
@@ -525,7 +528,7 @@ fn datagrams_are_not_tried_net_8() {
     let mut facts = cluster();
     facts.services[0] =
         service("web", &json!({"ports": [{"port": 53, "protocol": "UDP", "targetPort": 80}]}));
-    let walk = walk(&facts, &ask("web:53")).unwrap();
+    let walk = walk(&facts, &question("web:53")).unwrap();
     assert!(walk.attempts().is_empty());
     let report = walk.conclude(&facts, &ProbeResults::default());
     assert_eq!(report.last_line(), "connected: found no problem, but UDP cannot be tested with a connection");
@@ -542,7 +545,7 @@ fn udp_ports_without_a_listener_are_reported_net_8() {
         (vec!["0.0.0.0:81"], "not connected: no program in pod"),
         (vec!["127.0.0.1:80"], "listens only at 127.0.0.1:80"),
     ] {
-        let walk = walk(&facts, &ask("web:53")).unwrap();
+        let walk = walk(&facts, &question("web:53")).unwrap();
         assert_eq!(walk.protocol(), Protocol::Udp);
         let all: Vec<SocketAddr> = listeners.iter().map(|text| text.parse().unwrap()).collect();
         let listeners = walk.listeners().into_iter().map(|pod| (pod, Ok(all.clone()))).collect();
@@ -558,12 +561,12 @@ fn external_names_are_resolved_by_the_machines_resolvers_net_8() {
         "db",
         &json!({"type": "ExternalName", "externalName": "db.example.com", "clusterIP": null}),
     ));
-    assert_eq!(outside_name(&facts, &ask("example.com:80")).as_deref(), Some("example.com"));
-    assert_eq!(outside_name(&facts, &ask("db:5432")).as_deref(), Some("db.example.com"));
-    assert_eq!(outside_name(&facts, &ask("svc/db:5432")).as_deref(), Some("db.example.com"));
-    assert_eq!(outside_name(&facts, &ask("web:80")), None);
+    assert_eq!(outside_name(&facts, &question("example.com:80")).as_deref(), Some("example.com"));
+    assert_eq!(outside_name(&facts, &question("db:5432")).as_deref(), Some("db.example.com"));
+    assert_eq!(outside_name(&facts, &question("svc/db:5432")).as_deref(), Some("db.example.com"));
+    assert_eq!(outside_name(&facts, &question("web:80")), None);
     facts.outside.insert("db.example.com".into(), vec!["192.0.2.9".parse().unwrap()]);
-    let probed = found(&[], &[("192.0.2.9:5432", Outcome::TimedOut)]);
+    let probed = probe_results(&[], &[("192.0.2.9:5432", Outcome::TimedOut)]);
     let report = report_of(&facts, "db:5432", &probed);
     assert_eq!(steps(&report), "name✓ port✓ policy✓ connection✗");
     assert!(report.last_line().starts_with("not connected: 192.0.2.9:5432 does not answer in time"));

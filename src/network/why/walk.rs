@@ -135,8 +135,8 @@ fn not_running(source: &Pod, facts: &Facts) -> Option<Finding> {
         return None;
     }
     let key = Key::of(&source.metadata);
-    let why = not_ready_reason(source, facts.probes.get(&key));
-    let text = format!("pod {key} is not running: {why}");
+    let reason = not_ready_reason(source, facts.probes.get(&key));
+    let text = format!("pod {key} is not running: {reason}");
     Some(Finding::problem(
         WalkStep::Source,
         text,
@@ -419,20 +419,20 @@ fn to_pod(
         },
     };
     if !is_ready(pod) {
-        let why = not_ready_reason(pod, facts.probes.get(&key));
+        let reason = not_ready_reason(pod, facts.probes.get(&key));
         let ip = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref());
         if ip.is_none() || is_terminal(pod) {
             let advice = format!("see `kubectl describe pod -n {} {}`", key.namespace, key.name);
             walk.add(Finding::problem(
                 WalkStep::Endpoints,
-                format!("pod {key} is not running: {why}"),
+                format!("pod {key} is not running: {reason}"),
                 advice,
             ));
             return Ok(());
         }
         walk.add(Finding::note(
             WalkStep::Endpoints,
-            format!("pod {key} is not ready ({why}): services send it no connections"),
+            format!("pod {key} is not ready ({reason}): services send it no connections"),
         ));
     }
     let ip = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()?.parse::<IpAddr>().ok());

@@ -84,7 +84,7 @@ impl Cluster {
             families: vec![Family::V4, Family::V6],
             services: vec!["10.96.0.0/16".parse().unwrap(), "fd00:96::/112".parse().unwrap()],
             inside: Vec::new(),
-            way_out: None,
+            egress_mode: None,
             dns: Vec::new(),
             faults: FaultHook::unused(),
             in_force: watch::Sender::default(),

@@ -194,8 +194,8 @@ fn backend(
     problems: &mut Vec<Problem>,
 ) -> Option<Backend> {
     let Some(service) = &named.service else {
-        let what = named.resource.as_ref().map(|r| format!("{} \"{}\"", r.kind, r.name));
-        problems.push(Problem::ResourceBackend(what.unwrap_or_default()));
+        let resource = named.resource.as_ref().map(|r| format!("{} \"{}\"", r.kind, r.name));
+        problems.push(Problem::ResourceBackend(resource.unwrap_or_default()));
         return None;
     };
     let key = Key::new(namespace, service.name.as_str());

@@ -37,8 +37,8 @@ impl Route {
     pub(super) fn onward(&self, path: &RequestPath, query: Option<&str>) -> String {
         let Some(target) = &self.options.rewrite else {
             return match query {
-                Some(query) => format!("{}?{query}", path.sent),
-                None => path.sent.clone(),
+                Some(query) => format!("{}?{query}", path.encoded),
+                None => path.encoded.clone(),
             };
         };
         let captures = self.pattern.as_ref().and_then(|pattern| pattern.regex.captures(&path.decoded));

@@ -43,7 +43,7 @@ fn built(ingresses: &[SharedObject<Ingress>]) -> BuildResult {
 }
 
 /// Returns the service that a request goes to.
-fn found<'t>(table: &'t Table, host: &str, path: &str) -> Option<&'t str> {
+fn service_for<'t>(table: &'t Table, host: &str, path: &str) -> Option<&'t str> {
     let path = RequestPath::read(path)?;
     let route = table.find(host, &path.decoded)?;
     Some(route.backend.as_ref().map_or("nobody", |backend| backend.service.name.as_str()))
@@ -54,7 +54,7 @@ fn found<'t>(table: &'t Table, host: &str, path: &str) -> Option<&'t str> {
 fn paths_match_as_kubernetes_documents_net_9() {
     let check = |rules: &[(&str, &str, &str)], path: &str, expected: Option<&str>| {
         let table = built(&[ingress("i", &json!({}), &json!({"rules": [rule("", rules)]}))]).table;
-        assert_eq!(found(&table, "h", path), expected, "{rules:?} {path}");
+        assert_eq!(service_for(&table, "h", path), expected, "{rules:?} {path}");
     };
     let all = [("Prefix", "/", "a")];
     check(&all, "/", Some("a"));
@@ -112,7 +112,7 @@ fn hosts_match_exactly_or_by_one_label_net_9() {
         ("bar.com", "/open", Some("any")),
         ("elsewhere", "/open/x", Some("any")),
     ] {
-        assert_eq!(found(&table, host, path), expected, "{host}{path}");
+        assert_eq!(service_for(&table, host, path), expected, "{host}{path}");
     }
 }
 
@@ -126,7 +126,7 @@ fn requests_without_a_matching_rule_go_to_the_default_backend_net_9() {
     for (host, path, expected) in
         [("a", "/x", "x"), ("a", "/y", "first"), ("b", "/y", "second"), ("c", "/x", "first")]
     {
-        assert_eq!(found(&table, host, path), Some(expected), "{host}{path}");
+        assert_eq!(service_for(&table, host, path), Some(expected), "{host}{path}");
     }
 }
 
@@ -136,7 +136,7 @@ fn of_two_ingresses_the_older_one_has_the_path_net_9() {
         ingress(name, &json!({}), &json!({"rules": [rule("h", &[("Prefix", "/", service)])]}))
     };
     let BuildResult { table, problems, .. } = built(&[of("old", "a"), of("young", "b")]);
-    assert_eq!(found(&table, "h", "/"), Some("a"));
+    assert_eq!(service_for(&table, "h", "/"), Some("a"));
     let shadowed = Problem::Shadowed { host: "h".into(), path: "/".into(), by: "d/old".into() };
     assert_eq!(problems, [(Key::new("d", "young"), shadowed)]);
     assert_ne!(table, built(&[of("young", "b"), of("old", "a")]).table);
@@ -191,7 +191,7 @@ fn expressions_are_ranked_by_length_and_bounded_net_9() {
         ("/foo/bar/longer/than/it/is", Some("plain")),
         ("/bar", None),
     ] {
-        assert_eq!(found(&table, "h", path), expected, "{path}");
+        assert_eq!(service_for(&table, "h", path), expected, "{path}");
     }
     let many: Vec<(&str, &str, &str)> = vec![("ImplementationSpecific", "/a{2000}{2000}", "a"); 101];
     let BuildResult { problems, .. } =
@@ -214,7 +214,7 @@ fn a_missing_backend_is_reported_and_its_requests_are_refused_net_9() {
             built(&[ingress("i", &json!({}), &json!({"defaultBackend": backend}))]);
         let reasons: Vec<_> = problems.iter().map(|(_, problem)| problem.reason()).collect();
         assert_eq!(reasons, reason.into_iter().collect::<Vec<_>>(), "{backend}");
-        assert_eq!(found(&table, "h", "/"), Some(if reason.is_some() { "nobody" } else { "a" }));
+        assert_eq!(service_for(&table, "h", "/"), Some(if reason.is_some() { "nobody" } else { "a" }));
     }
 }
 

@@ -207,7 +207,7 @@ struct PacketEnd<'a> {
 /// Evaluates whether a connection may be opened, and which policies decide.
 pub fn explain(world: &PolicyInputs, question: &ConnectionQuery) -> Result<Explanation, AddressError> {
     let (source, destination) = (&question.source, &question.destination);
-    let (from, to) = (places(world, source)?, places(world, destination)?);
+    let (from, to) = (packet_ends(world, source)?, packet_ends(world, destination)?);
     let pairs = to.iter().flat_map(|to| from.iter().map(move |from| (from, to)));
     let Some((from, to)) = pairs.into_iter().find(|(from, to)| from.ip.is_ipv4() == to.ip.is_ipv4()) else {
         let (source, destination) = (source.clone(), destination.clone());
@@ -229,7 +229,10 @@ pub fn explain(world: &PolicyInputs, question: &ConnectionQuery) -> Result<Expla
 }
 
 /// Returns the possible addresses of an end, the primary one first.
-fn places<'a>(world: &'a PolicyInputs, end: &'a ConnectionEnd) -> Result<Vec<PacketEnd<'a>>, AddressError> {
+fn packet_ends<'a>(
+    world: &'a PolicyInputs,
+    end: &'a ConnectionEnd,
+) -> Result<Vec<PacketEnd<'a>>, AddressError> {
     Ok(match end {
         ConnectionEnd::Node { name, address } => {
             vec![PacketEnd { ip: *address, pod: None, node: Some(name) }]

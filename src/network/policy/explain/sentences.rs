@@ -9,10 +9,10 @@ use object::Key;
 use object::selector::Selector;
 
 /// Maximum number of items of a list in a sentence: users' lists have any length.
-const MOST: usize = 5;
+const MAX_ITEMS: usize = 5;
 
 /// Maximum number of characters of a selector in a sentence.
-const MOST_OF_SELECTOR: usize = 200;
+const MAX_SELECTOR_LENGTH: usize = 200;
 
 pub(super) fn sentences(explanation: &Explanation, world: &PolicyInputs) -> Vec<String> {
     let of = |direction| (direction, explanation.ruling(direction));
@@ -52,27 +52,30 @@ fn sentence(
         Ruling::Allowed(rules) => {
             let name = rules.first()?;
             let policy = world.policies.get(&name.policy)?;
-            let what = describe_rule(policy, policy.rules(direction)?.get(name.rule)?);
+            let description = describe_rule(policy, policy.rules(direction)?.get(name.rule)?);
             let verb = if direction == Direction::Ingress { "accepts" } else { "may connect to" };
             let more = match rules.len() {
                 ..=1 => String::new(),
                 2 => " and by another rule".into(),
                 many => format!(" and by {} other rules", many - 1),
             };
-            format!("{own} {verb} {what} (policy {}){more}: {who} may connect{suffix} on {port}", name.policy)
+            format!(
+                "{own} {verb} {description} (policy {}){more}: {who} may connect{suffix} on {port}",
+                name.policy
+            )
         }
         Ruling::Refused { policies, on_other_ports } => {
             let [verb, to, none] = match direction {
                 Direction::Ingress => ["accepts", "", "nothing"],
                 Direction::Egress => ["may connect", "to ", "to no address"],
             };
-            let what = match accepted(world, direction, policies) {
+            let peers = match accepted(world, direction, policies) {
                 only if only.is_empty() => format!("{none} ({})", names(policies)),
                 only => format!("only {to}{only}"),
             };
             // Name the port only if another port would be allowed.
             let on = if on_other_ports.is_empty() { String::new() } else { format!(" on {port}") };
-            format!("{own} {verb} {what}: {who} may not connect{suffix}{on}")
+            format!("{own} {verb} {peers}: {who} may not connect{suffix}{on}")
         }
     })
 }
@@ -88,7 +91,7 @@ pub(super) fn accepted(world: &PolicyInputs, direction: Direction, policies: &[K
     let mut by_policy: Vec<(&Policy, Vec<String>)> = Vec::new();
     let mut more = 0;
     for (at, (policy, rule)) in rules.enumerate() {
-        if at >= MOST {
+        if at >= MAX_ITEMS {
             more += 1;
             continue;
         }
@@ -105,8 +108,8 @@ pub(super) fn accepted(world: &PolicyInputs, direction: Direction, policies: &[K
 
 /// Formats names as `policy default/deny`, `policies default/a, default/b`.
 fn names(policies: &[Key]) -> String {
-    let word = if policies.len() == 1 { "policy" } else { "policies" };
-    format!("{word} {}", limited(policies.iter().map(Key::to_string).collect()))
+    let noun = if policies.len() == 1 { "policy" } else { "policies" };
+    format!("{noun} {}", limited(policies.iter().map(Key::to_string).collect()))
 }
 
 fn describe_rule(policy: &Policy, rule: &Rule) -> String {
@@ -153,7 +156,7 @@ fn describe_peer(own: &str, peer: &Peer) -> String {
 
 fn selector_text(selector: &Selector) -> String {
     let text = describe(selector);
-    match text.char_indices().nth(MOST_OF_SELECTOR) {
+    match text.char_indices().nth(MAX_SELECTOR_LENGTH) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
@@ -168,8 +171,8 @@ fn describe_port(port: &Port) -> String {
 }
 
 fn limited(mut texts: Vec<String>) -> String {
-    let more = texts.len().saturating_sub(MOST);
-    texts.truncate(MOST);
+    let more = texts.len().saturating_sub(MAX_ITEMS);
+    texts.truncate(MAX_ITEMS);
     with_more(&texts, more)
 }
 

@@ -72,12 +72,12 @@ pub(super) struct Classes {
     versions: HashMap<Key, Version>,
     policies: HashMap<Version, Key>,
     last: Version,
-    known: HashMap<Class, ClassInfo>,
+    by_class: HashMap<Class, ClassInfo>,
     pods: HashMap<Key, PodEntry>,
     /// Isolations by hash: equal isolations are stored once, even if they are from different policies.
     interned: HashMap<u64, Vec<Weak<Isolation>>>,
     /// Number of entries in `interned` that may be unused by now.
-    left: usize,
+    stale_count: usize,
     /// Port ranges that isolations refer to.
     ranges: KnownRanges,
 }
@@ -121,7 +121,7 @@ impl Classes {
     /// Returns the class of the policies with these versions.
     pub(super) fn class(&self, versions: Vec<Version>) -> Class {
         let class = Class::new(versions);
-        self.known.get_key_value(&class).map_or_else(|| class.clone(), |(known, _)| known.clone())
+        self.by_class.get_key_value(&class).map_or_else(|| class.clone(), |(known, _)| known.clone())
     }
 
     /// Returns a pod's class; `None` if no policy selects the pod.
@@ -136,15 +136,15 @@ impl Classes {
         (class, named): (&Class, &[NamedPort]),
         find: impl Fn(&Key) -> Option<&'a Policy>,
     ) -> Isolations {
-        if !self.known.contains_key(class) {
+        if !self.by_class.contains_key(class) {
             let policies = self.policies_of(class, &find);
             let names = policies.iter().filter_map(|policy| policy.rules(Direction::Ingress)).flatten();
             let names =
                 names.flat_map(|rule| rule.named().map(|(protocol, name)| (protocol, name.to_owned())));
             let known = ClassInfo { names: names.collect(), isolations: HashMap::new() };
-            self.known.insert(class.clone(), known);
+            self.by_class.insert(class.clone(), known);
         }
-        let known = self.known.entry(class.clone()).or_default();
+        let known = self.by_class.entry(class.clone()).or_default();
         let is_meant = |port: &&NamedPort| {
             !known.names.is_empty() && known.names.contains(&(port.protocol, port.name.clone()))
         };
@@ -169,7 +169,7 @@ impl Classes {
             (named.into(), isolations)
         };
         // Enter before leaving, so that an isolation which both need is not removed.
-        let known = self.known.entry(class.clone()).or_default();
+        let known = self.by_class.entry(class.clone()).or_default();
         known.isolations.entry(named.clone()).or_insert_with(|| (isolations.clone(), 0)).1 += 1;
         let place = PodEntry { class: class.clone(), named };
         let before = match self.pods.get_mut(pod) {
@@ -194,19 +194,19 @@ impl Classes {
     }
 
     fn release(&mut self, place: &PodEntry) {
-        let Some(of_class) = self.known.get_mut(&place.class) else { return };
+        let Some(of_class) = self.by_class.get_mut(&place.class) else { return };
         if let Some((_, pods)) = of_class.isolations.get_mut(&place.named) {
             *pods -= 1;
             if *pods == 0 {
                 of_class.isolations.remove(&place.named);
-                self.left += 1;
+                self.stale_count += 1;
             }
         }
         if of_class.isolations.is_empty() {
-            self.known.remove(&place.class);
+            self.by_class.remove(&place.class);
         }
-        if self.left > self.interned.len() {
-            self.left = 0;
+        if self.stale_count > self.interned.len() {
+            self.stale_count = 0;
             self.interned.retain(|_, same| {
                 same.retain(|one| one.strong_count() > 0);
                 !same.is_empty()
@@ -228,6 +228,9 @@ impl Classes {
     /// Returns whether there are no policies and no pods.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.versions.is_empty() && self.policies.is_empty() && self.known.is_empty() && self.pods.is_empty()
+        self.versions.is_empty()
+            && self.policies.is_empty()
+            && self.by_class.is_empty()
+            && self.pods.is_empty()
     }
 }

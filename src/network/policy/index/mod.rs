@@ -178,13 +178,13 @@ impl Index {
     pub fn commit(&mut self) -> Changes {
         let StagedChanges { changes, pods, policies } = mem::take(&mut self.staged);
         self.staged.changes = changes;
-        let mut turns: BTreeMap<String, Vec<PolicyChange>> = BTreeMap::new();
+        let mut by_namespace: BTreeMap<String, Vec<PolicyChange>> = BTreeMap::new();
         for (key, before) in policies {
             let policy = self.world.policies.get(&key);
             let now = policy.and_then(|policy| Some((self.classes.version(&key)?, policy.pods.clone())));
-            turns.entry(key.namespace).or_default().push(PolicyChange { before, now });
+            by_namespace.entry(key.namespace).or_default().push(PolicyChange { before, now });
         }
-        for (namespace, turns) in &turns {
+        for (namespace, turns) in &by_namespace {
             let all = Selector::everything();
             let both = turns.iter().flat_map(|turn| turn.before.iter().chain(&turn.now));
             // Most changed policies keep their selector.
@@ -226,23 +226,23 @@ impl Index {
     }
 
     /// Applies changed policies of one namespace to pods that have not changed themselves.
-    fn apply_policy_changes(&mut self, pods: &BTreeSet<Key>, turns: &[PolicyChange]) {
-        let gone: Vec<Version> =
-            turns.iter().filter_map(|turn| turn.before.as_ref()).map(|(version, _)| *version).collect();
+    fn apply_policy_changes(&mut self, pods: &BTreeSet<Key>, changes: &[PolicyChange]) {
+        let removed: Vec<Version> =
+            changes.iter().filter_map(|turn| turn.before.as_ref()).map(|(version, _)| *version).collect();
         // By the class' address and the changed policies that select the pod: many pods share both.
         let mut known: HashMap<(usize, u64), Class> = HashMap::new();
         let none = Class::none();
         for key in pods {
             let Some(pod) = self.world.pods.get(key) else { continue };
             let mut come = 0_u64;
-            for (place, turn) in turns.iter().enumerate() {
+            for (place, turn) in changes.iter().enumerate() {
                 let selects = |(_, selector): &(Version, Selector)| selector.matches(Some(&pod.labels));
                 come |= u64::from(turn.now.as_ref().is_some_and(selects)) << place;
             }
             let class = self.classes.of(key).unwrap_or(&none);
             let class = known.entry((class.address(), come)).or_insert_with(|| {
-                let stay = class.versions().iter().copied().filter(|version| !gone.contains(version));
-                let new = turns.iter().enumerate().filter(|(place, _)| come >> place & 1 == 1);
+                let stay = class.versions().iter().copied().filter(|version| !removed.contains(version));
+                let new = changes.iter().enumerate().filter(|(place, _)| come >> place & 1 == 1);
                 let new = new.filter_map(|(_, turn)| Some(turn.now.as_ref()?.0));
                 self.classes.class(stay.chain(new).collect())
             });

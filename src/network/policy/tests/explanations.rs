@@ -32,7 +32,7 @@ fn address(ip: &str) -> ConnectionEnd {
     ConnectionEnd::Address(ip.parse().unwrap())
 }
 
-fn ask(source: ConnectionEnd, destination: ConnectionEnd, port: u16) -> ConnectionQuery {
+fn query(source: ConnectionEnd, destination: ConnectionEnd, port: u16) -> ConnectionQuery {
     ConnectionQuery { source, destination, protocol: Protocol::Tcp, port }
 }
 
@@ -42,7 +42,7 @@ fn explain_sentences(
     destination: ConnectionEnd,
     port: u16,
 ) -> Vec<String> {
-    explain(world, &ask(source, destination, port)).unwrap().sentences(world)
+    explain(world, &query(source, destination, port)).unwrap().sentences(world)
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn all_isolating_policies_and_both_directions_are_explained_net_8() {
              5432 (policy default/db-from-api): other/six may not connect on 443",
         ]
     );
-    let explained = explain(&world, &ask(pod("web"), pod("db"), 80)).unwrap();
+    let explained = explain(&world, &query(pod("web"), pod("db"), 80)).unwrap();
     assert_eq!(explained.egress, Ruling::Refused { policies: vec![key("deny")], on_other_ports: vec![] });
     let name = RuleName { policy: key("admin"), direction: Direction::Ingress, rule: 1 };
     assert_eq!(name.to_string(), "default/admin, ingress[1]");
@@ -148,7 +148,7 @@ fn traffic_that_no_policy_can_refuse_is_explained_net_8() {
     let world =
         world().with_policy("deny", &json!({"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}));
     let node = ConnectionEnd::Node { name: "n1".into(), address: "172.20.0.1".parse().unwrap() };
-    let probed = explain(&world, &ask(node.clone(), pod("db"), 1)).unwrap();
+    let probed = explain(&world, &query(node.clone(), pod("db"), 1)).unwrap();
     assert_eq!((&probed.egress, &probed.ingress), (&Ruling::NoPod, &Ruling::Always(ImplicitAllow::ItsNode)));
     assert_eq!(probed.sentences(&world), ["default/db always accepts connections from its own node"]);
     assert_eq!(
@@ -169,7 +169,7 @@ fn traffic_that_no_policy_can_refuse_is_explained_net_8() {
 #[test]
 fn endpoints_without_a_common_address_family_are_reported_net_8() {
     let world = world();
-    let no = |source, destination| explain(&world, &ask(source, destination, 1)).unwrap_err().to_string();
+    let no = |source, destination| explain(&world, &query(source, destination, 1)).unwrap_err().to_string();
     assert_eq!(
         no(pod("web"), pod("nobody")),
         "pod default/nobody has no address: it does not exist, has ended or has not started"
@@ -179,7 +179,7 @@ fn endpoints_without_a_common_address_family_are_reported_net_8() {
         "default/web and other/six have no address family in common"
     );
     // The first addresses of a common family are used.
-    assert!(explain(&world, &ask(pod("other/six"), pod("db"), 1)).is_ok());
+    assert!(explain(&world, &query(pod("other/six"), pod("db"), 1)).is_ok());
 }
 
 #[test]

@@ -272,9 +272,9 @@ proptest! {
                 prop_assert_eq!(changes.is_empty(), is_same, "told {:?} after {:?}", changes, step);
                 stage(&mut batches, step);
             }
-            let settled = batches.commit();
-            settled.apply_strictly(&mut by_batches);
-            prop_assert_eq!(&by_batches, index.model(), "told {:?} after {:?}", settled, batch);
+            let committed = batches.commit();
+            committed.apply_strictly(&mut by_batches);
+            prop_assert_eq!(&by_batches, index.model(), "told {:?} after {:?}", committed, batch);
             prop_assert_eq!(batches.model(), index.model());
         }
     }

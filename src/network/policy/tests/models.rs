@@ -95,9 +95,9 @@ fn a_pod_that_comes_is_one_element_of_the_sets_that_it_is_in_net_8() {
     assert_eq!(change, [SetChange::Changed { added, removed: BTreeSet::new() }]);
     assert!(changes.pods.is_empty());
     // Irrelevant fields change nothing.
-    let noted = json!({"metadata": {"annotations": {"note": "x"}}, "status": {"message": "fine"}});
-    let noted = pod("web", "app=web", &["10.244.0.2"], &noted);
-    assert!(index.set_pod(&key("web"), Some(&noted)).is_empty());
+    let annotated = json!({"metadata": {"annotations": {"note": "x"}}, "status": {"message": "fine"}});
+    let annotated = pod("web", "app=web", &["10.244.0.2"], &annotated);
+    assert!(index.set_pod(&key("web"), Some(&annotated)).is_empty());
     assert!(index.set_namespace("default", Some(&namespace("a=b"))).is_empty());
     // The next pod with the same address appears before the previous one is removed.
     assert!(

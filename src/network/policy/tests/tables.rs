@@ -52,7 +52,7 @@ fn end(text: &str) -> ConnectionEnd {
 }
 
 /// Returns the address of an end and the node that it belongs to.
-fn place<'a>(world: &'a PolicyInputs, end: &'a ConnectionEnd, v4: bool) -> (IpAddr, Option<&'a str>) {
+fn locate<'a>(world: &'a PolicyInputs, end: &'a ConnectionEnd, v4: bool) -> (IpAddr, Option<&'a str>) {
     match end {
         ConnectionEnd::Address(ip) => (*ip, None),
         ConnectionEnd::Node { name, address } => (*address, Some(name)),
@@ -71,16 +71,16 @@ fn check(name: &str, policies: &[(&str, Value)], lines: &[&str]) {
     let model = compile(&world);
     for line in lines {
         let (source, rest) = line.split_once(" -> ").unwrap();
-        let mut words: Vec<&str> = rest.split_whitespace().collect();
-        let (expected, port) = (words.pop().unwrap(), words.pop().unwrap());
-        let destination = words.join(" ");
+        let mut fields: Vec<&str> = rest.split_whitespace().collect();
+        let (expected, port) = (fields.pop().unwrap(), fields.pop().unwrap());
+        let destination = fields.join(" ");
         let (port, protocol) = port.split_once('/').unwrap_or((port, "TCP"));
         let (port, protocol) = (port.parse().unwrap(), Protocol::read(Some(protocol)).unwrap());
         let (source, destination) = (end(source), end(&destination));
         let is_v4 = |end: &ConnectionEnd| !matches!(end, ConnectionEnd::Address(ip) if ip.is_ipv6());
         let v4 = is_v4(&source) && is_v4(&destination);
-        let (from, from_node) = place(&world, &source, v4);
-        let (to, to_node) = place(&world, &destination, v4);
+        let (from, from_node) = locate(&world, &source, v4);
+        let (to, to_node) = locate(&world, &destination, v4);
         let packet = Packet { source: from, destination: to, nodes: [from_node, to_node], protocol, port };
         let text = |[egress, ingress]: [bool; 2]| match (egress, ingress) {
             (true, true) => "yes",
@@ -572,14 +572,14 @@ fn pods_of_the_hosts_network_that_have_ended_or_are_themselves_net_8() {
         &[("p", from_web.clone())],
         &["172.20.0.1 -> db 1 no:ingress", "10.244.0.2 -> db 1 yes"],
     );
-    let ask = |source: &str| {
+    let explain_from = |source: &str| {
         let (source, destination) = (end(source), end("db"));
         explain(&world, &ConnectionQuery { source, destination, protocol: Protocol::Tcp, port: 1 })
     };
-    assert!(!ask("far").unwrap().is_allowed(), "selectors do not find it");
-    assert!(ask("web").unwrap().is_allowed());
+    assert!(!explain_from("far").unwrap().is_allowed(), "selectors do not find it");
+    assert!(explain_from("web").unwrap().is_allowed());
     assert_eq!(
-        ask("done").unwrap_err().to_string(),
+        explain_from("done").unwrap_err().to_string(),
         "pod default/done has no address: it does not exist, has ended or has not started"
     );
     check(

@@ -3,7 +3,7 @@
 //!
 //! They are served at the nodes' addresses, or, in a fabric network, at these addresses' mirrors on the machine.
 
-mod answer;
+mod server;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use super::mirror::Mirrors;
-use super::table::is_left_alone;
+use super::table::is_unmanaged;
 use crate::service_follower::{Follower, ServiceEndpoints};
 use api::controller_status::Subsystem;
 use api::{Api, ChangeKind};
@@ -116,9 +116,9 @@ fn internal_ip(node: &Node) -> Option<Ipv4Addr> {
 fn desired_checks(
     key: &Key,
     joined: &ServiceEndpoints,
-    places: &NodeAddresses,
+    addresses: &NodeAddresses,
 ) -> BTreeMap<SocketAddr, Check> {
-    let service = joined.service.as_ref().filter(|service| !is_left_alone(service));
+    let service = joined.service.as_ref().filter(|service| !is_unmanaged(service));
     let Some(spec) = service.and_then(|service| service.spec.as_ref()) else { return BTreeMap::new() };
     let is_requested = spec.type_.as_deref() == Some("LoadBalancer")
         && spec.external_traffic_policy.as_deref() == Some("Local");
@@ -137,7 +137,7 @@ fn desired_checks(
         service: key.clone(),
         local: ready.iter().filter(|(of, _)| *of == node).count(),
     };
-    places.iter().map(|(node, ip)| (SocketAddr::new((*ip).into(), port), check(node))).collect()
+    addresses.iter().map(|(node, ip)| (SocketAddr::new((*ip).into(), port), check(node))).collect()
 }
 
 struct Checks {
@@ -176,13 +176,13 @@ impl Checks {
             }
         }
         for (key, joined, desired) in all {
-            let mut why = None;
+            let mut failure = None;
             for (address, check) in desired {
                 if let Err(error) = self.serve(address, check).await {
-                    why.get_or_insert(format!("{address}: {error}"));
+                    failure.get_or_insert(format!("{address}: {error}"));
                 }
             }
-            let Some(why) = why else {
+            let Some(why) = failure else {
                 self.failed.remove(&key);
                 self.reported.remove(&key);
                 continue;
@@ -204,7 +204,7 @@ impl Checks {
         }
         let listener = TcpListener::bind(address).await?;
         let (tasks, local) = (self.tasks.child(), Arc::new(AtomicUsize::new(check.local)));
-        let serving = answer::serve(listener, check.service.clone(), local.clone(), self.askers.clone());
+        let serving = server::serve(listener, check.service.clone(), local.clone(), self.askers.clone());
         tasks.spawn("health check", serving);
         self.open.insert(address, HealthPort { service: check.service, local, tasks });
         Ok(())

@@ -54,7 +54,7 @@ pub(crate) enum ListenNetwork {
 /// An address that the proxy listens at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct BindAddress {
-    pub(crate) place: ListenNetwork,
+    pub(crate) network: ListenNetwork,
     /// The address and port as bound.
     pub(crate) address: SocketAddr,
     pub(crate) protocol: Protocol,
@@ -68,7 +68,7 @@ impl fmt::Display for BindAddress {
             Protocol::Udp => "UDP",
         };
         write!(f, "{}/{protocol}", self.address)?;
-        match self.place {
+        match self.network {
             ListenNetwork::Machine => Ok(()),
             ListenNetwork::Node(node) => write!(f, " of node {node}"),
         }
@@ -129,7 +129,7 @@ pub(crate) fn listeners(
     low_ports: LowPorts,
 ) -> Vec<Listener> {
     let Some(spec) =
-        joined.service.as_ref().filter(|service| !is_left_alone(service)).and_then(|s| s.spec.as_ref())
+        joined.service.as_ref().filter(|service| !is_unmanaged(service)).and_then(|s| s.spec.as_ref())
     else {
         return Vec::new();
     };
@@ -154,7 +154,7 @@ pub(crate) fn listeners(
             };
             if !balance.is_empty() {
                 let address = SocketAddr::new(ip.into(), low_ports.served(declared));
-                let bind_address = BindAddress { place: ListenNetwork::Machine, address, protocol };
+                let bind_address = BindAddress { network: ListenNetwork::Machine, address, protocol };
                 all.push(Listener { bind_address, declared, balance, program_first: false, spare: false });
             }
         };
@@ -196,7 +196,7 @@ pub(crate) fn balancers(service: &Service) -> Vec<Ipv4Addr> {
     points.filter_map(|point| point.ip.as_ref()?.parse().ok()).collect()
 }
 
-pub(crate) fn is_left_alone(service: &Service) -> bool {
+pub(crate) fn is_unmanaged(service: &Service) -> bool {
     let labels = service.metadata.labels.as_ref();
     service.spec.as_ref().is_some_and(|spec| spec.type_.as_deref() == Some("ExternalName"))
         || labels.is_some_and(|labels| labels.contains_key(OTHER_PROXY))

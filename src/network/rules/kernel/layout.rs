@@ -27,14 +27,14 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
     /// Writes all rules into new tables, which then replace all others in one transaction.
     pub(super) fn rebuild(&mut self) -> Result<(), FabricError> {
         self.generation = None;
-        let laid_out = self.lay_out()?;
-        self.swap_in(laid_out)
+        let staged = self.lay_out()?;
+        self.swap_in(staged)
     }
 
     /// Replaces all other tables by the new ones, including the affinity that the others hold.
-    pub(super) fn swap_in(&mut self, laid_out: StagedTables) -> Result<(), FabricError> {
+    pub(super) fn swap_in(&mut self, staged: StagedTables) -> Result<(), FabricError> {
         self.generation = None;
-        let StagedTables { generation, old, swap } = laid_out;
+        let StagedTables { generation, old, swap } = staged;
         let committed = match self.remembered(generation, &old) {
             remembered if remembered.is_empty() => self.nft.commit(&swap),
             mut remembered if remembered.bytes() + swap.bytes() <= self.nft.max_bytes() => {
@@ -59,7 +59,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
     /// Returns the elements of the current tables' timeout sets, as changes of the new tables.
     fn remembered(&self, generation: u64, old: &[Table]) -> Batch {
         let mut batch = Batch::new();
-        let mut room = REMEMBERED;
+        let mut remaining = REMEMBERED;
         for from in old {
             let sets = self.nft.sets(from).unwrap_or_else(|error| {
                 tracing::debug!(%error, table = from.name, "cannot keep session affinity");
@@ -67,13 +67,13 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
             });
             let sets = sets.iter().filter(|set| set.forgets && set.elements != Some(0));
             for set in sets.filter_map(|set| self.set(from.family, &set.name)) {
-                if set.forgets_after.is_none() || room == 0 {
+                if set.forgets_after.is_none() || remaining == 0 {
                     continue;
                 }
                 match self.nft.remembered(from, &set.name) {
                     Ok(mut all) => {
-                        all.truncate(room);
-                        room -= all.len();
+                        all.truncate(remaining);
+                        remaining -= all.len();
                         batch.add_remembered(&table(from.family, generation), &set, &all);
                     }
                     Err(error) => {

@@ -148,7 +148,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
     /// Writes the previous rules into new tables, then each of these owners' rules separately, and only then puts the
     /// tables in force.
     fn rebuild_with_each(&mut self, mut desired: Vec<(Owner, OwnerRules)>) -> Result<(), FabricError> {
-        let laid_out = self.lay_out().or_else(|_| {
+        let staged = self.lay_out().or_else(|_| {
             // The kernel does not take the previous rules either.
             let later: HashSet<Owner> = desired.iter().map(|(owner, _)| owner.clone()).collect();
             let all: Vec<(Owner, RulesUpdate)> =
@@ -160,15 +160,15 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
             }));
             self.lay_out()
         });
-        let laid_out = match laid_out {
+        let staged = match staged {
             Ok(laid_out) => laid_out,
             Err(error) => {
                 self.refused.extend(desired);
                 return Err(error);
             }
         };
-        self.generation = Some(laid_out.generation);
-        if self.each(desired, false) { self.swap_in(laid_out) } else { self.rebuild() }
+        self.generation = Some(staged.generation);
+        if self.each(desired, false) { self.swap_in(staged) } else { self.rebuild() }
     }
 
     /// Applies each owner's rules separately and records the refused ones. Returns false if the tables are wrong

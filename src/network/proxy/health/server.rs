@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use object::Key;
 
 /// Timeout for a whole request, from connecting to reading the response.
-const PATIENCE: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum size of a request's head in bytes; the smallest that hyper accepts.
 const HEAD: usize = 8 << 10;
 
@@ -44,19 +44,19 @@ pub(super) async fn serve(
         let (service, local) = (service.clone(), local.clone());
         checks.spawn(async move {
             let answer = |_: Request<Incoming>| {
-                let response = answer(&service, local.load(Ordering::Relaxed));
+                let response = health_response(&service, local.load(Ordering::Relaxed));
                 async move { Ok::<_, Infallible>(response) }
             };
             let mut builder = http1::Builder::new();
             builder.timer(TokioTimer::new()).keep_alive(false).max_buf_size(HEAD);
             let serving = builder.serve_connection(TokioIo::new(stream), hyper::service::service_fn(answer));
-            let _ = timeout(PATIENCE, serving).await;
+            let _ = timeout(REQUEST_TIMEOUT, serving).await;
             drop(room);
         });
     }
 }
 
-fn answer(service: &Key, local: usize) -> Response<Full<Bytes>> {
+fn health_response(service: &Key, local: usize) -> Response<Full<Bytes>> {
     let status = if local > 0 { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let body = json!({
         "service": {"namespace": service.namespace, "name": service.name},
@@ -87,7 +87,7 @@ mod tests {
         let other = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let idle = tokio::spawn(serve(other, Key::new("d", "idle"), local.clone(), askers.clone()));
         let serving = tokio::spawn(serve(listener, Key::new("d", "web"), local.clone(), askers));
-        let ask = async || {
+        let fetch = async || {
             let mut stream = TcpStream::connect(address).await.unwrap();
             stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
             let mut text = String::new();
@@ -96,7 +96,7 @@ mod tests {
         };
         for (count, status) in [(2, "HTTP/1.1 200 OK"), (0, "HTTP/1.1 503 Service Unavailable")] {
             local.store(count, Ordering::Relaxed);
-            let text = ask().await;
+            let text = fetch().await;
             assert!(text.starts_with(status), "{text}");
             let body: serde_json::Value =
                 serde_json::from_str(text.split("\r\n\r\n").nth(1).unwrap()).unwrap();
