@@ -28,7 +28,7 @@ pub(super) fn adopt(pod: &Pod, observed: &mut ObservedPod, now: ClockReading) {
             }
             Some(_) => {}
             None => {
-                if let Some(lost) = status.and_then(|s| lost(pod, role, s, observed, now.wall)) {
+                if let Some(lost) = status.and_then(|s| lost_attempt(pod, role, s, observed, now.wall)) {
                     observed.memory_mut(&container.name).unrecorded = Some(lost);
                 }
             }
@@ -71,7 +71,7 @@ pub(super) fn adopt_running(
 }
 
 /// The attempt that only the status lists; none if the container is simply run again after a restart.
-fn lost(
+fn lost_attempt(
     pod: &Pod,
     role: Role,
     status: &ContainerStatus,

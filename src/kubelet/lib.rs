@@ -164,8 +164,8 @@ impl Kubelets {
         .await;
         // A pod that the API does not know must not run (SAFE-3).
         for sandbox in found.iter().filter(|sandbox| !is_known(&sandbox.spec.pod_uid)) {
-            let gone = remove_stray(workers.clone(), node.clone(), sandbox.spec.clone());
-            node.tasks.spawn("stray pod", gone);
+            let removal = remove_stray(workers.clone(), node.clone(), sandbox.spec.clone());
+            node.tasks.spawn("stray pod", removal);
         }
         if sandbox::needs_service_lines(&node.config) {
             let (workers, follower) = (workers.clone(), node.clone());
@@ -193,11 +193,11 @@ async fn remove_stray(workers: Arc<PodWorkers>, node: Arc<Node>, spec: SandboxSp
         BackoffPolicy { initial: timings.cleanup_back_off_initial.0, max: timings.cleanup_back_off_max.0 };
     let mut reported = None;
     for failures in 1.. {
-        let gone = match node.runtime.stop_sandbox(&uid).await {
+        let removed = match node.runtime.stop_sandbox(&uid).await {
             Ok(()) => node.runtime.remove_sandbox(&uid).await,
             error => error,
         };
-        let Err(error) = gone else { break };
+        let Err(error) = removed else { break };
         if reported.as_ref() != Some(&error) {
             tracing::warn!(pod = uid, "cannot remove a pod that the API does not have: {error}");
             reported = Some(error);
@@ -300,11 +300,12 @@ impl Kubelet {
     }
 
     /// Returns true when none of these pods has anything on the node any more; false if the runtime is of no help.
-    pub async fn wait_until_left_by(&self, pods: &BTreeSet<PodUid>) -> bool {
-        let gone = self.wait_until_gone(|_| {}, || pods.iter().filter(|uid| self.workers.knows(uid)).count());
+    pub async fn wait_pods_removed(&self, pods: &BTreeSet<PodUid>) -> bool {
+        let all_removed =
+            self.wait_until_empty(|_| {}, || pods.iter().filter(|uid| self.workers.knows(uid)).count());
         tokio::select! {
-            () = gone => true,
-            () = self.given_up(ShutdownGrace::Whole) => false,
+            () = all_removed => true,
+            () = self.shutdown_overdue(ShutdownGrace::Whole) => false,
         }
     }
 
@@ -316,10 +317,10 @@ impl Kubelet {
     /// runtime itself has to be ended.
     pub async fn shutdown(&self, progress: impl FnMut(usize)) -> bool {
         self.close(ShutdownMode::Gracefully);
-        let gone = self.wait_until_gone(progress, || self.live_pods());
+        let all_removed = self.wait_until_empty(progress, || self.live_pods());
         let ended = tokio::select! {
-            () = gone => true,
-            () = self.given_up(ShutdownGrace::Cut) => false,
+            () = all_removed => true,
+            () = self.shutdown_overdue(ShutdownGrace::Cut) => false,
         };
         if !ended {
             let (node, left) = (self.name(), self.live_pods());
@@ -330,10 +331,10 @@ impl Kubelet {
     }
 
     /// Returns when `left` returns 0, and reports each change.
-    async fn wait_until_gone(&self, mut progress: impl FnMut(usize), left: impl Fn() -> usize) {
+    async fn wait_until_empty(&self, mut progress: impl FnMut(usize), left: impl Fn() -> usize) {
         let mut reported = None;
         loop {
-            let pod_left = self.workers.pod_left.notified();
+            let pod_left = self.workers.pod_removed.notified();
             tokio::pin!(pod_left);
             pod_left.as_mut().enable();
             let left = left();
@@ -351,7 +352,7 @@ impl Kubelet {
     /// Returns when terminating pods should have ended by now and the runtime is of no help: it does not respond, or it
     /// has had the time of a request beyond all grace periods. The runtime is checked no later than the moment at which
     /// a stop would cut the grace periods.
-    async fn given_up(&self, which: ShutdownGrace) {
+    async fn shutdown_overdue(&self, which: ShutdownGrace) {
         let (workers, timings) = (&self.workers, &self.workers.context.timings);
         let pods = workers.pods_of(self.name());
         let grace = |pod: &SharedObject<Pod>| match pod.metadata.deletion_grace_period_seconds {
@@ -365,8 +366,8 @@ impl Kubelet {
             () = self.node.forced() => {}
         }
         let unanswered = async {
-            let patience = timings.runtime_status_timeout.0;
-            while let Ok(Ok(())) = tokio::time::timeout(patience, self.node.runtime.status()).await {
+            let timeout = timings.runtime_status_timeout.0;
+            while let Ok(Ok(())) = tokio::time::timeout(timeout, self.node.runtime.status()).await {
                 workers.context.clock.sleep(timings.pleg_relist_period.0).await;
             }
         };

@@ -30,9 +30,9 @@ pub(super) struct Mirror {
     /// The mirror's object.
     pub(super) object: Option<SharedObject<Pod>>,
     /// The newest revision of it that was observed.
-    heard: Revision,
+    last_revision: Revision,
     /// Counts the observed changes.
-    turn: u64,
+    change_count: u64,
 }
 
 impl Mirror {
@@ -65,17 +65,17 @@ impl Mirror {
     /// created another mirror.
     pub(super) fn keep(&mut self, known: &Self, object: Option<SharedObject<Pod>>) {
         let made = object.as_ref().is_some_and(|mirror| {
-            mirror.revision() > self.heard
+            mirror.revision() > self.last_revision
                 && known.object.as_ref().is_none_or(|old| old.uid() != mirror.uid())
         });
-        if made || self.turn == known.turn {
+        if made || self.change_count == known.change_count {
             self.object = object;
         }
     }
 
     fn record(&mut self, mirror: &SharedObject<Pod>) {
-        self.turn += 1;
-        self.heard = self.heard.max(mirror.revision());
+        self.change_count += 1;
+        self.last_revision = self.last_revision.max(mirror.revision());
     }
 }
 

@@ -338,8 +338,8 @@ impl ObservedPod {
     /// The end of an attempt; none while it runs.
     pub(crate) fn ended_at(&self, record: &ContainerRecord) -> Option<Timestamp> {
         let exit = record.exit.as_ref()?;
-        let noted = self.memory(&record.name).ended.as_ref().filter(|(id, _)| *id == record.id);
-        Some(noted.map_or(exit.finished_at, |(_, at)| *at))
+        let recorded = self.memory(&record.name).ended.as_ref().filter(|(id, _)| *id == record.id);
+        Some(recorded.map_or(exit.finished_at, |(_, at)| *at))
     }
 
     /// Returns true if the newest attempt runs.

@@ -79,32 +79,40 @@ mod tests {
     /// POD-11: the class decides, and the requests of a burstable pod, its own among them.
     #[test]
     fn the_kernel_spares_what_requests_most_pod_11() {
-        let asks = |memory: &str| json!({"requests": {"memory": memory}});
+        let requests = |memory: &str| json!({"requests": {"memory": memory}});
         let all = json!({"cpu": "1", "memory": "1Gi"});
         let guaranteed = json!({"requests": all, "limits": all});
-        let sidecar = json!({"name": "s", "restartPolicy": "Always", "resources": asks("100Mi")});
+        let sidecar = json!({"name": "s", "restartPolicy": "Always", "resources": requests("100Mi")});
         let one = |resources: Value| json!({"containers": [{"name": "c", "resources": resources}]});
         let with =
             |resources: Value, containers: Value| json!({"resources": resources, "containers": containers});
         for (spec, name, expected) in [
             (one(json!({})), "c", 1000),
             (one(guaranteed.clone()), "c", -997),
-            (one(asks("1Gi")), "c", 900),
+            (one(requests("1Gi")), "c", 900),
             (one(json!({"requests": {"cpu": "1"}})), "c", 999),
-            (one(asks("1Mi")), "c", 999),
-            (one(asks("10Gi")), "c", 3),
-            (one(asks("20Gi")), "c", 3),
+            (one(requests("1Mi")), "c", 999),
+            (one(requests("10Gi")), "c", 3),
+            (one(requests("20Gi")), "c", 3),
             // A sidecar is spared as long as the container that is spared least.
             (
-                json!({"initContainers": [sidecar], "containers": [{"name": "c", "resources": asks("2Gi")},
-                    {"name": "d", "resources": asks("1Gi")}]}),
+                json!({"initContainers": [sidecar], "containers": [{"name": "c", "resources": requests("2Gi")},
+                    {"name": "d", "resources": requests("1Gi")}]}),
                 "s",
                 900,
             ),
             // Resources of the whole pod: guaranteed by them alone, or with a share of what is left to each.
             (with(guaranteed, json!([{"name": "c"}])), "c", -997),
-            (with(asks("4Gi"), json!([{"name": "c", "resources": asks("1Gi")}, {"name": "d"}])), "c", 750),
-            (with(asks("4Gi"), json!([{"name": "c", "resources": asks("1Gi")}, {"name": "d"}])), "d", 850),
+            (
+                with(requests("4Gi"), json!([{"name": "c", "resources": requests("1Gi")}, {"name": "d"}])),
+                "c",
+                750,
+            ),
+            (
+                with(requests("4Gi"), json!([{"name": "c", "resources": requests("1Gi")}, {"name": "d"}])),
+                "d",
+                850,
+            ),
             (
                 json!({"priority": SYSTEM_CRITICAL, "priorityClassName": "system-node-critical",
                     "containers": [{"name": "c"}]}),
@@ -121,7 +129,7 @@ mod tests {
             let (role, container) = spec::container(&pod, name).unwrap();
             assert_eq!(oom_score_adj(&pod, role, &container, 10 << 30), expected, "{name} of {spec}");
         }
-        let pod: Pod = serde_json::from_value(json!({"spec": one(asks("1Gi"))})).unwrap();
+        let pod: Pod = serde_json::from_value(json!({"spec": one(requests("1Gi"))})).unwrap();
         let (role, container) = spec::container(&pod, "c").unwrap();
         assert_eq!(oom_score_adj(&pod, role, &container, 0), 999, "a machine of unknown size");
     }

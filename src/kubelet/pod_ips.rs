@@ -15,7 +15,7 @@ use super::runtime::PodUid;
 pub(super) struct PodIps {
     range: Ipv4Net,
     /// The owner of each address.
-    taken: HashMap<u32, PodUid>,
+    allocated: HashMap<u32, PodUid>,
     /// The start of the next search: an address rests as long as possible before it is reused.
     next: u32,
 }
@@ -23,7 +23,7 @@ pub(super) struct PodIps {
 impl PodIps {
     /// All addresses of `range` but its first (the network), its second (the node) and its last.
     pub(super) fn new(range: Ipv4Net) -> Self {
-        Self { range, taken: HashMap::new(), next: 2 }
+        Self { range, allocated: HashMap::new(), next: 2 }
     }
 
     fn size(&self) -> u32 {
@@ -40,7 +40,7 @@ impl PodIps {
         for _ in 0..usable {
             let offset = self.next;
             self.next = self.after(offset);
-            if let std::collections::hash_map::Entry::Vacant(free) = self.taken.entry(offset) {
+            if let std::collections::hash_map::Entry::Vacant(free) = self.allocated.entry(offset) {
                 free.insert(pod.to_owned());
                 return Some(self.range.network().saturating_add(offset).into());
             }
@@ -55,15 +55,15 @@ impl PodIps {
         if offset >= self.next {
             self.next = self.after(offset);
         }
-        self.taken.entry(offset).or_insert_with(|| pod.to_owned()) == pod
+        self.allocated.entry(offset).or_insert_with(|| pod.to_owned()) == pod
     }
 
     /// Releases an address, if the pod still has it.
     pub(super) fn release(&mut self, ip: IpAddr, pod: &str) {
         if let Some(offset) = self.offset(ip)
-            && self.taken.get(&offset).is_some_and(|owner| owner == pod)
+            && self.allocated.get(&offset).is_some_and(|owner| owner == pod)
         {
-            self.taken.remove(&offset);
+            self.allocated.remove(&offset);
         }
     }
 

@@ -212,7 +212,13 @@ pub(crate) fn cannot_lower(lowered: &[(&str, u64, u64)], pod: Option<(u64, u64)>
 }
 
 /// The text of a resize's events: `Pod resize started: {"containers":[…],"generation":2}`.
-pub(crate) fn message(what: &str, pod: &Pod, resize: &Resize, desired: bool, error: Option<&str>) -> String {
+pub(crate) fn message(
+    summary: &str,
+    pod: &Pod,
+    resize: &Resize,
+    desired: bool,
+    error: Option<&str>,
+) -> String {
     let mut details = Map::new();
     for (role, container) in resizable(pod) {
         let resources = if desired { container.resources.as_ref() } else { resize.of(container) };
@@ -241,7 +247,7 @@ pub(crate) fn message(what: &str, pod: &Pod, resize: &Resize, desired: bool, err
     if let Some(error) = error {
         details.insert("error".into(), json!(error));
     }
-    format!("Pod resize {what}: {}", Value::Object(details))
+    format!("Pod resize {summary}: {}", Value::Object(details))
 }
 
 #[cfg(test)]

@@ -41,8 +41,8 @@ impl<'a> RestartAll<'a> {
             let own = records.filter(move |record| record.name == container.name);
             own.filter_map(move |trigger| {
                 let exit = trigger.exit.as_ref()?;
-                let asks = spec::restart_rule(container, exit.exit_code)?.action == spec::RESTART_ALL;
-                asks.then_some(Self { trigger, at: exit.finished_at })
+                let restarts_all = spec::restart_rule(container, exit.exit_code)?.action == spec::RESTART_ALL;
+                restarts_all.then_some(Self { trigger, at: exit.finished_at })
             })
         });
         restarts.max_by_key(|restart| restart.at)

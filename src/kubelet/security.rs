@@ -53,9 +53,9 @@ pub(super) struct NodeAbilities {
 /// The fields that are set but have no effect here, each with the reason; by path, each once.
 pub(super) fn ignored(pod: &Pod, abilities: NodeAbilities) -> Vec<String> {
     let mut found = Vec::new();
-    let mut warn_if = |path: String, set: bool, why: &str| {
+    let mut warn_if = |path: String, set: bool, reason: &str| {
         if set {
-            found.push(format!("{path} is ignored: {why}"));
+            found.push(format!("{path} is ignored: {reason}"));
         }
     };
     let root = abilities.uid == 0;

@@ -88,7 +88,7 @@ fn uid(value: &Value, manifest: &StaticManifest, node: &NodeConfig) -> String {
 
 /// A static pod must be able to run without the API: it may refer to none of its objects.
 fn refuse_references(spec: &PodSpec) -> Result<(), String> {
-    let may_not = |what: &str| Err(format!("static pods may not reference {what}"));
+    let may_not = |resource: &str| Err(format!("static pods may not reference {resource}"));
     let named = |name: &Option<String>| name.as_ref().is_some_and(|n| !n.is_empty());
     if named(&spec.service_account_name) || named(&spec.service_account) {
         return may_not("serviceaccounts");
@@ -170,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    fn made(value: Value) -> Result<Pod, String> {
+    fn create_pod(value: Value) -> Result<Pod, String> {
         let config = crate::tests::config();
         let manifest = StaticManifest { source: "web.yaml".into(), content: Ok(value) };
         static_pod(&manifest, &config, Timestamp::UNIX_EPOCH)
@@ -182,12 +182,12 @@ mod tests {
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
                 "spec": {"containers": [{"name": "c", "image": image}]}})
         };
-        let pod = made(manifest("nginx")).unwrap();
+        let pod = create_pod(manifest("nginx")).unwrap();
         assert_eq!(pod.metadata.name.as_deref(), Some("web-n1"));
         assert_eq!(pod.metadata.namespace.as_deref(), Some("default"));
         assert_eq!(pod.spec.as_ref().unwrap().node_name.as_deref(), Some("n1"));
-        assert_eq!(pod.metadata.uid, made(manifest("nginx")).unwrap().metadata.uid);
-        assert_ne!(pod.metadata.uid, made(manifest("nginx:1.25")).unwrap().metadata.uid);
+        assert_eq!(pod.metadata.uid, create_pod(manifest("nginx")).unwrap().metadata.uid);
+        assert_ne!(pod.metadata.uid, create_pod(manifest("nginx:1.25")).unwrap().metadata.uid);
         assert!(mirror_pod::is_static(&pod));
     }
 
@@ -218,7 +218,7 @@ mod tests {
             (spec(json!({"containers": []})), "spec.containers: Required value"),
         ] {
             let shown = value.to_string();
-            assert_eq!(made(value).unwrap_err(), expected, "{shown}");
+            assert_eq!(create_pod(value).unwrap_err(), expected, "{shown}");
         }
     }
 }

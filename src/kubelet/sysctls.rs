@@ -52,7 +52,7 @@ fn safe(name: &str) -> Option<Namespace> {
 /// namespace that it shares with the machine.
 pub(super) fn refusal(pod: &Pod) -> Option<AdmitRejection> {
     let spec = spec::spec(pod);
-    let why = requested(pod).find_map(|(name, _)| match safe(&name) {
+    let reason = requested(pod).find_map(|(name, _)| match safe(&name) {
         None => Some(format!("{name:?} not allowlisted")),
         Some(Namespace::Ipc) if spec.host_ipc == Some(true) => {
             Some(format!("{name:?} not allowed with host IPC enabled"))
@@ -62,7 +62,7 @@ pub(super) fn refusal(pod: &Pod) -> Option<AdmitRejection> {
         }
         Some(_) => None,
     })?;
-    Some(AdmitRejection { reason: "SysctlForbidden".into(), message: format!("forbidden sysctl: {why}") })
+    Some(AdmitRejection { reason: "SysctlForbidden".into(), message: format!("forbidden sysctl: {reason}") })
 }
 
 /// The reason why a safe sysctl cannot be set here.
@@ -88,8 +88,8 @@ pub(super) fn applied(pod: &Pod, abilities: SysctlSupport) -> Vec<(String, Strin
 
 /// The requested sysctls that are not set, each with the reason.
 pub(super) fn ignored(pod: &Pod, abilities: SysctlSupport) -> Vec<String> {
-    let why = requested(pod).filter_map(|(name, _)| Some((unable(&name, abilities)?, name)));
-    why.map(|(why, name)| format!("spec.securityContext.sysctls{{{name}}} is ignored: {why}")).collect()
+    let reasons = requested(pod).filter_map(|(name, _)| Some((unable(&name, abilities)?, name)));
+    reasons.map(|(why, name)| format!("spec.securityContext.sysctls{{{name}}} is ignored: {why}")).collect()
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ pub(super) async fn measure(workers: Arc<PodWorkers>) {
 }
 
 /// One measurement; a runtime that does not respond in time is skipped.
-async fn measure_once(workers: &PodWorkers, node: Arc<Node>, patience: Duration) {
-    match tokio::time::timeout(patience, node.runtime.usage_of_all()).await {
+async fn measure_once(workers: &PodWorkers, node: Arc<Node>, timeout: Duration) {
+    match tokio::time::timeout(timeout, node.runtime.usage_of_all()).await {
         Ok(Ok(counters)) => {
             let (now, at) = (workers.context.clock.monotonic(), workers.context.clock.now());
             let reported_at = node.clock.now();
@@ -31,7 +31,7 @@ async fn measure_once(workers: &PodWorkers, node: Arc<Node>, patience: Duration)
             {
                 usage.reported_at = reported_at;
                 usage.volumes =
-                    volumes::usage_of_claims(&node, &workers.pods_of(&node.config.name), patience).await;
+                    volumes::usage_of_claims(&node, &workers.pods_of(&node.config.name), timeout).await;
                 workers.context.api.set_node_usage(&node.config.name, Some(usage));
             }
         }

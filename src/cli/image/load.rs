@@ -42,7 +42,7 @@ pub(super) fn run(request: LoadRequest) -> Result<()> {
     let loaded = store.load(input, &options, |loaded| {
         // Several clusters have several data directories, and an image in the wrong one is not found.
         let place = data_dir.display();
-        let again = if loaded.known { " (already loaded)" } else { "" };
+        let again = if loaded.was_present { " (already loaded)" } else { "" };
         for name in &loaded.names {
             print_line(&format!("loaded {name} {} into {place}{again}", loaded.image.id));
         }

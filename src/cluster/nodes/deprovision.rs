@@ -38,7 +38,7 @@ pub(super) async fn deprovision(context: &NodeContext, node: &RunningNode, cause
             pod.uid().to_string()
         })
         .collect();
-    let left = node.kubelet.wait_until_left_by(&deleted).await;
+    let left = node.kubelet.wait_pods_removed(&deleted).await;
     node.tasks.stop().await;
     if !left {
         // They have had their grace; it is the runtime that does not end them.

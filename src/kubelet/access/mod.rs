@@ -27,7 +27,7 @@ use base::session::{Session, SessionOutput, SessionStreams};
 use object::SharedObject;
 
 /// Chunks of a log that may be queued for a slow client.
-const PIECES_UNDER_WAY: usize = 8;
+const MAX_QUEUED_CHUNKS: usize = 8;
 
 /// For this long after its end a container can still be attached to: the client gets its log and its exit.
 const JUST_ENDED: Duration = Duration::from_secs(10);
@@ -145,7 +145,7 @@ impl NodeAccess for Access {
                     "failed to open the log of container \"{name}\": input/output error"
                 )));
             }
-            let (to, from) = mpsc::channel(PIECES_UNDER_WAY);
+            let (to, from) = mpsc::channel(MAX_QUEUED_CHUNKS);
             let (node, id) = (self.node.clone(), selected.id.clone());
             let ended = selected.exit.is_some();
             let look = move || {
@@ -239,11 +239,11 @@ impl NodeAccess for Access {
 }
 
 /// A session that has failed before it began.
-fn failed(why: String) -> Session {
+fn failed(reason: String) -> Session {
     let (input, _) = mpsc::channel(1);
     let (end, output) = mpsc::channel(1);
     // The channel has capacity for one.
-    let _ = end.try_send(SessionOutput::Failed(why));
+    let _ = end.try_send(SessionOutput::Failed(reason));
     Session { input, output }
 }
 

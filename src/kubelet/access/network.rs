@@ -14,10 +14,10 @@ use api::node_access::Attempt;
 use base::dial::{Dialer, LocalDialer, Transport};
 
 /// Timeout of a connection attempt.
-const PATIENCE: Duration = Duration::from_secs(3);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// An established connection is watched for this long: the egress path accepts a connection before it knows whether the
 /// destination exists, and resets it afterwards.
-const SETTLED: Duration = Duration::from_millis(300);
+const SETTLE_TIME: Duration = Duration::from_millis(300);
 
 impl Access {
     /// Returns the addresses on which the pod's processes listen.
@@ -39,10 +39,10 @@ impl Access {
         let port = if moved { self.node.config.low_ports.served(to.port()) } else { to.port() };
         let (dialer, to) =
             (inside.unwrap_or_else(|| Arc::new(LocalDialer) as Dialer), SocketAddr::new(to.ip(), port));
-        Ok(match tokio::time::timeout(PATIENCE, dialer.tcp(to)).await {
+        Ok(match tokio::time::timeout(CONNECT_TIMEOUT, dialer.tcp(to)).await {
             Err(_) => Attempt::TimedOut,
             Ok(Err(error)) => failed(&error),
-            Ok(Ok(stream)) => match tokio::time::timeout(SETTLED, end_of(&stream)).await {
+            Ok(Ok(stream)) => match tokio::time::timeout(SETTLE_TIME, end_of(&stream)).await {
                 Ok(Err(error)) => failed(&error),
                 Ok(Ok(())) | Err(_) => Attempt::Connected,
             },

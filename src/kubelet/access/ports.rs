@@ -79,12 +79,12 @@ impl PodPorts for Ports {
 
 /// The error that container runtimes report when nothing listens.
 fn refused(port: u16, last: Option<(SocketAddr, std::io::Error)>) -> UnreachableError {
-    let why = match last {
+    let reason = match last {
         Some((address, error)) => {
             let family = if address.is_ipv4() { "tcp4" } else { "tcp6" };
             format!("dial {family} {address}: {}", dial_error(&error))
         }
         None => format!("dial tcp4 127.0.0.1:{port}: connect: connection refused"),
     };
-    UnreachableError(format!("failed to connect to localhost:{port} inside the pod: {why}"))
+    UnreachableError(format!("failed to connect to localhost:{port} inside the pod: {reason}"))
 }

@@ -17,12 +17,12 @@ const OVERHEAD_BYTES: usize = 1 + size_of::<usize>();
 /// The remaining part of [`TOTAL_BYTES`].
 #[derive(Debug)]
 pub(super) struct Budget {
-    left: usize,
+    remaining: usize,
 }
 
 impl Budget {
     pub(super) fn new() -> Self {
-        Self { left: TOTAL_BYTES }
+        Self { remaining: TOTAL_BYTES }
     }
 
     /// The maximum length of one further string.
@@ -30,18 +30,20 @@ impl Budget {
         STRING_BYTES - 1
     }
 
-    /// Counts a string of this many bytes; `what` names it in the error.
-    pub(super) fn take(&mut self, what: impl Fn() -> String, bytes: usize) -> Result<(), EnvError> {
+    /// Counts a string of this many bytes; `label` names it in the error.
+    pub(super) fn take(&mut self, label: impl Fn() -> String, bytes: usize) -> Result<(), EnvError> {
         if bytes > Self::longest() {
-            return Err(EnvError::TooLong { what: what(), bytes });
+            return Err(EnvError::TooLong { subject: label(), bytes });
         }
-        self.left =
-            self.left.checked_sub(bytes + OVERHEAD_BYTES).ok_or_else(|| EnvError::TooMuch { at: what() })?;
+        self.remaining = self
+            .remaining
+            .checked_sub(bytes + OVERHEAD_BYTES)
+            .ok_or_else(|| EnvError::TooMuch { at: label() })?;
         Ok(())
     }
 
     /// A string that was counted is replaced.
     pub(super) fn release(&mut self, bytes: usize) {
-        self.left += bytes + OVERHEAD_BYTES;
+        self.remaining += bytes + OVERHEAD_BYTES;
     }
 }

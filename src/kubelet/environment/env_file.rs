@@ -21,14 +21,14 @@ pub(crate) struct EnvFile {
 }
 
 /// A file as messages name it: its volume and its path there.
-pub(super) fn shown_path(reference: &FileKeySelector) -> String {
+pub(super) fn display_path(reference: &FileKeySelector) -> String {
     format!("{}/{}", reference.volume_name, reference.path)
 }
 
 impl EnvFile {
     /// A file that cannot be read.
-    pub(crate) fn unreadable(why: String) -> Self {
-        Self { values: HashMap::new(), error: Some(why) }
+    pub(crate) fn unreadable(reason: String) -> Self {
+        Self { values: HashMap::new(), error: Some(reason) }
     }
 
     /// Parses the declarations of a file.
@@ -62,7 +62,9 @@ impl EnvFile {
         match (self.values.get(&reference.key), &self.error) {
             (Some(value), _) => Ok(value.clone()),
             (None, None) => Ok(String::new()),
-            (None, Some(why)) => Err(EnvError::EnvFile { path: shown_path(reference), why: why.clone() }),
+            (None, Some(why)) => {
+                Err(EnvError::EnvFile { path: display_path(reference), reason: why.clone() })
+            }
         }
     }
 
@@ -123,9 +125,9 @@ mod tests {
 
     #[test]
     fn environment_files_are_read_by_kubernetes_rules_pod_13() {
-        let invalid = |line: u32, why: &str| {
+        let invalid = |line: u32, reason: &str| {
             Err(format!(
-                "couldn't parse env file \"v/e\": invalid environment variable format at line {line}{why}"
+                "couldn't parse env file \"v/e\": invalid environment variable format at line {line}{reason}"
             ))
         };
         for (text, key, expected) in [

@@ -90,12 +90,12 @@ pub(crate) enum EnvError {
     #[error("cannot find the volume \"{0}\" referenced by FileKeyRef")]
     NoVolume(String),
     /// An environment file cannot be read, or has a syntax error.
-    #[error("couldn't parse env file \"{path}\": {why}")]
+    #[error("couldn't parse env file \"{path}\": {reason}")]
     EnvFile {
         /// Its volume and its path there.
         path: String,
         /// The mistake.
-        why: String,
+        reason: String,
     },
     /// An environment file does not have the key, or its value is not text.
     #[error("environment variable key \"{key}\" not found in file \"{path}\"")]
@@ -106,10 +106,10 @@ pub(crate) enum EnvError {
         path: String,
     },
     /// One string exceeds the limit for a program's start.
-    #[error("{what} is {bytes} bytes long; a program's string has at most {max}", max = STRING_BYTES - 1)]
+    #[error("{subject} is {bytes} bytes long; a program's string has at most {max}", max = STRING_BYTES - 1)]
     TooLong {
         /// `variable NAME`, `argument 3`.
-        what: String,
+        subject: String,
         /// The size that it would have.
         bytes: usize,
     },
@@ -162,7 +162,7 @@ pub(crate) fn resolve(sources: &Sources<'_>) -> Result<Vec<(String, String)>, En
 }
 
 /// `command` and `args` with their references to the environment replaced.
-pub(crate) fn resolve_words(
+pub(crate) fn resolve_command(
     container: &Container,
     env: &[(String, String)],
 ) -> Result<(Vec<String>, Vec<String>), EnvError> {
@@ -173,10 +173,10 @@ pub(crate) fn resolve_words(
     let mut expand_all = |kind: &str, words: &Option<Vec<String>>| -> Result<Vec<String>, EnvError> {
         let mut all = Vec::new();
         for (index, word) in words.iter().flatten().enumerate() {
-            let what = || format!("{kind}[{index}]");
+            let label = || format!("{kind}[{index}]");
             let word = expand(word, |name| values.get(name), Budget::longest())
-                .map_err(|bytes| EnvError::TooLong { what: what(), bytes })?;
-            budget.take(what, word.len())?;
+                .map_err(|bytes| EnvError::TooLong { subject: label(), bytes })?;
+            budget.take(label, word.len())?;
             all.push(word);
         }
         Ok(all)
@@ -205,7 +205,7 @@ impl Environment {
     }
 
     fn set(&mut self, name: String, value: String) -> Result<(), EnvError> {
-        self.make_room(&name, value.len())?;
+        self.reserve(&name, value.len())?;
         if let Some(index) = self.index.get(&name) {
             self.entries[*index].1 = value;
         } else {
@@ -216,7 +216,7 @@ impl Environment {
     }
 
     /// Counts a variable before it is set.
-    fn make_room(&mut self, name: &str, value_bytes: usize) -> Result<(), EnvError> {
+    fn reserve(&mut self, name: &str, value_bytes: usize) -> Result<(), EnvError> {
         if let Some(before) = self.get(name).map(str::len) {
             self.budget.release(name.len() + 1 + before);
         }
@@ -233,7 +233,7 @@ fn from_sources(sources: &Sources<'_>, env: &mut Environment) -> Result<(), EnvE
                 return Ok(());
             }
             if bytes > Budget::longest() {
-                return Err(EnvError::TooLong { what: variable(&name), bytes });
+                return Err(EnvError::TooLong { subject: variable(&name), bytes });
             }
             env.set(name, value())
         };
@@ -278,7 +278,7 @@ fn value_of(sources: &Sources<'_>, var: &EnvVar, env: &Environment) -> Result<Op
     match &var.value_from {
         None => expand(var.value.as_deref().unwrap_or_default(), |name| env.get(name), Budget::longest())
             .map(Some)
-            .map_err(|bytes| EnvError::TooLong { what: variable(&var.name), bytes }),
+            .map_err(|bytes| EnvError::TooLong { subject: variable(&var.name), bytes }),
         Some(from) => value_from(sources, from),
     }
 }
@@ -324,7 +324,7 @@ fn value_from(sources: &Sources<'_>, from: &EnvVarSource) -> Result<Option<Strin
     let (Some(reference), Some(env_file)) = (&from.file_key_ref, sources.env_file) else { return Ok(None) };
     let value = env_file(reference)?;
     if value.is_empty() {
-        let path = env_file::shown_path(reference);
+        let path = env_file::display_path(reference);
         return missing(
             reference.optional == Some(true),
             EnvError::NoFileKey { key: reference.key.clone(), path },

@@ -208,7 +208,7 @@ fn outcome(container: &Value, config: &Value, services: usize) -> Result<(), Str
     };
     let describe = |error: EnvError| format!("{}: {error}", error.reason());
     let env = resolve(&sources).map_err(describe)?;
-    resolve_words(&container, &env).map(drop).map_err(describe)
+    resolve_command(&container, &env).map(drop).map_err(describe)
 }
 
 /// Environments with which no program can be started are refused before they are built, from any source (SEC-2).

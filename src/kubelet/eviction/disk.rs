@@ -26,7 +26,7 @@ struct PodDirectories {
     containers: Vec<(String, Vec<PathBuf>)>,
 }
 
-async fn places(node: &Node, pod: &SharedObject<Pod>) -> PodDirectories {
+async fn pod_directories(node: &Node, pod: &SharedObject<Pod>) -> PodDirectories {
     let volumes = spec::spec(pod)
         .volumes
         .iter()
@@ -49,7 +49,7 @@ pub(super) async fn of_pod(node: &Node, pod: &SharedObject<Pod>) -> PodDisk {
     if node.config.hollow {
         return PodDisk::default();
     }
-    let places = places(node, pod).await;
+    let places = pod_directories(node, pod).await;
     let measured = tokio::task::spawn_blocking(move || {
         let mut disk = PodDisk::default();
         for (name, dir) in places.volumes {

@@ -9,7 +9,7 @@ use crate::spec;
 use object::quantity::Amount;
 
 /// As quantities are shown: `64Mi`, `1500Ki`, `17`.
-fn shown(signal: Signal, amount: i64) -> String {
+fn format_amount(signal: Signal, amount: i64) -> String {
     let amount = Amount::from_units(amount);
     match signal {
         Signal::MemoryAvailable | Signal::NodefsAvailable => amount.to_binary().0,
@@ -23,7 +23,7 @@ pub(super) fn node_was_low(threshold: &Threshold, seen: &Observations, victim: &
     let mut text = format!("The node was low on resource: {resource}. ");
     if let Some(seen) = seen.get(&signal) {
         let (limit, left) = (threshold.limit.of(seen.capacity), seen.available);
-        let (limit, left) = (shown(signal, limit), shown(signal, left));
+        let (limit, left) = (format_amount(signal, limit), format_amount(signal, left));
         let _ = write!(text, "Threshold quantity: {limit}, available: {left}. ");
     }
     let Some(requested) = requested_as(signal).filter(|_| signal != Signal::NodefsInodesFree) else {
@@ -34,7 +34,7 @@ pub(super) fn node_was_low(threshold: &Threshold, seen: &Observations, victim: &
         let requests = container.resources.as_ref().and_then(|r| r.requests.as_ref());
         let request = requests.and_then(|r| r.get(requested));
         if *used > request.map_or(0, |q| Amount::of(q).units()) {
-            let used = shown(signal, *used);
+            let used = format_amount(signal, *used);
             let request = request.map_or("0", |q| q.0.as_str());
             let _ = write!(
                 text,

@@ -29,7 +29,7 @@ use reconcile::{EventType, reference_to};
 /// Grace period of containers in a hard eviction.
 const HARD_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
 /// The time for which one victim's end is waited for before the next is chosen.
-const VICTIM_PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+const VICTIM_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 /// Pods of this priority and above are never evicted.
 pub(crate) const SYSTEM_CRITICAL: i32 = 2_000_000_000;
 
@@ -107,8 +107,8 @@ async fn control(workers: &Arc<PodWorkers>, nodes: &[Arc<Node>]) {
 
 /// Conditions that came (true) and went (false).
 fn differences(before: &[Condition], now: &[Condition]) -> Vec<(Condition, bool)> {
-    let came = now.iter().filter(|c| !before.contains(c)).map(|c| (*c, true));
-    came.chain(before.iter().filter(|c| !now.contains(c)).map(|c| (*c, false))).collect()
+    let added = now.iter().filter(|c| !before.contains(c)).map(|c| (*c, true));
+    added.chain(before.iter().filter(|c| !now.contains(c)).map(|c| (*c, false))).collect()
 }
 
 fn record_conditions(workers: &PodWorkers, node: &Node, changed: &[(Condition, bool)]) {
@@ -133,8 +133,8 @@ fn record_event(workers: &PodWorkers, node: &Node, type_: EventType, reason: &st
 fn still_ends(workers: &PodWorkers, node: &Node, now: Timestamp) -> bool {
     let victim = node.eviction.victim.lock().clone();
     victim.is_some_and(|(uid, since_when)| {
-        let gone = workers.pod(&uid).is_none_or(|pod| is_terminal(&pod));
-        !gone && since(now, since_when) < VICTIM_PATIENCE
+        let has_ended = workers.pod(&uid).is_none_or(|pod| is_terminal(&pod));
+        !has_ended && since(now, since_when) < VICTIM_TIMEOUT
     })
 }
 

@@ -74,7 +74,7 @@ impl ImageEntry {
     /// The invalid fields, each with the reason.
     pub fn faults(&self) -> Vec<(String, String)> {
         let mut faults = Vec::new();
-        let mut fault = |field: &str, why: String| faults.push((field.to_owned(), why));
+        let mut fault = |field: &str, reason: String| faults.push((field.to_owned(), reason));
         match ImageReference::parse(&self.name) {
             Err(error) => fault("name", format!("{:?}: {error}", self.name)),
             Ok(_) if ImageReference::parse(&format!("{}:x", self.name)).is_err() => {

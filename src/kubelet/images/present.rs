@@ -10,9 +10,9 @@ use k8s_openapi::api::core::v1::ContainerImage;
 use super::{Image, ImageReference};
 
 /// A kubelet's `nodeStatusMaxImages`.
-const MOST_IMAGES: usize = 50;
+const MAX_IMAGES: usize = 50;
 /// A kubelet's `MaxNamesPerImageInNodeStatus`.
-const MOST_NAMES: usize = 5;
+const MAX_NAMES: usize = 5;
 
 /// The catalogue's images that containers of one node were created from.
 #[derive(Debug, Default)]
@@ -57,12 +57,12 @@ impl PresentImages {
                 names.extend(tags);
                 let mut seen = std::collections::HashSet::new();
                 names.retain(|name| seen.insert(name.clone()));
-                names.truncate(MOST_NAMES);
+                names.truncate(MAX_NAMES);
                 ContainerImage { names: Some(names), size_bytes: Some(size) }
             })
             .collect();
         images.sort_by_key(|image| std::cmp::Reverse(image.size_bytes));
-        images.truncate(MOST_IMAGES);
+        images.truncate(MAX_IMAGES);
         images
     }
 }

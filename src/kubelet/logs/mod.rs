@@ -48,7 +48,7 @@ pub(super) async fn send(
 ) {
     let (follow, tail_lines) = (request.follow, request.tail_lines);
     let mut output =
-        Output { to, piece: Vec::new(), left: request.limit_bytes, at_line_start: true, request };
+        Output { to, piece: Vec::new(), remaining: request.limit_bytes, at_line_start: true, request };
     let (files, mut reader) = (Mutex::new(OpenFiles::default()), Reader::default());
     let first = look().await;
     open(&files, first.files).await;
@@ -109,7 +109,7 @@ async fn skip_to_tail(files: &Mutex<OpenFiles>, lines: u64) -> u64 {
 struct Output {
     to: mpsc::Sender<Bytes>,
     piece: Vec<u8>,
-    left: Option<u64>,
+    remaining: Option<u64>,
     at_line_start: bool,
     request: LogRequest,
 }
@@ -156,9 +156,9 @@ impl Output {
     }
 
     fn push(&mut self, bytes: &[u8]) -> Result<(), LogFinished> {
-        let fits = self.left.map_or(bytes.len(), |left| bytes.len().min(left as usize));
+        let fits = self.remaining.map_or(bytes.len(), |left| bytes.len().min(left as usize));
         self.piece.extend_from_slice(&bytes[..fits]);
-        if let Some(left) = &mut self.left {
+        if let Some(left) = &mut self.remaining {
             *left -= fits as u64;
             if *left == 0 {
                 return Err(LogFinished);

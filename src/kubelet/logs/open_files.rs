@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::entry::entry;
 
 /// Files that are held for a reader that is behind: about 320 MB of disk, once for all readers of a log.
-const MOST_HELD: usize = 32;
+const MAX_OPEN_FILES: usize = 32;
 /// Attempts to open a log without a rotation in between. Rotations are half a second apart, so the second one succeeds on an
 /// idle machine; a busy one may interrupt several.
 const TRIES: usize = 64;
@@ -57,24 +57,24 @@ pub(super) struct QueuedFile {
 /// recognize it.
 #[derive(Debug, Default)]
 pub(super) struct OpenFiles {
-    held: VecDeque<QueuedFile>,
+    queue: VecDeque<QueuedFile>,
 }
 
 impl OpenFiles {
     /// Adopts the log's current files, oldest first.
     pub(super) fn update(&mut self, now: Vec<OpenFile>) {
-        let last = self.held.back().map(|held| held.file.identity);
+        let last = self.queue.back().map(|held| held.file.identity);
         let known = last.and_then(|last| now.iter().position(|file| file.identity == last));
         // If the newest known file is missing, so many new ones were created that it was removed.
         let mut follows_gap = last.is_some() && known.is_none();
         for file in now.into_iter().skip(known.map_or(0, |known| known + 1)) {
-            self.held.push_back(QueuedFile { file: Arc::new(file), follows_gap });
+            self.queue.push_back(QueuedFile { file: Arc::new(file), follows_gap });
             follows_gap = false;
         }
-        while self.held.len() > MOST_HELD {
+        while self.queue.len() > MAX_OPEN_FILES {
             // The first is being read.
-            self.held.remove(1);
-            if let Some(next) = self.held.get_mut(1) {
+            self.queue.remove(1);
+            if let Some(next) = self.queue.get_mut(1) {
                 next.follows_gap = true;
             }
         }
@@ -82,23 +82,23 @@ impl OpenFiles {
 
     /// The file to continue with, and true if it is the newest.
     pub(super) fn first(&self) -> Option<(Arc<OpenFile>, bool)> {
-        self.held.front().map(|held| (Arc::clone(&held.file), self.held.len() == 1))
+        self.queue.front().map(|held| (Arc::clone(&held.file), self.queue.len() == 1))
     }
 
     /// The first file has been read to its end and a newer one exists; returns the next.
     pub(super) fn advance(&mut self) -> Option<&QueuedFile> {
-        self.held.pop_front();
-        self.held.front()
+        self.queue.pop_front();
+        self.queue.front()
     }
 
     /// All of them.
     pub(super) fn all(&self) -> Vec<Arc<OpenFile>> {
-        self.held.iter().map(|held| Arc::clone(&held.file)).collect()
+        self.queue.iter().map(|held| Arc::clone(&held.file)).collect()
     }
 
     /// Skips this many of the oldest files.
     pub(super) fn skip(&mut self, count: usize) {
-        self.held.drain(..count);
+        self.queue.drain(..count);
     }
 }
 
@@ -258,11 +258,11 @@ mod tests {
     #[test]
     fn a_reader_that_never_reads_holds_a_bounded_number_of_files_api_3() {
         let (mut log, mut files) = (Log::new(), OpenFiles::default());
-        for _ in 0..MOST_HELD + 10 {
+        for _ in 0..MAX_OPEN_FILES + 10 {
             log.write();
             files.update(open(&log.paths()));
         }
-        assert_eq!(files.all().len(), MOST_HELD);
+        assert_eq!(files.all().len(), MAX_OPEN_FILES);
         let text = read(&mut files);
         assert!(text.starts_with("0 gap 11 12 ") && text.ends_with(" 41"), "{text}");
     }

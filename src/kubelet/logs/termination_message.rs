@@ -6,8 +6,8 @@ use super::entry::entry;
 use crate::runtime::{ContainerId, Runtime};
 
 /// The part of a log that may become a termination message.
-const LAST_WORDS_BYTES: usize = 2048;
-const LAST_WORDS_LINES: usize = 80;
+const MAX_MESSAGE_BYTES: usize = 2048;
+const MAX_MESSAGE_LINES: usize = 80;
 
 /// The last lines of a container's log, as they become its termination message.
 pub(crate) async fn termination_message(runtime: &dyn Runtime, id: &ContainerId) -> String {
@@ -21,7 +21,7 @@ pub(super) fn read_tail(files: &[PathBuf]) -> String {
         let Ok(bytes) = std::fs::read(path) else { continue };
         let mut part = Vec::new();
         let lines: Vec<&[u8]> = bytes.split(|b| *b == b'\n').filter(|l| !l.is_empty()).collect();
-        for line in lines.iter().skip(lines.len().saturating_sub(LAST_WORDS_LINES)) {
+        for line in lines.iter().skip(lines.len().saturating_sub(MAX_MESSAGE_LINES)) {
             let entry = entry(line);
             part.extend_from_slice(entry.text);
             if !entry.partial {
@@ -30,7 +30,7 @@ pub(super) fn read_tail(files: &[PathBuf]) -> String {
         }
         part.extend_from_slice(&text);
         text = part;
-        if text.len() >= LAST_WORDS_BYTES {
+        if text.len() >= MAX_MESSAGE_BYTES {
             break;
         }
     }
@@ -39,10 +39,10 @@ pub(super) fn read_tail(files: &[PathBuf]) -> String {
 
 /// The last 80 lines, 2 KiB at most.
 fn last_lines(text: &[u8]) -> String {
-    let from = text.len().saturating_sub(LAST_WORDS_BYTES);
+    let from = text.len().saturating_sub(MAX_MESSAGE_BYTES);
     let text = String::from_utf8_lossy(&text[from..]);
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    lines[lines.len().saturating_sub(LAST_WORDS_LINES)..].concat()
+    lines[lines.len().saturating_sub(MAX_MESSAGE_LINES)..].concat()
 }
 
 #[cfg(test)]
@@ -52,8 +52,8 @@ mod tests {
     #[test]
     fn last_words_are_short_pod_9() {
         let long = (0..200).map(|n| n.to_string()).collect::<Vec<_>>().join("\n") + "\n";
-        let words = last_lines(long.as_bytes());
-        assert!(words.starts_with("120\n") && words.ends_with("199\n"), "{words}");
+        let message = last_lines(long.as_bytes());
+        assert!(message.starts_with("120\n") && message.ends_with("199\n"), "{message}");
         assert_eq!(last_lines(&[b'x'; 5000]).len(), 2048);
     }
 }

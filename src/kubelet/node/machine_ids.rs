@@ -26,8 +26,8 @@ impl MachineIds {
     }
 
     fn derive(machine: &str, boot: Option<String>, node: &str) -> Self {
-        let id = |what: &str| -> String {
-            let digest = format!("{:x}", Sha256::digest(format!("podium {what} {machine} {node}")));
+        let id = |kind: &str| -> String {
+            let digest = format!("{:x}", Sha256::digest(format!("podium {kind} {machine} {node}")));
             digest[..32].to_owned()
         };
         Self {

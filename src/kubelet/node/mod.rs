@@ -117,7 +117,7 @@ pub(super) struct Node {
     /// Its containers' usage at the last reading.
     pub(super) meter: Mutex<Meter>,
     /// The requests of the pods it has accepted.
-    pub(super) taken: Mutex<AdmittedPods>,
+    pub(super) admitted: Mutex<AdmittedPods>,
     /// Manifests of static pods that cannot be used, and why, as last reported.
     pub(super) broken_manifests: Mutex<BTreeSet<(String, String)>>,
     /// The pressure conditions of its machine.
@@ -174,7 +174,7 @@ impl Node {
             ips: Mutex::new(PodIps::new(config.pod_range)),
             images: Mutex::default(),
             meter: Mutex::default(),
-            taken: Mutex::default(),
+            admitted: Mutex::default(),
             broken_manifests: Mutex::default(),
             eviction: NodePressure::default(),
             disks: Mutex::default(),

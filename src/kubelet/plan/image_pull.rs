@@ -9,7 +9,7 @@ use base::clock::saturating_after;
 use object::config::Timings;
 
 /// For this long a failed pull shows its own error; after that, that it is backing off.
-const PULL_ERROR_SHOWN: Duration = Duration::from_secs(1);
+const PULL_ERROR_DURATION: Duration = Duration::from_secs(1);
 
 /// The end of a failed image's back-off, and the time from which on it is shown as a back-off; none if it may be pulled
 /// now.
@@ -19,7 +19,7 @@ pub(super) fn back_off(image: &ImageState, now: Timestamp) -> Option<(Timestamp,
     }
     let ImageState::Failed { at, delay, .. } = image else { return None };
     let until = saturating_after(*at, *delay);
-    (until > now).then(|| (until, saturating_after(*at, PULL_ERROR_SHOWN)))
+    (until > now).then(|| (until, saturating_after(*at, PULL_ERROR_DURATION)))
 }
 
 /// The delay after one more failed pull.

@@ -318,7 +318,7 @@ impl PlanInput<'_> {
             let record = self.latest(&container.name);
             match role {
                 Role::Sidecar => {
-                    if !apps_open && (containers_started || self.sandbox_lost()) {
+                    if !apps_open && (containers_started || self.is_sandbox_lost()) {
                         continue;
                     }
                     self.start_or_wait(*role, container, record, &mut starts, plan);
@@ -329,7 +329,7 @@ impl PlanInput<'_> {
                     }
                 }
                 _ if index < frontier => {}
-                _ if !apps_open && self.sandbox_lost() => {}
+                _ if !apps_open && self.is_sandbox_lost() => {}
                 _ => match record.and_then(|r| r.exit.as_ref().map(|exit| (r, exit))) {
                     Some((_, exit)) if exit.exit_code == 0 => {}
                     Some((_, exit)) if !spec::restarts_after(self.pod, *role, container, exit.exit_code) => {
@@ -373,7 +373,7 @@ impl PlanInput<'_> {
     }
 
     /// The pod ran here before, in a sandbox that no longer exists.
-    fn sandbox_lost(&self) -> bool {
+    fn is_sandbox_lost(&self) -> bool {
         !self.observed.sandbox_ready()
     }
 
@@ -409,7 +409,7 @@ impl PlanInput<'_> {
                 plan.wake(until);
                 self.record_back_off(name, until, restart::restart_event(self.pod, name), false, plan);
             }
-            RestartState::ImageBackOff { until, shown_from } => {
+            RestartState::ImageBackOff { until, reported_from: shown_from } => {
                 if shown_from > self.now {
                     plan.wake(shown_from);
                 } else if self.failed_to_pull(name) {

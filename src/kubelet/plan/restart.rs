@@ -34,7 +34,7 @@ pub(crate) enum RestartState {
         /// The time of the next attempt.
         until: Timestamp,
         /// From when on it is shown as `ImagePullBackOff`.
-        shown_from: Timestamp,
+        reported_from: Timestamp,
     },
     /// It could not be created and is retried later.
     ErrorWait {
@@ -78,7 +78,7 @@ pub(crate) fn restart_state(
         }
     }
     if let Some((until, shown_from)) = image_pull::back_off(&memory.image, now) {
-        return RestartState::ImageBackOff { until, shown_from };
+        return RestartState::ImageBackOff { until, reported_from: shown_from };
     }
     match &memory.error {
         Some(error) if error.until > now => RestartState::ErrorWait { until: error.until },

@@ -11,7 +11,7 @@ use base::clock::saturating_after;
 use object::config::Timings;
 
 /// The interval at which an ineffective kill is repeated.
-const KILL_AGAIN: std::time::Duration = std::time::Duration::from_secs(5);
+const KILL_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// The next steps towards the end of the whole pod.
 pub(super) fn whole_pod(
@@ -33,7 +33,7 @@ pub(super) fn whole_pod(
     for (container, waits) in ordered {
         let Some(record) = observed.latest(&container.name).filter(|r| r.exit.is_none()) else { continue };
         anything_runs = true;
-        let its_turn = !waits || !later_runs || now >= stop.deadline();
+        let is_due = !waits || !later_runs || now >= stop.deadline();
         if waits {
             later_runs = true;
         }
@@ -47,8 +47,8 @@ pub(super) fn whole_pod(
             }),
             Some(own) => {
                 let deadline = own.deadline().min(stop.deadline());
-                one_container(&container, record, own, deadline, its_turn, now, timings, plan);
-                if !its_turn {
+                one_container(&container, record, own, deadline, is_due, now, timings, plan);
+                if !is_due {
                     plan.wake(stop.deadline());
                 }
             }
@@ -77,7 +77,7 @@ pub(super) fn one_container(
     record: &ContainerRecord,
     stop: &ContainerStop,
     deadline: Timestamp,
-    its_turn: bool,
+    is_due: bool,
     now: Timestamp,
     timings: &Timings,
     plan: &mut Plan,
@@ -98,14 +98,14 @@ pub(super) fn one_container(
         }
     }
     let Some(terminated_at) = stop.terminated_at else {
-        if its_turn {
+        if is_due {
             plan.push(Action::Terminate { name, id });
         }
         return;
     };
     // Even after a late signal the process gets a moment to handle it: Kubernetes' 2 s minimum.
     let kill_at = deadline.max(saturating_after(terminated_at, timings.pre_stop_extension.0));
-    let kill_at = stop.killed_at.map_or(kill_at, |killed| saturating_after(killed, KILL_AGAIN));
+    let kill_at = stop.killed_at.map_or(kill_at, |killed| saturating_after(killed, KILL_INTERVAL));
     if now >= kill_at {
         plan.push(Action::Kill { name, id });
     } else {

@@ -118,8 +118,8 @@ impl PlanFixture {
         }
     }
 
-    fn log_action(&mut self, what: &str) {
-        self.log.push(format!("{}:{what}", self.now.as_second()));
+    fn log_action(&mut self, action: &str) {
+        self.log.push(format!("{}:{action}", self.now.as_second()));
     }
 
     fn stop_mut(&mut self, name: &str) -> &mut ContainerStop {

@@ -174,7 +174,7 @@ pub(super) struct PodWorkers {
     pods: Mutex<HashMap<PodUid, PodWorker>>,
     wakes: PodTimers,
     /// A pod left the table or was released.
-    pub(super) pod_left: Notify,
+    pub(super) pod_removed: Notify,
 }
 
 impl PodWorkers {
@@ -188,7 +188,7 @@ impl PodWorkers {
             nodes: RwLock::default(),
             pods: Mutex::default(),
             wakes: PodTimers::default(),
-            pod_left: Notify::new(),
+            pod_removed: Notify::new(),
         });
         let source: Arc<dyn ProbeSource> = workers.clone();
         workers.context.api.add_controllers(&source);
@@ -381,7 +381,7 @@ impl PodWorkers {
         let mut pods = self.pods.lock();
         if let Some(slot) = pods.get_mut(&uid) {
             // The API has released its resources already; its processes follow within a moment.
-            let waiting = slot.node.taken.lock().release(&uid);
+            let waiting = slot.node.admitted.lock().release(&uid);
             slot.pending.object_deleted();
             self.start_pass(&uid, slot);
             for uid in waiting {
@@ -440,12 +440,12 @@ impl PodWorkers {
             match end {
                 Outcome::Removed => {
                     pods.remove(&uid);
-                    self.pod_left.notify_waiters();
+                    self.pod_removed.notify_waiters();
                     return;
                 }
                 Outcome::Released => {
                     slot.released = true;
-                    self.pod_left.notify_waiters();
+                    self.pod_removed.notify_waiters();
                     return;
                 }
                 Outcome::Wait(_) if slot.pending.has_news() => {}

@@ -75,13 +75,13 @@ impl NodePodCounts {
             started_at: node.figures.started_at(),
             panics: node.counts.panics(),
             queue: Some(self.queue),
-            work: node.figures.status(shown),
+            work: node.figures.status(queued_key),
             counts: std::iter::once(("pods", self.pods)).chain(node.counts.all()).collect(),
         }
     }
 }
 
-fn shown(work: &WorkItem) -> QueuedKey {
+fn queued_key(work: &WorkItem) -> QueuedKey {
     let object = match work {
         WorkItem::Pod(key) => Some((Kind::Pod, key.clone())),
         WorkItem::Node | WorkItem::Runtime => None,
@@ -90,7 +90,7 @@ fn shown(work: &WorkItem) -> QueuedKey {
 }
 
 impl PodWorkers {
-    fn place(&self, uid: &PodUid, slot: &PodWorker, now: Duration) -> WorkerPosition {
+    fn position(&self, uid: &PodUid, slot: &PodWorker, now: Duration) -> WorkerPosition {
         let since = now.saturating_sub(slot.pass.since);
         match (slot.state.is_some(), slot.pass.has_started) {
             (false, false) => WorkerPosition::Due(since),
@@ -111,7 +111,7 @@ impl ProbeSource for PodWorkers {
         {
             let pods = self.pods.lock();
             for (uid, slot) in pods.iter().filter(|(_, slot)| !slot.released) {
-                of_nodes.entry(Arc::as_ptr(&slot.node)).or_default().take(&self.place(uid, slot, now));
+                of_nodes.entry(Arc::as_ptr(&slot.node)).or_default().take(&self.position(uid, slot, now));
             }
         }
         let status = |node: &Arc<Node>| {
@@ -138,9 +138,9 @@ impl KubeletProbe {
     fn visit(&self, mut visit: impl FnMut(&PodWorker, WorkerPosition)) {
         let now = self.workers.context.clock.monotonic();
         let pods = self.workers.pods.lock();
-        let ours = |slot: &PodWorker| Arc::ptr_eq(&slot.node, &self.node) && !slot.released;
-        for (uid, slot) in pods.iter().filter(|(_, slot)| ours(slot)) {
-            visit(slot, self.workers.place(uid, slot, now));
+        let is_own = |slot: &PodWorker| Arc::ptr_eq(&slot.node, &self.node) && !slot.released;
+        for (uid, slot) in pods.iter().filter(|(_, slot)| is_own(slot)) {
+            visit(slot, self.workers.position(uid, slot, now));
         }
     }
 }
@@ -155,7 +155,7 @@ impl ControllerProbe for KubeletProbe {
     fn keys(&self, most: usize) -> ControllerKeys {
         let mut keys = ControllerKeys::default();
         self.visit(|slot, place| {
-            let key = || shown(&WorkItem::Pod(slot.pending.pod().key()));
+            let key = || queued_key(&WorkItem::Pod(slot.pending.pod().key()));
             match place {
                 WorkerPosition::Due(since) => keys.waiting.push((key(), Some(since), 0)),
                 WorkerPosition::InFlight(since) => keys.in_flight.push((key(), since)),
@@ -173,7 +173,7 @@ impl ControllerProbe for KubeletProbe {
         keys.waiting.truncate(most);
         keys.in_flight.truncate(most);
         keys.delayed.truncate(most);
-        (keys.recent, keys.errors) = self.node.figures.last(shown);
+        (keys.recent, keys.errors) = self.node.figures.last(queued_key);
         keys
     }
 

@@ -89,7 +89,7 @@ pub(crate) struct Thresholds {
     /// The time since which each threshold is exceeded: by signal, and true for the hard one.
     passed_since: BTreeMap<(Signal, bool), Timestamp>,
     /// The time at which each condition was last observed true.
-    seen: BTreeMap<Condition, Timestamp>,
+    last_observed: BTreeMap<Condition, Timestamp>,
     conditions: Vec<Condition>,
 }
 
@@ -125,15 +125,15 @@ impl Thresholds {
                 continue;
             }
             let passed = *self.passed_since.entry(key).or_insert(now);
-            self.seen.insert(Condition::of(threshold.signal), now);
+            self.last_observed.insert(Condition::of(threshold.signal), now);
             if since(now, passed) >= threshold.grace.unwrap_or_default() && due.is_none() {
                 due = Some(threshold);
             }
         }
         // A condition that changed with every observation would make the scheduler move pods back and forth.
         let lasts = config.pressure_transition_period.0;
-        self.seen.retain(|_, at| *at == now || since(now, *at) < lasts);
-        self.conditions = self.seen.keys().copied().collect();
+        self.last_observed.retain(|_, at| *at == now || since(now, *at) < lasts);
+        self.conditions = self.last_observed.keys().copied().collect();
         due
     }
 }

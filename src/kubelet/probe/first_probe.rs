@@ -13,7 +13,7 @@ use super::ProbeOutcome;
 use base::clock::Clock;
 
 /// The interval at which a program that does not respond yet is probed.
-const AGAIN: Duration = Duration::from_millis(50);
+const PROBE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Probes until it succeeds, or once more at the earliest after `blameless_until`, on the steady clock. A command runs
 /// once, since it may have side effects.
@@ -29,7 +29,7 @@ pub(crate) async fn run_first_probe<Answer: Future<Output = ProbeOutcome>>(
         if last || !matches!(outcome, ProbeOutcome::Failure(_)) {
             return outcome;
         }
-        clock.sleep(AGAIN).await;
+        clock.sleep(PROBE_INTERVAL).await;
     }
 }
 

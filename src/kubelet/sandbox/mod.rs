@@ -73,7 +73,7 @@ pub(super) fn spec(
             ipc: spec.host_ipc == Some(true),
             network: spec.host_network == Some(true),
         },
-        hostname: names.shown(spec),
+        hostname: names.visible_hostname(spec),
         ip,
         second_ip,
         sysctls: Vec::new(),
@@ -106,7 +106,7 @@ impl Names {
     }
 
     /// The output of `hostname` inside.
-    fn shown(&self, spec: &k8s_openapi::api::core::v1::PodSpec) -> String {
+    fn visible_hostname(&self, spec: &k8s_openapi::api::core::v1::PodSpec) -> String {
         let full =
             self.full.as_ref().filter(|full| spec.set_hostname_as_fqdn == Some(true) && full.len() <= 64);
         full.unwrap_or(&self.hostname).clone()
@@ -123,7 +123,7 @@ mod tests {
         let value = json!({"metadata": {"name": "web-0", "namespace": "shop"}, "spec": spec});
         let pod: Pod = serde_json::from_value(value).unwrap();
         let names = Names::of(&pod, "cluster.local");
-        let shown = names.shown(spec::spec(&pod));
+        let shown = names.visible_hostname(spec::spec(&pod));
         (names, shown)
     }
 

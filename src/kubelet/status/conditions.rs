@@ -44,8 +44,8 @@ pub(super) fn conditions_of(
         set(&mut all, type_, &result, pod.metadata.generation, now);
     }
     if restart_all::is_possible(pod) {
-        let under_way = !phase.is_terminal() && restart_all::is_in_progress(pod, observed);
-        let (status, reason, message) = if under_way {
+        let is_restarting = !phase.is_terminal() && restart_all::is_in_progress(pod, observed);
+        let (status, reason, message) = if is_restarting {
             let message = "container exited with restart policy rule";
             (ConditionStatus::True, Some("RestartAllContainersStarted"), Some(message))
         } else {

@@ -88,7 +88,7 @@ impl View<'_> {
             .is_some_and(|a| matches!(a.post_start, HookState::Running | HookState::Pending));
         let last = self.observed.previous(name).and_then(|r| self.terminated(container, r));
         // The termination of attempts older than the runtime's records stays as the status had it.
-        let last = last.or_else(|| before.and_then(|b| last_known(b, record)));
+        let last = last.or_else(|| before.and_then(|b| last_termination(b, record)));
         let (state, last) = match (&record.exit, self.restart_state(role, container)) {
             (None, _) if hook_runs => (self.waiting(container, initializing && role == Role::App), last),
             (None, _) => (
@@ -184,7 +184,7 @@ impl View<'_> {
         initializing: bool,
     ) -> ContainerStatus {
         if let Some(before) = before.filter(|b| b.container_id.is_some()) {
-            return self.lost(container, before);
+            return self.lost_status(container, before);
         }
         ContainerStatus {
             name: container.name.clone(),
@@ -200,7 +200,7 @@ impl View<'_> {
     }
 
     /// A container that the status knows to have run and the runtime does not know any more.
-    fn lost(&self, container: &Container, before: &ContainerStatus) -> ContainerStatus {
+    fn lost_status(&self, container: &Container, before: &ContainerStatus) -> ContainerStatus {
         let mut status = before.clone();
         (status.ready, status.started) = (false, Some(false));
         let ran = before.state.as_ref().is_some_and(|s| s.running.is_some());
@@ -264,7 +264,7 @@ impl View<'_> {
             RestartState::ImageBackOff { .. } if matches!(memory.image, ImageState::Pulling { .. }) => {
                 (if initializing { "PodInitializing" } else { "ContainerCreating" }.into(), None)
             }
-            RestartState::ImageBackOff { shown_from, .. } => {
+            RestartState::ImageBackOff { reported_from: shown_from, .. } => {
                 let ImageState::Failed { reason, message, .. } = &memory.image else {
                     return ("ErrImagePull".into(), None);
                 };
@@ -434,7 +434,7 @@ impl ContainerStatusExt for ContainerStatus {
 }
 
 /// The last state in the previous status, if it belongs to another attempt than the current one.
-fn last_known(before: &ContainerStatus, record: &ContainerRecord) -> Option<ContainerStateTerminated> {
+fn last_termination(before: &ContainerStatus, record: &ContainerRecord) -> Option<ContainerStateTerminated> {
     let id = container_id(&record.id);
     if before.container_id.as_ref() == Some(&id) {
         return before.last_state.as_ref().and_then(|s| s.terminated.clone());

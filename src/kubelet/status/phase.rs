@@ -14,7 +14,7 @@ enum ContainerPhase {
     Unknown,
 }
 
-fn seen(status: Option<&ContainerStatus>) -> ContainerPhase {
+fn container_phase(status: Option<&ContainerStatus>) -> ContainerPhase {
     let Some(status) = status else { return ContainerPhase::Unknown };
     let terminated = |state: Option<&k8s_openapi::api::core::v1::ContainerState>| {
         state.and_then(|s| s.terminated.as_ref()).map(|t| t.exit_code)
@@ -33,7 +33,7 @@ fn seen(status: Option<&ContainerStatus>) -> ContainerPhase {
 /// The phase; `ending` if the pod is stopped for good and none of its containers will start again.
 pub(super) fn of(pod: &Pod, status: &PodStatus, ending: bool) -> Phase {
     let find = |list: &Option<Vec<ContainerStatus>>, name: &str| {
-        seen(list.iter().flatten().find(|s| s.name == name))
+        container_phase(list.iter().flatten().find(|s| s.name == name))
     };
     let mut initializing = false;
     for (role, container) in spec::init_containers(pod) {

@@ -45,7 +45,7 @@ impl SyncPod<'_> {
         });
     }
 
-    pub(super) fn ask_probe(&mut self, name: &str, id: ContainerId, kind: probe::ProbeKind) {
+    pub(super) fn start_probe(&mut self, name: &str, id: ContainerId, kind: probe::ProbeKind) {
         if let Some(attempt) = self.attempt_mut(name, &id) {
             attempt.probes.probe_started(kind);
         }
@@ -67,9 +67,14 @@ impl SyncPod<'_> {
                     probe::ProbeOutcome::Failure("the hollow pod was set to not ready".into())
                 }
                 Some((container, probe)) => {
-                    let ask = || probe::check::run_probe(&target, container, probe);
-                    probe::first_probe::run_first_probe(&workers.context.clock, probe, blameless_until, ask)
-                        .await
+                    let probe_once = || probe::check::run_probe(&target, container, probe);
+                    probe::first_probe::run_first_probe(
+                        &workers.context.clock,
+                        probe,
+                        blameless_until,
+                        probe_once,
+                    )
+                    .await
                 }
                 None => probe::ProbeOutcome::Success,
             };

@@ -33,14 +33,14 @@ impl SyncPod<'_> {
         if let Err(error) = volumes::release_disks(&self.workers.context, self.node, &uid) {
             return ActionResult::Failed(format!("cannot report that the pod's disks are free: {error}"));
         }
-        let waiting = self.node.taken.lock().release(&uid);
+        let waiting = self.node.admitted.lock().release(&uid);
         self.workers.resync(waiting);
         self.release_address();
         if is_static(&self.pod) {
             if !self.remove_mirror() {
                 return ActionResult::Failed("cannot remove the mirror pod".into());
             }
-        } else if !self.gone {
+        } else if !self.deleted {
             let options = DeleteOptions {
                 grace_period_seconds: Some(0),
                 uid: Some(uid.clone()),

@@ -21,7 +21,7 @@ impl SyncPod<'_> {
             pod.status = Some(status);
             self.pod = SharedObject::from_value(pod);
             if plan::is_terminal(&self.pod) {
-                self.node.taken.lock().release(self.pod.uid());
+                self.node.admitted.lock().release(self.pod.uid());
             }
         }
         let known = self.workers.mirror_of(self.pod.uid());

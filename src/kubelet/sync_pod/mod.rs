@@ -42,13 +42,13 @@ use reconcile::{EventType, reference_to};
 /// The maximum number of plans in a pass; more would mean a plan that never comes to rest.
 const ROUNDS: usize = 64;
 /// The interval at which a runtime that does not report the state of a pod is queried again.
-const RUNTIME_AGAIN: Duration = Duration::from_secs(1);
+const RUNTIME_RETRY: Duration = Duration::from_secs(1);
 
 /// The interval at which a status that the API refused is written again, as in Kubernetes' status manager.
-const STATUS_AGAIN: Duration = Duration::from_secs(10);
+const STATUS_RETRY: Duration = Duration::from_secs(10);
 
 /// The interval at which the creation of a mirror pod is retried.
-const MIRROR_AGAIN: Duration = Duration::from_secs(10);
+const MIRROR_RETRY: Duration = Duration::from_secs(10);
 
 /// Syncs pods with a node's runtime.
 pub(super) struct RuntimeSyncer;
@@ -61,8 +61,8 @@ impl PodSyncer for RuntimeSyncer {
         update: PodUpdate,
         state: &'a mut PodState,
     ) -> BoxFuture<'a, Outcome> {
-        let PodUpdate { pod, gone, events } = update;
-        SyncPod { workers, node, pod, gone, state }.run(events).boxed()
+        let PodUpdate { pod, deleted: gone, events } = update;
+        SyncPod { workers, node, pod, deleted: gone, state }.run(events).boxed()
     }
 }
 
@@ -72,7 +72,7 @@ struct SyncPod<'a> {
     node: &'a Arc<Node>,
     pod: SharedObject<Pod>,
     /// The pod's object was removed.
-    gone: bool,
+    deleted: bool,
     state: &'a mut PodState,
 }
 
@@ -121,7 +121,7 @@ impl SyncPod<'_> {
         if let Some(closed) = self.node.closing() {
             self.shut_down(closed);
         }
-        if self.gone {
+        if self.deleted {
             self.stop_orphan();
         }
         let (mut wake, mut held) = (None, Vec::new());
@@ -136,7 +136,7 @@ impl SyncPod<'_> {
                     self.state.blind = Some(text.clone());
                 }
                 self.state.failure = Some(text);
-                return Outcome::Wait(Some(saturating_after(self.now(), RUNTIME_AGAIN)));
+                return Outcome::Wait(Some(saturating_after(self.now(), RUNTIME_RETRY)));
             }
             self.admit();
             self.find_memory();
@@ -147,9 +147,9 @@ impl SyncPod<'_> {
             if plan.actions.is_empty() {
                 break;
             }
-            let asks = plan.actions.iter().all(|action| matches!(action, Action::Probe { .. }));
-            only_probes |= asks;
-            if !asks {
+            let all_probes = plan.actions.iter().all(|action| matches!(action, Action::Probe { .. }));
+            only_probes |= all_probes;
+            if !all_probes {
                 self.state.reported = None;
             }
             let mut again = false;
@@ -169,7 +169,7 @@ impl SyncPod<'_> {
                     ActionResult::End(end) => return end,
                 }
             }
-            if !again || asks {
+            if !again || all_probes {
                 break;
             }
         }
@@ -178,7 +178,7 @@ impl SyncPod<'_> {
         {
             tracing::warn!(pod = %self.pod.key(), "cannot write the pod's status: {error}");
             self.state.failure = Some(format!("cannot write the pod's status: {error}"));
-            held.push(self.workers.context.clock.monotonic() + STATUS_AGAIN);
+            held.push(self.workers.context.clock.monotonic() + STATUS_RETRY);
         }
         self.release_shared();
         if self.state.observed.shutdown {
@@ -198,7 +198,7 @@ impl SyncPod<'_> {
             wake = self.plan().next_wake;
         }
         if is_static(&self.pod) && self.workers.mirror_of(self.pod.uid()).object.is_none() {
-            let again = saturating_after(self.now(), MIRROR_AGAIN);
+            let again = saturating_after(self.now(), MIRROR_RETRY);
             wake = Some(wake.map_or(again, |at| at.min(again)));
         }
         let renewal = self.state.tokens.renew_at().filter(|_| self.state.observed.stop.is_none());
@@ -293,7 +293,7 @@ impl SyncPod<'_> {
                 Self::ignoring_absence(self.node.runtime.kill_container(&id).await)
             }
             Action::Probe { name, id, kind } => {
-                self.ask_probe(&name, id, kind);
+                self.start_probe(&name, id, kind);
                 ActionResult::Next
             }
             Action::RecordBackOff { name, until, message, image } => {
@@ -388,7 +388,7 @@ impl SyncPod<'_> {
     /// Writes the status if it differs from the API's. A removed object needs none.
     fn write_status(&mut self, moment: StatusStage) -> Result<(), ApiError> {
         let shutting_down = self.state.observed.stop.as_ref().is_some_and(|s| s.cause == StopCause::Shutdown);
-        if self.gone || shutting_down {
+        if self.deleted || shutting_down {
             return Ok(());
         }
         if is_static(&self.pod) {
@@ -423,7 +423,7 @@ impl SyncPod<'_> {
             Ok(pod) => {
                 self.node.counts.wrote_status();
                 if plan::is_terminal(&pod) {
-                    let waiting = self.node.taken.lock().release(&uid);
+                    let waiting = self.node.admitted.lock().release(&uid);
                     workers.resync(waiting);
                 }
                 workers.wrote(onto, &pod);

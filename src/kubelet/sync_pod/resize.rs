@@ -14,13 +14,13 @@ use base::clock::saturating_after;
 use reconcile::EventType;
 
 /// After this long limits that could not be set are tried again.
-const AGAIN: Duration = Duration::from_secs(10);
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
 impl SyncPod<'_> {
     /// Allocates the resources of the current spec to the pod's containers, as far as the node has them.
     pub(super) fn resize(&mut self) {
         let observed = &self.state.observed;
-        if self.gone || observed.stop.is_some() || plan::is_terminal(&self.pod) {
+        if self.deleted || observed.stop.is_some() || plan::is_terminal(&self.pod) {
             return;
         }
         if !observed.resize.is_requested(&self.pod) {
@@ -29,7 +29,7 @@ impl SyncPod<'_> {
             return;
         }
         let (uid, node) = (self.pod.uid().to_string(), self.node);
-        let given = node.taken.lock().resize(&uid, &self.pod, &node.config.capacity, self.now());
+        let given = node.admitted.lock().resize(&uid, &self.pod, &node.config.capacity, self.now());
         match given {
             Ok(waiting) => {
                 self.state.observed.resize.allocate(&self.pod);
@@ -60,8 +60,8 @@ impl SyncPod<'_> {
         }
     }
 
-    fn record_resize(&self, type_: EventType, reason: &str, what: &str, error: Option<&str>) {
-        let text = resize::message(what, &self.pod, &self.state.observed.resize, false, error);
+    fn record_resize(&self, type_: EventType, reason: &str, summary: &str, error: Option<&str>) {
+        let text = resize::message(summary, &self.pod, &self.state.observed.resize, false, error);
         self.event(type_, reason, text);
     }
 
@@ -102,7 +102,7 @@ impl SyncPod<'_> {
                 self.record_end_of_resize();
             }
             Err(message) => {
-                let until = saturating_after(self.now(), AGAIN);
+                let until = saturating_after(self.now(), RETRY_INTERVAL);
                 let known = self
                     .state
                     .observed

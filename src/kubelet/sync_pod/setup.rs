@@ -21,7 +21,7 @@ impl SyncPod<'_> {
     /// Decides whether the node accepts a new pod, or rejects it for good. Pods that ran before this kubelet started
     /// are not checked.
     pub(super) fn admit(&mut self) {
-        if std::mem::replace(&mut self.state.admitted, true) || plan::is_terminal(&self.pod) || self.gone {
+        if std::mem::replace(&mut self.state.admitted, true) || plan::is_terminal(&self.pod) || self.deleted {
             return;
         }
         self.state.observed.resize.begin(&self.pod);
@@ -30,7 +30,7 @@ impl SyncPod<'_> {
             || self.pod.status.as_ref().is_some_and(|status| status.start_time.is_some());
         let forbidden = if ran { None } else { sysctls::refusal(&self.pod) };
         if ran || (forbidden.is_none() && eviction::is_critical(&self.pod)) {
-            node.taken.lock().add(uid, &self.pod);
+            node.admitted.lock().add(uid, &self.pod);
             return;
         }
         let refusal = if let Some(refusal) = forbidden {
@@ -40,7 +40,7 @@ impl SyncPod<'_> {
         } else {
             let key = Key::new("", node.config.name.as_str());
             let object = self.workers.context.api.get_as::<NodeObject>(&key).ok();
-            node.taken.lock().try_add(uid, &self.pod, &node.config.capacity, object.as_deref())
+            node.admitted.lock().try_add(uid, &self.pod, &node.config.capacity, object.as_deref())
         };
         if let Err(AdmitRejection { reason, message }) = refusal {
             self.event(EventType::Warning, &reason, message.clone());

@@ -22,7 +22,7 @@ use object::quantity::Amount;
 use reconcile::EventType;
 
 /// The interval at which the creation of a container is retried.
-const CREATE_AGAIN: Duration = Duration::from_secs(10);
+const CREATE_RETRY: Duration = Duration::from_secs(10);
 
 impl SyncPod<'_> {
     pub(super) async fn start(
@@ -125,7 +125,7 @@ impl SyncPod<'_> {
         message: String,
     ) -> ActionResult {
         self.container_event(name, EventType::Warning, "Failed", format!("Error: {message}"));
-        let until = saturating_after(self.now(), CREATE_AGAIN);
+        let until = saturating_after(self.now(), CREATE_RETRY);
         self.state.observed.memory_mut(name).error = Some(CreateError { reason, message, until });
         ActionResult::Next
     }
@@ -164,15 +164,15 @@ impl SyncPod<'_> {
     }
 
     /// Resolves the container's references; otherwise returns the waiting reason and message.
-    async fn resolve(&self, container: &Container) -> Result<Resolved, (&'static str, String)> {
+    async fn resolve(&self, container: &Container) -> Result<ResolvedContainer, (&'static str, String)> {
         let reason_and_message = |error: EnvError| (error.reason(), error.to_string());
         let env = self.variables(container).await.map_err(reason_and_message)?;
-        let (command, args) = environment::resolve_words(container, &env).map_err(reason_and_message)?;
+        let (command, args) = environment::resolve_command(container, &env).map_err(reason_and_message)?;
         let mounts = self.mounts(container, &env).await.map_err(|error| match error {
             MountError::Config(message) => ("CreateContainerConfigError", message),
             MountError::Create(message) => ("CreateContainerError", message),
         })?;
-        Ok(Resolved { env, command, args, mounts })
+        Ok(ResolvedContainer { env, command, args, mounts })
     }
 
     /// The container's mounts. They may lie on a disk that does not respond, for which no other pod may wait.
@@ -193,7 +193,7 @@ impl SyncPod<'_> {
 
 /// The resolved references of a container's spec: values of other objects, and paths of this machine.
 #[derive(Default)]
-struct Resolved {
+struct ResolvedContainer {
     env: Vec<(String, String)>,
     command: Vec<String>,
     args: Vec<String>,
@@ -201,7 +201,7 @@ struct Resolved {
 }
 
 /// The runtime's spec of a container of the pod.
-fn container_spec(pod: &Pod, container: &Container, resolved: Resolved) -> ContainerSpec {
+fn container_spec(pod: &Pod, container: &Container, resolved: ResolvedContainer) -> ContainerSpec {
     let limits = resize::limits_of(pod, container.resources.as_ref());
     let (run_as_user, run_as_group) = security::user(pod, container);
     let ephemeral = spec::ephemeral_containers(pod).iter().find(|e| e.name == container.name);
@@ -280,7 +280,11 @@ mod tests {
         let pod: Pod = serde_json::from_value(pod.clone()).unwrap();
         let (_, container) = spec::container(&pod, name).unwrap();
         let words = |word: &str| vec![word.to_owned()];
-        let resolved = Resolved { command: words("resolved"), args: words("args"), ..Resolved::default() };
+        let resolved = ResolvedContainer {
+            command: words("resolved"),
+            args: words("args"),
+            ..ResolvedContainer::default()
+        };
         container_spec(&pod, &container, resolved)
     }
 

@@ -15,6 +15,6 @@ async fn a_pod_with_a_doubling_environment_waits_with_create_container_error() {
     let message = waiting.message.unwrap();
     assert!(message.starts_with("variable E8 is 256000 bytes long"), "{message}");
     scene.api.delete(Kind::Pod, &key, &DeleteOptions::default()).unwrap();
-    scene.until_gone(&key).await;
+    scene.until_deleted(&key).await;
     scene.tasks.stop().await;
 }

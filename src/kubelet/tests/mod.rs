@@ -125,7 +125,7 @@ impl KubeletFixture {
     }
 
     /// Waits until the pod's status is so; virtual time makes a far deadline cheap.
-    async fn until(&self, key: &Key, what: &str, mut is: impl FnMut(&PodStatus) -> bool) {
+    async fn until(&self, key: &Key, expectation: &str, mut is: impl FnMut(&PodStatus) -> bool) {
         let waiting = async {
             while !is(&self.status(key)) {
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -133,10 +133,10 @@ impl KubeletFixture {
         };
         let over = tokio::time::timeout(Duration::from_hours(1), waiting).await;
         let describe = || format!("{}\n{}", show(&self.status(key)), self.events().join("\n"));
-        assert!(over.is_ok(), "never {what}: {}", describe());
+        assert!(over.is_ok(), "never {expectation}: {}", describe());
     }
 
-    async fn until_gone(&self, key: &Key) {
+    async fn until_deleted(&self, key: &Key) {
         let waiting = async {
             while self.api.get(Kind::Pod, key).is_ok() {
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -263,7 +263,7 @@ async fn a_pod_becomes_ready_in_one_write_and_goes_when_deleted_pod_7() {
     assert!(id.starts_with("podium://"), "{id}");
     assert!(created < scene.pod(&key).object().revision());
     scene.api.delete(Kind::Pod, &key, &DeleteOptions::default()).unwrap();
-    scene.until_gone(&key).await;
+    scene.until_deleted(&key).await;
     assert!(scene.runtime.list().await.unwrap().is_empty());
     let events = scene.events();
     for expected in [
@@ -392,7 +392,7 @@ async fn a_stubborn_pod_ends_by_deadline_and_hooks_share_the_grace_pod_6_pod_7()
     scene.api.delete(Kind::Pod, &key, &DeleteOptions::default()).unwrap();
     scene.until(&key, "a ended", |s| show(s).contains("a=Completed(0)")).await;
     assert_eq!(scene.seconds() - from, 5);
-    scene.until_gone(&key).await;
+    scene.until_deleted(&key).await;
     assert_eq!(scene.seconds() - from, 19);
     scene.tasks.stop().await;
 }
@@ -409,7 +409,7 @@ async fn a_grace_can_be_shortened_and_a_forced_pod_is_killed_by_the_node_pod_8()
     tokio::time::sleep(Duration::from_secs(10)).await;
     let sooner = DeleteOptions { grace_period_seconds: Some(15), ..DeleteOptions::default() };
     scene.api.delete(Kind::Pod, &key, &sooner).unwrap();
-    scene.until_gone(&key).await;
+    scene.until_deleted(&key).await;
     assert_eq!(scene.seconds() - from, 15);
 
     let key = scene.create(hook);
@@ -634,14 +634,14 @@ async fn a_static_pod_keeps_running_after_changes_to_its_mirror_pod_15() {
     let scene = KubeletFixture::new().await;
     let key = Key::new("default", "web-n1");
     scene.kubelet.set_static_pods(&[static_web("app:v1")]);
-    let mirrored = async |what: &str| {
+    let mirrored = async |expectation: &str| {
         let there = async {
             while scene.api.get(Kind::Pod, &key).is_err() {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        tokio::time::timeout(Duration::from_mins(1), there).await.expect(what);
-        scene.until(&key, what, is_ready).await;
+        tokio::time::timeout(Duration::from_mins(1), there).await.expect(expectation);
+        scene.until(&key, expectation, is_ready).await;
         scene.pod(&key)
     };
     let mirror = mirrored("the mirror is ready").await;
@@ -706,7 +706,7 @@ async fn a_static_pod_keeps_running_after_changes_to_its_mirror_pod_15() {
     assert_eq!(events, ["InvalidStaticPod: static pod bad.yaml: bad.yaml:1:1: what is this"]);
 
     kubelet.set_static_pods(&[]);
-    scene.until_gone(&key).await;
+    scene.until_deleted(&key).await;
     assert!(scene.runtime.list().await.unwrap().is_empty());
     scene.tasks.stop().await;
 }

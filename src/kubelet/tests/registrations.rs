@@ -44,17 +44,18 @@ async fn labels_and_capacity_set_by_others_survive_kubelet_reports_node_1() {
 
 #[tokio::test(start_paused = true)]
 async fn the_node_carries_an_annotation_about_the_network_net_11() {
-    let noted = |network_note: Option<&str>| NodeConfig {
+    let with_note = |network_note: Option<&str>| NodeConfig {
         network_note: network_note.map(ToOwned::to_owned),
         ..config()
     };
-    let scene = KubeletFixture::start(HollowConfig::default(), noted(Some("no namespaces: do this"))).await;
-    let says =
+    let scene =
+        KubeletFixture::start(HollowConfig::default(), with_note(Some("no namespaces: do this"))).await;
+    let note =
         || node(&scene).metadata.annotations.clone().unwrap_or_default().remove("podium.dev/network-note");
-    assert_eq!(says().as_deref(), Some("no namespaces: do this"));
+    assert_eq!(note().as_deref(), Some("no namespaces: do this"));
     scene.kubelet.detach().await;
-    scene.kubelets.start_node(noted(None), scene.runtime.clone()).await.unwrap();
-    assert_eq!(says(), None, "it is no longer so");
+    scene.kubelets.start_node(with_note(None), scene.runtime.clone()).await.unwrap();
+    assert_eq!(note(), None, "it is no longer so");
     scene.tasks.stop().await;
 }
 
@@ -96,7 +97,7 @@ async fn it_is_known_when_pods_have_left_a_node_node_6() {
     scene.until(&key, "ready", is_ready).await;
     let uid = scene.pod(&key).uid().to_string();
     let (kubelet, pods) = (scene.kubelet.clone(), [uid, "unknown".to_string()].into());
-    let left = tokio::spawn(async move { kubelet.wait_until_left_by(&pods).await });
+    let left = tokio::spawn(async move { kubelet.wait_pods_removed(&pods).await });
     tokio::time::sleep(Duration::from_mins(1)).await;
     assert!(!left.is_finished());
     scene.api.delete(Kind::Pod, &key, &DeleteOptions::default()).unwrap();

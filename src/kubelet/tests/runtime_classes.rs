@@ -19,14 +19,14 @@ impl KubeletFixture {
             .collect()
     }
 
-    async fn until_reported(&self, what: &str, holds: impl Fn(&Self) -> bool) {
+    async fn until_reported(&self, condition: &str, holds: impl Fn(&Self) -> bool) {
         for _ in 0..10_000 {
             if holds(self) {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        panic!("never: {what}");
+        panic!("never: {condition}");
     }
 }
 
@@ -53,9 +53,11 @@ async fn a_pod_of_a_handler_that_the_node_does_not_have_waits_and_says_why_api_1
     // A class that is there in another form is found at the next try.
     let options = DeleteOptions::default();
     scene.api.delete(Kind::RuntimeClass, &Key::new("", "gvisor"), &options).unwrap();
-    let gone = "Failed to create pod sandbox: runtimeclass.node.k8s.io \"gvisor\" not found";
+    let not_found = "Failed to create pod sandbox: runtimeclass.node.k8s.io \"gvisor\" not found";
     scene
-        .until_reported("the class is missed", |s| s.sandbox_failures("waits").iter().any(|(t, _)| t == gone))
+        .until_reported("the class is missed", |s| {
+            s.sandbox_failures("waits").iter().any(|(t, _)| t == not_found)
+        })
         .await;
     scene.class("gvisor", "podium");
     scene.until(&waits, "ready", is_ready).await;

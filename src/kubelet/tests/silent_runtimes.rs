@@ -38,7 +38,7 @@ async fn a_runtime_that_falls_silent_makes_its_node_not_ready_until_it_answers()
     tokio::time::sleep(Duration::from_mins(2)).await;
     assert_eq!(ready(&scene).0, "True");
     assert!(reasons(&scene).contains(&"NodeReady".to_string()), "{:?}", reasons(&scene));
-    scene.until_gone(&key).await;
+    scene.until_deleted(&key).await;
     scene.tasks.stop().await;
 }
 
@@ -120,6 +120,6 @@ async fn failed_removals_back_off_despite_events_meanwhile() {
     // 1 + 2 + 4 … 64 s, then every two minutes.
     assert!((10..=12).contains(&tries), "{tries} tries in ten minutes");
     scene.runtime.faults().refuse_removals(None);
-    scene.until_gone(&key).await;
+    scene.until_deleted(&key).await;
     scene.tasks.stop().await;
 }

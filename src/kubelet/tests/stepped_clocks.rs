@@ -21,7 +21,7 @@ async fn a_grace_period_is_unaffected_by_wall_clock_steps() {
         // Of the eight seconds it has from now on, five are over; the hook would take twenty.
         let shorter = DeleteOptions { grace_period_seconds: Some(8), ..DeleteOptions::default() };
         scene.api.delete(Kind::Pod, &key, &shorter).unwrap();
-        scene.until_gone(&key).await;
+        scene.until_deleted(&key).await;
         assert_eq!(scene.seconds() - from, 3, "{step}");
         scene.tasks.stop().await;
     }

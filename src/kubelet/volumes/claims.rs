@@ -75,8 +75,8 @@ impl ClaimVolume {
     }
 
     /// A defect of the volume itself.
-    pub(super) fn unusable(&self, why: String) -> ClaimError {
-        ClaimError::Volume(self.volume.clone(), why)
+    pub(super) fn unusable(&self, reason: String) -> ClaimError {
+        ClaimError::Volume(self.volume.clone(), reason)
     }
 }
 
@@ -93,7 +93,7 @@ pub(super) fn backing(
     used: &ClaimUse<'_>,
 ) -> Result<ClaimVolume, ClaimError> {
     let key = Key::new(pod.namespace(), used.claim.as_str());
-    let processing = |why: String| ClaimError::Claim(format!("error processing PVC {key}: {why}"));
+    let processing = |reason: String| ClaimError::Claim(format!("error processing PVC {key}: {reason}"));
     let claim = api
         .get_as::<PersistentVolumeClaim>(&key)
         .map_err(|error| processing(format!("failed to fetch PVC from API server: {error}")))?;
@@ -126,7 +126,7 @@ pub(super) fn backing(
             used.volume
         )));
     }
-    source(&volume, &here(api, node))
+    source(&volume, &own_node(api, node))
 }
 
 /// Returns true if a container needs the volume as a block device, which a directory is not.
@@ -136,13 +136,13 @@ fn is_a_device(pod: &Pod, volume: &str) -> bool {
 }
 
 /// This node's object; without it the volume's affinity cannot be checked.
-fn here(api: &Api, node: &str) -> NodeObject {
+fn own_node(api: &Api, node: &str) -> NodeObject {
     api.get_as::<NodeObject>(&Key::new("", node)).map(|node| (*node).clone()).unwrap_or_default()
 }
 
 fn source(volume: &SharedObject<PersistentVolume>, node: &NodeObject) -> Result<ClaimVolume, ClaimError> {
     let name = volume.name().to_string();
-    let unusable = |why: &str| Err(ClaimError::Volume(volume.name().to_string(), why.to_string()));
+    let unusable = |reason: &str| Err(ClaimError::Volume(volume.name().to_string(), reason.to_string()));
     let Some(spec) = &volume.spec else { return unusable("the volume has no spec") };
     if !is_reachable_from(volume, node) {
         return unusable("MountVolume.NodeAffinity check failed: no matching NodeSelectorTerms");

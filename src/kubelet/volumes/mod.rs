@@ -61,8 +61,8 @@ pub(crate) struct VolumeError {
 }
 
 impl VolumeError {
-    fn set_up(volume: &str, why: &str) -> Self {
-        let message = format!("MountVolume.SetUp failed for volume \"{volume}\" : {why}");
+    fn set_up(volume: &str, reason: &str) -> Self {
+        let message = format!("MountVolume.SetUp failed for volume \"{volume}\" : {reason}");
         Self { volume: volume.into(), message, waits: false }
     }
 
@@ -160,7 +160,7 @@ pub(super) async fn prepare(
     let now = context.clock.now();
     let mut work = Vec::new();
     for volume in spec::spec(pod).volumes.iter().flatten() {
-        let failed = |why: String| VolumeError::set_up(&volume.name, &why);
+        let failed = |reason: String| VolumeError::set_up(&volume.name, &reason);
         let namespace = pod.namespace();
         let sources = ContentSources {
             pod: &given,
@@ -208,7 +208,7 @@ pub(super) async fn prepare(
     }
     // A hostPath may be on a disk that does not respond: no other work must wait for it.
     let alone = work.iter().any(|(volume, ..)| volume.host_path.is_some());
-    let _turn = if alone { None } else { node.volume_writers.acquire().await.ok() };
+    let _permit = if alone { None } else { node.volume_writers.acquire().await.ok() };
     let disk = node.disk.fault();
     if let (Some(error), Some((volume, ..))) = (disk.and_then(NodeDiskFault::error), work.first()) {
         return Err(VolumeError::set_up(&volume.name, error));
@@ -262,13 +262,13 @@ fn still_bound(context: &Context, node: &Node, pod: &SharedObject<Pod>) -> Resul
 fn set_up(
     volume: &Volume,
     dir: &Path,
-    given: &VolumeBacking,
+    volume_backing: &VolumeBacking,
     owners: Owners,
     pods_dir: &Path,
 ) -> Result<(), VolumeError> {
-    let failed = |why: String| VolumeError::set_up(&volume.name, &why);
+    let failed = |reason: String| VolumeError::set_up(&volume.name, &reason);
     let failure = |error: io::Error| failed(error.to_string());
-    match given {
+    match volume_backing {
         VolumeBacking::Content(content) => atomic::write(dir, content, owners).map_err(failure),
         VolumeBacking::Claim(backing) => {
             // Pods that already use it have given it to their group. Checked before the link exists, so that two pods
@@ -325,7 +325,8 @@ fn host_path(source: &HostPathVolumeSource) -> Result<(), String> {
     let path = Path::new(&source.path);
     let found = std::fs::metadata(path).ok();
     let type_ = source.type_.as_deref().unwrap_or_default();
-    let wrong = |what: &str| Err(format!("hostPath type check failed: {} is not {what}", source.path));
+    let wrong =
+        |expected: &str| Err(format!("hostPath type check failed: {} is not {expected}", source.path));
     let failure = |error: io::Error| format!("{}: {error}", source.path);
     match (type_, found) {
         ("DirectoryOrCreate", None) => make_directory(path).map_err(failure),

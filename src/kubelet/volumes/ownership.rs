@@ -83,7 +83,7 @@ pub(super) fn set_group_recursively(directory: &Path, group: u32, rights: GroupR
 /// some file systems have groups of their own.
 pub(super) fn give_lasting(directory: &Path, owners: Owners) -> io::Result<()> {
     let Some(group) = owners.group.filter(|_| directory.is_dir()) else { return Ok(()) };
-    if owners.on_root_mismatch && is_given(directory, group)? {
+    if owners.on_root_mismatch && belongs_to_group(directory, group)? {
         return Ok(());
     }
     walk(directory, |path, is_directory| {
@@ -94,7 +94,7 @@ pub(super) fn give_lasting(directory: &Path, owners: Owners) -> io::Result<()> {
     })
 }
 
-fn is_given(directory: &Path, group: u32) -> io::Result<bool> {
+fn belongs_to_group(directory: &Path, group: u32) -> io::Result<bool> {
     let about = std::fs::metadata(directory)?;
     Ok(about.gid() == group && about.permissions().mode() & WRITABLE.directory == WRITABLE.directory)
 }

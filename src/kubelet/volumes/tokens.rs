@@ -11,7 +11,7 @@ use base::clock::{saturating_after, since};
 /// A token is never older than this when it is read.
 const MAX_AGE: Duration = Duration::from_hours(24);
 /// The interval at which a failed renewal is retried; the old token may still be valid.
-const RENEW_AGAIN: Duration = Duration::from_mins(1);
+const RENEW_RETRY: Duration = Duration::from_mins(1);
 
 /// The parameters of a token: audience and seconds.
 type TokenRequest = (String, Option<i64>);
@@ -25,7 +25,7 @@ struct CachedToken {
 /// The tokens of one pod.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tokens {
-    held: BTreeMap<TokenRequest, CachedToken>,
+    cached: BTreeMap<TokenRequest, CachedToken>,
 }
 
 /// The time of a token's renewal: after 80 % of its life, and at least daily.
@@ -43,18 +43,18 @@ impl Tokens {
         issue: impl FnOnce(Option<&str>, Option<i64>) -> Result<(String, Timestamp), String>,
     ) -> Result<String, String> {
         let request = (projection.audience.clone().unwrap_or_default(), projection.expiration_seconds);
-        if let Some(held) = self.held.get(&request).filter(|held| held.renew_at > now) {
+        if let Some(held) = self.cached.get(&request).filter(|held| held.renew_at > now) {
             return Ok(held.token.clone());
         }
         match issue(projection.audience.as_deref(), projection.expiration_seconds) {
             Ok((token, expires_at)) => {
                 let renew_at = renewal(now, expires_at);
-                self.held.insert(request, CachedToken { token: token.clone(), renew_at });
+                self.cached.insert(request, CachedToken { token: token.clone(), renew_at });
                 Ok(token)
             }
             Err(error) => {
-                if let Some(held) = self.held.get_mut(&request) {
-                    held.renew_at = saturating_after(now, RENEW_AGAIN);
+                if let Some(held) = self.cached.get_mut(&request) {
+                    held.renew_at = saturating_after(now, RENEW_RETRY);
                 }
                 Err(format!("failed to fetch token: {error}"))
             }
@@ -63,7 +63,7 @@ impl Tokens {
 
     /// The time at which the volumes must be checked again.
     pub(crate) fn renew_at(&self) -> Option<Timestamp> {
-        self.held.values().map(|held| held.renew_at).min()
+        self.cached.values().map(|held| held.renew_at).min()
     }
 }
 

@@ -13,11 +13,11 @@ use object::SharedObject;
 use object::storage::claims_of;
 
 /// The usage by pod uid and volume name, for the claims of these pods that are on the node. A file system that does not
-/// respond within `patience` is skipped, and so are all others of the node until it does.
+/// respond within `timeout` is skipped, and so are all others of the node until it does.
 pub(crate) async fn of_claims(
     node: &Node,
     pods: &[SharedObject<Pod>],
-    patience: Duration,
+    timeout: Duration,
 ) -> BTreeMap<String, BTreeMap<String, VolumeUsage>> {
     let places: Vec<(String, String, PathBuf)> = pods
         .iter()
@@ -32,7 +32,7 @@ pub(crate) async fn of_claims(
     }
     let Ok(turn) = node.volume_looks.clone().try_acquire_owned() else { return BTreeMap::new() };
     let look = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
+        let _permit = turn;
         let mut all: BTreeMap<String, BTreeMap<String, VolumeUsage>> = BTreeMap::new();
         for (pod, volume, place) in places {
             // Its link is not there before the pod is set up.
@@ -42,7 +42,7 @@ pub(crate) async fn of_claims(
         }
         all
     });
-    tokio::time::timeout(patience, look).await.ok().and_then(Result::ok).unwrap_or_default()
+    tokio::time::timeout(timeout, look).await.ok().and_then(Result::ok).unwrap_or_default()
 }
 
 fn usage(about: &rustix::fs::StatVfs) -> VolumeUsage {

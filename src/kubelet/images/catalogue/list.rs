@@ -34,7 +34,7 @@ impl Catalogue {
     /// Every image: the user's first, then loaded ones, then the built-in ones.
     pub fn list(&self) -> Vec<CatalogueImage> {
         let user = self.user.current();
-        let own = user.entries.iter().map(|entry| self.shown_entry(entry));
+        let own = user.entries.iter().map(|entry| self.describe_entry(entry));
         let loaded = self.all_loaded().into_iter().flat_map(|(image, names)| {
             let run = &image.run;
             let line = [run.entrypoint.as_slice(), run.cmd.as_slice()].concat().join(" ");
@@ -59,11 +59,11 @@ impl Catalogue {
         });
         let own_names = BUILTINS.iter().flat_map(|image| image.names.iter().map(move |name| (*name, image)));
         let mapped = self.mapped.iter().filter_map(|name| Some((name.as_str(), self.builtin(name)?)));
-        let built_in = own_names.chain(mapped).map(|(name, image)| self.shown_builtin(name, image));
+        let built_in = own_names.chain(mapped).map(|(name, image)| self.describe_builtin(name, image));
         own.chain(loaded).chain(built_in).collect()
     }
 
-    fn shown_entry(&self, entry: &ImageEntry) -> CatalogueImage {
+    fn describe_entry(&self, entry: &ImageEntry) -> CatalogueImage {
         let program = entry.entrypoint.first().or(entry.cmd.first());
         let found = program.map(|name| (name, find_program(name, &self.search_path)));
         CatalogueImage {
@@ -81,7 +81,7 @@ impl Catalogue {
         }
     }
 
-    fn shown_builtin(&self, name: &str, image: &Builtin) -> CatalogueImage {
+    fn describe_builtin(&self, name: &str, image: &Builtin) -> CatalogueImage {
         let found = |names: &[&str]| names.iter().find_map(|name| find_program(name, &self.search_path));
         let program = match image.source {
             ImageSource::Inside(_) => "built into podium".to_owned(),

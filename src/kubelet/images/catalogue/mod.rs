@@ -98,7 +98,7 @@ pub struct Catalogue {
     user: Box<dyn UserImageSource>,
     store: Option<ImageStore>,
     /// The location where a user adds entries; named by errors.
-    place: String,
+    location: String,
     /// Further repositories that built-in images stand for, without tags.
     mapped: Vec<String>,
     search_path: OsString,
@@ -106,12 +106,12 @@ pub struct Catalogue {
 
 impl std::fmt::Debug for Catalogue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Catalogue").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("Catalogue").field("place", &self.location).finish_non_exhaustive()
     }
 }
 
 impl Catalogue {
-    /// A catalogue with the user's entries; `place` is the location that errors name for further entries
+    /// A catalogue with the user's entries; `location` is the location that errors name for further entries
     /// (`/data/images/*.yaml`). Programs are searched along this process's `PATH`.
     pub fn new(entries: Vec<ImageEntry>, place: impl Into<String>) -> Self {
         let user = Arc::new(UserImages { entries, problems: Vec::new() });
@@ -121,7 +121,7 @@ impl Catalogue {
     /// A catalogue whose entries and loaded images may change at any time.
     pub fn live(user: Box<dyn UserImageSource>, store: Option<ImageStore>, place: impl Into<String>) -> Self {
         let search_path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
-        Self { user, store, place: place.into(), mapped: Vec::new(), search_path }
+        Self { user, store, location: place.into(), mapped: Vec::new(), search_path }
     }
 
     /// Makes built-in images stand for further repositories (`registry.builtin`): each for those with the same last
@@ -237,7 +237,7 @@ impl Catalogue {
             Some(name) => signal_number(name).ok_or_else(|| {
                 ResolveError::ProgramMissing(format!(
                     "image {} in {}: stopSignal: unknown signal {name:?}",
-                    entry.name, self.place
+                    entry.name, self.location
                 ))
             })?,
             None => libc::SIGTERM,
@@ -345,21 +345,21 @@ impl Catalogue {
     fn check_tag(
         &self,
         parsed: &ImageReference,
-        known: &[&str],
+        available_tags: &[&str],
         user: &UserImages,
     ) -> Result<(), ResolveError> {
-        let missing = parsed.tag.as_deref().filter(|tag| !known.contains(tag));
-        let why = || format!("{} has the tags {} here", parsed.name(), known.join(", "));
-        missing.map_or(Ok(()), |_| Err(self.unknown_tag(parsed, &why(), user)))
+        let missing = parsed.tag.as_deref().filter(|tag| !available_tags.contains(tag));
+        let reason = || format!("{} has the tags {} here", parsed.name(), available_tags.join(", "));
+        missing.map_or(Ok(()), |_| Err(self.unknown_tag(parsed, &reason(), user)))
     }
 
-    fn unknown_tag(&self, parsed: &ImageReference, why: &str, user: &UserImages) -> ResolveError {
+    fn unknown_tag(&self, parsed: &ImageReference, reason: &str, user: &UserImages) -> ResolveError {
         ResolveError::UnknownTag(Self::with_problems(
             user,
             format!(
-                "manifest for {parsed} not found: manifest unknown: {why}; declare others in {} or load them with \
+                "manifest for {parsed} not found: manifest unknown: {reason}; declare others in {} or load them with \
                  \"podium image load FILE\"",
-                self.place
+                self.location
             ),
         ))
     }
@@ -379,7 +379,7 @@ impl Catalogue {
             format!(
                 "pull access denied for {name}, repository does not exist: Podium downloads no images; load the \
                  image with \"podium image load FILE\", declare it in {}{hint}",
-                self.place
+                self.location
             ),
         ))
     }
@@ -389,7 +389,7 @@ impl Catalogue {
             "manifest for {parsed} not found: manifest unknown: {} has {known} here; declare others in {} or load \
              them with \"podium image load FILE\"",
             parsed.name(),
-            self.place
+            self.location
         ))
     }
 
@@ -406,7 +406,7 @@ impl Catalogue {
             "image {parsed} runs this machine's program {}, which is not installed (not found in PATH): \
              install it or declare the image in {}",
             names.join(" or "),
-            self.place
+            self.location
         ))
     }
 

@@ -18,7 +18,7 @@ use super::options::{Input, Limits, LoadError};
 /// Maximum size of one entry's headers, long names and attributes.
 const ENTRY_HEAD_BYTES: u64 = 4 << 20;
 /// More members than this have no meaning in an image archive.
-const MOST_MEMBERS: usize = 100_000;
+const MAX_MEMBERS: usize = 100_000;
 
 /// An archive with readable members.
 pub(super) struct Archive {
@@ -39,7 +39,7 @@ enum Member {
 impl Archive {
     /// Opens an input; a copy, if one is needed, goes into `spool`.
     pub(super) fn open(input: Input, spool: &Path, limits: &Limits) -> Result<Self, LoadError> {
-        let failed = |what: &str| LoadError::io(what.to_owned());
+        let failed = |context: &str| LoadError::io(context.to_owned());
         let file = match input {
             Input::File(mut file) => {
                 let is_file = file.metadata().map_err(failed("the archive"))?.is_file();
@@ -65,7 +65,7 @@ impl Archive {
         let file = Arc::new(file);
         let end = file.metadata().map_err(LoadError::io("the archive".into()))?.len();
         let left = Rc::new(Cell::new(ENTRY_HEAD_BYTES));
-        let whole = Section { file: file.clone(), offset: 0, left: end };
+        let whole = Section { file: file.clone(), offset: 0, remaining: end };
         let mut tar = tar::Archive::new(LimitedReader::new(whole, left.clone()));
         let mut members = BTreeMap::new();
         let unreadable =
@@ -73,8 +73,8 @@ impl Archive {
         for entry in tar.entries_with_seek().map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
             left.set(ENTRY_HEAD_BYTES);
-            if members.len() >= MOST_MEMBERS {
-                return Err(LoadError::NotAnImage(format!("more than {MOST_MEMBERS} members")));
+            if members.len() >= MAX_MEMBERS {
+                return Err(LoadError::NotAnImage(format!("more than {MAX_MEMBERS} members")));
             }
             let Ok(name) = String::from_utf8(entry.path_bytes().into_owned()) else { continue };
             let kind = entry.header().entry_type();
@@ -112,13 +112,13 @@ impl Archive {
         let (offset, size) = self
             .find(name)
             .ok_or_else(|| LoadError::NotAnImage(format!("the archive has no member {name:?}")))?;
-        Ok(Section { file: self.file.clone(), offset, left: size })
+        Ok(Section { file: self.file.clone(), offset, remaining: size })
     }
 
     /// A small member as a whole.
     pub(super) fn bytes(&self, name: &str, limits: &Limits) -> Result<Vec<u8>, LoadError> {
         let mut reader = self.reader(name)?;
-        if reader.left > limits.document_bytes {
+        if reader.remaining > limits.document_bytes {
             return Err(LoadError::TooLarge(format!(
                 "{name} is larger than {} bytes",
                 limits.document_bytes
@@ -183,15 +183,15 @@ fn write_down(stream: Box<dyn Read>, spool: &Path, limits: &Limits) -> Result<Fi
 pub(super) struct Section {
     file: Arc<File>,
     offset: u64,
-    left: u64,
+    remaining: u64,
 }
 
 impl Read for Section {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let length = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let length = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(buffer.len());
         let count = self.file.read_at(&mut buffer[..length], self.offset)?;
         self.offset += count as u64;
-        self.left -= count as u64;
+        self.remaining -= count as u64;
         Ok(count)
     }
 }
@@ -200,9 +200,9 @@ impl Seek for Section {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let SeekFrom::Current(by) = to else { return Err(io::ErrorKind::Unsupported.into()) };
         let by = u64::try_from(by).map_err(|_| io::Error::from(io::ErrorKind::Unsupported))?;
-        let by = by.min(self.left);
+        let by = by.min(self.remaining);
         self.offset += by;
-        self.left -= by;
+        self.remaining -= by;
         Ok(self.offset)
     }
 }
@@ -210,24 +210,24 @@ impl Seek for Section {
 /// Passes a limited number of bytes: bounds what a reader consumes beyond the data it was to read.
 pub(super) struct LimitedReader<R> {
     inner: R,
-    left: Rc<Cell<u64>>,
+    remaining: Rc<Cell<u64>>,
 }
 
 impl<R> LimitedReader<R> {
     pub(super) fn new(inner: R, left: Rc<Cell<u64>>) -> Self {
-        Self { inner, left }
+        Self { inner, remaining: left }
     }
 }
 
 impl<R: Read> Read for LimitedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = usize::try_from(self.left.get()).unwrap_or(usize::MAX);
+        let left = usize::try_from(self.remaining.get()).unwrap_or(usize::MAX);
         if left == 0 && !buffer.is_empty() {
             return Err(io::Error::other("an entry is larger than allowed"));
         }
         let length = left.min(buffer.len());
         let count = self.inner.read(&mut buffer[..length])?;
-        self.left.set(self.left.get() - count as u64);
+        self.remaining.set(self.remaining.get() - count as u64);
         Ok(count)
     }
 }

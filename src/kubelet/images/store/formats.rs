@@ -185,10 +185,10 @@ impl Reader<'_> {
                 return Err(LoadError::NotAnImage("indexes are nested too deeply".into()));
             }
             let index: OciIndex = parse(&member, &bytes)?;
-            let mine = index.manifests.iter().find(|inner| inner.platform.is_some() && fits(inner));
-            let mine = mine.or_else(|| index.manifests.iter().find(|inner| fits(inner)));
+            let matching = index.manifests.iter().find(|inner| inner.platform.is_some() && fits(inner));
+            let matching = matching.or_else(|| index.manifests.iter().find(|inner| fits(inner)));
             let others: Vec<&Descriptor> = index.manifests.iter().collect();
-            return self.image(mine.ok_or_else(|| no_platform(&others))?, depth + 1);
+            return self.image(matching.ok_or_else(|| no_platform(&others))?, depth + 1);
         }
         let manifest: OciManifest = parse(&member, &bytes)?;
         let config = self.blob(&manifest.config.digest)?;

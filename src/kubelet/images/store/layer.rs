@@ -33,8 +33,8 @@ pub(super) struct LayerUnpacker<'a> {
     /// True if files may be given to other users.
     pub(super) as_root: bool,
     /// The remaining part of `limits.unpacked_bytes`.
-    bytes_left: u64,
-    entries_left: u64,
+    remaining_bytes: u64,
+    remaining_entries: u64,
     /// Modes and times of directories, set at the very end: until then they must be writable.
     directories: BTreeMap<PathBuf, (u32, i64)>,
     devices: u64,
@@ -46,8 +46,8 @@ impl<'a> LayerUnpacker<'a> {
             root,
             limits,
             as_root,
-            bytes_left: limits.unpacked_bytes,
-            entries_left: limits.entries,
+            remaining_bytes: limits.unpacked_bytes,
+            remaining_entries: limits.entries,
             directories: BTreeMap::new(),
             devices: 0,
         }
@@ -66,13 +66,13 @@ impl<'a> LayerUnpacker<'a> {
             let Some(entry) = entries.next() else { break };
             let mut entry = entry.map_err(damaged)?;
             let size = entry.size();
-            self.bytes_left = self.bytes_left.checked_sub(size).ok_or_else(|| {
+            self.remaining_bytes = self.remaining_bytes.checked_sub(size).ok_or_else(|| {
                 LoadError::TooLarge(format!(
                     "the image unpacks to more than {} bytes",
                     self.limits.unpacked_bytes
                 ))
             })?;
-            self.entries_left = self.entries_left.checked_sub(1).ok_or_else(|| {
+            self.remaining_entries = self.remaining_entries.checked_sub(1).ok_or_else(|| {
                 LoadError::TooLarge(format!("the image has more than {} files", self.limits.entries))
             })?;
             allowance.set(size.saturating_add(ENTRY_HEAD_BYTES));
@@ -156,14 +156,14 @@ impl<'a> LayerUnpacker<'a> {
     fn directory<R: Read>(
         &mut self,
         entry: &mut Entry<'_, R>,
-        place: &ParentAndName,
+        location: &ParentAndName,
         path: &Path,
     ) -> Result<(), EntryError> {
-        match rustix::fs::mkdirat(&place.directory, &place.name, Mode::RWXU) {
+        match rustix::fs::mkdirat(&location.directory, &location.name, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(io::Error::from(error).into()),
         }
-        self.own(entry, place)?;
+        self.own(entry, location)?;
         self.directories.insert(path.to_path_buf(), (mode(entry)?, mtime(entry)));
         Ok(())
     }
@@ -199,7 +199,7 @@ impl<'a> LayerUnpacker<'a> {
     fn hard_link<R: Read>(
         &mut self,
         entry: &mut Entry<'_, R>,
-        place: &ParentAndName,
+        location: &ParentAndName,
         path: &Path,
         layer: &str,
     ) -> Result<(), EntryError> {
@@ -209,7 +209,13 @@ impl<'a> LayerUnpacker<'a> {
             || LoadError::unsafe_path(layer, path, "the hard link's target is not a file of the image");
         let source = self.root.existing_parent(&target).map_err(|_| EntryError::Load(lost()))?;
         let no_flags = AtFlags::empty();
-        match rustix::fs::linkat(&source.directory, &source.name, &place.directory, &place.name, no_flags) {
+        match rustix::fs::linkat(
+            &source.directory,
+            &source.name,
+            &location.directory,
+            &location.name,
+            no_flags,
+        ) {
             Err(Errno::NOENT | Errno::PERM) => Err(lost().into()),
             linked => Ok(linked?),
         }

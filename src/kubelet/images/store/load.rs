@@ -24,7 +24,7 @@ pub struct LoadedImage {
     /// The image.
     pub image: StoredImage,
     /// It was there before.
-    pub known: bool,
+    pub was_present: bool,
     /// Notes for the user.
     pub notes: Vec<String>,
 }
@@ -95,7 +95,7 @@ impl ImageStore {
             tags.insert(name.clone(), image.id.clone());
         }
         self.write_tags(&tags).map_err(LoadError::io(self.directory.display().to_string()))?;
-        Ok(LoadedImage { names, image, known: is_known, notes })
+        Ok(LoadedImage { names, image, was_present: is_known, notes })
     }
 }
 

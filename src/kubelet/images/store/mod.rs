@@ -70,13 +70,13 @@ type FileStamp = (u64, i64, i64, u64);
 pub struct ImageStore {
     directory: PathBuf,
     // The content at the last read; locked only for short reads of small files.
-    known: Mutex<(Option<FileStamp>, Arc<Index>)>,
+    cached: Mutex<(Option<FileStamp>, Arc<Index>)>,
 }
 
 impl ImageStore {
     /// The store of a data directory, which need not be there yet.
     pub fn of(data_dir: &Path) -> Self {
-        Self { directory: data_dir.join("images").join("store"), known: Mutex::default() }
+        Self { directory: data_dir.join("images").join("store"), cached: Mutex::default() }
     }
 
     /// The loaded image that a reference means: by its tag, or by its manifest's or configuration's digest.
@@ -129,7 +129,7 @@ impl ImageStore {
         let stamp = fs::metadata(self.directory.join("tags.json"))
             .ok()
             .map(|about| (about.ino(), about.mtime(), about.mtime_nsec(), about.size()));
-        let mut known = self.known.lock();
+        let mut known = self.cached.lock();
         if known.0 != stamp {
             *known = (stamp, Arc::new(self.read_index()));
         }

@@ -49,14 +49,14 @@ pub enum LoadError {
     #[error("not a valid image archive: {0}")]
     NotAnImage(String),
     /// A part does not match its digest.
-    #[error("{what} is damaged: its digest is {found}, not {expected}")]
+    #[error("{part} is damaged: its digest is {actual}, not {expected}")]
     Digest {
         /// The part.
-        what: String,
+        part: String,
         /// The digest in its name.
         expected: String,
         /// The digest of its content.
-        found: String,
+        actual: String,
     },
     /// A layer contains a path where no image may write.
     #[error("layer {layer} has an unsafe entry {path:?}: {reason}")]
@@ -86,22 +86,22 @@ pub enum LoadError {
     #[error("{0}")]
     Names(String),
     /// The file system refuses.
-    #[error("{what}: {source}")]
+    #[error("{subject}: {source}")]
     Io {
         /// The path or step that failed.
-        what: String,
+        subject: String,
         /// Why it failed.
         source: io::Error,
     },
 }
 
 impl LoadError {
-    pub(super) fn io(what: String) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::Io { what, source }
+    pub(super) fn io(subject: String) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { subject, source }
     }
 
-    pub(super) fn digest(what: &str, expected: &str, found: &str) -> Self {
-        Self::Digest { what: what.into(), expected: expected.into(), found: found.into() }
+    pub(super) fn digest(part: &str, expected: &str, found: &str) -> Self {
+        Self::Digest { part: part.into(), expected: expected.into(), actual: found.into() }
     }
 
     pub(super) fn unsafe_path(layer: &str, path: &Path, reason: &'static str) -> Self {

@@ -20,10 +20,10 @@ pub enum RemoveError {
         by: String,
     },
     /// The file system refuses.
-    #[error("{what}: {source}")]
+    #[error("{subject}: {source}")]
     Io {
         /// The path or step that failed.
-        what: String,
+        subject: String,
         /// Why it failed.
         source: std::io::Error,
     },
@@ -37,8 +37,8 @@ impl ImageStore {
         in_use: impl Fn(&StoredImage) -> Option<String>,
     ) -> Result<Vec<String>, RemoveError> {
         let at = || {
-            let what = self.directory.display().to_string();
-            move |source| RemoveError::Io { what, source }
+            let subject = self.directory.display().to_string();
+            move |source| RemoveError::Io { subject, source }
         };
         let _lock = self.lock().map_err(at())?;
         let index = self.index();
@@ -65,13 +65,13 @@ impl ImageStore {
             return Err(RemoveError::InUse { image: requested.to_owned(), by });
         }
         self.write_tags(&tags).map_err(at())?;
-        let mut gone = names;
+        let mut removed = names;
         if last {
             let doomed = self.directory.join(format!("{UNPACKING}{:08x}", base::random::random::<u32>()));
             fs::rename(self.image_directory(&image.id), &doomed).map_err(at())?;
             fs::remove_dir_all(&doomed).map_err(at())?;
-            gone.push(image.id.clone());
+            removed.push(image.id.clone());
         }
-        Ok(gone)
+        Ok(removed)
     }
 }

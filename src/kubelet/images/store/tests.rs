@@ -294,9 +294,9 @@ fn loading_again_changes_only_names_img_3() {
     let scene = StoreFixture::new();
     let archive = docker(&["app:1", "app:latest"], &layers(), &run_config());
     let first = scene.load(&archive).unwrap();
-    assert!(!first[0].known && first[0].names == ["app:1", "app:latest"]);
+    assert!(!first[0].was_present && first[0].names == ["app:1", "app:latest"]);
     let again = scene.load(&archive).unwrap();
-    assert!(again[0].known && again[0].image == first[0].image);
+    assert!(again[0].was_present && again[0].image == first[0].image);
     assert_eq!(scene.lies(), [first[0].image.id.replace(':', "-")]);
 
     // Another name for the same image, and the same name for another image.
@@ -339,7 +339,7 @@ fn a_crash_leaves_no_half_image_img_3() {
     std::fs::remove_dir_all(scene.store.root_of(&id)).unwrap();
     assert!(scene.find("app:1").is_none());
     let again = scene.load(&archive).unwrap();
-    assert!(!again[0].known);
+    assert!(!again[0].was_present);
     assert_eq!(scene.lies(), [id.replace(':', "-")]);
     assert!(scene.find("app:1").is_some());
 }
@@ -348,7 +348,7 @@ fn a_crash_leaves_no_half_image_img_3() {
 fn this_machines_image_of_several_is_loaded_img_3() {
     let scene = StoreFixture::new();
     let mut members = Members::default();
-    let mine = super::platform::Platform::machine();
+    let host_platform = super::platform::Platform::machine();
     let mut of = |architecture: &str, os: &str| {
         let mut manifest = oci_image(&mut members, &layers(), &json!({"Cmd": [architecture]}));
         manifest["platform"] = json!({"os": os, "architecture": architecture});
@@ -357,15 +357,15 @@ fn this_machines_image_of_several_is_loaded_img_3() {
     let manifests = [
         of("unknown", "unknown"),
         of("s390x", "linux"),
-        of(&mine.architecture, "windows"),
-        of(&mine.architecture, "linux"),
+        of(&host_platform.architecture, "windows"),
+        of(&host_platform.architecture, "linux"),
     ];
     let mut index = members.blob(json!({"manifests": manifests}).to_string());
     index["annotations"] = json!({"io.containerd.image.name": "docker.io/library/multi:1"});
     members.add("index.json", json!({"manifests": [index]}).to_string());
     scene.load(&members.tar()).unwrap();
     let image = scene.find("multi:1").unwrap();
-    assert_eq!(image.run.cmd, std::slice::from_ref(&mine.architecture));
+    assert_eq!(image.run.cmd, std::slice::from_ref(&host_platform.architecture));
     // By its manifest's digest, as a pinned reference has it.
     let digest = manifests[3]["digest"].as_str().unwrap();
     assert_eq!(image.manifest_digest.as_deref(), Some(digest));
@@ -376,7 +376,7 @@ fn this_machines_image_of_several_is_loaded_img_3() {
     other["platform"] = json!({"os": "linux", "architecture": "s390x"});
     members.add("index.json", json!({"manifests": [other]}).to_string());
     let error = scene.load(&members.tar()).unwrap_err().to_string();
-    assert_eq!(error, format!("the archive has no image for {mine}; its platforms: linux/s390x"));
+    assert_eq!(error, format!("the archive has no image for {host_platform}; its platforms: linux/s390x"));
 }
 
 #[test]

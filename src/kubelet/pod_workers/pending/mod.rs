@@ -22,7 +22,7 @@ pub(super) struct PendingUpdates {
     /// The newest version known.
     pod: SharedObject<Pod>,
     /// Its object was removed from the API.
-    gone: bool,
+    deleted: bool,
     /// The object has a change that no pass has planned for.
     changed: bool,
     events: Vec<PodEvent>,
@@ -32,14 +32,14 @@ pub(super) struct PendingUpdates {
 #[derive(Clone, Debug)]
 pub(crate) struct PodUpdate {
     pub(crate) pod: SharedObject<Pod>,
-    pub(crate) gone: bool,
+    pub(crate) deleted: bool,
     pub(crate) events: Vec<PodEvent>,
 }
 
 impl PendingUpdates {
     /// A pod that was never synced.
     pub(super) fn new(pod: SharedObject<Pod>) -> Self {
-        Self { pod, gone: false, changed: true, events: vec![PodEvent::Resync] }
+        Self { pod, deleted: false, changed: true, events: vec![PodEvent::Resync] }
     }
 
     /// The newest version known.
@@ -61,7 +61,7 @@ impl PendingUpdates {
 
     /// The watch reports that the object was removed.
     pub(super) fn object_deleted(&mut self) {
-        (self.gone, self.changed) = (true, true);
+        (self.deleted, self.changed) = (true, true);
     }
 
     /// A pass has written the status onto the version `onto`, with this result. If `onto` is a version that was not
@@ -112,6 +112,6 @@ impl PendingUpdates {
     /// A pass begins: it plans with all known updates.
     pub(super) fn take(&mut self) -> PodUpdate {
         self.changed = false;
-        PodUpdate { pod: self.pod.clone(), gone: self.gone, events: std::mem::take(&mut self.events) }
+        PodUpdate { pod: self.pod.clone(), deleted: self.deleted, events: std::mem::take(&mut self.events) }
     }
 }

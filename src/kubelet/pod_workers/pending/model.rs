@@ -70,7 +70,7 @@ impl Object {
     }
 
     /// The fields that a kubelet acts upon.
-    fn asks(self) -> (u64, bool, bool) {
+    fn relevant_fields(self) -> (u64, bool, bool) {
         (self.image, self.deleted, self.failed)
     }
 }
@@ -98,7 +98,7 @@ struct ModelState {
     /// The version that the container on the node was created from.
     container: Option<u64>,
     /// The content of the volume.
-    shown: Option<u64>,
+    volume_content: Option<u64>,
     /// The kubelet has removed the object: no container of the pod may start any more.
     ended: bool,
     /// The host has an event to deliver: the container ended by itself.
@@ -121,7 +121,7 @@ impl ModelState {
             pending: None,
             pass: None,
             container: None,
-            shown: None,
+            volume_content: None,
             ended: false,
             may_exit: true,
             exit_reported: false,
@@ -133,13 +133,13 @@ impl ModelState {
         let pending = self
             .pending
             .as_ref()
-            .map(|i| (Object::read(&i.pod), i.gone, i.changed, format!("{:?}", i.events)));
+            .map(|i| (Object::read(&i.pod), i.deleted, i.changed, format!("{:?}", i.events)));
         let pass = self.pass.as_ref().map(|(step, taken)| {
-            (format!("{step:?}"), Object::read(&taken.pod), taken.gone, format!("{:?}", taken.events))
+            (format!("{step:?}"), Object::read(&taken.pod), taken.deleted, format!("{:?}", taken.events))
         });
         let rest = format!(
             "{pending:?} {pass:?} {:?} {:?} {} {} {}",
-            self.container, self.shown, self.may_exit, self.exit_reported, self.ended
+            self.container, self.volume_content, self.may_exit, self.exit_reported, self.ended
         );
         (self.object, self.acts.len(), self.watch.clone(), rest)
     }
@@ -226,21 +226,22 @@ impl ModelState {
     fn go_on(&mut self) {
         let (step, taken) = self.pass.take().unwrap();
         let planned = Object::read(&taken.pod);
-        let ends = taken.gone || planned.deleted || planned.failed;
+        let ends = taken.deleted || planned.deleted || planned.failed;
         match step {
             PassStage::Requested => {
                 assert!(ends || !self.ended, "a pod that has ended runs again: {:#?}", self.trace);
                 self.container = (!ends).then_some(planned.image);
                 if !ends
-                    && (self.shown.is_none() || taken.events.iter().any(|n| matches!(n, PodEvent::Refresh)))
+                    && (self.volume_content.is_none()
+                        || taken.events.iter().any(|n| matches!(n, PodEvent::Refresh)))
                 {
-                    self.shown = Some(planned.annotation);
+                    self.volume_content = Some(planned.annotation);
                 }
                 self.pass = Some((PassStage::Answered, taken));
             }
             PassStage::Answered => {
                 let onto = self.object.map(|object| object.revision);
-                if let (Some(onto), false) = (onto, taken.gone) {
+                if let (Some(onto), false) = (onto, taken.deleted) {
                     let running = self.container.is_some();
                     self.write(|object| object.running = running && !object.failed);
                     let written = self.object.unwrap().shared();
@@ -248,7 +249,7 @@ impl ModelState {
                 }
                 self.pass = Some((PassStage::Written, taken));
             }
-            PassStage::Written if taken.gone => self.pending = None,
+            PassStage::Written if taken.deleted => self.pending = None,
             PassStage::Written if planned.deleted => {
                 self.remove();
                 (self.pending, self.ended) = (None, true);
@@ -267,12 +268,17 @@ impl ModelState {
         };
         assert!(!object.deleted, "it was deleted and nobody ends it: {}", trace());
         let known = Object::read(self.pending.as_ref().expect("a pod that lives is in the table").pod());
-        assert_eq!(known.asks(), object.asks(), "the newest version is not known: {}", trace());
+        assert_eq!(
+            known.relevant_fields(),
+            object.relevant_fields(),
+            "the newest version is not known: {}",
+            trace()
+        );
         let expected = (!object.failed).then_some(object.image);
         assert_eq!(self.container, expected, "the newest version was not planned for: {}", trace());
         if !object.failed {
             assert_eq!(
-                self.shown,
+                self.volume_content,
                 Some(object.annotation),
                 "the volume shows an old annotation: {}",
                 trace()

@@ -26,12 +26,12 @@ pub(super) async fn check(dialer: &dyn Dial, (host, port): (&str, u16), action: 
     match exchange(stream, address, &service).await {
         Ok(HealthResponse { grpc_status: 0, serving: 1 }) => ProbeOutcome::Success,
         Ok(HealthResponse { grpc_status: 0, serving }) => {
-            let word = match serving {
+            let status_text = match serving {
                 2 => "NOT_SERVING",
                 3 => "SERVICE_UNKNOWN",
                 _ => "UNKNOWN",
             };
-            ProbeOutcome::Failure(format!("service unhealthy (responded with \"{word}\")"))
+            ProbeOutcome::Failure(format!("service unhealthy (responded with \"{status_text}\")"))
         }
         Ok(HealthResponse { grpc_status: 12, .. }) => ProbeOutcome::Failure(
             "error: this server does not implement the grpc health protocol (grpc.health.v1.Health)".into(),
@@ -55,7 +55,7 @@ async fn exchange(stream: TcpStream, address: &str, service: &str) -> Result<Hea
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
             .await
             .map_err(text)?;
-    let ask = async {
+    let call = async {
         let request = http::Request::post(format!("http://{address}/grpc.health.v1.Health/Check"))
             .header("content-type", "application/grpc")
             .header("te", "trailers")
@@ -71,7 +71,7 @@ async fn exchange(stream: TcpStream, address: &str, service: &str) -> Result<Hea
     };
     // The connection lives exactly as long as the one exchange on it.
     tokio::select! {
-        answer = ask => answer,
+        answer = call => answer,
         ended = connection => Err(ended.err().map_or_else(|| "connection closed".into(), text)),
     }
 }

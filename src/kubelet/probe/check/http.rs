@@ -121,9 +121,9 @@ async fn status(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &str) 
 
 fn code(line: &[u8]) -> Result<u16, String> {
     let text = String::from_utf8_lossy(line);
-    let mut words = text.split(' ');
-    let version = words.next().unwrap_or_default();
-    match words.next().and_then(|w| w.parse().ok()) {
+    let mut parts = text.split(' ');
+    let version = parts.next().unwrap_or_default();
+    match parts.next().and_then(|w| w.parse().ok()) {
         Some(code) if version.starts_with("HTTP/") => Ok(code),
         _ => {
             Err(format!("net/http: HTTP/1.x transport connection broken: malformed HTTP response \"{text}\""))

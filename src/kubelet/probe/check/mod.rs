@@ -50,7 +50,7 @@ impl PodEndpoint {
 }
 
 /// Output of a failed command that goes into the event.
-const SHOWN_OUTPUT: usize = 1024;
+const MAX_OUTPUT: usize = 1024;
 
 /// Probes once.
 pub(crate) async fn run_probe(target: &Target, container: &Container, probe: &Probe) -> ProbeOutcome {
@@ -108,7 +108,7 @@ async fn run(target: &Target, command: Vec<String>, limit: Duration) -> ProbeOut
     match target.runtime.exec_sync(&target.id, command, limit).await {
         Ok(output) if output.exit_code == 0 => ProbeOutcome::Success,
         Ok(output) => {
-            let end = output.output.len().min(SHOWN_OUTPUT);
+            let end = output.output.len().min(MAX_OUTPUT);
             ProbeOutcome::Failure(String::from_utf8_lossy(&output.output[..end]).trim_end().to_string())
         }
         Err(RuntimeError::Timeout(limit)) => {
@@ -221,7 +221,7 @@ mod tests {
         let (gone, closed_port) = listener().await;
         drop(gone);
         let target = target();
-        let ask = async |probe: Value| {
+        let outcome_of = async |probe: Value| {
             let probe: Probe = serde_json::from_value(probe).unwrap();
             match super::run_probe(&target, &Container::default(), &probe).await {
                 ProbeOutcome::Success => "healthy".to_owned(),
@@ -238,12 +238,12 @@ mod tests {
             (json!({"grpc": {"port": health}}), "service unhealthy (responded with \"NOT_SERVING\")"),
             (json!({}), "missing probe handler"),
         ] {
-            assert_eq!(ask(probe.clone()).await, expected, "{probe}");
+            assert_eq!(outcome_of(probe.clone()).await, expected, "{probe}");
         }
         assert_eq!(firsts.recv().await, Some(b'G'), "a GET");
         let _ = firsts.recv().await;
         // A plain server is no TLS server: it sees the first record of a handshake.
-        assert_ne!(ask(json!({"httpGet": {"port": ok, "scheme": "HTTPS"}})).await, "healthy");
+        assert_ne!(outcome_of(json!({"httpGet": {"port": ok, "scheme": "HTTPS"}})).await, "healthy");
         assert_eq!(firsts.recv().await, Some(22));
     }
 

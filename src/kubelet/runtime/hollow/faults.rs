@@ -15,7 +15,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_mins(2);
 #[derive(Debug)]
 pub struct Faults {
     /// Calls are answered; otherwise they wait.
-    answers: watch::Sender<bool>,
+    responsive: watch::Sender<bool>,
     /// The reason why sandboxes cannot be removed, and the number of attempts.
     stuck: Mutex<Option<(String, u64)>>,
     failed_pulls: AtomicU32,
@@ -24,7 +24,7 @@ pub struct Faults {
 impl Default for Faults {
     fn default() -> Self {
         Self {
-            answers: watch::Sender::new(true),
+            responsive: watch::Sender::new(true),
             stuck: Mutex::default(),
             failed_pulls: AtomicU32::default(),
         }
@@ -34,12 +34,12 @@ impl Default for Faults {
 impl Faults {
     /// Makes calls return, or hang like those of a suspended host.
     pub fn set_answering(&self, answers: bool) {
-        self.answers.send_replace(answers);
+        self.responsive.send_replace(answers);
     }
 
     /// From now on sandboxes cannot be removed, for this reason; `None` heals.
-    pub fn refuse_removals(&self, why: Option<&str>) {
-        *self.stuck.lock() = why.map(|why| (why.to_owned(), 0));
+    pub fn refuse_removals(&self, reason: Option<&str>) {
+        *self.stuck.lock() = reason.map(|why| (why.to_owned(), 0));
     }
 
     /// Counts the removals refused since then.
@@ -58,7 +58,7 @@ impl Faults {
 
     /// Waits while calls hang.
     pub(super) async fn answering(&self) -> Result<(), RuntimeError> {
-        let mut answers = self.answers.subscribe();
+        let mut answers = self.responsive.subscribe();
         if *answers.borrow() {
             return Ok(());
         }

@@ -32,7 +32,7 @@ use host::protocol::{
     Welcome, encode, read_json, write_json,
 };
 
-pub(super) struct Shared {
+pub(super) struct SharedConnection {
     pub(super) config: ProcessConfig,
     /// None while there is no connection. A mutex never held across an await.
     pub(super) link: Mutex<Option<Link>>,
@@ -70,10 +70,10 @@ pub(super) struct HostProcess {
 }
 
 /// The interval at which faults that a host did not accept are sent again.
-const TELL_AGAIN: Duration = Duration::from_secs(1);
+const RESEND_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Requests queued for a host that does not read; the others wait for capacity or their timeout.
-const REQUESTS_UNDER_WAY: usize = 16;
+const MAX_QUEUED_REQUESTS: usize = 16;
 
 pub(super) struct Link {
     requests: mpsc::Sender<Vec<u8>>,
@@ -93,8 +93,8 @@ pub(super) enum ConnectError {
 }
 
 impl From<ConnectError> for RuntimeError {
-    fn from(why: ConnectError) -> Self {
-        match why {
+    fn from(connect_error: ConnectError) -> Self {
+        match connect_error {
             ConnectError::Absent(text) | ConnectError::Useless(text) => host_error(text),
             ConnectError::Silent(text) => RuntimeError::HostSilent(text),
             ConnectError::Refused(error) => error,
@@ -102,7 +102,7 @@ impl From<ConnectError> for RuntimeError {
     }
 }
 
-impl Shared {
+impl SharedConnection {
     /// Not connected yet.
     pub(super) fn new(config: ProcessConfig) -> Arc<Self> {
         Arc::new(Self {
@@ -127,11 +127,11 @@ impl Shared {
         self.config.state_dir.join("host.sock")
     }
 
-    /// Connects to the running host and performs the handshake; `patience` is the timeout of its response.
+    /// Connects to the running host and performs the handshake; `timeout` is the timeout of its response.
     pub(super) async fn connect(
         &self,
         purpose: Purpose,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<(UnixStream, Welcome), ConnectError> {
         let absent = |error: std::io::Error| ConnectError::Absent(error.to_string());
         let socket = base::socket_path::reachable(&self.socket()).map_err(absent)?;
@@ -145,10 +145,10 @@ impl Shared {
             write_json(&mut stream, &Greeting { version: VERSION, purpose }, REQUEST_LIMIT).await?;
             read_json::<_, Welcome>(&mut stream, RESPONSE_LIMIT).await
         };
-        let Ok(welcome) = tokio::time::timeout(patience, greeted).await else {
+        let Ok(welcome) = tokio::time::timeout(timeout, greeted).await else {
             let pid = pid.map_or_else(String::new, |pid| format!(" (pid {pid})"));
             return Err(ConnectError::Silent(format!(
-                "the running node host{pid} does not answer within {patience:?}"
+                "the running node host{pid} does not answer within {timeout:?}"
             )));
         };
         let mut welcome = welcome
@@ -169,13 +169,13 @@ impl Shared {
 
     /// A control connection to the running host, or to a new one.
     pub(super) async fn connect_or_start(self: &Arc<Self>) -> Result<UnixStream, RuntimeError> {
-        let patience = self.config.status_timeout;
-        let (stream, welcome) = match self.connect(Purpose::Control, patience).await {
+        let timeout = self.config.status_timeout;
+        let (stream, welcome) = match self.connect(Purpose::Control, timeout).await {
             Err(ConnectError::Absent(_)) => {
                 let shared = Arc::clone(self);
                 let started = tokio::task::spawn_blocking(move || shared.spawn()).await;
                 started.map_err(host_error)??;
-                self.connect(Purpose::Control, patience).await?
+                self.connect(Purpose::Control, timeout).await?
             }
             connected => connected?,
         };
@@ -195,9 +195,9 @@ impl Shared {
             let _ = dead.wait();
         }
         let dir = &self.config.state_dir;
-        let at = |what: &str| {
-            let what = format!("{what} in {}", dir.display());
-            move |error: std::io::Error| host_error(format!("{what}: {error}"))
+        let at = |context: &str| {
+            let context = format!("{context} in {}", dir.display());
+            move |error: std::io::Error| host_error(format!("{context}: {error}"))
         };
         DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(at("node directory"))?;
         let log =
@@ -296,7 +296,7 @@ impl Shared {
             if self.suffers.load(Ordering::Acquire) {
                 if let Err(error) = self.request(Request::Suffer(desired)).await {
                     tracing::debug!(dir = %self.config.state_dir.display(), "cannot send faults; retrying: {error}");
-                    tokio::time::sleep(TELL_AGAIN).await;
+                    tokio::time::sleep(RESEND_INTERVAL).await;
                     continue;
                 }
             } else if desired != HostFaults::default() {
@@ -311,7 +311,7 @@ impl Shared {
 
     /// From here on requests are accepted.
     pub(super) fn open_link(&self) -> mpsc::Receiver<Vec<u8>> {
-        let (requests, receiver) = mpsc::channel(REQUESTS_UNDER_WAY);
+        let (requests, receiver) = mpsc::channel(MAX_QUEUED_REQUESTS);
         *self.link.lock() = Some(Link { requests, waiting: HashMap::new() });
         receiver
     }
@@ -355,12 +355,12 @@ impl Shared {
     }
 
     /// Sends a request to the host, with the timeout of its type.
-    pub(super) async fn request(&self, ask: Request) -> Result<Response, RuntimeError> {
-        let patience = match &ask {
+    pub(super) async fn request(&self, request: Request) -> Result<Response, RuntimeError> {
+        let timeout = match &request {
             Request::ExecSync { timeout, .. } => timeout.saturating_add(self.config.request_timeout),
             _ => self.config.request_timeout,
         };
-        self.request_with_timeout(ask, patience).await
+        self.request_with_timeout(request, timeout).await
     }
 
     /// Checks that the host responds.
@@ -369,14 +369,18 @@ impl Shared {
         self.request_with_timeout(Request::Inspect(PodUid::new()), self.config.status_timeout).await.map(drop)
     }
 
-    async fn request_with_timeout(&self, ask: Request, patience: Duration) -> Result<Response, RuntimeError> {
-        let answered = tokio::time::timeout(patience, self.request_without_timeout(ask)).await;
-        answered.unwrap_or_else(|_| Err(host_error(format!("no answer within {patience:?}"))))
+    async fn request_with_timeout(
+        &self,
+        request: Request,
+        timeout: Duration,
+    ) -> Result<Response, RuntimeError> {
+        let answered = tokio::time::timeout(timeout, self.request_without_timeout(request)).await;
+        answered.unwrap_or_else(|_| Err(host_error(format!("no answer within {timeout:?}"))))
     }
 
-    async fn request_without_timeout(&self, ask: Request) -> Result<Response, RuntimeError> {
+    async fn request_without_timeout(&self, request: Request) -> Result<Response, RuntimeError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let frame = encode(&RequestFrame { id, ask }, REQUEST_LIMIT).map_err(host_error)?;
+        let frame = encode(&RequestFrame { id, ask: request }, REQUEST_LIMIT).map_err(host_error)?;
         let (sender, receiver) = oneshot::channel();
         let requests = {
             let mut link = self.link.lock();
@@ -392,21 +396,18 @@ impl Shared {
 
     /// Opens a session. A host that does not even complete the handshake is given up sooner than one that is slow.
     pub(super) async fn session(&self, purpose: Purpose) -> Result<Session, RuntimeError> {
-        let patience = self.config.status_timeout;
+        let timeout = self.config.status_timeout;
         let silent = async {
-            while tokio::time::timeout(
-                patience,
-                self.request_without_timeout(Request::Inspect(PodUid::new())),
-            )
-            .await
-            .is_ok()
+            while tokio::time::timeout(timeout, self.request_without_timeout(Request::Inspect(PodUid::new())))
+                .await
+                .is_ok()
             {
-                tokio::time::sleep(patience).await;
+                tokio::time::sleep(timeout).await;
             }
         };
         let (stream, _) = tokio::select! {
             connected = self.connect(purpose, self.config.request_timeout) => connected?,
-            () = silent => return Err(host_error(format!("no answer within {patience:?}"))),
+            () = silent => return Err(host_error(format!("no answer within {timeout:?}"))),
         };
         let (input, inputs) = mpsc::channel(8);
         let (outputs, output) = mpsc::channel(8);
@@ -417,7 +418,7 @@ impl Shared {
 
 /// A caller's wait for a response; removed when the caller gives up.
 struct PendingReply<'a> {
-    shared: &'a Shared,
+    shared: &'a SharedConnection,
     id: u64,
 }
 
@@ -438,8 +439,8 @@ impl HostProcess {
 }
 
 /// Returns true if a pipe becomes readable within the timeout, be it with its end.
-fn wait_readable(pipe: &ChildStdout, patience: Duration) -> std::io::Result<bool> {
-    let patience = Timespec::try_from(patience).map_err(std::io::Error::other)?;
-    let ready = retry_on_intr(|| poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&patience)))?;
+fn wait_readable(pipe: &ChildStdout, timeout: Duration) -> std::io::Result<bool> {
+    let timeout = Timespec::try_from(timeout).map_err(std::io::Error::other)?;
+    let ready = retry_on_intr(|| poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&timeout)))?;
     Ok(ready > 0)
 }

@@ -12,7 +12,7 @@ use tokio::io::Interest;
 use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 use tokio::sync::watch;
 
-use super::connection::Shared;
+use super::connection::SharedConnection;
 use crate::runtime::{PodUid, RuntimeError};
 use base::dial::{Dial, connected};
 use fabric::{SocketKind, descriptors};
@@ -23,7 +23,7 @@ const AT_ONCE: usize = 16;
 
 /// Dials from the node's network, or from a pod's.
 pub(super) struct HostDialer {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SharedConnection>,
     /// None = from the node's.
     pub(super) pod: Option<PodUid>,
 }
@@ -65,7 +65,7 @@ impl HostDialer {
 
 /// Opens sockets in a node's own network, for as long as its runtime lives.
 #[derive(Clone)]
-pub struct NodeSockets(pub(super) Weak<Shared>);
+pub struct NodeSockets(pub(super) Weak<SharedConnection>);
 
 impl NodeSockets {
     /// A socket that is neither bound nor connected.
@@ -82,7 +82,7 @@ impl NodeSockets {
     }
 }
 
-impl Shared {
+impl SharedConnection {
     async fn one_socket(&self, pod: Option<PodUid>, kind: SocketKind) -> Result<OwnedFd, RuntimeError> {
         self.sockets(pod, kind, 1).await.map(|(socket, _)| socket)
     }
@@ -101,14 +101,14 @@ impl Shared {
 
     /// Requests descriptors from the host.
     pub(super) async fn descriptors(&self, purpose: Purpose) -> Result<Vec<OwnedFd>, RuntimeError> {
-        let patience = self.config.request_timeout;
+        let timeout = self.config.request_timeout;
         let received = async {
-            let (stream, _) = self.connect(purpose, patience).await.map_err(RuntimeError::from)?;
+            let (stream, _) = self.connect(purpose, timeout).await.map_err(RuntimeError::from)?;
             let receive = || descriptors::receive(stream.as_fd(), &mut [0]);
             let received = stream.async_io(Interest::READABLE, receive).await;
             received.map(|(_, descriptors)| descriptors).map_err(super::host_error)
         };
-        let timed = tokio::time::timeout(patience, received).await;
-        timed.unwrap_or_else(|_| Err(super::host_error(format!("no answer within {patience:?}"))))
+        let timed = tokio::time::timeout(timeout, received).await;
+        timed.unwrap_or_else(|_| Err(super::host_error(format!("no answer within {timeout:?}"))))
     }
 }

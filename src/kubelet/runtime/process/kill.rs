@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
 use rustix::process::{Signal, pidfd_send_signal};
 
-use super::connection::{HostProcess, Shared};
+use super::connection::{HostProcess, SharedConnection};
 use super::host_error;
 use crate::runtime::RuntimeError;
 use host::Descendants;
@@ -21,7 +21,7 @@ const TO_END: Duration = Duration::from_secs(5);
 /// Killed processes exit within this time unless the kernel holds them (a device that does not respond).
 const TO_DIE: Duration = Duration::from_secs(10);
 
-impl Shared {
+impl SharedConnection {
     /// Waits until a host that has hung up has ended; kills one that does not.
     pub(super) fn wait_for_end(&self) -> Result<(), RuntimeError> {
         // A host of an earlier control plane has another parent: its exit can only be observed.
@@ -52,7 +52,7 @@ impl Shared {
 fn kill_and_bury(
     host: &mut Option<HostProcess>,
     child: &mut Option<Child>,
-    held: &mut Descendants,
+    descendants: &mut Descendants,
 ) -> Result<(), RuntimeError> {
     if let Some(host) = host {
         kill_and_wait(&host.handle)?;
@@ -63,7 +63,7 @@ fn kill_and_bury(
         reap(child)?;
     }
     *host = None;
-    held.kill_all(TO_DIE).map_err(host_error)
+    descendants.kill_all(TO_DIE).map_err(host_error)
 }
 
 fn kill_and_wait(host: &OwnedFd) -> Result<(), RuntimeError> {
@@ -76,10 +76,10 @@ fn kill_and_wait(host: &OwnedFd) -> Result<(), RuntimeError> {
     }
 }
 
-/// Returns true if the process behind a handle exits within `patience`.
-fn has_ended(process: &OwnedFd, patience: Duration) -> std::io::Result<bool> {
-    let patience = Timespec::try_from(patience).map_err(std::io::Error::other)?;
-    let ready = retry_on_intr(|| poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&patience)))?;
+/// Returns true if the process behind a handle exits within `timeout`.
+fn has_ended(process: &OwnedFd, timeout: Duration) -> std::io::Result<bool> {
+    let timeout = Timespec::try_from(timeout).map_err(std::io::Error::other)?;
+    let ready = retry_on_intr(|| poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&timeout)))?;
     Ok(ready > 0)
 }
 

@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 
 use super::{ContainerSpec, PodUid, RuntimeError};
 use crate::images::{Catalogue, ResolvedImage, password_file};
-use connection::Shared;
+use connection::SharedConnection;
 pub use dial::NodeSockets;
 use fabric::LeafSpec;
 use host::protocol::{Launch, Purpose, Request};
@@ -73,25 +73,25 @@ pub struct ProcessConfig {
 
 /// A runtime with processes as containers, held by a host process.
 pub struct ProcessRuntime {
-    shared: Arc<Shared>,
+    shared: Arc<SharedConnection>,
     catalogue: Arc<Catalogue>,
     connection: JoinHandle<()>,
     faults: JoinHandle<()>,
 }
-fn host_error(what: impl std::fmt::Display) -> RuntimeError {
-    RuntimeError::Host(what.to_string())
+fn host_error(message: impl std::fmt::Display) -> RuntimeError {
+    RuntimeError::Host(message.to_string())
 }
 
 impl ProcessRuntime {
     /// Connects to the node's host, starting it if none runs.
     pub async fn start(config: ProcessConfig, catalogue: Arc<Catalogue>) -> Result<Self, RuntimeError> {
-        Self::over(Shared::new(config), catalogue).await
+        Self::over(SharedConnection::new(config), catalogue).await
     }
 
     /// Ends the host of a directory with all its processes, even if it does not respond; an error means that something
     /// may still run.
     pub async fn end(config: ProcessConfig, catalogue: Arc<Catalogue>) -> Result<(), RuntimeError> {
-        let shared = Shared::new(config);
+        let shared = SharedConnection::new(config);
         match Self::over(shared.clone(), catalogue).await {
             Ok(runtime) => runtime.shutdown().await,
             Err(error) => {
@@ -101,7 +101,7 @@ impl ProcessRuntime {
         }
     }
 
-    async fn over(shared: Arc<Shared>, catalogue: Arc<Catalogue>) -> Result<Self, RuntimeError> {
+    async fn over(shared: Arc<SharedConnection>, catalogue: Arc<Catalogue>) -> Result<Self, RuntimeError> {
         let stream = shared.connect_or_start().await?;
         let requests = shared.open_link();
         let connection = tokio::spawn(Arc::clone(&shared).keep_connected(stream, requests));
@@ -139,12 +139,12 @@ impl ProcessRuntime {
     /// The fabric namespaces of a node's host, the network's first, if a host is running in a fabric: for a new fabric
     /// process after the previous one died.
     pub async fn fabric_namespaces(config: ProcessConfig) -> Result<Vec<OwnedFd>, RuntimeError> {
-        Shared::new(config).descriptors(Purpose::Namespaces).await
+        SharedConnection::new(config).descriptors(Purpose::Namespaces).await
     }
 
     /// The network namespace of a node, or of one of its pods, from the node's host.
     pub async fn leaf(config: ProcessConfig, pod: Option<PodUid>) -> Result<OwnedFd, RuntimeError> {
-        let mut descriptors = Shared::new(config).descriptors(Purpose::Leaf { pod }).await?;
+        let mut descriptors = SharedConnection::new(config).descriptors(Purpose::Leaf { pod }).await?;
         descriptors.pop().ok_or_else(|| host_error("the node host sent no descriptor"))
     }
 
