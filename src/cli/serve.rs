@@ -66,7 +66,7 @@ async fn stop(cluster: Cluster, signals: &mut StopSignals) {
     let (calls, limit) = (AtomicU32::new(0), cluster.api().timings().shutdown_grace_period.0);
     let log_progress = move |progress: StopProgress| {
         if calls.fetch_add(1, Ordering::Relaxed) % LOG_EVERY == LOG_EVERY - 1 {
-            let left = progress.pods_left;
+            let left = progress.remaining_pods;
             tracing::info!(
                 "waiting at most {limit:?} for {left} pods to stop gracefully; a second signal kills them"
             );
@@ -138,9 +138,10 @@ fn check_components(names: &[String]) -> Result<(), UnknownComponent> {
         PARTS.into_iter().chain(Controllers::names()).chain(admission)
     };
     match names.iter().find(|name| !known().any(|k| k == name.as_str())) {
-        Some(name) => {
-            Err(UnknownComponent { name: name.clone(), known: known().map(ToString::to_string).collect() })
-        }
+        Some(name) => Err(UnknownComponent {
+            name: name.clone(),
+            components: known().map(ToString::to_string).collect(),
+        }),
         None => Ok(()),
     }
 }

@@ -96,7 +96,7 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
     let stopping = cluster.stop(
         move |left| {
             // A console that lags behind misses a line but not the last one: lines are sent repeatedly.
-            let _ = progress.try_send(match left.pods_left {
+            let _ = progress.try_send(match left.remaining_pods {
                 0 => "stopping".into(),
                 1 => "stopping: 1 pod left; q again kills it".into(),
                 n => format!("stopping: {n} pods left; q again kills them"),

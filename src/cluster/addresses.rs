@@ -37,7 +37,7 @@ pub(super) enum AddressPlan {
 #[derive(Debug)]
 pub(super) struct LoopbackSlot {
     number: u8,
-    _held: Option<TcpListener>,
+    _listener: Option<TcpListener>,
 }
 
 /// The mirror addresses of the cluster on the machine's loopback.
@@ -69,17 +69,17 @@ impl AddressPlan {
         for slot in order {
             let marker = SocketAddrV4::new(Ipv4Addr::new(127, 16 + slot, 255, 254), 6444);
             if let Ok(listener) = TcpListener::bind(marker) {
-                return Self::Loopback(LoopbackSlot { number: slot, _held: Some(listener) });
+                return Self::Loopback(LoopbackSlot { number: slot, _listener: Some(listener) });
             }
         }
         // There are more clusters than slots: pods of two of them may then request the same address and port.
         tracing::warn!("all {SLOTS} address ranges are used by other clusters; sharing one");
-        Self::Loopback(LoopbackSlot { number: preferred.unwrap_or(0) % SLOTS, _held: None })
+        Self::Loopback(LoopbackSlot { number: preferred.unwrap_or(0) % SLOTS, _listener: None })
     }
 
     /// A plan without a held slot: other clusters may use the same addresses.
     pub(super) fn unheld() -> Self {
-        Self::Loopback(LoopbackSlot { number: 0, _held: None })
+        Self::Loopback(LoopbackSlot { number: 0, _listener: None })
     }
 
     /// A network of its own, with mirrors in the slot of another plan on loopback.

@@ -55,7 +55,7 @@ impl AuditConfig {
             return match &self.policy_file {
                 None => Ok(None),
                 Some(_) => Err(StartError::Audit {
-                    what: "cannot use the policy".into(),
+                    subject: "cannot use the policy".into(),
                     reason: "no log file; set one with --audit-log-path".into(),
                 }),
             };
@@ -63,7 +63,8 @@ impl AuditConfig {
         let policy = match &self.policy_file {
             None => AuditPolicy::default(),
             Some(file) => {
-                let failed = |reason: String| StartError::Audit { what: file.display().to_string(), reason };
+                let failed =
+                    |reason: String| StartError::Audit { subject: file.display().to_string(), reason };
                 let text = std::fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
                 AuditPolicy::read(&text).map_err(|error| failed(error.to_string()))?
             }
@@ -79,7 +80,7 @@ impl AuditConfig {
             max_age: Duration::from_hours(24) * self.max_age_days,
         };
         let log = AuditLog::start(api, policy, to).map_err(|error| StartError::Audit {
-            what: path.display().to_string(),
+            subject: path.display().to_string(),
             reason: error.to_string(),
         })?;
         Ok(Some(log))

@@ -22,17 +22,17 @@ pub(crate) type ComponentName = String;
 
 /// A name of no component.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no component \"{name}\"{}; there are {}", self.hint(), known.join(", "))]
+#[error("no component \"{name}\"{}; there are {}", self.hint(), components.join(", "))]
 pub(crate) struct UnknownComponent {
     /// As given.
     pub(crate) name: String,
     /// The known components.
-    pub(crate) known: Vec<String>,
+    pub(crate) components: Vec<String>,
 }
 
 impl UnknownComponent {
     fn hint(&self) -> String {
-        let near = nearest(&self.name, self.known.iter().map(String::as_str));
+        let near = nearest(&self.name, self.components.iter().map(String::as_str));
         near.map(|near| format!(", did you mean {near}?")).unwrap_or_default()
     }
 }

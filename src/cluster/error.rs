@@ -60,10 +60,10 @@ pub(crate) enum StartError {
     #[error("the config file's scheduler: {0}")]
     Scheduler(#[from] SchedulerConfigError),
     /// The audit log cannot be written, or its policy not be read.
-    #[error("the audit log: {what}: {reason}")]
+    #[error("the audit log: {subject}: {reason}")]
     Audit {
         /// The subject, mostly a file.
-        what: String,
+        subject: String,
         /// Why not.
         reason: String,
     },

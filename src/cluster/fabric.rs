@@ -43,7 +43,7 @@ const NOTICE: &str = "podium: the cluster has stopped, and its network too; this
 /// The time they have to hang up, unless the stop is forced.
 pub(super) const HANG_UP: Duration = Duration::from_secs(2);
 /// The delay before a process that died is restarted.
-const AGAIN: BackoffPolicy =
+const RESTART_BACKOFF: BackoffPolicy =
     BackoffPolicy { initial: Duration::from_millis(10), max: Duration::from_secs(10) };
 /// The interval at which the process is checked.
 const LOOK: Duration = Duration::from_millis(500);
@@ -68,7 +68,7 @@ pub(super) struct ClusterFabric {
     /// The connection to its process.
     connection: Mutex<Arc<Fabric>>,
     /// For the next process if this one dies.
-    held: FabricHandles,
+    handles: FabricHandles,
     /// True once it has been stopped: locked while a process is started or stopped, so that none is started afterwards.
     stopped: Mutex<bool>,
     /// Unused sockets of the control plane's leaf.
@@ -99,7 +99,7 @@ impl ClusterFabric {
         Ok(Self {
             config,
             connection,
-            held,
+            handles: held,
             stopped: Mutex::new(false),
             ready: Mutex::default(),
             nodes: NodeRegister::default(),
@@ -253,7 +253,7 @@ impl ClusterFabric {
         tasks.spawn("fabric", async move {
             let mut failures = 0;
             loop {
-                let pause = if failures == 0 { LOOK } else { AGAIN.delay(failures) };
+                let pause = if failures == 0 { LOOK } else { RESTART_BACKOFF.delay(failures) };
                 tokio::time::sleep(pause).await;
                 let round = rounds.begin("the process of the pods' network");
                 let looked = fabric.clone();
@@ -289,8 +289,8 @@ impl ClusterFabric {
         if *stopped || self.connection().namespaces().is_ok() {
             return Ok(());
         }
-        let connection = self.config.find_or_start(Some(&self.held.namespaces))?;
-        connection.adopt_leaf(self.config.control_plane(), &self.held.control_plane)?;
+        let connection = self.config.find_or_start(Some(&self.handles.namespaces))?;
+        connection.adopt_leaf(self.config.control_plane(), &self.handles.control_plane)?;
         *self.connection.lock() = Arc::new(connection);
         Ok(())
     }

@@ -33,7 +33,7 @@ use object::{Key, Kind, SharedObject};
 use reconcile::{Caches, Recorder, WorkLoop, ignore_gone, ignore_not_found, optional};
 
 /// The interval at which the state of a fenced node is checked, and failed steps are retried.
-const AGAIN: Duration = Duration::from_secs(1);
+const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The part of the nodes' runner that fences need.
 pub(crate) trait NodeRunner: Clone + Send + Sync + 'static {
@@ -44,8 +44,8 @@ pub(crate) trait NodeRunner: Clone + Send + Sync + 'static {
     /// there. If this returns without an error no process of the node runs: that was verified. May be retried.
     fn kill_for_certain(&self, name: &str) -> impl Future<Output = Result<(), FenceError>> + Send;
 
-    /// Takes a fenced node back into service. `gone`: it stays away, since its object was deleted.
-    fn take_back(&self, name: &str, gone: bool) -> impl Future<Output = Result<(), String>> + Send;
+    /// Takes a fenced node back into service. `is_deleted`: it stays away, since its object was deleted.
+    fn take_back(&self, name: &str, is_deleted: bool) -> impl Future<Output = Result<(), String>> + Send;
 }
 
 impl NodeRunner for Nodes {
@@ -57,8 +57,8 @@ impl NodeRunner for Nodes {
         Self::kill_for_certain(self, name)
     }
 
-    fn take_back(&self, name: &str, gone: bool) -> impl Future<Output = Result<(), String>> + Send {
-        Self::take_back(self, name, gone)
+    fn take_back(&self, name: &str, is_deleted: bool) -> impl Future<Output = Result<(), String>> + Send {
+        Self::take_back(self, name, is_deleted)
     }
 }
 
@@ -106,7 +106,7 @@ impl<R: NodeRunner> FencingController<R> {
                 if fences.is_empty() {
                     std::future::pending::<()>().await;
                 } else {
-                    self.api.clock().sleep(AGAIN).await;
+                    self.api.clock().sleep(RECHECK_INTERVAL).await;
                 }
             };
             tokio::select! {
@@ -220,8 +220,8 @@ impl<R: NodeRunner> FencingController<R> {
 
     async fn take_back(&self, fence: &SharedObject<NodeFence>) -> Result<(), ApiError> {
         let name = fence.name();
-        let gone = optional(self.api.get_as::<Node>(&Key::new("", name)))?.is_none();
-        if gone && fence.phase() == FencePhase::Killing {
+        let is_deleted = optional(self.api.get_as::<Node>(&Key::new("", name)))?.is_none();
+        if is_deleted && fence.phase() == FencePhase::Killing {
             // The node must not come back: its processes have to die first.
             let dead = self.kill(fence, None).await?;
             return if dead || self.nodes.run_state(name) == NodeRunState::Unwanted {
@@ -230,12 +230,12 @@ impl<R: NodeRunner> FencingController<R> {
                 Ok(())
             };
         }
-        if let Err(error) = self.nodes.take_back(name, gone).await {
+        if let Err(error) = self.nodes.take_back(name, is_deleted).await {
             let message = format!("cannot restart node {name}: {error}");
             self.write_phase(fence, fence.phase(), "NotStarted", &message)?;
             return Ok(());
         }
-        if !gone && self.nodes.run_state(name) == NodeRunState::Out {
+        if !is_deleted && self.nodes.run_state(name) == NodeRunState::Out {
             return Ok(());
         }
         self.remove_out_of_service_taint(name)?;
@@ -277,16 +277,17 @@ impl<R: NodeRunner> FencingController<R> {
     fn remove_out_of_service_taint(&self, name: &str) -> Result<(), ApiError> {
         let key = Key::new("", name);
         let Some(node) = optional(self.api.get_as::<Node>(&key))? else { return Ok(()) };
-        let ours =
+        let is_fence_taint =
             |taint: &Taint| taint.key == OUT_OF_SERVICE && taint.value.as_deref() == Some(FENCED_TAINT);
-        let has = |node: &Node| node.spec.iter().flat_map(|spec| spec.taints.iter().flatten()).any(ours);
+        let has =
+            |node: &Node| node.spec.iter().flat_map(|spec| spec.taints.iter().flatten()).any(is_fence_taint);
         if !has(&node) {
             return Ok(());
         }
         ignore_not_found(self.api.modify::<Node>(&key, |fresh| {
             if let Some(spec) = &mut fresh.spec {
                 let taints = spec.taints.take().unwrap_or_default();
-                let others: Vec<Taint> = taints.into_iter().filter(|taint| !ours(taint)).collect();
+                let others: Vec<Taint> = taints.into_iter().filter(|taint| !is_fence_taint(taint)).collect();
                 spec.taints = Some(others).filter(|others| !others.is_empty());
             }
             Ok(())

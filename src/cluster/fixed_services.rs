@@ -111,13 +111,13 @@ pub(super) fn no_dns(api: &Api) -> Result<(), ApiError> {
         return Ok(());
     }
     for kind in [Kind::Service, Kind::Endpoints, Kind::EndpointSlice] {
-        gone(api, kind, &dns_key())?;
+        delete_if_exists(api, kind, &dns_key())?;
     }
-    gone(api, Kind::EndpointSlice, &of_ipv6(&dns_key()))
+    delete_if_exists(api, Kind::EndpointSlice, &of_ipv6(&dns_key()))
 }
 
 /// Deletes an object that may exist.
-fn gone(api: &Api, kind: Kind, key: &Key) -> Result<(), ApiError> {
+fn delete_if_exists(api: &Api, kind: Kind, key: &Key) -> Result<(), ApiError> {
     match api.delete(kind, key, &DeleteOptions::default()) {
         Err(error) if !error.is_not_found() => Err(error),
         _ => Ok(()),
@@ -165,7 +165,7 @@ impl FixedService {
         for (served, key) in self.served.iter().zip([&self.key, &second]) {
             self.write_slice(api, &key.name, *served)?;
         }
-        if self.served.len() > 1 { Ok(()) } else { gone(api, Kind::EndpointSlice, &second) }
+        if self.served.len() > 1 { Ok(()) } else { delete_if_exists(api, Kind::EndpointSlice, &second) }
     }
 
     fn port(&self) -> u16 {

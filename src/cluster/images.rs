@@ -18,7 +18,7 @@ use kubelet::images::{Catalogue, ImageEntry, ImageStore, UserImageSource, UserIm
 use manifest::Document;
 
 /// Larger files are no catalogue.
-const MOST_BYTES: u64 = 4 << 20;
+const MAX_BYTES: u64 = 4 << 20;
 
 /// The end of the error for a pipe, a device or a directory.
 const NO_FILE: &str = ": not a file";
@@ -157,8 +157,8 @@ fn read_file(file: &Path) -> (Vec<ImageEntry>, Vec<String>) {
     let name = file.display().to_string();
     let about = match file.metadata() {
         Ok(about) if !about.is_file() => return (Vec::new(), vec![format!("{name}{NO_FILE}")]),
-        Ok(about) if about.len() > MOST_BYTES => {
-            return (Vec::new(), vec![format!("{name}: larger than {MOST_BYTES} bytes")]);
+        Ok(about) if about.len() > MAX_BYTES => {
+            return (Vec::new(), vec![format!("{name}: larger than {MAX_BYTES} bytes")]);
         }
         Ok(_) => std::fs::read(file),
         Err(error) => Err(error),

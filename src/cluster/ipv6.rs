@@ -113,8 +113,8 @@ impl Ipv6Ranges {
         let step = u128::try_from(index).ok()?.checked_shl(u32::from(128 - POD_PREFIX))?;
         let first = Ipv6Addr::from_bits(self.pods.network().to_bits().checked_add(step)?);
         let pods = Ipv6Net::new(first, POD_PREFIX).ok()?;
-        let has_room = self.pods.contains(&first) && self.nodes.contains(&ip) && ip < self.control_plane();
-        has_room.then_some(NodeIpv6 { ip, pods })
+        let is_in_range = self.pods.contains(&first) && self.nodes.contains(&ip) && ip < self.control_plane();
+        is_in_range.then_some(NodeIpv6 { ip, pods })
     }
 
     /// A line with the ranges.

@@ -29,7 +29,7 @@ use reconcile::Caches;
 const OPEN_FILES: u64 = 65_536;
 
 /// Clients of Ingresses at once, at most.
-const MOST_CLIENTS: usize = 4096;
+const MAX_CLIENTS: usize = 4096;
 
 /// Why no fault can be between pods of the loopback network.
 const NOTHING_TO_BREAK: &str = "pods share the machine's network, where network faults are not possible; start podium \
@@ -146,7 +146,7 @@ fn serve_inside(
     faults: FaultHook,
 ) -> Result<Option<ProxyConfig>, FabricError> {
     let beginnings = fabric.beginnings();
-    let way_out = match &beginnings {
+    let egress_mode = match &beginnings {
         Ok(_) => EgressMode::ConnectFirst,
         Err(error) => {
             tracing::warn!(%error, "pods' connections are accepted before Podium has connected to the destination");
@@ -159,7 +159,7 @@ fn serve_inside(
         families: fabric.families(),
         services: fabric.services(),
         inside: fabric.ranges(),
-        egress_mode: Some(way_out),
+        egress_mode: Some(egress_mode),
         dns: if config.is_disabled("dns") { Vec::new() } else { fabric.addresses() },
         faults,
         in_force: tokio::sync::watch::Sender::default(),
@@ -187,7 +187,7 @@ pub(super) fn start_ingress(
 ) {
     let file = &config.file.ingress;
     let config = ReverseProxyConfig {
-        connections: (allow_open_files() / 8).min(MOST_CLIENTS),
+        connections: (allow_open_files() / 8).min(MAX_CLIENTS),
         services: addresses.services(),
         pods: fabric.map(|fabric| fabric.pod_ranges()).unwrap_or_default(),
         dialer: api.config().dialer.clone(),

@@ -19,16 +19,16 @@ pub(super) fn start(api: &Api, tasks: &Tasks) {
 
 async fn run(api: Api) {
     let recorder = Recorder::new(&api, "podium-self-check");
-    let mut heard = api.contained().subscribe();
+    let mut receiver = api.contained().subscribe();
     let mut reported = BTreeMap::new();
     loop {
-        heard.borrow_and_update();
+        receiver.borrow_and_update();
         let all = api.contained().all();
         for (part, panics) in &all {
             report_panic(&api, &recorder, *part, panics, reported.get(part));
         }
         reported = all;
-        if heard.changed().await.is_err() {
+        if receiver.changed().await.is_err() {
             return;
         }
     }
@@ -69,7 +69,7 @@ mod tests {
 
     /// Panics over one object as often as it has tries to lose.
     struct PanickingReconciler {
-        left: AtomicU32,
+        remaining: AtomicU32,
         done: tokio::sync::watch::Sender<Vec<String>>,
     }
 
@@ -81,9 +81,9 @@ mod tests {
         }
 
         fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-            let left = self.left.load(Ordering::SeqCst);
+            let left = self.remaining.load(Ordering::SeqCst);
             if &*key.name == "bad" && left > 0 {
-                self.left.store(left - 1, Ordering::SeqCst);
+                self.remaining.store(left - 1, Ordering::SeqCst);
                 panic!("index out of bounds");
             }
             self.done.send_modify(|done| done.push(key.name.clone()));
@@ -109,7 +109,7 @@ mod tests {
         start(&api, &tasks);
         let done = tokio::sync::watch::Sender::new(Vec::new());
         let mut finished = done.subscribe();
-        let unsteady = PanickingReconciler { left: AtomicU32::new(2), done };
+        let unsteady = PanickingReconciler { remaining: AtomicU32::new(2), done };
         let queue = WorkQueue::with_timings(api.timings());
         Controller::new(unsteady, queue, &caches).for_::<ConfigMap>().run(&tasks);
         for name in ["bad", "good"] {

@@ -47,7 +47,7 @@ const DEFAULT_PORT: u16 = 6443;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StopProgress {
     /// Pods that still run.
-    pub(crate) pods_left: usize,
+    pub(crate) remaining_pods: usize,
 }
 
 /// A running cluster.
@@ -331,7 +331,7 @@ impl Cluster {
             let report = report.clone();
             async move {
                 loop {
-                    report(StopProgress { pods_left: running_pods(&api) });
+                    report(StopProgress { remaining_pods: running_pods(&api) });
                     tokio::time::sleep(Duration::from_millis(200)).await;
                 }
             }
@@ -431,8 +431,7 @@ fn load_certificate_authority(
     generate: fn() -> Result<CertificateAuthority, TlsError>,
 ) -> Result<CertificateAuthority, StartError> {
     let (certificate, key) = (format!("{name}.crt"), format!("{name}.key"));
-    if let (Some(certificate_pem), Some(key_pem)) =
-        (data_dir.read(&certificate), data_dir.known_secret(&key)?)
+    if let (Some(certificate_pem), Some(key_pem)) = (data_dir.read(&certificate), data_dir.read_secret(&key)?)
     {
         return Ok(CertificateAuthority { certificate_pem, key_pem });
     }

@@ -52,7 +52,7 @@ impl Controllers {
         };
         if let Some(unknown) = named.iter().find(|name| !Self::names().any(|known| known == name.as_str())) {
             let known = Self::names().map(ToString::to_string).collect();
-            let error = UnknownComponent { name: unknown.clone(), known };
+            let error = UnknownComponent { name: unknown.clone(), components: known };
             return Err(Error::Component(error.to_string()));
         }
         let named: BTreeSet<&str> = named.iter().map(String::as_str).collect();

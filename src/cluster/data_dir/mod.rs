@@ -208,7 +208,7 @@ impl DataDir {
     }
 
     /// Reads a secret that another module creates.
-    pub(super) fn known_secret(&self, name: &str) -> Result<Option<String>, DataDirError> {
+    pub(super) fn read_secret(&self, name: &str) -> Result<Option<String>, DataDirError> {
         ownership::read_private(&self.path.join(name))
     }
 
@@ -324,8 +324,8 @@ fn lock(directory: &Path) -> Result<File, DataDirError> {
             return Err(DataDirError::Locked { directory: directory.to_path_buf(), pid });
         }
         // An ephemeral instance that has just ended removed the file that was opened.
-        let ours = lock.metadata().map_err(at(&path))?;
-        if path.metadata().is_ok_and(|now| (now.dev(), now.ino()) == (ours.dev(), ours.ino())) {
+        let opened = lock.metadata().map_err(at(&path))?;
+        if path.metadata().is_ok_and(|now| (now.dev(), now.ino()) == (opened.dev(), opened.ino())) {
             return Ok(lock);
         }
     }
@@ -336,7 +336,7 @@ impl Drop for DataDir {
         let removed = match self.ephemeral {
             None => return,
             Some(Ephemeral::Whole) => fs::remove_dir_all(&self.path),
-            Some(kind) => ownership::remove_ours(&self.path).and_then(|()| match kind {
+            Some(kind) => ownership::remove_data_dir(&self.path).and_then(|()| match kind {
                 Ephemeral::Created => not_empty_is_fine(fs::remove_dir(&self.path)),
                 _ => Ok(()),
             }),

@@ -88,7 +88,7 @@ pub(super) fn judge(path: &Path) -> Result<DirectoryState, DataDirError> {
     if let Some(found) = marked(path)? {
         return Ok(found);
     }
-    let Some(name) = named_like_ours(path) else { return Ok(DirectoryState::Unused) };
+    let Some(name) = find_own_file(path) else { return Ok(DirectoryState::Unused) };
     if made_before_there_were_marks(path) {
         return Ok(DirectoryState::Persistent);
     }
@@ -105,7 +105,7 @@ fn marked(path: &Path) -> Result<Option<DirectoryState>, DataDirError> {
 
 /// The first existing file with one of our names. A directory of logs is no reason to refuse the directory: only to
 /// leave the logs there.
-fn named_like_ours(path: &Path) -> Option<&'static str> {
+fn find_own_file(path: &Path) -> Option<&'static str> {
     let there = |name: &&str| path.join(name).symlink_metadata().is_ok();
     [LOCK].into_iter().chain(OUR_FILES).filter(|name| *name != LOGS).find(there)
 }
@@ -156,7 +156,7 @@ pub(super) fn remove_contents(path: &Path) -> io::Result<()> {
 }
 
 /// Removes a data directory's content and its mark; the lock comes last.
-pub(super) fn remove_ours(path: &Path) -> io::Result<()> {
+pub(super) fn remove_data_dir(path: &Path) -> io::Result<()> {
     remove_contents(path)?;
     remove(&path.join(MARK))?;
     remove(&path.join(LOCK))

@@ -46,9 +46,9 @@ use volumes::{FillState, FullVolumes};
 /// Changes within this time are handled together.
 const BURST: Duration = Duration::from_millis(10);
 /// The delay before a failed action is retried.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Timeout for a fault's status to become durable before the store refuses writes.
-const TO_SAY: Duration = Duration::from_secs(5);
+const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The targets of faults.
 pub(super) struct FaultContext {
@@ -165,7 +165,7 @@ impl Faults {
         };
         let again = async {
             if self.is_behind {
-                tokio::time::sleep(AGAIN).await;
+                tokio::time::sleep(RETRY_INTERVAL).await;
             } else {
                 std::future::pending::<()>().await;
             }
@@ -193,7 +193,7 @@ impl Faults {
         let not_done = self.broken.nodes.apply_faults(&desired.nodes).await;
         self.is_behind |= !not_done.is_empty();
         self.api.hang_webhooks(desired.webhooks.clone());
-        self.full.apply(&world.met_volumes(&desired));
+        self.full.apply(&world.affected_volumes(&desired));
         // The store must accept the statuses written below: an ended refusal is lifted here, a new one starts after
         // them.
         if !matches!(desired.store, StoreFault::Refuses(_)) {
@@ -214,7 +214,7 @@ impl Faults {
         if matches!(desired.store, StoreFault::Refuses(_)) {
             // The statuses must be durable first.
             let durable = self.api.durable(self.api.revision());
-            let _ = tokio::time::timeout(TO_SAY, durable).await;
+            let _ = tokio::time::timeout(STATUS_TIMEOUT, durable).await;
             self.break_store(&desired.store);
         }
     }
@@ -295,14 +295,14 @@ impl Faults {
                     // A node that is just starting does not end the fault's effect on others.
                     Some(late) if !(late.is_busy && self.lives.is_in_force(fault)) => {
                         let reason = if late.is_busy { "NodeBusy" } else { "Failed" };
-                        FaultState::inactive(reason, late.why.clone())
+                        FaultState::inactive(reason, late.reason.clone())
                     }
                     _ => FaultState {
                         is_active: true,
                         reason: "InForce",
-                        message: format!("{} of {}{left_open}", describe_fault(fault), met.words),
-                        meets: Some(met.words.clone()),
-                        selected: Some((true, "Found", met.words.clone())),
+                        message: format!("{} of {}{left_open}", describe_fault(fault), met.description),
+                        meets: Some(met.description.clone()),
+                        selected: Some((true, "Found", met.description.clone())),
                         is_over: false,
                     },
                 }

@@ -19,7 +19,7 @@ use object::storage::{claim_phase, claim_ref, claim_uid, directory_of, volume_na
 use object::{Key, SharedObject};
 
 /// The maximum number of these faults in force at once.
-pub(super) const MOST: usize = 64;
+pub(super) const MAX_FAULTS: usize = 64;
 /// The maximum number of names in a message; the rest is counted.
 const NAMED: usize = 3;
 
@@ -56,7 +56,7 @@ pub(super) enum FaultDecision {
 pub(super) struct ActiveFault {
     pub(super) effect: Effect,
     /// Describes the targets.
-    pub(super) words: String,
+    pub(super) description: String,
 }
 
 /// An effect with its targets.
@@ -217,8 +217,8 @@ pub(super) fn plan<'a>(
         if is_over(fault) {
             return FaultDecision::Over;
         }
-        if count >= MOST {
-            let message = format!("the limit of {MOST} faults in force is reached");
+        if count >= MAX_FAULTS {
+            let message = format!("the limit of {MAX_FAULTS} faults in force is reached");
             return FaultDecision::Not { reason: "TooManyFaults", message };
         }
         let planned = world.meet(fault);
@@ -240,7 +240,7 @@ impl ClusterState {
         let spec = &fault.spec;
         let none = FaultTarget::default();
         let target = spec.target.as_ref().unwrap_or(&none);
-        let in_force = |effect, words| FaultDecision::InForce(ActiveFault { effect, words });
+        let in_force = |effect, words| FaultDecision::InForce(ActiveFault { effect, description: words });
         match (spec.type_.as_str(), target.component()) {
             ("Crash" | "Pause" | "ClockSkew", Some(_)) => match self.parts(target) {
                 Ok((parts, words)) => in_force(effect(fault, parts), words),
@@ -270,8 +270,8 @@ impl ClusterState {
                 if !self.webhooks.contains(&name) {
                     return no_target(format!("webhook configuration {name} not found"));
                 }
-                let words = format!("the webhooks of {name}");
-                in_force(Effect::Hang(BTreeSet::from([name])), words)
+                let description = format!("the webhooks of {name}");
+                in_force(Effect::Hang(BTreeSet::from([name])), description)
             }
             ("OutOfMemory", _) => self.victims(target),
             ("VolumeFull", _) => match &target.volume {
@@ -285,11 +285,11 @@ impl ClusterState {
     }
 
     fn parts(&self, target: &FaultTarget) -> Result<(TargetComponents, String), FaultDecision> {
-        let actors = |names: BTreeSet<&'static str>, what: &str| {
+        let actors = |names: BTreeSet<&'static str>, component: &str| {
             if names.is_empty() {
-                return Err(no_target(format!("{what} does not run in this cluster")));
+                return Err(no_target(format!("{component} does not run in this cluster")));
             }
-            Ok((TargetComponents::Actors(names), what.to_owned()))
+            Ok((TargetComponents::Actors(names), component.to_owned()))
         };
         let those = |is_meant: &dyn Fn(&str) -> bool| -> BTreeSet<&'static str> {
             self.actors.iter().copied().filter(|name| is_meant(name)).collect()
@@ -308,8 +308,8 @@ impl ClusterState {
                 if nodes.is_empty() {
                     return Err(no_target("no matching node".into()));
                 }
-                let words = format!("the kubelet of {}", list_names("node", &nodes));
-                Ok((TargetComponents::Kubelets(nodes), words))
+                let description = format!("the kubelet of {}", list_names("node", &nodes));
+                Ok((TargetComponents::Kubelets(nodes), description))
             }
         }
     }
@@ -333,8 +333,8 @@ impl ClusterState {
         if nodes.is_empty() {
             return no_target("no matching node".into());
         }
-        let words = list_names("node", &nodes);
-        FaultDecision::InForce(ActiveFault { effect: effect(nodes), words })
+        let description = list_names("node", &nodes);
+        FaultDecision::InForce(ActiveFault { effect: effect(nodes), description })
     }
 
     fn of_disks(&self, target: &FaultTarget, disk: &FaultDisk) -> FaultDecision {
@@ -353,7 +353,10 @@ impl ClusterState {
             "Slow" => StoreFault::Slow(disk.delay()),
             _ => StoreFault::Refuses("Input/output error"),
         };
-        FaultDecision::InForce(ActiveFault { effect: Effect::StoreDisk(fault), words: "the store".into() })
+        FaultDecision::InForce(ActiveFault {
+            effect: Effect::StoreDisk(fault),
+            description: "the store".into(),
+        })
     }
 
     /// The volume of a claim, if it is bound and lies on this machine.
@@ -447,17 +450,17 @@ impl ClusterState {
             return no_target("no matching container is running".into());
         }
         let names: BTreeSet<String> = victims.iter().map(|victim| victim.pod.to_string()).collect();
-        let words = list_names("pod", &names);
+        let description = list_names("pod", &names);
         FaultDecision::InForce(ActiveFault {
             effect: Effect::OutOfMemory(victims, target.container.clone()),
-            words,
+            description,
         })
     }
 }
 
 impl ClusterState {
     /// The volumes to affect: those to fill, and the emptyDirs on the disks of nodes, grouped by node.
-    pub(super) fn met_volumes(&self, in_force: &ActiveFaults) -> BTreeMap<String, FillRequest> {
+    pub(super) fn affected_volumes(&self, in_force: &ActiveFaults) -> BTreeMap<String, FillRequest> {
         let full = in_force.full.iter();
         let full = full
             .map(|(of, path)| (of.clone(), FillRequest { paths: vec![path.clone()], how: FillMode::Full }));
@@ -506,8 +509,8 @@ pub(super) fn on_disk(node: &str) -> String {
 }
 
 fn fills(of: String, path: PathBuf) -> FaultDecision {
-    let words = format!("{of} at {}", path.display());
-    FaultDecision::InForce(ActiveFault { effect: Effect::FillVolume(of, path), words })
+    let description = format!("{of} at {}", path.display());
+    FaultDecision::InForce(ActiveFault { effect: Effect::FillVolume(of, path), description })
 }
 
 /// The path of an emptyDir on a node's disk.
@@ -541,12 +544,12 @@ fn no_disk() -> FaultDecision {
 pub(super) const NO_TARGET: &str = "NobodyFound";
 
 /// `node a`, `nodes a, b`, `nodes a, b, c and 7 more`.
-fn list_names(what: &str, names: &BTreeSet<String>) -> String {
+fn list_names(noun: &str, names: &BTreeSet<String>) -> String {
     let first: Vec<&str> = names.iter().take(NAMED).map(String::as_str).collect();
     let plural = if names.len() == 1 { "" } else { "s" };
     let more = names.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{what}{plural} {}{more}", first.join(", "))
+    format!("{noun}{plural} {}{more}", first.join(", "))
 }
 
 /// The kinds of objects that the faults refer to.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::plan::{ActiveFaults, ClusterState, FaultDecision, MOST, RequiredKinds, plan};
+use super::plan::{ActiveFaults, ClusterState, FaultDecision, MAX_FAULTS, RequiredKinds, plan};
 use super::volumes::{FillMode, FillRequest, WriteFault};
 use object::SharedObject;
 use object::fault::Fault;
@@ -73,12 +73,12 @@ fn a_nodes_disk_meets_the_empty_dirs_of_its_pods_where_they_have_files_fault_1()
         RequiredKinds::of(&all),
         RequiredKinds { nodes: true, pods: true, ..RequiredKinds::default() }
     );
-    let met = |world: &ClusterState| {
+    let affected = |world: &ClusterState| {
         let planned = plan(&all, world, |_| false);
         let in_force = ActiveFaults::of(planned.iter().map(|(_, planned)| planned));
-        world.met_volumes(&in_force)
+        world.affected_volumes(&in_force)
     };
-    assert!(met(&world).is_empty(), "nobody says that they have files");
+    assert!(affected(&world).is_empty(), "nobody says that they have files");
     let node = json!({"metadata": {"name": "a"}, "status": {"nodeInfo": {"architecture": "", "bootID": "",
         "containerRuntimeVersion": "podium://1", "kernelVersion": "", "kubeProxyVersion": "", "kubeletVersion": "",
         "machineID": "", "operatingSystem": "", "osImage": "", "systemUUID": ""}}});
@@ -87,14 +87,14 @@ fn a_nodes_disk_meets_the_empty_dirs_of_its_pods_where_they_have_files_fault_1()
     let expected =
         FillRequest { paths: vec![at("web-0"), at("web-1")], how: FillMode::OnDisk(WriteFault::Failing) };
     assert_eq!(
-        met(&world).into_iter().collect::<Vec<_>>(),
+        affected(&world).into_iter().collect::<Vec<_>>(),
         [("the emptyDirs of node a".to_owned(), expected)]
     );
 }
 
 fn outcome(planned: &FaultDecision) -> String {
     match planned {
-        FaultDecision::InForce(met) => met.words.clone(),
+        FaultDecision::InForce(met) => met.description.clone(),
         FaultDecision::Not { reason, message } => format!("{reason}: {message}"),
         FaultDecision::Over => "over".to_owned(),
     }
@@ -251,8 +251,8 @@ fn ended_and_deleted_faults_are_skipped_and_their_number_is_limited_fault_1() {
     let none = [SharedObject::from_value(ended), SharedObject::from_value(going)];
     assert!(plan(&none, &world(), |_| false).is_empty());
     let many: Vec<SharedObject<Fault>> =
-        (0..=MOST).map(|number| fault(&format!("{number:03}"), &spec)).collect();
+        (0..=MAX_FAULTS).map(|number| fault(&format!("{number:03}"), &spec)).collect();
     let planned = plan(&many, &world(), |_| false);
-    assert_eq!(outcome(&planned[MOST - 1].1), "the scheduler");
-    assert!(outcome(&planned[MOST].1).starts_with("TooManyFaults"));
+    assert_eq!(outcome(&planned[MAX_FAULTS - 1].1), "the scheduler");
+    assert!(outcome(&planned[MAX_FAULTS].1).starts_with("TooManyFaults"));
 }

@@ -133,9 +133,9 @@ fn recorded_network(data_dir: &DataDir, requested: &NetworkConfig) -> Result<Opt
             NetworkMode::Fabric => Err(changed("fabric".to_owned())),
             NetworkMode::Loopback => Ok(Some(Network::Loopback { why: None })),
             NetworkMode::Auto => {
-                let why = if why.is_empty() { "no reason was recorded" } else { why };
+                let cause = if why.is_empty() { "no reason was recorded" } else { why };
                 let reason = format!(
-                    "the data directory was created with the machine's network ({why}); a new one gets the pods' own \
+                    "the data directory was created with the machine's network ({cause}); a new one gets the pods' own \
                      network where the machine allows it"
                 );
                 Ok(Some(Network::Loopback { why: Some(reason) }))

@@ -15,7 +15,7 @@ use network::egress;
 use super::remedy::remedy;
 
 /// Timeout of the test; it takes some ten milliseconds.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// The output of a successful test.
 const WORKS: &str = "works";
 /// A service in it, and an external address.
@@ -80,13 +80,13 @@ pub(super) fn try_network(program: &Path) -> Result<(), String> {
             sender.send(output)
         });
     }
-    let received = hear.recv_timeout(PATIENCE);
+    let received = hear.recv_timeout(TIMEOUT);
     let _ = process.kill();
     let _ = process.wait();
     match received {
         Ok(output) if output.trim() == WORKS => Ok(()),
         Ok(output) if output.trim().is_empty() => Err("the trial ended without output".to_owned()),
         Ok(output) => Err(output.trim().to_owned()),
-        Err(_) => Err(format!("the trial took longer than {} s", PATIENCE.as_secs())),
+        Err(_) => Err(format!("the trial took longer than {} s", TIMEOUT.as_secs())),
     }
 }

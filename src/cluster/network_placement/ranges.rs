@@ -68,11 +68,11 @@ pub(super) fn text(NetworkRanges { pods, services, nodes, .. }: &NetworkRanges) 
 
 /// Such a line, read.
 pub(super) fn read(line: &str) -> Option<NetworkRanges> {
-    let mut words = line.split_whitespace();
-    if words.next() != Some("fabric") {
+    let mut fields = line.split_whitespace();
+    if fields.next() != Some("fabric") {
         return None;
     }
-    let mut next = |name: &str| words.next()?.strip_prefix(name)?.strip_prefix('=')?.parse().ok();
+    let mut next = |name: &str| fields.next()?.strip_prefix(name)?.strip_prefix('=')?.parse().ok();
     Some(NetworkRanges { pods: next("pods")?, services: next("services")?, nodes: next("nodes")?, v6: None })
 }
 

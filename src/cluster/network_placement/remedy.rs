@@ -41,7 +41,7 @@ pub(super) fn remedy(error: &FabricError) -> Option<String> {
 
 fn of(step: &str, error: &io::Error, machine: &MachineFacts) -> Option<String> {
     let sysctl = |setting: &str| Some(format!("allow it with \"sudo sysctl {setting}\""));
-    let begins = |what: &str| step.starts_with(what);
+    let begins = |prefix: &str| step.starts_with(prefix);
     let forbidden = error.kind() == io::ErrorKind::PermissionDenied;
     let unknown = matches!(
         error.raw_os_error(),

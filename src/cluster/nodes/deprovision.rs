@@ -19,7 +19,8 @@ use reconcile::ignore_gone;
 const TRIES: u32 = 5;
 
 /// The back-off between two attempts.
-const AGAIN: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(10) };
+const RETRY_BACKOFF: BackoffPolicy =
+    BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(10) };
 
 /// Ends a node; nothing of it is left when this returns, unless its processes cannot be killed: then its pods stay.
 pub(super) async fn deprovision(context: &NodeContext, node: &RunningNode, cause: EndCause) {
@@ -75,7 +76,7 @@ async fn end_for_certain(context: &NodeContext, name: &str, process: &ProcessRun
                 tracing::warn!(node = name, "cannot confirm that the node's processes are dead: {error}");
             }
         }
-        context.api.clock().sleep(AGAIN.delay(failures)).await;
+        context.api.clock().sleep(RETRY_BACKOFF.delay(failures)).await;
     }
     tracing::error!(node = name, "processes of the node may still run; its pods are not deleted");
     false

@@ -101,7 +101,7 @@ fn has_kubelet_reported(node: &Node) -> bool {
 #[derive(Clone, Debug)]
 pub(super) struct ObservedNode {
     pub(super) uid: String,
-    pub(super) asks: Option<DesiredNode>,
+    pub(super) requested: Option<DesiredNode>,
 }
 
 /// The stage of a node.
@@ -141,17 +141,17 @@ pub(super) enum NodeAction {
 
 /// The steps from the running nodes to the desired ones.
 ///
-/// `given_up`: declared nodes whose objects were deleted. They stay away until the next start, like a machine whose
+/// `abandoned`: declared nodes whose objects were deleted. They stay away until the next start, like a machine whose
 /// kubelet is not restarted, unless an object requests them again.
 pub(super) fn steps(
     declared: &[DesiredNode],
-    given_up: &BTreeSet<String>,
+    abandoned: &BTreeSet<String>,
     objects: &BTreeMap<String, ObservedNode>,
     members: &BTreeMap<String, Member>,
 ) -> Vec<NodeAction> {
-    let asking = objects.values().filter_map(|seen| seen.asks.as_ref());
+    let asking = objects.values().filter_map(|seen| seen.requested.as_ref());
     let mut desired: BTreeMap<&str, &DesiredNode> = asking.map(|w| (w.name.as_str(), w)).collect();
-    desired.extend(declared.iter().filter(|w| !given_up.contains(&w.name)).map(|w| (w.name.as_str(), w)));
+    desired.extend(declared.iter().filter(|w| !abandoned.contains(&w.name)).map(|w| (w.name.as_str(), w)));
 
     let mut steps = Vec::new();
     for (name, member) in members {
@@ -187,27 +187,27 @@ mod tests {
         text.split_whitespace().map(named).collect()
     }
 
-    fn object(name: &str, asks: Option<&str>) -> Node {
-        let annotations = asks.map(|how| json!({NODE_ANNOTATION: how})).unwrap_or_default();
+    fn object(name: &str, requested: Option<&str>) -> Node {
+        let annotations = requested.map(|how| json!({NODE_ANNOTATION: how})).unwrap_or_default();
         serde_json::from_value(json!({"metadata": {"name": name, "annotations": annotations}})).unwrap()
     }
 
     /// `name:uid`, with `?` behind the name of one that asks to be run and `~` behind that of a hollow one.
     fn objects(text: &str) -> BTreeMap<String, ObservedNode> {
-        let seen = |word: &str| {
-            let (name, uid) = word.split_once(':').unwrap();
+        let seen = |entry: &str| {
+            let (name, uid) = entry.split_once(':').unwrap();
             let how = if name.ends_with('~') { "hollow" } else { "process" };
             let bare = name.trim_end_matches(['~', '?']);
-            let asks = name.contains('?').then(|| requested_node(&object(bare, Some(how))).unwrap());
-            (bare.to_string(), ObservedNode { uid: uid.into(), asks })
+            let requested = name.contains('?').then(|| requested_node(&object(bare, Some(how))).unwrap());
+            (bare.to_string(), ObservedNode { uid: uid.into(), requested })
         };
         text.split_whitespace().map(seen).collect()
     }
 
     /// The same of members; `-` as uid: busy.
     fn members(text: &str) -> BTreeMap<String, Member> {
-        let member = |word: &str| {
-            let (name, uid) = word.split_once(':').unwrap();
+        let member = |entry: &str| {
+            let (name, uid) = entry.split_once(':').unwrap();
             let bare = name.trim_end_matches(['~', '?']);
             let origin = if name.contains('?') { Origin::Object } else { Origin::File };
             let stage = if uid == "-" { NodeStage::Busy } else { NodeStage::Running { uid: uid.into() } };
@@ -268,9 +268,10 @@ mod tests {
         let node = |value| {
             requested_node(&serde_json::from_value(value).unwrap()).map(|w| json!(w.capacity).to_string())
         };
-        let asks = json!({NODE_ANNOTATION: "hollow"});
+        let annotations = json!({NODE_ANNOTATION: "hollow"});
         let capacity = json!({"cpu": "2"});
-        let fresh = json!({"metadata": {"name": "x", "annotations": asks}, "status": {"capacity": capacity}});
+        let fresh =
+            json!({"metadata": {"name": "x", "annotations": annotations}, "status": {"capacity": capacity}});
         assert_eq!(node(fresh.clone()).unwrap(), r#"{"cpu":"2"}"#);
         let mut reported = fresh;
         let empty = k8s_openapi::api::core::v1::NodeSystemInfo::default();
@@ -285,7 +286,8 @@ mod tests {
         reported["metadata"]["annotations"][CAPACITY] = json!(r#"{"cpu":"3"}"#);
         assert_eq!(node(reported).unwrap(), r#"{"cpu":"3"}"#);
         assert_eq!(node(json!({"metadata": {"name": "x", "annotations": {NODE_ANNOTATION: "vm"}}})), None);
-        let going = json!({"name": "x", "annotations": asks, "deletionTimestamp": "2026-11-21T00:00:00Z"});
+        let going =
+            json!({"name": "x", "annotations": annotations, "deletionTimestamp": "2026-11-21T00:00:00Z"});
         assert_eq!(node(json!({"metadata": going})), None, "held by a finalizer only");
     }
 }

@@ -26,7 +26,7 @@ pub(in crate::cluster) struct NodeFaults {
 pub(in crate::cluster) struct FaultPending {
     /// It is retried automatically: the node is just being started or removed.
     pub(in crate::cluster) is_busy: bool,
-    pub(in crate::cluster) why: String,
+    pub(in crate::cluster) reason: String,
 }
 
 impl NodeFaults {

@@ -35,8 +35,9 @@ impl Nodes {
         faults: &NodeFaults,
     ) -> BTreeMap<String, FaultPending> {
         let Some(follower) = &self.follower else {
-            let why = || FaultPending { is_busy: false, why: "this control plane runs no nodes".into() };
-            return faults.names().into_iter().map(|name| (name.to_owned(), why())).collect();
+            let pending =
+                || FaultPending { is_busy: false, reason: "this control plane runs no nodes".into() };
+            return faults.names().into_iter().map(|name| (name.to_owned(), pending())).collect();
         };
         let names: Vec<String> = {
             let mut state = follower.state.lock();
@@ -108,19 +109,23 @@ impl Follower {
     fn next_step(&self, name: &str) -> Result<FaultAction, FaultPending> {
         let mut state = self.state.lock();
         let (is_off, is_down) = (state.faults.off.contains(name), state.faults.is_down(name));
-        let is_met = state.faults.names().contains(name);
+        let is_affected = state.faults.names().contains(name);
         if state.closing {
             return Ok(FaultAction::Nothing);
         }
         let faults = state.faults.clone();
         let Some(slot) = state.slots.get_mut(name) else {
-            let why = format!("this control plane does not run node {name}");
-            return if is_met { Err(FaultPending { is_busy: false, why }) } else { Ok(FaultAction::Nothing) };
+            let reason = format!("this control plane does not run node {name}");
+            return if is_affected {
+                Err(FaultPending { is_busy: false, reason })
+            } else {
+                Ok(FaultAction::Nothing)
+            };
         };
         Ok(match &slot.now {
-            NodeState::Starting | NodeState::Ending(_) if is_met => {
-                let why = format!("node {name} is being started or removed");
-                return Err(FaultPending { is_busy: true, why });
+            NodeState::Starting | NodeState::Ending(_) if is_affected => {
+                let reason = format!("node {name} is being started or removed");
+                return Err(FaultPending { is_busy: true, reason });
             }
             NodeState::Running(running) if is_down => {
                 let running = running.clone();
@@ -170,7 +175,7 @@ impl Follower {
         };
         killed.map_err(|why| FaultPending {
             is_busy: false,
-            why: format!("processes of node {name} may still run: {why}"),
+            reason: format!("processes of node {name} may still run: {why}"),
         })?;
         {
             let mut state = self.state.lock();
@@ -196,8 +201,8 @@ impl Follower {
                     (NodeState::Running(Arc::new(running)), Ok(()))
                 }
                 Err(why) => {
-                    let why = format!("cannot restart the kubelet of node {name}: {why}");
-                    (NodeState::Crashed(Some(before.clone())), Err(FaultPending { is_busy: false, why }))
+                    let reason = format!("cannot restart the kubelet of node {name}: {why}");
+                    (NodeState::Crashed(Some(before.clone())), Err(FaultPending { is_busy: false, reason }))
                 }
             };
             if let Some(slot) = state.slots.get_mut(name) {

@@ -53,8 +53,8 @@ impl Nodes {
             None => {
                 let declared = state.declared.iter().any(|desired| desired.name == name);
                 let object = follower.context.api.get_as::<Node>(&Key::new("", name)).ok();
-                let asks = object.is_some_and(|node| desired::requested_node(&node).is_some());
-                if (declared && !state.given_up.contains(name)) || asks {
+                let is_requested = object.is_some_and(|node| desired::requested_node(&node).is_some());
+                if (declared && !state.abandoned.contains(name)) || is_requested {
                     NodeRunState::Out
                 } else {
                     NodeRunState::Unwanted
@@ -106,17 +106,17 @@ impl Nodes {
     }
 
     /// Takes a fenced node back: one with dead processes is restarted, one that may still run them continues with
-    /// them. `gone`: it stays away, since its object was deleted.
-    pub(crate) async fn take_back(&self, name: &str, gone: bool) -> Result<(), String> {
+    /// them. `is_deleted`: it stays away, since its object was deleted.
+    pub(crate) async fn take_back(&self, name: &str, is_deleted: bool) -> Result<(), String> {
         let Some(follower) = &self.follower else { return Ok(()) };
         let running = {
             let mut state = follower.state.lock();
             match state.slots.get(name).map(|slot| &slot.now) {
                 Some(NodeState::Fenced | NodeState::Fencing(None)) => {
-                    if gone {
-                        state.given_up.insert(name.to_owned());
+                    if is_deleted {
+                        state.abandoned.insert(name.to_owned());
                     }
-                    if gone || !state.keep_down(name) {
+                    if is_deleted || !state.keep_down(name) {
                         state.release(name);
                     }
                     None

@@ -36,11 +36,11 @@ fn of_another_program(text: &ConfigText) -> Result<Option<Value>, ManifestError>
         (_, Some("KubeSchedulerConfiguration")) => Ok(Some(document)),
         (Some(version), None) if version.starts_with("kubescheduler.config.k8s.io/") => Ok(Some(document)),
         (Some(_), Some(kind)) => {
-            let what = format!(
+            let message = format!(
                 "a {kind} is not a configuration of Podium; apply objects with -f; a KubeSchedulerConfiguration can be \
                  the whole file, or stand below scheduler:"
             );
-            Err(text.fault("kind", what))
+            Err(text.fault("kind", message))
         }
         _ => Ok(None),
     }

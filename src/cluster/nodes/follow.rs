@@ -24,7 +24,8 @@ use object::{Key, Kind};
 use reconcile::WorkLoop;
 
 /// The back-off of a node that could not be started.
-const AGAIN: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_mins(5) };
+const START_BACKOFF: BackoffPolicy =
+    BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_mins(5) };
 
 /// The nodes, and their state.
 pub(super) struct Follower {
@@ -42,7 +43,7 @@ pub(super) struct Follower {
 pub(super) struct State {
     pub(super) settings: Vec<NodeSettings>,
     pub(super) declared: Vec<DesiredNode>,
-    pub(super) given_up: BTreeSet<String>,
+    pub(super) abandoned: BTreeSet<String>,
     pub(super) slots: BTreeMap<String, NodeSlot>,
     pub(super) cidrs: CidrAllocator,
     /// Starts that failed in a row.
@@ -173,7 +174,7 @@ impl Follower {
             .map(|node| {
                 (
                     node.name().to_string(),
-                    ObservedNode { uid: node.uid().into(), asks: desired::requested_node(node) },
+                    ObservedNode { uid: node.uid().into(), requested: desired::requested_node(node) },
                 )
             })
             .collect();
@@ -183,7 +184,7 @@ impl Follower {
             return None;
         }
         let failed = state.take_due(now);
-        for step in desired::steps(&state.declared, &state.given_up, &seen, &state.members()) {
+        for step in desired::steps(&state.declared, &state.abandoned, &seen, &state.members()) {
             match step {
                 NodeAction::Start(desired) => {
                     let cidr = cidrs.get(&desired.name).and_then(Option::as_deref);
@@ -197,7 +198,7 @@ impl Follower {
                 }
                 NodeAction::End(name, cause) => {
                     if cause == EndCause::Deleted {
-                        state.given_up.insert(name.clone());
+                        state.abandoned.insert(name.clone());
                     }
                     if let Some(slot) = state.slots.get_mut(&name)
                         && let NodeState::Running(running) = &slot.now
@@ -256,7 +257,7 @@ impl Follower {
                     let mut state = self.state.lock();
                     state.failures.remove(name);
                     // From now on the config file decides about it: a recreated object is another node.
-                    state.given_up.remove(name);
+                    state.abandoned.remove(name);
                     let settings = state.settings.clone();
                     running.suffer(&state.faults);
                     let slot = state.slots.get_mut(name);
@@ -276,7 +277,7 @@ impl Follower {
                 let mut state = self.state.lock();
                 let failures = state.failures.entry(name.to_string()).or_insert(0);
                 *failures = failures.saturating_add(1);
-                let until = self.context.api.clock().monotonic() + AGAIN.delay(*failures);
+                let until = self.context.api.clock().monotonic() + START_BACKOFF.delay(*failures);
                 if let Some(slot) = state.slots.get_mut(name) {
                     slot.now = NodeState::FailedUntil(until);
                 }
@@ -337,7 +338,7 @@ impl Follower {
             let names = |all: &[DesiredNode]| all.iter().map(|w| w.name.clone()).collect::<BTreeSet<_>>();
             let (before, after) = (names(&state.declared), names(&declared));
             // An added name is desired, regardless of its node's past.
-            state.given_up.retain(|name| before.contains(name) && after.contains(name));
+            state.abandoned.retain(|name| before.contains(name) && after.contains(name));
             for desired in &declared {
                 let was = state.declared.iter().find(|w| w.name == desired.name);
                 if was.is_some_and(|was| was.capacity != desired.capacity) {

@@ -123,7 +123,7 @@ impl Nodes {
         let Some(follower) = &self.follower else { return };
         follower.state.lock().closing = true;
         follower.resume_all();
-        let (running, ending) = follower.wait_until_settled().await;
+        let (running, ending) = follower.wait_for_starts().await;
         let kubelets: Vec<Kubelet> =
             running.iter().chain(&ending).map(|running| running.kubelet.clone()).collect();
         let gently = async {
@@ -284,8 +284,8 @@ impl Follower {
         for node in self.context.api.list_as::<Node>(None) {
             let info = node.status.as_ref().and_then(|s| s.node_info.as_ref());
             let runtime = info.map_or("", |i| i.container_runtime_version.as_str());
-            let ours = runtime.starts_with("podium://") || runtime.starts_with("hollow://");
-            if ours && !known.contains(node.name()) {
+            let is_managed = runtime.starts_with("podium://") || runtime.starts_with("hollow://");
+            if is_managed && !known.contains(node.name()) {
                 // Fails only if it is already deleted.
                 let _ = self.context.api.delete(Kind::Node, &node.key(), &DeleteOptions::uid(node.uid()));
             }
@@ -340,7 +340,7 @@ impl Follower {
     }
 
     /// The running nodes and those that are ending, once none is starting.
-    async fn wait_until_settled(&self) -> (Vec<Arc<RunningNode>>, Vec<Arc<RunningNode>>) {
+    async fn wait_for_starts(&self) -> (Vec<Arc<RunningNode>>, Vec<Arc<RunningNode>>) {
         loop {
             let moved = self.moved.notified();
             tokio::pin!(moved);
@@ -380,6 +380,7 @@ impl Follower {
 
 /// Returns true if a change of a Node object may start or end a node: most heartbeats do not.
 fn concerns(change: &Change) -> bool {
-    let asks = || change.object.meta().annotations.iter().flatten().any(|(key, _)| key == NODE_ANNOTATION);
-    change.kind == ChangeKind::Deleted || asks()
+    let has_annotation =
+        || change.object.meta().annotations.iter().flatten().any(|(key, _)| key == NODE_ANNOTATION);
+    change.kind == ChangeKind::Deleted || has_annotation()
 }

@@ -121,12 +121,12 @@ mod tests {
     /// `a=1 b=2 | k=v:NoSchedule` as settings: labels, then taints.
     fn settings(text: &str) -> NodeSettings {
         let (labels, taints) = text.split_once('|').unwrap();
-        let pair = |word: &str| {
-            let (key, value) = word.split_once('=').unwrap();
+        let pair = |entry: &str| {
+            let (key, value) = entry.split_once('=').unwrap();
             (key.to_string(), value.to_string())
         };
-        let taint = |word: &str| {
-            let (key, rest) = pair(word);
+        let taint = |entry: &str| {
+            let (key, rest) = pair(entry);
             let (value, effect) = rest.split_once(':').unwrap();
             Taint { key, value: Some(value.into()), effect: effect.into(), time_added: None }
         };
@@ -143,7 +143,7 @@ mod tests {
         let taints = node.spec.iter().flat_map(|s| s.taints.iter().flatten());
         let taints =
             taints.map(|t| format!("{}={}:{}", t.key, t.value.as_deref().unwrap_or_default(), t.effect));
-        let join = |words: Vec<String>| words.join(" ");
+        let join = |parts: Vec<String>| parts.join(" ");
         format!("{} | {}", join(labels.collect()), join(taints.collect()))
     }
 

@@ -12,12 +12,12 @@ use kubelet::runtime::hollow::HollowRuntime;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NodeError {
     /// None of this name runs here.
-    #[error("no running node {name:?} in this cluster; nodes: {known}")]
+    #[error("no running node {name:?} in this cluster; nodes: {nodes}")]
     Unknown {
         /// As given.
         name: String,
         /// The existing nodes.
-        known: String,
+        nodes: String,
     },
     /// It has processes, which only its own kubelet can supervise.
     #[error("node {0:?} runs processes; only hollow nodes support this")]
@@ -39,7 +39,7 @@ impl Nodes {
     fn running(&self, name: &str) -> Result<(&Arc<Follower>, Arc<RunningNode>), NodeError> {
         let unknown = |known: Vec<&str>| {
             let known = if known.is_empty() { "none".into() } else { known.join(", ") };
-            NodeError::Unknown { name: name.into(), known }
+            NodeError::Unknown { name: name.into(), nodes: known }
         };
         let follower = self.follower.as_ref().ok_or_else(|| unknown(Vec::new()))?;
         let state = follower.state.lock();

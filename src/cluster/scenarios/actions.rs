@@ -10,7 +10,7 @@ use std::time::Duration;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::objects::{is_made_by, key_of, kind_of, objects, value_with, variables_of};
+use super::objects::{is_created_by, key_of, kind_of, objects, value_with, variables_of};
 use super::observe::fault_name;
 use api::{Api, ApiError, DeleteOptions};
 use object::scenario::{CREATED_BY, SCENARIO_MANAGER, Scenario, ScenarioObject, ScenarioStep};
@@ -18,7 +18,7 @@ use object::{Key, Kind, Object};
 use reconcile::ignore_gone;
 
 /// Timeout of a request: a hanging one is retried.
-const PATIENCE: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The reason why an action was not executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,15 +66,15 @@ impl ActionExecutor<'_> {
         // Its definition may have been applied just now.
         let kind = kind_of(api_version, text("/kind").unwrap_or_default()).map_err(ActionError::Later)?;
         let key = key_of(kind, text("/metadata/namespace"), name);
-        let what = format!("{} {key}", kind.info().singular);
+        let label = format!("{} {key}", kind.info().singular);
         if let Ok(found) = self.api.get(kind, &key) {
-            if !is_made_by(&found, self.uid) {
+            if !is_created_by(&found, self.uid) {
                 return Err(ActionError::Never(format!(
-                    "{what} already exists; this scenario did not create it"
+                    "{label} already exists; this scenario did not create it"
                 )));
             }
             if found.meta().deletion_timestamp.is_some() {
-                return Err(ActionError::Later(format!("{what} is being deleted")));
+                return Err(ActionError::Later(format!("{label} is being deleted")));
             }
         }
         let mut object = manifest.clone();
@@ -92,16 +92,18 @@ impl ActionExecutor<'_> {
         };
         let patch = Patch::Apply(&object);
         let request = objects.patch(name, &params, &patch);
-        match tokio::time::timeout(PATIENCE, request).await {
+        match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(kube::Error::Api(status))) if is_final(status.code, &status.message) => {
-                Err(ActionError::Never(format!("{what}: {}", status.message)))
+                Err(ActionError::Never(format!("{label}: {}", status.message)))
             }
             Ok(Err(kube::Error::Api(status))) => {
-                Err(ActionError::Later(format!("{what}: {}", status.message)))
+                Err(ActionError::Later(format!("{label}: {}", status.message)))
             }
-            Ok(Err(error)) => Err(ActionError::Later(format!("{what}: {error}"))),
-            Err(_) => Err(ActionError::Later(format!("{what}: no response in {} s", PATIENCE.as_secs()))),
+            Ok(Err(error)) => Err(ActionError::Later(format!("{label}: {error}"))),
+            Err(_) => {
+                Err(ActionError::Later(format!("{label}: no response in {} s", REQUEST_TIMEOUT.as_secs())))
+            }
         }
     }
 
@@ -125,9 +127,9 @@ impl ActionExecutor<'_> {
     /// Returns true if an object may be deleted: this scenario has created it, or its namespace.
     fn may_delete(&self, object: &Object) -> bool {
         let namespace = || self.api.get(Kind::Namespace, &Key::new("", object.namespace()));
-        is_made_by(object, self.uid)
+        is_created_by(object, self.uid)
             || !object.namespace().is_empty()
-                && namespace().is_ok_and(|namespace| is_made_by(&namespace, self.uid))
+                && namespace().is_ok_and(|namespace| is_created_by(&namespace, self.uid))
     }
 
     fn delete(
@@ -137,9 +139,9 @@ impl ActionExecutor<'_> {
     ) -> Result<(), ActionError> {
         for object in objects(self.api, reference, variables).map_err(ActionError::Never)? {
             if !self.may_delete(&object) {
-                let what = format!("{} {}", object.kind().info().singular, object.key());
+                let label = format!("{} {}", object.kind().info().singular, object.key());
                 return Err(ActionError::Never(format!(
-                    "{what} is not deleted: this scenario did not create it"
+                    "{label} is not deleted: this scenario did not create it"
                 )));
             }
             self.remove(&object)?;
@@ -157,7 +159,7 @@ impl ActionExecutor<'_> {
 
     fn end_fault(&self, name: &str) -> Result<(), ActionError> {
         match self.api.get(Kind::Fault, &Key::new("", fault_name(self.scenario, name))) {
-            Ok(fault) if is_made_by(&fault, self.uid) => self.remove(&fault),
+            Ok(fault) if is_created_by(&fault, self.uid) => self.remove(&fault),
             _ => Ok(()),
         }
     }
@@ -170,7 +172,7 @@ impl ActionExecutor<'_> {
         for fault in spec.steps.iter().filter_map(|step| step.fault.as_ref()) {
             self.end_fault(&fault.name)?;
             let key = Key::new("", fault_name(self.scenario, &fault.name));
-            left.extend(self.api.get(Kind::Fault, &key).ok().filter(|fault| is_made_by(fault, self.uid)));
+            left.extend(self.api.get(Kind::Fault, &key).ok().filter(|fault| is_created_by(fault, self.uid)));
         }
         if spec.cleans_up() {
             let variables = variables_of(self.scenario);
@@ -192,7 +194,7 @@ impl ActionExecutor<'_> {
         let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
         let kind = kind_of(text("/apiVersion")?, text("/kind")?).ok()?;
         let key = key_of(kind, text("/metadata/namespace"), text("/metadata/name")?);
-        self.api.get(kind, &key).ok().filter(|object| is_made_by(object, self.uid))
+        self.api.get(kind, &key).ok().filter(|object| is_created_by(object, self.uid))
     }
 }
 

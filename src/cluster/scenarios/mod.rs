@@ -38,11 +38,11 @@ use reconcile::{Caches, Recorder, WorkLoop, ignore_not_found};
 use runs::Runs;
 
 /// The interval at which a scenario is evaluated.
-const AGAIN: Duration = Duration::from_secs(1);
+const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The maximum number of scenarios played at once; others wait.
-const MOST_AT_ONCE: usize = 4;
+const MAX_CONCURRENT: usize = 4;
 /// The maximum number of actions for a scenario in one pass.
-const MOST_ACTS: usize = 256;
+const MAX_ACTIONS: usize = 256;
 
 /// Plays scenarios until `tasks` end. Results are recorded in the cluster, and in `runs_file` if there is one.
 pub(super) fn start(
@@ -88,7 +88,7 @@ impl ScenarioController {
             });
             let (going, playing): (Vec<_>, Vec<_>) =
                 all.into_iter().partition(|one| is_terminating(&one.metadata) || one.phase().has_ended());
-            let playing = &playing[..playing.len().min(MOST_AT_ONCE)];
+            let playing = &playing[..playing.len().min(MAX_CONCURRENT)];
             self.expressions.lock().retain(|uid, _| playing.iter().any(|one| one.uid() == uid));
             futures::future::join_all(going.iter().chain(playing).map(|one| self.sync(one))).await;
             let rests = going.is_empty() && playing.is_empty();
@@ -96,7 +96,7 @@ impl ScenarioController {
                 if rests {
                     std::future::pending::<()>().await;
                 } else {
-                    self.api.clock().sleep(AGAIN).await;
+                    self.api.clock().sleep(RECHECK_INTERVAL).await;
                 }
             };
             tokio::select! {
@@ -121,8 +121,8 @@ impl ScenarioController {
 
     /// It was deleted: removes the objects it has created, then the scenario itself.
     fn end(&self, scenario: &SharedObject<Scenario>) -> Result<(), ApiError> {
-        let hands = ActionExecutor { api: &self.api, client: &self.client, scenario, uid: scenario.uid() };
-        match hands.clean_up() {
+        let executor = ActionExecutor { api: &self.api, client: &self.client, scenario, uid: scenario.uid() };
+        match executor.clean_up() {
             Ok(true) => ignore_not_found(self.api.modify::<Scenario>(&scenario.key(), |fresh| {
                 if fresh.metadata.uid.as_deref() == Some(scenario.uid())
                     && let Some(finalizers) = &mut fresh.metadata.finalizers
@@ -151,7 +151,7 @@ impl ScenarioController {
             let message = "The control plane restarted: the time for which each check holds starts again";
             self.recorder.normal(scenario.object(), "ScenarioResumed", message);
         }
-        for _ in 0..MOST_ACTS {
+        for _ in 0..MAX_ACTIONS {
             let before = current.status.clone().unwrap_or_default();
             let now = self.api.clock().now();
             let seen = self.observe(&current, scenario.uid());
@@ -202,15 +202,15 @@ impl ScenarioController {
         now: Timestamp,
     ) -> bool {
         let spec = &current.spec;
-        let hands =
+        let executor =
             ActionExecutor { api: &self.api, client: &self.client, scenario: current, uid: scenario.uid() };
         let outcome = match act {
             NextAction::Wait => return status.phase != current.phase(),
-            NextAction::SetUp(index) => hands.apply(&spec.setup[index]).await.map(|()| {
+            NextAction::SetUp(index) => executor.apply(&spec.setup[index]).await.map(|()| {
                 status.setup_done = i32::try_from(index + 1).unwrap_or(i32::MAX);
             }),
             NextAction::Begin => self.begin(current, scenario.uid(), status, now),
-            NextAction::Step(index) => hands.step(&spec.steps[index]).await.map(|()| {
+            NextAction::Step(index) => executor.step(&spec.steps[index]).await.map(|()| {
                 progress::step_done(status, index, self.api.clock().now());
                 let at = &spec.steps[index].at;
                 self.recorder.normal(
@@ -219,7 +219,7 @@ impl ScenarioController {
                     format!("Step {} of {at} is done", index + 1),
                 );
             }),
-            NextAction::CleanUp => hands.clean_up().map(|is_done| status.cleaned = is_done),
+            NextAction::CleanUp => executor.clean_up().map(|is_done| status.cleaned = is_done),
         };
         match outcome {
             Ok(()) => act != NextAction::CleanUp,

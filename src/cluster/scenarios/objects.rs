@@ -11,7 +11,7 @@ use object::selector::Selector;
 use object::{Key, Kind, Object, split_api_version};
 
 /// The maximum number of objects in one check.
-const MOST_OBJECTS: usize = 500;
+const MAX_OBJECTS: usize = 500;
 
 /// The kind of these names that is served here; custom kinds too, once their definitions are served.
 pub(super) fn kind_of(api_version: &str, name: &str) -> Result<Kind, String> {
@@ -46,7 +46,7 @@ pub(super) fn objects(
     let everything = reference.selector.is_none();
     let all = api.list(kind, namespace.filter(|_| kind.namespaced())).objects;
     let meant = all.into_iter().filter(|one| everything || selector.matches(one.meta().labels.as_ref()));
-    Ok(meant.take(MOST_OBJECTS).collect())
+    Ok(meant.take(MAX_OBJECTS).collect())
 }
 
 /// The variables of a scenario that were looked up.
@@ -55,7 +55,7 @@ pub(super) fn variables_of(scenario: &Scenario) -> BTreeMap<String, String> {
 }
 
 /// Returns true if a scenario has created an object.
-pub(super) fn is_made_by(object: &Object, uid: &str) -> bool {
+pub(super) fn is_created_by(object: &Object, uid: &str) -> bool {
     let annotations = object.meta().annotations.as_ref();
     annotations.and_then(|all| all.get(CREATED_BY)).is_some_and(|made_by| made_by == uid)
 }

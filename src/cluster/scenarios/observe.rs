@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::objects::{is_made_by, key_of, kind_of, objects, variables_of};
+use super::objects::{is_created_by, key_of, kind_of, objects, variables_of};
 use api::Api;
 use api::certificates::described;
 use api::expression::{Expression, ResultType};
@@ -93,7 +93,7 @@ pub(super) fn evaluate_variables(
     let each = spec.variables.iter().zip(&expressions.variables);
     each.map(|(variable, expression)| {
         let name = &variable.name;
-        let of = |why: String| format!("variable {name}: {why}");
+        let of = |reason: String| format!("variable {name}: {reason}");
         let expression = expression.as_ref().map_err(|why| of(why.clone()))?;
         let subject = Subject::of(api, &variable.object, &BTreeMap::new()).map_err(of)?;
         let values = [("object", &subject.object), ("objects", &subject.objects)];
@@ -153,7 +153,7 @@ pub(super) fn first_action(
         spec.check.iter().flat_map(|check| std::iter::once(&check.object).chain(check.with.values()));
     let mut concerned: Vec<_> =
         references.filter_map(|reference| objects(api, reference, variables).ok()).flatten().collect();
-    concerned.extend(spec.setup.iter().filter_map(|manifest| made(api, manifest)));
+    concerned.extend(spec.setup.iter().filter_map(|manifest| existing_object(api, manifest)));
     concerned.extend(api.list(Kind::Node, None).objects);
     let changed = concerned.iter().filter_map(|object| changed(object, since)).min_by_key(|(at, _)| *at);
     let fences = api.list_as::<NodeFence>(None);
@@ -167,7 +167,7 @@ pub(super) fn first_action(
 }
 
 /// The object of a manifest of a scenario, if it exists.
-fn made(api: &Api, manifest: &Value) -> Option<std::sync::Arc<Object>> {
+fn existing_object(api: &Api, manifest: &Value) -> Option<std::sync::Arc<Object>> {
     let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
     let kind = kind_of(text("/apiVersion")?, text("/kind")?).ok()?;
     api.get(kind, &key_of(kind, text("/metadata/namespace"), text("/metadata/name")?)).ok()
@@ -197,7 +197,7 @@ fn missing_object(api: &Api, scenario: &Scenario, uid: &str) -> Option<String> {
     let faults = spec.steps[..done].iter().filter_map(|step| step.fault.as_ref());
     let ended = faults.filter(|fault| !healed.contains(&fault.name.as_str())).find(|fault| {
         let found = api.get(Kind::Fault, &Key::new("", fault_name(scenario, &fault.name)));
-        !found.is_ok_and(|found| is_made_by(&found, uid))
+        !found.is_ok_and(|found| is_created_by(&found, uid))
     });
     if let Some(fault) = ended {
         return Some(format!("fault {} was ended", fault.name));
@@ -208,7 +208,7 @@ fn missing_object(api: &Api, scenario: &Scenario, uid: &str) -> Option<String> {
         .setup
         .iter()
         .filter(|manifest| manifest["kind"].as_str().is_some_and(|kind| !taken.contains(&kind)));
-    let lost = kinds.into_iter().find(|manifest| made(api, manifest).is_none())?;
+    let lost = kinds.into_iter().find(|manifest| existing_object(api, manifest).is_none())?;
     Some(format!("{} {} was deleted", lost["kind"].as_str()?, lost["metadata"]["name"].as_str()?))
 }
 

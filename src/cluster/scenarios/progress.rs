@@ -49,7 +49,7 @@ pub(super) fn checks_of(scenario: &Scenario) -> &[ScenarioCheck] {
 /// else.
 pub(super) fn next(
     scenario: &Scenario,
-    seen: &ScenarioObservation,
+    observed: &ScenarioObservation,
     now: Timestamp,
 ) -> (ScenarioStatus, NextAction) {
     let spec = &scenario.spec;
@@ -65,8 +65,8 @@ pub(super) fn next(
             status.message = Some("creating the objects of the scenario".into());
             NextAction::Wait
         }
-        ScenarioPhase::Preparing => prepare(spec, &mut status, seen, now),
-        ScenarioPhase::Running => play(spec, &mut status, seen, now),
+        ScenarioPhase::Preparing => prepare(spec, &mut status, observed, now),
+        ScenarioPhase::Running => play(spec, &mut status, observed, now),
         ScenarioPhase::Passed | ScenarioPhase::Failed if status.cleaned => NextAction::Wait,
         ScenarioPhase::Passed | ScenarioPhase::Failed => NextAction::CleanUp,
     };
@@ -106,7 +106,7 @@ pub(super) fn fail(
     spec: &ScenarioSpec,
     status: &mut ScenarioStatus,
     reason: &str,
-    why: &str,
+    message: &str,
     now: Timestamp,
 ) {
     let text = spec.verdict.as_ref().map(|verdict| verdict.failed.trim()).unwrap_or_default();
@@ -114,7 +114,7 @@ pub(super) fn fail(
     let text = if status.started_at.is_some() { text } else { "" };
     status.phase = ScenarioPhase::Failed;
     status.reason = Some(reason.into());
-    status.message = Some(if text.is_empty() { why.to_owned() } else { format!("{why}. {text}") });
+    status.message = Some(if text.is_empty() { message.to_owned() } else { format!("{message}. {text}") });
     status.ended_at = Some(Time(now));
     status.score = Some(0);
 }
@@ -139,7 +139,7 @@ fn pass(spec: &ScenarioSpec, status: &mut ScenarioStatus, now: Timestamp) {
 fn prepare(
     spec: &ScenarioSpec,
     status: &mut ScenarioStatus,
-    seen: &ScenarioObservation,
+    observed: &ScenarioObservation,
     now: Timestamp,
 ) -> NextAction {
     let prepared = status.prepared_at.get_or_insert(Time(now)).0;
@@ -147,24 +147,26 @@ fn prepare(
     let is_late = since(now, prepared) >= READY_LIMIT;
     if done < spec.setup.len() {
         if is_late {
-            let why = status.message.clone().unwrap_or_default();
-            let why =
-                format!("cannot create the scenario's objects within {}: {why}", go_duration(READY_LIMIT));
-            fail(spec, status, "NotReady", &why, now);
+            let message = status.message.clone().unwrap_or_default();
+            let message = format!(
+                "cannot create the scenario's objects within {}: {message}",
+                go_duration(READY_LIMIT)
+            );
+            fail(spec, status, "NotReady", &message, now);
             return NextAction::Wait;
         }
         return NextAction::SetUp(done);
     }
-    status.checks = update_checks(&spec.ready, &status.checks, seen, true, now);
+    status.checks = update_checks(&spec.ready, &status.checks, observed, true, now);
     if status.checks.iter().all(|check| check.settled) {
         return NextAction::Begin;
     }
     let waits: Vec<String> =
         status.checks.iter().filter(|check| !check.settled).map(describe_check).collect();
     if is_late {
-        let why =
+        let message =
             format!("the scenario was not ready within {}: {}", go_duration(READY_LIMIT), waits.join("; "));
-        fail(spec, status, "NotReady", &why, now);
+        fail(spec, status, "NotReady", &message, now);
     } else {
         status.message = Some(format!("waiting for {}", waits.join("; ")));
     }
@@ -182,16 +184,16 @@ fn describe_check(check: &ScenarioCheckStatus) -> String {
 fn play(
     spec: &ScenarioSpec,
     status: &mut ScenarioStatus,
-    seen: &ScenarioObservation,
+    observed: &ScenarioObservation,
     now: Timestamp,
 ) -> NextAction {
     let most = i32::try_from(spec.hints.len()).unwrap_or(i32::MAX);
     status.hints_shown = spec.hints_requested.unwrap_or_default().clamp(0, most).max(status.hints_shown);
-    status.checks = update_checks(&spec.check, &status.checks, seen, status.troubled_at.is_some(), now);
+    status.checks = update_checks(&spec.check, &status.checks, observed, status.troubled_at.is_some(), now);
     let of = |kind: &str| status.checks.iter().filter(move |check| check.kind == kind).collect::<Vec<_>>();
     if let Some(broken) = of("Always").into_iter().find(|check| check.settled) {
-        let why = format!("a check that must always hold does not hold: {}", describe_check(broken));
-        fail(spec, status, "Broken", &why, now);
+        let message = format!("a check that must always hold does not hold: {}", describe_check(broken));
+        fail(spec, status, "Broken", &message, now);
         return NextAction::Wait;
     }
     let started = status.started_at.get_or_insert(Time(now)).0;
@@ -207,7 +209,7 @@ fn play(
         let noticed = if has_detect {
             all("Detect").then(|| (now, "the Detect checks".to_owned()))
         } else {
-            seen.action.clone()
+            observed.action.clone()
         };
         let repaired = done >= spec.steps.len() && all("Trouble") && all("Detect") && all("Repair");
         let whole = of("Repair").iter().filter_map(|check| Some(check.since.as_ref()?.0)).max();
@@ -234,12 +236,12 @@ fn play(
             .filter(|check| check.kind != "Always" && !check.settled)
             .map(describe_check)
             .collect();
-        let why = format!(
+        let message = format!(
             "the time limit of {} was reached without {}",
             go_duration(spec.time_limit()),
             open.join("; ")
         );
-        fail(spec, status, "TimeOver", &why, now);
+        fail(spec, status, "TimeOver", &message, now);
     }
     NextAction::Wait
 }
@@ -247,18 +249,18 @@ fn play(
 /// Updates the checks by the observations. Before the trouble begins only the invariants count.
 fn update_checks(
     checks: &[ScenarioCheck],
-    known: &[ScenarioCheckStatus],
-    seen: &ScenarioObservation,
+    previous: &[ScenarioCheckStatus],
+    observed: &ScenarioObservation,
     counts: bool,
     now: Timestamp,
 ) -> Vec<ScenarioCheckStatus> {
     let one = |(index, check): (usize, &ScenarioCheck)| {
-        let (holds, message) = match seen.checks.get(index) {
+        let (holds, message) = match observed.checks.get(index) {
             Some(Ok(holds)) => (*holds, None),
             Some(Err(why)) => (false, Some(why.clone())),
             None => (false, Some("not evaluated".to_owned())),
         };
-        let before = known.iter().find(|before| before.name == check.name && before.kind == check.kind());
+        let before = previous.iter().find(|before| before.name == check.name && before.kind == check.kind());
         let is_always = check.kind() == "Always";
         let counts = counts || is_always;
         let since_when = match before {
@@ -294,8 +296,8 @@ mod tests {
         serde_json::from_value(json!({"metadata": {"name": "s"}, "spec": spec})).unwrap()
     }
 
-    fn check(name: &str, kind: &str, patience: &str) -> Value {
-        json!({"name": name, "kind": kind, "object": {"apiVersion": "v1", "kind": "Pod"}, "holds": "true", "for": patience})
+    fn check(name: &str, kind: &str, duration: &str) -> Value {
+        json!({"name": name, "kind": kind, "object": {"apiVersion": "v1", "kind": "Pod"}, "holds": "true", "for": duration})
     }
 
     /// Plays one: at each of these seconds these checks hold. Steps are done as they are due. The last status.

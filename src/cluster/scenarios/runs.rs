@@ -51,7 +51,7 @@ impl Runs {
     }
 
     async fn keep_all(&self, mut news: AllScenarioRuns) {
-        news.merge(&self.known());
+        news.merge(&self.load());
         if let Some(file) = self.file.clone() {
             let copy = news.clone();
             let joined = tokio::task::spawn_blocking(move || join_file(&file, &copy));
@@ -70,7 +70,7 @@ impl Runs {
         }
     }
 
-    fn known(&self) -> AllScenarioRuns {
+    fn load(&self) -> AllScenarioRuns {
         let map = self.api.get_as::<ConfigMap>(&key());
         map.ok().and_then(|map| map.data.as_ref().map(AllScenarioRuns::of_data)).unwrap_or_default()
     }

@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 use store::archive::{self, Archive, ArchiveError};
 
 /// The maximum number of snapshots, by users or by restores.
-const MOST: usize = 100;
+const MAX_SNAPSHOTS: usize = 100;
 /// Nor more bytes of objects together.
-const MOST_BYTES: u64 = 8 << 30;
+const MAX_BYTES: u64 = 8 << 30;
 /// Trees of claims are no deeper.
 const DEEPEST: usize = 200;
 /// The space that stays free on the disk when claims are copied.
@@ -63,10 +63,10 @@ pub(crate) enum SnapshotError {
         source: ArchiveError,
     },
     /// There are enough.
-    #[error("the limit of {MOST} snapshots is reached; delete one first")]
+    #[error("the limit of {MAX_SNAPSHOTS} snapshots is reached; delete one first")]
     TooMany,
     /// The file exceeds the maximum size.
-    #[error("all snapshots together would exceed {MOST_BYTES} bytes; delete one first")]
+    #[error("all snapshots together would exceed {MAX_BYTES} bytes; delete one first")]
     TooLarge,
     /// The claims' content exceeds the free space.
     #[error("the claims contain {required} bytes, and the disk has {free} bytes free")]
@@ -160,12 +160,12 @@ impl Files {
         let path = self.path(name)?;
         DirBuilder::new().recursive(true).mode(0o700).create(&self.root).map_err(at(&self.root))?;
         let names = self.names();
-        if names.len() >= MOST && !names.iter().any(|one| one == name) {
+        if names.len() >= MAX_SNAPSHOTS && !names.iter().any(|one| one == name) {
             return Err(SnapshotError::TooMany);
         }
         let size = |name: &String| self.path(name).ok().and_then(|path| path.metadata().ok());
         let used: u64 = names.iter().filter_map(size).map(|about| about.len()).sum();
-        if used > MOST_BYTES {
+        if used > MAX_BYTES {
             return Err(SnapshotError::TooLarge);
         }
         self.write_claims(name, &about.claims)?;
@@ -429,7 +429,7 @@ mod tests {
     fn there_are_only_so_many_snapshots_safe_8() {
         let data = tempfile::tempdir().unwrap();
         let files = Files::of(data.path());
-        for n in 0..MOST {
+        for n in 0..MAX_SNAPSHOTS {
             files.write(&format!("s{n}"), Revision(1), &about(&[]), &[]).unwrap();
         }
         let refused = files.write("more", Revision(1), &about(&[]), &[]).unwrap_err();

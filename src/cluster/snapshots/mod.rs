@@ -38,7 +38,7 @@ use super::data_dir::{DataDir, DataDirError, write_private};
 pub(crate) use files::{Files, SnapshotError, SnapshotMetadata};
 
 /// The delay before a failed step is retried.
-const AGAIN: Duration = Duration::from_secs(5);
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// Timeout of the disk, after which it is reported as unresponsive.
 const DISK: Duration = Duration::from_secs(30);
 /// The file that requests a restore at the next start, beside the snapshots.
@@ -188,7 +188,7 @@ impl SnapshotController {
             let is_behind = self.sync().await;
             let again = async {
                 if is_behind {
-                    tokio::time::sleep(AGAIN).await;
+                    tokio::time::sleep(RETRY_INTERVAL).await;
                 } else {
                     std::future::pending::<()>().await;
                 }
@@ -266,7 +266,7 @@ impl SnapshotController {
         }
         let written = blocking(move || {
             let Snapshot { revision, mut objects } = whole;
-            objects.retain(|object| !is_ours(object.kind()));
+            objects.retain(|object| !is_snapshot_kind(object.kind()));
             let claims = if has_claims { volumes(&objects, &files) } else { Vec::new() };
             let about = SnapshotMetadata {
                 taken_at: api.clock().now(),
@@ -339,8 +339,8 @@ impl SnapshotController {
     }
 
     /// Records the failure of a snapshot; returns true if it must be retried.
-    fn record_failure(&self, snapshot: &SharedObject<ClusterSnapshot>, trouble: SnapshotFailure) -> bool {
-        let (reason, message, again) = match trouble {
+    fn record_failure(&self, snapshot: &SharedObject<ClusterSnapshot>, failure: SnapshotFailure) -> bool {
+        let (reason, message, again) = match failure {
             SnapshotFailure::Final(reason, message) => (reason, message, false),
             SnapshotFailure::Later(message) => ("SaveFailed", message, true),
         };
@@ -401,7 +401,7 @@ fn is_ready(snapshot: &ClusterSnapshot) -> bool {
 }
 
 /// Snapshots do not contain snapshots.
-fn is_ours(kind: Kind) -> bool {
+fn is_snapshot_kind(kind: Kind) -> bool {
     matches!(kind, Kind::ClusterSnapshot | Kind::ClusterRestore)
 }
 

@@ -66,28 +66,28 @@ pub(super) struct RestoreMapping {
 pub(super) struct Plan {
     pub(super) writes: Vec<Rewrite>,
     /// Pods without a controller that are not recreated, since other pods that have not ended have their names.
-    pub(super) left_out: Vec<Key>,
+    pub(super) skipped: Vec<Key>,
     /// Volumes that are not in the snapshot: they stay, with their content.
     pub(super) retained_volumes: Vec<String>,
 }
 
-/// Plans the writes that turn the state `now` into the state `then`. `uid` creates uids.
+/// Plans the writes that turn the state `now` into the state `saved`. `uid` creates uids.
 pub(super) fn plan(
     now: &[Arc<Object>],
-    then: Vec<Object>,
-    places: &RestoreMapping,
+    saved: Vec<Object>,
+    mapping: &RestoreMapping,
     moment: &Time,
     mut uid: impl FnMut() -> String,
 ) -> Plan {
     let there: HashMap<(Kind, Key), &Arc<Object>> =
         now.iter().map(|object| ((object.kind(), object.key()), object)).collect();
-    let selecting: HashSet<Key> = (then.iter())
+    let selecting: HashSet<Key> = (saved.iter())
         .filter(|object| object.get::<Service>().is_some_and(selects))
         .map(Object::key)
         .collect();
     let mut plan = Plan::default();
     let mut desired: HashSet<(Kind, Key)> = HashSet::new();
-    for object in then {
+    for object in saved {
         if stays_as_it_is(&object) || is_recreated(&object, &selecting) {
             continue;
         }
@@ -95,11 +95,11 @@ pub(super) fn plan(
         let current = there.get(&id).copied();
         if object.kind() == Kind::Pod && current.is_some_and(|pod| !has_ended(pod)) {
             if !is_recreated_by_controller(&object) {
-                plan.left_out.push(id.1);
+                plan.skipped.push(id.1);
             }
             continue;
         }
-        let Some(object) = come_back(object, current, places, moment, &mut uid) else { continue };
+        let Some(object) = come_back(object, current, mapping, moment, &mut uid) else { continue };
         desired.insert(id);
         if current.is_some_and(|current| same(current, &object)) {
             continue;
@@ -174,17 +174,17 @@ fn selects(service: &Service) -> bool {
 fn come_back(
     mut object: Object,
     current: Option<&Arc<Object>>,
-    places: &RestoreMapping,
+    mapping: &RestoreMapping,
     moment: &Time,
     uid: &mut impl FnMut() -> String,
 ) -> Option<Object> {
     match object.kind() {
         Kind::Node => return node(&object, current),
         Kind::Pod if !has_ended(&object) => reset_pod(&mut object, moment, uid()),
-        Kind::Service => move_addresses(&mut object, &places.services),
+        Kind::Service => move_addresses(&mut object, &mapping.services),
         Kind::PersistentVolume => {
             if let Some(volume) = object.get_mut::<PersistentVolume>() {
-                move_directory(volume, &places.data_dir);
+                move_directory(volume, &mapping.data_dir);
             }
         }
         // The pod it was reserved for no longer exists, and other pods may use its allocated devices.

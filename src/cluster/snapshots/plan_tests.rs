@@ -8,7 +8,7 @@ fn object(kind: Kind, value: Value) -> Object {
     Object::from_value(kind, value).unwrap()
 }
 
-fn places() -> RestoreMapping {
+fn mapping() -> RestoreMapping {
     RestoreMapping {
         services: vec![("127.32.0.0/16".parse().unwrap(), "127.33.0.0/16".parse().unwrap())],
         data_dir: ("/then".into(), "/now".into()),
@@ -19,16 +19,16 @@ fn places() -> RestoreMapping {
 fn written(now: Vec<Object>, then: Vec<Object>) -> Vec<String> {
     let now: Vec<Arc<Object>> = now.into_iter().map(Arc::new).collect();
     let moment = Time("2026-11-24T00:00:00Z".parse().unwrap());
-    let plan = plan(&now, then, &places(), &moment, || "fresh".to_owned());
-    let mut words: Vec<String> = (plan.writes.iter())
+    let plan = plan(&now, then, &mapping(), &moment, || "fresh".to_owned());
+    let mut lines: Vec<String> = (plan.writes.iter())
         .map(|write| match write {
             Rewrite::Set(object) => format!("+{} {}", object.key(), object.uid()),
             Rewrite::Remove(_, key) => format!("-{key}"),
         })
         .collect();
-    words.extend(plan.left_out.iter().map(|key| format!("?{key}")));
-    words.extend(plan.retained_volumes.iter().map(|name| format!("={name}")));
-    words
+    lines.extend(plan.skipped.iter().map(|key| format!("?{key}")));
+    lines.extend(plan.retained_volumes.iter().map(|name| format!("={name}")));
+    lines
 }
 
 fn named(kind: Kind, uid: &str, rest: &Value) -> Object {
@@ -114,7 +114,7 @@ fn a_restore_starts_fresh_pods_only_without_a_controller_safe_8() {
     }
     let now: Vec<Arc<Object>> = Vec::new();
     let moment = Time("2026-11-24T00:00:00Z".parse().unwrap());
-    let made = plan(&now, vec![running()], &places(), &moment, || "fresh".to_owned()).writes;
+    let made = plan(&now, vec![running()], &mapping(), &moment, || "fresh".to_owned()).writes;
     let [Rewrite::Set(made)] = made.as_slice() else { panic!("{made:?}") };
     let pod = made.get::<Pod>().unwrap();
     assert_eq!(pod.spec.as_ref().unwrap().node_name, None);
@@ -166,7 +166,7 @@ fn services_and_volumes_are_where_this_cluster_has_them_safe_8() {
     ];
     for (ip, expected) in table {
         let expected: Option<IpAddr> = expected.map(|ip| ip.parse().unwrap());
-        assert_eq!(moved(ip.parse().unwrap(), places().services[0]), expected, "{ip}");
+        assert_eq!(moved(ip.parse().unwrap(), mapping().services[0]), expected, "{ip}");
     }
     let narrower = ("10.0.0.0/16".parse().unwrap(), "10.1.0.0/24".parse().unwrap());
     assert_eq!(moved("10.0.1.0".parse().unwrap(), narrower), None);
@@ -176,7 +176,7 @@ fn services_and_volumes_are_where_this_cluster_has_them_safe_8() {
         &json!({"spec": {"clusterIP": "127.32.1.2",
         "clusterIPs": ["127.32.1.2", "fd00::1"]}}),
     );
-    move_addresses(&mut service, &places().services);
+    move_addresses(&mut service, &mapping().services);
     let spec = service.get::<Service>().unwrap().spec.clone().unwrap();
     assert_eq!(spec.cluster_ip.as_deref(), Some("127.33.1.2"));
     assert_eq!(spec.cluster_ips.unwrap(), ["127.33.1.2", "fd00::1"]);
@@ -188,14 +188,14 @@ fn services_and_volumes_are_where_this_cluster_has_them_safe_8() {
     {
         let mut volume = volume(path);
         let of = volume.get_mut::<PersistentVolume>().unwrap();
-        move_directory(of, &places().data_dir);
+        move_directory(of, &mapping().data_dir);
         assert_eq!(of.spec.as_ref().unwrap().host_path.as_ref().unwrap().path, expected);
     }
     let disk = json!({"spec": {"csi": {"driver": "disk.podium.dev", "volumeHandle": "a",
         "volumeAttributes": {"path": "/then/volumes/a"}}}});
     let mut disk = named(Kind::PersistentVolume, "1", &disk);
     let of = disk.get_mut::<PersistentVolume>().unwrap();
-    move_directory(of, &places().data_dir);
+    move_directory(of, &mapping().data_dir);
     assert_eq!(object::storage::directory_of(of), Some("/now/volumes/a"));
     // A volume that the snapshot does not know is the user's to remove.
     assert_eq!(written(vec![volume("/now/volumes/a")], vec![]), ["+n/a 1", "=a"]);

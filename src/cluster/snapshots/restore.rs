@@ -137,7 +137,7 @@ impl SnapshotController {
 
     /// Deletes every pod and waits until their nodes report their ends.
     async fn end_pods(&self, grace: Option<i64>) -> Result<(), SnapshotFailure> {
-        let mut patience: Option<Timestamp> = None;
+        let mut deadline: Option<Timestamp> = None;
         loop {
             let now = self.api.clock().steady();
             // Pods created during the wait end too.
@@ -153,12 +153,12 @@ impl SnapshotController {
             if left.is_empty() {
                 return Ok(());
             }
-            if patience.is_none() || !changes.is_empty() {
+            if deadline.is_none() || !changes.is_empty() {
                 let grace = left.iter().filter_map(|pod| pod.metadata.deletion_grace_period_seconds).max();
                 let grace = Duration::from_secs(grace.unwrap_or(0).unsigned_abs());
-                patience = Some(base::clock::saturating_after(now, grace.saturating_add(BEYOND_GRACE)));
+                deadline = Some(base::clock::saturating_after(now, grace.saturating_add(BEYOND_GRACE)));
             }
-            if patience.is_some_and(|until| until <= now) {
+            if deadline.is_some_and(|until| until <= now) {
                 return Ok(());
             }
             tokio::time::sleep(LOOK).await;
@@ -190,7 +190,7 @@ impl SnapshotController {
     /// Waits until no pod uses these volumes any more: a pod ends a moment before its mounts. Returns those still in
     /// use after the timeout.
     async fn wait_for_users(&self, volumes: &[String]) -> Result<BTreeSet<String>, SnapshotFailure> {
-        let patience = base::clock::saturating_after(self.api.clock().steady(), BEYOND_GRACE);
+        let deadline = base::clock::saturating_after(self.api.clock().steady(), BEYOND_GRACE);
         let mut left: BTreeSet<String> = volumes.iter().cloned().collect();
         loop {
             let (files, nodes) = (self.files.clone(), self.means.data_dir.join("nodes"));
@@ -202,7 +202,7 @@ impl SnapshotController {
                 left
             };
             left = blocking(look).await?;
-            if left.is_empty() || patience <= self.api.clock().steady() {
+            if left.is_empty() || deadline <= self.api.clock().steady() {
                 return Ok(left);
             }
             tokio::time::sleep(LOOK).await;
@@ -267,8 +267,8 @@ impl SnapshotController {
         }
     }
 
-    fn fail(&self, restore: &SharedObject<ClusterRestore>, trouble: SnapshotFailure) {
-        let (reason, message) = match trouble {
+    fn fail(&self, restore: &SharedObject<ClusterRestore>, failure: SnapshotFailure) {
+        let (reason, message) = match failure {
             SnapshotFailure::Final(reason, message) => (reason, message),
             SnapshotFailure::Later(message) => ("RestoreFailed", message),
         };
@@ -344,8 +344,8 @@ fn completed(
     moment: &Time,
 ) -> Option<Object> {
     notes.insert(0, format!("the cluster is as it was at {}", about.taken_at));
-    if !planned.left_out.is_empty() {
-        let names: Vec<String> = planned.left_out.iter().map(ToString::to_string).collect();
+    if !planned.skipped.is_empty() {
+        let names: Vec<String> = planned.skipped.iter().map(ToString::to_string).collect();
         let names = names.join(", ");
         notes.push(format!("pods not restored, because pods with their names have not ended: {names}"));
     }

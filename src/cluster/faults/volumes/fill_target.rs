@@ -317,10 +317,10 @@ mod tests {
         };
         assert_eq!(check(found(&ext4)), Ok(()));
         assert_eq!(check(found(&memory)), Ok(()));
-        let refused = |found: VolumeSurvey<'_>, reason: &str, words: &[&str]| {
+        let refused = |found: VolumeSurvey<'_>, reason: &str, fragments: &[&str]| {
             let (is, message) = check(found).unwrap_err();
             assert_eq!(is, reason, "{message}");
-            assert!(words.iter().all(|word| message.contains(word)), "{message}");
+            assert!(fragments.iter().all(|word| message.contains(word)), "{message}");
         };
         let guarded = VolumeSurvey { guarded: Some(Path::new("/home")), ..found(&ext4) };
         refused(guarded, "NotItsOwnFileSystem", &["the file system of /home", "create a PersistentVolume"]);

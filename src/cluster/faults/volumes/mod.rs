@@ -29,7 +29,7 @@ pub(super) use gate::WriteFault;
 use gate::WriteGate;
 
 /// The interval at which free space is checked again: programs delete files, volumes grow, file systems are mounted.
-const AGAIN: Duration = Duration::from_secs(1);
+const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The state of a volume's free space.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub(super) enum FillMode {
 
 /// The affected volumes, by their owners.
 pub(super) struct FullVolumes {
-    held: BTreeMap<String, FilledVolume>,
+    volumes: BTreeMap<String, FilledVolume>,
     tasks: Tasks,
     guarded: Arc<ProtectedPaths>,
     changed: Arc<dyn Fn() + Send + Sync>,
@@ -74,7 +74,7 @@ pub(super) struct FullVolumes {
 struct FilledVolume {
     paths: Arc<Mutex<Vec<PathBuf>>>,
     how: FillMode,
-    room: Arc<Mutex<Option<FillState>>>,
+    state: Arc<Mutex<Option<FillState>>>,
     /// Dropping it releases the space.
     _stop: oneshot::Sender<()>,
 }
@@ -84,7 +84,7 @@ impl FullVolumes {
     /// filled.
     pub(super) fn new(tasks: &Tasks, data_dir: &Path, changed: impl Fn() + Send + Sync + 'static) -> Self {
         let guarded = Arc::new(ProtectedPaths::of_machine(data_dir));
-        Self { held: BTreeMap::new(), tasks: tasks.clone(), guarded, changed: Arc::new(changed) }
+        Self { volumes: BTreeMap::new(), tasks: tasks.clone(), guarded, changed: Arc::new(changed) }
     }
 
     /// Replaces the set of affected volumes. Never waits for a disk.
@@ -92,31 +92,31 @@ impl FullVolumes {
         let is_same = |held: &FilledVolume, request: &FillRequest| {
             held.how == request.how && (held.how != FillMode::Full || *held.paths.lock() == request.paths)
         };
-        self.held.retain(|of, held| requests.get(of).is_some_and(|request| is_same(held, request)));
+        self.volumes.retain(|of, held| requests.get(of).is_some_and(|request| is_same(held, request)));
         for (of, request) in requests {
-            if let Some(held) = self.held.get(of) {
+            if let Some(held) = self.volumes.get(of) {
                 // The pods on a disk change.
                 held.paths.lock().clone_from(&request.paths);
                 continue;
             }
             let paths = Arc::new(Mutex::new(request.paths.clone()));
             let (stop, stopped) = oneshot::channel();
-            let room = Arc::default();
+            let state = Arc::default();
             let keeper = VolumeFiller {
                 paths: paths.clone(),
                 how: request.how,
                 guarded: self.guarded.clone(),
-                room: Arc::clone(&room),
+                state: Arc::clone(&state),
                 changed: self.changed.clone(),
             };
             self.tasks.spawn("full volume", keeper.run(stopped));
-            self.held.insert(of.clone(), FilledVolume { paths, how: request.how, room, _stop: stop });
+            self.volumes.insert(of.clone(), FilledVolume { paths, how: request.how, state, _stop: stop });
         }
     }
 
     /// The state of a volume; none while its disk has not responded yet, or if it is not to be full.
     pub(super) fn fill_state(&self, of: &str) -> Option<FillState> {
-        self.held.get(of)?.room.lock().clone()
+        self.volumes.get(of)?.state.lock().clone()
     }
 }
 
@@ -125,7 +125,7 @@ struct VolumeFiller {
     paths: Arc<Mutex<Vec<PathBuf>>>,
     how: FillMode,
     guarded: Arc<ProtectedPaths>,
-    room: Arc<Mutex<Option<FillState>>>,
+    state: Arc<Mutex<Option<FillState>>>,
     changed: Arc<dyn Fn() + Send + Sync>,
 }
 
@@ -156,12 +156,12 @@ impl VolumeFiller {
                 )
             });
             means = retained;
-            if self.room.lock().replace(room.clone()) != Some(room) {
+            if self.state.lock().replace(room.clone()) != Some(room) {
                 (self.changed)();
             }
             tokio::select! {
                 _ = &mut stopped => break,
-                () = tokio::time::sleep(AGAIN) => {}
+                () = tokio::time::sleep(RECHECK_INTERVAL) => {}
             }
         }
         // The disk needs time to release large files.

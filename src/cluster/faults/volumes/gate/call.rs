@@ -41,10 +41,10 @@ const GIVES_BACK: u64 = 0x02 | 0x08;
 
 /// Reads a line of `/proc/THREAD/syscall`: the number of the call and its arguments.
 pub(super) fn call(line: &str) -> Call {
-    let mut words = line.split_ascii_whitespace();
-    let number: Option<i64> = words.next().and_then(|word| word.parse().ok());
-    let hexadecimal = |word: &str| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok();
-    let arguments: Vec<Option<u64>> = words.map(hexadecimal).collect();
+    let mut fields = line.split_ascii_whitespace();
+    let number: Option<i64> = fields.next().and_then(|word| word.parse().ok());
+    let hexadecimal = |field: &str| u64::from_str_radix(field.strip_prefix("0x")?, 16).ok();
+    let arguments: Vec<Option<u64>> = fields.map(hexadecimal).collect();
     let argument = |at: usize| arguments.get(at).copied().flatten();
     let writes = |descriptor: usize, appends: bool, at: Option<u64>, count: Option<u64>| {
         argument(descriptor).map_or(Call::Other, |descriptor| Call::Writes { descriptor, appends, at, count })
@@ -71,7 +71,7 @@ pub(super) fn call(line: &str) -> Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     /// It needs space that the file does not have yet.
-    pub(super) takes_room: bool,
+    pub(super) needs_space: bool,
 }
 
 /// The change that a thread is about to make to a file; none if there is none, or it is unknown.
@@ -79,8 +79,8 @@ pub(super) fn change(thread: i32, file: BorrowedFd<'_>, range: Option<(u64, u64)
     let line = waits_in(thread)?;
     let (descriptor, appends, at, count) = match call(&line) {
         Call::Other => return None,
-        Call::Resizes => return Some(Change { takes_room: false }),
-        Call::Allocates => return Some(Change { takes_room: true }),
+        Call::Resizes => return Some(Change { needs_space: false }),
+        Call::Allocates => return Some(Change { needs_space: true }),
         Call::Writes { descriptor, appends, at, count } => (descriptor, appends, at, count),
     };
     let about = fstat(file.as_fd()).ok()?;
@@ -98,7 +98,7 @@ pub(super) fn change(thread: i32, file: BorrowedFd<'_>, range: Option<(u64, u64)
             WriteExtent::InPagesUntil(offset.saturating_add(count))
         }),
     };
-    Some(Change { takes_room: written.takes_room(u64::try_from(about.st_size).unwrap_or_default()) })
+    Some(Change { needs_space: written.needs_space(u64::try_from(about.st_size).unwrap_or_default()) })
 }
 
 /// The end of a write.
@@ -114,7 +114,7 @@ enum WriteExtent {
 
 impl WriteExtent {
     /// Returns true if a file of this size grows; if only pages are known, if it needs more of them.
-    fn takes_room(self, size: u64) -> bool {
+    fn needs_space(self, size: u64) -> bool {
         match self {
             Self::AtTheEnd => true,
             Self::Until(end) => end > size,
@@ -191,7 +191,7 @@ mod tests {
             (WriteExtent::InPagesUntil(4096), 0, true),
             (WriteExtent::InPagesUntil(8192), 4096, true),
         ] {
-            assert_eq!(written.takes_room(size), expected, "{written:?} {size}");
+            assert_eq!(written.needs_space(size), expected, "{written:?} {size}");
         }
         assert_eq!(position("pos:\t17\nflags:\t02100001\n"), Some(17));
         assert!(opened_to_append("pos:\t0\nflags:\t02102001\nmnt_id:\t28\n"));

@@ -54,7 +54,7 @@ pub(super) fn mark(group: BorrowedFd<'_>, directory: BorrowedFd<'_>) -> io::Resu
 }
 
 /// A response to the group: none = continue, or the error that the call returns.
-pub(super) fn answer(file: BorrowedFd<'_>, error: Option<i32>) -> [u8; 8] {
+pub(super) fn encode_response(file: BorrowedFd<'_>, error: Option<i32>) -> [u8; 8] {
     // `FAN_DENY_ERRNO`.
     let response: u32 = match error {
         None => libc::FAN_ALLOW,
@@ -145,8 +145,8 @@ mod tests {
         assert!(super::events(&[0; 100]).is_empty(), "no length leads nowhere");
         assert_eq!(range(&[RANGE, 0, 0, 0, 1, 2]), None);
         let file = events[0].file.as_fd();
-        assert_eq!(answer(file, None)[4..], libc::FAN_ALLOW.to_ne_bytes());
-        let no_room = answer(file, Some(libc::ENOSPC));
-        assert_eq!(no_room[4..], (2_u32 | (28 << 24)).to_ne_bytes());
+        assert_eq!(encode_response(file, None)[4..], libc::FAN_ALLOW.to_ne_bytes());
+        let no_space = encode_response(file, Some(libc::ENOSPC));
+        assert_eq!(no_space[4..], (2_u32 | (28 << 24)).to_ne_bytes());
     }
 }

@@ -46,7 +46,7 @@ pub(super) struct WriteGate {
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
     /// The directories already marked on request, by device and inode.
-    known: BTreeSet<(u64, u64)>,
+    marked: BTreeSet<(u64, u64)>,
     before: Vec<Writer>,
 }
 
@@ -58,7 +58,8 @@ impl WriteGate {
         let keeper = GateThread { group: group.clone(), stop: stop.clone(), denial, waiting: Vec::new() };
         // The thread must respond at once: it runs before the first mark.
         let thread = std::thread::Builder::new().name("gate".into()).spawn(move || keeper.run())?;
-        let mut gate = Self { group, stop, thread: Some(thread), known: BTreeSet::new(), before: Vec::new() };
+        let mut gate =
+            Self { group, stop, thread: Some(thread), marked: BTreeSet::new(), before: Vec::new() };
         gate.watch_directory(directory)?;
         Ok(gate)
     }
@@ -71,7 +72,7 @@ impl WriteGate {
         let about = fstat(directory)?;
         let found = tree::walk(directory, |directory| fanotify::mark(self.group.as_fd(), directory))?;
         // The open files of the whole machine are searched only once per directory.
-        if self.known.insert((about.st_dev, about.st_ino)) {
+        if self.marked.insert((about.st_dev, about.st_ino)) {
             self.before.extend(found.writers(about.st_dev));
         }
         Ok(())
@@ -141,25 +142,25 @@ impl GateThread {
             let (over, waiting): (Vec<_>, Vec<_>) = waiting.partition(|(until, _)| *until <= now);
             self.waiting = waiting;
             for (_, event) in over {
-                self.answer(&event, None);
+                self.respond(&event, None);
             }
         }
     }
 
     fn handle_event(&mut self, event: Event) {
         let Some(change) = change(event.thread, event.file.as_fd(), event.range) else {
-            return self.answer(&event, None);
+            return self.respond(&event, None);
         };
         match self.denial {
-            WriteFault::Full => self.answer(&event, change.takes_room.then_some(libc::ENOSPC)),
-            WriteFault::Failing => self.answer(&event, Some(libc::EIO)),
+            WriteFault::Full => self.respond(&event, change.needs_space.then_some(libc::ENOSPC)),
+            WriteFault::Failing => self.respond(&event, Some(libc::EIO)),
             WriteFault::Slow(delay) => self.waiting.push((Instant::now() + delay, event)),
         }
     }
 
-    fn answer(&self, event: &Event, error: Option<i32>) {
+    fn respond(&self, event: &Event, error: Option<i32>) {
         // The waiting thread may have been killed.
-        let _ = write(&*self.group, &fanotify::answer(event.file.as_fd(), error));
+        let _ = write(&*self.group, &fanotify::encode_response(event.file.as_fd(), error));
     }
 }
 
@@ -194,15 +195,15 @@ mod tests {
         let mut early = OpenOptions::new().append(true).open(at("deep/kept")).unwrap();
         let Some(mut gate) = gate(place.path(), WriteFault::Full) else { return };
         assert_eq!(gate.open_before(), 1);
-        let no_room = |outcome: io::Result<()>| {
+        let assert_no_space = |outcome: io::Result<()>| {
             assert_eq!(outcome.unwrap_err().raw_os_error(), Some(libc::ENOSPC));
         };
-        no_room(fs::write(at("new"), "x"));
-        no_room(OpenOptions::new().append(true).open(at("deep/kept")).unwrap().write_all(b"more"));
+        assert_no_space(fs::write(at("new"), "x"));
+        assert_no_space(OpenOptions::new().append(true).open(at("deep/kept")).unwrap().write_all(b"more"));
         assert_eq!(fs::read_to_string(at("deep/kept")).unwrap(), "kept");
         let mut inside = OpenOptions::new().write(true).open(at("deep/kept")).unwrap();
         inside.write_all(b"KEPT").unwrap();
-        no_room(inside.write_all(b"!"));
+        assert_no_space(inside.write_all(b"!"));
         inside.seek(SeekFrom::Start(0)).unwrap();
         inside.write_all(b"kept").unwrap();
         // Descriptors opened before continue to write, and are no longer counted once they are closed.
@@ -212,7 +213,7 @@ mod tests {
         // A directory that comes later is seen at the next look.
         fs::create_dir(at("later")).unwrap();
         gate.watch_directory(File::open(place.path()).unwrap().as_fd()).unwrap();
-        no_room(fs::write(at("later/new"), "x"));
+        assert_no_space(fs::write(at("later/new"), "x"));
         fs::remove_file(at("new")).unwrap();
         drop(gate);
         fs::write(at("new"), "room").unwrap();

@@ -9,11 +9,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, openat, stat, statat};
 
 /// A volume with more directories is not watched over.
-const MOST_DIRECTORIES: usize = 4096;
+const MAX_DIRECTORIES: usize = 4096;
 /// Deeper directories are skipped too.
 const DEEPEST: usize = 64;
 /// The maximum number of files that are searched among the open ones.
-const MOST_FILES: usize = 1 << 16;
+const MAX_FILES: usize = 1 << 16;
 
 /// The directories and files of a tree.
 #[derive(Debug, Default)]
@@ -34,9 +34,9 @@ pub(super) fn walk(
     let mut open: Vec<(OwnedFd, usize)> = vec![(openat(root, ".", flags, Mode::empty())?, 0)];
     while let Some((directory, depth)) = open.pop() {
         found.directories += 1;
-        if found.directories > MOST_DIRECTORIES || depth > DEEPEST {
+        if found.directories > MAX_DIRECTORIES || depth > DEEPEST {
             return Err(io::Error::other(format!(
-                "it has more than {MOST_DIRECTORIES} directories, or more than {DEEPEST} levels of them"
+                "it has more than {MAX_DIRECTORIES} directories, or more than {DEEPEST} levels of them"
             )));
         }
         each(directory.as_fd())?;
@@ -49,7 +49,7 @@ pub(super) fn walk(
             // A file deleted meanwhile is skipped.
             let Ok(about) = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
             match FileType::from_raw_mode(about.st_mode) {
-                FileType::RegularFile if found.files.len() < MOST_FILES => {
+                FileType::RegularFile if found.files.len() < MAX_FILES => {
                     found.files.insert(about.st_ino);
                 }
                 // A mount there belongs to another file system.
