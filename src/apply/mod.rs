@@ -81,7 +81,7 @@ pub(crate) struct ApplySummary {
     configured: usize,
     unchanged: usize,
     /// Objects that differ from their manifests and were not changed, as kubectl names them.
-    left: Vec<String>,
+    skipped: Vec<String>,
 }
 
 /// Maximum number of unchanged but differing objects that are named.
@@ -93,13 +93,13 @@ impl ApplySummary {
             Outcome::Created => self.created += 1,
             Outcome::Configured => self.configured += 1,
             Outcome::Unchanged => self.unchanged += 1,
-            Outcome::Left => self.left.push(object.to_owned()),
+            Outcome::Left => self.skipped.push(object.to_owned()),
         }
     }
 
     /// Returns true if some objects differ from their manifests and were not changed.
     pub(crate) fn leaves_some(&self) -> bool {
-        !self.left.is_empty()
+        !self.skipped.is_empty()
     }
 }
 
@@ -111,11 +111,11 @@ impl fmt::Display for ApplySummary {
         let counts = counts.iter().filter(|(count, _)| *count > 0);
         let counts: Vec<String> = counts.map(|(count, what)| format!("{count} {what}")).collect();
         f.write_str(&counts.join(", "))?;
-        if self.left.is_empty() {
+        if self.skipped.is_empty() {
             return Ok(());
         }
-        let names = self.left.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-        let more = self.left.len().saturating_sub(NAMED);
+        let names = self.skipped.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+        let more = self.skipped.len().saturating_sub(NAMED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let end = if counts.is_empty() { "" } else { "; " };
         write!(f, "{end}not changed, though their manifests differ: {names}{more}")

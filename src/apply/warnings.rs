@@ -13,13 +13,13 @@ const MAX_REMEMBERED: usize = 4096;
 
 /// Reports each distinct warning once.
 pub(crate) struct Warnings {
-    tell: fn(&str),
+    report: fn(&str),
     reported: Mutex<HashSet<String>>,
 }
 
 impl Warnings {
-    pub(crate) fn new(tell: fn(&str)) -> Self {
-        Self { tell, reported: Mutex::default() }
+    pub(crate) fn new(report: fn(&str)) -> Self {
+        Self { report, reported: Mutex::default() }
     }
 
     /// Reports the new warnings of a response.
@@ -30,7 +30,7 @@ impl Warnings {
                 continue;
             }
             drop(reported);
-            (self.tell)(&text);
+            (self.report)(&text);
         }
     }
 }
