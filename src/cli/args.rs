@@ -126,10 +126,10 @@ pub(super) fn print_completions(shell: clap_complete::Shell) {
 
 /// Parses a positive number of minutes, at most a week.
 fn minutes(text: &str) -> Result<f64, String> {
-    const MOST: f64 = 7.0 * 24.0 * 60.0;
+    const MAX_MINUTES: f64 = 7.0 * 24.0 * 60.0;
     match text.parse() {
-        Ok(minutes) if minutes > 0.0 && minutes <= MOST => Ok(minutes),
-        _ => Err(format!("expected a number of minutes above 0, at most {MOST}")),
+        Ok(minutes) if minutes > 0.0 && minutes <= MAX_MINUTES => Ok(minutes),
+        _ => Err(format!("expected a number of minutes above 0, at most {MAX_MINUTES}")),
     }
 }
 

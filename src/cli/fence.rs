@@ -153,13 +153,13 @@ async fn fence(fences: &Api<NodeFence>, request: &FenceRequest) -> Result<()> {
 
 async fn undo(fences: &Api<NodeFence>, name: &str) -> Result<()> {
     fences.delete(name, &DeleteParams::default()).await.map_err(api_error)?;
-    let gone = async {
+    let deletion = async {
         while fences.get_opt(name).await.map_err(api_error)?.is_some() {
             tokio::time::sleep(LOOK).await;
         }
         anyhow::Ok(())
     };
-    let waited = tokio::time::timeout(TO_RETURN, gone).await;
+    let waited = tokio::time::timeout(TO_RETURN, deletion).await;
     waited.with_context(|| {
         format!("node {name} did not return to service within {} s", TO_RETURN.as_secs())
     })??;

@@ -57,12 +57,12 @@ pub(super) fn start(data_dir: &Path, level: tracing::Level, stderr: Stderr) -> L
     });
     let level = LevelFilter::from_level(level);
     // Libraries log at levels that would bury Podium's own lines.
-    let ours = tracing_subscriber::filter::Targets::new()
+    let targets = tracing_subscriber::filter::Targets::new()
         .with_target("podium", level)
         .with_default(LevelFilter::WARN.min(level));
     let _ = tracing_subscriber::registry()
-        .with(file.with_filter(ours.clone()))
-        .with(shown.with_filter(ours))
+        .with(file.with_filter(targets.clone()))
+        .with(shown.with_filter(targets))
         .try_init();
     Logging { _guard: guard }
 }

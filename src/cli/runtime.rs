@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 /// Time to wait at the end for threads that block; the end of the process ends the rest.
-const LEFT_BEHIND: Duration = Duration::from_secs(1);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The runtime of every command but the console alone.
 pub(super) fn runtime() -> Result<tokio::runtime::Runtime> {
@@ -26,6 +26,6 @@ pub(super) fn run_to_end(
     command: impl Future<Output = Result<()>>,
 ) -> Result<()> {
     let outcome = runtime.block_on(command);
-    runtime.shutdown_timeout(LEFT_BEHIND);
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     outcome
 }

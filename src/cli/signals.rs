@@ -34,8 +34,8 @@ impl StopSignals {
     /// Takes over the signals; from now on none of them ends the process by itself.
     pub(super) fn new() -> std::io::Result<Self> {
         let last_wish: Arc<Mutex<Option<ForcedExitHook>>> = Arc::default();
-        let theirs = last_wish.clone();
-        std::thread::Builder::new().name("signals".into()).spawn(move || end_after_the_second(&theirs))?;
+        let exit_hook = last_wish.clone();
+        std::thread::Builder::new().name("signals".into()).spawn(move || end_after_the_second(&exit_hook))?;
         Ok(Self { signals: Signals::new()?, last_wish })
     }
 

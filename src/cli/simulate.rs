@@ -90,7 +90,7 @@ fn simulate(request: &SimulateRequest) -> Result<bool> {
             first: request.seed,
             seeds: request.seeds,
             quiet: request.quiet_period,
-            patience: request.recovery_timeout,
+            timeout: request.recovery_timeout,
             shrink: !request.no_shrink,
         };
         return Ok(runtime()?.block_on(trial.run(output::print_line))? == 0);
@@ -135,14 +135,14 @@ fn one(request: &SimulateRequest, mistake: Option<Mistake>) -> Result<bool> {
 
 /// Parses `90s`, `20m` or `1h`, at most a week.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    const MOST: u64 = 7 * 24 * 3600;
+    const MAX_SECONDS: u64 = 7 * 24 * 3600;
     let refused = || "expected a duration such as 90s, 20m or 1h, above 0 and at most a week".to_owned();
     let (number, seconds) = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)]
         .into_iter()
         .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))
         .ok_or_else(refused)?;
     let total = number.parse::<u64>().ok().and_then(|number| number.checked_mul(seconds));
-    total.filter(|total| (1..=MOST).contains(total)).map(Duration::from_secs).ok_or_else(refused)
+    total.filter(|total| (1..=MAX_SECONDS).contains(total)).map(Duration::from_secs).ok_or_else(refused)
 }
 
 #[cfg(test)]

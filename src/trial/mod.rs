@@ -45,7 +45,7 @@ pub(crate) struct Trial {
     /// The time without changes after which the cluster is at rest.
     pub(crate) quiet: Duration,
     /// The time that a step may take to reach its expected state after its last disturbance.
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
     /// Stops at the first failure and shrinks its plan.
     pub(crate) shrink: bool,
 }

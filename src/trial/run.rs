@@ -182,7 +182,7 @@ impl TrialRun<'_> {
             if latest.elapsed() >= quiet && is_reached() {
                 return Ok(true);
             }
-            if over.elapsed() > self.trial.patience {
+            if over.elapsed() > self.trial.timeout {
                 return Ok(false);
             }
         }

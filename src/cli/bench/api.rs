@@ -37,8 +37,8 @@ pub(super) async fn run() -> Result<()> {
     let api: Api<ConfigMap> = Api::default_namespaced(client.clone());
 
     // Warms up the connection and the code on both sides.
-    empty_answers(&client, SAMPLES, Duration::ZERO).await?;
-    let floor = empty_answers(&client, SAMPLES, Duration::ZERO).await?;
+    empty_responses(&client, SAMPLES, Duration::ZERO).await?;
+    let floor = empty_responses(&client, SAMPLES, Duration::ZERO).await?;
 
     let mut create = Vec::new();
     for n in 0..SAMPLES {
@@ -52,7 +52,7 @@ pub(super) async fn run() -> Result<()> {
     Report::beside_recorded("create, durable, 1 client, p50", "us", p50, 1800.0);
     Report::alone("create, durable, 1 client, p99", "us", percentile_micros(&mut create, 0.99));
 
-    let floor = empty_answers(&client, SAMPLES, Duration::ZERO).await?;
+    let floor = empty_responses(&client, SAMPLES, Duration::ZERO).await?;
     let mut get = Vec::new();
     for n in 0..SAMPLES {
         let name = format!("c{n}");
@@ -82,7 +82,7 @@ pub(super) async fn run() -> Result<()> {
         Report::against_limit(what, "us", p50, "append+fdatasync", sync);
     }
     // A machine that sleeps between requests has to wake up at each step.
-    let floor = empty_answers(&client, 200, SELDOM).await?;
+    let floor = empty_responses(&client, 200, SELDOM).await?;
     for (what, watchers) in
         [("create to watcher, 20 a second, p50", 1), ("create to 100 watchers, 20 a second, p50", 100)]
     {
@@ -93,7 +93,7 @@ pub(super) async fn run() -> Result<()> {
 }
 
 /// Returns the median time of an empty response over the same connection, with this interval between requests.
-async fn empty_answers(client: &kube::Client, count: usize, every: Duration) -> Result<f64> {
+async fn empty_responses(client: &kube::Client, count: usize, every: Duration) -> Result<f64> {
     let mut samples = Vec::new();
     for _ in 0..count {
         tokio::time::sleep(every).await;

@@ -29,7 +29,7 @@ const GOAL_KB: f64 = 250.0;
 const GOAL_SERVING_MB: f64 = 40.0;
 
 /// Time after which the allocator has returned freed memory.
-const SETTLED: Duration = Duration::from_secs(5);
+const SETTLE_TIME: Duration = Duration::from_secs(5);
 /// Interval between two measurements of memory while a document is read.
 const LOOK: Duration = Duration::from_millis(5);
 const BYTES_PER_MIB: f64 = 1_048_576.0;
@@ -40,7 +40,7 @@ pub(super) async fn run() -> Result<()> {
     let instance = Instance::start(&["--ephemeral", "--nodes", "0"]).await?;
     let client = instance.client().await?;
     // The definitions share the cluster's one-time costs, so the figure for each is an upper bound.
-    tokio::time::sleep(SETTLED).await;
+    tokio::time::sleep(SETTLE_TIME).await;
     let before = instance.own_mib()?;
     let (started, mut bytes) = (Instant::now(), 0);
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
@@ -61,7 +61,7 @@ pub(super) async fn run() -> Result<()> {
     drop(made);
     established(&definitions).await?;
     let took = started.elapsed();
-    tokio::time::sleep(SETTLED).await;
+    tokio::time::sleep(SETTLE_TIME).await;
     let with = instance.own_mib()?;
     let each = |mib: f64| mib * BYTES_PER_MIB / 1000.0 / COUNT as f64;
     Report::alone("a definition's schema, JSON", "kB", bytes as f64 / 1000.0 / COUNT as f64);
@@ -83,7 +83,7 @@ pub(super) async fn run() -> Result<()> {
         read(&client, path, accept).await?;
         Report::alone("  and again", "s", started.elapsed().as_secs_f64());
     }
-    tokio::time::sleep(SETTLED).await;
+    tokio::time::sleep(SETTLE_TIME).await;
     let after = each(instance.own_mib()? - before);
     Report::against_limit("memory for each definition afterwards", "kB", after, "goal", GOAL_KB);
     instance.stop().await
@@ -131,7 +131,7 @@ async fn watched<T>(pid: u32, work: impl Future<Output = Result<T>>) -> Result<(
 /// Makes a definition, and returns it with the length of its schema as JSON.
 fn definition(n: usize) -> (Value, usize) {
     let size = SMALLEST + (LARGEST - SMALLEST) * n / (COUNT - 1);
-    let mut writer = Writer { words: n as u64 + 1, fields: 0 };
+    let mut writer = Writer { state: n as u64 + 1, fields: 0 };
     let mut properties = Map::new();
     let mut length = 0;
     while length < size {
@@ -201,20 +201,20 @@ const WORDS: [&str; 32] = [
 
 /// Writes schemas. Each number gives a different schema, and the same number the same one.
 struct Writer {
-    words: u64,
+    state: u64,
     fields: usize,
 }
 
 impl Writer {
     fn next(&mut self, below: usize) -> usize {
         // The generator of Numerical Recipes: text that does not repeat but is reproducible.
-        self.words =
-            self.words.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.words >> 33) as usize % below
+        self.state =
+            self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.state >> 33) as usize % below
     }
 
-    fn text(&mut self, words: usize) -> String {
-        let words: Vec<&str> = (0..words).map(|_| WORDS[self.next(WORDS.len())]).collect();
+    fn text(&mut self, word_count: usize) -> String {
+        let words: Vec<&str> = (0..word_count).map(|_| WORDS[self.next(WORDS.len())]).collect();
         words.join(" ")
     }
 
@@ -223,9 +223,9 @@ impl Writer {
         for _ in 0..3 + self.next(4) {
             self.fields += 1;
             let name = format!("{}{}", WORDS[self.next(WORDS.len())], self.fields);
-            let words = 5 + self.next(20);
+            let word_count = 5 + self.next(20);
             let mut field = self.field(depth);
-            field["description"] = self.text(words).into();
+            field["description"] = self.text(word_count).into();
             properties.insert(name, field);
         }
         let mut object = json!({"type": "object", "properties": properties});

@@ -104,7 +104,7 @@ impl Instance {
 
     /// Sends SIGTERM and waits for the end.
     pub(super) async fn stop(mut self) -> Result<()> {
-        self.ask_to_end();
+        self.terminate();
         let status = self.child.wait().await?;
         if !status.success() {
             bail!("podium serve ended with {status}");
@@ -114,7 +114,7 @@ impl Instance {
 }
 
 impl Instance {
-    fn ask_to_end(&self) {
+    fn terminate(&self) {
         if let Some(pid) = self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())) {
             // Fails only if the process has already ended.
             let _ = kill_process(pid, Signal::TERM);
@@ -125,7 +125,7 @@ impl Instance {
 impl Drop for Instance {
     /// A killed instance would leave its pods behind: a suite that fails stops it in the same way as one that succeeds.
     fn drop(&mut self) {
-        self.ask_to_end();
+        self.terminate();
         while matches!(self.child.try_wait(), Ok(None)) {
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -23,7 +23,7 @@ const EACH: Duration = Duration::from_secs(2);
 const LEAVES: u8 = 200;
 const GOAL_MILLISECONDS: f64 = 3.0;
 /// Maximum time for a pod, without its measurements.
-const PATIENCE: Duration = Duration::from_secs(30);
+const POD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Port of the server in a pod.
 const PORT: u16 = 5201;
 /// The packet size of most networks, and the largest possible one.
@@ -32,30 +32,30 @@ const MTUS: [u32; 2] = [1500, 65_535];
 /// A path of connections, measured beside loopback in the same run.
 struct NetworkPath {
     name: &'static str,
-    found: TrafficResult,
+    result: TrafficResult,
 }
 
 /// Measures each path with both packet sizes.
 pub(super) async fn run() -> Result<()> {
     for mtu in MTUS {
         let outside = Server::start()?;
-        let loopback = ask_here(&format!("127.0.0.1:{}", outside.port))?;
+        let loopback = run_local_client(&format!("127.0.0.1:{}", outside.port))?;
         let ways = measure(mtu, outside.port).await?;
         let gigabits = |found: &TrafficResult| found.bytes_per_second * 8.0 / 1e9;
-        for NetworkPath { name, found } in &ways {
-            let what = format!("{name}, MTU {mtu}");
-            Report::against_limit(&what, "Gbit/s", gigabits(found), "loopback", gigabits(&loopback));
+        for NetworkPath { name, result: found } in &ways {
+            let label = format!("{name}, MTU {mtu}");
+            Report::against_limit(&label, "Gbit/s", gigabits(found), "loopback", gigabits(&loopback));
         }
         // The packet size does not affect these measurements.
         if mtu != MTUS[0] {
             continue;
         }
-        let direct = &ways[0].found;
-        for (place, NetworkPath { name, found }) in ways.iter().enumerate() {
-            let what = format!("  {name}, connections");
+        let direct = &ways[0].result;
+        for (place, NetworkPath { name, result: found }) in ways.iter().enumerate() {
+            let label = format!("  {name}, connections");
             let (beside, limit) = if place == 0 { ("loopback", &loopback) } else { ("pod → pod", direct) };
             Report::against_limit(
-                &what,
+                &label,
                 "/s",
                 found.connections_per_second,
                 beside,
@@ -118,10 +118,11 @@ async fn measure(mtu: u32, outside: u16) -> Result<Vec<NetworkPath>> {
         ("pod → ClusterIP", format!("server:{PORT}")),
         ("pod → the machine (the way out)", format!("host.podium.internal:{outside}")),
     ] {
-        ways.push(NetworkPath { name, found: cluster.ask(&to).await.context(name)? });
+        ways.push(NetworkPath { name, result: cluster.run_client(&to).await.context(name)? });
     }
-    let found = tokio::task::spawn_blocking(move || ask_here(&format!("127.0.0.1:{node_port}"))).await??;
-    ways.push(NetworkPath { name: "the machine → pod (node port)", found });
+    let found =
+        tokio::task::spawn_blocking(move || run_local_client(&format!("127.0.0.1:{node_port}"))).await??;
+    ways.push(NetworkPath { name: "the machine → pod (node port)", result: found });
     instance.stop().await?;
     Ok(ways)
 }
@@ -153,8 +154,8 @@ impl PodTraffic {
         Ok(())
     }
 
-    async fn until(&self, name: &str, patience: Duration, condition: impl Condition<Pod>) -> Result<Pod> {
-        let waited = tokio::time::timeout(patience, await_condition(self.pods(), name, condition)).await;
+    async fn until(&self, name: &str, timeout: Duration, condition: impl Condition<Pod>) -> Result<Pod> {
+        let waited = tokio::time::timeout(timeout, await_condition(self.pods(), name, condition)).await;
         let pod = waited.with_context(|| format!("timed out waiting for pod {name}"))??;
         pod.with_context(|| format!("pod {name} was deleted"))
     }
@@ -168,25 +169,25 @@ impl PodTraffic {
         let service = services.create(&PostParams::default(), &serde_json::from_value(service)?).await?;
         let node_port = service.spec.and_then(|spec| spec.ports?.first()?.node_port);
         let running = |pod: Option<&Pod>| phase(pod) == Some("Running");
-        let pod = self.until("server", PATIENCE, running).await?;
+        let pod = self.until("server", POD_TIMEOUT, running).await?;
         let ip = pod.status.and_then(|status| status.pod_ip).context("the server has no address")?;
         Ok((ip, u16::try_from(node_port.context("the service has no node port")?)?))
     }
 
     /// Runs the client in a pod of the other node, and returns its measurements.
-    async fn ask(&self, to: &str) -> Result<TrafficResult> {
+    async fn run_client(&self, to: &str) -> Result<TrafficResult> {
         const NAME: &str = "client";
         self.create(NAME, "node-2", &["ask", to, &EACH.as_secs_f64().to_string()]).await?;
         let ended = |pod: Option<&Pod>| matches!(phase(pod), Some("Succeeded" | "Failed"));
-        let pod = self.until(NAME, PATIENCE + EACH * 4, ended).await?;
+        let pod = self.until(NAME, POD_TIMEOUT + EACH * 4, ended).await?;
         let log = self.pods().logs(NAME, &LogParams::default()).await?;
         if phase(Some(&pod)) != Some("Succeeded") {
             bail!("{}", log.trim());
         }
         self.pods().delete(NAME, &kube::api::DeleteParams::default().grace_period(0)).await?;
         let uid = pod.metadata.uid.unwrap_or_default();
-        let gone = kube::runtime::conditions::is_deleted(&uid);
-        tokio::time::timeout(PATIENCE, await_condition(self.pods(), NAME, gone)).await??;
+        let deleted = kube::runtime::conditions::is_deleted(&uid);
+        tokio::time::timeout(POD_TIMEOUT, await_condition(self.pods(), NAME, deleted)).await??;
         serde_json::from_str(log.trim()).with_context(|| log.clone())
     }
 }
@@ -228,7 +229,7 @@ fn traffic(program: &Path) -> Command {
 }
 
 /// Runs the client on the machine itself.
-fn ask_here(to: &str) -> Result<TrafficResult> {
+fn run_local_client(to: &str) -> Result<TrafficResult> {
     let seconds = EACH.as_secs_f64().to_string();
     let output = traffic(&std::env::current_exe()?).args(["ask", to, &seconds]).output()?;
     if !output.status.success() {

@@ -16,7 +16,7 @@ use super::workloads::{deployment, ready};
 
 const PROCESSES: usize = 200;
 /// Maximum time until all processes have started.
-const PATIENCE: Duration = Duration::from_mins(1);
+const START_TIMEOUT: Duration = Duration::from_mins(1);
 /// Limit of the control plane's and the host's memory for one pod: 200 kB.
 const GOAL_KIB: f64 = 200_000.0 / 1024.0;
 
@@ -62,8 +62,8 @@ pub(super) async fn run() -> Result<()> {
 }
 
 fn print_report(pods: &PodMeasurement, label: &str, bare_seconds: f64) {
-    let what = format!("200 one-process pods, {label}");
-    Report::against_limit(&what, "s", pods.seconds, "200 bare spawns", bare_seconds);
+    let row_label = format!("200 one-process pods, {label}");
+    Report::against_limit(&row_label, "s", pods.seconds, "200 bare spawns", bare_seconds);
     Report::against_limit("  memory of our side, each", "KiB", pods.own_kib, "goal", GOAL_KIB);
     Report::alone("  memory of the kernel, each", "KiB", pods.kernel_kib);
     Report::alone("  restarts among them", "", f64::from(pods.restarts));
@@ -84,7 +84,7 @@ fn at_rest() -> usize {
 
 /// Waits until this many have started: a spawned process does not run yet.
 async fn wait_started(count: usize) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + START_TIMEOUT;
     while at_rest() < count {
         anyhow::ensure!(Instant::now() < deadline, "only {} of {count} processes started", at_rest());
         tokio::time::sleep(Duration::from_millis(1)).await;

@@ -17,25 +17,25 @@ impl Report {
     }
 
     /// A figure beside a limit that was measured in the same run.
-    pub(super) fn against_limit(what: &str, unit: &str, value: f64, limit_name: &str, limit: f64) {
-        Self::row(what, unit, value, &format!("{limit_name} {}", number(limit)), limit);
+    pub(super) fn against_limit(label: &str, unit: &str, value: f64, limit_name: &str, limit: f64) {
+        Self::row(label, unit, value, &format!("{limit_name} {}", number(limit)), limit);
     }
 
     /// A figure beside a peer's figure of another machine: see [`RECORDED`].
-    pub(super) fn beside_recorded(what: &str, unit: &str, value: f64, peer: f64) {
+    pub(super) fn beside_recorded(label: &str, unit: &str, value: f64, peer: f64) {
         let (value, peer) = (format!("{} {unit}", number(value)), format!("recorded {}", number(peer)));
-        print_line(&format!("{what:<46} {value:>14} {peer:>28}"));
+        print_line(&format!("{label:<46} {value:>14} {peer:>28}"));
     }
 
     /// A figure without a reference.
-    pub(super) fn alone(what: &str, unit: &str, value: f64) {
-        print_line(&format!("{what:<46} {:>14}", format!("{} {unit}", number(value))));
+    pub(super) fn alone(label: &str, unit: &str, value: f64) {
+        print_line(&format!("{label:<46} {:>14}", format!("{} {unit}", number(value))));
     }
 
-    fn row(what: &str, unit: &str, value: f64, beside: &str, other: f64) {
+    fn row(label: &str, unit: &str, value: f64, beside: &str, other: f64) {
         let verdict = compare(unit, value, other);
         print_line(&format!(
-            "{what:<46} {:>14} {beside:>28}   {verdict}",
+            "{label:<46} {:>14} {beside:>28}   {verdict}",
             format!("{} {unit}", number(value))
         ));
     }

@@ -37,7 +37,7 @@ pub(super) const PODS: u32 = 5000;
 /// Number of changes of each kind; the median is reported.
 const CHANGES: u32 = 25;
 /// Timeout of each step.
-const PATIENCE: Duration = Duration::from_mins(5);
+const STEP_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Measurements, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -110,7 +110,7 @@ impl RulesFixture {
         let started = Instant::now();
         drop(rules::start(&self.api, &Caches::new(&self.api, &self.tasks), &self.tasks, config));
         let first = self.in_force.wait_for(|times| *times > 0);
-        tokio::time::timeout(PATIENCE, first).await.context("timed out waiting for the rules")??;
+        tokio::time::timeout(STEP_TIMEOUT, first).await.context("timed out waiting for the rules")??;
         Ok(milliseconds(started))
     }
 
@@ -127,7 +127,7 @@ impl RulesFixture {
             self.in_force.mark_unchanged();
             let started = Instant::now();
             change(self, number)?;
-            tokio::time::timeout(PATIENCE, self.in_force.changed())
+            tokio::time::timeout(STEP_TIMEOUT, self.in_force.changed())
                 .await
                 .context("timed out waiting for a change of the rules")??;
             taken.push(started.elapsed());
@@ -218,7 +218,7 @@ async fn until_elements(map: &str, count: u32) -> Result<()> {
 async fn wait_for<F: Future<Output = Result<bool>>>(is: impl Fn() -> F) -> Result<()> {
     let started = Instant::now();
     while !is().await? {
-        anyhow::ensure!(started.elapsed() < PATIENCE, "timed out waiting for the rules");
+        anyhow::ensure!(started.elapsed() < STEP_TIMEOUT, "timed out waiting for the rules");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     Ok(())

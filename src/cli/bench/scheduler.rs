@@ -147,9 +147,9 @@ async fn measure(case: &Case) -> Result<f64> {
     for n in 0..case.nodes {
         node(&api, n)?;
     }
-    place(&api, case.before, case.old).await?;
+    schedule(&api, case.before, case.old).await?;
     let start = Instant::now();
-    place(&api, case.pods, case.new).await?;
+    schedule(&api, case.pods, case.new).await?;
     let seconds = start.elapsed().as_secs_f64();
     tasks.stop().await;
     Ok(seconds)
@@ -168,8 +168,8 @@ fn node(api: &Api, n: usize) -> Result<()> {
         json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {
         "kubernetes.io/hostname": name, "topology.kubernetes.io/zone": format!("zone-{}", n % 3)}}}),
     )?;
-    let room = json!({"cpu": "4", "memory": "32Gi", "pods": "110"});
-    let status: NodeStatus = serde_json::from_value(json!({"capacity": room, "allocatable": room}))?;
+    let capacity = json!({"cpu": "4", "memory": "32Gi", "pods": "110"});
+    let status: NodeStatus = serde_json::from_value(json!({"capacity": capacity, "allocatable": capacity}))?;
     api.modify_status::<Node>(&Key::new("", &name), |node| {
         node.status = Some(status.clone());
         Ok(())
@@ -184,7 +184,7 @@ fn end(api: &Api, pod: &SharedObject<Pod>) -> Result<()> {
 }
 
 /// Creates pods, in a task beside the scheduler's, and waits until all are bound.
-async fn place(api: &Api, count: usize, of: fn(usize) -> Value) -> Result<()> {
+async fn schedule(api: &Api, count: usize, of: fn(usize) -> Value) -> Result<()> {
     if count == 0 {
         return Ok(());
     }
@@ -211,9 +211,9 @@ async fn place(api: &Api, count: usize, of: fn(usize) -> Value) -> Result<()> {
             }
             let node = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
             let before = change.previous.as_ref().and_then(SharedObject::<Pod>::from_object);
-            let is_ours = serde_json::to_value(&pod.metadata.labels)? == labels;
+            let has_labels = serde_json::to_value(&pod.metadata.labels)? == labels;
             let newly = node(&pod).is_some() && before.is_some_and(|before| node(&before).is_none());
-            bound += usize::from(is_ours && newly && change.kind == ChangeKind::Modified);
+            bound += usize::from(has_labels && newly && change.kind == ChangeKind::Modified);
         }
     }
     match creating.await? {

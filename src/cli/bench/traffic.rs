@@ -17,7 +17,7 @@ use super::report::percentile_micros;
 /// Bytes per write.
 const BLOCK: usize = 128 << 10;
 /// Timeout to connect, and of each read and write.
-const PATIENCE: Duration = Duration::from_secs(10);
+const IO_TIMEOUT: Duration = Duration::from_secs(10);
 /// Requests of a client: discard everything it sends, or send one byte and close.
 const SINK: u8 = b's';
 const BYTE: u8 = b'b';
@@ -43,7 +43,7 @@ pub(in crate::cli) fn main(arguments: impl IntoIterator<Item = OsString>) -> Exi
     let done = match words[..] {
         ["serve", port] => port.parse().context("the port").and_then(serve),
         ["ask", address, seconds] => seconds.parse().context("the seconds").and_then(|seconds| {
-            let found = ask(address, Duration::try_from_secs_f64(seconds)?)?;
+            let found = measure(address, Duration::try_from_secs_f64(seconds)?)?;
             println!("{}", serde_json::to_string(&found)?);
             Ok(())
         }),
@@ -82,12 +82,12 @@ fn serve(port: u16) -> Result<()> {
     loop {
         let (stream, _) = listener.accept()?;
         // A client that closes its connection ends this thread.
-        thread::spawn(move || answer(stream));
+        thread::spawn(move || respond(stream));
     }
 }
 
-fn answer(mut stream: TcpStream) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+fn respond(mut stream: TcpStream) -> io::Result<()> {
+    stream.set_read_timeout(Some(IO_TIMEOUT))?;
     let mut wish = [0];
     stream.read_exact(&mut wish)?;
     if wish == [BYTE] {
@@ -99,12 +99,12 @@ fn answer(mut stream: TcpStream) -> io::Result<()> {
     stream.write_all(&wish)
 }
 
-fn ask(address: &str, each: Duration) -> Result<TrafficResult> {
+fn measure(address: &str, each: Duration) -> Result<TrafficResult> {
     let address = address.to_socket_addrs()?.next().with_context(|| format!("no address of {address}"))?;
     let connect = || -> io::Result<TcpStream> {
-        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        let stream = TcpStream::connect_timeout(&address, IO_TIMEOUT)?;
+        stream.set_read_timeout(Some(IO_TIMEOUT))?;
+        stream.set_write_timeout(Some(IO_TIMEOUT))?;
         Ok(stream)
     };
     // A pod's mirror address on the machine appears a moment after the pod.
@@ -112,7 +112,7 @@ fn ask(address: &str, each: Duration) -> Result<TrafficResult> {
     let mut stream = loop {
         match connect() {
             Ok(stream) => break stream,
-            Err(error) if started.elapsed() > PATIENCE => return Err(error).context("connect"),
+            Err(error) if started.elapsed() > IO_TIMEOUT => return Err(error).context("connect"),
             Err(_) => thread::sleep(Duration::from_millis(50)),
         }
     };
@@ -157,10 +157,10 @@ mod tests {
         let address = listener.local_addr().unwrap().to_string();
         thread::spawn(move || {
             while let Ok((stream, _)) = listener.accept() {
-                thread::spawn(move || answer(stream));
+                thread::spawn(move || respond(stream));
             }
         });
-        let found = ask(&address, Duration::from_millis(20)).unwrap();
+        let found = measure(&address, Duration::from_millis(20)).unwrap();
         assert!(found.bytes_per_second > 0.0 && found.connections_per_second > 0.0, "{found:?}");
         assert!(found.connection_micros > 0.0);
     }

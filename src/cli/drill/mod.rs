@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Time for a scenario that is over to be cleaned up.
 const TO_GO: Duration = Duration::from_mins(2);
 /// Time within which the control plane must answer, for example with a hint.
-const TO_ANSWER: Duration = Duration::from_secs(15);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time to wait for an unreachable control plane.
 const TO_RETURN: Duration = Duration::from_mins(2);
 /// Exit code of wrong usage.
@@ -217,7 +217,7 @@ async fn list(client: &Client) -> Result<ExitCode> {
 
 /// Prints how a run that is over compares with earlier runs.
 async fn compare(client: &Client, scenario: &Scenario) {
-    match tokio::time::timeout(TO_ANSWER, runs_of(client)).await {
+    match tokio::time::timeout(RESPONSE_TIMEOUT, runs_of(client)).await {
         Ok(Ok(runs)) => {
             let name = scenario.metadata.name.as_deref().unwrap_or_default();
             if let Some(line) = progress_lines::compared(scenario, runs.of(name)) {
@@ -242,13 +242,13 @@ async fn begin(client: &Client, document: Document, name: &str) -> Result<()> {
         if known.metadata.deletion_timestamp.is_none() {
             scenarios.delete(name, &DeleteParams::default()).await.map_err(api_error)?;
         }
-        let gone = async {
+        let deletion = async {
             while scenarios.get_opt(name).await.map_err(api_error)?.is_some() {
                 tokio::time::sleep(LOOK).await;
             }
             anyhow::Ok(())
         };
-        let waited = tokio::time::timeout(TO_GO, gone).await;
+        let waited = tokio::time::timeout(TO_GO, deletion).await;
         waited.with_context(|| {
             format!("the earlier run of scenario {name} is not removed after {} s", TO_GO.as_secs())
         })??;
@@ -412,7 +412,7 @@ async fn hint(client: &Client, name: Option<&str>) -> Result<ExitCode> {
         anyhow::Ok(())
     };
     // The hint must be counted before the user reads it, because it costs points.
-    tokio::time::timeout(TO_ANSWER, shows).await.context("the control plane does not respond")??;
+    tokio::time::timeout(RESPONSE_TIMEOUT, shows).await.context("the control plane does not respond")??;
     print_line(&format!(
         "hint {} of {} (−{}): {text}",
         shown + 1,

@@ -59,9 +59,9 @@ fn verdict(scenario: &Scenario, status: &ScenarioStatus) -> Vec<String> {
     let score = status.score.unwrap_or_default();
     let mut lines = vec![format!("\n{phase}: {}, {score} of 100", scenario.spec.title)];
     for part in &status.points {
-        let why = part.message.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+        let reason = part.message.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
         let of = if part.most > 0 { format!(" of {}", part.most) } else { String::new() };
-        lines.push(format!("  {:>4}{of} {}{why}", part.points, part.name));
+        lines.push(format!("  {:>4}{of} {}{reason}", part.points, part.name));
     }
     lines.extend(status.message.clone());
     lines

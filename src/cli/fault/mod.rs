@@ -17,7 +17,7 @@ use object::fault::{
 };
 
 /// Time within which a fault must be in force.
-const PATIENCE: Duration = Duration::from_secs(15);
+const START_TIMEOUT: Duration = Duration::from_secs(15);
 /// Interval between two polls.
 const LOOK: Duration = Duration::from_millis(50);
 /// A server that is silent for this long may be stopped by the fault itself.
@@ -373,12 +373,12 @@ async fn begin(faults: &Api<Fault>, spec: FaultSpec, name: Option<String>) -> Re
             tokio::time::sleep(LOOK).await;
         }
     };
-    match tokio::time::timeout(PATIENCE, outcome).await {
+    match tokio::time::timeout(START_TIMEOUT, outcome).await {
         Ok(result) => match result? {
             (true, message) => print_line(&format!("fault/{name} is in force: {message}")),
             (false, message) => bail!("fault/{name} is not in force: {message}"),
         },
-        Err(_) => bail!("fault/{name} is not in force after {} s", PATIENCE.as_secs()),
+        Err(_) => bail!("fault/{name} is not in force after {} s", START_TIMEOUT.as_secs()),
     }
     Ok(())
 }

@@ -65,10 +65,10 @@ fn remove(instance: &InstanceArgs, images: &[String]) -> Result<()> {
         (!users.is_empty()).then(|| users.join(", "))
     };
     for image in images {
-        let gone = store.remove(image, users)?;
-        for gone in gone {
-            let what = if gone.starts_with("sha256:") { "deleted" } else { "untagged" };
-            print_line(&format!("{what} {gone}"));
+        let removed = store.remove(image, users)?;
+        for gone in removed {
+            let action = if gone.starts_with("sha256:") { "deleted" } else { "untagged" };
+            print_line(&format!("{action} {gone}"));
         }
     }
     Ok(())

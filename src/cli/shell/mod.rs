@@ -135,8 +135,9 @@ async fn of_pod(request: &ShellRequest, data_dir: &Path, name: &str) -> Result<O
 
 async fn of_host(data_dir: &Path, node: &str, pod: Option<String>) -> Result<OwnedFd> {
     let nodes = data_dir.join("nodes");
-    let directory = directory_of(&nodes, node)
-        .with_context(|| format!("no node \"{node}\" with processes in this cluster{}", known(&nodes)))?;
+    let directory = directory_of(&nodes, node).with_context(|| {
+        format!("no node \"{node}\" with processes in this cluster{}", list_nodes(&nodes))
+    })?;
     leaf_of(directory, pod).await.with_context(|| format!("node {node}"))
 }
 
@@ -146,7 +147,7 @@ fn directory_of(nodes: &Path, node: &str) -> Option<PathBuf> {
     all.find(|entry| entry.file_name().as_encoded_bytes() == node.as_bytes()).map(|entry| entry.path())
 }
 
-fn known(nodes: &Path) -> String {
+fn list_nodes(nodes: &Path) -> String {
     let all = fs::read_dir(nodes).into_iter().flatten().flatten();
     let mut names: Vec<String> = all.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort_unstable();

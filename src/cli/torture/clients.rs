@@ -62,7 +62,7 @@ pub(super) struct ReportedState<'a> {
     /// Revision of the state.
     pub(super) at: u64,
     /// The clients' objects in it, with their numbers.
-    pub(super) there: BTreeMap<String, u64>,
+    pub(super) objects: BTreeMap<String, u64>,
 }
 
 impl ReportedState<'_> {
@@ -98,7 +98,7 @@ fn api(client: Client) -> Api<ConfigMap> {
 }
 
 /// Returns the response of a request, or an error after the request's timeout.
-async fn answer<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T> {
+async fn with_timeout<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T> {
     Ok(timeout(REQUEST, request).await.context("no response")??)
 }
 
@@ -179,10 +179,10 @@ impl Clients {
     /// Checks that all acknowledged writes are in the cluster.
     pub(super) async fn check(&self, client: Client) -> Result<()> {
         let promise = self.promise();
-        let list = answer(api(client).list(&ListParams::default().labels(LABEL))).await?;
+        let list = with_timeout(api(client).list(&ListParams::default().labels(LABEL))).await?;
         let at = revision(list.metadata.resource_version.as_deref())?;
         let there = list.items.iter().map(|object| (object.name_any(), number(object))).collect();
-        self.compare(&promise, &ReportedState { rule: "SAFE-2", of: "a list", at, there });
+        self.compare(&promise, &ReportedState { rule: "SAFE-2", of: "a list", at, objects: there });
         Ok(())
     }
 
@@ -200,8 +200,8 @@ impl Clients {
     /// Checks that a state contains the writes that were acknowledged before the state was requested.
     pub(super) fn compare(&self, promise: &Promise, reported: &ReportedState<'_>) {
         let Promise { created, deleted, counters, revision: before } = promise;
-        let ReportedState { rule, of, at, there } = reported;
-        let violation = |what: &str| self.findings.violation(rule, &format!("{of}: {what}"));
+        let ReportedState { rule, of, at, objects: there } = reported;
+        let violation = |message: &str| self.findings.violation(rule, &format!("{of}: {message}"));
         if at < before {
             violation(&format!("revision {at} is older than {before}, which was reported before"));
         }
@@ -239,7 +239,7 @@ impl Clients {
     async fn quiet(&mut self, client: Client) -> Result<()> {
         const LAST: &str = "last";
         let api = api(client);
-        answer(api.create(&PostParams::default(), &object(LAST)?)).await?;
+        with_timeout(api.create(&PostParams::default(), &object(LAST)?)).await?;
         let seen = async {
             while !self.view.lock().objects.contains_key(LAST) {
                 tokio::time::sleep(BETWEEN).await;
@@ -251,18 +251,19 @@ impl Clients {
         }
         // The writers are still active: only objects that are the same before and after the comparison count.
         let params = ListParams::default().labels(LABEL);
-        let before = answer(api.list(&params)).await?;
+        let before = with_timeout(api.list(&params)).await?;
         tokio::time::sleep(Duration::from_secs(1)).await;
         let view = self.view.lock().objects.clone();
         let after: BTreeSet<(String, String)> =
-            answer(api.list(&params)).await?.items.iter().map(identity).collect();
+            with_timeout(api.list(&params)).await?.items.iter().map(identity).collect();
         for object in before.items.iter().filter(|object| after.contains(&identity(object))) {
             let expect = revision(object.metadata.resource_version.as_deref())?;
             let believed = view.get(&object.name_any()).map(|(revision, _)| *revision);
             if believed != Some(expect) {
                 let name = object.name_any();
-                let what = format!("ConfigMap {name} is at revision {expect}; the watcher has {believed:?}");
-                self.findings.violation("SAFE-11", &what);
+                let message =
+                    format!("ConfigMap {name} is at revision {expect}; the watcher has {believed:?}");
+                self.findings.violation("SAFE-11", &message);
             }
         }
         self.findings.checked(before.items.len());
@@ -291,12 +292,12 @@ impl Writer {
             return Ok(());
         }
         let name = format!("{}-{n}", self.name);
-        let created = answer(api.create(&PostParams::default(), &object(&name)?)).await?;
+        let created = with_timeout(api.create(&PostParams::default(), &object(&name)?)).await?;
         self.record_write(&created)?;
         self.acknowledged.lock().created.insert(name.clone());
         if n.is_multiple_of(8) {
             self.acknowledged.lock().leaving.insert(name.clone());
-            answer(api.delete(&name, &DeleteParams::default())).await?;
+            with_timeout(api.delete(&name, &DeleteParams::default())).await?;
             let mut acknowledged = self.acknowledged.lock();
             acknowledged.deleted.insert(name);
             acknowledged.writes += 1;
@@ -307,12 +308,12 @@ impl Writer {
     /// Reads the counter and writes the next number, unless it has changed since: a request that timed out may still be
     /// executed.
     async fn count(&self, api: &Api<ConfigMap>) -> Result<()> {
-        let Some(read) = answer(api.get_opt(&self.counter)).await? else {
+        let Some(read) = with_timeout(api.get_opt(&self.counter)).await? else {
             if let Some(n) = self.acknowledged.lock().counters.get(&self.counter) {
-                let what = format!("counter {} was acknowledged as {n} and is missing", self.counter);
-                self.findings.violation("SAFE-2", &what);
+                let message = format!("counter {} was acknowledged as {n} and is missing", self.counter);
+                self.findings.violation("SAFE-2", &message);
             }
-            let created = answer(api.create(&PostParams::default(), &object(&self.counter)?)).await?;
+            let created = with_timeout(api.create(&PostParams::default(), &object(&self.counter)?)).await?;
             return self.counted(&created);
         };
         self.counted(&read)?;
@@ -321,7 +322,7 @@ impl Writer {
             "data": {"n": (number(&read) + 1).to_string()},
         });
         let written =
-            answer(api.patch(&self.counter, &PatchParams::default(), &Patch::Merge(change))).await?;
+            with_timeout(api.patch(&self.counter, &PatchParams::default(), &Patch::Merge(change))).await?;
         self.counted(&written)
     }
 
@@ -332,8 +333,8 @@ impl Writer {
         let mut acknowledged = self.acknowledged.lock();
         let before = acknowledged.counters.insert(self.counter.clone(), n).unwrap_or(0);
         if n < before {
-            let what = format!("counter {} was reported as {before} and then as {n}", self.counter);
-            self.findings.violation("SAFE-2", &what);
+            let message = format!("counter {} was reported as {before} and then as {n}", self.counter);
+            self.findings.violation("SAFE-2", &message);
         }
         Ok(())
     }
@@ -364,7 +365,7 @@ impl Watcher {
             None => self.list(&api).await?,
         };
         let params = WatchParams::default().labels(LABEL);
-        let mut events = Box::pin(answer(api.watch(&params, &at.to_string())).await?);
+        let mut events = Box::pin(with_timeout(api.watch(&params, &at.to_string())).await?);
         self.view.lock().resumed += 1;
         loop {
             let event = timeout(SILENCE, events.try_next()).await.context("silence")??;
@@ -381,13 +382,13 @@ impl Watcher {
     }
 
     async fn list(&self, api: &Api<ConfigMap>) -> Result<u64> {
-        let list = answer(api.list(&ListParams::default().labels(LABEL))).await?;
+        let list = with_timeout(api.list(&ListParams::default().labels(LABEL))).await?;
         let at = revision(list.metadata.resource_version.as_deref())?;
         let mut view = self.view.lock();
         let latest = view.objects.values().map(|(revision, _)| *revision).max().unwrap_or(0);
         if at < latest {
-            let what = format!("a list is at revision {at}, after a watch reported {latest}");
-            self.findings.violation("SAFE-11", &what);
+            let message = format!("a list is at revision {at}, after a watch reported {latest}");
+            self.findings.violation("SAFE-11", &message);
         }
         let mut objects = BTreeMap::new();
         for object in &list.items {
@@ -396,8 +397,8 @@ impl Watcher {
             if let Some((before, n)) = view.objects.get(&name)
                 && (of < *before || now < *n)
             {
-                let what = format!("ConfigMap {name} was seen as {n} at {before}, and is {now} at {of}");
-                self.findings.violation("SAFE-11", &what);
+                let message = format!("ConfigMap {name} was seen as {n} at {before}, and is {now} at {of}");
+                self.findings.violation("SAFE-11", &message);
             }
             objects.insert(name, (of, now));
         }
@@ -411,13 +412,13 @@ impl Watcher {
         let at = revision(object.metadata.resource_version.as_deref())?;
         let mut view = self.view.lock();
         if view.revision.is_some_and(|before| at <= before) {
-            let what =
+            let message =
                 format!("the watch reports the change of {name} to revision {at} after {:?}", view.revision);
-            self.findings.violation("SAFE-11", &what);
+            self.findings.violation("SAFE-11", &message);
         }
         if let Some((_, n)) = view.objects.get(&name).filter(|(_, n)| now < *n) {
-            let what = format!("ConfigMap {name} was seen as {n} and then as {now}");
-            self.findings.violation("SAFE-11", &what);
+            let message = format!("ConfigMap {name} was seen as {n} and then as {now}");
+            self.findings.violation("SAFE-11", &message);
         }
         view.revision = Some(at);
         view.events += 1;

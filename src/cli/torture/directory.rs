@@ -39,7 +39,7 @@ ingress: {enabled: false}
 #[derive(Clone, Debug)]
 pub(super) struct TortureDir {
     directory: PathBuf,
-    made: bool,
+    is_temporary: bool,
     /// Arguments that start an instance here.
     pub(super) serve: Vec<&'static str>,
 }
@@ -63,7 +63,7 @@ impl TortureDir {
             Err(error) => return Err(error).with_context(|| directory.display().to_string()),
         }
         // The canonical path, as processes report it.
-        let place = Self { directory: directory.canonicalize()?, made, serve: vec!["serve"] };
+        let place = Self { directory: directory.canonicalize()?, is_temporary: made, serve: vec!["serve"] };
         for part in [place.witness(), place.log("")] {
             fs::create_dir(&part).with_context(|| part.display().to_string())?;
         }
@@ -99,7 +99,7 @@ impl TortureDir {
 
     /// Removes the files of the torture.
     pub(super) fn remove(&self) -> Result<()> {
-        if self.made {
+        if self.is_temporary {
             return Ok(fs::remove_dir_all(&self.directory)?);
         }
         for entry in fs::read_dir(&self.directory)?.flatten() {

@@ -28,13 +28,13 @@ use super::verify::verify;
 use crate::cluster::running_instance;
 
 /// Time for all objects to reach their desired state once the faults are over.
-pub(super) const SETTLED: Duration = Duration::from_mins(2);
+pub(super) const CONVERGE_TIMEOUT: Duration = Duration::from_mins(2);
 /// Time for processes to end after the process that stopped them.
-const GONE: Duration = Duration::from_secs(10);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(100);
 const REQUEST: Duration = Duration::from_secs(5);
 
-async fn answer<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T> {
+async fn with_timeout<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T> {
     Ok(timeout(REQUEST, request).await.context("no response")??)
 }
 
@@ -47,7 +47,7 @@ pub(super) async fn wait_until_converged(client: &Client) -> Result<Duration, St
             Ok(Some(missing)) => missing,
             Err(error) => format!("{error:#}"),
         };
-        if started.elapsed() > SETTLED {
+        if started.elapsed() > CONVERGE_TIMEOUT {
             return Err(missing);
         }
         tokio::time::sleep(LOOK).await;
@@ -57,7 +57,7 @@ pub(super) async fn wait_until_converged(client: &Client) -> Result<Duration, St
 /// Describes the first object that does not have its desired state.
 async fn unfinished(client: &Client) -> Result<Option<String>> {
     let all = ListParams::default();
-    for node in answer(Api::<Node>::all(client.clone()).list(&all)).await? {
+    for node in with_timeout(Api::<Node>::all(client.clone()).list(&all)).await? {
         let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
         let ready = conditions.filter(|one| one.type_ == "Ready").any(|one| one.status == "True");
         let open = node.spec.as_ref().and_then(|spec| spec.unschedulable) != Some(true);
@@ -65,11 +65,11 @@ async fn unfinished(client: &Client) -> Result<Option<String>> {
             return Ok(Some(format!("node {} is not ready, or it is cordoned", node.name_any())));
         }
     }
-    let pods = answer(Api::<Pod>::default_namespaced(client.clone()).list(&all)).await?.items;
+    let pods = with_timeout(Api::<Pod>::default_namespaced(client.clone()).list(&all)).await?.items;
     if let Some(pod) = pods.iter().find(|pod| pod.metadata.deletion_timestamp.is_some()) {
         return Ok(Some(format!("pod {} is terminating", pod.name_any())));
     }
-    for set in answer(Api::<StatefulSet>::default_namespaced(client.clone()).list(&all)).await? {
+    for set in with_timeout(Api::<StatefulSet>::default_namespaced(client.clone()).list(&all)).await? {
         let desired = set.spec.replicas.unwrap_or(1);
         let is = set.status.as_ref().is_some_and(|status| {
             status.observed_generation == set.metadata.generation
@@ -86,7 +86,7 @@ async fn unfinished(client: &Client) -> Result<Option<String>> {
             )));
         }
     }
-    for one in answer(Api::<Deployment>::default_namespaced(client.clone()).list(&all)).await? {
+    for one in with_timeout(Api::<Deployment>::default_namespaced(client.clone()).list(&all)).await? {
         let desired = one.spec.replicas.unwrap_or(1);
         let is = one.status.as_ref().is_some_and(|status| {
             status.observed_generation == one.metadata.generation
@@ -102,31 +102,32 @@ async fn unfinished(client: &Client) -> Result<Option<String>> {
             )));
         }
     }
-    for job in answer(Api::<Job>::default_namespaced(client.clone()).list(&all)).await? {
+    for job in with_timeout(Api::<Job>::default_namespaced(client.clone()).list(&all)).await? {
         if job.status.as_ref().and_then(|status| status.succeeded) != Some(2) {
             return Ok(Some(format!("Job {} has the status {:?}", job.name_any(), job.status)));
         }
     }
     let left = [
-        left::<Fault>(client).await?,
-        left::<NodeFence>(client).await?,
-        left::<ClusterSnapshot>(client).await?,
+        find_remaining::<Fault>(client).await?,
+        find_remaining::<NodeFence>(client).await?,
+        find_remaining::<ClusterSnapshot>(client).await?,
     ];
     Ok(left.into_iter().flatten().next())
 }
 
 /// Describes an object of a kind of which none may be left.
-async fn left<K>(client: &Client) -> Result<Option<String>>
+async fn find_remaining<K>(client: &Client) -> Result<Option<String>>
 where
     K: kube::Resource<DynamicType = ()> + Clone + fmt::Debug + DeserializeOwned,
 {
-    let all = answer(Api::<K>::all(client.clone()).list(&ListParams::default().limit(1))).await?;
+    let all = with_timeout(Api::<K>::all(client.clone()).list(&ListParams::default().limit(1))).await?;
     Ok(all.items.first().map(|one| format!("{} {} still exists", K::kind(&()), one.name_any())))
 }
 
 /// The running containers that hold an identity, as pairs of pod and container ID.
 pub(super) async fn running_holders(client: &Client) -> Result<BTreeSet<(String, String)>> {
-    let pods = answer(Api::<Pod>::default_namespaced(client.clone()).list(&ListParams::default())).await?;
+    let pods =
+        with_timeout(Api::<Pod>::default_namespaced(client.clone()).list(&ListParams::default())).await?;
     let of_sets = pods.items.into_iter().filter(|pod| {
         let mut owners = pod.metadata.owner_references.iter().flatten();
         owners.any(|owner| owner.kind == "StatefulSet")
@@ -154,7 +155,7 @@ pub(super) async fn wait_for_exits_in_status(
             findings.checked(killed.len());
             return Ok(());
         }
-        if started.elapsed() > SETTLED {
+        if started.elapsed() > CONVERGE_TIMEOUT {
             for (pod, id) in unseen {
                 findings.violation(
                     "SAFE-7",
@@ -170,8 +171,8 @@ pub(super) async fn wait_for_exits_in_status(
 /// Checks that no snapshot file outlives its object (SAFE-8).
 pub(super) fn snapshots(place: &TortureDir, findings: &Findings) {
     for entry in fs::read_dir(place.data().join("snapshots")).into_iter().flatten().flatten() {
-        let what = format!("{} remains of a deleted snapshot", entry.path().display());
-        findings.violation("SAFE-8", &what);
+        let message = format!("{} remains of a deleted snapshot", entry.path().display());
+        findings.violation("SAFE-8", &message);
     }
     findings.checked(1);
 }
@@ -179,7 +180,7 @@ pub(super) fn snapshots(place: &TortureDir, findings: &Findings) {
 /// Checks that each desired identity is held, and no other.
 pub(super) async fn identities(client: &Client, place: &TortureDir, findings: &Findings) -> Result<()> {
     let (sets, all): (Api<StatefulSet>, _) = (Api::default_namespaced(client.clone()), ListParams::default());
-    let desired: BTreeSet<String> = answer(sets.list(&all))
+    let desired: BTreeSet<String> = with_timeout(sets.list(&all))
         .await?
         .iter()
         .flat_map(|set| {
@@ -203,13 +204,13 @@ pub(super) async fn identities(client: &Client, place: &TortureDir, findings: &F
         }
     }
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    let system = answer(namespaces.get("kube-system")).await?;
+    let system = with_timeout(namespaces.get("kube-system")).await?;
     let mut conditions = system.status.into_iter().flat_map(|status| status.conditions.unwrap_or_default());
     if let Some(differs) =
         conditions.find(|one| one.type_ == "podium.dev/StateDiffers" && one.status == "True")
     {
-        let what = format!("memory and disk differ: {}", differs.message.unwrap_or_default());
-        findings.violation("SAFE-2", &what);
+        let message = format!("memory and disk differ: {}", differs.message.unwrap_or_default());
+        findings.violation("SAFE-2", &message);
     }
     Ok(())
 }
@@ -228,11 +229,11 @@ impl Traces {
     }
 
     /// Checks after the stop that no process, namespace and mount is left, and that the data directory is free.
-    pub(super) async fn check_nothing_left(&self, place: &TortureDir, findings: &Findings) -> Result<()> {
+    pub(super) async fn check_nothing_remains(&self, place: &TortureDir, findings: &Findings) -> Result<()> {
         let started = Instant::now();
         let left = loop {
-            let left = self.left(place);
-            if left.is_empty() || started.elapsed() > GONE {
+            let left = self.remaining_processes(place);
+            if left.is_empty() || started.elapsed() > EXIT_TIMEOUT {
                 break left;
             }
             tokio::time::sleep(LOOK).await;
@@ -252,7 +253,7 @@ impl Traces {
         Ok(())
     }
 
-    fn left(&self, place: &TortureDir) -> Vec<String> {
+    fn remaining_processes(&self, place: &TortureDir) -> Vec<String> {
         let known = self.processes.iter().filter(|process| process.is_alive()).copied();
         let processes: BTreeSet<Process> = known.chain(place.processes().all()).collect();
         let process = |one: &Process| {
@@ -275,10 +276,10 @@ pub(super) fn has_clash(place: &TortureDir) -> bool {
 
 /// Reads the end of a file.
 fn ending(path: &Path) -> io::Result<String> {
-    const MOST: u64 = 64 << 10;
+    const MAX_BYTES: u64 = 64 << 10;
     let mut file = fs::File::open(path)?;
     let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(MOST)))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(MAX_BYTES)))?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())

@@ -34,8 +34,8 @@ impl Findings {
     }
 
     /// Records a violation of a rule.
-    pub(super) fn violation(&self, rule: &str, what: &str) {
-        let text = format!("VIOLATION of {rule}: {what}");
+    pub(super) fn violation(&self, rule: &str, message: &str) {
+        let text = format!("VIOLATION of {rule}: {message}");
         let mut violations = self.0.violations.lock();
         if violations.contains(&text) {
             return;

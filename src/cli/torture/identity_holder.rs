@@ -99,17 +99,22 @@ impl HolderLog {
     }
 
     /// Appends a record with a single write; a record that must not be lost is then synced to the disk.
-    fn tell(&mut self, what: RecordKind, earlier_starts: Option<usize>, other: Option<String>) -> Result<()> {
+    fn append(
+        &mut self,
+        kind: RecordKind,
+        earlier_starts: Option<usize>,
+        other: Option<String>,
+    ) -> Result<()> {
         let now = clock_gettime(ClockId::Boottime);
         let at = u64::try_from(now.tv_sec)? * 1_000_000_000 + u64::try_from(now.tv_nsec)?;
         let wall = Clock::machine().now().as_millisecond();
         let pid = std::process::id();
         let record =
-            Record { run: self.run, at, wall, pid, uid: self.uid.clone(), what, earlier_starts, other };
+            Record { run: self.run, at, wall, pid, uid: self.uid.clone(), what: kind, earlier_starts, other };
         let mut line = serde_json::to_vec(&record)?;
         line.push(b'\n');
         self.log.write_all(&line)?;
-        if what != RecordKind::Alive {
+        if kind != RecordKind::Alive {
             self.log.sync_data()?;
         }
         Ok(())
@@ -130,13 +135,13 @@ fn hold(directory: &Path, identity: &str, uid: &str, volume: Option<&Path>) -> R
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
         let mut other = String::new();
         lock.read_to_string(&mut other)?;
-        witness.tell(RecordKind::Clash, None, Some(other))?;
+        witness.append(RecordKind::Clash, None, Some(other))?;
         bail!("{identity} is held by another process");
     }
     lock.set_len(0)?;
     lock.write_all(format!("pod {uid}, pid {} of its own", std::process::id()).as_bytes())?;
     let earlier_starts = volume.map(count).transpose()?;
-    witness.tell(RecordKind::Begin, earlier_starts, None)?;
+    witness.append(RecordKind::Begin, earlier_starts, None)?;
     run(async {
         let mut ends = signal(SignalKind::terminate())?;
         let program = std::env::args_os().next().context("a program has a name")?;
@@ -157,8 +162,8 @@ fn hold(directory: &Path, identity: &str, uid: &str, volume: Option<&Path>) -> R
         });
         loop {
             tokio::select! {
-                () = &mut end => return witness.tell(RecordKind::End, None, None),
-                _ = ticks.tick() => witness.tell(RecordKind::Alive, None, None)?,
+                () = &mut end => return witness.append(RecordKind::End, None, None),
+                _ = ticks.tick() => witness.append(RecordKind::Alive, None, None)?,
             }
         }
     })

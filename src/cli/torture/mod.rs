@@ -135,7 +135,7 @@ async fn torture_cluster(request: &TortureRequest, plan: &mut Plan, driver: &mut
     let interrupted = rounds(plan, driver, &clients, end, &mut ends).await?;
     findings.record(if interrupted { "stopped by a signal: no more faults" } else { "no more faults" });
     if let Some(MistakeKind::Beside(mistake)) = request.mistake {
-        mistake.make(&driver.place, &clients)?;
+        mistake.make(&driver.dir, &clients)?;
     }
     let right = heal_everything(driver, &clients);
     tokio::select! {
@@ -143,11 +143,11 @@ async fn torture_cluster(request: &TortureRequest, plan: &mut Plan, driver: &mut
         () = ends.wait_interrupt() => return Ok("stopped by a second signal before the final checks ran".into()),
     }
     let client = driver.client()?;
-    let settled = tokio::select! {
+    let converged = tokio::select! {
         settled = final_checks::wait_until_converged(&client) => settled,
         () = ends.wait_interrupt() => return Ok("stopped by a second signal before the final checks ran".into()),
     };
-    match settled {
+    match converged {
         Ok(after) => {
             findings.record(&format!("all objects match their specs after {:.1} s", after.as_secs_f64()));
         }
@@ -155,19 +155,19 @@ async fn torture_cluster(request: &TortureRequest, plan: &mut Plan, driver: &mut
             findings.violation("SAFE-3", &format!("an object does not match its spec: {missing}"));
         }
     }
-    final_checks::identities(&client, &driver.place, &findings).await?;
-    final_checks::snapshots(&driver.place, &findings);
+    final_checks::identities(&client, &driver.dir, &findings).await?;
+    final_checks::snapshots(&driver.dir, &findings);
     let seen = tokio::select! {
         seen = see_ends_after_a_heal(driver, &clients) => seen,
         () = ends.wait_interrupt() => return Ok("stopped by a second signal before the final checks ran".into()),
     };
     seen.context("cannot check the ends of containers after a heal")?;
     let summary = clients.end(client).await.context("clients")?;
-    let traces = Traces::of(&driver.place);
+    let traces = Traces::of(&driver.dir);
     if let Err(error) = driver.stop().await {
         findings.violation("SAFE-7", &format!("{error:#}"));
     }
-    traces.check_nothing_left(&driver.place, &findings).await?;
+    traces.check_nothing_remains(&driver.dir, &findings).await?;
     findings.record("stopped");
     Ok(summary)
 }
@@ -180,7 +180,7 @@ const DOWN: Duration = Duration::from_secs(2);
 async fn see_ends_after_a_heal(driver: &mut Driver, clients: &Clients) -> Result<()> {
     driver.crash_every_kubelet(DOWN).await?;
     let started = Instant::now();
-    while driver.is_broken() && started.elapsed() < final_checks::SETTLED {
+    while driver.is_broken() && started.elapsed() < final_checks::CONVERGE_TIMEOUT {
         driver.heal_due(clients, false).await?;
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
@@ -216,7 +216,7 @@ async fn rounds(
         driver.check_instance()?;
         if glance <= now {
             glance = now + GLANCE;
-            if driver.findings.violations() > 0 || final_checks::has_clash(&driver.place) {
+            if driver.findings.violations() > 0 || final_checks::has_clash(&driver.dir) {
                 driver.findings.record("a rule was broken; no more faults");
                 return Ok(false);
             }
@@ -246,7 +246,7 @@ async fn heal_everything(driver: &mut Driver, clients: &Clients) -> Result<()> {
     let started = Instant::now();
     while driver.is_broken() {
         driver.heal_due(clients, true).await?;
-        if driver.is_broken() && started.elapsed() > final_checks::SETTLED {
+        if driver.is_broken() && started.elapsed() > final_checks::CONVERGE_TIMEOUT {
             driver.findings.violation("FAULT-1", &format!("cannot undo faults: {}", driver.broken()));
             break;
         }

@@ -127,11 +127,11 @@ impl Processes {
         let stats: Vec<ProcStat> = pids().filter_map(stat).filter(|stat| stat.process.pid != own).collect();
         let names = |pid: u32| {
             command_line(pid).is_some_and(|words| {
-                let is_ours = words.get(1).is_some_and(|word| {
+                let is_podium = words.get(1).is_some_and(|word| {
                     ["serve", WRONG_SERVE, "fabric", "node-host", super::identity_holder::PROGRAM]
                         .contains(&word.as_str())
                 });
-                is_ours
+                is_podium
                     && words
                         .iter()
                         .map(Path::new)

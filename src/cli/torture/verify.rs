@@ -26,7 +26,7 @@ struct HolderRun {
     uid: String,
     pid: u32,
     started: u64,
-    seen: u64,
+    last_seen: u64,
     ended: bool,
 }
 
@@ -81,7 +81,13 @@ pub(super) fn verify(text: &str) -> LogReport {
 
 impl HolderRun {
     fn new(record: &Record) -> Self {
-        Self { uid: record.uid.clone(), pid: record.pid, started: record.at, seen: record.at, ended: false }
+        Self {
+            uid: record.uid.clone(),
+            pid: record.pid,
+            started: record.at,
+            last_seen: record.at,
+            ended: false,
+        }
     }
 }
 
@@ -91,12 +97,12 @@ fn note(runs: &mut BTreeMap<u64, HolderRun>, record: &Record) -> Option<String> 
     };
     let problem = if run.ended {
         Some(format!("pod {} reports after its end", record.uid))
-    } else if record.at < run.seen {
+    } else if record.at < run.last_seen {
         Some(format!("the clock of pod {} went back", record.uid))
     } else {
         None
     };
-    run.seen = run.seen.max(record.at);
+    run.last_seen = run.last_seen.max(record.at);
     run.ended |= record.what == RecordKind::End;
     problem
 }
@@ -108,20 +114,20 @@ fn overlaps(mut runs: Vec<HolderRun>) -> Vec<String> {
     let mut latest: Option<HolderRun> = None;
     for run in runs {
         if let Some(before) = &latest
-            && run.started <= before.seen
+            && run.started <= before.last_seen
         {
             found.push(format!(
                 "two at once: pod {} (pid {}) from {} to {}, and pod {} (pid {}) from {}",
                 before.uid,
                 before.pid,
                 seconds(before.started),
-                seconds(before.seen),
+                seconds(before.last_seen),
                 run.uid,
                 run.pid,
                 seconds(run.started)
             ));
         }
-        if latest.as_ref().is_none_or(|before| run.seen > before.seen) {
+        if latest.as_ref().is_none_or(|before| run.last_seen > before.last_seen) {
             latest = Some(run);
         }
     }
@@ -138,9 +144,9 @@ mod tests {
     use super::*;
 
     /// Formats a line with run, time and event; the wall clock is the table's value.
-    fn line(run: u64, at: u64, wall: i64, what: &str) -> String {
-        let more = if what == "clash" { r#","other":"pod b""# } else { "" };
-        format!(r#"{{"run":{run},"at":{at},"wall":{wall},"pid":7,"uid":"pod-{run}","what":"{what}"{more}}}"#)
+    fn line(run: u64, at: u64, wall: i64, event: &str) -> String {
+        let more = if event == "clash" { r#","other":"pod b""# } else { "" };
+        format!(r#"{{"run":{run},"at":{at},"wall":{wall},"pid":7,"uid":"pod-{run}","what":"{event}"{more}}}"#)
             + "\n"
     }
 

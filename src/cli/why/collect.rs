@@ -111,19 +111,22 @@ async fn facts(client: &Client, namespaces: &BTreeSet<String>) -> Result<Facts, 
         ..Facts::default()
     };
     let unseen = &mut facts.unseen;
-    facts.pods = seen(Ok(pods), unseen)?;
-    facts.services = seen(services, unseen)?;
-    facts.slices = seen(slices, unseen)?;
-    facts.policies = seen(policies, unseen)?;
-    facts.namespaces = seen(all_namespaces, unseen)?;
-    facts.nodes = seen(nodes, unseen)?;
+    facts.pods = note_unseen(Ok(pods), unseen)?;
+    facts.services = note_unseen(services, unseen)?;
+    facts.slices = note_unseen(slices, unseen)?;
+    facts.policies = note_unseen(policies, unseen)?;
+    facts.namespaces = note_unseen(all_namespaces, unseen)?;
+    facts.nodes = note_unseen(nodes, unseen)?;
     Ok(facts)
 }
 
 /// The objects that were read, and the reason if some were not.
 type PartialList<K> = (Vec<K>, Option<String>);
 
-fn seen<K>(listed: anyhow::Result<PartialList<K>>, unseen: &mut Vec<String>) -> Result<Vec<K>, Failure> {
+fn note_unseen<K>(
+    listed: anyhow::Result<PartialList<K>>,
+    unseen: &mut Vec<String>,
+) -> Result<Vec<K>, Failure> {
     let (objects, why) = listed?;
     unseen.extend(why);
     Ok(objects)
@@ -149,12 +152,12 @@ where
                     Err(error) => return Err(error.into()),
                 }
             }
-            let why = if missing.is_empty() {
+            let reason = if missing.is_empty() {
                 format!("no permission to list {plural} of other namespaces")
             } else {
                 format!("no permission to list {plural} of {}", missing.join(", "))
             };
-            Ok((objects, Some(why)))
+            Ok((objects, Some(reason)))
         }
         Err(error) => Err(error.into()),
     }
@@ -215,7 +218,7 @@ async fn look_up(name: &str) -> Vec<IpAddr> {
 }
 
 /// Sends a query to the node of a pod.
-async fn ask<T: DeserializeOwned>(client: &Client, pod: &Key, question: &str) -> Result<T, String> {
+async fn query_node<T: DeserializeOwned>(client: &Client, pod: &Key, question: &str) -> Result<T, String> {
     let Key { namespace, name } = pod;
     let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/exec?podium.dev/network={question}");
     let request = http::Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
@@ -231,7 +234,7 @@ async fn listeners(client: &Client, pod: &Key, protocol: Protocol) -> Result<Vec
         listeners: Vec<SocketAddr>,
     }
     let question = format!("listeners&protocol={protocol}");
-    ask::<Listeners>(client, pod, &question).await.map(|answer| answer.listeners)
+    query_node::<Listeners>(client, pod, &question).await.map(|answer| answer.listeners)
 }
 
 async fn attempt(client: &Client, source: &Key, to: SocketAddr) -> Outcome {
@@ -239,7 +242,7 @@ async fn attempt(client: &Client, source: &Key, to: SocketAddr) -> Outcome {
     struct AttemptResponse {
         attempt: Attempt,
     }
-    match ask::<AttemptResponse>(client, source, &format!("connect&to={to}")).await {
+    match query_node::<AttemptResponse>(client, source, &format!("connect&to={to}")).await {
         Ok(AttemptResponse { attempt: Attempt::Connected }) => Outcome::Connected,
         Ok(AttemptResponse { attempt: Attempt::Refused }) => Outcome::Refused,
         Ok(AttemptResponse { attempt: Attempt::TimedOut }) => Outcome::TimedOut,

@@ -58,7 +58,8 @@ enum Format {
 
 /// Exits with 0 if the connection works, 1 if it does not, 2 if the question is invalid.
 pub(super) fn run(request: &WhyRequest) -> ExitCode {
-    let answered = runtime().map_err(Failure::from).and_then(|runtime| runtime.block_on(answer(request)));
+    let answered =
+        runtime().map_err(Failure::from).and_then(|runtime| runtime.block_on(build_report(request)));
     match answered {
         Ok(report) => {
             match request.output {
@@ -78,7 +79,7 @@ pub(super) fn run(request: &WhyRequest) -> ExitCode {
     }
 }
 
-async fn answer(request: &WhyRequest) -> Result<Report, Failure> {
+async fn build_report(request: &WhyRequest) -> Result<Report, Failure> {
     let question = question(&request.source, &request.destination, &request.namespace)?;
     let client = client(request).await?;
     report(&client, &question).await

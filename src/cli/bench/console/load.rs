@@ -22,7 +22,7 @@ const REPLICAS: usize = 1000;
 /// Number of concurrent requests.
 const CLIENTS: usize = 32;
 /// Number of concurrent changes.
-const UNDER_WAY: usize = 128;
+const IN_FLIGHT: usize = 128;
 /// Number of objects that are changed in turn.
 const CHANGED: usize = 4000;
 
@@ -95,7 +95,7 @@ async fn some_pods(client: &Client) -> Result<Vec<Pod>> {
 }
 
 /// Creates this many events.
-pub(super) async fn tell(client: &Client, events: usize) -> Result<()> {
+pub(super) async fn create_events(client: &Client, events: usize) -> Result<()> {
     let pods = some_pods(client).await?;
     // The server would delete older ones.
     let time = Clock::machine().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
@@ -133,7 +133,7 @@ impl Changes {
             done: AtomicUsize::new(0),
         });
         let mut workers = JoinSet::new();
-        for _ in 0..UNDER_WAY {
+        for _ in 0..IN_FLIGHT {
             let work = work.clone();
             workers.spawn(async move { work.go_on().await });
         }

@@ -16,7 +16,7 @@ use kube::Client;
 use super::instance::Instance;
 use super::report::{Report, percentile_micros};
 use load::{Changes, NAME};
-use terminal::{Terminal, counts_events, counts_pods, filter_is, has_prompt, is_drawn, lists};
+use terminal::{Terminal, counts_events, counts_pods, filter_is, has_prompt, is_rendered, lists};
 
 /// Limit of the console's memory for a pod.
 const GOAL_POD_KIB: f64 = 3.0;
@@ -61,17 +61,17 @@ pub(crate) struct Sizes {
 }
 
 fn pods(text: &str) -> Result<usize, String> {
-    const MOST: usize = 100_000;
+    const MAX_PODS: usize = 100_000;
     text.parse()
         .ok()
-        .filter(|pods| (1..=MOST).contains(pods))
-        .ok_or_else(|| format!("expected a number from 1 to {MOST}"))
+        .filter(|pods| (1..=MAX_PODS).contains(pods))
+        .ok_or_else(|| format!("expected a number from 1 to {MAX_PODS}"))
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    const MOST: f64 = 3600.0;
-    let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0 && *seconds <= MOST);
-    seconds.ok_or_else(|| format!("expected a number of seconds above 0, at most {MOST}"))
+    const MAX_SECONDS: f64 = 3600.0;
+    let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0 && *seconds <= MAX_SECONDS);
+    seconds.ok_or_else(|| format!("expected a number of seconds above 0, at most {MAX_SECONDS}"))
 }
 
 /// The config file of the cluster; deleted when dropped.
@@ -133,7 +133,7 @@ impl Bench {
         let own_files = directory.join(format!("console-{:x}", rand::random::<u32>()));
         let kubeconfig = directory.join("kubeconfig");
         let mut terminal = Terminal::start(&self.program, &kubeconfig, &own_files)?;
-        terminal.until("its overview", "", is_drawn).await?;
+        terminal.until("its overview", "", is_rendered).await?;
         Ok(terminal)
     }
 
@@ -142,7 +142,7 @@ impl Bench {
     async fn idle(&self, sizes: &Sizes) -> Result<f64> {
         let mut terminal = self.console().await?;
         let start = terminal.started;
-        let first = terminal.until("its overview", "", is_drawn).await?;
+        let first = terminal.until("its overview", "", is_rendered).await?;
         Report::alone("console: start to the first frame", "ms", millis(first - start));
         let nodes = usize::from(sizes.nodes);
         let counts_nodes =
@@ -150,11 +150,11 @@ impl Bench {
         terminal.until("all nodes", "", counts_nodes).await?;
         // The console redraws recent events every few seconds, which is not measured here.
         load::forget_events(&self.client).await?;
-        let empty = terminal.settled_mib().await?;
+        let empty = terminal.stable_mib().await?;
         let span = Duration::from_secs_f64(sizes.seconds);
         let share = share_of(&terminal, span).await?;
-        let what = format!("console: idle, {nodes} nodes that heartbeat");
-        Report::against_limit(&what, "%", share, "goal", GOAL_IDLE_PERCENT);
+        let label = format!("console: idle, {nodes} nodes that heartbeat");
+        Report::against_limit(&label, "%", share, "goal", GOAL_IDLE_PERCENT);
         terminal.until("the nodes", ":nodes\r", |screen| lists(screen, "Nodes", "Ready")).await?;
         tokio::time::sleep(Duration::from_secs(1).min(span)).await;
         Report::against_limit(
@@ -174,16 +174,16 @@ impl Bench {
         let first = |screen: &vt100::Screen| lists(screen, "Pods", NAME);
         let first = terminal.until("the first pods", ":pods\r", first).await?;
         if most {
-            let what = format!("console: start to the first of {pods} pods");
-            Report::against_limit(&what, "ms", millis(first - terminal.started), "goal", GOAL_FIRST_MS);
+            let label = format!("console: start to the first of {pods} pods");
+            Report::against_limit(&label, "ms", millis(first - terminal.started), "goal", GOAL_FIRST_MS);
         }
         let all = terminal.until("all pods", "", move |screen| counts_pods(screen, pods)).await?;
         if most {
             Report::alone("  to all of them", "ms", millis(all - terminal.started));
         }
-        let used_mib = terminal.settled_mib().await? - empty_mib;
-        let what = format!("console: memory, each of {pods} pods");
-        Report::against_limit(&what, "KiB", used_mib * 1024.0 / pods as f64, "goal", GOAL_POD_KIB);
+        let used_mib = terminal.stable_mib().await? - empty_mib;
+        let label = format!("console: memory, each of {pods} pods");
+        Report::against_limit(&label, "KiB", used_mib * 1024.0 / pods as f64, "goal", GOAL_POD_KIB);
         terminal.stop().await
     }
 
@@ -192,14 +192,14 @@ impl Bench {
         let events = sizes.events as usize;
         let mut terminal = self.console().await?;
         terminal.until("all pods", "", move |screen| counts_pods(screen, pods)).await?;
-        let before = terminal.settled_mib().await?;
+        let before = terminal.stable_mib().await?;
         terminal.stop().await?;
-        load::tell(&self.client, events).await?;
+        load::create_events(&self.client, events).await?;
         let mut terminal = self.console().await?;
         terminal.until("all pods", "", move |screen| counts_pods(screen, pods)).await?;
         let all = move |screen: &vt100::Screen| counts_events(screen, events);
         terminal.until("all events", ":events\r", all).await?;
-        let each = (terminal.settled_mib().await? - before) * 1024.0 / events as f64;
+        let each = (terminal.stable_mib().await? - before) * 1024.0 / events as f64;
         Report::alone(&format!("console: memory, each of {events} events"), "KiB", each);
 
         let changes = Changes::start(&self.client, sizes.changes).await?;
@@ -220,9 +220,9 @@ impl Bench {
         }
         let share = share_since(&terminal, worked)?;
         let rate = changes.end().context("changing pods and events")?;
-        let what = format!("console: key to paint, p99, {events} events");
+        let label = format!("console: key to paint, p99, {events} events");
         Report::against_limit(
-            &what,
+            &label,
             "ms",
             percentile_micros(&mut samples, 0.99) / 1000.0,
             "goal",
@@ -238,11 +238,11 @@ impl Bench {
 
 /// Types the next letter, or deletes one. Returns the time from the key to its effect in the prompt.
 async fn type_one(terminal: &mut Terminal, key: usize) -> Result<Duration> {
-    let turn = key % (2 * TYPED.len());
-    let (typed, length) = if turn < TYPED.len() {
-        (&TYPED[turn..=turn], turn + 1)
+    let position = key % (2 * TYPED.len());
+    let (typed, length) = if position < TYPED.len() {
+        (&TYPED[position..=position], position + 1)
     } else {
-        ("\u{7f}", 2 * TYPED.len() - turn - 1)
+        ("\u{7f}", 2 * TYPED.len() - position - 1)
     };
     let text = &TYPED[..length];
     let started = Instant::now();

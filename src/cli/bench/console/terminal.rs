@@ -20,7 +20,7 @@ use crate::cli::bench::instance::{own_mib_of, processor_time_of};
 /// Columns and rows.
 const SIZE: (u16, u16) = (140, 40);
 /// Timeout for an expected screen; the suite fails after it.
-const PATIENCE: Duration = Duration::from_mins(3);
+const TIMEOUT: Duration = Duration::from_mins(3);
 /// A built-in theme: without one the console asks the terminal for its colours, and this terminal does not answer.
 const THEME: &str = "night";
 /// Interval between two measurements of memory, and the number of measurements for which it must stay the same.
@@ -55,7 +55,7 @@ impl ScreenState {
 pub(super) struct Terminal {
     console: Child,
     master: File,
-    drawn: Arc<Mutex<ScreenState>>,
+    state: Arc<Mutex<ScreenState>>,
     pub(super) started: Instant,
 }
 
@@ -76,44 +76,44 @@ impl Terminal {
         let started = Instant::now();
         let console = command.stdin(end()?).stdout(end()?).stderr(end()?).spawn()?;
         drop((command, slave));
-        let drawn = Arc::new(Mutex::new(ScreenState {
+        let state = Arc::new(Mutex::new(ScreenState {
             parser: vt100::Parser::new(rows, columns, 0),
             awaited: None,
             over: false,
         }));
-        let (reader, draws) = (master.try_clone()?, drawn.clone());
+        let (reader, draws) = (master.try_clone()?, state.clone());
         // The thread ends with the console, which has the only other open end of the terminal.
         std::thread::spawn(move || read(reader, &draws));
-        Ok(Self { console, master, drawn, started })
+        Ok(Self { console, master, state, started })
     }
 
     /// Types bytes, if any, waits until the screen fulfils a predicate, and returns the time at which it did.
     pub(super) async fn until(
         &mut self,
-        what: &str,
+        expected: &str,
         typed: &str,
-        is_there: impl Fn(&Screen) -> bool + Send + 'static,
+        predicate: impl Fn(&Screen) -> bool + Send + 'static,
     ) -> Result<Instant> {
         let (seen, when) = oneshot::channel();
         {
-            let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_there: Predicate = Box::new(is_there);
-            drawn.awaited = (!drawn.over).then_some((is_there, seen));
-            drawn.look();
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_there: Predicate = Box::new(predicate);
+            state.awaited = (!state.over).then_some((is_there, seen));
+            state.look();
         }
         self.master.write_all(typed.as_bytes())?;
-        match tokio::time::timeout(PATIENCE, when).await {
+        match tokio::time::timeout(TIMEOUT, when).await {
             Ok(Ok(when)) => Ok(when),
-            _ => bail!("the console never showed {what}:\n{}", self.screen()),
+            _ => bail!("the console never showed {expected}:\n{}", self.screen()),
         }
     }
 
     fn screen(&self) -> String {
-        self.drawn.lock().unwrap_or_else(PoisonError::into_inner).parser.screen().contents()
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).parser.screen().contents()
     }
 
     /// The console's own memory in MiB, without the program's file, once it no longer changes.
-    pub(super) async fn settled_mib(&self) -> Result<f64> {
+    pub(super) async fn stable_mib(&self) -> Result<f64> {
         let mut seen: Vec<f64> = Vec::new();
         for _ in 0..LOOKS {
             seen.push(own_mib_of(self.console.id())?);
@@ -135,7 +135,7 @@ impl Terminal {
 
     /// Sends SIGTERM and waits for the end.
     pub(super) async fn stop(mut self) -> Result<()> {
-        self.ask_to_end();
+        self.terminate();
         let status = tokio::task::spawn_blocking(move || self.console.wait()).await??;
         if !status.success() {
             bail!("podium console ended with {status}");
@@ -143,7 +143,7 @@ impl Terminal {
         Ok(())
     }
 
-    fn ask_to_end(&self) {
+    fn terminate(&self) {
         // Fails only if the process has already ended.
         let _ = kill_process(Pid::from_child(&self.console), Signal::TERM);
     }
@@ -169,17 +169,17 @@ fn open() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Reads the console's output and draws it until the console ends.
-fn read(mut master: File, drawn: &Mutex<ScreenState>) {
+fn read(mut master: File, state: &Mutex<ScreenState>) {
     let mut bytes = [0; 16 * 1024];
     while let Ok(count @ 1..) = master.read(&mut bytes) {
-        let mut drawn = drawn.lock().unwrap_or_else(PoisonError::into_inner);
-        drawn.parser.process(&bytes[..count]);
-        drawn.look();
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.parser.process(&bytes[..count]);
+        state.look();
     }
     // The expected state can no longer appear.
-    let mut drawn = drawn.lock().unwrap_or_else(PoisonError::into_inner);
-    drawn.over = true;
-    drawn.awaited = None;
+    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+    state.over = true;
+    state.awaited = None;
 }
 
 /// The rows of a screen.
@@ -188,7 +188,7 @@ fn rows(screen: &Screen) -> impl Iterator<Item = String> {
 }
 
 /// Returns true if the console has drawn its first line.
-pub(super) fn is_drawn(screen: &Screen) -> bool {
+pub(super) fn is_rendered(screen: &Screen) -> bool {
     screen.alternate_screen() && rows(screen).next().is_some_and(|row| !row.trim().is_empty())
 }
 

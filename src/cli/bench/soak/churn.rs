@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 const USES: [&str; 6] = ["rollouts", "jobs", "pod deletions", "events", "configmap updates", "namespaces"];
 
 /// Timeout of a rollout, a job or a namespace; after it, the task moves on.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Interval between two polls.
 const LOOK: Duration = Duration::from_millis(100);
@@ -125,7 +125,7 @@ async fn until<F: Future<Output = Result<bool>>>(done: impl Fn() -> F) -> Result
         }
         Ok(())
     };
-    tokio::time::timeout(PATIENCE, looking).await.context("timed out")?
+    tokio::time::timeout(TIMEOUT, looking).await.context("timed out")?
 }
 
 /// Changes the template of a Deployment, which replaces all its replicas.

@@ -43,8 +43,9 @@ impl Sample {
         let revision = pods.metadata.resource_version.as_deref().context("a list has a revision")?.parse()?;
         let processes: Vec<u32> = instance.hosts().into_iter().chain(instance.pid()).collect();
         // Processes that have just ended count as zero.
-        let count = |what: &str| -> usize {
-            let of = |pid: &u32| std::fs::read_dir(format!("/proc/{pid}/{what}")).map_or(0, Iterator::count);
+        let count = |directory: &str| -> usize {
+            let of =
+                |pid: &u32| std::fs::read_dir(format!("/proc/{pid}/{directory}")).map_or(0, Iterator::count);
             processes.iter().map(of).sum()
         };
         Ok(Self {

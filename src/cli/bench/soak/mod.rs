@@ -37,8 +37,8 @@ pub(super) async fn run(length: Duration) -> Result<()> {
     let samples = samples?;
     println!("{counts}");
     instance.stop().await?;
-    let settled = SETTLING.min(length / 3);
-    let verdict = SoakReport::of(&samples, settled);
+    let settling = SETTLING.min(length / 3);
+    let verdict = SoakReport::of(&samples, settling);
     println!("{verdict}");
     if verdict.is_flat() {
         return Ok(());
@@ -46,7 +46,7 @@ pub(super) async fn run(length: Duration) -> Result<()> {
     bail!(
         "Podium's use of resources has grown by more than {:.0} % since minute {:.1}",
         FLAT_WITHIN * 100.0,
-        settled.as_secs_f64() / 60.0
+        settling.as_secs_f64() / 60.0
     )
 }
 

@@ -14,7 +14,7 @@ struct Column {
     value: fn(&Sample) -> f64,
     /// Growth that is always allowed: a few more connections, the garbage of one burst, a journal.
     slack: f64,
-    judged: Statistic,
+    statistic: Statistic,
 }
 
 /// Selects which of the later samples counts.
@@ -27,17 +27,22 @@ enum Statistic {
 }
 
 /// The resources that must stay flat.
-const JUDGED: [Column; 5] = [
+const COLUMNS: [Column; 5] = [
     Column {
         name: "memory of the control plane",
         value: |s| s.serve_mib,
         slack: 4.0,
-        judged: Statistic::Most,
+        statistic: Statistic::Most,
     },
-    Column { name: "memory of the hosts", value: |s| s.hosts_mib, slack: 4.0, judged: Statistic::Middle },
-    Column { name: "descriptors", value: |s| s.descriptors as f64, slack: 16.0, judged: Statistic::Middle },
-    Column { name: "threads", value: |s| s.threads as f64, slack: 4.0, judged: Statistic::Middle },
-    Column { name: "disk", value: |s| s.disk_mib, slack: 64.0, judged: Statistic::Middle },
+    Column { name: "memory of the hosts", value: |s| s.hosts_mib, slack: 4.0, statistic: Statistic::Middle },
+    Column {
+        name: "descriptors",
+        value: |s| s.descriptors as f64,
+        slack: 16.0,
+        statistic: Statistic::Middle,
+    },
+    Column { name: "threads", value: |s| s.threads as f64, slack: 4.0, statistic: Statistic::Middle },
+    Column { name: "disk", value: |s| s.disk_mib, slack: 64.0, statistic: Statistic::Middle },
 ];
 
 /// One line per column: its value after settling, and its later value.
@@ -47,29 +52,29 @@ pub(super) struct SoakReport {
 
 struct Line {
     name: &'static str,
-    settled: f64,
+    baseline: f64,
     later: f64,
-    judged: Statistic,
+    statistic: Statistic,
     flat: bool,
 }
 
 impl SoakReport {
-    /// Compares the later samples with the first one that is at least `settled` old.
-    pub(super) fn of(samples: &[Sample], settled: Duration) -> Self {
-        let later = samples.iter().position(|s| s.after >= settled).map_or(&[][..], |at| &samples[at..]);
+    /// Compares the later samples with the first one that is at least `settling` old.
+    pub(super) fn of(samples: &[Sample], settling: Duration) -> Self {
+        let later = samples.iter().position(|s| s.after >= settling).map_or(&[][..], |at| &samples[at..]);
         let line = |column: &Column| {
-            let settled = later.first().map_or(0.0, column.value);
+            let baseline = later.first().map_or(0.0, column.value);
             let mut values: Vec<f64> = later.iter().map(column.value).collect();
             values.sort_by(f64::total_cmp);
-            let later = match column.judged {
+            let later = match column.statistic {
                 Statistic::Most => values.last(),
                 Statistic::Middle => values.get(values.len() / 2),
             };
-            let later = later.copied().unwrap_or(settled);
-            let flat = later <= settled * (1.0 + FLAT_WITHIN) || later <= settled + column.slack;
-            Line { name: column.name, settled, later, judged: column.judged, flat }
+            let later = later.copied().unwrap_or(baseline);
+            let flat = later <= baseline * (1.0 + FLAT_WITHIN) || later <= baseline + column.slack;
+            Line { name: column.name, baseline, later, statistic: column.statistic, flat }
         };
-        Self { lines: JUDGED.iter().map(line).collect() }
+        Self { lines: COLUMNS.iter().map(line).collect() }
     }
 
     /// Returns true if no resource has grown.
@@ -80,11 +85,13 @@ impl SoakReport {
 
 impl fmt::Display for SoakReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, Line { name, settled, later, judged, flat }) in self.lines.iter().enumerate() {
-            let word = if *flat { "flat" } else { "GREW" };
+        for (number, Line { name, baseline: settled, later, statistic: judged, flat }) in
+            self.lines.iter().enumerate()
+        {
+            let verdict = if *flat { "flat" } else { "GREW" };
             let end = if number == 0 { "" } else { "\n" };
             let of = if *judged == Statistic::Most { "maximum" } else { "median" };
-            write!(f, "{end}{word}  {name}: {settled:.1} when settled, {of} {later:.1} since")?;
+            write!(f, "{end}{verdict}  {name}: {settled:.1} when settled, {of} {later:.1} since")?;
         }
         Ok(())
     }

@@ -45,7 +45,7 @@ enum Undo {
 
 /// The tortured cluster.
 pub(super) struct Driver {
-    pub(super) place: TortureDir,
+    pub(super) dir: TortureDir,
     pub(super) processes: Processes,
     pub(super) findings: Findings,
     pub(super) sets: Vec<Set>,
@@ -62,7 +62,7 @@ fn node_name(node: usize) -> String {
     format!("node-{}", node + 1)
 }
 
-async fn answer<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T> {
+async fn with_timeout<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T> {
     Ok(timeout(REQUEST, request).await.context("no response")??)
 }
 
@@ -101,7 +101,7 @@ impl Driver {
     pub(super) fn new(place: TortureDir, findings: Findings, sets: Vec<Set>) -> Self {
         Self {
             processes: place.processes(),
-            place,
+            dir: place,
             findings,
             sets,
             counts: BTreeMap::new(),
@@ -130,11 +130,11 @@ impl Driver {
         }
         self.starts += 1;
         let started = Instant::now();
-        let instance = self.instance.insert(Instance::spawn(&self.place)?);
+        let instance = self.instance.insert(Instance::spawn(&self.dir)?);
         if let Err(error) = while_thawing(&mut self.undos, instance.ready()).await? {
             bail!("start {}: {error:#}", self.starts);
         }
-        let client = instance::client(&self.place.data()).await?;
+        let client = instance::client(&self.dir.data()).await?;
         self.findings.record(&format!("  ready after {:.1} s", started.elapsed().as_secs_f64()));
         self.client.send_replace(Some(client.clone()));
         if let Some(clients) = clients
@@ -149,7 +149,7 @@ impl Driver {
     pub(super) async fn make_workload(&self) -> Result<()> {
         let client = self.client()?;
         for set in &self.sets {
-            create::<StatefulSet>(&client, workload::stateful_set(set, &self.place)?).await?;
+            create::<StatefulSet>(&client, workload::stateful_set(set, &self.dir)?).await?;
         }
         create::<Deployment>(&client, workload::deployment()).await
     }
@@ -217,7 +217,7 @@ impl Driver {
     }
 
     /// Returns true if there is a control plane that is not frozen.
-    fn answers(&self) -> bool {
+    fn is_responsive(&self) -> bool {
         let frozen = |process| self.undos.iter().any(|(_, undo)| *undo == Undo::Thaw(process));
         self.instance.as_ref().is_some_and(|instance| !frozen(instance.process()))
     }
@@ -251,7 +251,7 @@ impl Driver {
                     return Ok(None);
                 }
                 self.starts += 1;
-                let instance = Instance::spawn(&self.place)?;
+                let instance = Instance::spawn(&self.dir)?;
                 tokio::time::sleep(after).await;
                 instance.kill().await?;
                 format!(", {} ms after its start", after.as_millis())
@@ -261,11 +261,11 @@ impl Driver {
                 self.client.send_replace(None);
                 // A stopped process must be continued (SIGCONT) first, or it cannot end.
                 instance.process().signal(Signal::CONT)?;
-                let (started, traces) = (Instant::now(), Traces::of(&self.place));
+                let (started, traces) = (Instant::now(), Traces::of(&self.dir));
                 if let Err(error) = while_thawing(&mut self.undos, instance.stop()).await? {
                     self.findings.violation("SAFE-7", &format!("a restart: {error:#}"));
                 }
-                traces.check_nothing_left(&self.place, &self.findings).await?;
+                traces.check_nothing_remains(&self.dir, &self.findings).await?;
                 self.later(Duration::ZERO, Undo::Start);
                 format!(", stopped after {:.1} s", started.elapsed().as_secs_f64())
             }
@@ -305,7 +305,7 @@ impl Driver {
                 let Some(process) = found.get(which % found.len().max(1)) else { return Ok(None) };
                 kill(&[*process])?
             }
-            _ if !self.answers() => return Ok(None),
+            _ if !self.is_responsive() => return Ok(None),
             Fault::Network { of, from, to, lasts } => self.network(of, from, to, lasts).await?,
             Fault::Node { of, node, lasts } => self.node(of, &node_name(node), lasts).await?,
             Fault::Fence { node, lasts } => {
@@ -317,9 +317,9 @@ impl Driver {
             Fault::Rollout { which } => self.rollout(which).await?,
             Fault::DeletePod { which } => {
                 let pods: Api<Pod> = Api::default_namespaced(self.client()?);
-                let found = answer(pods.list(&ListParams::default())).await?.items;
+                let found = with_timeout(pods.list(&ListParams::default())).await?.items;
                 let Some(pod) = found.get(which % found.len().max(1)) else { return Ok(None) };
-                answer(pods.delete(&pod.name_any(), &DeleteParams::default())).await?;
+                with_timeout(pods.delete(&pod.name_any(), &DeleteParams::default())).await?;
                 format!(" {}", pod.name_any())
             }
             Fault::Drain { node, lasts } => self.drain(&node_name(node), lasts).await?,
@@ -362,10 +362,10 @@ impl Driver {
         let change = Patch::Strategic(change);
         if let Some(name) = set {
             let api: Api<StatefulSet> = Api::default_namespaced(client);
-            return answer(api.patch(name, &params, &change)).await.map(drop);
+            return with_timeout(api.patch(name, &params, &change)).await.map(drop);
         }
         let api: Api<Deployment> = Api::default_namespaced(client);
-        answer(api.patch(DEPLOYMENT, &params, &change)).await.map(drop)
+        with_timeout(api.patch(DEPLOYMENT, &params, &change)).await.map(drop)
     }
 
     async fn scale(&self, which: usize, replicas: u8) -> Result<String> {
@@ -385,7 +385,7 @@ impl Driver {
     async fn cordon(&self, node: &str, closed: bool) -> Result<()> {
         let nodes: Api<Node> = Api::all(self.client()?);
         let change = Patch::Merge(json!({"spec": {"unschedulable": closed}}));
-        answer(nodes.patch(node, &PatchParams::default(), &change)).await.map(drop)
+        with_timeout(nodes.patch(node, &PatchParams::default(), &change)).await.map(drop)
     }
 
     async fn drain(&mut self, node: &str, lasts: Duration) -> Result<String> {
@@ -393,9 +393,9 @@ impl Driver {
         self.cordon(node, true).await?;
         let pods: Api<Pod> = Api::default_namespaced(self.client()?);
         let on_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
-        let found = answer(pods.list(&on_node)).await?.items;
+        let found = with_timeout(pods.list(&on_node)).await?.items;
         for pod in &found {
-            answer(pods.evict(&pod.name_any(), &kube::api::EvictParams::default())).await?;
+            with_timeout(pods.evict(&pod.name_any(), &kube::api::EvictParams::default())).await?;
         }
         Ok(format!(" {node} of {} pods for {} ms", found.len(), lasts.as_millis()))
     }
@@ -446,5 +446,5 @@ where
         + DeserializeOwned,
 {
     let api: Api<K> = Api::default_namespaced(client.clone());
-    answer(api.create(&PostParams::default(), &serde_json::from_value(object)?)).await.map(drop)
+    with_timeout(api.create(&PostParams::default(), &serde_json::from_value(object)?)).await.map(drop)
 }

@@ -17,7 +17,7 @@ use object::node_fence::{FencePhase, NodeFence, NodeFenceSpec};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{Driver, Undo, answer, is_not_found, node_name};
+use super::{Driver, Undo, is_not_found, node_name, with_timeout};
 use crate::cli::torture::clients::{Clients, Promise, ReportedState};
 use crate::cli::torture::plan::{NODES, NetworkFault, NodeFault};
 use crate::cli::torture::processes::Process;
@@ -30,7 +30,7 @@ pub(super) struct SavedSnapshot {
     /// The writes that it must contain.
     promise: Arc<Promise>,
     /// Its creation was acknowledged, and its deletion not yet requested.
-    is_there: bool,
+    must_exist: bool,
 }
 
 fn named(name: &str) -> ObjectMeta {
@@ -86,7 +86,7 @@ impl Driver {
         let fault = FaultObject { metadata: named(&name), spec: serde_json::from_value(spec)?, status: None };
         self.later(lasts, Undo::Heal(name));
         let faults = Api::<FaultObject>::all(self.client()?);
-        answer(faults.create(&PostParams::default(), &fault)).await.map(drop)
+        with_timeout(faults.create(&PostParams::default(), &fault)).await.map(drop)
     }
 
     pub(super) async fn heal(&self, name: &str) -> Result<()> {
@@ -98,7 +98,7 @@ impl Driver {
         K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
     {
         let all = Api::<K>::all(self.client()?);
-        match answer(all.delete(name, &DeleteParams::default())).await {
+        match with_timeout(all.delete(name, &DeleteParams::default())).await {
             Err(error) if is_not_found(&error) => Ok(()),
             other => other.map(drop),
         }
@@ -115,17 +115,18 @@ impl Driver {
         let spec = NodeFenceSpec { reason: Some("torture test".to_owned()) };
         let fence = NodeFence { metadata: named(node), spec, status: None };
         let fences = Api::<NodeFence>::all(self.client()?);
-        answer(fences.create(&PostParams::default(), &fence)).await?;
+        with_timeout(fences.create(&PostParams::default(), &fence)).await?;
         Ok(Some(detail))
     }
 
     /// Takes a node back, and checks that the processes of a fenced node are dead (SAFE-5).
     pub(super) async fn unfence(&self, node: &str, processes: &BTreeSet<Process>) -> Result<()> {
-        let fence = answer(Api::<NodeFence>::all(self.client()?).get_opt(node)).await?;
+        let fence = with_timeout(Api::<NodeFence>::all(self.client()?).get_opt(node)).await?;
         if fence.is_some_and(|fence| fence.phase() == FencePhase::Fenced) {
             for process in processes.iter().filter(|process| process.is_alive()) {
-                let what = format!("{node} is reported as fenced, but its process {} is alive", process.pid);
-                self.findings.violation("SAFE-5", &what);
+                let message =
+                    format!("{node} is reported as fenced, but its process {} is alive", process.pid);
+                self.findings.violation("SAFE-5", &message);
             }
             self.findings.checked(processes.len());
         }
@@ -141,16 +142,16 @@ impl Driver {
         self.number += 1;
         let name = format!("snapshot-{}", self.number);
         let promise = Arc::new(clients.promise());
-        self.later(retention, Undo::Forget(SavedSnapshot { name: name.clone(), promise, is_there: false }));
+        self.later(retention, Undo::Forget(SavedSnapshot { name: name.clone(), promise, must_exist: false }));
         let spec = ClusterSnapshotSpec { claims: claims.then_some(true) };
         let snapshot = ClusterSnapshot { metadata: named(&name), spec, status: None };
         let snapshots = Api::<ClusterSnapshot>::all(self.client()?);
-        answer(snapshots.create(&PostParams::default(), &snapshot)).await?;
+        with_timeout(snapshots.create(&PostParams::default(), &snapshot)).await?;
         for (_, undo) in &mut self.undos {
             if let Undo::Forget(saved) = undo
                 && saved.name == name
             {
-                saved.is_there = true;
+                saved.must_exist = true;
             }
         }
         Ok(format!(" {name}{} for {} ms", if claims { " with claims" } else { "" }, retention.as_millis()))
@@ -159,10 +160,10 @@ impl Driver {
     /// Checks that a snapshot contains what it must, and deletes it (SAFE-8).
     pub(super) async fn forget(&self, saved: &mut SavedSnapshot, clients: &Clients) -> Result<()> {
         let snapshots = Api::<ClusterSnapshot>::all(self.client()?);
-        let Some(snapshot) = answer(snapshots.get_opt(&saved.name)).await? else {
-            if saved.is_there {
-                let what = format!("{} was acknowledged and is missing", saved.name);
-                self.findings.violation("SAFE-2", &what);
+        let Some(snapshot) = with_timeout(snapshots.get_opt(&saved.name)).await? else {
+            if saved.must_exist {
+                let message = format!("{} was acknowledged and is missing", saved.name);
+                self.findings.violation("SAFE-2", &message);
             }
             return Ok(());
         };
@@ -172,23 +173,27 @@ impl Driver {
             if ready.is_none_or(|ready| ready.status != "True") {
                 bail!("{} is not ready: {:?}", saved.name, ready.map(|ready| &ready.message));
             }
-            let (files, name) = (Files::of(&self.place.data()), saved.name.clone());
+            let (files, name) = (Files::of(&self.dir.data()), saved.name.clone());
             match tokio::task::spawn_blocking(move || files.read(&name)).await? {
                 Ok(archive) => {
                     let maps = archive.objects.iter().filter_map(|object| object.get::<ConfigMap>());
                     let there: BTreeMap<_, _> = maps.filter_map(ReportedState::is_of_clients).collect();
-                    let reported =
-                        ReportedState { rule: "SAFE-8", of: &saved.name, at: archive.revision.0, there };
+                    let reported = ReportedState {
+                        rule: "SAFE-8",
+                        of: &saved.name,
+                        at: archive.revision.0,
+                        objects: there,
+                    };
                     clients.compare(&saved.promise, &reported);
                     let (objects, revision) = (archive.objects.len(), archive.revision.0);
                     if status.objects != i64::try_from(objects).ok()
                         || status.revision != i64::try_from(revision).ok()
                     {
-                        let what = format!(
+                        let message = format!(
                             "{} reports {:?} objects at revision {:?}; its file has {objects} at {revision}",
                             saved.name, status.objects, status.revision
                         );
-                        self.findings.violation("SAFE-8", &what);
+                        self.findings.violation("SAFE-8", &message);
                     }
                 }
                 Err(error) => {
@@ -197,7 +202,7 @@ impl Driver {
                 }
             }
         }
-        saved.is_there = false;
+        saved.must_exist = false;
         self.remove::<ClusterSnapshot>(&saved.name).await.context("cannot delete it")
     }
 
@@ -213,7 +218,7 @@ impl Driver {
         K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
     {
         let all = Api::<K>::all(self.client()?);
-        answer(all.delete_collection(&DeleteParams::default(), &kube::api::ListParams::default()))
+        with_timeout(all.delete_collection(&DeleteParams::default(), &kube::api::ListParams::default()))
             .await
             .map(drop)
     }
