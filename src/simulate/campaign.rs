@@ -86,9 +86,9 @@ fn without(steps: usize, left: &[usize]) -> BTreeSet<usize> {
     (0..steps).filter(|step| !left.contains(step)).collect()
 }
 
-/// Runs all seeds, as many at once as the machine has cores, and returns the number of failed seeds. `say` gets each
+/// Runs all seeds, as many at once as the machine has cores, and returns the number of failed seeds. `log_line` gets each
 /// line.
-pub(crate) fn run(campaign: &Campaign, say: impl Fn(&str) + Sync) -> io::Result<u64> {
+pub(crate) fn run(campaign: &Campaign, log_line: impl Fn(&str) + Sync) -> io::Result<u64> {
     let next = AtomicU64::new(0);
     let failed: Mutex<Vec<u64>> = Mutex::default();
     let broken: Mutex<Option<io::Error>> = Mutex::default();
@@ -104,7 +104,7 @@ pub(crate) fn run(campaign: &Campaign, say: impl Fn(&str) + Sync) -> io::Result<
         let seed = campaign.first.wrapping_add(number);
         match one(campaign, seed) {
             Ok((is_good, output)) => {
-                say(output.trim_end());
+                log_line(output.trim_end());
                 if !is_good {
                     failed.lock().push(seed);
                 }
@@ -124,17 +124,17 @@ pub(crate) fn run(campaign: &Campaign, say: impl Fn(&str) + Sync) -> io::Result<
     if campaign.shrink
         && let Some(seed) = failed.first()
     {
-        say(&format!(
+        log_line(&format!(
             "seed {seed} fails; searching for fewer steps that fail, in at most {ATTEMPTS} runs (skip with --no-shrink)"
         ));
         let without = campaign.shrink(*seed)?;
         let smallest = campaign.simulate(*seed, &without)?;
         let plan = Plan::draw(*seed, campaign.lasts);
-        say(&format!("seed {seed} fails with these steps alone:"));
+        log_line(&format!("seed {seed} fails with these steps alone:"));
         for (_, (at, step)) in plan.steps.iter().enumerate().filter(|(number, _)| !without.contains(number)) {
-            say(&format!("  {:>9.3} {step}", at.as_secs_f64()));
+            log_line(&format!("  {:>9.3} {step}", at.as_secs_f64()));
         }
-        say(smallest.text.trim_end());
+        log_line(smallest.text.trim_end());
     }
     Ok(failed.len() as u64)
 }

@@ -31,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(5);
 const LATEST_CRASH: Duration = Duration::from_secs(10);
 
 /// The longest delay until watchers observe what two copies of a controller did at once.
-const AFTER_TWINS: Duration = Duration::from_mins(1);
+const TWINS_DELAY: Duration = Duration::from_mins(1);
 
 /// Causes a fault, and ends it when its time is over.
 pub(super) async fn inject(world: Arc<World>, checks: Arc<Checks>, fault: Fault) {
@@ -99,13 +99,13 @@ pub(super) async fn inject(world: Arc<World>, checks: Arc<Checks>, fault: Fault)
             world.hang(node, false).await;
         }
         Fault::Twins { lasts } => {
-            checks.rollouts.twins(true);
-            world.twins(true);
+            checks.rollouts.set_twins(true);
+            world.set_twins(true);
             tokio::time::sleep(lasts).await;
-            world.twins(false);
+            world.set_twins(false);
             // Watchers may observe their last actions a little later.
-            tokio::time::sleep(AFTER_TWINS).await;
-            checks.rollouts.twins(false);
+            tokio::time::sleep(TWINS_DELAY).await;
+            checks.rollouts.set_twins(false);
         }
         Fault::Fence { node, lasts } => {
             let name = node_name(node);

@@ -14,7 +14,7 @@ use super::trace::Trace;
 
 /// So many steps (reconciles and writes) at one instant mean work without end: the start of a control plane takes a few
 /// hundred.
-const MOST: u64 = 20_000;
+const MAX_STEPS: u64 = 20_000;
 /// The number of last steps before the limit that are counted by name.
 const LOOKED_AT: u64 = 1_000;
 /// The number of most frequent steps that a violation names.
@@ -22,10 +22,10 @@ pub(super) const NAMED: usize = 5;
 
 /// Counts the steps at one instant.
 #[derive(Clone, Default)]
-pub(super) struct LivelockDetector(Arc<Shared>);
+pub(super) struct LivelockDetector(Arc<DetectorState>);
 
 #[derive(Default)]
-struct Shared {
+struct DetectorState {
     state: Mutex<State>,
     /// The count of each step while [`LivelockDetector::taken`] runs; `None` at other times.
     counted: Mutex<Option<BTreeMap<String, u64>>>,
@@ -53,10 +53,10 @@ impl LivelockDetector {
             *state = State { at: Some(now), ..State::default() };
         }
         state.steps += 1;
-        if state.steps + LOOKED_AT > MOST && state.steps <= MOST {
+        if state.steps + LOOKED_AT > MAX_STEPS && state.steps <= MAX_STEPS {
             *state.last.entry(step.to_string()).or_default() += 1;
         }
-        if state.steps == MOST {
+        if state.steps == MAX_STEPS {
             trace.violation("everything ends", state.report());
             self.0.stuck.notify_one();
         }
@@ -116,9 +116,9 @@ mod tests {
         looping.abort();
         let found = trace.violations();
         assert!(!ended && found.len() == 1, "{found:?}");
-        let what = "20000 steps without progress of the simulated time; of the last 1000: 500 times replicaset open/web-0, 500 times \
+        let message = "20000 steps without progress of the simulated time; of the last 1000: 500 times replicaset open/web-0, 500 times \
                     replicaset open/web-1";
-        assert_eq!((found[0].rule, found[0].what.as_str()), ("everything ends", what));
+        assert_eq!((found[0].rule, found[0].message.as_str()), ("everything ends", message));
     }
 
     /// Time passes between two reconciles, so this is not a loop at one instant.
@@ -144,9 +144,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_busy_controller_that_pauses_is_not_stopped_fault_3() {
         let (pace, trace) = (LivelockDetector::default(), Trace::new());
-        for number in 0..4 * MOST {
+        for number in 0..4 * MAX_STEPS {
             pace.step(&trace, format_args!("replicaset open/web"));
-            if number % (MOST - 1) == 0 {
+            if number % (MAX_STEPS - 1) == 0 {
                 tokio::time::advance(Duration::from_millis(1)).await;
             }
         }

@@ -37,22 +37,22 @@ use trace::Violation;
 use world::{ControlPlane, World};
 
 /// The time after the last fault in which everything must end.
-const PATIENCE: Duration = Duration::from_mins(30);
+const SETTLE_TIMEOUT: Duration = Duration::from_mins(30);
 /// The interval between two checks of that, and the time over which the rate of writes is measured.
 const LOOK: Duration = Duration::from_secs(10);
 /// The time without writes at the end; a short simulation has a quarter of its time instead.
 const REST: Duration = Duration::from_mins(1);
 /// More writes than this in ten seconds are not caused by requests: a burst of operations causes a few hundred.
-const MOST_AT_WORK: u64 = 2_500;
+const MAX_WRITES: u64 = 2_500;
 /// The same with two copies of each controller that see different states: each copy may write as much as one.
-const MOST_OF_TWINS: u64 = 2 * MOST_AT_WORK;
+const MAX_TWIN_WRITES: u64 = 2 * MAX_WRITES;
 /// The writes, and the reconciles of one key, that are allowed per second of rest: four nodes renew their leases every
 /// ten seconds and report their status now and then, and a controller checks nodes every five seconds.
-const MOST_AT_REST: u64 = 1;
+const MAX_WRITES_AT_REST: u64 = 1;
 /// The prefix of a write's name among the steps that a pace counts.
 const WRITE: &str = "write of ";
 /// The number of lines of the trace that are shown before a violation.
-const SHOWN: usize = 40;
+const TRACE_LINES: usize = 40;
 
 /// The seed and the settings of one simulation.
 #[derive(Clone, Debug)]
@@ -172,7 +172,7 @@ impl Simulation {
 
     /// Waits until everything has ended, and checks what is left.
     async fn end(&self, world: &World, checks: &Checks, pace: &LivelockDetector) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + SETTLE_TIMEOUT;
         let mut left;
         loop {
             let Some(plane) = world.plane() else { return };
@@ -208,11 +208,11 @@ impl Simulation {
             let there: Vec<_> =
                 plane.api.list(kind, None).objects.iter().map(|o| (o.key(), o.revision())).collect();
             if delivered != there {
-                let what = format!(
+                let message = format!(
                     "a watcher of {} has {delivered:?}, but the cluster has {there:?}",
                     kind.info().name
                 );
-                world.trace.violation("watch guarantees", what);
+                world.trace.violation("watch guarantees", message);
             }
         }
     }
@@ -228,13 +228,13 @@ async fn watch_rate(world: Arc<World>) {
         let after = world.plane().map(|plane| (plane.start_revision, plane.api.revision().0));
         // Twins that started and ended within the interval count, too.
         let twins = twins || world.twins_started() > starts_before;
-        let most = if twins { MOST_OF_TWINS } else { MOST_AT_WORK };
+        let most = if twins { MAX_TWIN_WRITES } else { MAX_WRITES };
         if let (Some((start, before)), Some((same, after))) = (before, after)
             && start == same
             && after.saturating_sub(before) > most
         {
-            let what = format!("{} writes in {} s", after - before, LOOK.as_secs());
-            world.trace.violation("everything ends", what);
+            let message = format!("{} writes in {} s", after - before, LOOK.as_secs());
+            world.trace.violation("everything ends", message);
         }
     }
 }
@@ -243,7 +243,7 @@ async fn watch_rate(world: Arc<World>) {
 /// is reconciled again and again.
 async fn wait_quiescent(world: &World, plane: &ControlPlane, pace: &LivelockDetector, lasts: Duration) {
     let before = plane.api.revision();
-    let most = MOST_AT_REST * lasts.as_secs().max(1);
+    let most = MAX_WRITES_AT_REST * lasts.as_secs().max(1);
     let taken = pace.count_steps(tokio::time::sleep(lasts)).await;
     let in_rest = format!("in {} s without operations", lasts.as_secs());
     let (writes, steps): (Vec<_>, Vec<_>) = taken.into_iter().partition(|(step, _)| step.starts_with(WRITE));
@@ -257,8 +257,8 @@ async fn wait_quiescent(world: &World, plane: &ControlPlane, pace: &LivelockDete
             .take(NAMED)
             .map(|(step, times)| format!("{times} {}", &step[WRITE.len()..]))
             .collect();
-        let what = format!("{total} writes {in_rest}: {}", kinds.join(", "));
-        world.trace.violation("everything ends", what);
+        let message = format!("{total} writes {in_rest}: {}", kinds.join(", "));
+        world.trace.violation("everything ends", message);
     }
 }
 
@@ -298,12 +298,12 @@ impl Outcome {
         if let Some(first) = self.violations.first() {
             let line = usize::try_from(first.line).unwrap_or(usize::MAX);
             let lines: Vec<&str> = self.trace.lines().take(line).collect();
-            for line in &lines[lines.len().saturating_sub(SHOWN)..] {
+            for line in &lines[lines.len().saturating_sub(TRACE_LINES)..] {
                 let _ = writeln!(text, "  {line}");
             }
         }
         for violation in &self.violations {
-            let _ = writeln!(text, "VIOLATION of {}: {}", violation.rule, violation.what);
+            let _ = writeln!(text, "VIOLATION of {}: {}", violation.rule, violation.message);
         }
         text
     }

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 /// The limit of violations recorded: more of them teach nothing new.
-const MOST_VIOLATIONS: usize = 20;
+const MAX_VIOLATIONS: usize = 20;
 
 /// The trace of one simulation.
 pub(super) struct Trace {
@@ -30,7 +30,7 @@ pub(super) struct Violation {
     /// The name of the rule.
     pub(super) rule: &'static str,
     /// A description of what broke it.
-    pub(super) what: String,
+    pub(super) message: String,
     /// The number of its line in the trace.
     pub(super) line: u64,
 }
@@ -47,13 +47,13 @@ impl Trace {
     }
 
     /// Records that a rule was broken; the same text is recorded only once.
-    pub(super) fn violation(&self, rule: &'static str, what: impl Into<String>) {
-        let what = what.into();
+    pub(super) fn violation(&self, rule: &'static str, message: impl Into<String>) {
+        let message = message.into();
         let mut state = self.state.lock();
-        if state.violations.len() < MOST_VIOLATIONS && state.reported.insert(format!("{rule}: {what}")) {
-            state.line(self.started, &format!("VIOLATION {rule}: {what}"));
+        if state.violations.len() < MAX_VIOLATIONS && state.reported.insert(format!("{rule}: {message}")) {
+            state.line(self.started, &format!("VIOLATION {rule}: {message}"));
             let line = state.lines;
-            state.violations.push(Violation { rule, what, line });
+            state.violations.push(Violation { rule, message, line });
         }
     }
 

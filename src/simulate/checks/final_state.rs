@@ -21,12 +21,12 @@ use object::{Kind, SharedObject, TypedKind};
 /// Describes each object that does not yet have its desired state.
 pub(crate) fn unfinished(api: &Api) -> Vec<String> {
     let mut all = Vec::new();
-    let mut tell = |what: String| all.push(what);
+    let mut report = |problem: String| all.push(problem);
     for node in api.list_as::<Node>(None).iter().filter(|node| !is_node_ready(node)) {
-        tell(format!("node {} is not ready", node.name()));
+        report(format!("node {} is not ready", node.name()));
     }
     for fence in api.list_as::<NodeFence>(None) {
-        tell(format!("node {} is fenced", fence.name()));
+        report(format!("node {} is fenced", fence.name()));
     }
     for deployment in api.list_as::<Deployment>(None) {
         if !is_complete(&deployment) || is_going(&deployment) {
@@ -38,7 +38,7 @@ pub(crate) fn unfinished(api: &Api) -> Vec<String> {
                     status.observed_generation,
                 )
             });
-            tell(format!("Deployment {} is not complete: {status:?}", deployment.key()));
+            report(format!("Deployment {} is not complete: {status:?}", deployment.key()));
         }
     }
     for set in api.list_as::<StatefulSet>(None) {
@@ -50,7 +50,7 @@ pub(crate) fn unfinished(api: &Api) -> Vec<String> {
                 && status.current_revision == status.update_revision
         });
         if !is_done || is_going(&set) {
-            tell(format!("StatefulSet {} is not complete: {:?}", set.key(), set.status));
+            report(format!("StatefulSet {} is not complete: {:?}", set.key(), set.status));
         }
     }
     for set in api.list_as::<DaemonSet>(None) {
@@ -63,17 +63,17 @@ pub(crate) fn unfinished(api: &Api) -> Vec<String> {
                 && status.number_ready == nodes
         });
         if !is_done || is_going(&set) {
-            tell(format!("DaemonSet {} is not complete: {:?}", set.key(), set.status));
+            report(format!("DaemonSet {} is not complete: {:?}", set.key(), set.status));
         }
     }
     for cron_job in api.list_as::<CronJob>(None) {
         let active = cron_job.status.as_ref().and_then(|status| status.active.as_ref()).map_or(0, Vec::len);
         if active > 0 || is_going(&cron_job) {
-            tell(format!("CronJob {} reports {active} active Jobs", cron_job.key()));
+            report(format!("CronJob {} reports {active} active Jobs", cron_job.key()));
         }
         let retained = finished_jobs(api, cron_job.uid());
         if retained > MAX_RETAINED {
-            tell(format!("CronJob {} retains {retained} finished Jobs", cron_job.key()));
+            report(format!("CronJob {} retains {retained} finished Jobs", cron_job.key()));
         }
     }
     for service in api
@@ -83,7 +83,7 @@ pub(crate) fn unfinished(api: &Api) -> Vec<String> {
     {
         let (published, there) = (endpoints(api, service), ready_addresses(api, service));
         if published != there {
-            tell(format!(
+            report(format!(
                 "Service {} has the endpoints {published:?}, but the ready pods are {there:?}",
                 service.key()
             ));
@@ -93,12 +93,12 @@ pub(crate) fn unfinished(api: &Api) -> Vec<String> {
         let ended = |kind: &str| kind == "Complete" || kind == "Failed";
         let conditions = job.status.iter().flat_map(|status| status.conditions.iter().flatten());
         if !conditions.into_iter().any(|c| ended(&c.type_) && c.status == "True") || is_going(&job) {
-            tell(format!("Job {} has not ended", job.key()));
+            report(format!("Job {} has not ended", job.key()));
         }
     }
     for pod in api.list_as::<Pod>(None) {
         if is_going(&pod) || !(is_terminal(&pod) || is_ready(&pod)) {
-            tell(format!("Pod {} is neither ready nor finished", pod.key()));
+            report(format!("Pod {} is neither ready nor finished", pod.key()));
         }
     }
     all

@@ -26,14 +26,14 @@ pub(super) fn look(world: &World) {
             continue;
         }
         if let Some((first, other)) = seen.get(&identity) {
-            let what = format!(
+            let message = format!(
                 "{}/{} runs twice: pod {other} on {}, pod {uid} on {}",
                 identity.0,
                 identity.1,
                 node_name(*first),
                 node_name(node)
             );
-            world.trace.violation("at most one identity", what);
+            world.trace.violation("at most one identity", message);
         }
         seen.insert(identity, (node, uid));
     }

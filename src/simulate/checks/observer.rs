@@ -37,7 +37,7 @@ const WATCHED: [Kind; 13] = [
     Kind::EndpointSlice,
 ];
 /// The wait before the watcher connects to a control plane again.
-const AGAIN: Duration = Duration::from_millis(100);
+const RECONNECT_INTERVAL: Duration = Duration::from_millis(100);
 /// One round in so many is followed by a new connection, and as many by a bookmark.
 const SELDOM: u32 = 20;
 
@@ -45,19 +45,19 @@ const SELDOM: u32 = 20;
 pub(crate) async fn observe(world: Arc<World>, checks: Arc<Checks>) {
     let mut changes = world.changes();
     let mut former: Option<ResumePoints> = None;
-    let mut met: Option<Arc<ControlPlane>> = None;
+    let mut last_plane: Option<Arc<ControlPlane>> = None;
     loop {
         changes.borrow_and_update();
         if let Some(plane) = world.plane() {
             let newest = checks.history.newest();
-            let is_new = !met.as_ref().is_some_and(|met| Arc::ptr_eq(met, &plane));
-            met = Some(plane.clone());
+            let is_new = !last_plane.as_ref().is_some_and(|met| Arc::ptr_eq(met, &plane));
+            last_plane = Some(plane.clone());
             if is_new && plane.start_revision < newest {
-                let what = format!(
+                let message = format!(
                     "a control plane starts at revision {}, after {newest} was delivered",
                     plane.start_revision
                 );
-                world.trace.violation("durability", what);
+                world.trace.violation("durability", message);
             }
             tokio::select! {
                 biased;
@@ -65,7 +65,7 @@ pub(crate) async fn observe(world: Arc<World>, checks: Arc<Checks>) {
                 () = follow(&world, &checks, &plane, &mut former) => {}
             }
         }
-        tokio::time::sleep(AGAIN).await;
+        tokio::time::sleep(RECONNECT_INTERVAL).await;
     }
 }
 
@@ -224,8 +224,8 @@ fn only_one(world: &World, checks: &Checks, job: &Arc<Object>) {
     };
     let jobs = checks.history.objects(Kind::Job);
     if let Some(other) = jobs.iter().find(at_work).filter(|_| forbids) {
-        let what = format!("Job {} is created while Job {} is active", job.key(), other.key());
-        world.trace.violation("one Job at a time", what);
+        let message = format!("Job {} is created while Job {} is active", job.key(), other.key());
+        world.trace.violation("one Job at a time", message);
     }
 }
 
@@ -253,8 +253,8 @@ fn fenced(world: &World, change: &Change) {
 fn completed(world: &World, object: &Arc<Object>) {
     for (node, (_, name, uid)) in world.running() {
         if uid == object.uid() {
-            let what = format!("{name} was removed while it runs on {}", node_name(node));
-            world.trace.violation("deletion rights", what);
+            let message = format!("{name} was removed while it runs on {}", node_name(node));
+            world.trace.violation("deletion rights", message);
         }
     }
 }

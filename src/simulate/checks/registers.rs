@@ -18,7 +18,7 @@ struct Register {
     /// The versions on top of which a write was acknowledged.
     followed: BTreeSet<Revision>,
     /// The revision at or before which a client had the register deleted.
-    gone_by: Revision,
+    deleted_by: Revision,
     /// The start revision of the newest control plane that a client has reached.
     start_revision: Revision,
     /// The content of each version.
@@ -45,7 +45,7 @@ impl Registers {
         let mut registers = self.0.lock();
         let register = registers.entry(key.clone()).or_default();
         let Some(read) = read else {
-            return (floor > register.gone_by).then(|| {
+            return (floor > register.deleted_by).then(|| {
                 format!("{key} is missing, though revision {floor} was read and no client deleted it")
             });
         };
@@ -84,7 +84,7 @@ impl Registers {
         } else {
             revision
         };
-        register.gone_by = register.gone_by.max(bound);
+        register.deleted_by = register.deleted_by.max(bound);
     }
 }
 
@@ -93,7 +93,7 @@ impl Register {
     fn meets(&mut self, start_revision: Revision) {
         if start_revision > self.start_revision {
             self.start_revision = start_revision;
-            self.gone_by = self.gone_by.min(start_revision);
+            self.deleted_by = self.deleted_by.min(start_revision);
         }
     }
 

@@ -31,7 +31,7 @@ struct State {
     /// Deployments that were complete, and which nothing has disturbed since.
     steady: BTreeSet<Key>,
     /// The largest `spec.replicas` that each ReplicaSet ever had.
-    most: BTreeMap<Uid, i64>,
+    max_sizes: BTreeMap<Uid, i64>,
     /// Until this instant the observed state of a Deployment may date from before pods were taken away, so it proves
     /// nothing.
     unsettled_until: Option<Instant>,
@@ -44,7 +44,7 @@ struct State {
 #[derive(Clone, Copy)]
 struct RolloutLimits {
     /// The most replicas that were ever requested: old ReplicaSets may still be as large.
-    most: i64,
+    max_replicas: i64,
     now: i64,
     bounds: Bounds,
 }
@@ -64,11 +64,11 @@ impl Rollouts {
     pub(crate) fn record_request(&self, key: &Key, replicas: i64, bounds: Bounds) {
         let mut state = self.0.lock();
         let limits = state.limits.entry(key.clone()).or_insert(RolloutLimits {
-            most: replicas,
+            max_replicas: replicas,
             now: replicas,
             bounds,
         });
-        limits.most = limits.most.max(replicas);
+        limits.max_replicas = limits.max_replicas.max(replicas);
         if limits.now != replicas {
             limits.now = replicas;
             state.steady.remove(key);
@@ -89,7 +89,7 @@ impl Rollouts {
     }
 
     /// Records the start or the end of a fault that runs each controller twice; another one may still be under way.
-    pub(crate) fn twins(&self, run: bool) {
+    pub(crate) fn set_twins(&self, run: bool) {
         let mut state = self.0.lock();
         state.twins = if run { state.twins + 1 } else { state.twins.saturating_sub(1) };
     }
@@ -120,7 +120,7 @@ impl Rollouts {
             Kind::ReplicaSet => {
                 let size = object.get::<ReplicaSet>().and_then(|set| set.spec.replicas).unwrap_or(1);
                 let mut state = self.0.lock();
-                let most = state.most.entry(object.uid().into()).or_default();
+                let most = state.max_sizes.entry(object.uid().into()).or_default();
                 *most = (*most).max(i64::from(size));
                 drop(state);
                 wrong.extend(self.too_large(object, history));
@@ -165,8 +165,8 @@ impl Rollouts {
         let sizes = of_owner
             .map(|set| i64::from(set.get::<ReplicaSet>().and_then(|set| set.spec.replicas).unwrap_or(1)));
         let (total, surge) = (sizes.sum::<i64>(), limits.bounds.numbers().0);
-        (total > limits.most + surge).then(|| {
-            let most = limits.most;
+        (total > limits.max_replicas + surge).then(|| {
+            let most = limits.max_replicas;
             format!(
                 "the ReplicaSets of {key} have {total} replicas; at most {most} were requested, and maxSurge is {surge}"
             )
@@ -180,7 +180,7 @@ impl Rollouts {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         let mut state = self.0.lock();
         let twins = state.twins > 0;
-        let most = state.most.get_mut(owner.uid.as_str())?;
+        let most = state.max_sizes.get_mut(owner.uid.as_str())?;
         if twins {
             *most = count.max(*most);
         }
@@ -269,12 +269,12 @@ mod tests {
             observe::<Pod>(&rollouts, &history, number, pod)
         };
         assert_eq!(pod(2), Vec::<String>::new());
-        rollouts.twins(true);
-        rollouts.twins(true);
+        rollouts.set_twins(true);
+        rollouts.set_twins(true);
         assert_eq!(pod(3), Vec::<String>::new());
-        rollouts.twins(false);
+        rollouts.set_twins(false);
         assert_eq!(pod(4), Vec::<String>::new(), "the other fault goes on");
-        rollouts.twins(false);
+        rollouts.set_twins(false);
         assert_eq!(pod(5).len(), 1, "nobody makes more than what is asked for");
     }
 }

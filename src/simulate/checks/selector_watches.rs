@@ -27,9 +27,9 @@ use object::{Key, Object, Revision};
 /// The number of pods in a page.
 const PAGE: u32 = 2;
 /// The timeout of a list.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The wait before a reader connects again.
-const AGAIN: Duration = Duration::from_millis(100);
+const RECONNECT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A selection of pods: the selectors that a client sends, and the same rule in Rust.
 struct Selector {
@@ -88,14 +88,14 @@ struct State {
     /// The events that a watcher of each selection must receive.
     due: [Events; SELECTORS.len()],
     /// The revisions that the watcher of all pods skipped by listing again: it knows no single changes of them.
-    left_out: Vec<RangeInclusive<Revision>>,
+    skipped: Vec<RangeInclusive<Revision>>,
     readers: [Reader; SELECTORS.len()],
 }
 
 /// A client that watches a selection.
 #[derive(Default)]
 struct Reader {
-    held: BTreeMap<Key, Revision>,
+    revisions: BTreeMap<Key, Revision>,
     /// The revision up to which it has received everything; `None` before its first list.
     upto: Option<Revision>,
     /// The spans of revisions, from and to, in which it received single changes, and these changes.
@@ -105,7 +105,7 @@ struct Reader {
 impl Selections {
     /// Records that the watcher of all pods lists again at `upto` after it received changes up to `from`.
     pub(crate) fn record_gap(&self, from: Revision, upto: Revision) {
-        self.0.lock().left_out.push(from.next()..=upto);
+        self.0.lock().skipped.push(from.next()..=upto);
     }
 
     /// Records that the watcher of all pods received a change.
@@ -130,13 +130,13 @@ impl Selections {
         let reader = &mut state.readers[which];
         let before = reader.upto.replace(revision);
         reader.spans.push((revision, revision, BTreeMap::new()));
-        reader.held = pods.iter().map(|pod| (Key::of(&pod.metadata), revision_of(pod))).collect();
+        reader.revisions = pods.iter().map(|pod| (Key::of(&pod.metadata), revision_of(pod))).collect();
         if before.is_some_and(|before| revision < before) {
             return Some(format!(
                 "a list over HTTP is at revision {revision}, after {before:?} was delivered"
             ));
         }
-        if reader.held.len() < pods.len() {
+        if reader.revisions.len() < pods.len() {
             return Some(format!("the pages of a list at revision {revision} contain a pod twice"));
         }
         let wrong = pods.iter().find(|pod| !(SELECTORS[which].selects)(pod));
@@ -158,8 +158,8 @@ impl Selections {
             all.insert(revision, (event_type, key.clone()));
         }
         let before = match event_type {
-            WatchEventType::Deleted => reader.held.remove(&key),
-            _ => reader.held.insert(key, revision),
+            WatchEventType::Deleted => reader.revisions.remove(&key),
+            _ => reader.revisions.insert(key, revision),
         };
         if before.is_none() != (event_type == WatchEventType::Added) {
             return Some(format!("{about}: the last revision was {before:?}"));
@@ -183,7 +183,7 @@ impl Selections {
     pub(crate) fn wrong(&self, pods: &[Arc<Object>]) -> Vec<String> {
         let state = self.0.lock();
         let mut wrong = Vec::new();
-        let is_known = |revision: &Revision| !state.left_out.iter().any(|range| range.contains(revision));
+        let is_known = |revision: &Revision| !state.skipped.iter().any(|range| range.contains(revision));
         for (which, reader) in state.readers.iter().enumerate() {
             for (after, upto, delivered) in &reader.spans {
                 let due =
@@ -195,17 +195,17 @@ impl Selections {
                 let differs = all.into_iter().find(|revision| due.get(revision) != delivered.get(revision));
                 if let Some(revision) = differs {
                     let (due, delivered) = (due.get(revision), delivered.get(revision));
-                    let what = name(which);
+                    let label = name(which);
                     wrong.push(format!(
-                        "{what} at revision {revision}: delivered {delivered:?}, expected {due:?}"
+                        "{label} at revision {revision}: delivered {delivered:?}, expected {due:?}"
                     ));
                 }
             }
             let selects = |pod: &&Arc<Object>| pod.get::<Pod>().is_some_and(SELECTORS[which].selects);
             let there: BTreeMap<_, _> =
                 pods.iter().filter(selects).map(|pod| (pod.key(), pod.revision())).collect();
-            if there != reader.held {
-                let held = &reader.held;
+            if there != reader.revisions {
+                let held = &reader.revisions;
                 wrong
                     .push(format!("a reader of {} has {held:?}, but the cluster has {there:?}", name(which)));
             }
@@ -245,13 +245,13 @@ async fn read(world: &World, checks: &Checks, which: usize) {
                 again = follow(world, checks, &plane, which, relists) => relists = again,
             }
         }
-        tokio::time::sleep(AGAIN).await;
+        tokio::time::sleep(RECONNECT_INTERVAL).await;
     }
 }
 
 /// Lists if necessary, then watches until the watch ends. Returns true if the next call must begin with a list.
 async fn follow(world: &World, checks: &Checks, plane: &ControlPlane, which: usize, relists: bool) -> bool {
-    let tell = |wrong: Option<String>| {
+    let report = |wrong: Option<String>| {
         if let Some(wrong) = wrong {
             world.trace.violation("watch guarantees", wrong);
         }
@@ -261,9 +261,9 @@ async fn follow(world: &World, checks: &Checks, plane: &ControlPlane, which: usi
     let pods: Client<Pod> =
         namespace.map_or_else(|| Client::all(client.clone()), |n| Client::namespaced(client.clone(), n));
     if relists || checks.selections.resume(which).is_none() {
-        match tokio::time::timeout(PATIENCE, list(&pods, *labels, *fields)).await {
-            Ok(Ok(Ok((revision, listed)))) => tell(checks.selections.listed(which, revision, &listed)),
-            Ok(Ok(Err(torn))) => tell(Some(torn)),
+        match tokio::time::timeout(LIST_TIMEOUT, list(&pods, *labels, *fields)).await {
+            Ok(Ok(Ok((revision, listed)))) => report(checks.selections.listed(which, revision, &listed)),
+            Ok(Ok(Err(torn))) => report(Some(torn)),
             _ => return true,
         }
     }
@@ -278,13 +278,13 @@ async fn follow(world: &World, checks: &Checks, plane: &ControlPlane, which: usi
     while let Ok(Some(event)) = watch.try_next().await {
         match event {
             WatchEvent::Added(pod) => {
-                tell(checks.selections.record_event(which, WatchEventType::Added, &pod))
+                report(checks.selections.record_event(which, WatchEventType::Added, &pod))
             }
             WatchEvent::Modified(pod) => {
-                tell(checks.selections.record_event(which, WatchEventType::Modified, &pod))
+                report(checks.selections.record_event(which, WatchEventType::Modified, &pod))
             }
             WatchEvent::Deleted(pod) => {
-                tell(checks.selections.record_event(which, WatchEventType::Deleted, &pod))
+                report(checks.selections.record_event(which, WatchEventType::Deleted, &pod))
             }
             WatchEvent::Bookmark(bookmark) => {
                 let revision = bookmark.metadata.resource_version.parse().map(Revision).unwrap_or_default();

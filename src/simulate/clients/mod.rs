@@ -30,7 +30,7 @@ use objects::{
 };
 
 /// The timeout after which a client gives up.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Creates the clients' namespaces, and the quota of one of them. Retries until the API accepts them.
 pub(super) async fn prepare(world: &World) {
@@ -227,7 +227,7 @@ impl Client<'_> {
 
     /// Waits until the state written or read at this revision is durable: no client may learn of it before.
     async fn answered(&self, revision: Revision) -> ClientResult {
-        match tokio::time::timeout(PATIENCE, self.plane.api.durable(revision)).await {
+        match tokio::time::timeout(TIMEOUT, self.plane.api.durable(revision)).await {
             Ok(Ok(())) => Ok(format!("at revision {revision}")),
             Ok(Err(error)) => Err(format!("unknown outcome: {error}")),
             Err(_) => Err("unknown outcome: timed out".into()),
@@ -282,8 +282,8 @@ impl Client<'_> {
                 Err(_) => refusals += 1,
             }
             if let (Some(budget), Ok(())) = (forbidden, outcome) {
-                let what = format!("{} was evicted, though {budget} allows no disruption", pod.key());
-                self.world.trace.violation("budgets", what);
+                let message = format!("{} was evicted, though {budget} allows no disruption", pod.key());
+                self.world.trace.violation("budgets", message);
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -360,7 +360,7 @@ pub(super) async fn fence(world: &World, node: &str) -> bool {
         Ok(created) => {
             // The fence counts even if it does not become durable: a controller may have acted on it.
             let durable = plane.api.durable(created.object().revision());
-            let _ = tokio::time::timeout(PATIENCE, durable).await;
+            let _ = tokio::time::timeout(TIMEOUT, durable).await;
             true
         }
         Err(error) => {

@@ -8,7 +8,7 @@ use kube::{Api, Resource};
 use serde_json::json;
 
 use super::objects::register_key;
-use super::{Client, ClientResult, PATIENCE, typed};
+use super::{Client, ClientResult, TIMEOUT, typed};
 use object::{Object, Revision};
 
 impl Client<'_> {
@@ -50,7 +50,7 @@ impl Client<'_> {
 }
 
 async fn patient<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, String> {
-    match tokio::time::timeout(PATIENCE, request).await {
+    match tokio::time::timeout(TIMEOUT, request).await {
         Ok(answered) => answered.map_err(|error| error.to_string()),
         Err(_) => Err("unknown outcome: timed out".into()),
     }

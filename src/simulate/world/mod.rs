@@ -374,7 +374,7 @@ impl World {
     }
 
     /// Starts or ends a fault that runs each controller twice; another one may still be under way.
-    pub(super) fn twins(&self, run: bool) {
+    pub(super) fn set_twins(&self, run: bool) {
         let goes_on = {
             let mut twins = self.twins.lock();
             self.twins_started.fetch_add(u64::from(run), Ordering::Relaxed);

@@ -18,25 +18,25 @@ impl Runner {
     }
 
     /// Returns `None` once the control plane is gone, or if there is no node of this name.
-    fn met(&self, name: &str) -> Option<(Arc<World>, Arc<ControlPlane>, usize)> {
+    fn resolve(&self, name: &str) -> Option<(Arc<World>, Arc<ControlPlane>, usize)> {
         Some((self.world.upgrade()?, self.plane.upgrade()?, node_of(name)?))
     }
 }
 
 impl NodeRunner for Runner {
     fn run_state(&self, name: &str) -> NodeRunState {
-        let met = self.met(name);
-        met.map_or(NodeRunState::Unwanted, |(_, plane, node)| World::standing(&plane, node))
+        let resolved = self.resolve(name);
+        resolved.map_or(NodeRunState::Unwanted, |(_, plane, node)| World::standing(&plane, node))
     }
 
     async fn kill_for_certain(&self, name: &str) -> Result<(), FenceError> {
-        let (world, plane, node) = self.met(name).ok_or_else(|| FenceError::NotLocal(name.into()))?;
+        let (world, plane, node) = self.resolve(name).ok_or_else(|| FenceError::NotLocal(name.into()))?;
         world.kill_for_certain(&plane, node).await
     }
 
-    async fn take_back(&self, name: &str, _gone: bool) -> Result<(), String> {
-        // `_gone` can be ignored: no client of the simulation deletes nodes.
-        if let Some((world, plane, node)) = self.met(name) {
+    async fn take_back(&self, name: &str, _is_deleted: bool) -> Result<(), String> {
+        // `_is_deleted` can be ignored: no client of the simulation deletes nodes.
+        if let Some((world, plane, node)) = self.resolve(name) {
             world.take_back(&plane, node);
         }
         Ok(())

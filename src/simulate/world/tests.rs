@@ -13,14 +13,14 @@ use object::Kind;
 use object::pod::is_ready;
 
 /// More writes than two copies of the controllers need for the world below.
-const MOST: u64 = 1_000;
+const MAX_WRITES: u64 = 1_000;
 
-fn made<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> T {
+fn from_json<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> T {
     serde_json::from_value(value).unwrap()
 }
 
 fn make_sets(api: &Api) {
-    api.create_as(made::<Namespace>(json!({"metadata": {"name": "n"}}))).unwrap();
+    api.create_as(from_json::<Namespace>(json!({"metadata": {"name": "n"}}))).unwrap();
     let spec = |name: &str| {
         json!({"replicas": 3, "serviceName": "", "selector": {"matchLabels": {"app": name}}, "template": {
             "metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "runs"}]}}})
@@ -28,10 +28,11 @@ fn make_sets(api: &Api) {
     let mut of_deployment = spec("web");
     of_deployment.as_object_mut().unwrap().remove("serviceName");
     let meta = |name: &str| json!({"name": name, "namespace": "n"});
-    api.create_as(made::<Deployment>(json!({"metadata": meta("web"), "spec": of_deployment}))).unwrap();
-    api.create_as(made::<StatefulSet>(json!({"metadata": meta("db"), "spec": spec("db")}))).unwrap();
+    api.create_as(from_json::<Deployment>(json!({"metadata": meta("web"), "spec": of_deployment}))).unwrap();
+    api.create_as(from_json::<StatefulSet>(json!({"metadata": meta("db"), "spec": spec("db")}))).unwrap();
     let of_web = json!({"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}});
-    api.create_as(made::<PodDisruptionBudget>(json!({"metadata": meta("web"), "spec": of_web}))).unwrap();
+    api.create_as(from_json::<PodDisruptionBudget>(json!({"metadata": meta("web"), "spec": of_web})))
+        .unwrap();
 }
 
 /// Returns once so many writes were made; wakes for each of the kinds that controllers write here.
@@ -40,7 +41,7 @@ async fn too_many(api: &Api) {
     let watch = |kind| api.watch(kind, start_revision, Visibility::Applied);
     let (mut sets, mut budgets, mut stateful) =
         (watch(Kind::ReplicaSet), watch(Kind::PodDisruptionBudget), watch(Kind::StatefulSet));
-    while api.revision().0 - start_revision.0 < MOST {
+    while api.revision().0 - start_revision.0 < MAX_WRITES {
         tokio::select! {
             changes = sets.next() => drop(changes.unwrap()),
             changes = budgets.next() => drop(changes.unwrap()),
@@ -78,9 +79,9 @@ async fn controllers_that_see_different_pods_do_not_argue_without_end_safe_6() {
         });
         written.unwrap();
     }
-    world.twins(true);
+    world.set_twins(true);
     tokio::select! {
-        () = too_many(&plane.api) => panic!("they argue: {MOST} writes"),
+        () = too_many(&plane.api) => panic!("they argue: {MAX_WRITES} writes"),
         () = tokio::time::sleep(Duration::from_mins(2)) => {}
     }
     // With equal caches they agree.
