@@ -160,9 +160,9 @@ impl Cluster {
 
     /// Makes the processes of a hollow node unkillable from now on, for this reason, like processes that hang in the
     /// kernel; `None` ends that.
-    pub fn hold_processes(&self, node: &str, why: Option<&str>) -> Result<(), Error> {
+    pub fn hold_processes(&self, node: &str, reason: Option<&str>) -> Result<(), Error> {
         let runtime = self.running().nodes().hollow(node).map_err(|error| Error::Node(error.to_string()))?;
-        runtime.faults().refuse_removals(why);
+        runtime.faults().refuse_removals(reason);
         Ok(())
     }
 

@@ -37,10 +37,10 @@ pub enum Error {
     #[error("the cluster did not start: {0}")]
     Start(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A condition did not become true in time.
-    #[error("timed out after {waited:?}: {what}")]
+    #[error("timed out after {waited:?}: {condition}")]
     Late {
         /// The condition that did not become true.
-        what: String,
+        condition: String,
         /// The time waited, on the cluster's clock.
         waited: Duration,
     },

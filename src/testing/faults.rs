@@ -53,7 +53,7 @@ struct Rule {
     requests: Requests,
     failure: Failure,
     /// The failures that remain; `None` = no limit.
-    left: Mutex<Option<u32>>,
+    remaining: Mutex<Option<u32>>,
     hits: AtomicU32,
 }
 
@@ -63,7 +63,7 @@ impl Rule {
         if !self.requests.matches(attributes) {
             return false;
         }
-        let mut left = self.left.lock();
+        let mut left = self.remaining.lock();
         match left.as_mut() {
             Some(0) => return false,
             Some(left) => *left -= 1,
@@ -86,7 +86,7 @@ impl InjectedFailure {
 
     /// Ends the failure: no further request fails by it.
     pub fn heal(&self) {
-        *self.0.left.lock() = Some(0);
+        *self.0.remaining.lock() = Some(0);
     }
 }
 
@@ -126,10 +126,10 @@ pub(super) struct Faults {
 impl Faults {
     /// Makes these requests fail from now on: the next `times` of them, or all.
     pub(super) fn inject(&self, requests: Requests, failure: Failure, times: Option<u32>) -> InjectedFailure {
-        let rule = Rule { requests, failure, left: Mutex::new(times), hits: AtomicU32::new(0) };
+        let rule = Rule { requests, failure, remaining: Mutex::new(times), hits: AtomicU32::new(0) };
         let rule = Arc::new(rule);
         let mut rules = self.rules.lock();
-        rules.retain(|rule| *rule.left.lock() != Some(0));
+        rules.retain(|rule| *rule.remaining.lock() != Some(0));
         rules.push(rule.clone());
         InjectedFailure(rule)
     }
@@ -184,9 +184,9 @@ fn refusal(failure: &Failure, attributes: &RequestAttributes) -> Response {
     let name = &attributes.name;
     let (code, reason, message) = match failure {
         Failure::Conflict => {
-            let why =
+            let cause =
                 "the object has been modified; please apply your changes to the latest version and try again";
-            (409, "Conflict", format!("Operation cannot be fulfilled on {resource} \"{name}\": {why}"))
+            (409, "Conflict", format!("Operation cannot be fulfilled on {resource} \"{name}\": {cause}"))
         }
         Failure::NotFound => (404, "NotFound", format!("{resource} \"{name}\" not found")),
         Failure::Forbidden(why) => (403, "Forbidden", format!("{resource} \"{name}\" is forbidden: {why}")),
@@ -200,8 +200,8 @@ fn refusal(failure: &Failure, attributes: &RequestAttributes) -> Response {
             (503, "ServiceUnavailable", "the server is currently unable to handle the request".into())
         }
         Failure::Timeout | Failure::AnswerLost | Failure::Delay(_) | Failure::AnswerDelayed(_) => {
-            let why = "request did not complete within requested timeout - context deadline exceeded";
-            (504, "Timeout", format!("Timeout: {why}"))
+            let cause = "request did not complete within requested timeout - context deadline exceeded";
+            (504, "Timeout", format!("Timeout: {cause}"))
         }
     };
     let mut details = json!({"name": name, "group": attributes.group, "kind": attributes.resource});

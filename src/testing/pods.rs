@@ -131,9 +131,9 @@ impl<'a> HollowPod<'a> {
     async fn exit(&self, container: Option<&str>, exit_code: i32) -> Result<(), Error> {
         let (pod, runtime) = self.running().await?;
         let uid = pod.uid().to_string();
-        let what =
+        let missing =
             container.map_or_else(|| "no container".to_string(), |name| format!("no container {name}"));
-        let late = || format!("{what} of pod {} is running", self.key);
+        let late = || format!("{missing} of pod {} is running", self.key);
         let api = self.cluster.api();
         let ended = until(api, Kind::Pod, late, || {
             Some(runtime.exit_containers(&uid, container, exit_code)).filter(|ended| !ended.is_empty())
@@ -144,7 +144,7 @@ impl<'a> HollowPod<'a> {
             // The pod is gone, or another one has its name: then it has ended for certain.
             let Ok(pod) = api.get_as::<Pod>(&self.key) else { return Some(()) };
             let is_reported = *pod.uid() != *uid
-                || pod.status.as_ref().is_some_and(|status| ended.iter().all(|id| tells_of_end(status, id)));
+                || pod.status.as_ref().is_some_and(|status| ended.iter().all(|id| has_exited(status, id)));
             is_reported.then_some(())
         })
         .await
@@ -170,7 +170,7 @@ impl<'a> HollowPod<'a> {
 }
 
 /// Returns true if a pod's status shows that this container has ended.
-fn tells_of_end(status: &PodStatus, id: &ContainerId) -> bool {
+fn has_exited(status: &PodStatus, id: &ContainerId) -> bool {
     let lists =
         [&status.container_statuses, &status.init_container_statuses, &status.ephemeral_container_statuses];
     let ended = |status: &ContainerStatus| {

@@ -8,16 +8,16 @@ use object::Kind;
 use super::error::Error;
 
 /// The timeout of every wait: longer than anything takes on a busy machine.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 /// The polling interval for conditions without an event.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Waits until `look` returns something; it is called again at each change of a kind. `what` describes the missing
+/// Waits until `look` returns something; it is called again at each change of a kind. `describe` describes the missing
 /// condition.
 pub(super) async fn until<T>(
     api: &Api,
     kind: Kind,
-    what: impl Fn() -> String,
+    describe: impl Fn() -> String,
     mut look: impl FnMut() -> Option<T>,
 ) -> Result<T, Error> {
     let waiting = async {
@@ -30,6 +30,6 @@ pub(super) async fn until<T>(
             let _ = tokio::time::timeout(LOOK, watcher.next()).await;
         }
     };
-    let waited = tokio::time::timeout(PATIENCE, waiting).await;
-    waited.map_err(|_| Error::Late { what: what(), waited: PATIENCE })
+    let waited = tokio::time::timeout(TIMEOUT, waiting).await;
+    waited.map_err(|_| Error::Late { condition: describe(), waited: TIMEOUT })
 }

@@ -37,7 +37,7 @@ struct OpenWatch {
 pub(super) struct Watches {
     open: Mutex<Vec<OpenWatch>>,
     /// The requests with watches that are held back; each rule has a number.
-    held: watch::Sender<Vec<(u64, Requests)>>,
+    paused: watch::Sender<Vec<(u64, Requests)>>,
     /// The number of rules that there have ever been.
     rules: AtomicU64,
 }
@@ -56,11 +56,18 @@ impl Watches {
         let mut all = self.open.lock();
         all.retain(|open| !open.end.is_closed());
         all.push(OpenWatch { attributes: attributes.clone(), end });
-        let held = self.held.subscribe();
+        let held = self.paused.subscribe();
         response.map(|body| {
             let stream = body.into_data_stream();
-            let followed =
-                WatchBody { stream, ending: Some(ending), decided: None, events, type_, attributes, held };
+            let followed = WatchBody {
+                stream,
+                ending: Some(ending),
+                decided: None,
+                events,
+                type_,
+                attributes,
+                paused: held,
+            };
             Body::from_stream(futures::stream::unfold(followed, WatchBody::next))
         })
     }
@@ -85,13 +92,13 @@ impl Watches {
     /// number is released.
     pub(super) fn hold(&self, requests: Requests) -> u64 {
         let number = self.rules.fetch_add(1, Ordering::Relaxed);
-        self.held.send_modify(|rules| rules.push((number, requests)));
+        self.paused.send_modify(|rules| rules.push((number, requests)));
         number
     }
 
     /// Releases a rule: its watches deliver the events held back, and continue.
     pub(super) fn release(&self, number: u64) {
-        self.held.send_modify(|rules| rules.retain(|(known, _)| *known != number));
+        self.paused.send_modify(|rules| rules.retain(|(known, _)| *known != number));
     }
 }
 
@@ -115,7 +122,7 @@ impl Events {
     }
 
     /// Records that a chunk is sent.
-    fn sent(&mut self, mut piece: &[u8]) {
+    fn record(&mut self, mut piece: &[u8]) {
         match self {
             Self::Lines { is_whole } => *is_whole = piece.last().map_or(*is_whole, |last| *last == b'\n'),
             Self::Lengths { head, lacks } => {
@@ -158,7 +165,7 @@ struct WatchBody {
     /// The attributes of the request.
     attributes: RequestAttributes,
     /// The requests with watches that are held back at the moment.
-    held: watch::Receiver<Vec<(u64, Requests)>>,
+    paused: watch::Receiver<Vec<(u64, Requests)>>,
 }
 
 impl WatchBody {
@@ -172,7 +179,7 @@ impl WatchBody {
             }
             let is_held = self.events.is_whole()
                 && self
-                    .held
+                    .paused
                     .borrow_and_update()
                     .iter()
                     .any(|(_, requests)| requests.matches(&self.attributes));
@@ -186,11 +193,11 @@ impl WatchBody {
                 biased;
                 ending = ending => (self.decided, self.ending) = (ending, None),
                 // The sender is dropped: the cluster has ended.
-                changed = self.held.changed() => changed.ok()?,
+                changed = self.paused.changed() => changed.ok()?,
                 piece = self.stream.next(), if !is_held => {
                     let piece = piece?;
                     if let Ok(piece) = &piece {
-                        self.events.sent(piece);
+                        self.events.record(piece);
                     }
                     return Some((piece, self));
                 }
@@ -221,7 +228,7 @@ mod tests {
             let (mut events, mut sent) = (Events::lengths(), 0);
             assert!(events.is_whole());
             for piece in message.chunks(size) {
-                events.sent(piece);
+                events.record(piece);
                 sent += piece.len();
                 assert_eq!(events.is_whole(), ends.contains(&sent), "{sent} bytes in pieces of {size}");
             }
@@ -230,7 +237,7 @@ mod tests {
         for (piece, expected) in
             [(&b"{}"[..], false), (b"", false), (b"\n{", false), (b"}\n", true), (b"", true)]
         {
-            events.sent(piece);
+            events.record(piece);
             assert_eq!(events.is_whole(), expected);
         }
     }
