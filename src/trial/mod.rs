@@ -30,7 +30,7 @@ const LONGER: u32 = 2;
 /// The maximum number of runs for shrinking a failing plan.
 const ATTEMPTS: usize = 24;
 /// The maximum number of differences in a report.
-const SHOWN: usize = 20;
+const MAX_DIFFERENCES: usize = 20;
 
 /// The parameters of a trial.
 pub(crate) struct Trial {
@@ -75,12 +75,12 @@ struct Manifests {
 }
 
 impl Trial {
-    /// Runs the trial, and passes a report of its progress to `say`, line by line. Returns the number of seeds with
+    /// Runs the trial, and passes a report of its progress to `log_line`, line by line. Returns the number of seeds with
     /// differences.
-    pub(crate) async fn run(mut self, say: impl Fn(&str)) -> Result<u64> {
+    pub(crate) async fn run(mut self, log_line: impl Fn(&str)) -> Result<u64> {
         let manifests = self.read()?;
-        let (expected, writes, watched) = self.expected(&manifests, &say).await?;
-        say(&format!(
+        let (expected, writes, watched) = self.expected(&manifests, &log_line).await?;
+        log_line(&format!(
             "at most {} objects, {} writes of the controller, watches of {}",
             expected.states.iter().map(State::len).max().unwrap_or_default(),
             writes.iter().sum::<u32>(),
@@ -88,23 +88,23 @@ impl Trial {
         ));
         let by_chance: BTreeSet<String> = expected.masks.iter().flat_map(Mask::uncompared).collect();
         for left_out in by_chance {
-            say(&format!("not compared, because two undisturbed runs differ: {left_out}"));
+            log_line(&format!("not compared, because two undisturbed runs differ: {left_out}"));
         }
         let mut failed = 0;
         for seed in self.first..self.first.saturating_add(self.seeds) {
             let plan = Plan::draw(seed, &writes, &watched);
             let found = self.differences(&manifests, &plan, &expected).await?;
-            say(&format!("seed {seed}: {} differences, {}", found.len(), plan.summary()));
+            log_line(&format!("seed {seed}: {} differences, {}", found.len(), plan.summary()));
             if found.is_empty() {
                 continue;
             }
             failed += 1;
             if !self.shrink {
-                say(report("disturbances:", &plan, &found).trim_end());
+                log_line(report("disturbances:", &plan, &found).trim_end());
                 continue;
             }
             let (plan, found) = self.shrunk(&manifests, plan, found, &expected).await?;
-            say(report("smallest set of disturbances that fails:", &plan, &found).trim_end());
+            log_line(report("smallest set of disturbances that fails:", &plan, &found).trim_end());
             break;
         }
         Ok(failed)
@@ -136,9 +136,9 @@ impl Trial {
     async fn expected(
         &mut self,
         manifests: &Manifests,
-        say: &impl Fn(&str),
+        log_line: &impl Fn(&str),
     ) -> Result<(ExpectedStates, Vec<u32>, BTreeSet<WatchedResource>)> {
-        say("running twice without disturbances …");
+        log_line("running twice without disturbances …");
         for attempt in 0.. {
             let first = self.undisturbed(manifests).await?;
             let second = self.undisturbed(manifests).await?;
@@ -147,7 +147,7 @@ impl Trial {
             if attempt < LONGER && masks.iter().any(Mask::is_of_objects) {
                 self.quiet *= 2;
                 let quiet = go_duration(self.quiet);
-                say(&format!(
+                log_line(&format!(
                     "the runs end with different objects; repeating them with --quiet-period {quiet} …"
                 ));
                 continue;
@@ -160,7 +160,7 @@ impl Trial {
 
     async fn undisturbed(&self, manifests: &Manifests) -> Result<RunResult> {
         let reached = run::run(self, manifests, &Plan::default(), None).await?;
-        if let Some(seen) = reached.seen.first() {
+        if let Some(seen) = reached.problems.first() {
             bail!("the controller fails without disturbances: {seen}");
         }
         Ok(reached)
@@ -175,7 +175,7 @@ impl Trial {
     ) -> Result<Vec<String>> {
         let reached =
             run::run(self, manifests, plan, Some(expected)).await.context("cannot run with disturbances")?;
-        let mut found: Vec<String> = reached.seen.iter().map(RunProblem::to_string).collect();
+        let mut found: Vec<String> = reached.problems.iter().map(RunProblem::to_string).collect();
         for (moment, state) in reached.states.iter().enumerate() {
             let place = match moment + 1 {
                 last if last == expected.states.len() => "after the deletion of all objects".to_owned(),
@@ -220,11 +220,11 @@ fn report(heading: &str, plan: &Plan, found: &[String]) -> String {
         let _ = writeln!(text, "  {}. {}", number + 1, Disturbance::to_string(disturbance));
     }
     text.push_str("differences:\n");
-    for line in found.iter().take(SHOWN) {
+    for line in found.iter().take(MAX_DIFFERENCES) {
         let _ = writeln!(text, "  {line}");
     }
-    if found.len() > SHOWN {
-        let _ = writeln!(text, "  … and {} more", found.len() - SHOWN);
+    if found.len() > MAX_DIFFERENCES {
+        let _ = writeln!(text, "  … and {} more", found.len() - MAX_DIFFERENCES);
     }
     text
 }

@@ -8,7 +8,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng};
 
 /// The most disturbances in one run.
-const MOST: usize = 5;
+const MAX_DISTURBANCES: usize = 5;
 
 /// A resource: its plural and its group.
 pub(super) type WatchedResource = (String, String);
@@ -25,7 +25,7 @@ pub(super) struct Plan {
 pub(super) struct Disturbance {
     /// The index of the step, from 0.
     pub(super) step: usize,
-    pub(super) what: DisturbanceKind,
+    pub(super) kind: DisturbanceKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,23 +61,23 @@ impl Plan {
         let writing: Vec<usize> = (0..writes.len()).filter(|step| writes[*step] > 0).collect();
         let watched: Vec<&WatchedResource> = watched.iter().collect();
         let mut disturbances = Vec::new();
-        for _ in 0..chance.random_range(1..=MOST) {
+        for _ in 0..chance.random_range(1..=MAX_DISTURBANCES) {
             let stale = writing.is_empty() || (!watched.is_empty() && chance.random_bool(0.4));
             if stale {
                 if watched.is_empty() || writes.is_empty() {
                     continue;
                 }
-                let what = DisturbanceKind::Stale {
+                let kind = DisturbanceKind::Stale {
                     watched: watched[chance.random_range(0..watched.len())].clone(),
                     lasts: Duration::from_millis(chance.random_range(200..=4000)),
                     misses: chance.random_bool(0.5),
                 };
-                disturbances.push(Disturbance { step: chance.random_range(0..writes.len()), what });
+                disturbances.push(Disturbance { step: chance.random_range(0..writes.len()), kind });
                 continue;
             }
             let step = writing[chance.random_range(0..writing.len())];
             let write = chance.random_range(1..=writes[step]);
-            let what = match chance.random_range(0..4) {
+            let kind = match chance.random_range(0..4) {
                 0 => DisturbanceKind::Refused { write, how: Refusal::Conflict },
                 1 => DisturbanceKind::Refused {
                     write,
@@ -86,9 +86,9 @@ impl Plan {
                 _ => DisturbanceKind::Killed { write },
             };
             // A write has at most one disturbance: the first that was drawn.
-            let is_taken = |known: &Disturbance| known.step == step && known.what.write() == Some(write);
+            let is_taken = |known: &Disturbance| known.step == step && known.kind.write() == Some(write);
             if !disturbances.iter().any(is_taken) {
-                disturbances.push(Disturbance { step, what });
+                disturbances.push(Disturbance { step, kind });
             }
         }
         Self { disturbances }
@@ -96,20 +96,20 @@ impl Plan {
 
     /// Returns the disturbances of a step.
     pub(super) fn of(&self, step: usize) -> impl Iterator<Item = &DisturbanceKind> {
-        self.disturbances.iter().filter(move |disturbance| disturbance.step == step).map(|own| &own.what)
+        self.disturbances.iter().filter(move |disturbance| disturbance.step == step).map(|own| &own.kind)
     }
 
     /// Returns a summary like `3 disturbances (1 kill, 2 stale views)`.
     pub(super) fn summary(&self) -> String {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for disturbance in &self.disturbances {
-            let word = match &disturbance.what {
+            let label = match &disturbance.kind {
                 DisturbanceKind::Stale { misses: false, .. } => "stale view",
                 DisturbanceKind::Stale { .. } => "missed state",
                 DisturbanceKind::Killed { .. } => "kill",
                 DisturbanceKind::Refused { .. } => "refused write",
             };
-            *counts.entry(word).or_default() += 1;
+            *counts.entry(label).or_default() += 1;
         }
         let each: Vec<String> = counts
             .iter()
@@ -132,7 +132,7 @@ impl DisturbanceKind {
 impl fmt::Display for Disturbance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "in step {}, ", self.step + 1)?;
-        match &self.what {
+        match &self.kind {
             DisturbanceKind::Stale { watched: (resource, _), lasts, misses } => {
                 write!(f, "its watches of {resource} deliver nothing for {lasts:?}")?;
                 if *misses {

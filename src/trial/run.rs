@@ -16,7 +16,7 @@ use crate::testing::{ClientOptions, Cluster, Failure, InjectedFailure, Requests}
 use object::Revision;
 
 /// The user agent that distinguishes our own requests from the controller's.
-const OURS: &str = "podium-trial";
+const USER_AGENT: &str = "podium-trial";
 /// The polling interval.
 const LOOK: Duration = Duration::from_millis(50);
 /// A delay longer than any client waits for a response.
@@ -35,7 +35,7 @@ pub(super) struct RunResult {
     /// The resources that the controller watched.
     pub(super) watched: BTreeSet<WatchedResource>,
     /// Problems other than a wrong state.
-    pub(super) seen: Vec<RunProblem>,
+    pub(super) problems: Vec<RunProblem>,
 }
 
 /// A problem of a run.
@@ -79,7 +79,7 @@ pub(super) async fn run(
     expected: Option<&ExpectedStates>,
 ) -> Result<RunResult> {
     let cluster = Cluster::builder().listen().hollow_nodes(3).start().await?;
-    let client = cluster.client_with(&ClientOptions::new().user_agent(OURS))?;
+    let client = cluster.client_with(&ClientOptions::new().user_agent(USER_AGENT))?;
     let warnings = Warnings::new(|_| {});
     let refused = apply::apply_all(
         &client,
@@ -112,11 +112,15 @@ impl TrialRun<'_> {
         plan: &Plan,
         expected: Option<&ExpectedStates>,
     ) -> Result<RunResult> {
-        let mut reached =
-            RunResult { states: Vec::new(), writes: Vec::new(), watched: BTreeSet::new(), seen: Vec::new() };
+        let mut reached = RunResult {
+            states: Vec::new(),
+            writes: Vec::new(),
+            watched: BTreeSet::new(),
+            problems: Vec::new(),
+        };
         // The controller lists everything first, and may create objects of its own.
         if !self.wait_at_rest(|_| Ok(true), None).await? {
-            reached.seen.push(RunProblem::Restless("before the first step".to_owned()));
+            reached.problems.push(RunProblem::Restless("before the first step".to_owned()));
             return Ok(reached);
         }
         for number in 0..=manifests.steps.len() {
@@ -136,20 +140,20 @@ impl TrialRun<'_> {
                 apply::delete_all(client, &all, DEFAULT_NAMESPACE, mode, &warnings, |_| {}).await;
                 Vec::new()
             };
-            reached.seen.extend(errors.into_iter().map(RunProblem::NotApplied));
+            reached.problems.extend(errors.into_iter().map(RunProblem::NotApplied));
             let expected = expected.map(|expected| (expected, number));
             let rests = self.wait_at_rest(|running| disturbing.go_on(running), expected).await?;
-            reached.watched.extend(self.cluster.watched_resources(&theirs()));
+            reached.watched.extend(self.cluster.watched_resources(&controller_requests()));
             reached.writes.push(disturbing.end());
             // With expected states, the comparison decides if this is wrong.
             if !rests && expected.is_none() {
-                reached.seen.push(RunProblem::Restless(place));
+                reached.problems.push(RunProblem::Restless(place));
             }
             reached.states.push(State::of(self.cluster.api(), &self.before));
         }
         let times = self.controller.ended;
         if times > RESTARTS {
-            reached.seen.push(RunProblem::Ends(times, self.controller.last_output()));
+            reached.problems.push(RunProblem::Ends(times, self.controller.last_output()));
         }
         Ok(reached)
     }
@@ -171,7 +175,7 @@ impl TrialRun<'_> {
                 self.started = Instant::now();
             }
             let is_over = is_over(self)?;
-            look.again(&self.cluster, &self.before);
+            look.refresh(&self.cluster, &self.before);
             if !is_over {
                 continue;
             }
@@ -195,7 +199,7 @@ async fn wait_settled(cluster: &Cluster, quiet: Duration) -> State {
     let mut look = RestObservation::first(cluster, &none);
     while look.changed.elapsed() < quiet {
         tokio::time::sleep(LOOK).await;
-        look.again(cluster, &none);
+        look.refresh(cluster, &none);
     }
     look.state
 }
@@ -214,7 +218,7 @@ impl RestObservation {
         Self { state: State::of(cluster.api(), before), changed: Instant::now(), revision }
     }
 
-    fn again(&mut self, cluster: &Cluster, before: &State) {
+    fn refresh(&mut self, cluster: &Cluster, before: &State) {
         let now = cluster.api().revision();
         if now == self.revision {
             return;
@@ -228,8 +232,8 @@ impl RestObservation {
 }
 
 /// Matches the controller's requests.
-fn theirs() -> Requests {
-    Requests::all().not_from(OURS)
+fn controller_requests() -> Requests {
+    Requests::all().not_from(USER_AGENT)
 }
 
 /// The disturbances of a step.
@@ -238,7 +242,7 @@ struct ActiveDisturbances {
     writes: Vec<InjectedFailure>,
     /// The rules for writes after which the controller is killed.
     kills: Vec<InjectedFailure>,
-    held: Vec<PausedWatch>,
+    paused: Vec<PausedWatch>,
 }
 
 /// Watches that deliver nothing for a while.
@@ -252,11 +256,11 @@ struct PausedWatch {
 impl ActiveDisturbances {
     fn begin(running: &TrialRun<'_>, plan: &Plan, step: usize) -> Self {
         let cluster = &running.cluster;
-        let mut disturbing = Self { writes: Vec::new(), kills: Vec::new(), held: Vec::new() };
+        let mut disturbing = Self { writes: Vec::new(), kills: Vec::new(), paused: Vec::new() };
         let mut of_writes: Vec<(u32, &DisturbanceKind)> =
             plan.of(step).filter_map(|what| Some((what.write()?, what))).collect();
         of_writes.sort_by_key(|(write, _)| *write);
-        let writes = || theirs().writing();
+        let writes = || controller_requests().writing();
         let mut next = 1;
         for (write, what) in of_writes {
             if write > next {
@@ -285,10 +289,10 @@ impl ActiveDisturbances {
         for what in plan.of(step) {
             if let DisturbanceKind::Stale { watched: (resource, group), lasts, misses } = what {
                 let name = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
-                let requests = Requests::to(&name).verb("watch").not_from(OURS);
+                let requests = Requests::to(&name).verb("watch").not_from(USER_AGENT);
                 let watches = Some(cluster.hold_watches(requests.clone()));
                 let until = Instant::now() + *lasts;
-                disturbing.held.push(PausedWatch { requests, watches, until, misses: *misses });
+                disturbing.paused.push(PausedWatch { requests, watches, until, misses: *misses });
             }
         }
         disturbing
@@ -302,14 +306,14 @@ impl ActiveDisturbances {
             running.controller.restart()?;
             running.started = Instant::now();
         }
-        for held in self.held.iter_mut().filter(|held| held.until <= Instant::now()) {
+        for held in self.paused.iter_mut().filter(|held| held.until <= Instant::now()) {
             let Some(watches) = held.watches.take() else { continue };
             if held.misses {
                 running.cluster.expire_watches(&held.requests);
             }
             watches.release();
         }
-        Ok(self.held.iter().all(|held| held.watches.is_none()))
+        Ok(self.paused.iter().all(|held| held.watches.is_none()))
     }
 
     /// Ends all disturbances. Returns the number of the controller's writes.

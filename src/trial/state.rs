@@ -9,7 +9,7 @@ use api::Api;
 use object::{Kind, Object};
 
 /// Kinds that are not compared: they record the way to the state, not the state, or belong to the cluster's machinery.
-const LEFT_OUT: &[&str] = &[
+const SKIPPED_KINDS: &[&str] = &[
     "Event",
     "Lease",
     "Node",
@@ -37,7 +37,7 @@ const OF_THE_RUN: &[&str] = &[
 /// Fields of Services that the API server allocates.
 const DEALT_OUT: &[&str] = &["clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort"];
 /// The most characters of a value that a report shows.
-const SHOWN: usize = 120;
+const MAX_VALUE_CHARS: usize = 120;
 
 /// Identifies an object: kind, namespace, name; objects with a generated name share its prefix as their identity.
 type ObjectKey = String;
@@ -60,7 +60,7 @@ impl State {
     /// The current objects, except those that existed before.
     pub(super) fn of(api: &Api, before: &Self) -> Self {
         let mut all = Self::default();
-        for kind in Kind::all().filter(|kind| !LEFT_OUT.contains(&kind.info().name)) {
+        for kind in Kind::all().filter(|kind| !SKIPPED_KINDS.contains(&kind.info().name)) {
             for object in &api.list(kind, None).objects {
                 let (which, value) = described(kind, object);
                 if !before.0.contains_key(&which) {
@@ -222,19 +222,19 @@ fn compare(expected: &Value, found: &Value, path: &str, into: &mut Vec<(String, 
             }
         }
         _ if expected == found => {}
-        _ => into.push((path.to_owned(), shown(found), shown(expected))),
+        _ => into.push((path.to_owned(), format_value(found), format_value(expected))),
     }
 }
 
-fn shown(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     if value.is_null() {
         return "not set".to_owned();
     }
     let text = value.to_string();
-    if text.chars().count() <= SHOWN {
+    if text.chars().count() <= MAX_VALUE_CHARS {
         return text;
     }
-    format!("{}…", text.chars().take(SHOWN).collect::<String>())
+    format!("{}…", text.chars().take(MAX_VALUE_CHARS).collect::<String>())
 }
 
 #[cfg(test)]
