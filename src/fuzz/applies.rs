@@ -35,7 +35,7 @@ pub(super) fn check(bytes: &[u8]) {
         configuration["kind"] = kind.into();
         let (manager, force) = (i % 2, choice >> (2 + i % 4) & 1 == 1);
         let path = format!("{path}?fieldManager=m{manager}&force={force}");
-        let apply = || face.ask(Method::PATCH, &path, APPLY, configuration.to_string().as_bytes());
+        let apply = || face.send(Method::PATCH, &path, APPLY, configuration.to_string().as_bytes());
         let (code, applied) = apply();
         if code > 201 {
             continue;

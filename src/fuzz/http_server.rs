@@ -27,12 +27,12 @@ impl HttpServer {
         let server = Server::new(api.clone(), credentials, CancellationToken::new(), ServerConfig::default());
         let face = Self { api, server, runtime };
         let namespace = json!({"metadata": {"name": "default"}});
-        face.ask(Method::POST, "/api/v1/namespaces", "application/json", namespace.to_string().as_bytes());
+        face.send(Method::POST, "/api/v1/namespaces", "application/json", namespace.to_string().as_bytes());
         face
     }
 
     /// Sends a request; returns the status code and the JSON of the response.
-    pub(super) fn ask(&self, method: Method, path: &str, media_type: &str, body: &[u8]) -> (u16, Value) {
+    pub(super) fn send(&self, method: Method, path: &str, media_type: &str, body: &[u8]) -> (u16, Value) {
         let mut request = Request::builder()
             .method(method)
             .uri(path)

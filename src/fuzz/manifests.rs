@@ -3,7 +3,7 @@
 use manifest::{from_yaml, parse_bytes, to_yaml};
 
 /// Maximum size of an expansion of aliases that is written and parsed here; the parser's own limit is larger.
-const WRITTEN_AGAIN_BYTES: usize = 64 << 10;
+const MAX_ROUND_TRIP_BYTES: usize = 64 << 10;
 
 /// The content of a file.
 pub(super) fn check(bytes: &[u8]) {
@@ -21,7 +21,7 @@ pub(super) fn check(bytes: &[u8]) {
             assert!(error.position.is_none_or(|at| at.line <= lines + 1), "{error}");
         }
         let json = document.value.to_string();
-        if json.len() < WRITTEN_AGAIN_BYTES {
+        if json.len() < MAX_ROUND_TRIP_BYTES {
             assert_eq!(from_yaml(&json).ok().as_ref(), Some(&document.value), "{json:?}");
             let yaml = to_yaml(&document.value);
             assert_eq!(from_yaml(&yaml).ok().as_ref(), Some(&document.value), "{yaml:?}");

@@ -19,7 +19,7 @@ pub(super) fn check(bytes: &[u8]) {
         "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}});
     let face = HttpServer::new();
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let (code, defined) = face.ask(Method::POST, definitions, JSON, definition.to_string().as_bytes());
+    let (code, defined) = face.send(Method::POST, definitions, JSON, definition.to_string().as_bytes());
     if code != 201 {
         return;
     }
@@ -29,10 +29,10 @@ pub(super) fn check(bytes: &[u8]) {
     for mut thing in parts.flatten().filter(Value::is_object) {
         (thing["apiVersion"], thing["kind"]) = ("fuzz.test/v1".into(), "Thing".into());
         thing["metadata"] = json!({"name": "x", "namespace": "default"});
-        let (code, made) = face.ask(Method::POST, THINGS, JSON, thing.to_string().as_bytes());
+        let (code, made) = face.send(Method::POST, THINGS, JSON, thing.to_string().as_bytes());
         if code == 409 {
             let one = format!("{THINGS}/x");
-            face.ask(Method::PUT, &one, JSON, thing.to_string().as_bytes());
+            face.send(Method::PUT, &one, JSON, thing.to_string().as_bytes());
             continue;
         }
         if code != 201 {
@@ -40,9 +40,9 @@ pub(super) fn check(bytes: &[u8]) {
         }
         // An accepted object stays accepted and unchanged: defaults are set, and unknown fields are pruned already.
         let one = format!("{THINGS}/x");
-        let (code, put) = face.ask(Method::PUT, &one, JSON, made.to_string().as_bytes());
+        let (code, put) = face.send(Method::PUT, &one, JSON, made.to_string().as_bytes());
         assert_eq!((code, &put), (200, &made), "{schema}");
-        let (_, listed) = face.ask(Method::GET, THINGS, JSON, b"");
+        let (_, listed) = face.send(Method::GET, THINGS, JSON, b"");
         assert_eq!(listed["items"][0]["metadata"], made["metadata"]);
     }
 }
