@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use console::forks::{Fork, Forked};
+use console::forks::{Fork, ForkedDirectory};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Api;
@@ -251,12 +251,16 @@ struct Forks {
 }
 
 impl Fork for Forks {
-    fn fork(&self, snapshot: String, directory: PathBuf) -> BoxFuture<'static, Result<Forked, String>> {
+    fn fork(
+        &self,
+        snapshot: String,
+        directory: PathBuf,
+    ) -> BoxFuture<'static, Result<ForkedDirectory, String>> {
         let data_dir = self.data_dir.clone();
         let copy = move || fork_from(&data_dir, &snapshot, &directory);
         async move {
             let copied = tokio::task::spawn_blocking(copy).await.map_err(|error| error.to_string())?;
-            copied.map(|objects| Forked { objects }).map_err(|error| error_line(&error))
+            copied.map(|objects| ForkedDirectory { objects }).map_err(|error| error_line(&error))
         }
         .boxed()
     }

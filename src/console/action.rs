@@ -316,16 +316,16 @@ fn value_of<T: serde::Serialize>(object: &T) -> Value {
 
 /// Says that a server does not answer, and why, without stating it twice.
 pub(crate) fn silence_text(called: &str, error: &kube::Error) -> String {
-    let why = error_text(error);
+    let reason = error_text(error);
     // The server may have answered with an error; then the prefix is absent.
-    match why.strip_prefix(NO_ANSWER) {
+    match reason.strip_prefix(NO_RESPONSE) {
         Some(why) => format!("{called} does not answer{why}"),
-        None => format!("{called}: {why}"),
+        None => format!("{called}: {reason}"),
     }
 }
 
 /// The start of an error text if the request did not reach a server.
-const NO_ANSWER: &str = "no answer from the server";
+const NO_RESPONSE: &str = "no answer from the server";
 
 /// Returns the server's complete message, or the error on the way to the server.
 pub(crate) fn error_text(error: &kube::Error) -> String {
@@ -335,7 +335,7 @@ pub(crate) fn error_text(error: &kube::Error) -> String {
             // The source errors have the detail; the outer layers only announce them.
             let mut text = match other {
                 // kube's wrapper text says nothing useful; its sources do.
-                kube::Error::Service(_) => NO_ANSWER.to_owned(),
+                kube::Error::Service(_) => NO_RESPONSE.to_owned(),
                 other => other.to_string(),
             };
             let mut source = std::error::Error::source(other);

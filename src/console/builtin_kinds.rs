@@ -88,7 +88,7 @@ const ALL: [Builtin; 8] = [
 ];
 
 /// Podium's own kinds that have views; if the server serves them, the console watches their objects, too.
-const OURS: [Builtin; 2] = [builtin::<Fault>(false, &[], &[]), builtin::<NodeFence>(false, &[], &[])];
+const PODIUM_KINDS: [Builtin; 2] = [builtin::<Fault>(false, &[], &[]), builtin::<NodeFence>(false, &[], &[])];
 
 impl Builtin {
     fn kind(&self) -> Kind {
@@ -122,23 +122,23 @@ pub fn resources() -> Vec<ResourceKey> {
 
 /// Returns the names of these resources, including Podium's own.
 pub(crate) fn all_resources() -> Vec<ResourceKey> {
-    ALL.iter().chain(&OURS).map(|known| (known.resource)()).collect()
+    ALL.iter().chain(&PODIUM_KINDS).map(|known| (known.resource)()).collect()
 }
 
 /// Returns the function that reads a list of this resource as the console's own type; `None` for other resources.
 pub(crate) fn reader(resource: &ResourceKey) -> Option<ReadList> {
-    let known = ALL.iter().chain(&OURS).find(|known| (known.resource)() == *resource)?;
+    let known = ALL.iter().chain(&PODIUM_KINDS).find(|known| (known.resource)() == *resource)?;
     Some(known.read)
 }
 
 /// Reports whether the resource is one of these, including Podium's own.
 pub(crate) fn contains(resource: &ResourceKey) -> bool {
-    ALL.iter().chain(&OURS).any(|known| (known.resource)() == *resource)
+    ALL.iter().chain(&PODIUM_KINDS).any(|known| (known.resource)() == *resource)
 }
 
 /// Reports whether this is a kind of Podium's own, which other servers do not have.
-pub(crate) fn is_ours(resource: &ResourceKey) -> bool {
-    OURS.iter().any(|known| (known.resource)() == *resource)
+pub(crate) fn is_podium_kind(resource: &ResourceKey) -> bool {
+    PODIUM_KINDS.iter().any(|known| (known.resource)() == *resource)
 }
 
 /// Returns the kind of this type.
@@ -147,6 +147,6 @@ pub(crate) fn is_ours(resource: &ResourceKey) -> bool {
 /// If the console has no view of the type. This is a bug, and the first use reveals it.
 pub fn kind<K: Resource<DynamicType = ()>>() -> Kind {
     let resource = ResourceKey::of::<K>();
-    let known = ALL.iter().chain(&OURS).find(|known| (known.resource)() == resource);
+    let known = ALL.iter().chain(&PODIUM_KINDS).find(|known| (known.resource)() == resource);
     known.expect("the table above has the type").kind()
 }

@@ -29,7 +29,7 @@ pub(crate) fn fits(stores: &Stores, target: &ObjectRef) -> Option<u64> {
         pod.controller.as_ref().is_some_and(|owner| own.contains(&Uid::from(owner.uid.as_str())))
     };
     let requested = template(stores, target).map(|spec| requests(&spec)).unwrap_or_default();
-    Some(nodes.into_iter().map(|node| room_on(stores, node, &requested, &is_own)).sum())
+    Some(nodes.into_iter().map(|node| count_fitting(stores, node, &requested, &is_own)).sum())
 }
 
 /// Returns the uids of the workload and of the ReplicaSets that create its pods.
@@ -52,7 +52,7 @@ fn requests(spec: &PodSpec) -> BTreeMap<String, Amount> {
     spec_requests(&pod).into_iter().filter(|(_, amount)| !amount.is_zero()).collect()
 }
 
-fn room_on(
+fn count_fitting(
     stores: &Stores,
     node: &Node,
     requested: &BTreeMap<String, Amount>,

@@ -34,16 +34,16 @@ impl Catalogue {
     }
 
     /// Finds a kind by plural, singular, kind or short name, also as `name.group`.
-    pub(crate) fn find(&self, word: &str) -> Option<&Kind> {
-        let word = word.to_ascii_lowercase();
+    pub(crate) fn find(&self, kind_name: &str) -> Option<&Kind> {
+        let kind_name = kind_name.to_ascii_lowercase();
         let exact = |kind: &&Kind| {
-            kind.resource.plural == word
-                || kind.singular == word
-                || kind.kind.to_ascii_lowercase() == word
-                || kind.short_names.contains(&word)
+            kind.resource.plural == kind_name
+                || kind.singular == kind_name
+                || kind.kind.to_ascii_lowercase() == kind_name
+                || kind.short_names.contains(&kind_name)
         };
         let qualified = |kind: &&Kind| {
-            word.split_once('.').is_some_and(|(name, group)| {
+            kind_name.split_once('.').is_some_and(|(name, group)| {
                 kind.resource.group == group && (kind.resource.plural == name || kind.singular == name)
             })
         };

@@ -19,11 +19,11 @@ pub(crate) const CLUSTERS: usize = 32;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClusterFiles {
     /// The directory, relative to the user's directory.
-    pub(crate) place: &'static str,
+    pub(crate) directory: &'static str,
     /// The maximum size in bytes; the console never writes a longer file.
     pub(crate) longest: u64,
     /// The description of the content, for log messages.
-    pub(crate) what: &'static str,
+    pub(crate) description: &'static str,
 }
 
 impl ClusterFiles {
@@ -31,7 +31,7 @@ impl ClusterFiles {
     pub(crate) fn path(self, dir: &Path, cluster: &Uid) -> PathBuf {
         let name: String =
             cluster.as_str().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(64).collect();
-        dir.join(self.place).join(format!("{name}.json"))
+        dir.join(self.directory).join(format!("{name}.json"))
     }
 
     /// Reads a cluster's file; `None` if it is absent or unreadable.
@@ -45,7 +45,7 @@ impl ClusterFiles {
         std::fs::File::open(&path).ok()?.take(self.longest).read_to_string(&mut text).ok()?;
         let read = serde_json::from_str(&text);
         read.inspect_err(|error| {
-            tracing::warn!(path = %path.display(), %error, "cannot read {} of the last run", self.what);
+            tracing::warn!(path = %path.display(), %error, "cannot read {} of the last run", self.description);
         })
         .ok()
     }
@@ -53,7 +53,7 @@ impl ClusterFiles {
     /// Writes a cluster's file.
     pub(crate) fn write(self, dir: &Path, cluster: &Uid, document: &impl Serialize) -> std::io::Result<()> {
         let path = self.path(dir, cluster);
-        let place = dir.join(self.place);
+        let place = dir.join(self.directory);
         std::fs::create_dir_all(&place)?;
         let beside = path.with_extension(format!("{}.tmp", std::process::id()));
         let mut file =

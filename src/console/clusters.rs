@@ -29,7 +29,7 @@ pub(crate) enum ConnectionState {
         /// The start of the outage.
         since: Timestamp,
         /// The error.
-        why: String,
+        reason: String,
         /// The time of the next attempt.
         retry_at: Timestamp,
     },
@@ -129,10 +129,10 @@ impl ClusterView<'_> {
     /// Returns the kind as this cluster serves it, possibly in another version; the given kind if discovery has not
     /// answered or does not list it.
     pub(crate) fn kind(&self, kind: &Kind) -> Kind {
-        self.known(kind).unwrap_or(kind).clone()
+        self.find_served(kind).unwrap_or(kind).clone()
     }
 
-    fn known(&self, kind: &Kind) -> Option<&Kind> {
+    fn find_served(&self, kind: &Kind) -> Option<&Kind> {
         let kinds = self.catalogue.kinds();
         let same = |known: &&Kind| {
             known.resource.group == kind.resource.group && known.resource.plural == kind.resource.plural
@@ -175,7 +175,9 @@ impl ClusterView<'_> {
         if workloads::is(&kind.resource) {
             return self.kinds_of(kind).iter().all(|kind| self.lacks(kind));
         }
-        self.catalogue.discovered && !builtin_kinds::contains(&kind.resource) && self.known(kind).is_none()
+        self.catalogue.discovered
+            && !builtin_kinds::contains(&kind.resource)
+            && self.find_served(kind).is_none()
     }
 
     /// Returns the freshness of a kind.
@@ -206,7 +208,7 @@ impl ClusterView<'_> {
 
     /// Returns the error that keeps the kind from being live, if there is one.
     pub(crate) fn unavailable_reason(&self, kind: &Kind) -> Option<String> {
-        if let ConnectionState::Silent { why, .. } = self.reach {
+        if let ConnectionState::Silent { reason: why, .. } = self.reach {
             return Some(why.clone());
         }
         if workloads::is(&kind.resource) {
@@ -271,7 +273,7 @@ mod tests {
         let mut cluster = Cluster { links: Links::new(vec![pods.resource.clone()]), ..Cluster::default() };
         let fresh = |cluster: &Cluster, kind: &Kind| cluster.view(id).freshness(kind);
         assert_eq!(fresh(&cluster, &pods), Freshness::CatchingUp);
-        cluster.reach = ConnectionState::Silent { since: at, why: "no route".to_owned(), retry_at: at };
+        cluster.reach = ConnectionState::Silent { since: at, reason: "no route".to_owned(), retry_at: at };
         assert_eq!(fresh(&cluster, &pods), Freshness::Silent(at));
         assert_eq!(cluster.view(id).unavailable_reason(&pods).as_deref(), Some("no route"));
         cluster.reach = ConnectionState::Reached;
@@ -279,7 +281,7 @@ mod tests {
         cluster.stores.apply(Delta::of::<Pod>(vec![Change::Reset(Vec::new())]));
         assert_eq!(fresh(&cluster, &pods), Freshness::Live);
         let resource = pods.resource.clone();
-        cluster.links.take(Link::Down { resource, why: "reset".to_owned(), retry_at: at }, at);
+        cluster.links.take(Link::Down { resource, reason: "reset".to_owned(), retry_at: at }, at);
         assert_eq!(fresh(&cluster, &pods), Freshness::Silent(at));
         assert_eq!(cluster.view(id).unavailable_reason(&pods).as_deref(), Some("reset"));
         let refused =

@@ -277,25 +277,25 @@ fn thresholds(table: &DeTable<'_>) -> Result<Thresholds, (usize, String)> {
             }
         };
         let Some(levels) = levels.get_ref().as_table() else {
-            let what = format!("[thresholds] {name} must be like {{ warning = 70, critical = 90 }}");
-            return Err((at, what));
+            let message = format!("[thresholds] {name} must be like {{ warning = 70, critical = 90 }}");
+            return Err((at, message));
         };
         let Threshold { mut warning, mut critical } = *threshold;
         for (level, percent) in levels {
             let (at, known): (_, &str) = (level.span().start, level.get_ref());
             let number = percent.get_ref().as_integer().and_then(|number| number.as_str().parse().ok());
             let Some(number) = number else {
-                let what = format!("[thresholds] {name}: {known} must be a whole number of percent");
-                return Err((at, what));
+                let message = format!("[thresholds] {name}: {known} must be a whole number of percent");
+                return Err((at, message));
             };
             match known {
                 "warning" => warning = number,
                 "critical" => critical = number,
                 _ => {
-                    let what = format!(
+                    let message = format!(
                         "[thresholds] {name}: unknown key {known:?}; the keys are warning and critical"
                     );
-                    return Err((at, what));
+                    return Err((at, message));
                 }
             }
         }

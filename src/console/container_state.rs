@@ -107,7 +107,7 @@ fn of_container(
     used: Option<ResourceUsage>,
 ) -> ContainerFacts {
     let state = status.and_then(|status| status.state.as_ref());
-    let (word, health, message) = in_words(state, role, status.is_some_and(|status| status.ready));
+    let (word, health, message) = describe_state(state, role, status.is_some_and(|status| status.ready));
     let last = status.and_then(|status| status.last_state.as_ref()?.terminated.as_ref());
     let waits = state.and_then(|state| state.waiting.as_ref()).and_then(|waiting| waiting.reason.as_deref());
     let restarts = status.map_or(0, |status| status.restart_count);
@@ -137,7 +137,7 @@ fn of_container(
         ports: ports(container),
         probes: probes
             .into_iter()
-            .filter_map(|(name, probe)| Some((name, probe_in_words(probe.as_ref()?))))
+            .filter_map(|(name, probe)| Some((name, describe_probe(probe.as_ref()?))))
             .collect(),
         requests: amounts(resources, |resources| resources.requests.as_ref()),
         limits: amounts(resources, |resources| resources.limits.as_ref()),
@@ -154,13 +154,17 @@ pub(crate) fn retry_at(ended: Timestamp, message: &str) -> Option<Timestamp> {
     ended.checked_add(SignedDuration::try_from(wait).ok()?).ok()
 }
 
-fn in_words(state: Option<&ContainerState>, role: &str, ready: bool) -> (String, Health, Option<String>) {
+fn describe_state(
+    state: Option<&ContainerState>,
+    role: &str,
+    ready: bool,
+) -> (String, Health, Option<String>) {
     let Some(state) = state else { return ("Waiting".to_owned(), Health::Pending, None) };
     if state.running.is_some() {
         let must_be_ready = matches!(role, "" | "sidecar");
         let health = if ready || !must_be_ready { Health::Running } else { Health::Pending };
-        let word = if ready || !must_be_ready { "Running" } else { "Running, not ready" };
-        return (word.to_owned(), health, None);
+        let label = if ready || !must_be_ready { "Running" } else { "Running, not ready" };
+        return (label.to_owned(), health, None);
     }
     if let Some(ended) = &state.terminated {
         let health = if ended.exit_code == 0 { Health::Succeeded } else { Health::Failed };
@@ -206,7 +210,7 @@ fn amounts(
     (there("cpu").then(|| amount("cpu").millis()), there("memory").then(|| amount("memory").units()))
 }
 
-fn probe_in_words(probe: &Probe) -> String {
+fn describe_probe(probe: &Probe) -> String {
     let port = |port: &IntOrString| match port {
         IntOrString::Int(number) => number.to_string(),
         IntOrString::String(name) => name.clone(),

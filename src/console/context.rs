@@ -158,7 +158,7 @@ impl Context<'_> {
     }
 
     /// Returns the time left as text, and schedules a redraw for the time when the text changes.
-    pub(crate) fn left(&self, until: Timestamp) -> String {
+    pub(crate) fn format_remaining(&self, until: Timestamp) -> String {
         let seconds = text::seconds_until(self.now, until);
         if seconds > 0 {
             self.redraw_at(Timestamp::from_second(self.now.as_second() + 1).unwrap_or(until));

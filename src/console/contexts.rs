@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 use super::action::{error_text, silence_text};
 
 /// The timeout for a cluster's answer, including any credential plugin.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// The maximum number of contexts listed; no hand-written file has more.
-const MOST: usize = 1_000;
+const MAX_CONTEXTS: usize = 1_000;
 
 /// A context of the kubeconfig.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,7 +102,7 @@ fn kubeconfig(path: Option<&Path>) -> Result<Kubeconfig, String> {
 pub fn list(path: Option<&Path>) -> Result<Vec<ContextEntry>, String> {
     let config = kubeconfig(path)?;
     let current = config.current_context.clone();
-    let entries = config.contexts.iter().take(MOST).map(|named| {
+    let entries = config.contexts.iter().take(MAX_CONTEXTS).map(|named| {
         let context = named.context.clone().unwrap_or_default();
         let cluster = config.clusters.iter().find(|cluster| cluster.name == context.cluster);
         let server = cluster.and_then(|cluster| cluster.cluster.as_ref()?.server.clone());
@@ -140,20 +140,23 @@ pub(crate) async fn connect(path: Option<&Path>, name: &str) -> Result<Connected
         let (origin, client) =
             client(config).map_err(|error| format!("context {name}: {}", error_text(&error)))?;
         let connected = ConnectedCluster { name: Some(name.to_owned()), origin, namespace, client };
-        answers(connected, &format!("context {name}")).await
+        verify_reachable(connected, &format!("context {name}")).await
     };
-    match tokio::time::timeout(PATIENCE, connect).await {
+    match tokio::time::timeout(TIMEOUT, connect).await {
         Ok(connected) => connected,
-        Err(_) => Err(format!("context {name}: no answer within {} s", PATIENCE.as_secs())),
+        Err(_) => Err(format!("context {name}: no answer within {} s", TIMEOUT.as_secs())),
     }
 }
 
 /// Requests a cluster's version within the timeout; an error names the cluster.
-pub(crate) async fn answers(connected: ConnectedCluster, called: &str) -> Result<ConnectedCluster, String> {
-    match tokio::time::timeout(PATIENCE, connected.client.apiserver_version()).await {
+pub(crate) async fn verify_reachable(
+    connected: ConnectedCluster,
+    called: &str,
+) -> Result<ConnectedCluster, String> {
+    match tokio::time::timeout(TIMEOUT, connected.client.apiserver_version()).await {
         Ok(Ok(_)) => Ok(connected),
         Ok(Err(error)) => Err(silence_text(called, &error)),
-        Err(_) => Err(format!("{called}: no answer within {} s", PATIENCE.as_secs())),
+        Err(_) => Err(format!("{called}: no answer within {} s", TIMEOUT.as_secs())),
     }
 }
 

@@ -16,12 +16,15 @@ use super::cluster_file::ClusterFiles;
 use super::resource::{ObjectRef, ResourceKey, Uid};
 
 /// The maximum number of drafts per cluster; the oldest are dropped.
-const MOST: usize = 16;
+const MAX_DRAFTS: usize = 16;
 /// The maximum size in bytes of a text and of its base version; an API server accepts no more.
 const LONGEST: usize = 1 << 20;
 /// The location of the files.
-const FILES: ClusterFiles =
-    ClusterFiles { place: "drafts", longest: (MOST as u64 * 2 + 1) * LONGEST as u64, what: "unsaved edits" };
+const FILES: ClusterFiles = ClusterFiles {
+    directory: "drafts",
+    longest: (MAX_DRAFTS as u64 * 2 + 1) * LONGEST as u64,
+    description: "unsaved edits",
+};
 /// The maximum length of a name in bytes.
 const NAME: usize = 1_024;
 
@@ -95,7 +98,7 @@ impl Draft {
 pub(crate) fn read(dir: &Path, cluster: &Uid) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = FILES.read(dir, cluster).unwrap_or_default();
     drafts.retain(Draft::is_sound);
-    drafts.drain(..drafts.len().saturating_sub(MOST));
+    drafts.drain(..drafts.len().saturating_sub(MAX_DRAFTS));
     drafts
 }
 
@@ -117,7 +120,7 @@ pub(crate) fn keep(dir: &Path, cluster: &Uid, mut draft: Draft) -> std::io::Resu
     let mut drafts = read(dir, cluster);
     drafts.retain(|other| other.key != draft.key);
     drafts.push(draft);
-    drafts.drain(..drafts.len().saturating_sub(MOST));
+    drafts.drain(..drafts.len().saturating_sub(MAX_DRAFTS));
     write(dir, cluster, &drafts)
 }
 
@@ -178,11 +181,11 @@ mod tests {
     fn drafts_are_bounded_and_never_of_secrets_con_17() {
         let dir = tempfile::tempdir().unwrap();
         let cluster = Uid::from("c1");
-        for n in 0..MOST + 3 {
+        for n in 0..MAX_DRAFTS + 3 {
             keep(dir.path(), &cluster, draft("pods", &format!("p{n}"), "x")).unwrap();
         }
         let saved = read(dir.path(), &cluster);
-        assert_eq!((saved.len(), saved[0].key.name.as_str()), (MOST, "p3"), "the oldest go");
+        assert_eq!((saved.len(), saved[0].key.name.as_str()), (MAX_DRAFTS, "p3"), "the oldest go");
         let long = keep(dir.path(), &cluster, draft("pods", "long", &"x".repeat(LONGEST + 1)));
         assert!(long.unwrap_err().to_string().contains("pods default/long is too long"));
         keep(dir.path(), &cluster, draft("secrets", "token", "password")).unwrap_err();

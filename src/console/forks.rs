@@ -9,12 +9,16 @@ use futures::future::BoxFuture;
 /// Creates forks of the cluster that the console was started on.
 pub trait Fork: Debug + Send + Sync {
     /// Creates a data directory from a snapshot. The directory must be empty or absent. Errors are shown verbatim.
-    fn fork(&self, snapshot: String, directory: PathBuf) -> BoxFuture<'static, Result<Forked, String>>;
+    fn fork(
+        &self,
+        snapshot: String,
+        directory: PathBuf,
+    ) -> BoxFuture<'static, Result<ForkedDirectory, String>>;
 }
 
 /// A new data directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Forked {
+pub struct ForkedDirectory {
     /// The number of objects in it.
     pub objects: usize,
 }

@@ -45,7 +45,7 @@ impl Health {
     }
 
     /// Returns a one-word description.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Running => "Running",
             Self::Pending => "Pending",

@@ -67,7 +67,7 @@ struct FilterProgress {
     /// The number of sorted rows that were examined.
     at: usize,
     /// The matching ones of them, sorted.
-    found: Vec<Slot>,
+    matched: Vec<Slot>,
 }
 
 /// The sorted and filtered rows.
@@ -183,7 +183,7 @@ impl Index {
     }
 
     fn begin(&mut self, filter: Filter) {
-        self.next = Some(FilterProgress { filter, at: 0, found: Vec::new() });
+        self.next = Some(FilterProgress { filter, at: 0, matched: Vec::new() });
     }
 
     fn look(&mut self, count: usize) -> bool {
@@ -192,13 +192,13 @@ impl Index {
             let end = next.at.saturating_add(count).min(self.sorted.len());
             let mut text = String::new();
             let matches = |slot: &Slot| next.filter.matches_with(&self.rows[*slot], &mut text);
-            next.found.extend(self.sorted[next.at..end].iter().copied().filter(matches));
+            next.matched.extend(self.sorted[next.at..end].iter().copied().filter(matches));
             next.at = end;
             if end < self.sorted.len() {
                 return false;
             }
         }
-        if let Some(FilterProgress { filter, found, .. }) = self.next.take() {
+        if let Some(FilterProgress { filter, matched: found, .. }) = self.next.take() {
             self.order = (!filter.is_all()).then_some(found);
             self.filter = filter;
         }
@@ -284,7 +284,7 @@ impl Index {
         let shown = shown.map(|order| self.search(order, row).unwrap_or_else(|place| place));
         let found = self.next.as_ref().filter(|next| place < next.at).map(|next| {
             let matches = !next.filter.is_all() && next.filter.matches(row);
-            matches.then(|| self.search(&next.found, row).unwrap_or_else(|place| place))
+            matches.then(|| self.search(&next.matched, row).unwrap_or_else(|place| place))
         });
         if let (Some(order), Some(place)) = (&mut self.order, shown) {
             order.insert(place, slot);
@@ -292,7 +292,7 @@ impl Index {
         if let (Some(next), Some(found)) = (&mut self.next, found) {
             next.at += 1;
             if let Some(place) = found {
-                next.found.insert(place, slot);
+                next.matched.insert(place, slot);
             }
         }
         self.sorted.insert(place, slot);
@@ -318,11 +318,11 @@ impl Index {
         let row = self.get(key)?;
         let place = self.search(&self.sorted, row).ok();
         let shown = self.order.as_ref().and_then(|order| self.search(order, row).ok());
-        let found = self.next.as_ref().and_then(|next| self.search(&next.found, row).ok());
+        let found = self.next.as_ref().and_then(|next| self.search(&next.matched, row).ok());
         if let Some(next) = &mut self.next {
             next.at -= usize::from(place.is_some_and(|place| place < next.at));
             if let Some(place) = found {
-                next.found.remove(place);
+                next.matched.remove(place);
             }
         }
         if let (Some(order), Some(place)) = (&mut self.order, shown) {
@@ -352,7 +352,7 @@ impl Index {
                 (a, b) => a.is_some().cmp(&b.is_some()),
             }
         });
-        let turn = |order: Ordering| match self.sort.direction {
+        let apply_direction = |order: Ordering| match self.sort.direction {
             Direction::Up => order,
             Direction::Down => order.reverse(),
         };
@@ -363,8 +363,8 @@ impl Index {
         };
         // Equal rows are ordered by name, unless the sort is by name.
         match self.sort.column {
-            Some(_) => turn(by_column).then_with(|| b.newness.cmp(&a.newness)).then_with(by_name),
-            None => turn(by_name()),
+            Some(_) => apply_direction(by_column).then_with(|| b.newness.cmp(&a.newness)).then_with(by_name),
+            None => apply_direction(by_name()),
         }
     }
 }

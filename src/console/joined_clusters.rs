@@ -54,7 +54,7 @@ struct JoinedCluster {
     /// Sends its tasks' messages to the loop.
     messages: mpsc::Sender<Message>,
     /// Forwards those messages.
-    way: JoinSet<()>,
+    forwarder: JoinSet<()>,
     joining: JoinSet<()>,
     retry: Arc<Notify>,
     /// Its feed, and the task that forwards the feed's messages.
@@ -73,15 +73,15 @@ fn message_channel(
 ) -> (mpsc::Sender<Message>, JoinSet<()>) {
     let (sender, mut inbox) = mpsc::channel(WAITING);
     let messages = messages.clone();
-    let mut way = JoinSet::new();
-    way.spawn(async move {
+    let mut forwarder = JoinSet::new();
+    forwarder.spawn(async move {
         while let Some(message) = inbox.recv().await {
             if messages.send(Message::On(cluster, Box::new(message))).await.is_err() {
                 return;
             }
         }
     });
-    (sender, way)
+    (sender, forwarder)
 }
 
 impl JoinedClusters {
@@ -97,7 +97,7 @@ impl JoinedClusters {
             let (messages, way) = message_channel(cluster, messages);
             JoinedCluster {
                 messages,
-                way,
+                forwarder: way,
                 joining: JoinSet::new(),
                 retry: Arc::new(Notify::new()),
                 feed: None,
@@ -154,7 +154,7 @@ impl JoinedClusters {
     /// Stops all watches, and waits until the changes in progress have ended and the loop has received their results.
     pub(crate) async fn shut_down(self) {
         for (_, one) in self.clusters {
-            let JoinedCluster { messages, mut way, feed, runner, retired, .. } = one;
+            let JoinedCluster { messages, forwarder: mut way, feed, runner, retired, .. } = one;
             drop(feed);
             for mut runner in runner.into_iter().chain(retired) {
                 runner.end_tasks();
@@ -215,7 +215,7 @@ impl JoinedCluster {
     /// Sends a message to the loop from a task of its own: this code runs in the loop, so waiting here would deadlock.
     fn send_message(&mut self, message: Message) {
         let messages = self.messages.clone();
-        self.way.spawn(async move {
+        self.forwarder.spawn(async move {
             // The loop may have ended.
             let _ = messages.send(message).await;
         });
@@ -234,7 +234,7 @@ async fn join(
     let mut failures = 0;
     loop {
         let retried = retry.notified();
-        let why = match connect(&from, name.as_deref()).await {
+        let reason = match connect(&from, name.as_deref()).await {
             Ok(connected) => {
                 let joined = Message::Joined(Box::new((connected, identity(from, name).await)));
                 // The loop may have ended.
@@ -246,7 +246,7 @@ async fn join(
         failures += 1;
         let delay = policy.delay(failures);
         let retry_at = saturating_after(clock.now(), delay);
-        if messages.send(Message::Unreachable { why, retry_at }).await.is_err() {
+        if messages.send(Message::Unreachable { reason, retry_at }).await.is_err() {
             return;
         }
         tokio::select! {
@@ -259,7 +259,9 @@ async fn join(
 async fn connect(from: &ClusterSources, name: Option<&str>) -> Result<ConnectedCluster, String> {
     match (name, &from.home) {
         (Some(name), _) => contexts::connect(from.kubeconfig.as_deref(), name).await,
-        (None, Some((home, _))) => contexts::answers(home.clone(), "the console's first cluster").await,
+        (None, Some((home, _))) => {
+            contexts::verify_reachable(home.clone(), "the console's first cluster").await
+        }
         (None, None) => Err("the console's first cluster is not known".to_owned()),
     }
 }
@@ -376,8 +378,8 @@ mod tests {
         joined.job(ID, Job::Join(Some("qa".to_owned())));
         for _ in 0..2 {
             let Some(Message::On(ID, message)) = inbox.recv().await else { panic!("of another cluster") };
-            let Message::Unreachable { why, .. } = *message else { panic!("{message:?}") };
-            assert_eq!(why, "the kubeconfig has no context \"qa\"");
+            let Message::Unreachable { reason, .. } = *message else { panic!("{message:?}") };
+            assert_eq!(reason, "the kubeconfig has no context \"qa\"");
             // The user can retry at once.
             joined.retry();
         }

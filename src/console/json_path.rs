@@ -14,7 +14,7 @@ const LONGEST: usize = 1024;
 /// The maximum number of steps in a path.
 const STEPS: usize = 64;
 /// The maximum number of results; further ones are dropped.
-const FOUND: usize = 256;
+const MAX_RESULTS: usize = 256;
 /// The maximum number of values that `..` visits.
 const LOOKED_AT: usize = 10_000;
 
@@ -95,12 +95,12 @@ fn walk<'a>(steps: &[PathSegment], value: &'a Value) -> Vec<&'a Value> {
         for value in here {
             one(step, value, &mut next);
             if *step != PathSegment::Below {
-                next.truncate(FOUND);
+                next.truncate(MAX_RESULTS);
             }
         }
         here = next;
     }
-    here.truncate(FOUND);
+    here.truncate(MAX_RESULTS);
     here
 }
 
@@ -108,7 +108,7 @@ fn one<'a>(step: &PathSegment, value: &'a Value, found: &mut Vec<&'a Value>) {
     match (step, value) {
         (PathSegment::Key(key), Value::Object(fields)) => found.extend(fields.get(key)),
         (PathSegment::Index(index), Value::Array(items)) => {
-            found.extend(place(*index, items.len()).and_then(|at| items.get(at)));
+            found.extend(resolve_index(*index, items.len()).and_then(|at| items.get(at)));
         }
         (PathSegment::Slice(from, to), Value::Array(items)) => {
             let bound = |at: i64| {
@@ -118,8 +118,8 @@ fn one<'a>(step: &PathSegment, value: &'a Value, found: &mut Vec<&'a Value>) {
             let (from, to) = (from.map_or(0, bound), to.map_or(items.len(), bound));
             found.extend(items.get(from..to.max(from)).into_iter().flatten());
         }
-        (PathSegment::All, Value::Array(items)) => found.extend(items.iter().take(FOUND)),
-        (PathSegment::All, Value::Object(fields)) => found.extend(fields.values().take(FOUND)),
+        (PathSegment::All, Value::Array(items)) => found.extend(items.iter().take(MAX_RESULTS)),
+        (PathSegment::All, Value::Object(fields)) => found.extend(fields.values().take(MAX_RESULTS)),
         (PathSegment::Below, value) => {
             let mut open = vec![value];
             while let Some(value) = open.pop().filter(|_| found.len() < LOOKED_AT) {
@@ -137,13 +137,13 @@ fn one<'a>(step: &PathSegment, value: &'a Value, found: &mut Vec<&'a Value>) {
         }
         (PathSegment::Union(steps), value) => steps.iter().for_each(|step| one(step, value, found)),
         (PathSegment::Only(test), Value::Array(items)) => {
-            found.extend(items.iter().filter(|item| test.holds(item)).take(FOUND));
+            found.extend(items.iter().filter(|item| test.holds(item)).take(MAX_RESULTS));
         }
         _ => {}
     }
 }
 
-fn place(index: i64, length: usize) -> Option<usize> {
+fn resolve_index(index: i64, length: usize) -> Option<usize> {
     if index >= 0 {
         return usize::try_from(index).ok();
     }
@@ -275,9 +275,9 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn wrong<T>(&self, what: &str) -> Result<T, String> {
+    fn wrong<T>(&self, message: &str) -> Result<T, String> {
         let at = self.text[..self.text.len() - self.rest.len()].chars().count() + 1;
-        Err(format!("character {at}: {what}"))
+        Err(format!("character {at}: {message}"))
     }
 
     fn take(&mut self, start: &str) -> bool {
@@ -473,13 +473,13 @@ impl Reader<'_> {
         let value = if self.rest.starts_with(['\'', '"']) {
             Value::String(self.quoted()?)
         } else {
-            let word = std::mem::take(&mut self.rest).trim();
-            if word.is_empty() {
+            let literal = std::mem::take(&mut self.rest).trim();
+            if literal.is_empty() {
                 return Err("expected a value".to_owned());
             }
-            match serde_json::from_str(word) {
+            match serde_json::from_str(literal) {
                 Ok(value @ (Value::Number(_) | Value::Bool(_) | Value::Null)) => value,
-                _ => Value::String(word.to_owned()),
+                _ => Value::String(literal.to_owned()),
             }
         };
         if self.rest.trim().is_empty() {
@@ -584,7 +584,7 @@ mod tests {
     fn a_path_never_finds_without_end_con_16() {
         let wide = json!({"a": vec![vec![json!({"b": 1}); 300]; 300]});
         for path in ["..*", "..b", ".a[*][*].b", "..[*]..[*]..b"] {
-            assert!(JsonPath::parse(path).expect(path).find(&wide).len() <= FOUND, "{path}");
+            assert!(JsonPath::parse(path).expect(path).find(&wide).len() <= MAX_RESULTS, "{path}");
         }
     }
 

@@ -19,7 +19,7 @@ pub enum Link {
         /// The kind.
         resource: ResourceKey,
         /// The error.
-        why: String,
+        reason: String,
         /// The time of the next attempt.
         retry_at: Timestamp,
     },
@@ -60,7 +60,7 @@ impl UnavailableReason {
 struct FailedKind {
     since: Timestamp,
     retry_at: Timestamp,
-    why: String,
+    reason: String,
 }
 
 /// A report on kinds with a failing list or watch.
@@ -73,7 +73,7 @@ pub(crate) struct Outage {
     /// The time of the first retry.
     pub(crate) retry_at: Timestamp,
     /// The last error.
-    pub(crate) why: String,
+    pub(crate) reason: String,
 }
 
 /// The state of all connections.
@@ -95,10 +95,10 @@ impl Links {
     pub(crate) fn take(&mut self, link: Link, now: Timestamp) -> bool {
         match link {
             Link::Up(resource) => self.is_up(&resource),
-            Link::Down { resource, why, retry_at } => {
+            Link::Down { resource, reason: why, retry_at } => {
                 self.refused.remove(&resource);
                 let since = self.down.get(&resource).map_or(now, |down| down.since);
-                let down = FailedKind { since, retry_at, why };
+                let down = FailedKind { since, retry_at, reason: why };
                 self.down.insert(resource, down.clone()) != Some(down)
             }
             Link::Refused(resource, refusal) => {
@@ -137,7 +137,7 @@ impl Links {
 
     /// Returns the error of a resource's outage.
     pub(crate) fn outage_reason(&self, resource: &ResourceKey) -> Option<&str> {
-        self.down.get(resource).map(|down| down.why.as_str())
+        self.down.get(resource).map(|down| down.reason.as_str())
     }
 
     /// Adds a resource to those that are always watched.
@@ -170,7 +170,7 @@ impl Links {
             },
             since,
             retry_at: self.down.values().map(|down| down.retry_at).min().unwrap_or(now),
-            why: last.map(|down| down.why.clone()).unwrap_or_default(),
+            reason: last.map(|down| down.reason.clone()).unwrap_or_default(),
         })
     }
 }

@@ -25,13 +25,13 @@ pub(crate) struct Line {
     /// The row is marked.
     pub(crate) marked: bool,
     /// Its cells without the name.
-    pub(crate) words: Vec<ListCell>,
+    pub(crate) cells: Vec<ListCell>,
 }
 
 impl Line {
     /// Returns the whole row as text.
     pub(crate) fn text(&self) -> String {
-        let cells = self.words.iter().filter(|word| !matches!(word.text.as_str(), "" | "<none>"));
+        let cells = self.cells.iter().filter(|word| !matches!(word.text.as_str(), "" | "<none>"));
         let cells = cells.map(|word| format!(", {} {}", word.column, word.text));
         let mark = if self.marked { "marked, " } else { "" };
         format!("{mark}{}{}", self.name, cells.collect::<String>())
@@ -40,8 +40,8 @@ impl Line {
     /// Describes the changes since `before`; `None` if only restless cells differ.
     fn change(&self, before: &Self) -> Option<String> {
         let was: HashMap<&str, &str> =
-            before.words.iter().map(|word| (word.column.as_str(), word.text.as_str())).collect();
-        let changed = self.words.iter().filter(|word| !word.restless).filter_map(|word| {
+            before.cells.iter().map(|word| (word.column.as_str(), word.text.as_str())).collect();
+        let changed = self.cells.iter().filter(|word| !word.restless).filter_map(|word| {
             let was = was.get(word.column.as_str()).copied().filter(|was| *was != word.text)?;
             let was = if was.is_empty() { "empty" } else { was };
             Some(format!("{} {}, was {was}", word.column, word.text))
@@ -103,12 +103,12 @@ impl List {
     pub(crate) fn news(&self, before: &Self) -> Vec<String> {
         let were: HashMap<&RowKey, &Line> = before.rows.iter().map(|row| (&row.key, row)).collect();
         let are: HashMap<&RowKey, &Line> = self.rows.iter().map(|row| (&row.key, row)).collect();
-        let gone = before.rows.iter().filter(|row| !are.contains_key(&row.key));
-        let gone = gone.map(|row| format!("Gone: {}", row.name));
+        let removed = before.rows.iter().filter(|row| !are.contains_key(&row.key));
+        let removed = removed.map(|row| format!("Gone: {}", row.name));
         let others = self.rows.iter().filter_map(|row| match were.get(&row.key) {
             None => Some(format!("New: {}", row.text())),
             Some(before) => Some(format!("Changed: {}", row.change(before)?)),
         });
-        gone.chain(others).collect()
+        removed.chain(others).collect()
     }
 }

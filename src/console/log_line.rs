@@ -45,7 +45,7 @@ pub struct LogLine {
     /// Its severity.
     pub(crate) level: Level,
     /// Its origin.
-    pub(crate) sort: Sort,
+    pub(crate) kind: Sort,
 }
 
 impl LogLine {
@@ -62,18 +62,18 @@ impl LogLine {
         let shown = rest.rsplit('\r').find(|part| !part.is_empty()).unwrap_or(rest);
         let (text, styles) = harmless(shown);
         let level = level_of(&text);
-        Self { source: source.clone(), at: at.to_owned(), text, styles, level, sort: Sort::Output }
+        Self { source: source.clone(), at: at.to_owned(), text, styles, level, kind: Sort::Output }
     }
 
     /// Creates a line by the console itself.
     pub fn note(source: &Arc<str>, text: impl Into<String>) -> Self {
         let (text, _) = harmless(&text.into());
-        Self { source: source.clone(), text, sort: Sort::Note, ..Self::default() }
+        Self { source: source.clone(), text, kind: Sort::Note, ..Self::default() }
     }
 
     /// Creates a marker line for the user.
     pub(crate) fn mark(text: impl Into<String>) -> Self {
-        Self { text: text.into(), sort: Sort::Mark, ..Self::default() }
+        Self { text: text.into(), kind: Sort::Mark, ..Self::default() }
     }
 }
 

@@ -73,7 +73,7 @@ pub enum Message {
     /// A cluster to join does not answer, or its context is not in the kubeconfig.
     Unreachable {
         /// The error.
-        why: String,
+        reason: String,
         /// The time of the next attempt.
         retry_at: Timestamp,
     },

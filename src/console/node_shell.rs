@@ -69,7 +69,8 @@ impl NodeShell {
         let mut settings = Self::default();
         for (key, value) in table {
             let name: &str = key.get_ref();
-            let wrong = |what: &str| Err((value.span().start, format!("[node_shell] {name} must be {what}")));
+            let wrong =
+                |expected: &str| Err((value.span().start, format!("[node_shell] {name} must be {expected}")));
             match (name, value.get_ref()) {
                 ("image", DeValue::String(text)) if !text.trim().is_empty() => {
                     text.trim().clone_into(&mut settings.image);

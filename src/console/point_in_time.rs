@@ -44,7 +44,7 @@ pub(crate) enum WayBack {
 
 impl WayBack {
     /// Returns the hint for the key.
-    pub(crate) fn words(self) -> &'static str {
+    pub(crate) fn hint(self) -> &'static str {
         match self {
             Self::Now => "comes back to now",
             Self::ViewBelow => "goes back",

@@ -150,8 +150,8 @@ impl Prompt {
 
     /// Inserts pasted text.
     pub(crate) fn paste(&mut self, text: &str) -> Reply {
-        let room = LONGEST.saturating_sub(self.text.chars().count());
-        self.text.extend(text.chars().filter(|c| !c.is_control()).take(room));
+        let capacity = LONGEST.saturating_sub(self.text.chars().count());
+        self.text.extend(text.chars().filter(|c| !c.is_control()).take(capacity));
         self.changed()
     }
 

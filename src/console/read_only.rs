@@ -44,12 +44,12 @@ fn changes(method: &Method, uri: &http::Uri) -> bool {
     // These are GETs on the wire, but act inside the container. A pod may have such a name, too.
     let inside = kind == Some("pods") && matches!(last, "exec" | "attach" | "portforward");
     // Podium's report on the pod's network: without a command it executes nothing there.
-    let mut words =
+    let mut parameters =
         uri.query().unwrap_or_default().split('&').map(|word| word.split('=').next().unwrap_or_default());
-    let runs = words.clone().any(|word| !["podium.dev/network", "to", "protocol"].contains(&word));
-    let inside = inside && (runs || last != "exec" || !words.any(|word| word == "podium.dev/network"));
-    let asks = last.starts_with("selfsubject");
-    inside || !(dry || asks || matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS))
+    let runs = parameters.clone().any(|word| !["podium.dev/network", "to", "protocol"].contains(&word));
+    let inside = inside && (runs || last != "exec" || !parameters.any(|word| word == "podium.dev/network"));
+    let is_review = last.starts_with("selfsubject");
+    inside || !(dry || is_review || matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS))
 }
 
 fn refusal() -> Response<Body> {

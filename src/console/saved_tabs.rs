@@ -15,7 +15,7 @@ use super::query::Query;
 use super::resource::Uid;
 
 /// The location of the files.
-const FILES: ClusterFiles = ClusterFiles { place: "tabs", longest: 256 << 10, what: "the tabs" };
+const FILES: ClusterFiles = ClusterFiles { directory: "tabs", longest: 256 << 10, description: "the tabs" };
 /// The maximum number of tabs, and of views in each.
 const TABS: usize = 9;
 const VIEWS: usize = 8;

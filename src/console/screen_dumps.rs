@@ -17,7 +17,7 @@ const DIRECTORY: &str = "screen-dumps";
 const LOOKED_AT: usize = 20_000;
 const LISTED: usize = 2_000;
 /// The maximum number of bytes shown of a file.
-const SHOWN: u64 = 8 << 20;
+const MAX_BYTES: u64 = 8 << 20;
 
 /// The maximum number of names tried; after that the directory counts as full.
 const TRIES: u32 = 1_000;
@@ -55,7 +55,7 @@ pub(crate) struct Dumps {
     /// The files, newest first.
     pub(crate) files: Vec<Dump>,
     /// The number of older files that are not listed.
-    pub(crate) left_out: usize,
+    pub(crate) omitted: usize,
     /// Some files were not examined.
     pub(crate) is_cut: bool,
 }
@@ -84,7 +84,7 @@ pub(crate) fn list(dir: &Path) -> Result<Dumps, String> {
         all.files.push(Dump { path: entry.path(), size: about.len(), at });
     }
     all.files.sort_by(|a, b| (b.at, &a.path).cmp(&(a.at, &b.path)));
-    all.left_out = all.files.len().saturating_sub(LISTED);
+    all.omitted = all.files.len().saturating_sub(LISTED);
     all.files.truncate(LISTED);
     Ok(Dumps { is_cut, ..all })
 }
@@ -100,9 +100,9 @@ pub(crate) fn read(path: &Path) -> Result<(Vec<String>, bool), String> {
         return Err(format!("{}: not a regular file", path.display()));
     }
     let mut bytes = Vec::new();
-    file.take(SHOWN + 1).read_to_end(&mut bytes).map_err(with_path)?;
-    let is_cut = bytes.len() as u64 > SHOWN;
-    bytes.truncate(usize::try_from(SHOWN).unwrap_or(usize::MAX));
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(with_path)?;
+    let is_cut = bytes.len() as u64 > MAX_BYTES;
+    bytes.truncate(usize::try_from(MAX_BYTES).unwrap_or(usize::MAX));
     let text = String::from_utf8_lossy(&bytes);
     Ok((text.lines().map(str::to_owned).collect(), is_cut))
 }
@@ -172,7 +172,7 @@ mod tests {
         std::os::unix::fs::symlink("/etc/passwd", place.join("link")).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, place.join("pipe"), rustix::fs::Mode::RWXU).unwrap();
         let all = list(&place).unwrap();
-        assert_eq!((all.files.len(), all.left_out, all.is_cut), (LISTED, 2, false));
+        assert_eq!((all.files.len(), all.omitted, all.is_cut), (LISTED, 2, false));
         assert_eq!(
             (all.files[0].name().as_str(), all.files[0].size, all.files[0].at),
             ("pods.csv", 4, Some(at(9_000)))
@@ -182,9 +182,9 @@ mod tests {
         assert!(read(&place.join("link")).is_err(), "a link is not followed");
         assert!(read(&place.join("pipe")).unwrap_err().ends_with("not a regular file"));
         assert_eq!(read(&place.join("pods.csv")), Ok((vec!["a".to_owned(), "b".to_owned()], false)));
-        std::fs::write(place.join("big"), vec![b'x'; SHOWN as usize + 10]).unwrap();
+        std::fs::write(place.join("big"), vec![b'x'; MAX_BYTES as usize + 10]).unwrap();
         let (lines, is_cut) = read(&place.join("big")).unwrap();
-        assert!(is_cut && lines[0].len() == SHOWN as usize);
+        assert!(is_cut && lines[0].len() == MAX_BYTES as usize);
         remove(&place.join("big")).unwrap();
         remove(&place.join("big")).unwrap();
         assert!(remove(&place.join("dir")).is_err() && read(&place.join("big")).is_err());

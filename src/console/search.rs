@@ -11,7 +11,7 @@ use super::json_path::Condition;
 #[derive(Clone, Debug)]
 pub(crate) struct Search {
     text: String,
-    what: SearchKind,
+    kind: SearchKind,
 }
 
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ impl Search {
     pub(crate) fn of_logs(text: &str) -> Result<Option<Self>, String> {
         match Condition::parse_all(text)? {
             Some(conditions) => {
-                Ok(Some(Self { text: text.to_owned(), what: SearchKind::Conditions(conditions) }))
+                Ok(Some(Self { text: text.to_owned(), kind: SearchKind::Conditions(conditions) }))
             }
             None => Self::new(text),
         }
@@ -46,7 +46,7 @@ impl Search {
                 regex::Error::CompiledTooBig(_) => "the pattern is too big".to_owned(),
                 other => other.to_string().lines().last().unwrap_or("invalid pattern").trim().to_owned(),
             })?;
-        Ok(Some(Self { text: text.to_owned(), what: SearchKind::Pattern(regex) }))
+        Ok(Some(Self { text: text.to_owned(), kind: SearchKind::Pattern(regex) }))
     }
 
     /// Returns the text of the search.
@@ -56,7 +56,7 @@ impl Search {
 
     /// Reports whether a line matches.
     pub(crate) fn matches(&self, line: &str) -> bool {
-        match &self.what {
+        match &self.kind {
             SearchKind::Pattern(regex) => regex.is_match(line),
             SearchKind::Conditions(conditions) => {
                 // Log collectors put a time or a level in front.
@@ -69,7 +69,7 @@ impl Search {
 
     /// Returns the matches in a line as byte ranges; empty matches are dropped.
     pub(crate) fn ranges(&self, line: &str) -> Vec<std::ops::Range<usize>> {
-        let SearchKind::Pattern(regex) = &self.what else { return Vec::new() };
+        let SearchKind::Pattern(regex) = &self.kind else { return Vec::new() };
         regex.find_iter(line).map(|found| found.range()).filter(|range| !range.is_empty()).collect()
     }
 }

@@ -23,9 +23,9 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
 use ratatui::{Frame, Terminal};
 
-static TAKEN: AtomicBool = AtomicBool::new(false);
+static ACQUIRED: AtomicBool = AtomicBool::new(false);
 /// The console draws on the taken terminal.
-static DRAWN_ON: AtomicBool = AtomicBool::new(false);
+static DRAWING: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     static IN_LOOP: Cell<bool> = const { Cell::new(false) };
@@ -67,8 +67,8 @@ impl Guard {
     pub(crate) fn take(hold: TerminalMode) -> io::Result<Self> {
         install_hook();
         enable_raw_mode()?;
-        DRAWN_ON.store(hold != TerminalMode::Keys, Ordering::SeqCst);
-        TAKEN.store(true, Ordering::SeqCst);
+        DRAWING.store(hold != TerminalMode::Keys, Ordering::SeqCst);
+        ACQUIRED.store(true, Ordering::SeqCst);
         let guard = Self { hold };
         execute!(io::stdout(), EnableBracketedPaste, EnableFocusChange)?;
         if let TerminalMode::Whole(mouse) = hold {
@@ -99,14 +99,14 @@ impl Drop for Guard {
 
 /// Restores the terminal if it is taken over; safe to call from anywhere, and twice.
 pub fn restore() {
-    if !TAKEN.swap(false, Ordering::SeqCst) {
+    if !ACQUIRED.swap(false, Ordering::SeqCst) {
         return;
     }
     base::stdio::replace_dead();
     let mut out = io::stdout();
     // A closed terminal cannot be restored.
     let _ = execute!(out, DisableFocusChange, DisableBracketedPaste);
-    if DRAWN_ON.load(Ordering::SeqCst) {
+    if DRAWING.load(Ordering::SeqCst) {
         let _ = execute!(out, DisableMouseCapture, LeaveAlternateScreen, cursor::Show);
     }
     let _ = disable_raw_mode();
@@ -130,9 +130,9 @@ impl Screen {
     /// present content.
     pub(crate) fn draw(&mut self, view: impl FnOnce(&mut Frame<'_>)) -> io::Result<&Buffer> {
         queue!(io::stdout(), BeginSynchronizedUpdate)?;
-        let drawn = self.0.draw(view).map(|frame| frame.buffer);
+        let buffer = self.0.draw(view).map(|frame| frame.buffer);
         execute!(io::stdout(), EndSynchronizedUpdate)?;
-        drawn
+        buffer
     }
 
     /// Discards the last frame, after another program drew on the terminal or the window changed its size for a moment.
@@ -167,7 +167,7 @@ fn install_hook() {
             if IN_LOOP.get() && !CONTAINED.get() {
                 restore();
             }
-            if TAKEN.load(Ordering::SeqCst) {
+            if ACQUIRED.load(Ordering::SeqCst) {
                 tracing::error!("{panic}");
             } else {
                 before(panic);

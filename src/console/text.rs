@@ -175,7 +175,7 @@ pub(crate) fn seconds_between(from: Timestamp, to: Timestamp) -> i64 {
 }
 
 /// Formats a size: `12 B`, `3 KiB`, `41 MiB`.
-pub(crate) fn size_in_words(size: u64) -> String {
+pub(crate) fn format_size(size: u64) -> String {
     match size {
         ..1024 => format!("{size} B"),
         1024..1_048_576 => format!("{} KiB", size / 1024),

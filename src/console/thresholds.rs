@@ -98,7 +98,7 @@ pub(crate) enum Load {
         /// The share in percent.
         percent: i32,
         /// The maximum nearness.
-        most: ThresholdLevel,
+        max_level: ThresholdLevel,
     },
 }
 
@@ -106,8 +106,9 @@ impl Load {
     /// Returns the load for usage with an optional limit and request. Usage beyond a request without a limit gives at
     /// most a warning: nothing is killed for it, but the pod is the first to be evicted.
     pub(crate) fn of(resource: Resource, used: i64, limit: Option<i64>, request: Option<i64>) -> Self {
-        let share =
-            |of: Option<i64>, most| percent(used, of).map(|percent| Self::Share { resource, percent, most });
+        let share = |of: Option<i64>, most| {
+            percent(used, of).map(|percent| Self::Share { resource, percent, max_level: most })
+        };
         let load = share(limit, ThresholdLevel::At).or_else(|| share(request, ThresholdLevel::Near));
         load.unwrap_or(Self::Fixed(ThresholdLevel::Far))
     }
@@ -118,7 +119,7 @@ impl Thresholds {
     pub(crate) fn nearness(self, load: Load) -> ThresholdLevel {
         let (resource, percent, most) = match load {
             Load::Fixed(nearness) => return nearness,
-            Load::Share { resource, percent, most } => (resource, percent, most),
+            Load::Share { resource, percent, max_level: most } => (resource, percent, most),
         };
         let threshold = match resource {
             Resource::Cpu => self.cpu,

@@ -104,8 +104,8 @@ impl Workload {
     }
 }
 
-fn set(words: &[&str]) -> BTreeSet<String> {
-    words.iter().map(ToString::to_string).collect()
+fn set(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(ToString::to_string).collect()
 }
 
 /// Returns the table's pseudo-kind.

@@ -10,13 +10,13 @@ use super::{VERBS, resource_text};
 /// The maximum number of rows, and of names and verbs in all rows: a rule applies to each of its groups with each of
 /// its resources, and no hand-written policy has so many.
 const ROWS: usize = 5000;
-const WORDS: usize = 50_000;
+const MAX_ENTRIES: usize = 50_000;
 
 /// The verbs permitted on a resource, or on some of its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     /// `pods/log`, `deployments.apps`, `*.*`, or a non-resource URL: `/healthz`.
-    pub(crate) what: String,
+    pub(crate) target: String,
     /// The object names to which it is limited; empty for all.
     pub(crate) names: Vec<String>,
     /// The verbs, in conventional order.
@@ -43,13 +43,13 @@ impl SelfRules {
     pub(crate) fn of(status: &SubjectRulesReviewStatus) -> Self {
         let mut merged = MergedRules::new();
         let (mut more, mut words) = (false, 0);
-        let mut add = |is_path: bool, what: String, names: &[String], verbs: &[String]| {
+        let mut add = |is_path: bool, target: String, names: &[String], verbs: &[String]| {
             words += names.len() + verbs.len();
-            let mut names = if words > WORDS { Vec::new() } else { names.to_vec() };
+            let mut names = if words > MAX_ENTRIES { Vec::new() } else { names.to_vec() };
             names.sort();
             names.dedup();
-            let key = (is_path, what, names);
-            if words > WORDS || merged.len() >= ROWS && !merged.contains_key(&key) {
+            let key = (is_path, target, names);
+            if words > MAX_ENTRIES || merged.len() >= ROWS && !merged.contains_key(&key) {
                 more = true;
                 return false;
             }
@@ -76,7 +76,7 @@ impl SelfRules {
         let rows = merged.into_iter().map(|((_, what, names), verbs)| {
             let mut verbs: Vec<String> = verbs.into_iter().collect();
             verbs.sort_by_key(|verb| VERBS.iter().position(|known| known == verb).unwrap_or(VERBS.len()));
-            Row { what, names, verbs }
+            Row { target: what, names, verbs }
         });
         let reason = status.evaluation_error.as_deref().map(str::trim).filter(|reason| !reason.is_empty());
         let incomplete = (status.incomplete || reason.is_some())
@@ -90,13 +90,13 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn mine(status: Value) -> SelfRules {
+    fn rules_from(status: Value) -> SelfRules {
         SelfRules::of(&serde_json::from_value(status).expect("a status"))
     }
 
     #[test]
     fn rules_of_the_same_resource_and_names_are_one_row_con_16() {
-        let rules = mine(json!({
+        let rules = rules_from(json!({
             "incomplete": false,
             "resourceRules": [
                 {"verbs": ["watch", "list", "get"], "apiGroups": [""], "resources": ["pods", "pods/log"]},
@@ -111,7 +111,7 @@ mod tests {
         let rows: Vec<String> = rules
             .rows
             .iter()
-            .map(|row| format!("{} [{}] {}", row.what, row.names.join(","), row.verbs.join(" ")))
+            .map(|row| format!("{} [{}] {}", row.target, row.names.join(","), row.verbs.join(" ")))
             .collect();
         assert_eq!(
             rows,
@@ -136,7 +136,7 @@ mod tests {
             if let Some(error) = error {
                 status["evaluationError"] = json!(error);
             }
-            mine(status).incomplete
+            rules_from(status).incomplete
         };
         assert_eq!(reason(false, None), None);
         assert_eq!(
@@ -151,12 +151,12 @@ mod tests {
     #[test]
     fn a_rule_of_countless_resources_is_cut_and_says_so_con_16() {
         let many: Vec<String> = (0..200).map(|at| format!("r{at}")).collect();
-        let rules = mine(json!({
+        let rules = rules_from(json!({
             "incomplete": false, "nonResourceRules": [],
             "resourceRules": [{"verbs": ["get"], "apiGroups": many, "resources": many}],
         }));
         assert_eq!((rules.rows.len(), rules.more), (ROWS, true));
-        let rules = mine(json!({
+        let rules = rules_from(json!({
             "incomplete": false, "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/healthz"]}],
             "resourceRules": [{"verbs": ["get"], "apiGroups": many, "resources": many,
                 "resourceNames": (0..9999).map(|at| format!("n{at}")).collect::<Vec<_>>()}],

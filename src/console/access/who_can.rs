@@ -11,7 +11,7 @@ use k8s_openapi::api::rbac::v1::{
 use super::Attributes;
 
 /// The maximum number of subjects, counted once per binding.
-const MOST: usize = 20_000;
+const MAX_SUBJECTS: usize = 20_000;
 
 /// The objects of one kind that could be read.
 #[derive(Clone, Debug)]
@@ -256,7 +256,7 @@ impl WhoCanReport {
         // A subject that is listed twice has one grant.
         let subjects: BTreeSet<Subject> = subjects.filter_map(|one| Subject::of(one, namespace)).collect();
         for subject in subjects {
-            if self.count == MOST {
+            if self.count == MAX_SUBJECTS {
                 self.more = true;
                 return;
             }

@@ -183,13 +183,13 @@ fn find<'a>(list: &'a [Value], key: &str, name: &Value) -> Option<&'a Value> {
 
 /// Returns the field that identifies the items of these lists.
 fn key_of(lists: &[&[Value]]) -> Option<&'static str> {
-    let tells_apart = |key: &str, list: &[Value]| {
+    let is_unique = |key: &str, list: &[Value]| {
         list.iter().enumerate().all(|(at, item)| {
             let name = &item[key];
             (name.is_string() || name.is_number()) && list[..at].iter().all(|other| other[key] != *name)
         })
     };
-    KEYS.into_iter().find(|key| lists.iter().all(|list| tells_apart(key, list)))
+    KEYS.into_iter().find(|key| lists.iter().all(|list| is_unique(key, list)))
 }
 
 fn compare(path: &str, from: Option<&Value>, to: Option<&Value>, found: &mut Vec<Change>) {
@@ -198,15 +198,15 @@ fn compare(path: &str, from: Option<&Value>, to: Option<&Value>, found: &mut Vec
     }
     match (from, to) {
         (Some(Value::Object(old)), Some(Value::Object(new))) => {
-            let gone = old.keys().filter(|key| !new.contains_key(*key));
-            for key in new.keys().chain(gone) {
+            let removed = old.keys().filter(|key| !new.contains_key(*key));
+            for key in new.keys().chain(removed) {
                 compare(&field(path, key), old.get(key), new.get(key), found);
             }
         }
         (Some(Value::Array(old)), Some(Value::Array(new))) if key_of(&[old, new]).is_some() => {
             let key = key_of(&[old, new]).unwrap_or_default();
-            let gone = old.iter().filter(|item| find(new, key, &item[key]).is_none());
-            for item in new.iter().chain(gone) {
+            let removed = old.iter().filter(|item| find(new, key, &item[key]).is_none());
+            for item in new.iter().chain(removed) {
                 let name = &item[key];
                 compare(
                     &format!("{path}[{}]", plain(name)),

@@ -7,7 +7,7 @@ mod bindings;
 mod prompt_words;
 
 pub use bindings::{BindError, Bindings};
-pub(crate) use prompt_words::WORDS;
+pub(crate) use prompt_words::PROMPT_WORDS;
 
 /// The context in which a command applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -12,7 +12,7 @@ pub(crate) struct PromptWord {
     pub(crate) about: &'static str,
 }
 
-const fn word(
+const fn prompt_word(
     name: &'static str,
     aliases: &'static str,
     rest: &'static str,
@@ -22,64 +22,69 @@ const fn word(
 }
 
 /// All words, in the order of the help.
-pub(crate) const WORDS: &[PromptWord] = &[
-    word("namespace", "ns", "NAME, all", "Show one namespace, or all"),
-    word("theme", "skin", "NAME", "Use a theme, now and in later runs"),
-    word(
+pub(crate) const PROMPT_WORDS: &[PromptWord] = &[
+    prompt_word("namespace", "ns", "NAME, all", "Show one namespace, or all"),
+    prompt_word("theme", "skin", "NAME", "Use a theme, now and in later runs"),
+    prompt_word(
         "add-node",
         "",
         "NAME zone=… hollow LABEL=… KEY=VALUE:EFFECT cpu=…",
         "Add a node; without NAME asks for its properties",
     ),
-    word("node-shells", "", "", "List and remove node shell pods that killed consoles left behind"),
-    word("dir", "", "DIRECTORY", "Manifests of a directory: show, apply, delete"),
-    word("apply", "", "FILE", "Apply a manifest, or those of a directory, after a preview"),
-    word("screendumps", "sd screendump scr", "", "Files saved with ctrl-s: show, edit, remove"),
-    word("overview", "home pulse pulses pu", "", "The overview"),
-    word("aliases", "kinds a", "", "List kinds and their short names"),
-    word("journal", "", "", "List changes, and undo them"),
-    word("tab", "tabnew tabe tabedit", "N, KIND, COMMAND", "Go to a tab, or open one with this view"),
-    word("restore", "", "", "Open the tabs of the last run, if they were not restored"),
-    word("vsplit", "vsp vs", "logs, yaml, describe, events", "A pane beside, of the selection"),
-    word("split", "sp", "logs, yaml, describe, events", "A pane below, of the selection"),
-    word("background", "bg", "", "Return to drains and terminals in the background, and to results"),
-    word("xray", "tree owners", "KIND", "Owner tree down to the pods, of one kind's objects or of all"),
-    word(
+    prompt_word("node-shells", "", "", "List and remove node shell pods that killed consoles left behind"),
+    prompt_word("dir", "", "DIRECTORY", "Manifests of a directory: show, apply, delete"),
+    prompt_word("apply", "", "FILE", "Apply a manifest, or those of a directory, after a preview"),
+    prompt_word("screendumps", "sd screendump scr", "", "Files saved with ctrl-s: show, edit, remove"),
+    prompt_word("overview", "home pulse pulses pu", "", "The overview"),
+    prompt_word("aliases", "kinds a", "", "List kinds and their short names"),
+    prompt_word("journal", "", "", "List changes, and undo them"),
+    prompt_word("tab", "tabnew tabe tabedit", "N, KIND, COMMAND", "Go to a tab, or open one with this view"),
+    prompt_word("restore", "", "", "Open the tabs of the last run, if they were not restored"),
+    prompt_word("vsplit", "vsp vs", "logs, yaml, describe, events", "A pane beside, of the selection"),
+    prompt_word("split", "sp", "logs, yaml, describe, events", "A pane below, of the selection"),
+    prompt_word("background", "bg", "", "Return to drains and terminals in the background, and to results"),
+    prompt_word(
+        "xray",
+        "tree owners",
+        "KIND",
+        "Owner tree down to the pods, of one kind's objects or of all",
+    ),
+    prompt_word(
         "context",
         "ctx contexts",
         "NAME, -",
         "Go to a kubeconfig context, to the initial one (-), or list all; :pods @NAME,NAME or @* is one table \
          over several",
     ),
-    word(
+    prompt_word(
         "can",
         "can-i who-can",
         "VERB RESOURCE NAME",
         "List my permissions; with words, check one and list who has it; :can VERB checks the selection",
     ),
-    word("tour", "", "stop", "Learn rollout, undo, drain and debug on the sample, step by step"),
-    word("plugin", "plugins", "NAME", "Run a plugin of plugins.yaml on the selection"),
-    word(
+    prompt_word("tour", "", "stop", "Learn rollout, undo, drain and debug on the sample, step by step"),
+    prompt_word("plugin", "plugins", "NAME", "Run a plugin of plugins.yaml on the selection"),
+    prompt_word(
         "controllers",
         "xc",
         "",
         "The controllers of the control plane: queues, latencies, errors; pause and step",
     ),
-    word(
+    prompt_word(
         "workloads",
         "wk workload",
         "NAMESPACE",
         "Workloads of all kinds in one table, with their health and its cause",
     ),
-    word("snapshots", "snap snapshot", "", "Snapshots of the whole cluster: save, restore, fork"),
-    word("topology", "topo map", "", "Zones, their nodes, and the pods on them by health"),
-    word(
+    prompt_word("snapshots", "snap snapshot", "", "Snapshots of the whole cluster: save, restore, fork"),
+    prompt_word("topology", "topo map", "", "Zones, their nodes, and the pods on them by health"),
+    prompt_word(
         "at",
         "time",
         "-5m, 14:03:05, 2026-01-31T14:03:05Z, @1204, now",
         "Show this table, YAML or description as it was then",
     ),
-    word("port-forwards", "pf portforwards forwards", "", "List port-forwards to this machine"),
-    word("help", "h ?", "", "Show every key that works here"),
-    word("quit", "q q! qa quit! exit", "", "Quit"),
+    prompt_word("port-forwards", "pf portforwards forwards", "", "List port-forwards to this machine"),
+    prompt_word("help", "h ?", "", "Show every key that works here"),
+    prompt_word("quit", "q q! qa quit! exit", "", "Quit"),
 ];

@@ -19,9 +19,9 @@ pub(crate) fn draw<E>(dialog: &Dialog<E>, cx: &Context<'_>, frame: &mut Frame<'_
     let theme = cx.theme;
     let width = screen.width.saturating_sub(4).min(72);
     let inner_width = usize::from(width.saturating_sub(4)).max(1);
-    let place = dialog.place.iter().map(|name| {
+    let place = dialog.context.iter().map(|name| {
         let named = Span::styled(clean(name).into_owned(), cx.style_of_cluster(name));
-        Line::from(vec![Span::raw("in the context "), named, Span::raw(dialog.number_in_words())])
+        Line::from(vec![Span::raw("in the context "), named, Span::raw(dialog.number_text())])
     });
     let mut lines: Vec<Line<'_>> = place.chain(dialog.number_alone().map(Line::raw)).collect();
     lines.extend(dialog.text.iter().flat_map(|note| note_lines(note, cx)));
@@ -54,7 +54,7 @@ pub(crate) fn draw<E>(dialog: &Dialog<E>, cx: &Context<'_>, frame: &mut Frame<'_
     let [column] = Layout::horizontal([Constraint::Length(width)]).flex(Flex::Center).areas(screen);
     let [area] = Layout::vertical([Constraint::Length(height)]).flex(Flex::Center).areas(column);
     frame.render_widget(Clear, area);
-    let title_room = usize::from(width.saturating_sub(4));
+    let title_width = usize::from(width.saturating_sub(4));
     let seen = usize::from(height.saturating_sub(3)).max(1);
     // If it does not fit, it scrolls to the field with the focus; with the focus on a button, to the end.
     let scroll = match (dialog.page.get(), dialog.focus) {
@@ -65,12 +65,12 @@ pub(crate) fn draw<E>(dialog: &Dialog<E>, cx: &Context<'_>, frame: &mut Frame<'_
         }
         (None, Focus::Submit) => rows.saturating_sub(seen),
     };
-    dialog.seen.set(seen);
+    dialog.visible_rows.set(seen);
     if dialog.page.get().is_some() {
         dialog.page.set(Some(scroll));
     }
     let mut block =
-        theme.block_focused(fit(&clean(&dialog.title), title_room).into_owned()).style(theme.dialog.text);
+        theme.block_focused(fit(&clean(&dialog.title), title_width).into_owned()).style(theme.dialog.text);
     // The last line is empty.
     let below = rows.saturating_sub(1).saturating_sub(scroll + seen);
     if below > 0 {

@@ -51,7 +51,7 @@ impl<K> NewField<K> {
         Self(Field { label, value, hint, untouched: true, may_be_empty, confirms: false }, PhantomData)
     }
 
-    fn left_out(mut self) -> Self {
+    fn optional(mut self) -> Self {
         self.0.may_be_empty = true;
         self
     }
@@ -158,7 +158,7 @@ impl Field {
 
     /// Creates an optional text field; if empty, the default in the hint applies.
     pub(crate) fn text_or(label: &str, hint: &str) -> NewField<Text> {
-        NewField::new(label, Value::Text(String::new())).hint(hint).left_out()
+        NewField::new(label, Value::Text(String::new())).hint(hint).optional()
     }
 
     /// Creates a prefilled number field.
@@ -172,7 +172,7 @@ impl Field {
 
     /// Creates an empty number field; the hint names the default.
     pub(crate) fn number_or(label: &str, hint: &str) -> NewField<Number> {
-        NewField::new(label, Value::Number(String::new())).hint(hint).left_out()
+        NewField::new(label, Value::Number(String::new())).hint(hint).optional()
     }
 
     /// Creates a switch; off at first.

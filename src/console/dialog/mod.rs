@@ -86,7 +86,7 @@ pub struct Dialog<E> {
     /// The title in the frame.
     pub(crate) title: String,
     /// The cluster that it concerns, if several are shown.
-    pub(crate) place: Option<String>,
+    pub(crate) context: Option<String>,
     /// Its number and the total, if one key opens several dialogs.
     pub(crate) number: Option<(usize, usize)>,
     /// The text above the fields.
@@ -110,7 +110,7 @@ pub struct Dialog<E> {
     /// The first visible row, if the user has scrolled; otherwise the focus determines it.
     page: Cell<Option<usize>>,
     /// The number of visible rows in the last draw.
-    seen: Cell<usize>,
+    visible_rows: Cell<usize>,
     notes: NotesFn<E>,
     submit: SubmitFn<E>,
     changed: Preview<E>,
@@ -151,7 +151,7 @@ impl<E> Dialog<E> {
     ) -> Self {
         Self {
             title: title.into(),
-            place: None,
+            context: None,
             number: None,
             text: Vec::new(),
             fields: Vec::new(),
@@ -163,7 +163,7 @@ impl<E> Dialog<E> {
             has_strayed: false,
             was_hasty: false,
             page: Cell::new(None),
-            seen: Cell::new(0),
+            visible_rows: Cell::new(0),
             notes: Box::new(|_, _| Vec::new()),
             submit: Box::new(submit),
             changed: Box::new(|_, _| Vec::new()),
@@ -353,8 +353,8 @@ impl<E> Dialog<E> {
                 self.focus = Focus::Submit;
                 return self.submit(cx);
             }
-            KeyCode::PageDown => self.turn(1),
-            KeyCode::PageUp => self.turn(-1),
+            KeyCode::PageDown => self.scroll_pages(1),
+            KeyCode::PageUp => self.scroll_pages(-1),
             KeyCode::Tab | KeyCode::Down => self.move_focus(1),
             KeyCode::BackTab | KeyCode::Up => self.move_focus(-1),
             KeyCode::Enter => return self.enter(cx, pace),
@@ -490,8 +490,8 @@ impl<E> Dialog<E> {
     }
 
     /// Scrolls a dialog that is longer than the screen by pages; drawing clamps the position.
-    fn turn(&mut self, pages: isize) {
-        let rows = self.seen.get().saturating_sub(1).max(1);
+    fn scroll_pages(&mut self, pages: isize) {
+        let rows = self.visible_rows.get().saturating_sub(1).max(1);
         let at = self.page.get().unwrap_or(0);
         self.page.set(Some(at.saturating_add_signed(pages.saturating_mul(rows as isize))));
     }

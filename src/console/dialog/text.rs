@@ -6,29 +6,29 @@ use crate::text::clean;
 
 impl<E> Dialog<E> {
     /// Returns its lines, without its title.
-    pub(crate) fn words(&self, cx: &Context<'_>) -> Vec<String> {
+    pub(crate) fn text_lines(&self, cx: &Context<'_>) -> Vec<String> {
         let notes = self.current_notes(cx);
         let error = self.error.iter().map(|error| format!("Error: {}", clean(error)));
-        let text = self.text.iter().flat_map(in_words);
+        let text = self.text.iter().flat_map(note_lines);
         let place =
-            self.place.iter().map(|name| format!("in the context {}{}", clean(name), self.number_in_words()));
+            self.context.iter().map(|name| format!("in the context {}{}", clean(name), self.number_text()));
         place
             .chain(self.number_alone())
             .chain(text)
-            .chain(self.fields.iter().map(words_of))
-            .chain(notes.iter().flat_map(in_words))
+            .chain(self.fields.iter().map(describe_field))
+            .chain(notes.iter().flat_map(note_lines))
             .chain(error)
             .collect()
     }
 
     /// Returns `question 1 of 2` if one key opens several dialogs for one cluster.
     pub(super) fn number_alone(&self) -> Option<String> {
-        let (number, of) = self.number.filter(|_| self.place.is_none())?;
+        let (number, of) = self.number.filter(|_| self.context.is_none())?;
         Some(format!("question {number} of {of}"))
     }
 
     /// Returns `, question 1 of 2` if one key opens several dialogs.
-    pub(super) fn number_in_words(&self) -> String {
+    pub(super) fn number_text(&self) -> String {
         self.number.map(|(number, of)| format!(", question {number} of {of}")).unwrap_or_default()
     }
 
@@ -36,7 +36,7 @@ impl<E> Dialog<E> {
     pub(crate) fn focused(&self) -> String {
         match self.focus {
             Focus::Field(index) => match self.fields.get(index) {
-                Some(field) => format!("Field: {}", words_of(field)),
+                Some(field) => format!("Field: {}", describe_field(field)),
                 None => String::new(),
             },
             Focus::Cancel => "Button: Cancel".to_owned(),
@@ -45,7 +45,7 @@ impl<E> Dialog<E> {
     }
 }
 
-fn in_words(note: &Note) -> Vec<String> {
+fn note_lines(note: &Note) -> Vec<String> {
     let (text, word) = match note {
         Note::Plain(text) => (text, ""),
         Note::Warning(text) => (text, "Warning: "),
@@ -53,7 +53,7 @@ fn in_words(note: &Note) -> Vec<String> {
     text.lines().map(|line| format!("{word}{}", clean(line))).collect()
 }
 
-fn words_of(field: &Field) -> String {
+fn describe_field(field: &Field) -> String {
     let value = match &field.value {
         Value::Text(text) | Value::Number(text) if text.is_empty() => "empty".to_owned(),
         Value::Text(text) | Value::Number(text) => clean(text).into_owned(),

@@ -34,7 +34,7 @@ impl Drop for Group {
 /// Runs a program to its end and reports that.
 pub(super) async fn run(run: PluginRun, messages: mpsc::Sender<Message>) {
     let ended = to_its_end(&run).await;
-    let report = match run.place {
+    let report = match run.run_target {
         ProgramTarget::Background(report) => report,
         ProgramTarget::Pane => BackgroundReport::Code,
     };
@@ -49,8 +49,11 @@ pub(super) async fn run(run: PluginRun, messages: mpsc::Sender<Message>) {
         }
         Ok((status, output, error)) => {
             let line = if error.is_empty() { output } else { error };
-            let end =
-                if line.is_empty() { in_words(status) } else { format!("{}: {line}", in_words(status)) };
+            let end = if line.is_empty() {
+                describe_exit_status(status)
+            } else {
+                format!("{}: {line}", describe_exit_status(status))
+            };
             failed(&run, end)
         }
         Err(why) => failed(&run, why),
@@ -124,7 +127,7 @@ fn in_line(bytes: &[u8]) -> String {
     clean(text.trim().trim_start_matches(PREFIX).trim()).into_owned()
 }
 
-fn in_words(status: ExitStatus) -> String {
+fn describe_exit_status(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt as _;
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
@@ -134,7 +137,7 @@ fn in_words(status: ExitStatus) -> String {
 }
 
 /// The journal has the error.
-fn failed(run: &PluginRun, why: String) -> Message {
+fn failed(run: &PluginRun, reason: String) -> Message {
     let action = Action {
         title: run.title(),
         target: run.target.clone(),
@@ -144,7 +147,7 @@ fn failed(run: &PluginRun, why: String) -> Message {
         undoes: None,
         quiet: false,
     };
-    Message::Acted(Box::new(Outcome { action, error: Some(why), after: None }))
+    Message::Acted(Box::new(Outcome { action, error: Some(reason), after: None }))
 }
 
 #[cfg(test)]
@@ -164,7 +167,7 @@ mod tests {
         };
         let words = words.iter().map(ToString::to_string).collect();
         let program = Program { words, environment: vec![("PODIUM_X".to_owned(), "y".to_owned())] };
-        PluginRun { name: "p".to_owned(), target, program, place: ProgramTarget::Background(report) }
+        PluginRun { name: "p".to_owned(), target, program, run_target: ProgramTarget::Background(report) }
     }
 
     /// Returns the report of a run, and whether the journal has it as a failure.

@@ -52,7 +52,7 @@ pub enum PaneContent {
 
 impl PaneContent {
     /// The arguments of `:split`.
-    pub(crate) const WORDS: [(&str, Self); 4] =
+    pub(crate) const ARGUMENTS: [(&str, Self); 4] =
         [("logs", Self::Logs), ("yaml", Self::Yaml), ("describe", Self::Describe), ("events", Self::Events)];
 }
 
@@ -216,7 +216,7 @@ pub enum Route {
 
 impl Route {
     /// Reports whether the view shows the past, or nothing that changes in time.
-    pub(crate) fn is_of_the_past(&self) -> bool {
+    pub(crate) fn is_historical(&self) -> bool {
         match self {
             Self::YamlAt(..)
             | Self::DescribeAt(..)

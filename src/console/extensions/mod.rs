@@ -34,7 +34,7 @@ pub(crate) const FILES: [&str; 4] = ["views.yaml", "plugins.yaml", "hotkeys.yaml
 /// The subdirectories that are read.
 pub(crate) const DIRECTORIES: [&str; 1] = ["plugins"];
 /// The maximum number of files in a subdirectory.
-const MOST: usize = 1_000;
+const MAX_FILES: usize = 1_000;
 
 /// The maximum size of a file in bytes.
 const LARGEST: u64 = 1 << 20;
@@ -182,9 +182,11 @@ impl LoadedExtensions {
                 } else if is_yaml {
                     files.push(path);
                 }
-                if files.len() + open.len() >= MOST {
-                    self.errors
-                        .push(format!("{}: more than {MOST} files; the others are not read", dir.display()));
+                if files.len() + open.len() >= MAX_FILES {
+                    self.errors.push(format!(
+                        "{}: more than {MAX_FILES} files; the others are not read",
+                        dir.display()
+                    ));
                     open.clear();
                     break;
                 }

@@ -93,7 +93,7 @@ pub(crate) struct Plugin {
     /// Program and arguments, with variables.
     words: Vec<String>,
     /// The place where it runs.
-    pub(crate) place: ProgramTarget,
+    pub(crate) run_target: ProgramTarget,
     /// The user must confirm before it runs.
     pub(crate) confirms: bool,
     /// It is refused in read-only mode.
@@ -197,7 +197,7 @@ fn written(
 }
 
 fn plugin(name: String, written: PluginEntry) -> Result<Plugin, (String, String)> {
-    let wrong = |field: &str, why: String| Err((field.to_owned(), why));
+    let wrong = |field: &str, reason: String| Err((field.to_owned(), reason));
     let key = match written.short_cut.key() {
         Ok(key) => key,
         Err(why) => return wrong("shortCut", why),
@@ -232,7 +232,7 @@ fn plugin(name: String, written: PluginEntry) -> Result<Plugin, (String, String)
         overrides: written.overrides,
         scopes: written.scopes.into_iter().map(|scope| scope.to_lowercase()).collect(),
         words,
-        place: if written.background { ProgramTarget::Background(report) } else { ProgramTarget::Pane },
+        run_target: if written.background { ProgramTarget::Background(report) } else { ProgramTarget::Pane },
         confirms: written.confirm.unwrap_or(!inputs.is_empty()),
         dangerous: written.dangerous,
         inputs,
@@ -240,8 +240,8 @@ fn plugin(name: String, written: PluginEntry) -> Result<Plugin, (String, String)
 }
 
 fn read_input(input: InputEntry, before: &[Input]) -> Result<Input, (&'static str, String)> {
-    let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if input.name.is_empty() || !input.name.chars().all(word) {
+    let is_name_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if input.name.is_empty() || !input.name.chars().all(is_name_char) {
         return Err(("name", format!("invalid name {:?}: use letters, digits, _ and -", input.name)));
     }
     let variable = format!("INPUT_{}", input.name.to_uppercase());
@@ -296,7 +296,7 @@ mod tests {
         assert!(errors.is_empty(), "{errors:?}");
         let fred = &plugins[0];
         assert_eq!(
-            (fred.name.as_str(), fred.description.as_str(), fred.place),
+            (fred.name.as_str(), fred.description.as_str(), fred.run_target),
             ("fred", "Pod logs", ProgramTarget::Pane)
         );
         assert!(fred.overrides && fred.dangerous && !fred.confirms);
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!(parse(one, "bozo.yaml", "bozo").0[0].name, "bozo");
         let several = "a:\n  shortCut: a\n  scopes: [po]\n  command: x\nb:\n  shortCut: y\n  scopes: [po]\n  command: other\n  background: true\n";
         let (plugins, _) = parse(several, "p.yaml", "p");
-        assert_eq!(plugins[1].place, ProgramTarget::Background(BackgroundReport::Code));
+        assert_eq!(plugins[1].run_target, ProgramTarget::Background(BackgroundReport::Code));
         assert_eq!(plugins.iter().map(|plugin| plugin.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
         assert!(parse("", "p.yaml", "p").0.is_empty());
     }

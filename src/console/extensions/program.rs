@@ -59,7 +59,7 @@ pub struct PluginRun {
     /// The program.
     pub(crate) program: Program,
     /// The place.
-    pub(crate) place: ProgramTarget,
+    pub(crate) run_target: ProgramTarget,
 }
 
 impl PluginRun {

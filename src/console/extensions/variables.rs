@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 
 /// Names that are always variables, with or without a value; any other name is left for the program.
-const KNOWN: [&str; 14] = [
+const BUILTIN_NAMES: [&str; 14] = [
     "RESOURCE_GROUP",
     "RESOURCE_VERSION",
     "RESOURCE_NAME",
@@ -119,8 +119,9 @@ impl Variables {
             let of = |at: usize| found.get(at).map(|found| found.as_str());
             let name = of(2).or_else(|| of(4)).unwrap_or_default().to_uppercase();
             let inverse = of(1).or_else(|| of(3)) == Some("!");
-            let known =
-                KNOWN.contains(&name.as_str()) || name.starts_with("COL-") || name.starts_with("INPUT_");
+            let known = BUILTIN_NAMES.contains(&name.as_str())
+                || name.starts_with("COL-")
+                || name.starts_with("INPUT_");
             match self.0.get(&name) {
                 Some(value) => {
                     let value = match value.to_lowercase().as_str() {
@@ -148,8 +149,8 @@ impl Variables {
 }
 
 /// Matches `-c`, `-lc`, `-e`, `-Command`.
-fn is_script_flag(word: &str) -> bool {
-    let Some(letters) = word.strip_prefix('-') else { return false };
+fn is_script_flag(argument: &str) -> bool {
+    let Some(letters) = argument.strip_prefix('-') else { return false };
     letters.eq_ignore_ascii_case("command")
         || (!letters.starts_with('-')
             && letters.len() <= 6

@@ -49,7 +49,7 @@ pub(crate) struct CustomView {
     /// The key in the file.
     key: String,
     /// The name of the kind.
-    pub(super) word: String,
+    pub(super) kind_name: String,
     /// The namespaces; `None` for all.
     namespaces: Option<Regex>,
     /// The columns in order.
@@ -77,7 +77,7 @@ pub(crate) struct CustomColumn {
     /// The attributes.
     pub(crate) attributes: Attributes,
     /// `FILE:LINE`.
-    pub(crate) place: String,
+    pub(crate) location: String,
 }
 
 /// Extracts the text of a column from an object.
@@ -104,7 +104,7 @@ pub(crate) struct Attributes {
     /// `N`: a number or a quantity, and sorted as one.
     pub(crate) number: bool,
     /// `W`, `S` or `H`; `None` for the kind's own.
-    pub(crate) seen: Option<CustomVisibility>,
+    pub(crate) visibility: Option<CustomVisibility>,
     /// `L` or `R`; `None` for the kind's own.
     pub(crate) side: Option<ColumnAlignment>,
 }
@@ -137,7 +137,7 @@ impl CustomView {
 
     /// Reports whether it applies to this kind.
     fn is_of(&self, kind: &Kind, catalogue: &Catalogue) -> bool {
-        let found = catalogue.find_resource(&self.word);
+        let found = catalogue.find_resource(&self.kind_name);
         found.is_some_and(|found| found.resource == kind.resource)
     }
 
@@ -206,7 +206,7 @@ fn view(text: &ConfigText, file: &str, key: String, setting: &Setting) -> Result
     let mut columns = Vec::new();
     for (index, spec) in setting.columns.iter().enumerate() {
         let field = format!("{place}.columns[{index}]");
-        let fault = |why: String| text.fault(&field, why);
+        let fault = |reason: String| text.fault(&field, reason);
         let line = fault(String::new()).position.map_or(1, |position| position.line);
         columns.push(column(spec, format!("{file}:{line}")).map_err(fault)?);
     }
@@ -220,7 +220,7 @@ fn view(text: &ConfigText, file: &str, key: String, setting: &Setting) -> Result
             text.fault(&format!("{place}.sortColumn"), format!("{sort:?} is not NAME:asc or NAME:desc"))
         })
     });
-    Ok(CustomView { key, word, namespaces, columns, sort: sort.transpose()? })
+    Ok(CustomView { key, kind_name: word, namespaces, columns, sort: sort.transpose()? })
 }
 
 /// Parses `NAME`, `NAME:PATH`, `NAME:EXPRESSION`, each with optional `|ATTRIBUTES`.
@@ -244,7 +244,7 @@ fn column(spec: &str, place: String) -> Result<CustomColumn, String> {
         }
         JsonPath::parse(path).map(ColumnSource::Path).map_err(|why| format!("invalid path {path:?}: {why}"))
     });
-    Ok(CustomColumn { name: name.trim().to_owned(), path: path.transpose()?, attributes, place })
+    Ok(CustomColumn { name: name.trim().to_owned(), path: path.transpose()?, attributes, location: place })
 }
 
 fn attributes(letters: &str) -> Result<Attributes, String> {
@@ -253,9 +253,9 @@ fn attributes(letters: &str) -> Result<Attributes, String> {
         match letter {
             'T' => attributes.time = true,
             'N' => attributes.number = true,
-            'W' => attributes.seen = Some(CustomVisibility::Wide),
-            'S' => attributes.seen = Some(CustomVisibility::Always),
-            'H' => attributes.seen = Some(CustomVisibility::Never),
+            'W' => attributes.visibility = Some(CustomVisibility::Wide),
+            'S' => attributes.visibility = Some(CustomVisibility::Always),
+            'H' => attributes.visibility = Some(CustomVisibility::Never),
             'L' => attributes.side = Some(ColumnAlignment::Left),
             'R' => attributes.side = Some(ColumnAlignment::Right),
             other => return Err(format!("no attribute {other:?}; attributes are T, N, W, S, H, L, R")),
@@ -277,7 +277,7 @@ mod tests {
                 "NAMESPACE",
                 false,
                 Attributes {
-                    seen: Some(CustomVisibility::Wide),
+                    visibility: Some(CustomVisibility::Wide),
                     side: Some(ColumnAlignment::Right),
                     ..Attributes::default()
                 },
@@ -293,7 +293,7 @@ mod tests {
                 "MEM/RL|S",
                 "MEM/RL",
                 false,
-                Attributes { seen: Some(CustomVisibility::Always), ..Attributes::default() },
+                Attributes { visibility: Some(CustomVisibility::Always), ..Attributes::default() },
             ),
             ("%MEM/R|", "%MEM/R", false, Attributes::default()),
             ("NOMINATED NODE", "NOMINATED NODE", false, Attributes::default()),

@@ -317,10 +317,10 @@ enum FeedEnd {
     LoopEnded,
 }
 
-async fn watch<K: WatchedKind>(context: &FeedContext, way: &MakeApi<K>) -> FeedEnd {
+async fn watch<K: WatchedKind>(context: &FeedContext, make_api: &MakeApi<K>) -> FeedEnd {
     let resource = ResourceKey::of::<K>();
     let opened = Arc::new(Notify::new());
-    let api = way(observed_client::client(context.client.clone(), opened.clone()));
+    let api = make_api(observed_client::client(context.client.clone(), opened.clone()));
     let mut stream = std::pin::pin!(watcher(api, watcher::Config::default().page_size(PAGE.into())));
     let page = usize::from(PAGE);
     let mut keeper = ObjectPacker::default();
@@ -378,14 +378,14 @@ async fn watch<K: WatchedKind>(context: &FeedContext, way: &MakeApi<K>) -> FeedE
             }
         }
         let Some(error) = failed else { continue };
-        let why = match explain(&error) {
+        let reason = match explain(&error) {
             Ok(why) => why,
             Err(refusal) => return FeedEnd::Refused(refusal),
         };
         failures += 1;
         let delay = context.retry_policy.delay(failures);
         let retry_at = saturating_after(context.clock.now(), delay);
-        if let Err(end) = context.report(Link::Down { resource: resource.clone(), why, retry_at }).await {
+        if let Err(end) = context.report(Link::Down { resource: resource.clone(), reason, retry_at }).await {
             return end;
         }
         context.wait(delay).await;
@@ -439,9 +439,9 @@ mod tests {
     /// Follows the pods of a server that answers list requests, counted from 0, with the results of this function, and
     /// keeps its watches silent.
     fn follow_pods<F: Future<Output = (u16, Value)> + Send + 'static>(
-        answer: impl Fn(usize, String) -> F + Send + Sync + 'static,
+        respond: impl Fn(usize, String) -> F + Send + Sync + 'static,
     ) -> (JoinSet<()>, mpsc::Receiver<Message>) {
-        let (answer, lists) = (Arc::new(answer), Arc::new(AtomicUsize::new(0)));
+        let (answer, lists) = (Arc::new(respond), Arc::new(AtomicUsize::new(0)));
         let service = tower::service_fn(move |request: http::Request<Body>| {
             let (answer, lists) = (answer.clone(), lists.clone());
             async move {
@@ -519,9 +519,9 @@ mod tests {
             match n {
                 0 => (200, pods(0, 200, Some("old"))),
                 1 => {
-                    let gone = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                    let expired = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
                         "message": "too old", "reason": "Expired", "code": 410});
-                    (410, gone)
+                    (410, expired)
                 }
                 _ => (200, pods(100, 290, None)),
             }

@@ -41,7 +41,7 @@ pub(super) async fn follow(context: FeedContext, kind: Kind, namespace: Option<S
                 failures += 1;
                 let delay = context.retry_policy.delay(failures);
                 let retry_at = saturating_after(context.clock.now(), delay);
-                if context.report(Link::Down { resource, why, retry_at }).await.is_err() {
+                if context.report(Link::Down { resource, reason: why, retry_at }).await.is_err() {
                     return;
                 }
                 context.wait(delay).await;

@@ -167,7 +167,7 @@ pub async fn preview_undo(
     inverse: &Action,
     after: Option<&Value>,
 ) -> Result<UndoPreview, String> {
-    let gone = |error: kube::Error| match &error {
+    let error_message = |error: kube::Error| match &error {
         kube::Error::Api(status) if status.code == 404 => format!("{} is gone", inverse.target.describe()),
         _ => error_text(&error),
     };
@@ -176,7 +176,7 @@ pub async fn preview_undo(
     if let Mutation::Create { .. } = &inverse.mutation {
         return match api.get_opt(name).await {
             Ok(None) => {
-                try_out(client, &inverse.mutation).await.map_err(gone)?;
+                try_out(client, &inverse.mutation).await.map_err(error_message)?;
                 Ok(UndoPreview::default())
             }
             Ok(Some(_)) => Err(format!("{} exists again", inverse.target.describe())),
@@ -189,12 +189,12 @@ pub async fn preview_undo(
         }
         _ => api.get(name).await,
     };
-    let now = serde_json::to_value(now.map_err(gone)?).unwrap_or_default();
+    let now = serde_json::to_value(now.map_err(error_message)?).unwrap_or_default();
     let uid = now.pointer("/metadata/uid").and_then(Value::as_str);
     if inverse.target.uid.as_ref().is_some_and(|known| uid.is_some_and(|uid| uid != known.as_str())) {
         return Err(format!("{} is now a different object", inverse.target.describe()));
     }
-    let then = try_out(client, &inverse.mutation).await.map_err(gone)?;
+    let then = try_out(client, &inverse.mutation).await.map_err(error_message)?;
     Ok(UndoPreview::of(&now, then.as_ref(), after))
 }
 

@@ -74,17 +74,17 @@ pub(super) fn compile(text: &str) -> Result<Filter, String> {
     }
     let tokens = Lexer::new(text).lex().map_err(|errors| {
         let rest = errors.first().map(|(_, rest)| *rest).unwrap_or_default();
-        format!("syntax error at {}", place(rest))
+        format!("syntax error at {}", describe_position(rest))
     })?;
     let term = Parser::new(&tokens).parse(Parser::term).map_err(|errors| {
         let found = errors.first().and_then(|(_, found)| *found).map(|token| token.0);
-        format!("syntax error at {}", place(found.unwrap_or_default()))
+        format!("syntax error at {}", describe_position(found.unwrap_or_default()))
     })?;
     Compiler { names: Vec::new() }.filter(&term, DEPTH)
 }
 
 /// Describes the position: `"rest"`, or the end.
-fn place(rest: &str) -> String {
+fn describe_position(rest: &str) -> String {
     if rest.is_empty() {
         "the end".to_owned()
     } else {
@@ -168,9 +168,9 @@ impl Compiler {
         })
     }
 
-    fn with_name<T>(&mut self, name: &str, what: impl FnOnce(&mut Self) -> T) -> T {
+    fn with_name<T>(&mut self, name: &str, f: impl FnOnce(&mut Self) -> T) -> T {
         self.names.push(name.to_owned());
-        let done = what(self);
+        let done = f(self);
         self.names.pop();
         done
     }

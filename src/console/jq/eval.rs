@@ -28,8 +28,8 @@ impl<'v> JqRun<'v> {
     }
 
     /// Reports whether the error is an exhausted budget: no part of an expression can catch that one.
-    fn is_over(why: &str) -> bool {
-        why == TOO_LONG
+    fn is_over(error: &str) -> bool {
+        error == TOO_LONG
     }
 
     /// Copies a value, at a cost of its size.
@@ -48,7 +48,7 @@ impl<'v> JqRun<'v> {
         self.budget.spend(1)?;
         let one = |value: Value| Ok(vec![Cow::Owned(value)]);
         match filter {
-            Filter::Id => Ok(vec![self.again(input)?]),
+            Filter::Id => Ok(vec![self.duplicate(input)?]),
             Filter::Recurse => {
                 let mut found = Vec::new();
                 self.below(input.clone(), &mut found)?;
@@ -126,7 +126,7 @@ impl<'v> JqRun<'v> {
             Filter::Var(name) => {
                 let found = self.names.iter().rev().find(|(known, _)| known == name);
                 let value = found.map(|(_, value)| value.clone()).ok_or("a variable is not defined")?;
-                Ok(vec![self.again(&value)?])
+                Ok(vec![self.duplicate(&value)?])
             }
             Filter::Path(inner, parts) => {
                 let mut here = self.run(inner, input)?;
@@ -171,7 +171,7 @@ impl<'v> JqRun<'v> {
         let made = match through {
             FilterFunction::Select => {
                 let given = self.run(argument, input)?;
-                let selected = given.iter().filter(|value| is_true(value)).map(|_| self.again(input));
+                let selected = given.iter().filter(|value| is_true(value)).map(|_| self.duplicate(input));
                 return selected.collect();
             }
             FilterFunction::FirstOf => return Ok(self.run(argument, input)?.into_iter().take(1).collect()),
@@ -213,7 +213,7 @@ impl<'v> JqRun<'v> {
     }
 
     /// Duplicates a value.
-    fn again(&mut self, value: &ValueRef<'v>) -> Result<ValueRef<'v>, String> {
+    fn duplicate(&mut self, value: &ValueRef<'v>) -> Result<ValueRef<'v>, String> {
         match value {
             Cow::Borrowed(value) => Ok(Cow::Borrowed(*value)),
             Cow::Owned(value) => Ok(Cow::Owned(self.keep(value)?)),
@@ -228,9 +228,9 @@ impl<'v> JqRun<'v> {
         }
     }
 
-    fn with<T>(&mut self, name: &str, value: ValueRef<'v>, what: impl FnOnce(&mut Self) -> T) -> T {
+    fn with<T>(&mut self, name: &str, value: ValueRef<'v>, f: impl FnOnce(&mut Self) -> T) -> T {
         self.names.push((name.to_owned(), value));
-        let done = what(self);
+        let done = f(self);
         self.names.pop();
         done
     }
@@ -323,14 +323,14 @@ impl<'v> JqRun<'v> {
         first: &Filter,
         second: &Filter,
         input: &ValueRef<'v>,
-        what: impl Fn(&mut Self, &Value, &Value) -> Result<Value, String>,
+        combine: impl Fn(&mut Self, &Value, &Value) -> Result<Value, String>,
     ) -> Result<Vec<ValueRef<'v>>, String> {
         let (a, b) = (self.run(first, input)?, self.run(second, input)?);
         let mut given = Vec::new();
         for b in &b {
             for a in &a {
                 self.budget.spend(1)?;
-                given.push(Cow::Owned(what(self, a, b)?));
+                given.push(Cow::Owned(combine(self, a, b)?));
             }
         }
         Ok(given)
@@ -345,7 +345,7 @@ impl<'v> JqRun<'v> {
         let Some(((is, then), rest)) = cases.split_first() else {
             return match otherwise {
                 Some(otherwise) => self.run(otherwise, input),
-                None => Ok(vec![self.again(input)?]),
+                None => Ok(vec![self.duplicate(input)?]),
             };
         };
         let mut given = Vec::new();

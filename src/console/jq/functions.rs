@@ -116,7 +116,7 @@ pub(super) fn call(
     input: &Value,
     arguments: &[Value],
 ) -> Result<Vec<Value>, String> {
-    let cannot = |what: &str| format!("{} cannot be {what}", kind(input));
+    let cannot = |operation: &str| format!("{} cannot be {operation}", kind(input));
     let keep = |is: bool| if is { vec![input.clone()] } else { Vec::new() };
     budget.spend_for(input)?;
     arguments.iter().try_for_each(|argument| budget.spend_for(argument))?;
@@ -346,8 +346,8 @@ fn texts(
             let length: usize =
                 items.iter().map(|item| item.as_str().map_or(8, str::len) + strings[0].len()).sum();
             budget.spend(length / 8)?;
-            let words = items.iter().map(|item| if item.is_null() { String::new() } else { text(item) });
-            Value::String(words.collect::<Vec<_>>().join(strings[0]))
+            let parts = items.iter().map(|item| if item.is_null() { String::new() } else { text(item) });
+            Value::String(parts.collect::<Vec<_>>().join(strings[0]))
         }
         (Value::String(text), Function::Split) => split(text, strings[0]),
         (Value::String(text), Function::Test) => {

@@ -24,7 +24,7 @@ const LONGEST: usize = 1024;
 /// The budget of an expression for one object: a step costs one, copied or created data its length in words.
 const BUDGET: usize = 50_000;
 /// The maximum number of results; further ones are dropped.
-const GIVEN: usize = 256;
+const MAX_RESULTS: usize = 256;
 
 /// A parsed expression.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ impl Jq {
     pub(crate) fn run(&self, object: &Value) -> Result<Vec<Value>, String> {
         let mut run = JqRun::new(BUDGET);
         let given = run.all(&self.filter, object)?;
-        Ok(given.into_iter().take(GIVEN).map(std::borrow::Cow::into_owned).collect())
+        Ok(given.into_iter().take(MAX_RESULTS).map(std::borrow::Cow::into_owned).collect())
     }
 }
 
@@ -170,10 +170,10 @@ mod tests {
         ] {
             // An expression that is refused at parsing is not evaluated.
             let Ok(jq) = Jq::parse(expression) else { continue };
-            let why = jq.run(&many).expect_err(expression);
-            assert!(why.contains("too many steps"), "{expression}: {why}");
+            let error = jq.run(&many).expect_err(expression);
+            assert!(error.contains("too many steps"), "{expression}: {error}");
         }
-        assert_eq!(Jq::parse(".items[]").unwrap().run(&many).map(|given| given.len()), Ok(GIVEN));
+        assert_eq!(Jq::parse(".items[]").unwrap().run(&many).map(|given| given.len()), Ok(MAX_RESULTS));
     }
 
     #[test]

@@ -100,7 +100,7 @@ pub(super) fn as_number(value: &Value) -> Result<f64, String> {
 }
 
 pub(super) fn calculate(math: Math, a: &Value, b: &Value) -> Result<Value, String> {
-    let word = match math {
+    let operation = match math {
         Math::Add => "added",
         Math::Sub => "subtracted",
         Math::Mul => "multiplied",
@@ -136,7 +136,7 @@ pub(super) fn calculate(math: Math, a: &Value, b: &Value) -> Result<Value, Strin
                 Math::Rem => a.trunc() % b.trunc(),
             })
         }
-        _ => return Err(format!("{} and {} cannot be {word}", kind(a), kind(b))),
+        _ => return Err(format!("{} and {} cannot be {operation}", kind(a), kind(b))),
     })
 }
 

@@ -40,7 +40,7 @@ pub use speech_writer::SpeechWriter;
 /// The interval between announcements of other changes.
 const PACE: SignedDuration = SignedDuration::from_secs(1);
 /// The maximum number of changed lines printed at once; further ones are counted.
-const MOST: usize = 12;
+const MAX_LINES: usize = 12;
 /// The width of the page on which screens are drawn: enough for every column.
 const WIDTH: u16 = 160;
 /// The height of the page: longer content is scrolled, as on any screen.
@@ -111,7 +111,7 @@ impl Reader {
         let theme = Theme::linear();
         let shared = model.shared.context_of(model.top().0, now);
         let cx = Context { theme: &theme, ..shared };
-        if let Some(at) = model.answers_at() {
+        if let Some(at) = model.answer_due_at() {
             cx.redraw_at(at);
         }
         if !std::mem::replace(&mut self.greeted, true) {
@@ -160,26 +160,26 @@ impl Reader {
     }
 
     fn tour(&mut self, model: &Model, cx: &Context<'_>, speech: &mut Vec<Speech>) {
-        let tour = model.tour.as_ref().filter(|tour| !tour.left);
-        let words = tour.map(|tour| tour.panel_text(cx.stores, cx.bindings));
-        if let Some(new) = words.as_ref().filter(|new| self.tour.as_ref() != Some(*new)) {
+        let tour = model.tour.as_ref().filter(|tour| !tour.suspended);
+        let panel = tour.map(|tour| tour.panel_text(cx.stores, cx.bindings));
+        if let Some(new) = panel.as_ref().filter(|new| self.tour.as_ref() != Some(*new)) {
             let done = new.kubectl.as_ref().map(|kubectl| format!("Done: {}", clean(kubectl)));
-            let next = format!("{}: {}", clean(&new.title), clean(&new.what));
+            let next = format!("{}: {}", clean(&new.title), clean(&new.instruction));
             speech.extend(done.into_iter().chain([next]).map(Speech::Line));
         }
-        self.tour = words;
+        self.tour = panel;
     }
 
     fn toasts(&mut self, model: &Model, speech: &mut Vec<Speech>) {
         let all: Vec<(Toast, Timestamp)> = model.toasts.iter().cloned().collect();
         for (toast, _) in all.iter().filter(|toast| !self.toasts.contains(toast)) {
-            let word = match toast.severity {
+            let label = match toast.severity {
                 Severity::Done => "Done",
                 Severity::Note | Severity::Unheard => "Note",
                 Severity::Warning => "Warning",
                 Severity::Failed => "Error",
             };
-            speech.extend(toast.text.lines().map(|line| Speech::Line(format!("{word}: {}", clean(line)))));
+            speech.extend(toast.text.lines().map(|line| Speech::Line(format!("{label}: {}", clean(line)))));
         }
         self.toasts = all;
     }
@@ -358,7 +358,7 @@ impl Reader {
             return;
         };
         let cx = Context { theme: cx.theme, ..model.shared.context_of(*of, cx.now) };
-        let (lines, focused) = (dialog.words(&cx), dialog.focused());
+        let (lines, focused) = (dialog.text_lines(&cx), dialog.focused());
         match &mut self.dialog {
             Some(spoken)
                 if spoken.of == *of && spoken.cluster == of.cluster() && spoken.title == dialog.title =>
@@ -432,8 +432,8 @@ fn keys_of(dialog: &Dialog) -> String {
 
 /// Prints as many changes as can be followed, and counts the rest.
 fn announce(news: Vec<String>, speech: &mut Vec<Speech>) {
-    let more = news.len().saturating_sub(MOST);
-    speech.extend(news.into_iter().take(MOST).map(Speech::Line));
+    let more = news.len().saturating_sub(MAX_LINES);
+    speech.extend(news.into_iter().take(MAX_LINES).map(Speech::Line));
     if more > 0 {
         speech.push(Speech::Line(format!("and {more} more")));
     }

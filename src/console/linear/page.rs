@@ -74,7 +74,7 @@ impl Page {
                     turned += usize::from(cell.modifier.contains(Modifier::REVERSED));
                 }
             }
-            let line = PageLine { text: in_words(&text), news: in_words(&news) };
+            let line = PageLine { text: format_for_speech(&text), news: format_for_speech(&news) };
             if line.text.is_empty() {
                 continue;
             }
@@ -110,7 +110,7 @@ fn border(buffer: &Buffer, frame: Rect, y: u16) -> String {
             spell(if is_of_a_bar(buffer, x, y) { " " } else { cell.symbol() }, &mut text);
         }
     }
-    in_words(&text).split_whitespace().collect::<Vec<_>>().join(" ")
+    format_for_speech(&text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Reports whether a dot is the empty part of a bar: next to another dot or a full part. A single one separates words.
@@ -128,13 +128,13 @@ fn is_block(letter: char) -> bool {
 
 /// Converts a line for reading: column gaps become two spaces, leading dots are silent. The indentation stays, because
 /// it shows what belongs together.
-fn in_words(line: &str) -> String {
+fn format_for_speech(line: &str) -> String {
     let text = line.trim_start();
-    let mut words = line[..line.len() - text.len()].to_owned();
+    let mut spoken = line[..line.len() - text.len()].to_owned();
     let text = text.strip_prefix("· ").unwrap_or(text);
     let columns = text.split("  ").map(str::trim).filter(|column| !column.is_empty());
-    words.push_str(&columns.collect::<Vec<_>>().join("  "));
-    words.trim_end().to_owned()
+    spoken.push_str(&columns.collect::<Vec<_>>().join("  "));
+    spoken.trim_end().to_owned()
 }
 
 /// Converts a character for reading: lines, bars, and glyphs before the word for the same are silent.
@@ -233,7 +233,7 @@ mod tests {
             ("   ", ""),
             ("a a", "a a"),
         ] {
-            assert_eq!(in_words(line), words, "{line:?}");
+            assert_eq!(format_for_speech(line), words, "{line:?}");
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::message::Message;
 use crate::resource::Kind;
 
 /// The server's responses: `ann` may see pods of `shop`, and may not read roles there.
-fn answer(path: &str, body: &Value) -> (u16, Value) {
+fn respond(path: &str, body: &Value) -> (u16, Value) {
     let list =
         |items: Value| (200, json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items}));
     let refused = |code: u16, message: &str| {
@@ -80,7 +80,7 @@ impl ServedConsole {
         let service = tower::service_fn(|request: Request<Body>| async move {
             let path = request.uri().path().to_owned();
             let body = request.into_body().collect_bytes().await?;
-            let (code, value) = answer(&path, &serde_json::from_slice(&body).unwrap_or_default());
+            let (code, value) = respond(&path, &serde_json::from_slice(&body).unwrap_or_default());
             let response = Response::builder().status(code).header("content-type", "application/json");
             Ok::<_, kube::Error>(response.body(Body::from(value.to_string().into_bytes())).unwrap())
         });
@@ -90,7 +90,7 @@ impl ServedConsole {
     }
 
     /// Returns the screen without rows that have only a frame.
-    fn drawn(&mut self) -> String {
+    fn visible_text(&mut self) -> String {
         let screen = self.stage.screen();
         let empty = |line: &&str| line.starts_with('│') && line.trim_matches(['│', ' ']).is_empty();
         let lines: Vec<&str> = screen.lines().filter(|line| !empty(line)).collect();
@@ -98,10 +98,10 @@ impl ServedConsole {
     }
 
     /// Asserts that a command is refused with this error.
-    async fn refuses(&mut self, text: &str, why: &str) {
+    async fn refuses(&mut self, text: &str, error: &str) {
         self.press(&format!(": \"{text}\" enter")).await;
-        let drawn = self.drawn();
-        assert!(drawn.contains(&format!("✖ {why}")), "{text}: {drawn}");
+        let screen = self.visible_text();
+        assert!(screen.contains(&format!("✖ {error}")), "{text}: {screen}");
         self.press("esc").await;
     }
 
@@ -121,7 +121,8 @@ impl ServedConsole {
     }
 }
 
-const MINE_WIDE: &str = " podium ▸ Overview ▸ my permissions in shop            0 nodes ● 0   4 pods ● 4
+const SELF_RULES_WIDE: &str =
+    " podium ▸ Overview ▸ my permissions in shop            0 nodes ● 0   4 pods ● 4
 ╭ my permissions in shop ──────────────────────────────────────────────────────╮
 │ ✖ incomplete, there may be more: node authorizer lists no rules              │
 │ · 4 resources and paths                                                      │
@@ -133,7 +134,7 @@ const MINE_WIDE: &str = " podium ▸ Overview ▸ my permissions in shop        
 ╰──────────────────────────────────────────────────────────────── as of 0s ago ╯
  <:>command  </>filter  <?>help";
 
-const MINE_NARROW: &str = " podium ▸ my permissions in shop
+const SELF_RULES_NARROW: &str = " podium ▸ my permissions in shop
 ╭ my permissions in shop ──────────────╮
 │ ✖ incomplete, there may be more:     │
 │   node authorizer lists no rules     │
@@ -179,13 +180,15 @@ const WHO_NARROW: &str = " podium ▸ who may get pods web-1 in shop
 
 #[tokio::test]
 async fn both_questions_are_drawn_wide_and_narrow_con_16() {
-    for (width, height, mine, who) in [(80, 24, MINE_WIDE, WHO_WIDE), (40, 12, MINE_NARROW, WHO_NARROW)] {
+    for (width, height, mine, who) in
+        [(80, 24, SELF_RULES_WIDE, WHO_WIDE), (40, 12, SELF_RULES_NARROW, WHO_NARROW)]
+    {
         let mut asking = ServedConsole::new(width, height);
         asking.press(": \"ns_shop\" enter").await;
         asking.press(": \"can\" enter").await;
-        assert_eq!(asking.drawn(), mine);
+        assert_eq!(asking.visible_text(), mine);
         asking.press("esc : \"can_get_po_web-1\" enter").await;
-        assert_eq!(asking.drawn(), who);
+        assert_eq!(asking.visible_text(), who);
     }
 }
 
@@ -193,23 +196,23 @@ async fn both_questions_are_drawn_wide_and_narrow_con_16() {
 async fn own_permissions_follow_the_scope_and_can_be_filtered_and_scrolled_con_16() {
     let mut asking = ServedConsole::new(80, 24);
     asking.press(": \"can\" enter").await;
-    let drawn = asking.drawn();
-    assert!(drawn.contains("all namespaces are shown: the check uses default"), "{drawn}");
-    assert!(drawn.contains("my permissions in default") && !drawn.contains("pods/log"), "{drawn}");
+    let screen = asking.visible_text();
+    assert!(screen.contains("all namespaces are shown: the check uses default"), "{screen}");
+    assert!(screen.contains("my permissions in default") && !screen.contains("pods/log"), "{screen}");
     asking.press(": \"ns_shop\" enter").await;
-    let drawn = asking.drawn();
-    assert!(drawn.contains("my permissions in shop") && drawn.contains("pods/log"), "{drawn}");
-    assert!(!drawn.contains("all namespaces"), "{drawn}");
+    let screen = asking.visible_text();
+    assert!(screen.contains("my permissions in shop") && screen.contains("pods/log"), "{screen}");
+    assert!(!screen.contains("all namespaces"), "{screen}");
     asking.press("/ \"log|tls\" enter").await;
-    let drawn = asking.drawn();
-    assert!(drawn.contains("2 of 4 resources and paths") && !drawn.contains("/healthz"), "{drawn}");
+    let screen = asking.visible_text();
+    assert!(screen.contains("2 of 4 resources and paths") && !screen.contains("/healthz"), "{screen}");
 
     let mut asking = ServedConsole::new(40, 12);
     asking.press(": \"ns_shop\" enter").await;
     asking.press(": \"can\" enter").await;
-    assert!(!asking.drawn().contains("/healthz"));
+    assert!(!asking.visible_text().contains("/healthz"));
     asking.press("G").await;
-    assert!(asking.drawn().contains("/healthz") && asking.drawn().contains("only tls"));
+    assert!(asking.visible_text().contains("/healthz") && asking.visible_text().contains("only tls"));
 }
 
 #[tokio::test]
@@ -217,11 +220,11 @@ async fn permitted_subjects_are_filtered_by_name_and_by_binding_con_16() {
     let mut asking = ServedConsole::new(80, 24);
     asking.press(": \"can_get_pods_shop/web-1\" enter").await;
     asking.press("/ \"viewers\" enter").await;
-    let drawn = asking.drawn();
-    assert!(drawn.contains("2 of 3 subjects may") && !drawn.contains("Group system:masters"), "{drawn}");
-    assert!(drawn.contains("User bob") && !drawn.contains("ClusterRoleBinding admins"), "{drawn}");
+    let screen = asking.visible_text();
+    assert!(screen.contains("2 of 3 subjects may") && !screen.contains("Group system:masters"), "{screen}");
+    assert!(screen.contains("User bob") && !screen.contains("ClusterRoleBinding admins"), "{screen}");
     // A failed list is reported, and no filter hides that.
-    assert!(drawn.contains("✖ roles: not allowed"), "{drawn}");
+    assert!(screen.contains("✖ roles: not allowed"), "{screen}");
 }
 
 #[tokio::test]
@@ -230,10 +233,10 @@ async fn a_verb_alone_asks_of_what_is_selected_con_16() {
     asking.refuses("can_get", "nothing is selected; :can get RESOURCE NAME works everywhere").await;
     asking.press(": \"pods\" enter").await;
     asking.press(": \"can_delete\" enter").await;
-    let drawn = asking.drawn();
-    assert!(drawn.contains("✖ you may not delete pods api in default"), "{drawn}");
-    assert!(drawn.contains("the server gives no reason"), "{drawn}");
-    assert!(drawn.contains("· 1 subject may, by roles and bindings  "), "{drawn}");
+    let screen = asking.visible_text();
+    assert!(screen.contains("✖ you may not delete pods api in default"), "{screen}");
+    assert!(screen.contains("the server gives no reason"), "{screen}");
+    assert!(screen.contains("· 1 subject may, by roles and bindings  "), "{screen}");
 }
 
 /// Discovery of pods with their logs, and of namespaces.
@@ -282,15 +285,15 @@ async fn words_are_found_in_what_the_server_has_con_16() {
         ("can_get_*.apps/scale", "who may get *.apps/scale in default", ""),
     ] {
         asking.press(&format!(": \"{text}\" enter")).await;
-        let drawn = asking.drawn();
-        assert!(drawn.contains(heading) && drawn.contains(note), "{text}: {drawn}");
+        let screen = asking.visible_text();
+        assert!(screen.contains(heading) && screen.contains(note), "{text}: {screen}");
         asking.press("esc").await;
     }
     for (typed, offered) in
         [("can_de", "can delete"), ("can_get_po", "can get pods"), ("can_get_pods/l", "can get pods/log")]
     {
         asking.press(&format!(": \"{typed}\"")).await;
-        assert!(asking.drawn().contains(offered), "{typed}: {}", asking.drawn());
+        assert!(asking.visible_text().contains(offered), "{typed}: {}", asking.visible_text());
         asking.press("esc").await;
     }
 }

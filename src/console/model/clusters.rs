@@ -1,7 +1,7 @@
 //! Several clusters at once (CON-16): joins the clusters that are shown, and selects the cluster that an action
 //! concerns.
 //!
-//! The model's own fields hold the front cluster; the others are in `Shared::away` and [`BackgroundCluster`]. While the model
+//! The model's own fields hold the front cluster; the others are in `SharedModel::away` and [`BackgroundCluster`]. While the model
 //! handles a message or a request of another cluster, the two are swapped, so that stores, kinds, journal and jobs are
 //! those of that cluster only.
 //!
@@ -12,7 +12,7 @@ use std::mem::swap;
 
 use jiff::Timestamp;
 
-use super::{Job, Model, Shared};
+use super::{Job, Model, SharedModel};
 use crate::action::Action;
 use crate::builtin_kinds;
 use crate::clusters::{Cluster, ClusterView, Clusters, ConnectionState};
@@ -30,7 +30,7 @@ use crate::toast::Toast;
 use crate::workloads;
 
 /// The maximum number of clusters beside the console's own.
-pub(crate) const MOST: usize = 15;
+pub(crate) const MAX_JOINED: usize = 15;
 
 /// The model's state of a cluster that no screen reads.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ pub(super) struct BackgroundCluster {
     identity: Identity,
 }
 
-impl Shared {
+impl SharedModel {
     /// Returns the clusters that are shown.
     pub(super) fn clusters(&self) -> Clusters<'_> {
         let front = ClusterView {
@@ -130,15 +130,15 @@ impl Job {
 
 impl Model {
     /// Runs code with another cluster in front; returns `None` if that cluster is not shown.
-    pub(crate) fn within<T>(&mut self, cluster: ClusterId, what: impl FnOnce(&mut Self) -> T) -> Option<T> {
+    pub(crate) fn within<T>(&mut self, cluster: ClusterId, f: impl FnOnce(&mut Self) -> T) -> Option<T> {
         let before = self.shared.front;
         if before == cluster {
-            return Some(what(self));
+            return Some(f(self));
         }
         if !self.trade_clusters(cluster) {
             return None;
         }
-        let done = what(self);
+        let done = f(self);
         self.trade_clusters(before);
         Some(done)
     }
@@ -147,12 +147,12 @@ impl Model {
     pub(super) fn in_cluster(
         &mut self,
         cluster: ClusterId,
-        what: impl FnOnce(&mut Self) -> Vec<Job>,
+        f: impl FnOnce(&mut Self) -> Vec<Job>,
     ) -> Vec<Job> {
         if self.shared.front == cluster {
-            return what(self);
+            return f(self);
         }
-        let jobs = self.within(cluster, what).unwrap_or_default();
+        let jobs = self.within(cluster, f).unwrap_or_default();
         jobs.into_iter().map(|job| job.on(cluster)).collect()
     }
 
@@ -196,7 +196,7 @@ impl Model {
     }
 
     /// Returns the id of the top screen, acting on the front cluster.
-    pub(super) fn here(&self) -> ScreenId {
+    pub(super) fn top_screen_id(&self) -> ScreenId {
         self.top().0.on(self.shared.front)
     }
 
@@ -234,7 +234,7 @@ impl Model {
         // The front cluster is not in `away`.
         let joined = self.shared.away.keys().filter(|id| **id != ClusterId::HOME).count()
             + usize::from(self.shared.front != ClusterId::HOME);
-        if joined >= MOST {
+        if joined >= MAX_JOINED {
             return None;
         }
         self.next_cluster += 1;
@@ -249,7 +249,7 @@ impl Model {
 
     /// Drops clusters that no screen shows or is about to show, if a new one needs the place.
     fn evict_clusters(&mut self, taken: &[ClusterId]) {
-        if self.shared.away.len() < MOST {
+        if self.shared.away.len() < MAX_JOINED {
             return;
         }
         let ids = self.shared.away.keys().copied().filter(|id| *id != ClusterId::HOME);
@@ -258,7 +258,7 @@ impl Model {
         for id in left {
             self.shared.away.remove(&id);
             self.behind.remove(&id);
-            self.left.push(id);
+            self.dropped.push(id);
         }
     }
 

@@ -29,7 +29,7 @@ impl Model {
             );
             return Vec::new();
         }
-        if let Some(why) = self.refuses_in_the_past(command) {
+        if let Some(why) = self.refusal_in_past(command) {
             self.toast(Toast::info(why), now);
             return Vec::new();
         }
@@ -55,7 +55,7 @@ impl Model {
                 // Messages are dismissed as well, so that going back needs one key only.
                 self.toasts.dismiss();
                 let top = &self.top().1;
-                if top.moment().is_some() && top.way_back() == WayBack::Now {
+                if top.moment().is_some() && top.back_target() == WayBack::Now {
                     return self.travel(TimeTravel::Live, now);
                 }
                 if !self.top().1.query().is_empty() {
@@ -72,7 +72,7 @@ impl Model {
             Command::Leave if self.screens.len() > 1 || self.is_in_second() => return self.back(now),
             // Closes the tab as an editor's `:q` does; the console ends with its last tab.
             Command::Leave if self.tabs.count() > 1 => return self.close_tab(now),
-            Command::Leave | Command::Quit => return self.ask_to_quit(now),
+            Command::Leave | Command::Quit => return self.confirm_quit(now),
             Command::SplitBeside
             | Command::SplitBelow
             | Command::PaneFocus
@@ -134,18 +134,18 @@ impl Model {
 
     /// Returns the reason why a command is refused in a view of the past; `None` for a read-only command, or a view of
     /// the present.
-    pub(crate) fn refuses_in_the_past(&self, command: Command) -> Option<String> {
+    pub(crate) fn refusal_in_past(&self, command: Command) -> Option<String> {
         let moment = self.top().1.moment().filter(|_| !point_in_time::looks(command))?;
         let key = self.shared.bindings.key(Command::Back).map(|key| key.to_string()).unwrap_or_default();
         let name = command.entry().in_short();
         Some(format!(
             "{name} is not possible in the past; this view shows {}: {key} {}",
             moment.short(),
-            self.top().1.way_back().words()
+            self.top().1.back_target().hint()
         ))
     }
 
-    pub(super) fn ask_to_quit(&mut self, now: Timestamp) -> Vec<Job> {
+    pub(super) fn confirm_quit(&mut self, now: Timestamp) -> Vec<Job> {
         let id = self.top().0;
         let works = |(id, screen): &&(ScreenId, Screen)| {
             screen.background(&self.shared.context_of(*id, now)).is_some()

@@ -123,23 +123,23 @@ impl TestConsole {
     }
 
     /// Moves the cursor to the row with these words.
-    fn select(&mut self, words: &[&str]) {
+    fn select(&mut self, texts: &[&str]) {
         self.press("g");
         for _ in 0..40 {
             let screen = self.screen();
             let row =
                 screen.lines().find(|line| line.contains('▸') && line.starts_with('│')).unwrap_or_default();
-            if words.iter().all(|word| row.split_whitespace().any(|cell| cell == *word)) {
+            if texts.iter().all(|word| row.split_whitespace().any(|cell| cell == *word)) {
                 return;
             }
             self.press("j");
         }
-        panic!("no row {words:?} in\n{}", self.screen());
+        panic!("no row {texts:?} in\n{}", self.screen());
     }
 
     fn dialog(&self) -> (&str, Option<&str>) {
         let (_, dialog): &(ScreenId, Box<Dialog>) = self.model.dialog.as_ref().expect("a question");
-        (&dialog.title, dialog.place.as_deref())
+        (&dialog.title, dialog.context.as_deref())
     }
 }
 
@@ -391,16 +391,17 @@ async fn a_context_that_does_not_answer_is_named_and_its_rows_stay_con_18() {
             let mut stage = TestConsole::over_three(width, height, depth);
             let resource = ResourceKey::of::<Pod>();
             let retry_at = stage.now;
-            let down = Link::Down { resource: resource.clone(), why: "connection refused".into(), retry_at };
+            let down =
+                Link::Down { resource: resource.clone(), reason: "connection refused".into(), retry_at };
             stage.on(PROD, Message::Link(down));
             stage.now = stage.now.saturating_add(jiff::SignedDuration::from_secs(12)).unwrap();
             let screen = stage.screen();
             assert!(screen.contains("✖ prod no answer 12s, ctrl-r retries · connection refused"), "{screen}");
             assert!(screen.contains("only-prod") && screen.contains("2 of 3 live"), "{screen}");
-            let is_dim = |stage: &mut TestConsole, word: &str| {
+            let is_dim = |stage: &mut TestConsole, text: &str| {
                 let screen = stage.screen();
                 let row =
-                    screen.lines().position(|line| line.starts_with('│') && line.contains(word)).unwrap();
+                    screen.lines().position(|line| line.starts_with('│') && line.contains(text)).unwrap();
                 stage.is_dim(row as u16)
             };
             assert!(is_dim(&mut stage, "only-prod"), "{screen}");
@@ -429,8 +430,8 @@ async fn forbidden_lacking_and_silent_contexts_are_distinguished_con_18() {
     stage.model.update(Message::Catalogue(Catalogue::of(builtin_kinds::kinds())), stage.now);
     stage.press(": \"pods_@podium,prod,qa\" enter");
     let retry_at = stage.now;
-    let why = "context prod does not answer: no route to host".to_owned();
-    stage.on(PROD, Message::Unreachable { why, retry_at });
+    let reason = "context prod does not answer: no route to host".to_owned();
+    stage.on(PROD, Message::Unreachable { reason, retry_at });
     stage.joins(QA, "qa", Vec::new());
     let refused = UnavailableReason::NotAllowed("pods is forbidden: User me".to_owned());
     stage.on(QA, Message::Link(Link::Refused(ResourceKey::of::<Pod>(), refused)));
@@ -554,7 +555,7 @@ async fn as_many_clusters_are_looked_at_as_there_is_room_for_con_1() {
     let mut stage = TestConsole::new(140, 40);
     let names: Vec<String> = (0..40).map(|n| format!("c{n}")).collect();
     let jobs = describe(&stage.press(&format!(": \"pods_@{}\" enter", names.join(","))));
-    assert_eq!(jobs.iter().filter(|job| job.contains("join")).count(), clusters::MOST, "{jobs:?}");
+    assert_eq!(jobs.iter().filter(|job| job.contains("join")).count(), clusters::MAX_JOINED, "{jobs:?}");
     let limit_note = "15 contexts are shown, which is the maximum; 25 are left out";
     assert!(stage.model.toasts.iter().any(|(toast, _)| toast.text == limit_note), "{}", stage.screen());
     // Clusters that are no longer shown are replaced first.
@@ -661,7 +662,7 @@ async fn several_contexts_are_read_aloud_con_20() {
     stage.select(&["prod", "web"]);
     let speech = hear(&stage);
     assert!(speech.contains("Selected: web of default, context prod"), "{speech}");
-    let down = Link::Down { resource: ResourceKey::of::<Pod>(), why: "reset".into(), retry_at: stage.now };
+    let down = Link::Down { resource: ResourceKey::of::<Pod>(), reason: "reset".into(), retry_at: stage.now };
     stage.on(QA, Message::Link(down));
     stage.now = stage.now.saturating_add(jiff::SignedDuration::from_secs(5)).unwrap();
     let speech = hear(&stage);
@@ -685,7 +686,7 @@ async fn a_filter_marks_and_ranges_hold_their_own_rows_con_16() {
     assert!(stage.screen().contains("◆ 3 marked"), "{}", stage.screen());
     stage.press("ctrl-k");
     let places: Vec<Option<&str>> =
-        stage.model.open_dialogs().map(|(_, dialog)| dialog.place.as_deref()).collect();
+        stage.model.open_dialogs().map(|(_, dialog)| dialog.context.as_deref()).collect();
     assert_eq!(places, [Some("podium"), Some("prod"), Some("qa")]);
     stage.press("esc esc esc");
     // A deleted row drops its own mark only.

@@ -41,13 +41,13 @@ fn object(uid: &str) -> Value {
         "data": {"colour": "blue"}})
 }
 
-fn tell(stage: &mut TestConsole, data: EditData) -> Vec<Job> {
+fn send(stage: &mut TestConsole, data: EditData) -> Vec<Job> {
     let id = stage.model.top().0;
     stage.model.update(Message::Data(id, Data::new(data)), stage.now)
 }
 
 fn loaded(stage: &mut TestConsole) {
-    tell(stage, EditData::Object(Box::new(object("u1"))));
+    send(stage, EditData::Object(Box::new(object("u1"))));
 }
 
 fn draft(uid: &str) -> Draft {
@@ -83,7 +83,7 @@ fn a_draft_is_stored_and_removed_once_saved_or_discarded_con_17() {
     assert!(stage.model.unsaved_drafts().is_empty(), "nothing is typed yet");
     let jobs = stage.press("end \"s\"");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(task) if task.slot() == "draft")), "{jobs:?}");
-    let jobs = tell(&mut stage, EditData::Rested);
+    let jobs = send(&mut stage, EditData::Rested);
     let Some(Job::KeepDraft(cluster, saved)) = jobs.first() else { panic!("{jobs:?}") };
     assert_eq!((cluster.as_str(), saved.at, saved.uid()), ("c1", stage.now, Some("u1")));
     assert!(saved.text.contains("data:s") || saved.text.contains("s\n"), "{}", saved.text);
@@ -92,7 +92,7 @@ fn a_draft_is_stored_and_removed_once_saved_or_discarded_con_17() {
     let jobs = stage.press("backspace");
     assert!(is_forgotten(&jobs), "what is as it was is not kept: {jobs:?}");
     stage.press("\"s\"");
-    assert!(is_forgotten(&tell(&mut stage, EditData::Saved)));
+    assert!(is_forgotten(&send(&mut stage, EditData::Saved)));
     let (mut stage, _) = editing("configmaps", 100);
     loaded(&mut stage);
     stage.press("\"s\" esc");
@@ -155,7 +155,7 @@ fn an_offered_draft_names_its_object_and_does_not_replace_typed_text_con_17() {
     // The text of a deleted object's draft is available, too.
     let (mut stage, _) = editing("configmaps", 100);
     offered(&mut stage, "u1");
-    tell(&mut stage, EditData::Failed("configmaps \"web\" not found".into()));
+    send(&mut stage, EditData::Failed("configmaps \"web\" not found".into()));
     let screen = stage.screen();
     assert!(screen.contains("not found") && screen.contains("Unsaved edit"), "{screen}");
     stage.press("r");
@@ -175,7 +175,7 @@ fn drafts_of_secrets_are_never_stored_con_17() {
     assert!(!jobs.iter().any(|job| matches!(job, Job::ReadDraft(..))), "{jobs:?}");
     loaded(&mut stage);
     stage.press("\"password\"");
-    let jobs = tell(&mut stage, EditData::Rested);
+    let jobs = send(&mut stage, EditData::Rested);
     assert!(jobs.is_empty() && stage.model.unsaved_drafts().is_empty(), "{jobs:?}");
 }
 

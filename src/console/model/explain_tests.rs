@@ -18,7 +18,7 @@ use crate::message::Message;
 use crate::store::{Change, Delta};
 
 /// A console on a server with logs.
-struct Crashing {
+struct CrashingConsole {
     stage: TestConsole,
     runner: Runner,
     messages: mpsc::Receiver<Message>,
@@ -40,7 +40,7 @@ fn log(path: &str, query: &str) -> (u16, String) {
     (200, line(&format!("{of} {run}: \u{1b}[31mpanic\u{1b}[0m: no such \u{7}file")) + &line("    at main"))
 }
 
-impl Crashing {
+impl CrashingConsole {
     fn new(width: u16, height: u16) -> Self {
         let requests: Arc<Mutex<Vec<String>>> = Arc::default();
         let seen = requests.clone();
@@ -64,7 +64,7 @@ impl Crashing {
     }
 
     /// Starts the tasks, and waits for this many results.
-    async fn answers(&mut self, jobs: Vec<Job>, count: usize) {
+    async fn run_jobs(&mut self, jobs: Vec<Job>, count: usize) {
         for job in jobs {
             if let Job::Start(task) = job {
                 self.runner.start(task);
@@ -119,11 +119,11 @@ fn web(pods: Vec<Value>) -> Vec<Delta> {
 
 #[tokio::test]
 async fn a_crashing_pod_is_explained_with_the_last_lines_of_its_log_con_19() {
-    let mut show = Crashing::new(110, 30);
+    let mut show = CrashingConsole::new(110, 30);
     show.feed(web(vec![crashing("web-1-a", 3, 40)]));
     let jobs = show.stage.press("p W");
     show.shows(&["log of the previous run of web-1-a: loading …"]);
-    show.answers(jobs, 1).await;
+    show.run_jobs(jobs, 1).await;
     // The previous run crashed; control sequences in its log do not reach the terminal.
     show.shows(&[
         "container main: CrashLoopBackOff: back-off 40s",
@@ -141,25 +141,25 @@ async fn a_crashing_pod_is_explained_with_the_last_lines_of_its_log_con_19() {
     last["restartCount"] = json!(4);
     last["state"] = json!({"terminated": {"exitCode": 3, "reason": "Error"}});
     let jobs = show.feed(web(vec![ended]));
-    show.answers(jobs, 1).await;
+    show.run_jobs(jobs, 1).await;
     show.shows(&["log of this run of web-1-a, the last lines:", "web-1-a current: panic"]);
     // A log that cannot be read states the reason.
     let jobs = show.feed(web(vec![crashing("mute", 3, 40)]));
     assert!(!jobs.iter().any(|job| matches!(job, Job::Start(_))), "it is of another pod");
     let jobs = show.stage.press("~ p W");
-    show.answers(jobs, 1).await;
+    show.run_jobs(jobs, 1).await;
     show.shows(&["log of the previous run of mute cannot be read: previous terminated container"]);
 }
 
 #[tokio::test]
 async fn a_cause_of_several_pods_is_listed_once_the_most_frequent_first_con_19() {
     for (width, height) in [(110, 30), (80, 24)] {
-        let mut show = Crashing::new(width, height);
+        let mut show = CrashingConsole::new(width, height);
         let mut pods = vec![crashing("alone", 7, 10)];
         pods.extend((0..3).map(|at| crashing(&format!("web-1-{at}"), 3, 10 << at)));
         show.feed(web(pods));
         let jobs = show.stage.press("d W");
-        show.answers(jobs, 2).await;
+        show.run_jobs(jobs, 2).await;
         show.shows(&[
             "Deployment default/web:",
             "ReplicaSet default/web-1: 0 of 4 ready",
@@ -184,7 +184,7 @@ async fn a_cause_of_several_pods_is_listed_once_the_most_frequent_first_con_19()
 
 #[tokio::test]
 async fn causes_and_pods_are_counted_where_there_are_very_many_con_19() {
-    let mut show = Crashing::new(200, 100);
+    let mut show = CrashingConsole::new(200, 100);
     show.feed(web((0..300).map(|at| crashing(&format!("web-1-{at:03}"), at % 20 + 1, 10)).collect()));
     show.stage.press("d W");
     show.shows(&[

@@ -40,7 +40,7 @@ impl ExtensionsConsole {
     }
 
     /// Returns the screen without empty rows.
-    fn drawn(&mut self) -> String {
+    fn visible_text(&mut self) -> String {
         let screen = self.stage.screen();
         let empty = |line: &&str| line.trim_matches(['│', ' ']).is_empty();
         screen.lines().filter(|line| !empty(line)).collect::<Vec<_>>().join("\n")
@@ -133,8 +133,8 @@ fn pods_are_shown_in_the_columns_that_the_user_wants_con_16() {
             let mut desk = ExtensionsConsole::in_depth(width, height, depth, &[("views.yaml", VIEWS)]);
             labelled(&mut desk.stage);
             desk.stage.press(keys);
-            let drawn = desk.drawn();
-            assert!(drawn.contains(expected), "{keys} at {width}\n{drawn}");
+            let screen = desk.visible_text();
+            assert!(screen.contains(expected), "{keys} at {width}\n{screen}");
             assert_eq!(desk.toast_texts(), [""; 0]);
         }
     }
@@ -145,7 +145,7 @@ fn columns_of_the_user_are_filtered_and_saved_con_16() {
     let mut desk = ExtensionsConsole::new(80, 24, &[("views.yaml", VIEWS)]);
     labelled(&mut desk.stage);
     desk.stage.press("p / \"512Mi\" enter");
-    assert!(desk.drawn().contains("│ ▸      512Mi  till-1"), "{}", desk.drawn());
+    assert!(desk.visible_text().contains("│ ▸      512Mi  till-1"), "{}", desk.visible_text());
     let jobs = desk.stage.press("ctrl-s");
     let saved =
         jobs.iter().find_map(|job| if let Job::Save(_, text) = job { Some(text.as_str()) } else { None });
@@ -175,19 +175,19 @@ fn a_column_may_be_an_expression_of_jq_con_16() {
     let mut desk = ExtensionsConsole::new(130, 24, &[("views.yaml", views)]);
     labelled(&mut desk.stage);
     desk.stage.press("p");
-    let drawn = desk.drawn();
+    let screen = desk.visible_text();
     assert_eq!(desk.toast_texts(), [""; 0]);
-    let line = drawn.lines().find(|line| line.contains("till-1")).unwrap();
-    let words: Vec<&str> =
+    let line = screen.lines().find(|line| line.contains("till-1")).unwrap();
+    let cells: Vec<&str> =
         line.split("  ").map(str::trim).filter(|word| !word.is_empty() && *word != "│").collect();
-    assert_eq!(words[..3], ["till-1", "1024", "till"], "{line}");
+    assert_eq!(cells[..3], ["till-1", "1024", "till"], "{line}");
     assert!(line.contains("<none>") && line.contains("string and number cannot be added"), "{line}");
     assert!(line.contains("too many steps"), "{line}");
     // Numbers are sorted numerically.
     desk.stage.press("shift-right shift-right O");
-    let drawn = desk.drawn();
-    let places: Vec<_> = ["api-1", "web-1", "till-1"].map(|name| drawn.find(name)).into();
-    assert!(places.is_sorted(), "{drawn}");
+    let screen = desk.visible_text();
+    let places: Vec<_> = ["api-1", "web-1", "till-1"].map(|name| screen.find(name)).into();
+    assert!(places.is_sorted(), "{screen}");
     desk.write(&[("views.yaml", "views:\n  po:\n    columns: [NAME, 'X:.a | input | .']\n")]);
     assert!(
         desk.toast_texts()[0]
@@ -202,13 +202,13 @@ fn columns_follow_changes_of_the_file_and_errors_are_reported_con_16() {
     let mut desk = ExtensionsConsole::new(80, 24, &[]);
     labelled(&mut desk.stage);
     desk.stage.press("p j j");
-    assert!(desk.drawn().contains("NAMESPACE  NAME ↑"), "{}", desk.drawn());
+    assert!(desk.visible_text().contains("NAMESPACE  NAME ↑"), "{}", desk.visible_text());
     desk.write(&[("views.yaml", "views:\n  po:\n    columns: [NAME, 'WHO:.spec.serviceAccountName']\n")]);
-    let drawn = desk.drawn();
-    assert!(drawn.contains("│   NAME ↑      WHO ") && drawn.contains("│ ▸ till-1      robot "), "{drawn}");
+    let screen = desk.visible_text();
+    assert!(screen.contains("│   NAME ↑      WHO ") && screen.contains("│ ▸ till-1      robot "), "{screen}");
     // An invalid file leaves the kind's own columns, and the error names its position.
     desk.write(&[("views.yaml", "views:\n  po:\n    columns: [NAME, 'WHO:.spec[']\n")]);
-    assert!(desk.drawn().contains("NAMESPACE  NAME ↑"), "{}", desk.drawn());
+    assert!(desk.visible_text().contains("NAMESPACE  NAME ↑"), "{}", desk.visible_text());
     let toasts = desk.toast_texts();
     assert!(
         toasts[0].contains("views.yaml:3:21: views.po.columns[1]: invalid path \".spec[\""),
@@ -226,7 +226,7 @@ fn columns_follow_changes_of_the_file_and_errors_are_reported_con_16() {
     assert!(toasts.contains("sortColumn: unknown column \"X\""), "{toasts}");
     std::fs::remove_file(desk.dir.path().join("views.yaml")).unwrap();
     desk.write(&[]);
-    assert!(desk.drawn().contains("NAMESPACE  NAME ↑"), "{}", desk.drawn());
+    assert!(desk.visible_text().contains("NAMESPACE  NAME ↑"), "{}", desk.visible_text());
 }
 
 #[test]
@@ -240,9 +240,9 @@ fn events_stay_sorted_by_newest_at_any_position_of_that_column_con_16() {
     let events = [event("Old", "2026-05-01T11:00:00Z"), event("New", "2026-05-01T11:59:00Z")];
     desk.stage.feed(Delta::of::<Event>(vec![Change::Reset(objects(events))]));
     desk.stage.press(": \"events\" enter");
-    let drawn = desk.drawn();
-    assert!(drawn.contains("LAST SEEN ↑"), "{drawn}");
-    assert!(drawn.find(" New ").unwrap() < drawn.find(" Old ").unwrap(), "{drawn}");
+    let screen = desk.visible_text();
+    assert!(screen.contains("LAST SEEN ↑"), "{screen}");
+    assert!(screen.find(" New ").unwrap() < screen.find(" Old ").unwrap(), "{screen}");
 }
 
 /// A list of a kind without a view, as the server's Table with whole objects.
@@ -278,17 +278,17 @@ fn whole_custom_resources_are_requested_only_if_a_column_needs_them_con_16() {
     desk.stage.model.update(Message::Catalogue(Catalogue::of(vec![widgets("gadgets")])), desk.stage.now);
     assert_eq!(of(&desk.stage.press(": \"gadgets\" enter")), [Include::Metadata]);
     desk.stage.feed(gadgets("gadgets"));
-    assert!(desk.drawn().contains("│ ▸ a           a"), "{}", desk.drawn());
+    assert!(desk.visible_text().contains("│ ▸ a           a"), "{}", desk.visible_text());
     let views = "views: {gadgets: {sortColumn: 'SIZE:asc', columns: [NAME, 'SIZE:.spec.size|N', 'H:.spec.hostile', 'S:.spec']}}";
     assert_eq!(of(&desk.write(&[("views.yaml", views)])), [Include::Object], "asked for anew");
     desk.stage.feed(gadgets("gadgets"));
-    let drawn = desk.drawn();
-    let rows: Vec<&str> = drawn.lines().filter(|line| line.contains("\"hostile\"")).collect();
+    let screen = desk.visible_text();
+    let rows: Vec<&str> = screen.lines().filter(|line| line.contains("\"hostile\"")).collect();
     assert!(
         rows.len() == 2 && rows[0].contains(" b ") && rows[1].contains("10"),
-        "sorted as numbers:\n{drawn}"
+        "sorted as numbers:\n{screen}"
     );
-    assert!(!drawn.contains(['\u{1b}', '\u{202e}']), "{drawn:?}");
+    assert!(!screen.contains(['\u{1b}', '\u{202e}']), "{screen:?}");
 }
 
 const PLUGINS: &str = r#"plugins:
@@ -401,7 +401,7 @@ fn a_plugin_runs_on_what_is_selected_and_is_in_the_journal_con_16() {
     ] {
         let mut desk = ExtensionsConsole::with_plugins();
         let jobs = desk.stage.press(keys);
-        assert_eq!(started(&jobs), expected, "{keys}\n{}", desk.drawn());
+        assert_eq!(started(&jobs), expected, "{keys}\n{}", desk.visible_text());
         let journal = desk.stage.model.shared.journal.entries();
         assert_eq!(
             journal.iter().map(|entry| entry.outcome.action.kubectl.as_str()).collect::<Vec<_>>(),
@@ -419,9 +419,9 @@ fn a_plugin_runs_on_what_is_selected_and_is_in_the_journal_con_16() {
     );
     desk.stage.press(": \"plugin\" enter");
     assert!(
-        desk.drawn().contains("the plugin is required: greedy, label, logs, size, taken, wipe"),
+        desk.visible_text().contains("the plugin is required: greedy, label, logs, size, taken, wipe"),
         "{}",
-        desk.drawn()
+        desk.visible_text()
     );
 }
 
@@ -432,7 +432,7 @@ fn a_dangerous_plugin_is_refused_in_read_only_mode_con_16() {
     assert_eq!(started(&desk.stage.press("p W")), [""; 0]);
     assert_eq!(desk.toast_texts(), ["read-only: the plugin wipe is dangerous"]);
     desk.stage.press("?");
-    assert!(!desk.drawn().contains("Wipe it"), "{}", desk.drawn());
+    assert!(!desk.visible_text().contains("Wipe it"), "{}", desk.visible_text());
     assert_eq!(started(&desk.stage.press("esc ctrl-l")).len(), 1, "one that is not goes on working");
 }
 
@@ -499,7 +499,7 @@ fn help_names_what_the_user_brings_con_16() {
     desk.stage.press("p ?");
     assert!(desk.stage.screen().contains(YOURS), "{}", desk.stage.screen());
     desk.stage.press("/ \"team\" enter");
-    assert!(desk.drawn().contains("│             :mine  pods -l team=me"), "{}", desk.drawn());
+    assert!(desk.visible_text().contains("│             :mine  pods -l team=me"), "{}", desk.visible_text());
 }
 
 #[test]
@@ -528,8 +528,8 @@ fn hotkeys_and_aliases_go_where_they_say_con_16() {
         let mut desk = ExtensionsConsole::new(140, 40, &files);
         desk.stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects([pod("default", "web-1")]))]));
         desk.stage.press(keys);
-        let drawn = desk.drawn();
-        let first = drawn.lines().next().unwrap();
+        let screen = desk.visible_text();
+        let first = screen.lines().next().unwrap();
         assert!(first.contains(crumbs), "{keys}: {first}");
     }
     let mut desk = ExtensionsConsole::new(80, 24, &files);
@@ -597,7 +597,7 @@ quiet: {shortCut: F3, scopes: [pods], command: sh, args: [-c, 'echo said; echo m
     let screen = world.until(&mut desk, jobs, "exit code 3").await;
     assert!(screen.contains("hello me"), "{screen}");
     desk.stage.press("enter");
-    assert!(desk.drawn().contains("╭ Pods"), "{}", desk.drawn());
+    assert!(desk.visible_text().contains("╭ Pods"), "{}", desk.visible_text());
     let jobs = desk.stage.press("f3");
     world.until(&mut desk, jobs, "plugin quiet on Pod default/api: exit code 0: said").await;
     let titles: Vec<_> = desk

@@ -27,7 +27,7 @@ const PAUSE: SignedDuration = SETTLING;
 const PASTED: SignedDuration = SignedDuration::from_millis(50);
 
 /// The number of repetitions from which a key counts as held down, and not meant for a dialog.
-const HELD: u32 = 6;
+const HELD_REPEATS: u32 = 6;
 
 /// The time after a dialog in which typed keys are ignored, until there is a pause.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +54,7 @@ impl DialogCooldown {
             (Some((last, times)), Some(key)) if last == key => Some((key, times + 1)),
             (_, key) => key.map(|key| (key, 1)),
         };
-        self.last.is_none_or(|(_, times)| times < HELD)
+        self.last.is_none_or(|(_, times)| times < HELD_REPEATS)
     }
 }
 
@@ -73,7 +73,7 @@ pub(super) struct TypingDetector {
     /// The time of the last typed text; `None` after a key that types nothing.
     last: Option<Timestamp>,
     /// The pending answer, and the time at which it takes effect.
-    answer: Option<(PendingAnswer, Timestamp)>,
+    pending_answer: Option<(PendingAnswer, Timestamp)>,
     /// Stray letters were typed at a screen that is a question.
     has_strayed: bool,
 }
@@ -100,22 +100,22 @@ impl TypingDetector {
     }
 
     fn await_more(&mut self, answer: PendingAnswer, now: Timestamp) {
-        self.answer = Some((answer, now.saturating_add(PAUSE).unwrap_or(now)));
+        self.pending_answer = Some((answer, now.saturating_add(PAUSE).unwrap_or(now)));
     }
 
     /// Returns the pending answer if it is due.
     fn take_due(&mut self, now: Timestamp) -> Option<PendingAnswer> {
-        let (answer, due) = self.answer?;
+        let (answer, due) = self.pending_answer?;
         if now < due && due.duration_since(now) <= PAUSE {
             return None;
         }
-        self.answer = None;
+        self.pending_answer = None;
         (now >= due).then_some(answer)
     }
 }
 
 /// Reports whether a command answers the question of its screen.
-fn answers(command: Command) -> bool {
+fn is_answer(command: Command) -> bool {
     matches!(
         command,
         Command::ReviewSave
@@ -142,25 +142,25 @@ impl Model {
     /// dialog swallows no more keys, and an answer has taken effect.
     pub fn settles_at(&self) -> Option<Timestamp> {
         let closed = self.settling.map(|settling| settling.ends);
-        let answered = self.typing.answer.map(|(_, due)| due);
+        let answered = self.typing.pending_answer.map(|(_, due)| due);
         let typed = self.typing.last.filter(|_| self.dialog.is_some() || self.is_question());
         let typed = typed.map(|last| last.saturating_add(PAUSE).unwrap_or(last));
         closed.max(answered).max(typed)
     }
 
     /// Returns the time at which a pending answer takes effect.
-    pub(crate) fn answers_at(&self) -> Option<Timestamp> {
-        self.typing.answer.map(|(_, due)| due)
+    pub(crate) fn answer_due_at(&self) -> Option<Timestamp> {
+        self.typing.pending_answer.map(|(_, due)| due)
     }
 
     /// Reports whether the screen with the focus is a question that a key answers.
     fn is_question(&self) -> bool {
-        let contexts = self.key_contexts(self.heard_at);
-        TABLE.iter().any(|entry| answers(entry.command) && contexts.contains(&entry.context))
+        let contexts = self.key_contexts(self.last_message_at);
+        TABLE.iter().any(|entry| is_answer(entry.command) && contexts.contains(&entry.context))
     }
 
     /// Executes a due answer.
-    pub(super) fn take_answer(&mut self, now: Timestamp) -> Vec<Job> {
+    pub(super) fn execute_answer(&mut self, now: Timestamp) -> Vec<Job> {
         match self.typing.take_due(now) {
             None => Vec::new(),
             Some(PendingAnswer::Command(command)) => self.command(command, now),
@@ -173,8 +173,8 @@ impl Model {
     }
 
     /// Cancels a pending answer because more was typed; reports whether that consumes the key.
-    fn takes_answer_back(&mut self, key: KeyEvent, now: Timestamp) -> bool {
-        let Some((answer, _)) = self.typing.answer.take() else { return false };
+    fn cancel_answer(&mut self, key: KeyEvent, now: Timestamp) -> bool {
+        let Some((answer, _)) = self.typing.pending_answer.take() else { return false };
         // Moving, leaving and interrupting cancel it and have their usual effect.
         if !types(key) {
             return false;
@@ -204,7 +204,13 @@ impl Model {
     }
 
     /// Handles a key that answers the question of its screen.
-    fn answer(&mut self, command: Command, key: KeyEvent, pace: TypingPace, now: Timestamp) -> Vec<Job> {
+    fn handle_answer(
+        &mut self,
+        command: Command,
+        key: KeyEvent,
+        pace: TypingPace,
+        now: Timestamp,
+    ) -> Vec<Job> {
         let is_letter = matches!(key.code, KeyCode::Char(_)) && types(key) && self.typing.last.is_some();
         let is_single = pace == TypingPace::Single && !self.typing.has_strayed;
         // A key that types nothing, such as ctrl-s, cannot be a part of a text.
@@ -270,7 +276,7 @@ impl Model {
         if types(key) && self.is_settling(Some(key), now) {
             return Vec::new();
         }
-        if self.takes_answer_back(key, now) {
+        if self.cancel_answer(key, now) {
             return Vec::new();
         }
         self.dirty = true;
@@ -283,7 +289,7 @@ impl Model {
                 self.dialog.as_ref().is_some_and(|(_, dialog)| dialog.interrupt == InterruptAction::Submits);
             return match (quit, submits) {
                 (false, _) => Vec::new(),
-                (true, false) => self.ask_to_quit(now),
+                (true, false) => self.confirm_quit(now),
                 (true, true) => vec![Job::Quit],
             };
         }
@@ -303,7 +309,7 @@ impl Model {
             return jobs;
         }
         match means {
-            Some(command) if answers(command) => self.answer(command, key, pace, now),
+            Some(command) if is_answer(command) => self.handle_answer(command, key, pace, now),
             Some(command) => self.command(command, now),
             None if self.top().1.takes_all_keys() => {
                 // The keys that scroll the question are not text.
@@ -338,7 +344,7 @@ impl Model {
     /// Handles the mouse: a click on the tab bar selects a tab, other events go to the screen.
     pub(super) fn mouse(&mut self, event: MouseEvent, now: Timestamp) -> Vec<Job> {
         let at = Position { x: event.column, y: event.row };
-        let tab = self.shared.tab_places.borrow().iter().position(|place| place.contains(at));
+        let tab = self.shared.tab_areas.borrow().iter().position(|place| place.contains(at));
         match tab {
             Some(number) if event.kind == MouseEventKind::Down(MouseButton::Left) => {
                 self.select_tab(number, now)
@@ -346,7 +352,7 @@ impl Model {
             Some(_) => Vec::new(),
             None => {
                 // A click moves the focus; the wheel scrolls the pane under the pointer.
-                let other = self.shared.other_place.get().is_some_and(|place| place.contains(at));
+                let other = self.shared.other_pane_area.get().is_some_and(|place| place.contains(at));
                 match event.kind {
                     MouseEventKind::Down(_) if other => self.trade_panes(),
                     _ if other => {
@@ -379,12 +385,12 @@ impl Model {
         self.deliver_to_top(now, ScreenMessage::Paste(text.to_owned()))
     }
 
-    pub(super) fn open_prompt(&mut self, ask: PromptKind, text: String) {
-        let mut prompt = Prompt::new(ask, text);
-        if ask == PromptKind::Filter {
+    pub(super) fn open_prompt(&mut self, kind: PromptKind, text: String) {
+        let mut prompt = Prompt::new(kind, text);
+        if kind == PromptKind::Filter {
             prompt = prompt.replaceable();
         }
-        if ask == PromptKind::Command {
+        if kind == PromptKind::Command {
             prompt.suggestions = self.suggestions(&prompt.text);
         }
         self.prompt = Some(prompt);
@@ -427,7 +433,7 @@ impl Model {
 
     /// Returns the completions of a text, for the cluster that it concerns.
     fn suggestions(&mut self, text: &str) -> Vec<String> {
-        let place = self.target_cluster(self.heard_at);
+        let place = self.target_cluster(self.last_message_at);
         self.within(place, |model| palette::suggest(text, model)).unwrap_or_default()
     }
 
@@ -443,9 +449,9 @@ impl Model {
 
     /// Parses a command, for the cluster that it concerns.
     pub(super) fn understand(&mut self, text: &str) -> Result<Vec<Effect>, String> {
-        let place = self.target_cluster(self.heard_at);
-        let gone = || Err("that cluster is no longer open".to_owned());
-        let effects = self.within(place, |model| palette::run(text, model)).unwrap_or_else(gone)?;
+        let place = self.target_cluster(self.last_message_at);
+        let closed = || Err("that cluster is no longer open".to_owned());
+        let effects = self.within(place, |model| palette::run(text, model)).unwrap_or_else(closed)?;
         Ok(if place == ClusterId::HOME { effects } else { vec![Effect::On(place, effects)] })
     }
 
@@ -462,10 +468,10 @@ impl Model {
             any(&effects, &|effect| matches!(effect, Effect::Open(Route::Table(_)) | Effect::OpenOver(..)));
         let moment = self.top().1.moment();
         let mut jobs = if starts_stack { self.back_to_the_first(now) } else { Vec::new() };
-        let id = self.here();
+        let id = self.top_screen_id();
         jobs.extend(self.apply(id, effects, now));
         if starts_stack && self.top().1.moment().is_none() {
-            jobs.extend(self.leave_the_past(now));
+            jobs.extend(self.return_to_present(now));
         }
         if let Some(moment) = moment.filter(|_| starts_stack && self.top().1.moment().is_none()) {
             self.toast(
@@ -509,10 +515,10 @@ impl Model {
                 self.now_at(&text);
                 // Switching back and forth between views must not pile them up.
                 let mut jobs = self.back_to_the_first(now);
-                let id = self.here();
+                let id = self.top_screen_id();
                 jobs.extend(self.apply(id, effects, now));
                 if self.top().1.moment().is_none() {
-                    jobs.extend(self.leave_the_past(now));
+                    jobs.extend(self.return_to_present(now));
                 }
                 jobs
             }

@@ -86,16 +86,16 @@ impl Model {
     }
 
     /// Handles the failure to join a cluster.
-    pub(super) fn was_not_joined(&mut self, why: String, retry_at: Timestamp, now: Timestamp) {
+    pub(super) fn was_not_joined(&mut self, reason: String, retry_at: Timestamp, now: Timestamp) {
         let since = match &self.shared.reach {
             ConnectionState::Silent { since, .. } => *since,
             ConnectionState::Connecting => {
-                self.toast(Toast::warning(clean(&why).into_owned()), now);
+                self.toast(Toast::warning(clean(&reason).into_owned()), now);
                 now
             }
             ConnectionState::Resting | ConnectionState::Reached => return,
         };
-        self.shared.reach = ConnectionState::Silent { since, why, retry_at };
+        self.shared.reach = ConnectionState::Silent { since, reason, retry_at };
         self.dirty = true;
     }
 
@@ -103,7 +103,7 @@ impl Model {
     pub(super) fn join_visible_clusters(&mut self) -> Vec<Job> {
         let ids: Vec<ClusterId> =
             self.shared.away.keys().copied().filter(|id| *id != ClusterId::HOME).collect();
-        let left = std::mem::take(&mut self.left);
+        let left = std::mem::take(&mut self.dropped);
         let mut jobs: Vec<Job> = left.into_iter().map(|id| Job::On(id, Box::new(Job::Rest))).collect();
         for id in ids {
             jobs.extend(self.in_cluster(id, Self::join_front_cluster));
@@ -124,7 +124,7 @@ impl Model {
             return Vec::new();
         }
         let mut jobs = Vec::new();
-        for resource in self.needed_here() {
+        for resource in self.needed_resources() {
             if self.needs.insert(resource.clone()) {
                 self.shared.links.subscribe(resource.clone());
                 jobs.push(Job::Need(resource));
@@ -137,7 +137,7 @@ impl Model {
 
     /// Returns the built-in resources needed from the front cluster: all of them if a screen belongs to it alone, else
     /// those that rows require.
-    fn needed_here(&self) -> BTreeSet<ResourceKey> {
+    fn needed_resources(&self) -> BTreeSet<ResourceKey> {
         let cluster = self.shared.front;
         let alone = |(id, screen): &(ScreenId, Screen)| screen.over().is_none() && id.cluster() == cluster;
         let mut needed = BTreeSet::from([ResourceKey::of::<Namespace>()]);

@@ -222,7 +222,7 @@ fn a_table_without_a_row_says_why_and_what_leads_to_some_con_18() {
     shows(&mut stage, &["no pods: Service default/external has no selector; others create its endpoints"]);
 }
 
-fn tell(stage: &mut TestConsole, data: FilesData) -> Vec<Job> {
+fn send(stage: &mut TestConsole, data: FilesData) -> Vec<Job> {
     let (id, now) = (stage.model.top().0, stage.now);
     stage.model.update(Message::Data(id, Data::new(data)), now)
 }
@@ -247,7 +247,7 @@ fn a_directory_is_browsed_and_applying_a_manifest_is_confirmed_con_3() {
     let jobs = stage.press(": \"dir_/home/me/manifests\" enter");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
     shows(&mut stage, &["Manifests /home/me/manifests", "reading…"]);
-    tell(&mut stage, FilesData::Listed(Ok(listing())));
+    send(&mut stage, FilesData::Listed(Ok(listing())));
     shows(&mut stage, &["▸ ../", "old/", "web.yaml 2 KiB", "<a>apply", "<ctrl-d>delete"]);
     let jobs = stage.press("a");
     assert!(!jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
@@ -259,14 +259,14 @@ fn a_directory_is_browsed_and_applying_a_manifest_is_confirmed_con_3() {
     // An invalid manifest is reported with its position, and no request is sent.
     let wrong = documents("apiVersion: x.io/v1\nkind: Wobble\nmetadata: {name: w}\n");
     let path = PathBuf::from("/home/me/manifests/web.yaml");
-    let jobs = tell(&mut stage, FilesData::Read(path.clone(), Purpose::Apply, wrong, Vec::new()));
+    let jobs = send(&mut stage, FilesData::Read(path.clone(), Purpose::Apply, wrong, Vec::new()));
     assert!(!jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
     shows(&mut stage, &["web.yaml:2:1: kind: this server has no Wobble of x.io/v1"]);
     let good = documents("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n");
-    let jobs = tell(&mut stage, FilesData::Read(path, Purpose::Apply, good, Vec::new()));
+    let jobs = send(&mut stage, FilesData::Read(path, Purpose::Apply, good, Vec::new()));
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "the server is asked: {jobs:?}");
     // After a directory fails to open, the view is unchanged.
-    tell(&mut stage, FilesData::Listed(Err("/root: Permission denied".to_owned())));
+    send(&mut stage, FilesData::Listed(Err("/root: Permission denied".to_owned())));
     shows(&mut stage, &["/root: Permission denied", "▸ web.yaml"]);
 }
 
@@ -277,15 +277,15 @@ fn a_manifest_is_read_before_it_is_applied_con_3() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("web.yaml");
     std::fs::write(&path, "kind: Deployment\n").expect("written");
-    tell(&mut stage, FilesData::Listed(Ok(Listing { dir: dir.path().to_owned(), ..listing() })));
+    send(&mut stage, FilesData::Listed(Ok(Listing { dir: dir.path().to_owned(), ..listing() })));
     stage.press("y");
     shows(&mut stage, &["that is a directory: enter opens it"]);
     let jobs = stage.press("G y");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
     // A file that was deleted meanwhile is reported; an existing one is shown.
-    tell(&mut stage, FilesData::Look(Err(format!("{}: No such file", path.display()))));
+    send(&mut stage, FilesData::Look(Err(format!("{}: No such file", path.display()))));
     shows(&mut stage, &["web.yaml: No such file", "▸ web.yaml"]);
-    tell(&mut stage, FilesData::Look(Ok(path)));
+    send(&mut stage, FilesData::Look(Ok(path)));
     shows(&mut stage, &["▸ web.yaml", "reading…"]);
     assert!(!stage.screen().contains("Manifests"), "{}", stage.screen());
     stage.press("esc");
@@ -328,7 +328,7 @@ fn names_on_the_disk_do_not_drive_the_terminal_con_3() {
     stage.press(": \"dir\" enter");
     let mut hostile = listing();
     hostile.entries[2].name = "\u{1b}]0;x\u{7}evil\u{202e}.yaml".to_owned();
-    tell(&mut stage, FilesData::Listed(Ok(hostile)));
+    send(&mut stage, FilesData::Listed(Ok(hostile)));
     let screen = stage.screen();
     assert!(screen.contains("evil"), "{screen}");
     assert!(!screen.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{screen:?}");
@@ -343,7 +343,7 @@ fn read_only_looks_at_directories_and_applies_nothing_con_3() {
     stage.press(": \"apply_web.yaml\" enter");
     shows(&mut stage, &["read-only: apply changes the cluster"]);
     stage.press("esc : \"dir\" enter");
-    tell(&mut stage, FilesData::Listed(Ok(listing())));
+    send(&mut stage, FilesData::Listed(Ok(listing())));
     let jobs = stage.press("G enter");
     assert!(!jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
     shows(&mut stage, &["read-only: manifests change the cluster"]);
@@ -720,14 +720,14 @@ impl crate::forks::Fork for Forks {
         &self,
         snapshot: String,
         directory: std::path::PathBuf,
-    ) -> futures::future::BoxFuture<'static, Result<crate::forks::Forked, String>> {
+    ) -> futures::future::BoxFuture<'static, Result<crate::forks::ForkedDirectory, String>> {
         let is_full = directory.ends_with("full");
         self.0.lock().push((snapshot, directory));
         Box::pin(async move {
             if is_full {
                 Err("full is not empty".to_owned())
             } else {
-                Ok(crate::forks::Forked { objects: 1_200 })
+                Ok(crate::forks::ForkedDirectory { objects: 1_200 })
             }
         })
     }

@@ -40,7 +40,7 @@ fn shop() -> TestConsole {
 fn outcome(stage: &mut TestConsole, jobs: &[Job]) -> String {
     let dialogs = stage.model.dialog.iter().chain(&stage.model.asking).map(|(id, dialog)| {
         let cx = stage.model.shared.context_of(*id, stage.now);
-        format!("{} {}", dialog.title, dialog.words(&cx).join(" "))
+        format!("{} {}", dialog.title, dialog.text_lines(&cx).join(" "))
     });
     let dialogs: Vec<String> = dialogs.collect();
     let (id, top) = stage.model.top();

@@ -20,7 +20,7 @@ const ANNOUNCED: usize = 32;
 impl Model {
     /// Handles a message.
     pub fn update(&mut self, message: Message, now: Timestamp) -> Vec<Job> {
-        self.heard_at = now;
+        self.last_message_at = now;
         self.shared.stores.tidy();
         // Updating the selection after each of thousands of changes would cost more than the changes; a moment later is
         // soon enough.
@@ -29,7 +29,7 @@ impl Model {
             Message::On(_, message) => !matches!(**message, Message::Feed(_)),
             _ => true,
         };
-        let mut jobs = self.take_answer(now);
+        let mut jobs = self.execute_answer(now);
         jobs.extend(self.take(message, now));
         self.advance_tour();
         if selects {
@@ -180,7 +180,7 @@ impl Model {
                 let (connected, identity) = *joined;
                 return self.was_joined(connected, identity, now);
             }
-            Message::Unreachable { why, retry_at } => {
+            Message::Unreachable { reason: why, retry_at } => {
                 self.was_not_joined(why, retry_at, now);
                 return self.in_cluster(ClusterId::HOME, |model| model.run_pending(now));
             }

@@ -92,13 +92,13 @@ use super::tour::Tour;
 
 pub use job::Job;
 pub use setup::Setup;
-pub use shared::Shared;
+pub use shared::SharedModel;
 
 /// The state of the console.
 #[derive(Debug)]
 pub struct Model {
     /// The state that screens read.
-    pub shared: Shared,
+    pub shared: SharedModel,
     /// The configuration at start.
     pub setup: Setup,
     /// The stack of screens; the last is on top. Never empty.
@@ -148,14 +148,14 @@ pub struct Model {
     /// The identity used on the cluster, for other programs.
     pub(crate) identity: Identity,
     /// The time of the last message: the reference for typed times.
-    pub(crate) heard_at: Timestamp,
+    pub(crate) last_message_at: Timestamp,
     next_id: u64,
     /// The model's state of clusters that are not in front, the last number assigned to one, and the needs of the front
     /// one if it is not the console's own.
     behind: BTreeMap<ClusterId, clusters::BackgroundCluster>,
     next_cluster: u16,
     /// Dropped clusters that may still receive requests.
-    left: Vec<ClusterId>,
+    dropped: Vec<ClusterId>,
     needs: BTreeSet<ResourceKey>,
     /// Dialogs that wait until the open one is answered.
     pub(super) asking: VecDeque<(ScreenId, Box<Dialog>)>,
@@ -177,7 +177,7 @@ impl Model {
             _ => vec!["default".to_owned()],
         };
         let mut model = Self {
-            shared: Shared {
+            shared: SharedModel {
                 front: ClusterId::HOME,
                 name: setup.cluster.clone(),
                 origin: setup.origin.clone(),
@@ -200,9 +200,9 @@ impl Model {
                 read_only: setup.read_only,
                 wake: Cell::new(None),
                 cramped: Cell::new(false),
-                tab_places: RefCell::default(),
+                tab_areas: RefCell::default(),
                 anchors: RefCell::default(),
-                other_place: Cell::default(),
+                other_pane_area: Cell::default(),
                 undrawn: RefCell::default(),
             },
             setup,
@@ -232,11 +232,11 @@ impl Model {
             measures_pods: false,
             tour: None,
             identity: Identity::default(),
-            heard_at: now,
+            last_message_at: now,
             next_id: 1,
             behind: BTreeMap::new(),
             next_cluster: 0,
-            left: Vec::new(),
+            dropped: Vec::new(),
             needs: BTreeSet::new(),
             asking: VecDeque::new(),
             contexts: None,
@@ -295,7 +295,7 @@ impl Model {
         let (id, screen) = self.top();
         let changes = command.entry().touches == CommandImpact::Cluster;
         !(changes && self.shared.read_only)
-            && self.refuses_in_the_past(command).is_none()
+            && self.refusal_in_past(command).is_none()
             && screen.refuses(&self.shared.context_of(*id, now), command).is_none()
     }
 

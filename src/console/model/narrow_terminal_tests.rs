@@ -110,9 +110,9 @@ fn a_forbidden_table_tells_its_reason_from_the_start_con_18() {
         let screen = stage.screen();
         let words: Vec<&str> =
             screen.split(|c: char| c.is_whitespace() || c == '│').filter(|word| !word.is_empty()).collect();
-        let words = words.join(" ");
-        assert!(words.contains("not allowed: pods is forbidden: User"), "{width}×{height}\n{screen}");
-        assert_eq!(words.contains("\"viewers\" not found"), whole, "{width}×{height}\n{screen}");
+        let joined = words.join(" ");
+        assert!(joined.contains("not allowed: pods is forbidden: User"), "{width}×{height}\n{screen}");
+        assert_eq!(joined.contains("\"viewers\" not found"), whole, "{width}×{height}\n{screen}");
     }
 }
 

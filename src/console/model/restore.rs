@@ -110,9 +110,9 @@ impl Model {
         let second = if split.in_second { screens } else { &split.other };
         let (cluster, object) = &split.at;
         SavedSplit {
-            below: split.way == SplitDirection::Below,
+            below: split.direction == SplitDirection::Below,
             share: split.share,
-            shows: PaneContent::WORDS
+            shows: PaneContent::ARGUMENTS
                 .iter()
                 .find(|(_, shows)| *shows == split.shows)
                 .map(|(word, _)| (*word).to_owned())
@@ -184,7 +184,7 @@ impl Model {
         // A half-restored state must not overwrite the saved tabs.
         self.restore = RestoreState::Unread;
         let mut jobs = Vec::new();
-        let mut gone: Vec<String> = Vec::new();
+        let mut missing: Vec<String> = Vec::new();
         let cut_off = self.drains_cut_off(&saved);
         let mut front = self.tabs.number() + saved.front;
         for (number, tab) in saved.tabs.into_iter().enumerate() {
@@ -210,23 +210,26 @@ impl Model {
                     Scope::One(name)
                 }
                 Some(name) => {
-                    gone.push(format!("namespace {name}"));
+                    missing.push(format!("namespace {name}"));
                     Scope::All
                 }
                 None => Scope::All,
             };
             jobs.extend(self.rescope(scope, now));
             for view in tab.views {
-                jobs.extend(self.open_saved(view, &mut gone, now));
+                jobs.extend(self.open_saved(view, &mut missing, now));
             }
             if let Some(split) = tab.split {
-                jobs.extend(self.restore_split(split, &mut gone, now));
+                jobs.extend(self.restore_split(split, &mut missing, now));
             }
         }
         front = front.min(self.tabs.count() - 1);
         jobs.extend(self.select_tab(front, now));
-        let left: Vec<String> =
-            saved.background.into_iter().filter_map(|view| self.park_saved(view, &mut gone, now)).collect();
+        let left: Vec<String> = saved
+            .background
+            .into_iter()
+            .filter_map(|view| self.park_saved(view, &mut missing, now))
+            .collect();
         self.restore = RestoreState::Done;
         let how = if saved.was_left {
             "restored the last run; --no-restore starts without it"
@@ -241,46 +244,46 @@ impl Model {
             let left = clean(&left.join(", ")).into_owned();
             self.toast(Toast::info(format!("ended with the last run, :background shows them: {left}")), now);
         }
-        if !gone.is_empty() {
-            gone.sort();
-            gone.dedup();
-            let gone = clean(&gone.join(", ")).into_owned();
-            self.toast(Toast::warning(format!("not restored, no longer in this cluster: {gone}")), now);
+        if !missing.is_empty() {
+            missing.sort();
+            missing.dedup();
+            let missing = clean(&missing.join(", ")).into_owned();
+            self.toast(Toast::warning(format!("not restored, no longer in this cluster: {missing}")), now);
         }
         jobs
     }
 }
 
 impl Model {
-    /// Finds a kind by its resource; one that the server no longer serves is added to `gone`.
-    pub(super) fn saved_kind(&self, group: &str, plural: &str, gone: &mut Vec<String>) -> Option<Kind> {
+    /// Finds a kind by its resource; one that the server no longer serves is added to `missing`.
+    pub(super) fn saved_kind(&self, group: &str, plural: &str, missing: &mut Vec<String>) -> Option<Kind> {
         let workloads = workloads::kind();
         let mut kinds = self.shared.catalogue.kinds().iter().chain([&workloads]);
         let kind = kinds.find(|kind| is_of(kind, group, plural)).cloned();
         if kind.is_none() {
-            gone.push(if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") });
+            missing.push(if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") });
         }
         kind
     }
 
-    /// Finds the cluster of a saved view; a context that no longer exists is added to `gone`.
-    pub(super) fn saved_cluster(&mut self, view: &SavedView, gone: &mut Vec<String>) -> Option<ClusterId> {
+    /// Finds the cluster of a saved view; a context that no longer exists is added to `missing`.
+    pub(super) fn saved_cluster(&mut self, view: &SavedView, missing: &mut Vec<String>) -> Option<ClusterId> {
         let context = view.context.clone().unwrap_or_else(|| HOME.to_owned());
         let cluster = self.clusters_of(std::slice::from_ref(&context)).0.first().copied();
         if cluster.is_none() {
-            gone.push(format!("context {context}"));
+            missing.push(format!("context {context}"));
         }
         cluster
     }
 
-    /// Finds the kind, the object if any, and the cluster of a saved view; missing ones are added to `gone`.
+    /// Finds the kind, the object if any, and the cluster of a saved view; missing ones are added to `missing`.
     fn find_saved(
         &mut self,
         view: &SavedView,
-        gone: &mut Vec<String>,
+        missing: &mut Vec<String>,
     ) -> Option<(Kind, Option<ObjectRef>, ClusterId)> {
-        let kind = self.saved_kind(&view.group, &view.plural, gone)?;
-        let cluster = self.saved_cluster(view, gone)?;
+        let kind = self.saved_kind(&view.group, &view.plural, missing)?;
+        let cluster = self.saved_cluster(view, missing)?;
         let object = view.object.clone().map(|(namespace, name)| ObjectRef {
             namespace: namespace.filter(|_| kind.namespaced),
             kind: kind.clone(),
@@ -296,14 +299,14 @@ impl Model {
         kind: &Kind,
         cluster: ClusterId,
         mut saved: SavedDrain,
-        gone: &mut Vec<String>,
+        missing: &mut Vec<String>,
     ) -> Option<Drain> {
         let view = self.shared.clusters().get(cluster)?;
         let nodes = view.stores.nodes();
         let (there, left): (Vec<String>, Vec<String>) = std::mem::take(&mut saved.nodes)
             .into_iter()
             .partition(|name| !nodes.synced() || nodes.by_name("", name).is_some());
-        gone.extend(left.into_iter().map(|name| format!("node {name}")));
+        missing.extend(left.into_iter().map(|name| format!("node {name}")));
         let of = |name: String| {
             let uid = nodes.by_name("", &name).and_then(uid_of);
             ObjectRef { kind: kind.clone(), namespace: None, name, uid }
@@ -332,13 +335,13 @@ impl Model {
     }
 
     /// Restores a background view where it can be viewed, and returns its title. Its work is not started.
-    fn park_saved(&mut self, view: SavedView, gone: &mut Vec<String>, now: Timestamp) -> Option<String> {
-        let (kind, object, cluster) = self.find_saved(&view, gone)?;
+    fn park_saved(&mut self, view: SavedView, missing: &mut Vec<String>, now: Timestamp) -> Option<String> {
+        let (kind, object, cluster) = self.find_saved(&view, missing)?;
         let screen: Screen = match (view.screen, object?) {
             (SavedScreen::Terminal { what, container }, object) => {
                 Terminal::restored(object, what, container).into()
             }
-            (SavedScreen::Drain(saved), _) => self.restore_drain(&kind, cluster, saved, gone)?.into(),
+            (SavedScreen::Drain(saved), _) => self.restore_drain(&kind, cluster, saved, missing)?.into(),
             _ => return None,
         };
         self.next_id += 1;
@@ -349,18 +352,18 @@ impl Model {
     }
 
     /// Splits the front tab as it was.
-    fn restore_split(&mut self, saved: SavedSplit, gone: &mut Vec<String>, now: Timestamp) -> Vec<Job> {
-        let Some((_, Some(object), cluster)) = self.find_saved(&saved.at, gone) else { return Vec::new() };
-        let way = if saved.below { SplitDirection::Below } else { SplitDirection::Beside };
-        let shows = PaneContent::WORDS.iter().find(|(word, _)| *word == saved.shows);
+    fn restore_split(&mut self, saved: SavedSplit, missing: &mut Vec<String>, now: Timestamp) -> Vec<Job> {
+        let Some((_, Some(object), cluster)) = self.find_saved(&saved.at, missing) else { return Vec::new() };
+        let direction = if saved.below { SplitDirection::Below } else { SplitDirection::Beside };
+        let shows = PaneContent::ARGUMENTS.iter().find(|(word, _)| *word == saved.shows);
         let shows = shows.map_or(PaneContent::Usual, |(_, shows)| *shows);
-        let mut jobs = self.split_at((cluster, object), way, shows, now);
+        let mut jobs = self.split_at((cluster, object), direction, shows, now);
         let Some(split) = &mut self.split else { return jobs };
         split.share = saved.share;
         split.follows = saved.follows;
         self.trade_panes();
         for view in saved.views {
-            jobs.extend(self.open_saved(view, gone, now));
+            jobs.extend(self.open_saved(view, missing, now));
         }
         if !saved.in_second {
             self.trade_panes();

@@ -117,9 +117,14 @@ impl Model {
     }
 
     /// Opens a saved view. The view itself detects and reports an absent object; its identity is checked by a request.
-    pub(super) fn open_saved(&mut self, view: SavedView, gone: &mut Vec<String>, now: Timestamp) -> Vec<Job> {
-        let Some(cluster) = self.saved_cluster(&view, gone) else { return Vec::new() };
-        let Some(screen) = self.restore_screen(&view, cluster, gone) else { return Vec::new() };
+    pub(super) fn open_saved(
+        &mut self,
+        view: SavedView,
+        missing: &mut Vec<String>,
+        now: Timestamp,
+    ) -> Vec<Job> {
+        let Some(cluster) = self.saved_cluster(&view, missing) else { return Vec::new() };
+        let Some(screen) = self.restore_screen(&view, cluster, missing) else { return Vec::new() };
         self.in_cluster(cluster, |model| {
             let is_table = matches!(screen, Screen::Table(_));
             let mut jobs = model.open(screen, now);
@@ -138,16 +143,16 @@ impl Model {
         &mut self,
         view: &SavedView,
         cluster: ClusterId,
-        gone: &mut Vec<String>,
+        missing: &mut Vec<String>,
     ) -> Option<Screen> {
         let needs = view.is_of_a_kind() || !view.plural.is_empty();
-        let kind = if needs { Some(self.saved_kind(&view.group, &view.plural, gone)?) } else { None };
+        let kind = if needs { Some(self.saved_kind(&view.group, &view.plural, missing)?) } else { None };
         let uid = view.uid.as_deref().map(Uid::from);
         if let SavedScreen::Table = view.screen {
             let kind = kind?;
             let (over, left_out) = self.clusters_of(&view.contexts);
             if over.is_empty() && !view.contexts.is_empty() {
-                gone.push(format!("a table over {left_out} contexts"));
+                missing.push(format!("a table over {left_out} contexts"));
                 return None;
             }
             let selected_in = view.selected_in.iter().cloned().collect::<Vec<_>>();
@@ -155,7 +160,7 @@ impl Model {
             let selected_in = selected_in.filter(|cluster| over.contains(cluster));
             let of = match &view.only {
                 SavedScope::Belonging(_, object) => {
-                    let kind = self.saved_kind(&object.group, &object.plural, gone)?;
+                    let kind = self.saved_kind(&object.group, &object.plural, missing)?;
                     Some(named(kind, object.namespace.clone(), object.name.clone(), uid))
                 }
                 _ => None,
@@ -163,7 +168,7 @@ impl Model {
             return Some(Table::restored(kind, of, over, selected_in, view.clone()).into());
         }
         if let SavedScreen::Drain(saved) = &view.screen {
-            return self.restore_drain(&kind?, cluster, saved.clone(), gone).map(Into::into);
+            return self.restore_drain(&kind?, cluster, saved.clone(), missing).map(Into::into);
         }
         if view.is_of_an_object() {
             let (namespace, name) = view.object.clone()?;
@@ -171,8 +176,8 @@ impl Model {
         }
         Some(match &view.screen {
             SavedScreen::Connection { source, destination } => {
-                let way = Connect { source: source.clone(), destination: destination.clone() };
-                Connection::restored(way).into()
+                let connection = Connect { source: source.clone(), destination: destination.clone() };
+                Connection::restored(connection).into()
             }
             SavedScreen::Access(question) => Route::Access(restore_query(question.clone())).into(),
             SavedScreen::Tree => Route::Tree(kind).into(),
@@ -198,7 +203,7 @@ impl Model {
         if target.uid.as_ref().is_some_and(|uid| stores.object(&target.kind.resource, uid).is_some()) {
             return Vec::new();
         }
-        let asks = Effect::task("kept", move |out| async move {
+        let lookup = Effect::task("kept", move |out| async move {
             let api = target.api(out.client());
             let since = match tokio::time::timeout(LOOKUP_TIMEOUT, api.get_opt(&target.name)).await {
                 Ok(Ok(Some(object))) => match object.metadata.uid.as_deref().map(Uid::from) {
@@ -211,7 +216,7 @@ impl Model {
             };
             out.send(Message::SavedObject(id, Box::new((view, since)))).await;
         });
-        self.apply(id, vec![asks], now)
+        self.apply(id, vec![lookup], now)
     }
 
     /// Returns the object of a saved view.
@@ -245,13 +250,13 @@ impl Model {
     ) -> Vec<Job> {
         self.in_cluster(id.cluster(), |model| {
             let Some(object) = model.object_of_view(&view) else { return Vec::new() };
-            let what = object.describe();
+            let description = object.describe();
             let ObjectFate::Is(uid) = since else {
-                model.toast(Toast::warning(format!("{what} was deleted since the last run")), now);
+                model.toast(Toast::warning(format!("{description} was deleted since the last run")), now);
                 return Vec::new();
             };
             if view.uid.is_some() {
-                let text = format!("{what} was deleted and recreated since the last run");
+                let text = format!("{description} was deleted and recreated since the last run");
                 model.toast(Toast::warning(text), now);
             }
             let view = SavedView { uid: Some(uid.as_str().to_owned()), ..view };

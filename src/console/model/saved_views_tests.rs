@@ -61,7 +61,7 @@ fn one_of_each() -> Vec<(Screen, bool)> {
         name: None,
         namespace: Some("default".into()),
     };
-    let way = Connect { source: "default/web".into(), destination: "shop:80".into() };
+    let connection = Connect { source: "default/web".into(), destination: "shop:80".into() };
     let owned = TableRoute::of(kind("pods")).only(RowScope::OwnedBy(deployment()));
     vec![
         (Overview::default().into(), false),
@@ -84,7 +84,7 @@ fn one_of_each() -> Vec<(Screen, bool)> {
         (Route::Drain(vec![object("nodes", "n1", "n1")]).into(), true),
         (Route::Explain(deployment()).into(), true),
         (Route::Pending(web()).into(), true),
-        (Route::Connection(way).into(), true),
+        (Route::Connection(connection).into(), true),
         (Route::Controller(object("widgets", "deployment", "c")).into(), true),
         (Route::Access(AccessQuery::Who(get, vec!["of default".into()])).into(), true),
         (Route::Tree(Some(kind("deployments"))).into(), true),
@@ -155,7 +155,7 @@ fn saved_view(screen: SavedScreen, plural: &str, name: &str, uid: &str) -> Saved
 }
 
 /// Counts the jobs that check an object's identity.
-fn asks(jobs: &[Job]) -> usize {
+fn count_lookups(jobs: &[Job]) -> usize {
     jobs.iter().filter(|job| matches!(job, Job::Start(task) if task.slot() == "kept")).count()
 }
 
@@ -167,13 +167,13 @@ fn a_deleted_or_replaced_object_is_reported_con_17() {
         Message::SavedTabs(tabs_of(saved_view(SavedScreen::Pending, "pods", "web", "default-web"))),
         stage.now,
     );
-    assert_eq!(asks(&jobs), 0);
+    assert_eq!(count_lookups(&jobs), 0);
     assert!(!stage.screen().contains("the pod is gone"), "{}", stage.screen());
 
     let view = saved_view(SavedScreen::Explain, "pods", "web", "of-yesterday");
     let mut stage = started();
     let jobs = stage.model.update(Message::SavedTabs(tabs_of(view.clone())), stage.now);
-    assert_eq!(asks(&jobs), 1, "{jobs:?}");
+    assert_eq!(count_lookups(&jobs), 1, "{jobs:?}");
     assert!(stage.screen().contains("Pod default/web is gone"), "that one is:\n{}", stage.screen());
     let id = stage.model.top().0;
     let another = Message::SavedObject(id, Box::new((view.clone(), ObjectFate::Is("default-web".into()))));
@@ -215,7 +215,7 @@ fn a_table_of_what_belongs_to_an_object_asks_for_that_object_con_17() {
     );
     let mut stage = started();
     let jobs = stage.model.update(Message::SavedTabs(tabs), stage.now);
-    assert_eq!(asks(&jobs), 1, "{jobs:?}");
+    assert_eq!(count_lookups(&jobs), 1, "{jobs:?}");
     let id = stage.model.top().0;
     stage.model.update(Message::SavedObject(id, Box::new((view, ObjectFate::Is("d1".into())))), stage.now);
     let screen = stage.screen();

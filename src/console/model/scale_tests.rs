@@ -43,7 +43,7 @@ struct Desk {
     stage: TestConsole,
     runner: Runner,
     messages: mpsc::Receiver<Message>,
-    answers: Arc<Mutex<Vec<Answer>>>,
+    responses: Arc<Mutex<Vec<Answer>>>,
 }
 
 impl Desk {
@@ -82,7 +82,7 @@ impl Desk {
             Some(table.column_definitions),
             vec![Change::Reset(rows)],
         ));
-        Self { stage, runner, messages, answers }
+        Self { stage, runner, messages, responses: answers }
     }
 
     /// Presses keys. Returns the requested changes of the cluster.
@@ -109,9 +109,9 @@ impl Desk {
         let screen = self.stage.screen();
         let words: Vec<&str> =
             screen.split(|c: char| c.is_whitespace() || c == '│').filter(|word| !word.is_empty()).collect();
-        let words = words.join(" ");
+        let joined = words.join(" ");
         for text in expected {
-            assert!(words.contains(text), "no {text:?} in\n{screen}");
+            assert!(joined.contains(text), "no {text:?} in\n{screen}");
         }
     }
 }
@@ -183,8 +183,9 @@ async fn changes_of_a_custom_resource_appear_in_its_open_scale_dialog_con_6() {
     // The object is deleted, or was replaced by another.
     let mut other = scale(3);
     other.1["metadata"]["uid"] = json!("another");
-    let gone = "widgets.x.io \"fleet\" not found";
-    for (answer, why) in [(Some(failure(404, gone)), gone), (Some(other), "it was deleted and created again")]
+    let not_found = "widgets.x.io \"fleet\" not found";
+    for (answer, why) in
+        [(Some(failure(404, not_found)), not_found), (Some(other), "it was deleted and created again")]
     {
         let mut desk = Desk::new(&[Some(scale(3)), answer]);
         desk.press("s");
@@ -204,7 +205,7 @@ async fn the_count_is_read_no_longer_than_the_dialog_is_open_con_6() {
     desk.press("esc");
     tokio::time::sleep(std::time::Duration::from_mins(1)).await;
     assert!(desk.messages.try_recv().is_err());
-    assert_eq!(desk.answers.lock().len(), 1, "it was asked once");
+    assert_eq!(desk.responses.lock().len(), 1, "it was asked once");
     // A message that arrives after the dialog closed is dropped.
     let id = desk.stage.model.top().0;
     desk.stage.model.update(Message::DialogData(id, Data::new(())), desk.stage.now);

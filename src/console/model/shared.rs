@@ -26,7 +26,7 @@ use crate::thresholds::Thresholds;
 
 /// The part of the model that screens read.
 #[derive(Debug)]
-pub struct Shared {
+pub struct SharedModel {
     /// The cluster of the state in these fields; the others are in `away`.
     pub(crate) front: ClusterId,
     /// The user's name for it.
@@ -72,11 +72,11 @@ pub struct Shared {
     /// The window is too small to show anything.
     pub(crate) cramped: Cell<bool>,
     /// The areas of the tab titles, for the mouse.
-    pub(crate) tab_places: RefCell<Vec<Rect>>,
+    pub(crate) tab_areas: RefCell<Vec<Rect>>,
     /// The drawn areas that link to URLs.
     pub(crate) anchors: RefCell<Vec<(Rect, String)>>,
     /// The area of the pane without the focus, for the mouse.
-    pub(crate) other_place: Cell<Option<Rect>>,
+    pub(crate) other_pane_area: Cell<Option<Rect>>,
     /// The screens that panicked while drawing, with the messages; the next key retries them.
     pub(crate) undrawn: RefCell<Vec<(ScreenId, String)>>,
 }

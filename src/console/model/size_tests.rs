@@ -81,9 +81,9 @@ fn a_table_of_very_many_rows_opens_at_once_and_keys_go_on_con_1() {
     assert!(stage.model.works() && stage.screen().contains("loading…"), "{}", stage.screen());
     stage.model.update(Message::Work, stage.now);
     // Changes and filters during the build apply to rows already built and to the rest.
-    let gone: Vec<Arc<dyn Object>> = packed_pods(&names).into_iter().step_by(3).collect();
+    let deleted: Vec<Arc<dyn Object>> = packed_pods(&names).into_iter().step_by(3).collect();
     let new = packed_pods(&["a-first", "pod-2000"]);
-    stage.feed(Delta::from_packed::<Pod>(gone.into_iter().map(Change::Deleted).collect()));
+    stage.feed(Delta::from_packed::<Pod>(deleted.into_iter().map(Change::Deleted).collect()));
     stage.feed(Delta::from_packed::<Pod>(new.into_iter().map(Change::Applied).collect()));
     assert!(stage.model.works() && stage.screen().contains("loading…"), "{}", stage.screen());
     stage.work();
@@ -106,8 +106,8 @@ fn a_table_of_very_many_rows_that_is_seen_again_is_right_where_one_looks_con_1()
     stage.press("p");
     stage.work();
     stage.press("G k d");
-    let gone = packed_pods(&["pod-1999", "pod-0001"]).into_iter().map(Change::Deleted);
-    stage.feed(Delta::from_packed::<Pod>(gone.collect()));
+    let deleted = packed_pods(&["pod-1999", "pod-0001"]).into_iter().map(Change::Deleted);
+    stage.feed(Delta::from_packed::<Pod>(deleted.collect()));
     stage.feed(Delta::from_packed::<Pod>(
         packed_pods(&["pod-2000"]).into_iter().map(Change::Applied).collect(),
     ));

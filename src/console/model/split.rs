@@ -56,7 +56,7 @@ pub(crate) struct SplitPane {
     /// The second pane has the focus.
     pub(crate) in_second: bool,
     /// The arrangement of the panes.
-    pub(crate) way: SplitDirection,
+    pub(crate) direction: SplitDirection,
     /// The first pane's share of the window in percent.
     pub(super) share: u16,
     pub(super) shows: PaneContent,
@@ -71,7 +71,7 @@ pub(crate) struct SplitPane {
 impl SplitPane {
     /// Splits an area between the first and the second pane; `None` if it is too small for both.
     pub(crate) fn areas(&self, area: Rect) -> Option<(Rect, Rect)> {
-        let (whole, least) = match self.way {
+        let (whole, least) = match self.direction {
             SplitDirection::Beside => (area.width, LEAST.0),
             SplitDirection::Below => (area.height, LEAST.1),
         };
@@ -80,7 +80,7 @@ impl SplitPane {
         }
         let first = u16::try_from(u32::from(whole) * u32::from(self.share) / 100).unwrap_or(whole);
         let first = first.clamp(least, whole - least);
-        Some(match self.way {
+        Some(match self.direction {
             SplitDirection::Beside => {
                 (Rect { width: first, ..area }, Rect { x: area.x + first, width: whole - first, ..area })
             }
@@ -98,9 +98,9 @@ impl Model {
     }
 
     /// Runs code with the other pane in place of the focused one.
-    fn in_other_pane(&mut self, what: impl FnOnce(&mut Self) -> Vec<Job>) -> Vec<Job> {
+    fn in_other_pane(&mut self, f: impl FnOnce(&mut Self) -> Vec<Job>) -> Vec<Job> {
         self.trade_panes();
-        let jobs = what(self);
+        let jobs = f(self);
         // If the code closed the pane, there is nothing to swap back.
         self.trade_panes();
         jobs
@@ -155,7 +155,7 @@ impl Model {
     /// Splits the tab, changes the arrangement, or changes the view in the second pane.
     pub(super) fn split_panes(
         &mut self,
-        way: SplitDirection,
+        direction: SplitDirection,
         shows: Option<PaneContent>,
         now: Timestamp,
     ) -> Vec<Job> {
@@ -166,12 +166,12 @@ impl Model {
             return Vec::new();
         };
         if let Some(split) = &mut self.split {
-            let was = std::mem::replace(&mut split.way, way);
+            let was = std::mem::replace(&mut split.direction, direction);
             let Some(shows) = shows else {
-                let place = if way == SplitDirection::Below { "below" } else { "beside" };
+                let place = if direction == SplitDirection::Below { "below" } else { "beside" };
                 let keys = &self.shared.bindings;
                 let key = |command| keys.key(command).map(|key| key.to_string()).unwrap_or_default();
-                let note = if was == way {
+                let note = if was == direction {
                     let (focus, close) = (key(Command::PaneFocus), key(Command::PaneClose));
                     format!("the second pane is {place} already: {focus} goes to it, {close} closes it")
                 } else {
@@ -185,14 +185,14 @@ impl Model {
             split.at = object.clone();
             return self.show_in_second(object, now);
         }
-        self.split_at(object, way, shows.unwrap_or(PaneContent::Usual), now)
+        self.split_at(object, direction, shows.unwrap_or(PaneContent::Usual), now)
     }
 
     /// Splits a tab; the second pane shows a view of this object.
     pub(super) fn split_at(
         &mut self,
         object: SelectedObject,
-        way: SplitDirection,
+        direction: SplitDirection,
         shows: PaneContent,
         now: Timestamp,
     ) -> Vec<Job> {
@@ -200,7 +200,7 @@ impl Model {
         self.split = Some(SplitPane {
             other: vec![(id, screen)],
             in_second: false,
-            way,
+            direction,
             share: 50,
             shows,
             follows: true,
@@ -331,10 +331,10 @@ impl Model {
     }
 
     /// Parses the arguments of `:split` and `:vsplit`.
-    pub(crate) fn parse_split_arguments(words: &[&str]) -> Result<Option<PaneContent>, String> {
-        match words {
+    pub(crate) fn parse_split_arguments(arguments: &[&str]) -> Result<Option<PaneContent>, String> {
+        match arguments {
             [] => Ok(None),
-            [word] => match PaneContent::WORDS.iter().find(|(known, _)| known == word) {
+            [word] => match PaneContent::ARGUMENTS.iter().find(|(known, _)| known == word) {
                 Some((_, shows)) => Ok(Some(*shows)),
                 None => Err(format!("{word}: a pane shows logs, yaml, describe or events of the selection")),
             },

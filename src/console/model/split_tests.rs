@@ -199,7 +199,7 @@ fn a_pane_beside_goes_below_with_what_is_in_it_con_17() {
     let second = stage.model.other_top().expect("two panes").0;
     stage.press("_");
     let split = stage.model.split.as_ref().expect("two panes");
-    assert_eq!((split.way, split.other.len(), split.other[1].0), (SplitDirection::Below, 2, second));
+    assert_eq!((split.direction, split.other.len(), split.other[1].0), (SplitDirection::Below, 2, second));
     let screen = stage.screen();
     assert!(screen.contains("moved the second pane below"), "{screen}");
     // If the pane is there already, a message names the keys that focus and close it.
@@ -207,6 +207,6 @@ fn a_pane_beside_goes_below_with_what_is_in_it_con_17() {
     let screen = stage.screen();
     assert!(screen.contains("the second pane is below already: f6 goes to it, alt-q closes it"), "{screen}");
     stage.press("|");
-    assert_eq!(stage.model.split.as_ref().map(|split| split.way), Some(SplitDirection::Beside));
+    assert_eq!(stage.model.split.as_ref().map(|split| split.direction), Some(SplitDirection::Beside));
     assert_eq!(stage.model.other_top().expect("two panes").0, second);
 }

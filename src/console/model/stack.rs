@@ -61,13 +61,13 @@ impl Model {
             Err(why) => return self.close_panicked_screen(id, &why, now),
         };
         if has_left_the_past {
-            jobs.extend(self.leave_the_past(now));
+            jobs.extend(self.return_to_present(now));
         }
         jobs
     }
 
     /// Returns every view of the stack to the present, so that going back does not lead to the past again.
-    pub(super) fn leave_the_past(&mut self, now: Timestamp) -> Vec<Job> {
+    pub(super) fn return_to_present(&mut self, now: Timestamp) -> Vec<Job> {
         let of_the_past = self.screens.iter().filter(|(_, screen)| screen.moment().is_some());
         let ids: Vec<ScreenId> = of_the_past.map(|(id, _)| *id).collect();
         ids.into_iter()
@@ -76,12 +76,15 @@ impl Model {
     }
 
     /// Closes a screen that panicked, because its state may be inconsistent. The first one is created again.
-    fn close_panicked_screen(&mut self, id: ScreenId, why: &str, now: Timestamp) -> Vec<Job> {
+    fn close_panicked_screen(&mut self, id: ScreenId, reason: &str, now: Timestamp) -> Vec<Job> {
         let is = |(known, _): &(ScreenId, Screen)| *known == id;
         let mut jobs = vec![Job::Close(id)];
         self.dirty = true;
-        let why = clean(why).into_owned();
-        self.toast(Toast::failed(format!("a view failed and was closed; the log has details: {why}")), now);
+        let reason = clean(reason).into_owned();
+        self.toast(
+            Toast::failed(format!("a view failed and was closed; the log has details: {reason}")),
+            now,
+        );
         if let Some(at) = self.parked.iter().position(is) {
             self.parked.remove(at);
             return jobs;
@@ -110,8 +113,8 @@ impl Model {
             self.dirty = true;
             match effect {
                 Effect::Open(route) => {
-                    if !route.is_of_the_past() && self.announce_leaving_the_past(now) {
-                        jobs.extend(self.leave_the_past(now));
+                    if !route.is_historical() && self.announce_present_view(now) {
+                        jobs.extend(self.return_to_present(now));
                     }
                     jobs.extend(self.open(route.into(), now));
                 }
@@ -219,7 +222,7 @@ impl Model {
     }
 
     /// Says that a view opened over one of the past shows the present; returns whether the top view is of the past.
-    fn announce_leaving_the_past(&mut self, now: Timestamp) -> bool {
+    fn announce_present_view(&mut self, now: Timestamp) -> bool {
         let Some(moment) = self.top().1.moment() else { return false };
         let note = format!("this view shows the present; the previous view showed {}", moment.short());
         self.toast(Toast::info(note), now);
@@ -251,7 +254,7 @@ impl Model {
     /// Adds the cluster to a dialog if several are shown.
     fn add_cluster_to_title(&self, id: ScreenId, dialog: &mut Dialog) {
         if self.shared.has_several() {
-            dialog.place = Some(self.shared.cluster_name(id.cluster()).to_owned());
+            dialog.context = Some(self.shared.cluster_name(id.cluster()).to_owned());
         }
     }
 
@@ -276,7 +279,7 @@ impl Model {
         &mut self,
         id: ScreenId,
         name: Option<String>,
-        asks: CloseConfirmation,
+        confirmation: CloseConfirmation,
         now: Timestamp,
     ) -> Vec<Job> {
         if name == self.setup.context {
@@ -288,7 +291,7 @@ impl Model {
         };
         let works = self.all_screens().filter(works).count();
         let target = name.clone().unwrap_or_else(|| self.setup.home.0.clone());
-        if works > 0 && asks == CloseConfirmation::First {
+        if works > 0 && confirmation == CloseConfirmation::First {
             let go = name.clone();
             let dialog = Dialog::new(format!("Switch to {}", clean(&target)), "Switch", move |_, _| {
                 Ok(vec![Effect::LeaveForContext(go.clone())])
@@ -304,8 +307,8 @@ impl Model {
     /// Travels in time, if the top screen can.
     pub(super) fn travel(&mut self, go: TimeTravel, now: Timestamp) -> Vec<Job> {
         if !self.key_contexts(now).contains(&KeyContext::Moments) {
-            let what = "this screen has no past; the overview, tables, YAML and descriptions have one";
-            self.toast(Toast::info(what), now);
+            let message = "this screen has no past; the overview, tables, YAML and descriptions have one";
+            self.toast(Toast::info(message), now);
             return Vec::new();
         }
         // Already at the present.

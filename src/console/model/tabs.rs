@@ -24,7 +24,7 @@ use crate::screen::{Screen, View};
 use crate::toast::Toast;
 
 /// The maximum number of tabs: one per digit key.
-const MOST: usize = 9;
+const MAX_TABS: usize = 9;
 
 /// A tab that is not in front.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(crate) struct Tab {
     /// Work there ended or opened a dialog, and the user has not seen it.
     pub(super) calls: bool,
     /// Increases with each visit: the greater, the later it was in front.
-    pub(super) left: u64,
+    pub(super) last_visit: u64,
 }
 
 /// The tabs that are not in front, in order, and the position of the front tab.
@@ -52,7 +52,7 @@ pub(crate) struct Tabs {
     at: usize,
     /// A tab that is not visible is in the model's fields at present.
     out_of_sight: bool,
-    left: u64,
+    visits: u64,
 }
 
 /// The title of a tab in the bar.
@@ -96,7 +96,7 @@ impl Tabs {
     /// Returns the other tabs, the most recently used first.
     pub(super) fn away(&self) -> impl Iterator<Item = &Tab> {
         let mut away: Vec<&Tab> = self.away.iter().collect();
-        away.sort_by_key(|tab| std::cmp::Reverse(tab.left));
+        away.sort_by_key(|tab| std::cmp::Reverse(tab.last_visit));
         away.into_iter()
     }
 
@@ -191,22 +191,18 @@ impl Model {
     }
 
     /// Runs code with another tab in place of the front one.
-    fn visit(&mut self, place: usize, what: impl FnOnce(&mut Self) -> Vec<Job>) -> Vec<Job> {
+    fn visit(&mut self, place: usize, f: impl FnOnce(&mut Self) -> Vec<Job>) -> Vec<Job> {
         self.trade(place);
         let seen = std::mem::replace(&mut self.tabs.out_of_sight, true);
-        let jobs = what(self);
+        let jobs = f(self);
         self.tabs.out_of_sight = seen;
         self.trade(place);
         jobs
     }
 
     #[cfg(test)]
-    pub(super) fn visit_for_test(
-        &mut self,
-        place: usize,
-        what: impl FnOnce(&mut Self) -> Vec<Job>,
-    ) -> Vec<Job> {
-        self.visit(place, what)
+    pub(super) fn visit_for_test(&mut self, index: usize, f: impl FnOnce(&mut Self) -> Vec<Job>) -> Vec<Job> {
+        self.visit(index, f)
     }
 
     /// Delivers a message to a screen of another tab; does nothing if no tab has it.
@@ -242,12 +238,12 @@ impl Model {
         if self.tabs.out_of_sight {
             return Vec::new();
         }
-        if self.tabs.count() >= MOST {
-            self.toast(Toast::failed(format!("{MOST} tabs are open, which is the maximum")), now);
+        if self.tabs.count() >= MAX_TABS {
+            self.toast(Toast::failed(format!("{MAX_TABS} tabs are open, which is the maximum")), now);
             return Vec::new();
         }
         self.next_id += 1;
-        self.tabs.left += 1;
+        self.tabs.visits += 1;
         let id = ScreenId::new(self.next_id, ClusterId::HOME);
         let tab = Tab {
             screens: vec![(id, Overview::default().into())],
@@ -262,7 +258,7 @@ impl Model {
             current_view: None,
             last_view: None,
             calls: false,
-            left: self.tabs.left,
+            last_visit: self.tabs.visits,
         };
         // The front tab takes the new one's position among the others.
         self.tabs.away.insert(self.tabs.at, tab);
@@ -274,7 +270,7 @@ impl Model {
             match palette::run(text, self) {
                 Ok(effects) => {
                     self.remember(text);
-                    let id = self.here();
+                    let id = self.top_screen_id();
                     jobs.extend(self.apply(id, effects, now));
                 }
                 Err(error) => self.toast(Toast::failed(error), now),
@@ -297,9 +293,9 @@ impl Model {
         }
         let place = self.tabs.tab_index(number);
         self.trade(place);
-        self.tabs.left += 1;
+        self.tabs.visits += 1;
         let mut left = self.tabs.away.remove(place);
-        left.left = self.tabs.left;
+        left.last_visit = self.tabs.visits;
         self.tabs.away.insert(if number < self.tabs.at { self.tabs.at - 1 } else { self.tabs.at }, left);
         self.tabs.at = number;
         self.calls = false;
@@ -355,8 +351,8 @@ impl Model {
     }
 
     /// Parses the arguments of `:tab`: a number, or the view of a new tab.
-    pub(crate) fn tab_effects(&self, words: &[&str]) -> Result<Vec<Effect>, String> {
-        match words {
+    pub(crate) fn tab_effects(&self, arguments: &[&str]) -> Result<Vec<Effect>, String> {
+        match arguments {
             [] => Ok(vec![Effect::NewTab(None)]),
             [number] if number.chars().all(|c| c.is_ascii_digit()) => {
                 let number =

@@ -197,11 +197,11 @@ impl TestConsole {
         self.model.open(terminal::Terminal::new(object, TerminalPurpose::Attach).into(), self.now);
         let id = self.model.top().0;
         let opened = PaneEvent::Opened { container: "main".into(), tty: true, stdin: true };
-        self.tell(id, TerminalData::Event(opened));
+        self.send(id, TerminalData::Event(opened));
         id
     }
 
-    fn tell(&mut self, id: ScreenId, event: TerminalData) -> Vec<Job> {
+    fn send(&mut self, id: ScreenId, event: TerminalData) -> Vec<Job> {
         self.model.update(Message::Data(id, Data::new(event)), self.now)
     }
 }
@@ -307,10 +307,10 @@ fn work_that_ends_in_a_hidden_tab_marks_the_tab_con_17() {
     stage.model.new_tab(None, stage.now);
     assert!(stage.bar().contains(" 1 web · attach ▸2 Overview"), "{}", stage.screen());
     // It continues, and retains its output.
-    stage.tell(id, TerminalData::Event(PaneEvent::Output(b"still here".to_vec().into())));
+    stage.send(id, TerminalData::Event(PaneEvent::Output(b"still here".to_vec().into())));
     assert!(!stage.bar().contains('!'));
     assert!(stage.screen().contains("⧗ attach web"), "{}", stage.screen());
-    stage.tell(id, TerminalData::Event(PaneEvent::Ended(Outcome::Exited(0))));
+    stage.send(id, TerminalData::Event(PaneEvent::Ended(Outcome::Exited(0))));
     assert!(stage.bar().contains(" 1! web · attach"), "{}", stage.screen());
     assert!(stage.screen().contains("attach in web: "), "it is told, too\n{}", stage.screen());
     stage.press("alt-1");

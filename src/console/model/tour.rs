@@ -10,8 +10,8 @@ use crate::tour::{Tour, TourStep, sample_app, subject};
 
 impl Model {
     /// Returns the effects of `:tour`; an error says why it is not possible.
-    pub(crate) fn tour_effects(&self, words: &[&str]) -> Result<Vec<Effect>, String> {
-        match words {
+    pub(crate) fn tour_effects(&self, arguments: &[&str]) -> Result<Vec<Effect>, String> {
+        match arguments {
             ["stop"] if self.tour.is_none() => Err("no tour is running".into()),
             ["stop"] => Ok(vec![Effect::Tour(TourCommand::Stop)]),
             [] if self.shared.read_only => Err("read-only: the tour changes the cluster".into()),
@@ -19,7 +19,8 @@ impl Model {
                 let mut effects = vec![Effect::Tour(TourCommand::Toggle)];
                 let stores = &self.shared.stores;
                 // Resuming without the sample offers it again; suspending asks nothing.
-                let begins = self.tour.as_ref().is_none_or(|tour| tour.left || tour.step == TourStep::Over);
+                let begins =
+                    self.tour.as_ref().is_none_or(|tour| tour.suspended || tour.step == TourStep::Over);
                 let missing = stores.deployments().synced() && subject(stores, &self.shared.scope).is_none();
                 if begins && missing {
                     let namespace = match &self.shared.scope {
@@ -36,13 +37,13 @@ impl Model {
     }
 
     pub(super) fn tour(&mut self, command: TourCommand, now: Timestamp) {
-        let is_over = self.tour.as_ref().is_some_and(|tour| tour.step == TourStep::Over && !tour.left);
+        let is_over = self.tour.as_ref().is_some_and(|tour| tour.step == TourStep::Over && !tour.suspended);
         match (&mut self.tour, command) {
             (tour, TourCommand::Stop) => *tour = None,
             (tour, TourCommand::Toggle) if is_over => *tour = None,
             (Some(tour), TourCommand::Toggle) => {
-                tour.left = !tour.left;
-                if tour.left {
+                tour.suspended = !tour.suspended;
+                if tour.suspended {
                     self.toast(Toast::info("the tour is paused; :tour resumes it, :tour stop ends it"), now);
                 }
             }
@@ -52,7 +53,7 @@ impl Model {
 
     /// Checks whether a step was done. A suspended tour checks when it is resumed.
     pub(super) fn advance_tour(&mut self) {
-        let Some(tour) = self.tour.as_mut().filter(|tour| !tour.left) else { return };
+        let Some(tour) = self.tour.as_mut().filter(|tour| !tour.suspended) else { return };
         let shared = &self.shared;
         self.dirty |= tour.advance(&shared.stores, &shared.journal, &shared.scope);
     }

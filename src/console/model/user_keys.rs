@@ -35,19 +35,19 @@ impl Model {
         let place = self.target_cluster(now);
         let mut is_one = false;
         let jobs = self.in_cluster(place, |model| {
-            let jobs = model.own_key_here(key, means, now);
+            let jobs = model.run_own_key(key, means, now);
             is_one = jobs.is_some();
             jobs.unwrap_or_default()
         });
         is_one.then_some(jobs)
     }
 
-    fn own_key_here(&mut self, key: Key, means: Option<Command>, now: Timestamp) -> Option<Vec<Job>> {
+    fn run_own_key(&mut self, key: Key, means: Option<Command>, now: Timestamp) -> Option<Vec<Job>> {
         if !self.key_contexts(now).contains(&KeyContext::Everywhere) {
             return None;
         }
         let extensions = self.shared.extensions.clone();
-        let plugin = self.plugins_here(extensions.plugins(), now);
+        let plugin = self.plugins_for_selection(extensions.plugins(), now);
         let plugin = plugin.into_iter().find(|plugin| plugin.key == key && takes(plugin.overrides, means));
         if let Some(plugin) = plugin {
             return Some(self.run_plugin(plugin, now));
@@ -58,7 +58,7 @@ impl Model {
     }
 
     /// Returns the plugins for the selection.
-    fn plugins_here<'a>(&self, plugins: &'a [Plugin], now: Timestamp) -> Vec<&'a Plugin> {
+    fn plugins_for_selection<'a>(&self, plugins: &'a [Plugin], now: Timestamp) -> Vec<&'a Plugin> {
         let (id, screen) = self.top();
         let cx = self.shared.context_of(*id, now);
         let Some(object) = screen.selected(&cx) else { return Vec::new() };
@@ -77,20 +77,20 @@ impl Model {
             let means = self.shared.bindings.command(&contexts, key);
             means.filter(|_| !takes(overrides, means)).map(|command| command.entry().name)
         };
-        let plugins = self.plugins_here(extensions.plugins(), now).into_iter();
+        let plugins = self.plugins_for_selection(extensions.plugins(), now).into_iter();
         let plugins =
             plugins.filter(|plugin| !(plugin.dangerous && self.shared.read_only)).map(|plugin| UserCommand {
                 keys: plugin.key.to_string(),
                 name: plugin.name.clone(),
                 about: plugin.description.clone(),
-                taken: taken(plugin.key, plugin.overrides),
+                overridden_by: taken(plugin.key, plugin.overrides),
                 changes: plugin.dangerous,
             });
         let hotkeys = extensions.hotkeys().iter().map(|hotkey| UserCommand {
             keys: hotkey.key.to_string(),
             name: hotkey.name.clone(),
             about: hotkey.description.clone(),
-            taken: taken(hotkey.key, hotkey.overrides),
+            overridden_by: taken(hotkey.key, hotkey.overrides),
             changes: false,
         });
         plugins.chain(hotkeys).collect()
@@ -99,13 +99,16 @@ impl Model {
     /// Returns the names of the plugins for the selection.
     pub(crate) fn plugin_names(&self, now: Timestamp) -> Vec<String> {
         let extensions = self.shared.extensions.clone();
-        self.plugins_here(extensions.plugins(), now).into_iter().map(|plugin| plugin.name.clone()).collect()
+        self.plugins_for_selection(extensions.plugins(), now)
+            .into_iter()
+            .map(|plugin| plugin.name.clone())
+            .collect()
     }
 
     /// Runs a plugin by its name.
     pub(super) fn run_plugin_called(&mut self, name: &str, now: Timestamp) -> Vec<Job> {
         let extensions = self.shared.extensions.clone();
-        let here = self.plugins_here(extensions.plugins(), now);
+        let here = self.plugins_for_selection(extensions.plugins(), now);
         if let Some(plugin) = here.into_iter().find(|plugin| plugin.name == name) {
             return self.run_plugin(plugin, now);
         }
@@ -120,11 +123,11 @@ impl Model {
             return Vec::new();
         }
         let (of, screen) = self.top();
-        let (of, id) = (*of, self.here());
+        let (of, id) = (*of, self.top_screen_id());
         if let Some(moment) = screen.moment() {
-            let what =
+            let message =
                 format!("the plugin {name} is not possible in the past; this view shows {}", moment.short());
-            self.toast(Toast::info(what), now);
+            self.toast(Toast::info(message), now);
             return Vec::new();
         }
         let Some(target) = screen.selected(&self.shared.context_of(of, now)) else { return Vec::new() };
@@ -141,7 +144,7 @@ impl Model {
                     name: name.clone(),
                     target,
                     program,
-                    place: plugin.place,
+                    run_target: plugin.run_target,
                 })),
                 Err(why) => Effect::failed(format!("plugin {name}: {why}")),
             }
@@ -175,7 +178,7 @@ impl Model {
         };
         let outcome = Outcome { action, error: None, after: None };
         let mut jobs = self.take(Message::Acted(Box::new(outcome)), now);
-        match run.place {
+        match run.run_target {
             ProgramTarget::Pane => jobs.extend(self.open(Terminal::of_program(run).into(), now)),
             ProgramTarget::Background(_) => jobs.push(Job::Run(Box::new(run))),
         }
@@ -196,7 +199,7 @@ impl Model {
         match ran {
             Ok((effects, text)) if hotkey.keeps_history => {
                 self.remember(&text);
-                let id = self.here();
+                let id = self.top_screen_id();
                 self.apply(id, effects, now)
             }
             Ok((effects, text)) => self.run_prompt_text(&text, effects, now),

@@ -40,7 +40,7 @@ impl Model {
     pub(super) fn sync_table_watches(&mut self) -> Vec<Job> {
         let other = self.split.iter().flat_map(|split| &split.other);
         let mut shown: BTreeMap<ResourceKey, TableWatch> = BTreeMap::new();
-        let cx = self.shared.context(self.heard_at);
+        let cx = self.shared.context(self.last_message_at);
         let Some(front) = cx.clusters.get(cx.cluster) else { return Vec::new() };
         for (resource, table_watch) in
             table_resources(self.screens.iter().chain(other), &self.shared.scope, front)

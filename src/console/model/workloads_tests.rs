@@ -44,7 +44,7 @@ fn pods(all: Vec<Value>) -> Delta {
     Delta::of::<Pod>(vec![Change::Reset(objects(all))])
 }
 
-fn given<K>(all: impl IntoIterator<Item = Value>) -> Delta
+fn reset_delta<K>(all: impl IntoIterator<Item = Value>) -> Delta
 where
     K: kube::Resource<DynamicType = ()> + crate::store::Object + serde::de::DeserializeOwned,
 {
@@ -69,8 +69,8 @@ fn stage() -> TestConsole {
         owned(pod("default", "web-1"), "apps/v1", "ReplicaSet", "web-set"),
         owned(pod("default", "static"), "v1", "Node", "node-1"),
     ]));
-    stage.feed(given::<Deployment>([deployment("web", 1)]));
-    stage.feed(given::<ReplicaSet>([
+    stage.feed(reset_delta::<Deployment>([deployment("web", 1)]));
+    stage.feed(reset_delta::<ReplicaSet>([
         owned(replica_set("web-set"), "apps/v1", "Deployment", "web"),
         replica_set("free-set"),
     ]));
@@ -235,9 +235,10 @@ async fn gaps_in_the_history_of_a_kind_are_listed_below_the_rows_con_19() {
     let mut stage = stage();
     others(&mut stage);
     let kinds = crate::builtin_kinds::kinds().into_iter().chain(Workload::ALL.map(Workload::kind));
-    let ours = ResourceKey { group: "podium.dev".into(), version: "v1".into(), plural: "faults".into() };
-    let ours = Kind::new(crate::resource::KindFacts {
-        resource: ours,
+    let fault_resource =
+        ResourceKey { group: "podium.dev".into(), version: "v1".into(), plural: "faults".into() };
+    let fault_kind = Kind::new(crate::resource::KindFacts {
+        resource: fault_resource,
         kind: "Fault".to_owned(),
         singular: "fault".to_owned(),
         namespaced: false,
@@ -245,7 +246,7 @@ async fn gaps_in_the_history_of_a_kind_are_listed_below_the_rows_con_19() {
         verbs: std::collections::BTreeSet::new(),
         subresources: BTreeMap::new(),
     });
-    stage.model.update(Message::Catalogue(Catalogue::of(kinds.chain([ours]).collect())), stage.now);
+    stage.model.update(Message::Catalogue(Catalogue::of(kinds.chain([fault_kind]).collect())), stage.now);
     let no = [(Workload::Job, 403, 403), (Workload::DaemonSet, 200, 410), (Workload::StatefulSet, 200, 500)];
     let (sender, mut inbox) = tokio::sync::mpsc::channel(8);
     let mut runner = crate::effect::Runner::new(crate::past::server_of_workloads(&no), sender);
@@ -336,7 +337,7 @@ fn a_deployment_says_what_holds_its_pods_up_con_2() {
     let mut stuck = deployment("web", 1);
     stuck["status"]["conditions"] = json!([{"type": "Progressing", "status": "False",
         "reason": "ProgressDeadlineExceeded", "message": "has timed out"}]);
-    stage.feed(given::<Deployment>([stuck]));
+    stage.feed(reset_delta::<Deployment>([stuck]));
     assert!(stage.screen().contains("ProgressDeadlineExceeded"), "{}", stage.screen());
     // Its row follows its pods.
     let mut bad = owned(pod("default", "web-1"), "apps/v1", "ReplicaSet", "web-set");

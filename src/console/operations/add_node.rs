@@ -14,7 +14,7 @@ use crate::effect::{Dialog, Effect};
 use crate::resource::ObjectRef;
 
 /// A resource that only Podium serves; on such a server a Node object is run.
-const OURS: &str = "schedulingverdicts";
+const PODIUM_RESOURCE: &str = "schedulingverdicts";
 const PROCESSES: &str = "processes";
 const NOTHING: &str = "nothing (hollow)";
 
@@ -120,7 +120,7 @@ impl NewNode {
 
 /// Reports whether the cluster runs requested nodes; an error says why not.
 pub(crate) fn allowed(catalogue: &Catalogue) -> Result<(), String> {
-    match catalogue.find(OURS) {
+    match catalogue.find(PODIUM_RESOURCE) {
         Some(_) => Ok(()),
         None => Err("Podium does not run this cluster: a node joins it through its kubelet".into()),
     }

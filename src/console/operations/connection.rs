@@ -21,7 +21,7 @@ pub(crate) fn dialog(object: &ObjectRef) -> Dialog {
     let port = to_service.then(|| fields.add(Field::text_or("port", "if the Service has several")));
     let dialog = Dialog::new(title, "Check", move |dialog, _| {
         let text = dialog.text(typed).trim().to_owned();
-        let way = match (text.as_str(), to_service) {
+        let connection = match (text.as_str(), to_service) {
             ("", true) => return Err("the pod is required: NAME or NAMESPACE/NAME".to_owned()),
             ("", false) => {
                 return Err(
@@ -37,7 +37,7 @@ pub(crate) fn dialog(object: &ObjectRef) -> Dialog {
             }
             (destination, false) => Connect { source: own.clone(), destination: destination.to_owned() },
         };
-        Ok(vec![Effect::open(Route::Connection(way))])
+        Ok(vec![Effect::open(Route::Connection(connection))])
     });
     let hint = if to_service {
         "the client pod, NAME or NAMESPACE/NAME; the port, if the Service has several"

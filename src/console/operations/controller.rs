@@ -52,7 +52,7 @@ pub(crate) fn toggle(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
 
 /// As [`toggle`], for one controller with this status.
 pub(crate) fn toggle_one(cx: &Context<'_>, target: &ObjectRef, status: Option<&ControllerStatus>) -> Effect {
-    let note = |why: String| Effect::Toast(Toast::info(why));
+    let note = |message: String| Effect::Toast(Toast::info(message));
     let Some(status) = status else { return note(format!("{}: its status is not known yet", target.name)) };
     if let Some(why) = &status.cannot_pause {
         return note(format!("{} cannot be paused: {}", target.name, clean(why)));
@@ -90,10 +90,10 @@ fn pause(cx: &Context<'_>, component: &str, node: Option<&str>) -> Action {
     // Ended faults remain until they are deleted.
     let name = names.into_iter().find(|name| faults.by_name("", name).is_none()).unwrap_or_default();
     let kind = cx.catalogue.kind::<Fault>();
-    let mut met = json!({"component": component});
+    let mut fault_target = json!({"component": component});
     let (argument, what) = match node {
         Some(node) => {
-            met["node"] = node.into();
+            fault_target["node"] = node.into();
             (format!("{component}/{node}"), format!("{component} of {node}"))
         }
         None if component == "scheduler" => (component.to_owned(), format!("controller {component}")),
@@ -101,7 +101,7 @@ fn pause(cx: &Context<'_>, component: &str, node: Option<&str>) -> Action {
     };
     let body = json!({
         "apiVersion": kind.api_version(), "kind": kind.kind, "metadata": {"name": name},
-        "spec": {"type": "Pause", "target": met},
+        "spec": {"type": "Pause", "target": fault_target},
     });
     let target = ObjectRef { kind, namespace: None, name, uid: None };
     let resume = Action {

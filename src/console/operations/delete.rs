@@ -152,12 +152,14 @@ fn consequence(cx: &Context<'_>, target: &ObjectRef) -> Option<Note> {
         () => {
             let mut counts = BTreeMap::new();
             dependants(cx.stores, uid, 0, &mut counts);
-            let words: Vec<String> = counts
+            let deletions: Vec<String> = counts
                 .iter()
-                .map(|((_, resource), count)| format!("{count} {}", in_words(cx.catalogue, resource, *count)))
+                .map(|((_, resource), count)| {
+                    format!("{count} {}", describe_kind(cx.catalogue, resource, *count))
+                })
                 .collect();
-            (!words.is_empty())
-                .then(|| Note::Plain(format!("{}: also deletes {}", target.name, words.join(" and "))))
+            (!deletions.is_empty())
+                .then(|| Note::Plain(format!("{}: also deletes {}", target.name, deletions.join(" and "))))
         }
     }
 }
@@ -205,19 +207,19 @@ fn dependants(
 }
 
 /// Returns the kind of a resource as in a sentence: `replica sets`, for one `replica set`.
-fn in_words(catalogue: &Catalogue, resource: &ResourceKey, count: usize) -> String {
+fn describe_kind(catalogue: &Catalogue, resource: &ResourceKey, count: usize) -> String {
     let Some(kind) = catalogue.kinds().iter().find(|kind| kind.resource == *resource) else {
         return resource.plural.to_string();
     };
-    let mut words = String::new();
+    let mut phrase = String::new();
     let name = if count == 1 { kind.kind.clone() } else { kind.heading() };
     for letter in name.chars() {
-        if letter.is_uppercase() && !words.is_empty() {
-            words.push(' ');
+        if letter.is_uppercase() && !phrase.is_empty() {
+            phrase.push(' ');
         }
-        words.extend(letter.to_lowercase());
+        phrase.extend(letter.to_lowercase());
     }
-    words
+    phrase
 }
 
 /// Creates the action that deletes. It has no undo.

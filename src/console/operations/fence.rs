@@ -23,8 +23,8 @@ const LONGEST_REASON: usize = 1024;
 
 /// Returns the reason why nodes cannot be fenced on this server.
 pub(crate) fn refuses(catalogue: &Catalogue) -> Option<String> {
-    let ours = builtin_kinds::kind::<NodeFence>();
-    let known = catalogue.kinds().iter().any(|kind| kind.resource == ours.resource);
+    let fence_kind = builtin_kinds::kind::<NodeFence>();
+    let known = catalogue.kinds().iter().any(|kind| kind.resource == fence_kind.resource);
     (!known).then(|| "this server does not support fences of nodes".to_owned())
 }
 
@@ -116,12 +116,12 @@ pub(crate) fn action(target: &ObjectRef, reason: Option<&str>) -> Action {
         "apiVersion": target.kind.api_version(), "kind": target.kind.kind,
         "metadata": {"name": target.name}, "spec": spec,
     });
-    let words =
+    let reason_flag =
         reason.map(|reason| format!(" --reason '{}'", reason.replace('\'', r"'\''"))).unwrap_or_default();
     Action {
         title: format!("fence Node {}", target.name),
         target: target.clone(),
-        kubectl: format!("podium fence {} --yes{words}", target.name),
+        kubectl: format!("podium fence {} --yes{reason_flag}", target.name),
         mutation: Mutation::Create { target: target.clone(), body },
         inverse: Some(Box::new(delete(target))),
         undoes: None,

@@ -20,7 +20,7 @@ struct PortHint {
 }
 
 /// Shows the dialog for the ports of a pod, or of a pod of the service or workload: a ready one, else a running one.
-pub(crate) fn ask(cx: &Context<'_>, object: ObjectRef) -> Effect {
+pub(crate) fn open_dialog(cx: &Context<'_>, object: ObjectRef) -> Effect {
     if object.kind.is::<Pod>() {
         return Effect::ShowDialog(Box::new(dialog(cx, object, None)));
     }
@@ -85,8 +85,8 @@ fn ports_dialog(of: &ObjectRef, pod: ObjectRef, ports: &[PortHint]) -> Dialog {
     let local =
         fields.add(Field::number_or("local port", "the same, or 8000 more below 1024; 0 picks a free one"));
     Dialog::new(format!("Forward a port of {}", of.describe()), "Forward", move |dialog, _| {
-        let port = |number: i32, what: &str| {
-            u16::try_from(number).map_err(|_| format!("{what}: a port is at most {}", u16::MAX))
+        let port = |number: i32, label: &str| {
+            u16::try_from(number).map_err(|_| format!("{label}: a port is at most {}", u16::MAX))
         };
         let remote = dialog.number(remote)?.filter(|port| *port > 0).ok_or("port of the pod: required")?;
         let remote = port(remote, "port of the pod")?;

@@ -25,14 +25,17 @@ pub(crate) fn labels_dialog(targets: Vec<ObjectRef>) -> Dialog {
         }
         Ok(targets
             .iter()
-            .map(|target| Effect::Act(Box::new(label_action(target, &changes, known(cx, target).as_ref()))))
+            .map(|target| {
+                Effect::Act(Box::new(label_action(target, &changes, current_labels(cx, target).as_ref())))
+            })
             .collect())
     })
     .fields(fields)
     .notes(move |_, cx| {
         let one = |target: &ObjectRef| {
-            let words: Vec<String> = known(cx, target)?.iter().map(|(k, v)| format!("{k}={v}")).collect();
-            Some(Note::Plain(format!("{}: {}", target.name, or_none(&words))))
+            let pairs: Vec<String> =
+                current_labels(cx, target)?.iter().map(|(k, v)| format!("{k}={v}")).collect();
+            Some(Note::Plain(format!("{}: {}", target.name, or_none(&pairs))))
         };
         shown.iter().take(NOTES).filter_map(one).collect()
     })
@@ -48,12 +51,12 @@ fn title(verb: &str, targets: &[ObjectRef]) -> String {
     }
 }
 
-fn or_none(words: &[String]) -> String {
-    if words.is_empty() { "none".into() } else { words.join(" ") }
+fn or_none(items: &[String]) -> String {
+    if items.is_empty() { "none".into() } else { items.join(" ") }
 }
 
 /// Returns the labels of a stored object.
-fn known(cx: &Context<'_>, target: &ObjectRef) -> Option<BTreeMap<String, String>> {
+fn current_labels(cx: &Context<'_>, target: &ObjectRef) -> Option<BTreeMap<String, String>> {
     let object = cx.stores.object(&target.kind.resource, target.uid.as_ref()?)?;
     Some(object.metadata().labels.clone().unwrap_or_default())
 }
@@ -76,18 +79,18 @@ fn label_action(
 }
 
 fn label_change_action(target: &ObjectRef, changes: &[LabelChange]) -> Action {
-    let word = |change: &LabelChange| match &change.value {
+    let argument = |change: &LabelChange| match &change.value {
         Some(value) => format!("{}={value}", change.key),
         None => format!("{}-", change.key),
     };
-    let words = changes.iter().map(word).collect::<Vec<_>>().join(" ");
+    let arguments = changes.iter().map(argument).collect::<Vec<_>>().join(" ");
     let labels: Map<String, Value> =
         changes.iter().map(|change| (change.key.clone(), json!(change.value))).collect();
     Action {
-        title: format!("label {} {words}", target.describe()),
+        title: format!("label {} {arguments}", target.describe()),
         target: target.clone(),
         kubectl: format!(
-            "kubectl label {}/{}{} {words} --overwrite",
+            "kubectl label {}/{}{} {arguments} --overwrite",
             target.kind.kubectl_name(),
             target.name,
             target.kubectl_namespace()
@@ -114,22 +117,22 @@ pub(crate) fn taints_dialog(targets: Vec<ObjectRef>) -> Dialog {
         if changes.is_empty() {
             return Err("taints: required".into());
         }
-        let words = dialog.text(typed).split_whitespace().collect::<Vec<_>>().join(" ");
+        let arguments = dialog.text(typed).split_whitespace().collect::<Vec<_>>().join(" ");
         targets
             .iter()
             .map(|target| {
                 let before = of_node(cx, target).ok_or_else(|| format!("{} is gone", target.name))?;
                 let after =
                     tainted(&before, &changes).map_err(|error| format!("{}: {error}", target.name))?;
-                Ok(Effect::Act(Box::new(taint_action(target, &words, &before, &after))))
+                Ok(Effect::Act(Box::new(taint_action(target, &arguments, &before, &after))))
             })
             .collect()
     })
     .fields(fields)
     .notes(move |dialog, cx| {
         let one = |target: &ObjectRef| {
-            let words: Vec<String> = of_node(cx, target)?.iter().map(taint::text).collect();
-            Some(Note::Plain(format!("{}: {}", target.name, or_none(&words))))
+            let current_taints: Vec<String> = of_node(cx, target)?.iter().map(taint::text).collect();
+            Some(Note::Plain(format!("{}: {}", target.name, or_none(&current_taints))))
         };
         let mut notes: Vec<Note> = shown.iter().take(NOTES).filter_map(one).collect();
         if dialog.text(typed).contains(":NoExecute") && !dialog.text(typed).ends_with('-') {
@@ -146,17 +149,17 @@ fn of_node(cx: &Context<'_>, target: &ObjectRef) -> Option<Vec<Taint>> {
 }
 
 /// Creates the action, with its undo. It fails if the taints have changed meanwhile.
-fn taint_action(target: &ObjectRef, words: &str, before: &[Taint], after: &[Taint]) -> Action {
-    let step = |from: &[Taint], to: &[Taint], words: String| {
+fn taint_action(target: &ObjectRef, arguments: &str, before: &[Taint], after: &[Taint]) -> Action {
+    let step = |from: &[Taint], to: &[Taint], arguments: String| {
         let mut patch = Vec::new();
         if !from.is_empty() {
             patch.push(json!({"op": "test", "path": "/spec/taints", "value": from}));
         }
         patch.push(json!({"op": "add", "path": "/spec/taints", "value": to}));
         Action {
-            title: format!("taint {} {words}", target.describe()),
+            title: format!("taint {} {arguments}", target.describe()),
             target: target.clone(),
-            kubectl: format!("kubectl taint node {} {words} --overwrite", target.name),
+            kubectl: format!("kubectl taint node {} {arguments} --overwrite", target.name),
             mutation: Mutation::Patch {
                 target: target.clone(),
                 subresource: None,
@@ -170,13 +173,13 @@ fn taint_action(target: &ObjectRef, words: &str, before: &[Taint], after: &[Tain
     };
     let back = |from: &[Taint], to: &[Taint]| {
         let is = |a: &Taint, b: &Taint| a.key == b.key && a.effect == b.effect;
-        let gone = from.iter().filter(|t| !to.iter().any(|other| is(t, other)));
+        let removed = from.iter().filter(|t| !to.iter().any(|other| is(t, other)));
         let set = to.iter().filter(|t| !from.contains(t));
-        let words: Vec<String> =
-            gone.map(|t| format!("{}:{}-", t.key, t.effect)).chain(set.map(taint::text)).collect();
-        words.join(" ")
+        let arguments: Vec<String> =
+            removed.map(|t| format!("{}:{}-", t.key, t.effect)).chain(set.map(taint::text)).collect();
+        arguments.join(" ")
     };
-    let mut action = step(before, after, words.to_owned());
+    let mut action = step(before, after, arguments.to_owned());
     action.inverse = Some(Box::new(step(after, before, back(after, before))));
     action
 }

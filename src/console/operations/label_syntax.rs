@@ -17,12 +17,12 @@ pub(super) struct LabelChange {
 
 /// Parses `key=value` and `key-`.
 pub(super) fn labels(text: &str) -> Result<Vec<LabelChange>, String> {
-    let label = |word: &str| match (word.split_once('='), word.strip_suffix('-')) {
+    let label = |argument: &str| match (argument.split_once('='), argument.strip_suffix('-')) {
         (Some((key, value)), _) if !key.is_empty() => {
             Ok(LabelChange { key: key.to_owned(), value: Some(value.to_owned()) })
         }
         (None, Some(key)) if !key.is_empty() => Ok(LabelChange { key: key.to_owned(), value: None }),
-        _ => Err(format!("{word}: write key=value, or key- to remove one")),
+        _ => Err(format!("{argument}: write key=value, or key- to remove one")),
     };
     text.split_whitespace().map(label).collect()
 }
@@ -46,20 +46,20 @@ pub(super) fn taints(text: &str) -> Result<Vec<TaintChange>, String> {
     text.split_whitespace().map(taint).collect()
 }
 
-fn taint(word: &str) -> Result<TaintChange, String> {
-    let wrong = || format!("{word}: write key=value:Effect, or key:Effect- or key- to remove one");
+fn taint(argument: &str) -> Result<TaintChange, String> {
+    let wrong = || format!("{argument}: write key=value:Effect, or key:Effect- or key- to remove one");
     let effect = |effect: &str| match EFFECTS.iter().find(|known| **known == effect) {
         Some(_) => Ok(effect.to_owned()),
-        None => Err(format!("{word}: unknown effect {effect:?}; the effects are {}", EFFECTS.join(", "))),
+        None => Err(format!("{argument}: unknown effect {effect:?}; the effects are {}", EFFECTS.join(", "))),
     };
-    if let Some(gone) = word.strip_suffix('-') {
+    if let Some(gone) = argument.strip_suffix('-') {
         let (key, of) = gone.split_once(':').map_or((gone, None), |(key, of)| (key, Some(of)));
         if key.is_empty() || key.contains('=') {
             return Err(wrong());
         }
         return Ok(TaintChange::Remove { key: key.to_owned(), effect: of.map(effect).transpose()? });
     }
-    let (what, of) = word.rsplit_once(':').ok_or_else(wrong)?;
+    let (what, of) = argument.rsplit_once(':').ok_or_else(wrong)?;
     let (key, value) = what.split_once('=').map_or((what, None), |(key, value)| (key, Some(value)));
     if key.is_empty() {
         return Err(wrong());
@@ -100,8 +100,8 @@ mod tests {
     fn labels_are_written_as_for_kubectl_node_6() {
         let described = |text: &str| {
             let changes = labels(text)?;
-            let word = |c: LabelChange| format!("{}:{}", c.key, c.value.unwrap_or_else(|| "gone".into()));
-            Ok::<_, String>(changes.into_iter().map(word).collect::<Vec<_>>().join(" "))
+            let describe = |c: LabelChange| format!("{}:{}", c.key, c.value.unwrap_or_else(|| "gone".into()));
+            Ok::<_, String>(changes.into_iter().map(describe).collect::<Vec<_>>().join(" "))
         };
         assert_eq!(described("a=1 b- c=").unwrap(), "a:1 b:gone c:");
         assert_eq!(described("a=x-").unwrap(), "a:x-", "a value may end so");

@@ -58,7 +58,8 @@ fn leftover_pods(stores: &Stores) -> Vec<(ObjectRef, LeftoverState, String)> {
         .entries()
         .filter_map(|pod| {
             let seen = &pod.summary;
-            let left = node_shell::leftover_pod(&pod.labels, seen.gone_by.is_some(), seen.is_over)?;
+            let left =
+                node_shell::leftover_pod(&pod.labels, seen.deletion_timestamp.is_some(), seen.is_over)?;
             let node = seen.node.as_deref().unwrap_or_default().to_owned();
             Some((pod.object(builtin_kinds::kind::<Pod>()), left, node))
         })
@@ -105,9 +106,9 @@ pub(crate) fn removal_dialog(stores: &Stores) -> Result<Dialog, String> {
         all.into_iter().map(|(pod, left, _)| (pod, left)).collect();
     let mut dialog = Dialog::new("Remove node shell pods", "Remove", move |dialog, _| {
         let all = also.is_some_and(|also| dialog.is_on(also));
-        let gone = targets.iter().filter(|(_, left)| all || *left == LeftoverState::Over);
+        let removable = targets.iter().filter(|(_, left)| all || *left == LeftoverState::Over);
         let effects: Vec<Effect> =
-            gone.map(|(pod, _)| Effect::Act(Box::new(Action { quiet: false, ..remove(pod) }))).collect();
+            removable.map(|(pod, _)| Effect::Act(Box::new(Action { quiet: false, ..remove(pod) }))).collect();
         if effects.is_empty() { Err("no pod is selected".to_owned()) } else { Ok(effects) }
     });
     for line in lines {

@@ -44,10 +44,10 @@ pub(crate) fn dialog(plugin: &Plugin, target: ObjectRef, variables: Variables) -
         move |dialog: &Dialog| fill(&plugin, &input_fields, &variables, dialog)
     };
     let shown = program.clone();
-    let (name, place) = (plugin.name.clone(), plugin.place);
+    let (name, place) = (plugin.name.clone(), plugin.run_target);
     let dialog = AnyDialog::new(title, "Run", move |dialog, _| {
         let program = program(dialog)?;
-        let run = PluginRun { name: name.clone(), target: target.clone(), program, place };
+        let run = PluginRun { name: name.clone(), target: target.clone(), program, run_target: place };
         Ok(vec![Effect::Run(Box::new(run))])
     });
     let dialog = dialog.line(about).fields(fields).notes(move |dialog, _| match shown(dialog) {

@@ -28,7 +28,7 @@ const MUCH: i64 = 10;
 /// The slot of the task that reads counts.
 const SLOT: &str = "scale";
 /// The timeout for reading a count.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// The interval between two reads of a count.
 const EVERY: Duration = Duration::from_secs(2);
 
@@ -51,7 +51,7 @@ struct Count {
     /// The latest known count.
     last: Option<i32>,
     /// The reason why it is unknown now.
-    trouble: Option<Trouble>,
+    error: Option<Trouble>,
 }
 
 /// The reason why a count is unknown.
@@ -72,9 +72,9 @@ impl Item {
     fn count(&self, dialog: &Dialog, cx: &Context<'_>) -> Count {
         if let Some(first) = self.stored {
             let last = stored(cx, &self.target);
-            let is_gone = last.is_none() && cx.stores.synced(&self.target.kind.resource);
-            let trouble = is_gone.then(|| Trouble::Gone("it was deleted".to_owned()));
-            return Count { first: Some(first), last: last.or(Some(first)), trouble };
+            let is_deleted = last.is_none() && cx.stores.synced(&self.target.kind.resource);
+            let error = is_deleted.then(|| Trouble::Gone("it was deleted".to_owned()));
+            return Count { first: Some(first), last: last.or(Some(first)), error };
         }
         self.count_on_server(dialog)
     }
@@ -102,16 +102,16 @@ impl Item {
 }
 
 /// Shows the dialog for the counts.
-pub(crate) fn ask(cx: &Context<'_>, targets: Vec<ObjectRef>) -> Vec<Effect> {
-    ask_with(cx, targets, None)
+pub(crate) fn open_dialog(cx: &Context<'_>, targets: Vec<ObjectRef>) -> Vec<Effect> {
+    open_dialog_with(cx, targets, None)
 }
 
 /// Shows the dialog for one object with this count.
-pub(crate) fn ask_for(cx: &Context<'_>, target: ObjectRef, desired: i32) -> Vec<Effect> {
-    ask_with(cx, vec![target], Some(desired))
+pub(crate) fn open_dialog_for(cx: &Context<'_>, target: ObjectRef, desired: i32) -> Vec<Effect> {
+    open_dialog_with(cx, vec![target], Some(desired))
 }
 
-fn ask_with(cx: &Context<'_>, targets: Vec<ObjectRef>, desired: Option<i32>) -> Vec<Effect> {
+fn open_dialog_with(cx: &Context<'_>, targets: Vec<ObjectRef>, desired: Option<i32>) -> Vec<Effect> {
     let unread: Vec<ObjectRef> =
         targets.iter().filter(|target| stored(cx, target).is_none()).cloned().collect();
     let mut effects = vec![Effect::ShowDialog(Box::new(dialog(cx, targets, desired)))];
@@ -139,7 +139,7 @@ fn dialog(cx: &Context<'_>, targets: Vec<ObjectRef>, desired: Option<i32>) -> Di
             let label = if name.is_empty() { "replicas" } else { &name };
             let field =
                 Field::number(label, desired.or(stored).map(|count| count.to_string()).unwrap_or_default());
-            let count = Count { first: stored, last: stored, trouble: None };
+            let count = Count { first: stored, last: stored, error: None };
             let field = fields.add(field.hint(&hint(&count, fits)));
             Item {
                 name: if name.is_empty() { target.name.clone() } else { name },
@@ -179,7 +179,7 @@ fn notes(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Vec<Note> {
     let mut emptied = Vec::new();
     for item in items {
         let count = item.count(dialog, cx);
-        match (&count.trouble, count.last) {
+        match (&count.error, count.last) {
             (Some(Trouble::Gone(why)), _) => notes.push(format!("{}: {why}", item.name)),
             (Some(Trouble::Unreadable(why)), _) => {
                 notes.push(format!("cannot read the replicas of {}: {why}", item.name));
@@ -201,7 +201,7 @@ fn notes(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Vec<Note> {
 
 /// Formats the hint: `now 3 · fits: 61`.
 fn hint(count: &Count, fits: Option<u64>) -> String {
-    let now = match (count.first, &count.trouble) {
+    let now = match (count.first, &count.error) {
         (Some(now), _) => format!("now {now}"),
         (None, None) => "reading…".to_owned(),
         (None, Some(_)) => "now unknown".to_owned(),
@@ -223,9 +223,9 @@ async fn read_counts(out: Outbox, targets: Vec<ObjectRef>) {
             match read {
                 Ok(now) => {
                     count.first.get_or_insert(now);
-                    (count.last, count.trouble) = (Some(now), None);
+                    (count.last, count.error) = (Some(now), None);
                 }
-                Err(trouble) => count.trouble = Some(trouble),
+                Err(trouble) => count.error = Some(trouble),
             }
         }
         if counts != before {
@@ -238,13 +238,13 @@ async fn read_counts(out: Outbox, targets: Vec<ObjectRef>) {
 /// Reads a count from the scale subresource, as `kubectl scale` does.
 async fn read_count(client: Client, target: &ObjectRef) -> Result<i32, Trouble> {
     let api = target.api(client);
-    let Ok(answer) = tokio::time::timeout(PATIENCE, api.get_scale(&target.name)).await else {
-        return Err(Trouble::Unreadable(format!("no answer within {} s", PATIENCE.as_secs())));
+    let Ok(answer) = tokio::time::timeout(TIMEOUT, api.get_scale(&target.name)).await else {
+        return Err(Trouble::Unreadable(format!("no answer within {} s", TIMEOUT.as_secs())));
     };
     let scale = answer.map_err(|error| {
-        let why = error_text(&error);
+        let message = error_text(&error);
         let is_absent = matches!(&error, kube::Error::Api(status) if status.code == 404);
-        if is_absent { Trouble::Gone(why) } else { Trouble::Unreadable(why) }
+        if is_absent { Trouble::Gone(message) } else { Trouble::Unreadable(message) }
     })?;
     let is_other = |uid: &str| target.uid.as_ref().is_some_and(|known| known.as_str() != uid);
     if scale.metadata.uid.as_deref().is_some_and(is_other) {
@@ -279,7 +279,7 @@ fn submit(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Result<Vec<Effec
         let desired = dialog
             .number(item.field)?
             .ok_or_else(|| format!("{}: the number of replicas is required", item.name))?;
-        let Count { first, last, trouble } = item.count(dialog, cx);
+        let Count { first, last, error: trouble } = item.count(dialog, cx);
         match (last, trouble) {
             (_, Some(Trouble::Gone(why))) => return Err(format!("{}: {why}", item.name)),
             (None, None) => {

@@ -88,26 +88,26 @@ fn image_action(target: &ObjectRef, changed: &[(String, String, String)]) -> Act
 
 fn images(target: &ObjectRef, images: &[(&str, &str)]) -> Action {
     let list: Vec<Value> = images.iter().map(|(name, image)| json!({"name": name, "image": image})).collect();
-    let words: Vec<String> = images.iter().map(|(name, image)| format!("{name}={image}")).collect();
+    let assignments: Vec<String> = images.iter().map(|(name, image)| format!("{name}={image}")).collect();
     let kubectl = format!(
         "kubectl set image {}/{}{} {}",
         target.kind.kubectl_name(),
         target.name,
         target.kubectl_namespace(),
-        words.join(" ")
+        assignments.join(" ")
     );
     if target.kind.is::<Pod>() {
-        return patch(target, kubectl, &words, json!({"spec": {"containers": list}}));
+        return patch(target, kubectl, &assignments, json!({"spec": {"containers": list}}));
     }
     // As `--record` did; otherwise the new revision would be listed under the previous change cause.
     let cause = json!({"annotations": {"kubernetes.io/change-cause": &kubectl}});
     let body = json!({"metadata": cause, "spec": {"template": {"spec": {"containers": list}}}});
-    patch(target, kubectl, &words, body)
+    patch(target, kubectl, &assignments, body)
 }
 
-fn patch(target: &ObjectRef, kubectl: String, words: &[String], body: Value) -> Action {
+fn patch(target: &ObjectRef, kubectl: String, assignments: &[String], body: Value) -> Action {
     Action {
-        title: format!("set image of {} {}", target.describe(), words.join(" ")),
+        title: format!("set image of {} {}", target.describe(), assignments.join(" ")),
         target: target.clone(),
         kubectl,
         mutation: Mutation::Patch {

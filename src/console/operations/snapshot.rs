@@ -84,7 +84,7 @@ fn restore_dialog(kind: Kind, snapshot: ObjectRef) -> Dialog {
 
 /// Shows the dialog for the directory of a fork. If the cluster's files are not on this machine, copies the command
 /// that creates a fork there.
-pub(crate) fn ask_to_fork(cx: &Context<'_>, snapshot: ObjectRef) -> Vec<Effect> {
+pub(crate) fn open_fork_dialog(cx: &Context<'_>, snapshot: ObjectRef) -> Vec<Effect> {
     if let Some(forks) = cx.forks {
         return vec![Effect::ShowDialog(Box::new(fork_dialog(forks.clone(), snapshot)))];
     }

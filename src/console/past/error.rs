@@ -1,6 +1,6 @@
 //! Errors of requests about the past.
 
-use super::PATIENCE;
+use super::TIMEOUT;
 use crate::action::error_text;
 
 /// The failure of a request about the past.
@@ -9,7 +9,7 @@ pub(super) struct HistoryError {
     /// The type of failure.
     pub(super) no: HistoryErrorKind,
     /// The message: the server's if it sent one.
-    pub(super) words: String,
+    pub(super) message: String,
 }
 
 /// The type of failure.
@@ -27,14 +27,14 @@ pub(super) enum HistoryErrorKind {
 
 impl HistoryError {
     /// Creates the error for a response that cannot be parsed, or a request that cannot be built.
-    pub(super) fn failed(words: impl Into<String>) -> Self {
-        Self { no: HistoryErrorKind::Failed, words: words.into() }
+    pub(super) fn failed(message: impl Into<String>) -> Self {
+        Self { no: HistoryErrorKind::Failed, message: message.into() }
     }
 }
 
 impl From<HistoryError> for String {
     fn from(unanswered: HistoryError) -> Self {
-        unanswered.words
+        unanswered.message
     }
 }
 
@@ -42,8 +42,8 @@ impl From<HistoryError> for String {
 pub(super) async fn answered<T>(
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, HistoryError> {
-    let no = |no, words| Err(HistoryError { no, words });
-    match tokio::time::timeout(PATIENCE, request).await {
+    let no = |no, words| Err(HistoryError { no, message: words });
+    match tokio::time::timeout(TIMEOUT, request).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(kube::Error::Api(status))) if status.code == 410 => {
             no(HistoryErrorKind::NotRecorded, format!("that is no longer available: {}", status.message))
@@ -61,7 +61,7 @@ pub(super) async fn answered<T>(
             no(kind, error_text(&error))
         }
         Err(_) => {
-            no(HistoryErrorKind::Failed, format!("no answer about the past within {} s", PATIENCE.as_secs()))
+            no(HistoryErrorKind::Failed, format!("no answer about the past within {} s", TIMEOUT.as_secs()))
         }
     }
 }

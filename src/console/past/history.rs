@@ -105,9 +105,9 @@ pub(super) async fn changes_of(
     client: &Client,
     scope: &HistoryScope,
     seek: HistoryRange,
-    most: usize,
+    limit: usize,
 ) -> Result<ChangeHistory, HistoryError> {
-    request(client, scope, seek, most, "&includeObject=None").await
+    request(client, scope, seek, limit, "&includeObject=None").await
 }
 
 /// As [`changes_of`], for several kinds combined.
@@ -118,10 +118,10 @@ pub(crate) async fn changes_of_all(
     client: &Client,
     scopes: &[HistoryScope],
     seek: HistoryRange,
-    most: usize,
+    limit: usize,
 ) -> Result<ChangeHistory, String> {
-    let answers = try_join_all(scopes.iter().map(|scope| changes_of(client, scope, seek, most))).await?;
-    merged(answers, seek, most).ok_or_else(|| "nothing here has a history".to_owned())
+    let answers = try_join_all(scopes.iter().map(|scope| changes_of(client, scope, seek, limit))).await?;
+    merged(answers, seek, limit).ok_or_else(|| "nothing here has a history".to_owned())
 }
 
 /// Merges several responses to the same request; `None` if there are no responses.
@@ -160,9 +160,9 @@ fn merged(answers: Vec<ChangeHistory>, seek: HistoryRange, most: usize) -> Optio
 pub(crate) async fn changes_with_objects(
     client: &Client,
     scope: &HistoryScope,
-    most: usize,
+    limit: usize,
 ) -> Result<(Vec<HistoryEvent>, Option<Timestamp>), String> {
-    let history = request(client, scope, HistoryRange::All, most, "").await?;
+    let history = request(client, scope, HistoryRange::All, limit, "").await?;
     let first = history.items.first().and_then(|first| first.moment.time);
     let since = if history.older > 0 { first } else { history.begins };
     Ok((history.items, since))
@@ -172,7 +172,7 @@ async fn request(
     client: &Client,
     scope: &HistoryScope,
     seek: HistoryRange,
-    most: usize,
+    limit: usize,
     more: &str,
 ) -> Result<ChangeHistory, HistoryError> {
     let seek = match seek {
@@ -181,10 +181,10 @@ async fn request(
         HistoryRange::Until(TimeSelector::Time(time)) => format!("&until={time}"),
         HistoryRange::After(revision) => format!("&after={revision}"),
     };
-    let path = format!("{HISTORY}{}?limit={most}{seek}{more}", scope.path(client));
+    let path = format!("{HISTORY}{}?limit={limit}{seek}{more}", scope.path(client));
     let answer: HistoryResponse =
         answered(client.request(get(&path)?)).await.map_err(|why| HistoryError {
-            words: format!("cannot read the history of {}: {}", scope.kind.heading(), why.words),
+            message: format!("cannot read the history of {}: {}", scope.kind.heading(), why.message),
             ..why
         })?;
     let number = |text: &str| text.parse::<u64>().unwrap_or(0);
@@ -219,10 +219,10 @@ pub async fn versions(
     client: &Client,
     object: &ObjectRef,
     after: Option<u64>,
-    most: usize,
+    limit: usize,
 ) -> Result<Versions, String> {
     let seek = after.map_or(HistoryRange::All, HistoryRange::After);
-    let history = request(client, &HistoryScope::from(object), seek, most, "").await?;
+    let history = request(client, &HistoryScope::from(object), seek, limit, "").await?;
     Ok(Versions { items: history.items, older: history.older })
 }
 
@@ -230,7 +230,7 @@ pub async fn versions(
 mod tests {
     use super::*;
 
-    fn answer(revision: u64, after: u64, items: &[u64]) -> ChangeHistory {
+    fn response(revision: u64, after: u64, items: &[u64]) -> ChangeHistory {
         let event = |revision: &u64| HistoryEvent {
             kind: "MODIFIED".to_owned(),
             moment: PointInTime { revision: *revision, time: None },
@@ -243,8 +243,8 @@ mod tests {
 
     #[test]
     fn several_kinds_have_one_past_con_19() {
-        let pods = || answer(30, 5, &[10, 30]);
-        let nodes = || answer(32, 8, &[20, 31]);
+        let pods = || response(30, 5, &[10, 30]);
+        let nodes = || response(32, 8, &[20, 31]);
         let revisions =
             |all: &ChangeHistory| all.items.iter().map(|event| event.moment.revision).collect::<Vec<_>>();
         // The newest of both; the ones that do not fit count as older.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::error::{HistoryError, answered, get};
-use super::{HistoryScope, MOST, MOST_COUNTED};
+use super::{HistoryScope, MAX_COUNTED, MAX_OBJECTS};
 use crate::builtin_kinds;
 use crate::resource::ObjectRef;
 use crate::server_table::{self, Include, ServerTable};
@@ -37,7 +37,7 @@ struct Objects {
 }
 
 fn at(path: &str, revision: u64, more: &str) -> String {
-    format!("{path}?resourceVersion={revision}&resourceVersionMatch=Exact&limit={MOST}{more}")
+    format!("{path}?resourceVersion={revision}&resourceVersionMatch=Exact&limit={MAX_OBJECTS}{more}")
 }
 
 /// The rest of a list: the number of further objects, and the token of the next page.
@@ -75,7 +75,7 @@ pub(crate) async fn stores_at(
     Ok((stores, first.unwrap_or(0)))
 }
 
-/// As [`stores_at`], for counting: requests every list to its end, or up to [`MOST_COUNTED`] objects. Also returns for
+/// As [`stores_at`], for counting: requests every list to its end, or up to [`MAX_COUNTED`] objects. Also returns for
 /// each how many objects were cut off.
 pub(crate) async fn whole_stores_at(
     client: &Client,
@@ -94,7 +94,7 @@ pub(crate) async fn whole_stores_at(
     Ok((stores, cuts))
 }
 
-/// Requests one list to its end, or up to [`MOST_COUNTED`] objects, page by page; also returns how many objects were
+/// Requests one list to its end, or up to [`MAX_COUNTED`] objects, page by page; also returns how many objects were
 /// cut off.
 pub(super) async fn whole_list(
     client: &Client,
@@ -106,9 +106,9 @@ pub(super) async fn whole_list(
     let (delta, mut rest) = list(client, scope, &at(&path, revision, ""), include).await?;
     let mut pages = vec![delta];
     // Bounded, because a server may send pages that make no progress.
-    for _ in 1..MOST_COUNTED / MOST {
+    for _ in 1..MAX_COUNTED / MAX_OBJECTS {
         let Some(next) = rest.next.take() else { break };
-        let page = ListParams::default().limit(MOST as u32).continue_token(&next);
+        let page = ListParams::default().limit(MAX_OBJECTS as u32).continue_token(&next);
         let request = Request::new(&path).list(&page);
         let request = request.map_err(|error| HistoryError::failed(error.to_string()))?;
         let (mut delta, more) = list(client, scope, &request.uri().to_string(), include).await?;

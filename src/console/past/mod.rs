@@ -5,7 +5,7 @@
 //! retained.
 //!
 //! Invariant: every request has a timeout, and every response is bounded: the history by the server's own limits, a
-//! list by [`MOST`] objects, or by [`MOST_COUNTED`] if all must be counted.
+//! list by [`MAX_OBJECTS`] objects, or by [`MAX_COUNTED`] if all must be counted.
 
 mod error;
 mod history;
@@ -35,13 +35,13 @@ pub(crate) use multi_kind::tests::server as server_of_workloads;
 pub(crate) use multi_kind::{Gap, MissingReason, travel_in_time};
 
 /// The maximum number of objects of a past list; the user is informed of a cut.
-pub(crate) const MOST: usize = 5_000;
+pub(crate) const MAX_OBJECTS: usize = 5_000;
 
 /// The maximum for a list that is counted, which is requested page by page.
-pub(crate) const MOST_COUNTED: usize = 10 * MOST;
+pub(crate) const MAX_COUNTED: usize = 10 * MAX_OBJECTS;
 
 /// The timeout for a response.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The API group of servers that retain a history.
 const GROUP: &str = "podium.dev";
@@ -271,7 +271,7 @@ mod tests {
                     .filter_map(|pair| pair.split_once('='))
                     .map(|(key, value)| (key.to_owned(), value.to_owned()))
                     .collect();
-            let answer = answer(&path, &query);
+            let answer = respond(&path, &query);
             let code = answer["code"].as_u64().unwrap_or(200) as u16;
             let body = Body::from(answer.to_string().into_bytes());
             Ok::<_, Infallible>(http::Response::builder().status(code).body(body).unwrap())
@@ -279,7 +279,7 @@ mod tests {
         Client::new(service, "default")
     }
 
-    fn answer(path: &str, query: &std::collections::HashMap<String, String>) -> Value {
+    fn respond(path: &str, query: &std::collections::HashMap<String, String>) -> Value {
         let status = |code: u16, message: &str| {
             json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
                 "message": message, "reason": "Expired", "code": code})
@@ -379,11 +379,11 @@ mod tests {
         let past =
             PastView::new(TimePosition::At(PointInTime { revision: 20, time: None }), stores, cut).unwrap();
         assert_eq!(past.bounds().as_deref(), Some("7 more are not shown"));
-        let gone = stores_at(&client, &lists, 3).await.unwrap_err();
-        assert_eq!(gone, "that is no longer available: too old");
+        let expired = stores_at(&client, &lists, 3).await.unwrap_err();
+        assert_eq!(expired, "that is no longer available: too old");
         let other = HistoryScope { namespace: Some("a".into()), ..scope() };
-        let why = step(&client, &[other], None, TimeTravel::Back, at(40)).await.unwrap_err();
-        assert!(why.starts_with("cannot read the history of Pods: the server could not find"), "{why}");
+        let error = step(&client, &[other], None, TimeTravel::Back, at(40)).await.unwrap_err();
+        assert!(error.starts_with("cannot read the history of Pods: the server could not find"), "{error}");
     }
 
     #[tokio::test(start_paused = true)]
@@ -392,14 +392,14 @@ mod tests {
             std::future::pending::<Result<http::Response<Body>, Infallible>>().await
         });
         let client = Client::new(service, "default");
-        let why = step(&client, &[scope()], None, TimeTravel::Back, at(40)).await.unwrap_err();
-        assert!(why.ends_with("no answer about the past within 15 s"), "{why}");
+        let error = step(&client, &[scope()], None, TimeTravel::Back, at(40)).await.unwrap_err();
+        assert!(error.ends_with("no answer about the past within 15 s"), "{error}");
     }
 
     #[test]
     fn a_server_without_history_says_so_con_19() {
         assert_eq!(refused(&Catalogue::default()), None, "not known yet");
-        let why = refused(&Catalogue::of(builtin_kinds::kinds())).unwrap();
-        assert!(why.starts_with("this server has no history"), "{why}");
+        let reason = refused(&Catalogue::of(builtin_kinds::kinds())).unwrap();
+        assert!(reason.starts_with("this server has no history"), "{reason}");
     }
 }

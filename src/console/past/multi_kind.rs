@@ -41,11 +41,11 @@ impl Gap {
     fn of(kind: &Kind, unanswered: HistoryError) -> Self {
         let missing = match unanswered.no {
             HistoryErrorKind::NotAllowed => {
-                MissingReason::Refused(UnavailableReason::NotAllowed(unanswered.words))
+                MissingReason::Refused(UnavailableReason::NotAllowed(unanswered.message))
             }
             HistoryErrorKind::Absent => MissingReason::Refused(UnavailableReason::Absent),
             HistoryErrorKind::NotRecorded => MissingReason::NotRecorded,
-            HistoryErrorKind::Failed => MissingReason::Unanswered(unanswered.words),
+            HistoryErrorKind::Failed => MissingReason::Unanswered(unanswered.message),
         };
         Self { kind: kind.clone(), missing }
     }
@@ -111,7 +111,7 @@ pub(crate) async fn travel_in_time(
                 }
             }
             Err(unanswered) => {
-                nothing.get_or_insert_with(|| unanswered.words.clone());
+                nothing.get_or_insert_with(|| unanswered.message.clone());
                 gaps.push(Gap::of(&scope.kind, unanswered));
             }
         }
@@ -238,8 +238,8 @@ pub(super) mod tests {
             went(&all(403, 403)).await.unwrap_err(),
             "cannot read the history of Deployments: deployments 403"
         );
-        let gone = went(&all(200, 410)).await.unwrap_err();
-        assert_eq!(gone, "that is no longer available: deployments 410");
+        let error = went(&all(200, 410)).await.unwrap_err();
+        assert_eq!(error, "that is no longer available: deployments 410");
     }
 
     #[tokio::test]

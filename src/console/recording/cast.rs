@@ -12,7 +12,7 @@ use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
 use serde_json::json;
 
 /// The maximum size of a cast in bytes.
-const MOST_BYTES: usize = 256 * 1024 * 1024;
+const MAX_BYTES: usize = 256 * 1024 * 1024;
 
 /// A session as terminal output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Write for Sink {
 pub(super) struct CastRenderer {
     sink: Sink,
     terminal: Terminal<CrosstermBackend<Sink>>,
-    shown: Buffer,
+    last_frame: Buffer,
     size: (u16, u16),
     events: Vec<(Duration, &'static str, String)>,
     bytes: usize,
@@ -70,7 +70,7 @@ impl CastRenderer {
         Ok(Self {
             sink,
             terminal,
-            shown: Buffer::empty(Rect::new(0, 0, columns, rows)),
+            last_frame: Buffer::empty(Rect::new(0, 0, columns, rows)),
             size: (columns, rows),
             events: Vec::new(),
             bytes: 0,
@@ -82,25 +82,25 @@ impl CastRenderer {
         // This cannot fail, because it writes into memory.
         if let Ok(terminal) = terminal(&self.sink, columns, rows) {
             self.terminal = terminal;
-            self.shown = Buffer::empty(Rect::new(0, 0, columns, rows));
+            self.last_frame = Buffer::empty(Rect::new(0, 0, columns, rows));
         }
     }
 
     pub(super) fn draw(&mut self, at: Duration, view: impl FnOnce(&mut Frame<'_>)) {
         if let Ok(drawn) = self.terminal.draw(view) {
-            self.shown.clone_from(drawn.buffer);
+            self.last_frame.clone_from(drawn.buffer);
         }
         let sent = std::mem::take(&mut *self.sink.0.borrow_mut());
         let sent = String::from_utf8_lossy(&sent).into_owned();
         self.bytes = self.bytes.saturating_add(sent.len());
-        if self.bytes <= MOST_BYTES {
+        if self.bytes <= MAX_BYTES {
             self.events.push((at, "o", sent));
         }
     }
 
     /// Returns the last frame.
-    pub(super) fn shown(&self) -> &Buffer {
-        &self.shown
+    pub(super) fn last_frame(&self) -> &Buffer {
+        &self.last_frame
     }
 
     pub(super) fn cast(self) -> Cast {

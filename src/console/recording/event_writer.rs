@@ -45,12 +45,12 @@ impl Recorder {
     }
 
     /// Records that the cluster to switch to does not answer.
-    pub(crate) fn record_failed_switch(&self, why: &str) {
+    pub(crate) fn record_failed_switch(&self, reason: &str) {
         let id = self.connection_ids().lock().going.take();
         if let Some(id) = id {
             self.record(RecordedEvent::Reached {
                 id,
-                event: ConnectEvent::Silent { why: why.to_owned(), again_in: None },
+                event: ConnectEvent::Silent { why: reason.to_owned(), again_in: None },
             });
         }
     }
@@ -86,7 +86,7 @@ impl Recorder {
                     let id = self.connection_ids().lock().joining.get(cluster).copied();
                     self.answered(id, &mut joined.0);
                 }
-                Message::Unreachable { why, retry_at } => {
+                Message::Unreachable { reason: why, retry_at } => {
                     let id = self.connection_ids().lock().joining.get(cluster).copied();
                     let left = retry_at.as_millisecond().saturating_sub(now.as_millisecond());
                     let event = ConnectEvent::Silent {

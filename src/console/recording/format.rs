@@ -24,7 +24,7 @@ pub(super) const WITH_TERMINALS: u32 = 2;
 /// The first version with port-forwards and further clusters.
 pub(super) const WITH_OTHERS: u32 = 3;
 /// The maximum size of a recording in bytes, because it is read into memory.
-pub(super) const MOST_BYTES: u64 = 256 * 1024 * 1024;
+pub(super) const MAX_BYTES: u64 = 256 * 1024 * 1024;
 /// The magic bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
@@ -137,7 +137,7 @@ pub struct Recording {
     pub(super) attempts: Vec<Attempt>,
     /// The contexts of the kubeconfig, each time they were read for completion, and each time they were shown.
     pub(super) contexts: Vec<(Duration, connect_events::Contexts)>,
-    pub(super) shown_contexts: Vec<(Duration, connect_events::Contexts)>,
+    pub(super) displayed_contexts: Vec<(Duration, connect_events::Contexts)>,
     /// The reports on port-forwards, in the order in which their screens were opened.
     pub(super) forwards: Vec<Vec<(Duration, Report)>>,
     /// The reason why the recording ends before the session.
@@ -161,7 +161,7 @@ pub enum RecordingError {
         why: String,
     },
     /// The file exceeds the size limit.
-    #[error("the file is larger than {} MiB", MOST_BYTES / 1024 / 1024)]
+    #[error("the file is larger than {} MiB", MAX_BYTES / 1024 / 1024)]
     TooLarge,
     /// Another version of this program wrote it.
     #[error("version {0} is not supported; this podium reads up to version {VERSION}")]
@@ -176,9 +176,9 @@ impl Recording {
     pub fn read(path: &Path) -> Result<Self, RecordingError> {
         let mut file = BufReader::new(std::fs::File::open(path)?);
         if file.fill_buf()?.starts_with(&GZIP) {
-            Self::parse_within(MOST_BYTES, BufReader::new(MultiGzDecoder::new(file)))
+            Self::parse_within(MAX_BYTES, BufReader::new(MultiGzDecoder::new(file)))
         } else {
-            Self::parse_within(MOST_BYTES, file)
+            Self::parse_within(MAX_BYTES, file)
         }
     }
 
@@ -256,7 +256,7 @@ impl Recording {
             terminals,
             attempts,
             contexts,
-            shown_contexts,
+            displayed_contexts: shown_contexts,
             forwards,
             ended,
             lasts,

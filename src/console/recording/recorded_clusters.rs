@@ -113,7 +113,10 @@ impl RecordedClusters {
                 let message = match (event, connected) {
                     (ConnectEvent::Silent { why, again_in }, _) => {
                         let again = again_in.map_or(NEVER, Duration::from_millis);
-                        Message::Unreachable { why, retry_at: saturating_after(now.clock.now(), again) }
+                        Message::Unreachable {
+                            reason: why,
+                            retry_at: saturating_after(now.clock.now(), again),
+                        }
                     }
                     (_, Some(connected)) => {
                         let context = name.clone().unwrap_or_default();

@@ -46,8 +46,8 @@ fn pod_list_request(id: u64, connection: u64, at: u64, name: &str) -> Vec<Value>
 }
 
 /// The input events for these keys from a time on, one each tenth of a second.
-fn typed(from: u64, words: &str) -> Vec<Value> {
-    let keys = words.split(' ').flat_map(|word| match word.strip_prefix('"') {
+fn typed(from: u64, script: &str) -> Vec<Value> {
+    let keys = script.split(' ').flat_map(|word| match word.strip_prefix('"') {
         Some(text) => text
             .trim_end_matches('"')
             .chars()
@@ -218,20 +218,20 @@ async fn responses_of_other_clusters_are_recorded_under_their_cluster_con_21() {
     recorder.message(&mut Message::Contexts(Ok(vec![entry.clone()])), now);
     let cluster = ClusterId::joined(1);
     recorder.joins(cluster, Some("far"));
-    let why = Message::Unreachable { why: "no".into(), retry_at: now + Duration::from_secs(2) };
-    recorder.message(&mut Message::On(cluster, Box::new(why)), now);
+    let unreachable = Message::Unreachable { reason: "no".into(), retry_at: now + Duration::from_secs(2) };
+    recorder.message(&mut Message::On(cluster, Box::new(unreachable)), now);
     let mut joined =
         Message::On(cluster, Box::new(Message::Joined(Box::new((connected("far"), Identity::default())))));
     recorder.message(&mut joined, now);
     let Message::On(_, inner) = joined else { panic!("it is one") };
     let Message::Joined(inner) = *inner else { panic!("it is one") };
-    let ask = || http::Request::get("/version").body(Vec::new()).unwrap();
-    inner.0.client.request_text(ask()).await.unwrap();
+    let version_request = || http::Request::get("/version").body(Vec::new()).unwrap();
+    inner.0.client.request_text(version_request()).await.unwrap();
     recorder.record_context_switch("other");
-    let mut gone = Message::Connected(Box::new(connected("other")));
-    recorder.message(&mut gone, now);
-    let Message::Connected(gone) = gone else { panic!("it is one") };
-    gone.client.request_text(ask()).await.unwrap();
+    let mut switched = Message::Connected(Box::new(connected("other")));
+    recorder.message(&mut switched, now);
+    let Message::Connected(gone) = switched else { panic!("it is one") };
+    gone.client.request_text(version_request()).await.unwrap();
     recorder.record_context_switch("third");
     recorder.record_failed_switch("it is down");
     let screen = ScreenId::new(7, ClusterId::HOME);
@@ -263,7 +263,7 @@ async fn responses_of_other_clusters_are_recorded_under_their_cluster_con_21() {
         .collect();
     let answered =
         |connection| ConnectEvent::Answered { connection, origin: "10.0.0.2:6443".into(), namespace: None };
-    let silent = |why: &str, again_in| ConnectEvent::Silent { why: why.to_owned(), again_in };
+    let silent = |reason: &str, again_in| ConnectEvent::Silent { why: reason.to_owned(), again_in };
     assert_eq!(events[0], [&silent("no", Some(2000)), &answered(1)]);
     assert_eq!(events[1], [&answered(2)]);
     assert_eq!(events[2], [&silent("it is down", None)]);

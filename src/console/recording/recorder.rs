@@ -17,13 +17,13 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::connection_ids::ConnectionIds;
-use super::format::{Line, MOST_BYTES, RecordedEvent, SessionHeader};
+use super::format::{Line, MAX_BYTES, RecordedEvent, SessionHeader};
 use super::terminals::{TerminalEvent, TerminalIds};
 use crate::context::ScreenId;
 use crate::screen::terminal::pane::PaneEvent;
 
 /// Bytes reserved for the line with the reason of the end.
-const ROOM_FOR_THE_END: u64 = 1024;
+const END_LINE_BYTES: u64 = 1024;
 /// The number of lines that may wait to be written.
 const WAITING: usize = 16 * 1024;
 
@@ -37,7 +37,7 @@ pub(crate) struct Recorder {
     /// The reason why it ended before the session.
     ended: Arc<Mutex<Option<String>>>,
     terminals: Arc<Mutex<TerminalIds>>,
-    known: Arc<Mutex<ConnectionIds>>,
+    connection_ids: Arc<Mutex<ConnectionIds>>,
     /// The connection of the requests that it records; 0 is the first.
     connection: u64,
 }
@@ -60,7 +60,7 @@ impl Session {
             lines: Arc::new(Mutex::new(Some(lines))),
             ended: Arc::default(),
             terminals: Arc::default(),
-            known: Arc::default(),
+            connection_ids: Arc::default(),
             connection: 0,
         };
         let ended = recorder.ended.clone();
@@ -116,7 +116,7 @@ impl Recorder {
 
     /// Returns the state about other clusters and port-forwards.
     pub(super) fn connection_ids(&self) -> &Mutex<ConnectionIds> {
-        &self.known
+        &self.connection_ids
     }
 
     /// Returns the milliseconds since the start.
@@ -130,15 +130,15 @@ impl Recorder {
     }
 
     /// Records an event at the present time.
-    pub(super) fn record(&self, what: RecordedEvent) {
-        self.record_at(self.elapsed(), what);
+    pub(super) fn record(&self, event: RecordedEvent) {
+        self.record_at(self.elapsed(), event);
     }
 
     /// Records an event at this many milliseconds after the start.
-    pub(super) fn record_at(&self, at: u64, what: RecordedEvent) {
+    pub(super) fn record_at(&self, at: u64, event: RecordedEvent) {
         let mut lines = self.lines.lock();
         let Some(sender) = lines.as_ref() else { return };
-        if let Err(error) = sender.try_send(Box::new(Line { at, what })) {
+        if let Err(error) = sender.try_send(Box::new(Line { at, what: event })) {
             // A missing line would change the meaning of all lines after it.
             *lines = None;
             if let mpsc::error::TrySendError::Full(_) = error {
@@ -154,18 +154,18 @@ fn write(
     ended: &Mutex<Option<String>>,
 ) -> io::Result<()> {
     let mut out = BufWriter::new(file);
-    let mut left = MOST_BYTES - ROOM_FOR_THE_END;
+    let mut left = MAX_BYTES - END_LINE_BYTES;
     while let Some(line) = waiting.blocking_recv() {
         let mut text = serde_json::to_vec(&line).map_err(io::Error::other)?;
         text.push(b'\n');
         let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
         if length > left {
-            let why = format!("it reached the size limit of {} MiB", MOST_BYTES / 1024 / 1024);
+            let reason = format!("it reached the size limit of {} MiB", MAX_BYTES / 1024 / 1024);
             // The replay shows the reason; space is reserved for it.
-            let last = Line { at: line.at, what: RecordedEvent::Ended { why: why.clone() } };
+            let last = Line { at: line.at, what: RecordedEvent::Ended { why: reason.clone() } };
             serde_json::to_writer(&mut out, &last).map_err(io::Error::other)?;
             out.write_all(b"\n")?;
-            *ended.lock() = Some(why);
+            *ended.lock() = Some(reason);
             break;
         }
         left -= length;

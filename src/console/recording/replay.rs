@@ -153,7 +153,7 @@ impl ReplaySession {
             terminals,
             attempts,
             contexts,
-            shown_contexts,
+            displayed_contexts: shown_contexts,
             forwards,
             ended,
             lasts,
@@ -351,8 +351,8 @@ impl ReplaySession {
     }
 
     /// Stores the final screen, and the reason if the recording ends before the session.
-    fn end(&mut self, why: Option<String>, at: Duration) {
-        if let Some(why) = why {
+    fn end(&mut self, reason: Option<String>, at: Duration) {
+        if let Some(why) = reason {
             self.update(Message::Toast(Toast::warning(clean(&why).into_owned())));
         }
         self.see(at);
@@ -361,7 +361,7 @@ impl ReplaySession {
     /// Stores the present screen.
     fn see(&mut self, at: Duration) {
         self.draw();
-        let buffer = self.drawing.shown().clone();
+        let buffer = self.drawing.last_frame().clone();
         self.screens.push(Screen { at, after: self.after.clone(), buffer });
     }
 }

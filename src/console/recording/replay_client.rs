@@ -38,19 +38,19 @@ pub(super) fn client(exchanges: Vec<(RequestKey, Exchange)>) -> Client {
     for (question, exchange) in exchanges {
         left.entry(question).or_default().push_back(exchange);
     }
-    Client::new(ReplayClient { started: Instant::now(), left: Arc::new(Mutex::new(left)) }, "default")
+    Client::new(ReplayClient { started: Instant::now(), remaining: Arc::new(Mutex::new(left)) }, "default")
 }
 
 #[derive(Clone)]
 struct ReplayClient {
     started: Instant,
-    left: Arc<Mutex<HashMap<RequestKey, VecDeque<Exchange>>>>,
+    remaining: Arc<Mutex<HashMap<RequestKey, VecDeque<Exchange>>>>,
 }
 
 impl ReplayClient {
     /// Returns the next exchange for a request; the query parameters are ignored.
     fn take(&self, question: &RequestKey) -> Option<Exchange> {
-        let mut left = self.left.lock();
+        let mut left = self.remaining.lock();
         if let Some(exchange) = left.get_mut(question).and_then(VecDeque::pop_front) {
             return Some(exchange);
         }

@@ -61,23 +61,23 @@ impl ReplaySources {
             let missing = || unrecorded(started.elapsed(), self.version);
             let of = self.terminals.pop_front().unwrap_or_else(missing);
             let data = |event| Data::new(TerminalData::Event(event));
-            self.telling.spawn(tell(messages.clone(), screen, started, of, data));
+            self.telling.spawn(replay_events(messages.clone(), screen, started, of, data));
             return;
         }
         let messages = messages.clone();
         if let Some(of) = self.forwards.pop_front() {
             let data = |report| Data::new(ForwardsData::Report(report));
-            self.telling.spawn(tell(messages, screen, started, of, data));
+            self.telling.spawn(replay_events(messages, screen, started, of, data));
             return;
         }
-        let why = if self.version < WITH_OTHERS {
+        let reason = if self.version < WITH_OTHERS {
             "port-forwards are not in the recording: an older version of podium made it"
         } else {
             "these port-forwards are not in the recording"
         };
         self.telling.spawn(async move {
             // The replay may have ended.
-            let _ = messages.send(Message::Toast(Toast::warning(why))).await;
+            let _ = messages.send(Message::Toast(Toast::warning(reason))).await;
         });
     }
 
@@ -92,14 +92,14 @@ impl ReplaySources {
             .contexts
             .pop_front()
             .unwrap_or_else(|| (started.elapsed(), Err("the contexts are not in the recording".to_owned())));
-        self.telling.spawn(tell(messages.clone(), screen, started, vec![(at, listed)], |listed| {
+        self.telling.spawn(replay_events(messages.clone(), screen, started, vec![(at, listed)], |listed| {
             Data::new(ContextsData(listed))
         }));
     }
 }
 
 /// Sends a screen these messages, each at its time.
-async fn tell<T>(
+async fn replay_events<T>(
     messages: mpsc::Sender<Message>,
     screen: ScreenId,
     started: Instant,
@@ -116,10 +116,10 @@ async fn tell<T>(
 
 /// Returns the events for a terminal that is not in the recording.
 fn unrecorded(now: Duration, version: u32) -> terminals::TerminalEvents {
-    let why = if version < WITH_TERMINALS {
+    let reason = if version < WITH_TERMINALS {
         "this terminal's output is not in the recording: an older version of podium made it"
     } else {
         "this terminal's output is not in the recording"
     };
-    vec![(now, PaneEvent::Ended(Outcome::Failed(why.to_owned())))]
+    vec![(now, PaneEvent::Ended(Outcome::Failed(reason.to_owned())))]
 }

@@ -61,7 +61,7 @@ pub(super) fn picture(buffer: &Buffer) -> String {
     let area = buffer.area;
     let (whole_width, whole_height) =
         (f32::from(area.width) * CELL.0 + 2.0 * MARGIN, f32::from(area.height) * CELL.1 + 2.0 * MARGIN);
-    let ground = most_of(buffer);
+    let ground = dominant_background(buffer);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {whole_width:.0} {whole_height:.0}\" font-family=\"'DejaVu Sans Mono', \
          ui-monospace, Menlo, Consolas, monospace\" font-size=\"14\">\n<rect width=\"{whole_width:.0}\" \
@@ -88,7 +88,7 @@ pub(super) fn picture(buffer: &Buffer) -> String {
     }
     for (row, run) in rows.iter().flat_map(|(row, runs)| runs.iter().map(move |run| (*row, run))) {
         // One element per word, so that a different font displaces nothing beyond the word.
-        for (column, columns, word) in words(run) {
+        for (column, columns, word) in split_words(run) {
             let _ = writeln!(
                 svg,
                 "<text x=\"{:.1}\" y=\"{:.1}\" textLength=\"{:.1}\" lengthAdjust=\"spacingAndGlyphs\" \
@@ -106,7 +106,7 @@ pub(super) fn picture(buffer: &Buffer) -> String {
 }
 
 /// Returns the most frequent background.
-fn most_of(buffer: &Buffer) -> String {
+fn dominant_background(buffer: &Buffer) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for cell in &buffer.content {
         *counts.entry(CellStyle::of(cell).ground).or_default() += 1;
@@ -115,7 +115,7 @@ fn most_of(buffer: &Buffer) -> String {
 }
 
 /// Splits a run into words, each with its column and width.
-fn words(run: &CellRun) -> Vec<(u16, u16, String)> {
+fn split_words(run: &CellRun) -> Vec<(u16, u16, String)> {
     let mut words: Vec<(u16, u16, String)> = Vec::new();
     let (mut column, mut within) = (run.column, false);
     for symbol in &run.symbols {

@@ -43,7 +43,7 @@ pub(crate) struct Column {
     /// The heading; the same as kubectl's.
     pub(crate) name: Cow<'static, str>,
     pub(crate) align: Align,
-    pub(crate) shown: ColumnVisibility,
+    pub(crate) visibility: ColumnVisibility,
     /// The priority on narrow screens: columns of higher weight are dropped later.
     pub(crate) weight: u8,
     /// The width that its texts usually reach in their lifetime. It is reserved if there is enough space, so that the
@@ -66,7 +66,7 @@ impl Column {
         Self {
             name: name.into(),
             align: Align::Left,
-            shown: ColumnVisibility::Always,
+            visibility: ColumnVisibility::Always,
             weight: 5,
             usual: 0,
             short: None,
@@ -83,13 +83,13 @@ impl Column {
     /// Shows the column only in wide mode.
     #[must_use]
     pub(crate) fn wide(self) -> Self {
-        Self { shown: ColumnVisibility::Wide, ..self }
+        Self { visibility: ColumnVisibility::Wide, ..self }
     }
 
     /// Marks a column of measured usage.
     #[must_use]
     pub(crate) fn measured(self) -> Self {
-        Self { shown: ColumnVisibility::Measured, usage: true, ..self }
+        Self { visibility: ColumnVisibility::Measured, usage: true, ..self }
     }
 
     /// Sets the priority on narrow screens: a higher weight is dropped later.
@@ -183,7 +183,7 @@ impl Cell {
 
     /// A share in percent.
     pub(crate) fn percent(resource: Resource, percent: i32) -> Self {
-        let load = Load::Share { resource, percent, most: ThresholdLevel::At };
+        let load = Load::Share { resource, percent, max_level: ThresholdLevel::At };
         Self::Used { amount: percent.into(), text: percent.to_compact_string(), load }
     }
 
@@ -213,7 +213,7 @@ impl Cell {
             Self::Ratio(have, want) => Cow::Owned(format!("{have}/{want}")),
             Self::Age(Some(since)) => Cow::Owned(cx.age(*since)),
             Self::Age(None) => Cow::Borrowed("<unknown>"),
-            Self::Until(at) => Cow::Owned(cx.left(*at)),
+            Self::Until(at) => Cow::Owned(cx.format_remaining(*at)),
             Self::Restarts(count, Some(last)) if *count > 0 => {
                 Cow::Owned(format!("{count} ({} ago)", cx.age(*last)))
             }

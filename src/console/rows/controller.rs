@@ -213,7 +213,7 @@ pub(crate) fn paused_by<'f>(
         }
         _ => false,
     };
-    let is_met = |target: &FaultTarget| match (target.component(), status.component.as_deref()) {
+    let is_targeted = |target: &FaultTarget| match (target.component(), status.component.as_deref()) {
         (Some(Component::Kubelet), Some("kubelet")) => chooses(target),
         (Some(Component::Scheduler), Some(component)) => component == "scheduler",
         (Some(Component::Controllers), Some(component)) => !["scheduler", "kubelet"].contains(&component),
@@ -222,7 +222,7 @@ pub(crate) fn paused_by<'f>(
     };
     let mut pausing: Vec<&Fault> = faults
         .filter(|fault| fault.spec.type_ == "Pause" && super::fault::is_active(fault))
-        .filter(|fault| fault.spec.target.as_ref().is_some_and(is_met))
+        .filter(|fault| fault.spec.target.as_ref().is_some_and(is_targeted))
         .collect();
     pausing.sort_by_key(|fault| fault.metadata.name.clone());
     pausing
@@ -338,8 +338,8 @@ fn amount(number: u64, text: CompactString) -> Cell {
 impl KeyStatus {
     /// `default/web: Failed: why`, in one line.
     pub(crate) fn summary(&self) -> String {
-        let why = self.message.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-        format!("{}: {}{why}", self.key, self.result).replace(['\n', '\r'], " ")
+        let reason = self.message.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+        format!("{}: {}{reason}", self.key, self.result).replace(['\n', '\r'], " ")
     }
 }
 

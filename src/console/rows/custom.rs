@@ -55,14 +55,16 @@ impl Layout {
         let rest = if view.columns.is_empty() { None } else { Some(ColumnVisibility::Wide) };
         let namespace = Column::text("NAMESPACE").weight(7);
         if namespaced && !layout.sources.contains(&Source::Namespace) {
-            layout.columns.push(Column { shown: rest.unwrap_or(ColumnVisibility::Several), ..namespace });
+            layout
+                .columns
+                .push(Column { visibility: rest.unwrap_or(ColumnVisibility::Several), ..namespace });
             layout.sources.push(Source::Namespace);
         }
         for (at, column) in own.iter().enumerate() {
             if layout.sources.contains(&Source::Own(at)) {
                 continue;
             }
-            layout.columns.push(Column { shown: rest.unwrap_or(column.shown), ..column.clone() });
+            layout.columns.push(Column { visibility: rest.unwrap_or(column.visibility), ..column.clone() });
             layout.sources.push(Source::Own(at));
         }
         if let Some((name, order)) = &view.sort {
@@ -88,23 +90,23 @@ impl Layout {
             }
             (None, Some(at)) => (own[at].clone(), Source::Own(at)),
             (None, None) if is("NAMESPACE") && namespaced => (
-                Column { shown: ColumnVisibility::Several, ..Column::text("NAMESPACE").weight(7) },
+                Column { visibility: ColumnVisibility::Several, ..Column::text("NAMESPACE").weight(7) },
                 Source::Namespace,
             ),
             (None, None) if is("NAMESPACE") => return,
             (None, None) if is("LABELS") => (Column::text("LABELS").weight(2), Source::Labels),
             (None, None) => {
                 let known: Vec<&str> = own.iter().map(|column| &*column.name).collect();
-                let place = &custom.place;
+                let place = &custom.location;
                 self.unknown
                     .push(format!("{place}: unknown column {name:?}; the columns are {}", known.join(", ")));
                 return;
             }
         };
-        let shown = match custom.attributes.seen {
-            None => column.shown,
+        let shown = match custom.attributes.visibility {
+            None => column.visibility,
             // Without metrics there are no values to show.
-            Some(CustomVisibility::Always) if column.shown == ColumnVisibility::Measured => {
+            Some(CustomVisibility::Always) if column.visibility == ColumnVisibility::Measured => {
                 ColumnVisibility::Measured
             }
             Some(CustomVisibility::Always) => ColumnVisibility::Always,
@@ -116,7 +118,7 @@ impl Layout {
             Some(ColumnAlignment::Left) => Align::Left,
             Some(ColumnAlignment::Right) => Align::Right,
         };
-        self.columns.push(Column { align, shown, ..column });
+        self.columns.push(Column { align, visibility: shown, ..column });
         self.sources.push(source);
     }
 
@@ -142,9 +144,11 @@ impl Layout {
                     row.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
                 Cell::or_none(Some(&cut(&labels.join(","))))
             }
-            Source::Found(ColumnSource::Path(path), attributes) => found(&path.find(&json), *attributes),
+            Source::Found(ColumnSource::Path(path), attributes) => {
+                format_values(&path.find(&json), *attributes)
+            }
             Source::Found(ColumnSource::Jq(jq), attributes) => match jq.run(&json) {
-                Ok(values) => found(&values.iter().collect::<Vec<_>>(), *attributes),
+                Ok(values) => format_values(&values.iter().collect::<Vec<_>>(), *attributes),
                 // An expression on a missing field has no result, like the path alone.
                 Err(why) if why.starts_with("null ") => Cell::or_none(None),
                 Err(why) => Cell::Warning(cut(&clean(&why)).into()),
@@ -156,7 +160,7 @@ impl Layout {
 }
 
 /// The found values as a cell.
-fn found(values: &[&Value], attributes: Attributes) -> Cell {
+fn format_values(values: &[&Value], attributes: Attributes) -> Cell {
     let values: Vec<&&Value> = values.iter().filter(|value| !value.is_null()).collect();
     match values.as_slice() {
         [] => return Cell::or_none(None),

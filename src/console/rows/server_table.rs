@@ -23,7 +23,7 @@ pub(crate) fn columns(definitions: &[ColumnDefinition]) -> Vec<Column> {
         } else {
             Align::Left
         },
-        shown: if definition.priority > 0 { ColumnVisibility::Wide } else { ColumnVisibility::Always },
+        visibility: if definition.priority > 0 { ColumnVisibility::Wide } else { ColumnVisibility::Always },
         weight: match definition.name.as_str() {
             "Name" => 9,
             "Age" => 8,

@@ -34,14 +34,14 @@ pub(crate) fn columns() -> Vec<Column> {
 #[derive(Debug, PartialEq)]
 struct State {
     ready: Cell,
-    word: String,
+    label: String,
     health: Health,
     reason: String,
 }
 
 impl State {
     fn new(ready: Cell, (word, health): (impl Into<String>, Health), reason: impl Into<String>) -> Self {
-        Self { ready, word: word.into(), health, reason: reason.into() }
+        Self { ready, label: word.into(), health, reason: reason.into() }
     }
 }
 
@@ -112,7 +112,7 @@ fn cells(name: &str, kind: Workload, state: State, age: Option<jiff::Timestamp>)
         Cell::server_text(name),
         Cell::Text(kind.kind_name().into()),
         state.ready,
-        Cell::Status(clean(&state.word).into(), state.health),
+        Cell::Status(clean(&state.label).into(), state.health),
         Cell::Text(reason),
         Cell::Age(age),
     ]
@@ -213,7 +213,7 @@ fn of_replica_set(set: &ReplicaSet) -> State {
 
 /// The state of a ReplicaSet or ReplicationController.
 fn of_replicas(ready: i64, want: i64, health: Health, failure: Option<String>) -> State {
-    let word = match health {
+    let label = match health {
         Health::Terminating => "Terminating",
         _ if failure.is_some() => "ReplicaFailure",
         Health::Succeeded => "Scaled to 0",
@@ -221,7 +221,7 @@ fn of_replicas(ready: i64, want: i64, health: Health, failure: Option<String>) -
         _ => "Unavailable",
     };
     let health = if failure.is_some() && health != Health::Terminating { Health::Failed } else { health };
-    State::new(Cell::Ratio(ready, want), (word, health), failure.unwrap_or_default())
+    State::new(Cell::Ratio(ready, want), (label, health), failure.unwrap_or_default())
 }
 
 /// `reason: message`, or the one that exists.
@@ -287,7 +287,7 @@ fn of_table_row(kind: Workload, row: &TableRow) -> State {
         }
     };
     if meta.deletion_timestamp.is_some() {
-        (state.word, state.health) = ("Terminating".to_owned(), Health::Terminating);
+        (state.label, state.health) = ("Terminating".to_owned(), Health::Terminating);
     }
     state
 }

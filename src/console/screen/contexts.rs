@@ -42,7 +42,7 @@ impl Contexts {
     }
 
     /// The contexts that match the filter. `None`, the cluster that the console was started with, comes first.
-    fn shown(&self) -> Vec<Option<&ContextEntry>> {
+    fn visible_contexts(&self) -> Vec<Option<&ContextEntry>> {
         let is_match = |text: &str| self.regex.as_ref().is_none_or(|regex| regex.is_match(text));
         let all = self.all.iter().flatten().flatten();
         let named = all.filter(|one| is_match(&one.name) || is_match(&one.cluster) || is_match(&one.server));
@@ -51,14 +51,14 @@ impl Contexts {
     }
 
     fn command(&mut self, command: Command) -> Vec<Effect> {
-        let lines = self.shown().len();
+        let lines = self.visible_contexts().len();
         if self.cursor.command(command, lines) {
             return Vec::new();
         }
         match command {
             Command::Refresh => vec![Effect::ListContexts],
             Command::Enter => {
-                let shown = self.shown();
+                let shown = self.visible_contexts();
                 let Some(chosen) = shown.get(self.cursor.of(lines)) else { return Vec::new() };
                 let name = chosen.map(|one| one.name.clone());
                 if name == self.used {
@@ -89,7 +89,10 @@ impl View for Contexts {
                 self.all = Some(all);
                 // The cursor starts on the current context.
                 if first && let Some(used) = &self.used {
-                    let at = self.shown().iter().position(|one| one.is_some_and(|one| one.name == *used));
+                    let at = self
+                        .visible_contexts()
+                        .iter()
+                        .position(|one| one.is_some_and(|one| one.name == *used));
                     self.cursor.set_line(at.unwrap_or(0));
                 }
             }
@@ -101,7 +104,7 @@ impl View for Contexts {
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         let theme = cx.theme;
-        let shown = self.shown();
+        let shown = self.visible_contexts();
         let mut title = vec![
             Span::styled(" Contexts ", theme.frame.title),
             Span::styled(format!("{} ", shown.len()), theme.body.dim),
@@ -111,8 +114,8 @@ impl View for Contexts {
         }
         let mut block = theme.block_focused("").title_top(Line::from(title));
         if let Some(Err(why)) = &self.all {
-            let why = fit(&clean(why), usize::from(area.width).saturating_sub(8)).into_owned();
-            block = block.title_bottom(Line::styled(format!(" ✖ {why} "), theme.status.failed));
+            let reason = fit(&clean(why), usize::from(area.width).saturating_sub(8)).into_owned();
+            block = block.title_bottom(Line::styled(format!(" ✖ {reason} "), theme.status.failed));
         }
         let inner = block.inner(area);
         frame.render_widget(block, area);

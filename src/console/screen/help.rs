@@ -10,7 +10,7 @@ use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
 use super::View;
-use crate::command::{Command, CommandImpact, Entry, KeyContext, TABLE, WORDS};
+use crate::command::{Command, CommandImpact, Entry, KeyContext, PROMPT_WORDS, TABLE};
 use crate::context::Context;
 use crate::effect::Effect;
 use crate::message::ScreenMessage;
@@ -38,7 +38,7 @@ pub(crate) struct UserCommand {
     /// A short description.
     pub(crate) about: String,
     /// The built-in meaning that takes precedence for its key, if any.
-    pub(crate) taken: Option<&'static str>,
+    pub(crate) overridden_by: Option<&'static str>,
     /// True if it may change the cluster.
     pub(crate) changes: bool,
 }
@@ -127,8 +127,8 @@ impl Help {
             self.contexts.contains(&command.entry().context) && !self.hidden.contains(command)
         };
         let mut keys: Vec<Command> = ALWAYS.iter().filter(works).copied().collect();
-        let room = BEGINNING.saturating_sub(keys.len());
-        let here = IF_OFFERED.iter().filter(works).take(room);
+        let remaining = BEGINNING.saturating_sub(keys.len());
+        let here = IF_OFFERED.iter().filter(works).take(remaining);
         // The view's commands come before those that leave it.
         let out = keys.iter().position(|command| *command == Command::OpenJournal).unwrap_or(keys.len());
         keys.splice(out..out, here.copied());
@@ -150,7 +150,7 @@ impl Help {
             (place.title(), tips)
         };
         let mut sections: Vec<(&str, Vec<HelpLine>)> = self.contexts.iter().map(of_place).collect();
-        let words = WORDS.iter().map(|known| HelpLine {
+        let prompt_words = PROMPT_WORDS.iter().map(|known| HelpLine {
             keys: format!(":{} {}", known.name, known.rest).trim_end().to_owned(),
             name: known.name.into(),
             about: known.about.into(),
@@ -158,7 +158,7 @@ impl Help {
         });
         let own = self.own.iter().map(|own| {
             let taken = own
-                .taken
+                .overridden_by
                 .map(|command| format!("; its key means {command} here, :plugin {} runs it", own.name));
             HelpLine {
                 keys: own.keys.clone(),
@@ -198,7 +198,7 @@ impl Help {
             about: about.into(),
             touches: CommandImpact::Nothing,
         });
-        sections.push(("After :", kinds.into_iter().chain(words).filter(hit).collect()));
+        sections.push(("After :", kinds.into_iter().chain(prompt_words).filter(hit).collect()));
         sections.retain(|(_, tips)| !tips.is_empty());
         sections
     }
@@ -220,10 +220,10 @@ fn section<'a>(cx: &Context<'_>, title: &'a str, tips: Vec<HelpLine>, width: usi
         .max()
         .unwrap_or(0)
         .max(most.min(NARROW_KEYS));
-    let room = width.saturating_sub(keys + 6).max(8);
+    let about_width = width.saturating_sub(keys + 6).max(8);
     let mut lines = vec![Line::styled(format!(" {title}"), theme.frame.title)];
     for tip in tips {
-        let mut about = wrap(&tip.about, room).into_iter();
+        let mut about = wrap(&tip.about, about_width).into_iter();
         if tip.keys.width() > keys {
             for part in wrap(&tip.keys, width.saturating_sub(2).max(8)) {
                 lines.push(Line::styled(format!(" {part}"), theme.help.key));

@@ -61,14 +61,14 @@ impl JournalScreen {
             Command::Bottom => self.cursor = entries.first().map(|entry| entry.id),
             Command::Top => self.cursor = None,
             Command::JournalCopy => return vec![Effect::Copy(entry.outcome.action.kubectl.clone())],
-            Command::JournalUndo => return vec![self.ask_server(entry)],
+            Command::JournalUndo => return vec![self.request_preview(entry)],
             _ => {}
         }
         Vec::new()
     }
 
     /// Requests a preview of undoing the entry.
-    fn ask_server(&mut self, entry: &Entry) -> Effect {
+    fn request_preview(&mut self, entry: &Entry) -> Effect {
         let inverse = match entry.inverse() {
             Ok(inverse) => inverse,
             Err(why_not) => return Effect::Toast(Toast::info(why_not)),
@@ -154,7 +154,7 @@ fn question(cx: &Context<'_>, entry: &Entry, seen: &UndoPreview) -> Dialog {
             dialog = dialog.line(format!("… and {} more", changes.len() - LISTED));
         }
     } else {
-        let words = match inverse {
+        let description = match inverse {
             Some(Mutation::Create { .. }) => "It is created again, as it was.".to_owned(),
             Some(Mutation::Delete { .. }) => "It is deleted.".to_owned(),
             Some(Mutation::All(all)) => {
@@ -162,7 +162,7 @@ fn question(cx: &Context<'_>, entry: &Entry, seen: &UndoPreview) -> Dialog {
             }
             _ => "The changes cannot be predicted.".to_owned(),
         };
-        dialog = dialog.line(words);
+        dialog = dialog.line(description);
     }
     for change in seen.since.iter().take(LISTED) {
         let text = format!("changed since: {} was {} then, is {} now", change.path, from(change), to(change));
@@ -258,13 +258,13 @@ impl View for JournalScreen {
             };
             // The state of the undo is shown only if the title keeps enough space.
             let narrow = inner.width < 50;
-            let room = usize::from(inner.width).saturating_sub(if narrow { 12 } else { 24 });
-            let title = fit(&clean(&entry.outcome.action.title), room).into_owned();
+            let title_width = usize::from(inner.width).saturating_sub(if narrow { 12 } else { 24 });
+            let title = fit(&clean(&entry.outcome.action.title), title_width).into_owned();
             let line = Line::from(vec![
                 Span::raw(if number == cursor { "▸ " } else { "  " }),
                 Span::styled(format!("{:>6}  ", cx.age(entry.at)), theme.body.dim),
                 Span::styled(format!("{glyph} "), style),
-                Span::raw(format!("{title:<room$}  ")),
+                Span::raw(format!("{title:<title_width$}  ")),
                 Span::styled(if narrow { String::new() } else { format!("{back:>10}") }, theme.body.dim),
             ]);
             line.style(if number == cursor { theme.table.cursor } else { Style::default() })

@@ -24,7 +24,7 @@ pub struct Kinds {
 }
 
 impl Kinds {
-    fn shown<'a>(&self, cx: &Context<'a>) -> Vec<&'a Kind> {
+    fn visible_kinds<'a>(&self, cx: &Context<'a>) -> Vec<&'a Kind> {
         let pattern = query::pattern(&self.query).ok();
         let hit = |kind: &&Kind| {
             pattern.as_ref().is_none_or(|regex| {
@@ -48,7 +48,7 @@ impl View for Kinds {
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         let ScreenMessage::Command(command) = message else { return Vec::new() };
-        let shown = self.shown(cx);
+        let shown = self.visible_kinds(cx);
         if self.cursor.command(command, shown.len()) || command != Command::Enter {
             return Vec::new();
         }
@@ -58,7 +58,7 @@ impl View for Kinds {
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         let theme = cx.theme;
-        let shown = self.shown(cx);
+        let shown = self.visible_kinds(cx);
         let note = if cx.catalogue.discovered { "" } else { "asking the server… " };
         let block = theme.block("").title_top(Line::from(vec![
             Span::styled(" Kinds ", theme.frame.title),

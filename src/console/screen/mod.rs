@@ -97,7 +97,7 @@ pub(crate) trait View {
     }
 
     /// The target of Esc while it shows the past.
-    fn way_back(&self) -> WayBack {
+    fn back_target(&self) -> WayBack {
         WayBack::Now
     }
 
@@ -297,8 +297,8 @@ impl View for Screen {
     fn moment(&self) -> Option<PointInTime> {
         self.as_view().moment()
     }
-    fn way_back(&self) -> WayBack {
-        self.as_view().way_back()
+    fn back_target(&self) -> WayBack {
+        self.as_view().back_target()
     }
     fn list(&self, cx: &Context<'_>) -> Option<List> {
         self.as_view().list(cx)

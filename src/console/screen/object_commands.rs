@@ -169,7 +169,7 @@ pub(crate) fn run(
         Command::WhyNotConnected => {
             vec![Effect::ShowDialog(Box::new(operations::connection::dialog(&current)))]
         }
-        Command::Scale => operations::scale::ask(cx, all()),
+        Command::Scale => operations::scale::open_dialog(cx, all()),
         Command::Restart => operations::restart::show_dialog(cx, targets),
         Command::OwnerRollback => navigate::rollout_of_owner(cx, &current),
         Command::SetImage | Command::PodImage => operations::set_image::show_dialog(cx, &current),
@@ -198,7 +198,7 @@ pub(crate) fn run(
             Effect::Scope(Scope::One(current.name.clone())),
             Effect::done(format!("namespace {}", current.name)),
         ],
-        Command::PortForward => vec![operations::forward::ask(cx, current)],
+        Command::PortForward => vec![operations::forward::open_dialog(cx, current)],
         Command::Trigger => {
             vec![Effect::ShowDialog(Box::new(operations::cron_job::trigger_dialog(current)))]
         }
@@ -206,7 +206,7 @@ pub(crate) fn run(
         Command::Decode => vec![Effect::open(Route::Decoded(current))],
         Command::Heal => vec![operations::fault::heal(targets)],
         Command::SnapshotRestore => operations::snapshot::open_restore_dialog(cx.catalogue, current),
-        Command::SnapshotFork => operations::snapshot::ask_to_fork(cx, current),
+        Command::SnapshotFork => operations::snapshot::open_fork_dialog(cx, current),
         Command::Fence => operations::fence::show_dialog(cx, &current),
         Command::Unfence => vec![Effect::ShowDialog(Box::new(operations::fence::unfence_dialog(current)))],
         Command::ControllerPause => operations::controller::toggle(cx, targets),

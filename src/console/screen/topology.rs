@@ -104,15 +104,15 @@ impl Topology {
     }
 }
 
-/// The signs of pods in `room` columns; pods that do not fit are counted.
-fn glyphs(cx: &Context<'_>, healths: &[Health], room: usize) -> Vec<Span<'static>> {
+/// The signs of pods in `width` columns; pods that do not fit are counted.
+fn glyphs(cx: &Context<'_>, healths: &[Health], width: usize) -> Vec<Span<'static>> {
     if cx.theme.spoken {
         let counts = Health::ALL.map(|of| (of, healths.iter().filter(|health| **health == of).count()));
         let counts = counts.into_iter().filter(|(_, count)| *count > 0);
-        let counts: Vec<String> = counts.map(|(of, count)| format!("{count} {}", of.word())).collect();
+        let counts: Vec<String> = counts.map(|(of, count)| format!("{count} {}", of.label())).collect();
         return vec![Span::raw(counts.join(", "))];
     }
-    let shown = if healths.len() <= room { healths.len() } else { room.saturating_sub(6) };
+    let shown = if healths.len() <= width { healths.len() } else { width.saturating_sub(6) };
     let mut spans: Vec<Span<'static>> = Vec::new();
     let mut at = 0;
     while at < shown {
@@ -163,7 +163,8 @@ impl View for Topology {
         }
         let cursor = self.at(&names);
         let width = usize::from(inner.width);
-        let name_room = names.iter().map(|name| name.width()).max().unwrap_or(0).clamp(6, (width / 3).max(6));
+        let name_width =
+            names.iter().map(|name| name.width()).max().unwrap_or(0).clamp(6, (width / 3).max(6));
         let (mut lines, mut at, mut cursor_line) = (Vec::new(), 0, 0);
         for (zone, nodes) in &zones {
             let pods: usize = nodes.iter().map(|node| healths(cx, name_of(node)).len()).sum();
@@ -178,15 +179,18 @@ impl View for Topology {
                 if selected {
                     cursor_line = lines.len();
                 }
-                let word_room = 14.min(width / 4);
+                let state_width = 14.min(width / 4);
                 let mut spans = vec![
                     Span::raw(if selected { "▸ " } else { "  " }),
                     Span::styled(format!("{} ", theme.state_sign(health)), theme.health(health)),
-                    Span::raw(pad(&fit(&clean(name_of(node)), name_room), name_room + 2)),
-                    Span::styled(pad(&fit(&clean(&word), word_room), word_room + 2), theme.health(health)),
+                    Span::raw(pad(&fit(&clean(name_of(node)), name_width), name_width + 2)),
+                    Span::styled(
+                        pad(&fit(&clean(&word), state_width), state_width + 2),
+                        theme.health(health),
+                    ),
                 ];
-                let room = width.saturating_sub(8 + name_room + word_room);
-                spans.extend(glyphs(cx, &healths(cx, name_of(node)), room));
+                let pods_width = width.saturating_sub(8 + name_width + state_width);
+                spans.extend(glyphs(cx, &healths(cx, name_of(node)), pods_width));
                 let style = if selected { theme.table.cursor } else { Style::default() };
                 lines.push(Line::from(spans).style(style));
                 at += 1;

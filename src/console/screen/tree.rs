@@ -88,7 +88,7 @@ impl TreeLine {
 pub struct Tree {
     /// The kind at the top of the trees, if the user named one.
     kind: Option<Kind>,
-    made: RefCell<BuiltTree>,
+    built: RefCell<BuiltTree>,
     /// True if something changed since the tree was built.
     stale: Cell<bool>,
     /// The uid of the selected line, and of the line above it in the tree.
@@ -126,7 +126,7 @@ impl Tree {
     /// burst.
     fn refresh(&self, cx: &Context<'_>) {
         let (at, count) = {
-            let made = self.made.borrow();
+            let made = self.built.borrow();
             (made.at, made.leaves.len())
         };
         if let Some(at) = at {
@@ -142,7 +142,7 @@ impl Tree {
             self.kind.as_ref().is_some_and(|kind| kind.resource == ResourceKey::of::<Service>());
         let leaves = if of_services { services(cx) } else { self.make(cx) };
         self.stale.set(false);
-        *self.made.borrow_mut() = BuiltTree { leaves, at: Some(cx.now) };
+        *self.built.borrow_mut() = BuiltTree { leaves, at: Some(cx.now) };
     }
 
     fn make(&self, cx: &Context<'_>) -> Vec<TreeLine> {
@@ -229,8 +229,8 @@ impl Tree {
     }
 
     /// The visible lines: those that match the filter, with all lines above and below them.
-    fn shown(&self) -> Vec<TreeLine> {
-        let leaves = &self.made.borrow().leaves;
+    fn visible_lines(&self) -> Vec<TreeLine> {
+        let leaves = &self.built.borrow().leaves;
         let regex = if self.query.is_empty() { None } else { pattern(&self.query).ok() };
         if regex.is_none() && !self.faults {
             return leaves.clone();
@@ -278,7 +278,7 @@ impl Tree {
 
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
         self.refresh(cx);
-        let shown = self.shown();
+        let shown = self.visible_lines();
         let (at, last) = (self.at(&shown), shown.len().saturating_sub(1));
         let to = match command {
             Command::Up => at.saturating_sub(1),
@@ -433,13 +433,13 @@ impl View for Tree {
         match message {
             ScreenMessage::Opened | ScreenMessage::Shown | ScreenMessage::Scoped => self.stale.set(true),
             ScreenMessage::Changed(resource, _) => {
-                let ours = [
+                let resources = [
                     ResourceKey::of::<Pod>(),
                     ResourceKey::of::<ReplicaSet>(),
                     ResourceKey::of::<Deployment>(),
                     ResourceKey::of::<Service>(),
                 ];
-                if ours.contains(&resource) {
+                if resources.contains(&resource) {
                     self.stale.set(true);
                 }
             }
@@ -452,10 +452,10 @@ impl View for Tree {
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         let theme = cx.theme;
         self.refresh(cx);
-        let shown = self.shown();
-        let what = self.kind.as_ref().map_or_else(|| "Owners".to_owned(), Kind::heading);
+        let shown = self.visible_lines();
+        let heading = self.kind.as_ref().map_or_else(|| "Owners".to_owned(), Kind::heading);
         let mut title = vec![
-            Span::styled(format!(" {} ", clean(&what)), theme.frame.title),
+            Span::styled(format!(" {} ", clean(&heading)), theme.frame.title),
             Span::styled(format!("{} ", cx.scope.label()), theme.body.accent),
             Span::styled(format!("{} ", grouped(shown.len() as u64)), theme.body.dim),
         ];
@@ -483,7 +483,7 @@ impl View for Tree {
         let cursor = self.at(&shown);
         let top = (cursor + 1).saturating_sub(height).min(shown.len().saturating_sub(height));
         let states = shown.iter().skip(top).take(height).map(|leaf| clean(&leaf.state).width());
-        let state_room = states.max().unwrap_or(0).min((width / 3).clamp(10, 48));
+        let state_width = states.max().unwrap_or(0).min((width / 3).clamp(10, 48));
         let lines: Vec<Line<'_>> = shown
             .iter()
             .enumerate()
@@ -500,15 +500,15 @@ impl View for Tree {
                     });
                 }
                 // A gap before the state.
-                let room = width.saturating_sub(4 + branch.width() + state_room + 1);
-                let name = pad(&leaf.label(room), room + 1);
+                let name_width = width.saturating_sub(4 + branch.width() + state_width + 1);
+                let name = pad(&leaf.label(name_width), name_width + 1);
                 let line = Line::from(vec![
                     Span::raw(if at == cursor { "▸ " } else { "  " }),
                     Span::styled(branch, theme.body.dim),
                     Span::styled(format!("{} ", theme.state_sign(leaf.health)), theme.health(leaf.health)),
                     Span::raw(name),
                     Span::styled(
-                        fit(&clean(&leaf.state), state_room).into_owned(),
+                        fit(&clean(&leaf.state), state_width).into_owned(),
                         theme.health(leaf.health),
                     ),
                 ]);

@@ -49,7 +49,7 @@ pub struct Yaml {
     moment: Option<PointInTime>,
     /// The point in time to show first.
     opens_at: Option<TimeSelector>,
-    way_back: WayBack,
+    back_target: WayBack,
 }
 
 impl Yaml {
@@ -63,7 +63,7 @@ impl Yaml {
             failed: None,
             moment: None,
             opens_at: None,
-            way_back: WayBack::Now,
+            back_target: WayBack::Now,
         }
     }
 
@@ -74,7 +74,7 @@ impl Yaml {
 
     /// Creates the screen for an object at a point in the past.
     pub(crate) fn at(target: ObjectRef, when: TimeSelector) -> Self {
-        Self { opens_at: Some(when), way_back: WayBack::ViewBelow, ..Self::new(target) }
+        Self { opens_at: Some(when), back_target: WayBack::ViewBelow, ..Self::new(target) }
     }
 
     pub(crate) fn target(&self) -> &ObjectRef {
@@ -83,30 +83,30 @@ impl Yaml {
 
     fn travel(&mut self, cx: &Context<'_>, go: TimeTravel) -> Vec<Effect> {
         if go == TimeTravel::Live {
-            (self.moment, self.way_back) = (None, WayBack::Now);
+            (self.moment, self.back_target) = (None, WayBack::Now);
             return vec![Effect::Cancel("past"), self.load()];
         }
         let (target, from, now) = (self.target.clone(), self.moment, cx.now);
         vec![Effect::task("past", move |out| async move {
             let client = out.client();
-            let gone = async {
+            let request = async {
                 let place = past::step(&client, &[HistoryScope::from(&target)], from, go, now).await?;
                 let Some(moment) = place.moment() else { return Ok((place, None)) };
                 let object = past::object_at(&client, &target, moment.revision).await?;
                 Ok((place, object.map(Box::new)))
             };
-            let gone = gone.await;
-            out.data(YamlData::Travelled(gone)).await;
+            let result = request.await;
+            out.data(YamlData::Travelled(result)).await;
         })]
     }
 
-    fn travelled(&mut self, gone: Result<(TimePosition, Option<Box<Value>>), String>) -> Vec<Effect> {
-        let (place, object) = match gone {
+    fn travelled(&mut self, result: Result<(TimePosition, Option<Box<Value>>), String>) -> Vec<Effect> {
+        let (place, object) = match result {
             Ok(gone) => gone,
             Err(why) => return vec![Effect::failed(why)],
         };
         let Some(moment) = place.moment() else {
-            (self.moment, self.way_back) = (None, WayBack::Now);
+            (self.moment, self.back_target) = (None, WayBack::Now);
             return vec![self.load()];
         };
         self.moment = Some(moment);
@@ -168,8 +168,8 @@ impl View for Yaml {
         self.moment
     }
 
-    fn way_back(&self) -> WayBack {
-        self.way_back
+    fn back_target(&self) -> WayBack {
+        self.back_target
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
@@ -185,8 +185,9 @@ impl View for Yaml {
             ScreenMessage::Shown | ScreenMessage::Changed(..) if self.moment.is_some() => {}
             ScreenMessage::Shown => return vec![self.load()],
             ScreenMessage::Changed(resource, touched) if self.target.kind.resource == resource => {
-                let ours = |uids: &Vec<Uid>| self.target.uid.as_ref().is_some_and(|uid| uids.contains(uid));
-                if matches!(&touched, TouchedObjects::Some(uids) if ours(uids)) {
+                let contains_target =
+                    |uids: &Vec<Uid>| self.target.uid.as_ref().is_some_and(|uid| uids.contains(uid));
+                if matches!(&touched, TouchedObjects::Some(uids) if contains_target(uids)) {
                     return vec![self.load()];
                 }
             }

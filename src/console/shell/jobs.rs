@@ -135,8 +135,8 @@ impl Shell {
         }
     }
 
-    fn with_scribe(&mut self, ask: impl FnOnce(&DiskWriter) -> Result<(), Toast>) {
-        if let Some(Err(toast)) = self.scribe.as_ref().map(ask) {
+    fn with_scribe(&mut self, operation: impl FnOnce(&DiskWriter) -> Result<(), Toast>) {
+        if let Some(Err(toast)) = self.scribe.as_ref().map(operation) {
             self.model.update(Message::Toast(toast), self.clock.now());
         }
     }

@@ -210,7 +210,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     let guard = Guard::take(if linear { TerminalMode::Keys } else { TerminalMode::Whole(mouse) })?;
     let variable = |name: &str| std::env::var(name).ok();
     let ascii = config.ascii.unwrap_or_else(|| !terminal::is_unicode(variable));
-    let links = config.hyperlinks.unwrap_or_else(|| links::are_known(variable));
+    let links = config.hyperlinks.unwrap_or_else(|| links::are_supported(variable));
     let display = if linear {
         Display::Read(Box::default(), SpeechWriter::new(std::io::stdout()))
     } else {

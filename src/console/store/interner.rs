@@ -10,7 +10,7 @@ use super::pod_references::PodReferences;
 use object::resources::Amounts;
 
 /// The maximum number of interned parts per type. At the limit the table is cleared; parts in use remain valid.
-const MOST: usize = 8192;
+const MAX_PARTS: usize = 8192;
 
 /// Labels of an object.
 pub(crate) type Labels = BTreeMap<String, String>;
@@ -74,7 +74,7 @@ impl Interner {
             return known.clone();
         }
         let new = Arc::new(owner.clone());
-        if self.owners.len() >= MOST {
+        if self.owners.len() >= MAX_PARTS {
             self.owners.clear();
         }
         self.owners.insert(owner.uid.clone(), new.clone());
@@ -83,7 +83,7 @@ impl Interner {
 }
 
 fn keep<T: Clone + Eq + Hash>(known: &mut HashSet<T>, new: &T) {
-    if known.len() >= MOST {
+    if known.len() >= MAX_PARTS {
         known.clear();
     }
     known.insert(new.clone());
@@ -105,9 +105,9 @@ mod tests {
         let renamed = OwnerReference { name: "api".into(), ..owner.clone() };
         assert!(Arc::ptr_eq(&interner.owner(&owner), &interner.owner(&owner)));
         assert_eq!(interner.owner(&renamed).name, "api");
-        for n in 0..3 * MOST {
+        for n in 0..3 * MAX_PARTS {
             interner.text(&n.to_string());
         }
-        assert!(interner.texts.len() <= MOST);
+        assert!(interner.texts.len() <= MAX_PARTS);
     }
 }

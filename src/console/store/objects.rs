@@ -176,10 +176,10 @@ impl Store {
         &mut self,
         object: Arc<dyn Object>,
         touched: &mut Vec<Uid>,
-        seen: &mut impl FnMut(Option<&dyn Object>, Option<&dyn Object>),
+        on_change: &mut impl FnMut(Option<&dyn Object>, Option<&dyn Object>),
     ) {
         if let Some((uid, before)) = self.put(object) {
-            seen(before.as_deref(), self.objects.get(&uid).map(|object| &**object));
+            on_change(before.as_deref(), self.objects.get(&uid).map(|object| &**object));
             touched.push(uid);
         }
     }
@@ -189,7 +189,7 @@ impl Store {
     fn end_list(
         &mut self,
         objects: &[Arc<dyn Object>],
-        seen: &mut impl FnMut(Option<&dyn Object>, Option<&dyn Object>),
+        on_change: &mut impl FnMut(Option<&dyn Object>, Option<&dyn Object>),
     ) -> Option<Vec<Uid>> {
         let mut listed = HashSet::with_capacity(objects.len());
         for object in objects {
@@ -203,12 +203,12 @@ impl Store {
         if listed.is_empty() {
             return None;
         }
-        let gone: Vec<_> = self.objects.iter().filter(|(uid, _)| !listed.contains(*uid)).collect();
-        let gone: Vec<Arc<dyn Object>> = gone.into_iter().map(|(_, object)| object.clone()).collect();
-        let mut touched = Vec::with_capacity(gone.len());
-        for object in gone {
+        let removed: Vec<_> = self.objects.iter().filter(|(uid, _)| !listed.contains(*uid)).collect();
+        let removed: Vec<Arc<dyn Object>> = removed.into_iter().map(|(_, object)| object.clone()).collect();
+        let mut touched = Vec::with_capacity(removed.len());
+        for object in removed {
             if let Some((uid, before)) = self.take(&*object) {
-                seen(before.as_deref(), None);
+                on_change(before.as_deref(), None);
                 touched.push(uid);
             }
         }

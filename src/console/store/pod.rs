@@ -31,7 +31,7 @@ pub(crate) struct PodSummary {
     /// End of the last run before a restart.
     pub(crate) last_restart: Option<Timestamp>,
     /// The latest time of its removal, if it is being deleted.
-    pub(crate) gone_by: Option<Timestamp>,
+    pub(crate) deletion_timestamp: Option<Timestamp>,
     /// It has ended and no longer uses resources.
     pub(crate) is_over: bool,
     /// The node it is bound to.
@@ -70,7 +70,7 @@ impl PackedKind for Pod {
             restarts: seen.restarts,
             last_restart: seen.last_restart,
             // The deletion timestamp already includes the grace period.
-            gone_by: self.metadata.deletion_timestamp.as_ref().map(|time| time.0),
+            deletion_timestamp: self.metadata.deletion_timestamp.as_ref().map(|time| time.0),
             is_over: is_over(self),
             node: spec.and_then(|spec| spec.node_name.as_deref()).map(|node| interner.text(node)),
             ip: status.and_then(|status| status.pod_ip.as_deref()).map(Into::into),

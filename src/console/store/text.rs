@@ -76,9 +76,9 @@ impl Packer {
         };
         self.packed += self.buffer.len();
         let is_unlike = self.buffer.len() * WELL_PACKED > text.len();
-        let room = self.dictionaries < FREE_DICTIONARIES
+        let has_capacity = self.dictionaries < FREE_DICTIONARIES
             || self.packed / SMALL_PART > self.dictionaries * DICTIONARY;
-        if is_unlike && room {
+        if is_unlike && has_capacity {
             self.learn(text);
         }
         packed

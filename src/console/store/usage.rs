@@ -67,7 +67,7 @@ impl PodUsages {
         name: &str,
         containers: impl IntoIterator<Item = (&'a str, ResourceUsage)>,
     ) {
-        let containers = containers.into_iter().map(|(name, used)| (known(&mut self.names, name), used));
+        let containers = containers.into_iter().map(|(name, used)| (intern(&mut self.names, name), used));
         let containers = ContainerUsages(containers.collect());
         if let Some(pods) = self.by_namespace.get_mut(namespace) {
             pods.insert(name.into(), containers);
@@ -78,7 +78,7 @@ impl PodUsages {
 }
 
 /// Returns the interned name.
-fn known(names: &mut HashSet<Arc<str>>, name: &str) -> Arc<str> {
+fn intern(names: &mut HashSet<Arc<str>>, name: &str) -> Arc<str> {
     if let Some(known) = names.get(name) {
         return known.clone();
     }

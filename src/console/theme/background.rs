@@ -11,13 +11,13 @@ const LIGHT: &str = "paper";
 
 /// Timeout of the query. A terminal without support says so at once; a distant one needs time, and a response after the
 /// timeout would be taken for keys.
-const PATIENCE: Duration = Duration::from_secs(1);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The theme that fits the terminal; `None` if the terminal does not respond. It reads from the terminal, so that no
 /// other code may read meanwhile.
 pub(crate) fn fitting() -> Option<&'static str> {
     let mut options = QueryOptions::default();
-    options.timeout = PATIENCE;
+    options.timeout = QUERY_TIMEOUT;
     theme_mode(options).ok().map(name_of)
 }
 

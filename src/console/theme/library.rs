@@ -91,11 +91,11 @@ mod tests {
         }
     }
 
-    fn check(name: &str, what: &str, front: Option<Color>, back: Option<Color>, least: f64) {
+    fn check(name: &str, subject: &str, front: Option<Color>, back: Option<Color>, least: f64) {
         // The contrast of the terminal's default colours is unknown.
         let (Some(front), Some(back)) = (front.and_then(rgb), back.and_then(rgb)) else { return };
         let found = contrast(front, back);
-        assert!(found >= least, "{name}: {what} has contrast {found:.1}, wants {least}");
+        assert!(found >= least, "{name}: {subject} has contrast {found:.1}, wants {least}");
     }
 
     fn check_all(name: &str, mut theme: Theme, factor: f64) {
@@ -105,13 +105,13 @@ mod tests {
             for key in *keys {
                 let Some(least) = least(section, key) else { continue };
                 let style = *theme.style_mut(section, key).expect("a key of the table");
-                let what = format!("{section}.{key}");
+                let subject = format!("{section}.{key}");
                 let (mut front, mut back) =
                     (style.fg.or(ground.fg).or(body.fg), style.bg.or(ground.bg).or(body.bg));
                 if style.add_modifier.contains(Modifier::REVERSED) {
                     std::mem::swap(&mut front, &mut back);
                 }
-                check(name, &what, front, back, least * factor);
+                check(name, &subject, front, back, least * factor);
             }
         }
         // These are drawn on other backgrounds, too.
@@ -119,11 +119,11 @@ mod tests {
         check(name, "dim in a dialog", theme.body.dim.fg, theme.dialog.text.bg, 3.0);
         for health in Health::ALL {
             let style = theme.health(health);
-            check(name, &format!("{} in the header", health.word()), style.fg, theme.header.bar.bg, 3.0);
+            check(name, &format!("{} in the header", health.label()), style.fg, theme.header.bar.bg, 3.0);
             if !theme.table.cursor.add_modifier.contains(Modifier::REVERSED) {
                 check(
                     name,
-                    &format!("{} under the cursor", health.word()),
+                    &format!("{} under the cursor", health.label()),
                     style.fg,
                     theme.table.cursor.bg,
                     3.0,

@@ -225,8 +225,8 @@ impl Theme {
 
     /// Returns a sign as it is drawn, or the word read aloud instead; the word is empty if the text beside the sign
     /// says the same.
-    pub(crate) fn sign(&self, drawn: &'static str, word: &'static str) -> &'static str {
-        if self.spoken { word } else { drawn }
+    pub(crate) fn sign(&self, glyph: &'static str, text: &'static str) -> &'static str {
+        if self.spoken { text } else { glyph }
     }
 
     /// The sign of a state beside its word.
@@ -236,7 +236,7 @@ impl Theme {
 
     /// The sign before a count of pods.
     pub(crate) fn pods_sign(&self, health: Health) -> &'static str {
-        self.sign(health.glyph(), health.word())
+        self.sign(health.glyph(), health.label())
     }
 
     /// The style of a value that changes all the time: linear mode reads it with its line, and does not announce its
@@ -322,7 +322,7 @@ impl Theme {
 
     /// The same theme for views of the past: frames of another colour, and doubled.
     #[must_use]
-    pub(crate) fn of_the_past(mut self) -> Self {
+    pub(crate) fn with_past_frame(mut self) -> Self {
         self.past = true;
         self.frame.border = self.status.pending;
         self.frame.focus = self.status.pending;

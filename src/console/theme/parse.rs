@@ -29,9 +29,9 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    fn error(&self, at: usize, what: impl Into<String>) -> ThemeError {
+    fn error(&self, at: usize, message: impl Into<String>) -> ThemeError {
         let line = self.text[..at.min(self.text.len())].matches('\n').count() + 1;
-        ThemeError { file: self.file.to_owned(), line, what: what.into() }
+        ThemeError { file: self.file.to_owned(), line, what: message.into() }
     }
 }
 
@@ -80,8 +80,8 @@ pub(super) fn parse(name: &str, file: &str, text: &str) -> Result<Theme, ThemeEr
         for (key, value) in table {
             let key_name: &str = key.get_ref();
             if !keys.contains(&key_name) {
-                let what = unknown("key", key_name, keys.iter().copied());
-                return Err(source.error(key.span().start, format!("[{section_name}] {what}")));
+                let message = unknown("key", key_name, keys.iter().copied());
+                return Err(source.error(key.span().start, format!("[{section_name}] {message}")));
             }
             let Some(text) = value.get_ref().as_str() else {
                 return Err(source.error(
@@ -118,10 +118,10 @@ fn palette(source: &Source<'_>, document: &DeTable<'_>) -> Result<BTreeMap<Strin
     Ok(colors)
 }
 
-fn unknown<'a>(what: &str, given: &str, known: impl Iterator<Item = &'a str>) -> String {
+fn unknown<'a>(kind: &str, given: &str, known: impl Iterator<Item = &'a str>) -> String {
     match nearest(given, known) {
-        Some(near) => format!("unknown {what} {given:?}; did you mean {near:?}?"),
-        None => format!("unknown {what} {given:?}"),
+        Some(near) => format!("unknown {kind} {given:?}; did you mean {near:?}?"),
+        None => format!("unknown {kind} {given:?}"),
     }
 }
 
@@ -160,18 +160,18 @@ fn style(text: &str, palette: &BTreeMap<String, Color>) -> Result<Style, String>
     Ok(style)
 }
 
-fn color(word: &str, palette: &BTreeMap<String, Color>) -> Option<Color> {
-    if let Some(name) = word.strip_prefix('$') {
+fn color(text: &str, palette: &BTreeMap<String, Color>) -> Option<Color> {
+    if let Some(name) = text.strip_prefix('$') {
         return palette.get(name).copied();
     }
-    if let Some(hex) = word.strip_prefix('#') {
+    if let Some(hex) = text.strip_prefix('#') {
         let value = u32::from_str_radix(hex, 16).ok().filter(|_| hex.len() == 6)?;
         return Some(Color::Rgb((value >> 16) as u8, (value >> 8) as u8, value as u8));
     }
-    if let Ok(index) = word.parse::<u8>() {
+    if let Ok(index) = text.parse::<u8>() {
         return Some(Color::Indexed(index));
     }
-    Some(match word.to_ascii_lowercase().as_str() {
+    Some(match text.to_ascii_lowercase().as_str() {
         "default" | "reset" => Color::Reset,
         "black" => Color::Black,
         "red" => Color::Red,

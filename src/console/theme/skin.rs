@@ -51,8 +51,8 @@ pub(super) fn parse(name: &str, file: &str, text: &str) -> Result<Theme, ThemeEr
 impl Skin<'_> {
     /// Validates all colours.
     fn check(&self, value: &Value, field: &str) -> Result<(), ThemeError> {
-        let wrong = |why: String| {
-            let error = self.text.fault(field, why);
+        let wrong = |message: String| {
+            let error = self.text.fault(field, message);
             let line = error.position.map_or(1, |position| position.line);
             Err(ThemeError { file: self.file.to_owned(), line, what: format!("{field}: {}", error.message) })
         };

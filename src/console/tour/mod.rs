@@ -49,7 +49,7 @@ pub(crate) struct Tour {
     /// The present step.
     pub(crate) step: TourStep,
     /// It is suspended.
-    pub(crate) left: bool,
+    pub(crate) suspended: bool,
     /// The namespace and name of the practice Deployment.
     subject: Option<(String, String)>,
     /// Its pod templates since the start of the tour, in order.
@@ -73,7 +73,7 @@ impl Tour {
     pub(crate) fn new(journal: &Journal) -> Self {
         Self {
             step: TourStep::Sample,
-            left: false,
+            suspended: false,
             subject: None,
             templates: Vec::new(),
             revision: 0,
@@ -132,7 +132,7 @@ impl Tour {
         }
         let Some(web) = self.web(stores) else {
             // The Deployment was deleted: the tour starts again, with another one if there is one.
-            return self.is_gone(stores).then_some((TourStep::Sample, None));
+            return self.is_sample_deleted(stores).then_some((TourStep::Sample, None));
         };
         match self.step {
             TourStep::Rollout => {
@@ -183,7 +183,7 @@ impl Tour {
         stores.deployments().by_name(namespace, name)
     }
 
-    fn is_gone(&self, stores: &Stores) -> bool {
+    fn is_sample_deleted(&self, stores: &Stores) -> bool {
         stores.deployments().synced() && self.web(stores).is_none()
     }
 
@@ -283,7 +283,7 @@ impl Tour {
         };
         TourText {
             title: format!("Tour{at} · {title}"),
-            what,
+            instruction: what,
             kubectl: self.kubectl.clone().filter(|text| !text.is_empty()),
         }
     }
@@ -295,7 +295,7 @@ pub(crate) struct TourText {
     /// The progress, and the title of the step.
     pub(crate) title: String,
     /// The instruction.
-    pub(crate) what: String,
+    pub(crate) instruction: String,
     /// The kubectl command for the last completed step.
     pub(crate) kubectl: Option<String>,
 }

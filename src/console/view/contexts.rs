@@ -41,28 +41,28 @@ pub(super) fn draw(states: &[State], cx: &Context<'_>, frame: &mut Frame<'_>, ar
     let style = if silent { cx.theme.status.failed } else { cx.theme.status.pending };
     let style = style.add_modifier(Modifier::REVERSED | Modifier::BOLD);
     frame.render_widget(Line::styled(" ".repeat(usize::from(area.width)), style), area);
-    let text = words(states, silent, cx, usize::from(area.width));
+    let text = banner_text(states, silent, cx, usize::from(area.width));
     frame.render_widget(Line::from(Span::styled(text, style)), area);
 }
 
 /// All clusters first, then the reasons, as far as they fit.
-fn words(states: &[State], silent: bool, cx: &Context<'_>, room: usize) -> String {
+fn banner_text(states: &[State], silent: bool, cx: &Context<'_>, width: usize) -> String {
     let all: Vec<String> = states
         .iter()
         .map(|state| {
-            format!("{} {} {}", cx.theme.sign(state.fresh.glyph(), ""), clean(&state.name), state.words)
+            format!("{} {} {}", cx.theme.sign(state.fresh.glyph(), ""), clean(&state.name), state.label)
         })
         .collect();
     let key = cx.bindings.key(Command::Refresh).filter(|_| silent);
     let key = key.map(|key| format!(", {key} retries")).unwrap_or_default();
     let mut text = format!(" {}{key}", all.join(" · "));
-    let reasons = states.iter().filter_map(|state| Some((state, state.why.as_deref()?)));
+    let reasons = states.iter().filter_map(|state| Some((state, state.reason.as_deref()?)));
     for (state, why) in reasons {
-        let left = room.saturating_sub(text.width() + 4);
+        let left = width.saturating_sub(text.width() + 4);
         if left >= 16 {
             let name = if states.len() > 1 { format!("{}: ", clean(&state.name)) } else { String::new() };
-            let why = clean(why);
-            text = format!("{text} · {name}{}", end_of(&why, left.saturating_sub(name.width()).max(1)));
+            let reason = clean(why);
+            text = format!("{text} · {name}{}", end_of(&reason, left.saturating_sub(name.width()).max(1)));
         }
     }
     text

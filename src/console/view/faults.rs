@@ -31,21 +31,21 @@ pub(super) fn draw(faults: &[&Fault], cx: &Context<'_>, frame: &mut Frame<'_>, a
     if faults.iter().any(|fault| ends_at(fault).is_some()) {
         cx.redraw_at(Timestamp::from_second(cx.now.as_second() + 1).unwrap_or(cx.now));
     }
-    let room = usize::from(area.width);
-    let mut text = words(faults, cx.now, room.saturating_sub(HINT.width()));
+    let width = usize::from(area.width);
+    let mut text = banner_text(faults, cx.now, width.saturating_sub(HINT.width()));
     // On a narrow screen the faults matter more than the hint.
-    if text.width() + HINT.width() <= room {
-        text.push_str(&" ".repeat(room - HINT.width() - text.width()));
+    if text.width() + HINT.width() <= width {
+        text.push_str(&" ".repeat(width - HINT.width() - text.width()));
         text.push_str(HINT);
     } else {
-        text = words(faults, cx.now, room);
-        text.push_str(&" ".repeat(room.saturating_sub(text.width())));
+        text = banner_text(faults, cx.now, width);
+        text.push_str(&" ".repeat(width.saturating_sub(text.width())));
     }
     let style = cx.theme.status.pending.add_modifier(Modifier::REVERSED | Modifier::BOLD);
     frame.render_widget(Line::from(Span::styled(text, style)), area);
 }
 
-fn words(faults: &[&Fault], now: Timestamp, room: usize) -> String {
+fn banner_text(faults: &[&Fault], now: Timestamp, width: usize) -> String {
     let mut text = match faults.len() {
         1 => " ⚠ broken on purpose:".to_owned(),
         count => format!(" ⚠ {count} broken on purpose:"),
@@ -55,11 +55,11 @@ fn words(faults: &[&Fault], now: Timestamp, room: usize) -> String {
         let one = format!("{sign}{}", fit(&one(fault, now), ONE));
         let left = faults.len() - at;
         let more = if left > 1 { format!(" · {} more", left - 1) } else { String::new() };
-        if text.width() + one.width() + more.width() > room {
+        if text.width() + one.width() + more.width() > width {
             // The number of omitted faults is shown at any width.
             let (one, more) = if at == 0 { (one, more) } else { (String::new(), format!(" · {left} more")) };
-            text.push_str(&fit(&one, room.saturating_sub(text.width() + more.width())));
-            text.push_str(&fit(&more, room.saturating_sub(text.width())));
+            text.push_str(&fit(&one, width.saturating_sub(text.width() + more.width())));
+            text.push_str(&fit(&more, width.saturating_sub(text.width())));
             return text;
         }
         text.push_str(&one);
@@ -82,11 +82,11 @@ fn one(fault: &Fault, now: Timestamp) -> String {
     let left = ends_at(fault).map(|at| format!(", {} left", age(seconds_until(now, at)))).unwrap_or_default();
     let meets =
         fault.status.as_ref().and_then(|status| status.meets.as_deref()).filter(|_| target.is_empty());
-    let what = match meets {
+    let description = match meets {
         Some(meets) => format!("{} {meets} ({name})", fault.spec.type_),
         None => format!("{} {name}{target}", fault.spec.type_),
     };
-    let what = clean(&what).into_owned();
-    let room = ONE.saturating_sub(left.width());
-    format!("{}{left}", fit(&what, room))
+    let description = clean(&description).into_owned();
+    let max_width = ONE.saturating_sub(left.width());
+    format!("{}{left}", fit(&description, max_width))
 }

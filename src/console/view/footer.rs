@@ -41,13 +41,13 @@ impl Hint {
 /// [`Command::rank`], and the help key.
 pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let mut hints = hints(model, cx);
-    let room = usize::from(area.width).saturating_sub(1);
+    let width = usize::from(area.width).saturating_sub(1);
     let help = cx.bindings.key(Command::Help).map(|key| key.to_string());
     let mut more = None;
-    if hints.iter().map(Hint::width).sum::<usize>() > room + GAP {
+    if hints.iter().map(Hint::width).sum::<usize>() > width + GAP {
         more = help;
         hints.retain(|hint| hint.command != Command::Help);
-        let mut left = room.saturating_sub(more.as_ref().map_or(0, |key| key.width() + 2 + MORE.width()));
+        let mut left = width.saturating_sub(more.as_ref().map_or(0, |key| key.width() + 2 + MORE.width()));
         let mut ranked: Vec<usize> = (0..hints.len()).collect();
         ranked.sort_by_key(|at| hints[*at].command.rank());
         let fits = |at: &usize| {
@@ -126,9 +126,10 @@ pub(super) fn draw_prompt(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>
     let Some(prompt) = &model.prompt else { return };
     let theme = cx.theme;
     // After a long text there must be space for the error.
-    let room = usize::from(area.width).saturating_sub(if prompt.error.is_some() { 42 } else { 4 }).max(8);
+    let text_width =
+        usize::from(area.width).saturating_sub(if prompt.error.is_some() { 42 } else { 4 }).max(8);
     let clean_text = clean(&prompt.text);
-    let typed = tail(&clean_text, room);
+    let typed = tail(&clean_text, text_width);
     let column = area.x + 2 + typed.width() as u16;
     let mut spans = vec![
         Span::styled(format!(" {}", prompt.kind.sign()), theme.body.accent),

@@ -4,14 +4,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// The outermost frames in an area, from top to bottom and left to right.
-pub(crate) fn outermost(drawn: &Buffer, area: Rect) -> Vec<Rect> {
+pub(crate) fn outermost(buffer: &Buffer, area: Rect) -> Vec<Rect> {
     let mut found: Vec<Rect> = Vec::new();
     for y in area.top()..area.bottom() {
         for x in area.left()..area.right() {
             if found.iter().any(|frame| frame.contains((x, y).into())) {
                 continue;
             }
-            found.extend(frame_at(drawn, area, x, y));
+            found.extend(frame_at(buffer, area, x, y));
         }
     }
     found
@@ -40,8 +40,8 @@ pub(super) fn is_border(symbol: &str) -> bool {
 }
 
 /// The frame with its upper left corner at this position.
-fn frame_at(drawn: &Buffer, area: Rect, x: u16, y: u16) -> Option<Rect> {
-    let symbol = |x: u16, y: u16| drawn.cell((x, y)).map_or(" ", |cell| cell.symbol());
+fn frame_at(buffer: &Buffer, area: Rect, x: u16, y: u16) -> Option<Rect> {
+    let symbol = |x: u16, y: u16| buffer.cell((x, y)).map_or(" ", |cell| cell.symbol());
     let is = |x: u16, y: u16, of: &[&str]| of.contains(&symbol(x, y));
     if !is(x, y, &["╭", "┌", "╔", "┏"]) {
         return None;

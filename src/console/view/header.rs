@@ -21,11 +21,11 @@ pub(super) fn draw(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     let theme = cx.theme;
     frame.render_widget(Block::new().style(theme.header.bar), area);
     let mut right = summary(model, cx);
-    let room = usize::from(area.width);
+    let max_width = usize::from(area.width);
     let width = |spans: &[Span<'_>]| spans.iter().map(Span::width).sum::<usize>();
     // The least important parts are dropped first: the revision, the origin, the older breadcrumbs.
     let mut left = crumbs(model, cx, Crumbs { origin: true, count: 3 });
-    if width(&left) + width(&right.0) + width(&right.1) > room {
+    if width(&left) + width(&right.0) + width(&right.1) > max_width {
         right.1.clear();
     }
     for shape in [
@@ -33,15 +33,15 @@ pub(super) fn draw(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area:
         Crumbs { origin: false, count: 2 },
         Crumbs { origin: false, count: 1 },
     ] {
-        if width(&left) + width(&right.0) + width(&right.1) > room {
+        if width(&left) + width(&right.0) + width(&right.1) > max_width {
             left = crumbs(model, cx, shape);
         }
     }
     // On a narrow screen the pods matter more than the nodes, and the breadcrumbs more than both.
-    if width(&left) + width(&right.0) > room && model.top().1.over().is_none() {
+    if width(&left) + width(&right.0) > max_width && model.top().1.over().is_none() {
         right.0 = pods_alone(cx);
     }
-    if width(&left) + width(&right.0) > room {
+    if width(&left) + width(&right.0) > max_width {
         right.0.clear();
     }
     right.0.extend(right.1);
@@ -57,7 +57,7 @@ fn origin<'a>(cx: &Context<'a>) -> &'a str {
 }
 
 /// Returns whether the cluster runs in this process.
-fn is_ours(cx: &Context<'_>) -> bool {
+fn is_in_process(cx: &Context<'_>) -> bool {
     origin(cx) == "in process"
 }
 
@@ -74,7 +74,7 @@ fn cluster<'a>(model: &Model, cx: &Context<'_>) -> Span<'a> {
     let own = cx.cluster_styles.iter().find(|(known, _)| wildcard::matches(known, name));
     let style = match own {
         Some((_, style)) => *style,
-        None if is_ours(cx) => theme.header.title,
+        None if is_in_process(cx) => theme.header.title,
         None => theme.of_cluster(name),
     };
     Span::styled(format!(" {} ", clean(name)), style)
@@ -91,7 +91,7 @@ fn crumbs<'a>(model: &Model, cx: &Context<'_>, shape: Crumbs) -> Vec<Span<'a>> {
     let theme = cx.theme;
     let mut left = vec![cluster(model, cx)];
     // The console's own cluster is the usual one and needs no address.
-    if shape.origin && model.top().1.over().is_none() && !is_ours(cx) && !origin(cx).is_empty() {
+    if shape.origin && model.top().1.over().is_none() && !is_in_process(cx) && !origin(cx).is_empty() {
         left.push(Span::styled(format!("at {} ", clean(origin(cx))), theme.body.dim));
     }
     let first = model.screens.len().saturating_sub(shape.count);
@@ -147,7 +147,7 @@ fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>
     }
     let mut revision = Vec::new();
     // In other clusters revisions are etcd's, of no use to the user.
-    if stores.latest_revision() > 0 && is_ours(cx) {
+    if stores.latest_revision() > 0 && is_in_process(cx) {
         revision.push(Span::styled(format!("  rev {} ", grouped(stores.latest_revision())), theme.body.dim));
     }
     (spans, revision)

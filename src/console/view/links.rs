@@ -15,7 +15,7 @@ use ratatui::layout::Rect;
 const LONGEST: usize = 1_000;
 
 /// Returns whether the terminal can be expected to support or ignore links.
-pub(crate) fn are_known(variable: impl Fn(&str) -> Option<String>) -> bool {
+pub(crate) fn are_supported(variable: impl Fn(&str) -> Option<String>) -> bool {
     let term = variable("TERM").unwrap_or_default();
     // The Linux console prints unknown sequences.
     !matches!(term.as_str(), "" | "linux" | "dumb")
@@ -202,7 +202,7 @@ mod tests {
             ("vt100", false),
             ("", false),
         ] {
-            assert_eq!(are_known(|_| Some(term.to_owned())), known, "{term}");
+            assert_eq!(are_supported(|_| Some(term.to_owned())), known, "{term}");
         }
     }
 }

@@ -65,7 +65,7 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     }
     let (id, screen) = model.top();
     let cx = model.shared.context_of(*id, now);
-    if let Some(at) = model.answers_at() {
+    if let Some(at) = model.answer_due_at() {
         cx.redraw_at(at);
     }
 
@@ -73,7 +73,7 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     let head = u16::from(model.header && !bare);
     let foot = u16::from(!bare || model.prompt.is_some());
     let bar = u16::from(model.tabs.count() > 1 && !bare);
-    model.shared.tab_places.borrow_mut().clear();
+    model.shared.tab_areas.borrow_mut().clear();
     model.shared.anchors.borrow_mut().clear();
     let banners = banners(model, &cx);
     let panel = tour::Panel::of(model, &cx, area).filter(|_| !bare);
@@ -154,7 +154,7 @@ impl Banner<'_> {
 pub(crate) fn banners<'a>(model: &Model, cx: &Context<'a>) -> Vec<Banner<'a>> {
     let faults = Some(faults::active(cx)).filter(|faults| !faults.is_empty()).map(Banner::Faults);
     let top = &model.top().1;
-    let past = top.moment().map(|moment| Banner::Past(moment, top.way_back()));
+    let past = top.moment().map(|moment| Banner::Past(moment, top.back_target()));
     let contexts = Some(contexts::of(model, cx)).filter(|states| !states.is_empty()).map(Banner::Contexts);
     let outage = outage::of(model, cx).map(Banner::Outage);
     outage.into_iter().chain(contexts).chain(faults).chain(past).collect()

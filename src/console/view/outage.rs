@@ -21,11 +21,11 @@ pub(super) fn of(model: &Model, cx: &Context<'_>) -> Option<Outage> {
     if model.top().1.over().is_some() {
         return None;
     }
-    if let Some(ConnectionState::Silent { since, why, retry_at }) =
+    if let Some(ConnectionState::Silent { since, reason: why, retry_at }) =
         cx.clusters.get(cx.cluster).map(|of| of.reach)
     {
         let (since, why, retry_at) = (*since, why.clone(), *retry_at);
-        return Some(Outage { resources: Vec::new(), since, retry_at, why });
+        return Some(Outage { resources: Vec::new(), since, retry_at, reason: why });
     }
     match cx.links.outage(cx.now) {
         Ok(outage) => Some(outage),
@@ -42,19 +42,19 @@ pub(super) fn draw(outage: &Outage, cx: &Context<'_>, frame: &mut Frame<'_>, are
     cx.redraw_at(jiff::Timestamp::from_second(cx.now.as_second() + 1).unwrap_or(cx.now));
     let style = cx.theme.status.failed.add_modifier(Modifier::REVERSED | Modifier::BOLD);
     frame.render_widget(Line::styled(" ".repeat(usize::from(area.width)), style), area);
-    let text = words(outage, cx, usize::from(area.width));
+    let text = banner_text(outage, cx, usize::from(area.width));
     frame.render_widget(Line::from(Span::styled(text, style)), area);
 }
 
 /// The end of a chain of causes in `columns`, starting at the first cause that fits in full.
-pub(super) fn end_of(why: &str, columns: usize) -> Cow<'_, str> {
-    let starts = std::iter::once(0).chain(why.match_indices(": ").map(|(at, colon)| at + colon.len()));
-    let whole = starts.map(|at| &why[at..]).find(|end| end.width() <= columns);
-    whole.map_or_else(|| tail(why, columns), Cow::Borrowed)
+pub(super) fn end_of(reason: &str, columns: usize) -> Cow<'_, str> {
+    let starts = std::iter::once(0).chain(reason.match_indices(": ").map(|(at, colon)| at + colon.len()));
+    let whole = starts.map(|at| &reason[at..]).find(|end| end.width() <= columns);
+    whole.map_or_else(|| tail(reason, columns), Cow::Borrowed)
 }
 
 /// The most important part first; of the reason its end, which says what happened, as far as it fits.
-fn words(outage: &Outage, cx: &Context<'_>, room: usize) -> String {
+fn banner_text(outage: &Outage, cx: &Context<'_>, width: usize) -> String {
     let elapsed = age(seconds_until(outage.since, cx.now));
     let kinds: Vec<String> = outage.resources.iter().map(|resource| resource.plural.to_string()).collect();
     let of = if kinds.is_empty() { String::new() } else { format!("{}: ", kinds.join(", ")) };
@@ -66,9 +66,9 @@ fn words(outage: &Outage, cx: &Context<'_>, room: usize) -> String {
     let sign = cx.theme.sign("✖ ", "");
     let mut text = format!(" {sign}{of}no answer for {elapsed}, {wait}{key}");
     let origin = cx.clusters.get(cx.cluster).map(|cluster| clean(cluster.origin)).unwrap_or_default();
-    let why = clean(&outage.why);
-    for more in [why, origin] {
-        let left = room.saturating_sub(text.width() + 4);
+    let reason = clean(&outage.reason);
+    for more in [reason, origin] {
+        let left = width.saturating_sub(text.width() + 4);
         if left >= 12 && !more.is_empty() {
             text = format!("{text} · {}", end_of(&more, left));
         }

@@ -65,10 +65,10 @@ pub(super) fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>, panes: 
         cx.redraw_at(*at);
     }
     draw_pane(model, model.top(), &cx, frame, panes.focused());
-    model.shared.other_place.set(None);
+    model.shared.other_pane_area.set(None);
     match (panes, model.other_top()) {
         (Panes::Both { focused, other }, Some(shown)) => {
-            model.shared.other_place.set(Some(other));
+            model.shared.other_pane_area.set(Some(other));
             draw_pane(
                 model,
                 shown,
@@ -86,8 +86,8 @@ pub(super) fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>, panes: 
         (Panes::Folded(_, line), Some((id, screen))) => {
             let key = cx.bindings.key(Command::PaneFocus).map(|key| key.to_string()).unwrap_or_default();
             let title = clean(&screen.title(&model.shared.context_of(*id, now))).into_owned();
-            let room = usize::from(line.width);
-            let text = fit(&format!(" folded, too small for two panes; {key}: {title}"), room).into_owned();
+            let width = usize::from(line.width);
+            let text = fit(&format!(" folded, too small for two panes; {key}: {title}"), width).into_owned();
             frame.render_widget(Line::from(Span::styled(text, cx.theme.status.pending)), line);
         }
         _ => {}
@@ -119,7 +119,7 @@ fn draw_pane(model: &Model, shown: &(ScreenId, Screen), cx: &Context<'_>, frame:
     let moment = screen.moment();
     let mut theme = model.shared.theme.clone();
     if moment.is_some() {
-        theme = theme.of_the_past();
+        theme = theme.with_past_frame();
     }
     if !cx.focused {
         theme = theme.without_focus();
@@ -158,13 +158,13 @@ fn stale_since(cx: &Context<'_>, screen: &Screen) -> Option<Timestamp> {
 /// Draws a screen in its state at that time: dimmed, with ages that do not advance.
 fn draw_stale(
     model: &Model,
-    shown: &(ScreenId, Screen),
+    displayed: &(ScreenId, Screen),
     cx: &Context<'_>,
     frame: &mut Frame<'_>,
     body: Rect,
 ) {
     let wake = model.shared.wake.get();
-    draw_screen(model, shown, cx, frame, body);
+    draw_screen(model, displayed, cx, frame, body);
     // A stale screen requests no redraws.
     model.shared.wake.set(wake);
     frame.buffer_mut().set_style(body, model.shared.theme.body.dim.add_modifier(Modifier::DIM));
@@ -173,12 +173,12 @@ fn draw_stale(
 /// Draws a screen, or a note that drawing it failed; the next attempt follows the next key.
 pub(super) fn draw_screen(
     model: &Model,
-    shown: &(ScreenId, Screen),
+    displayed: &(ScreenId, Screen),
     cx: &Context<'_>,
     frame: &mut Frame<'_>,
     body: Rect,
 ) {
-    let (id, screen) = shown;
+    let (id, screen) = displayed;
     let mut undrawn = model.shared.undrawn.borrow_mut();
     if !undrawn.iter().any(|(of, _)| of == id)
         && let Err(why) = contained(|| screen.view(cx, frame, body))

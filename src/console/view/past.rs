@@ -14,14 +14,14 @@ use crate::text::{fit, pad};
 
 pub(super) fn draw(
     moment: PointInTime,
-    way_back: WayBack,
+    back_target: WayBack,
     cx: &Context<'_>,
     frame: &mut Frame<'_>,
     area: Rect,
 ) {
-    let room = usize::from(area.width);
+    let width = usize::from(area.width);
     let key = |command| cx.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
-    let back = format!("{} {}", key(Command::Back), way_back.words());
+    let back = format!("{} {}", key(Command::Back), back_target.hint());
     let steps = format!(
         "{} {} steps · nothing can be changed here",
         key(Command::PastBack),
@@ -29,14 +29,14 @@ pub(super) fn draw(
     );
     // The time matters most, then the way back.
     let mut text = format!(" ◀ THE PAST: {}", moment.describe(cx));
-    if text.width() + back.width() + 4 > room {
+    if text.width() + back.width() + 4 > width {
         text = format!(" ◀ THE PAST: {}", moment.short());
     }
     for more in [back, steps] {
-        if text.width() + more.width() + 4 <= room {
+        if text.width() + more.width() + 4 <= width {
             text = format!("{text} · {more}");
         }
     }
     let style = cx.theme.status.pending.add_modifier(Modifier::REVERSED | Modifier::BOLD);
-    frame.render_widget(Line::styled(pad(&fit(&text, room), room), style), area);
+    frame.render_widget(Line::styled(pad(&fit(&text, width), width), style), area);
 }

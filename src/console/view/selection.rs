@@ -19,9 +19,10 @@ pub(crate) struct Selection {
 
 impl Selection {
     /// Creates a selection in the innermost frame around its start.
-    pub(crate) fn new(drawn: &Buffer, from: Position, to: Position) -> Self {
-        let mut within = drawn.area;
-        while let Some(frame) = frame::outermost(drawn, within).into_iter().find(|frame| frame.contains(from))
+    pub(crate) fn new(buffer: &Buffer, from: Position, to: Position) -> Self {
+        let mut within = buffer.area;
+        while let Some(frame) =
+            frame::outermost(buffer, within).into_iter().find(|frame| frame.contains(from))
         {
             let inside = frame::inside(frame);
             if !inside.contains(from) {
@@ -68,15 +69,15 @@ impl Selection {
     }
 
     /// The selected text, line by line, without trailing spaces.
-    pub(crate) fn text(&self, drawn: &Buffer) -> String {
+    pub(crate) fn text(&self, buffer: &Buffer) -> String {
         let lines = self.lines().map(|line| {
             let (mut text, mut skip) = (String::new(), 0);
-            for place in line.intersection(drawn.area).positions() {
+            for place in line.intersection(buffer.area).positions() {
                 if skip > 0 {
                     skip -= 1;
                     continue;
                 }
-                let symbol = drawn[place].symbol();
+                let symbol = buffer[place].symbol();
                 skip = symbol.width().saturating_sub(1);
                 text.push_str(symbol);
             }
@@ -92,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    fn drawn(lines: &[&str]) -> Buffer {
+    fn buffer_of(lines: &[&str]) -> Buffer {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 12, lines.len() as u16));
         for (y, line) in lines.iter().enumerate() {
             buffer.set_string(0, y as u16, line, Style::default());
@@ -102,7 +103,8 @@ mod tests {
 
     #[test]
     fn a_dragged_selection_is_copied_within_its_frame_con_20() {
-        let buffer = drawn(&["╭ a ─╮╭ b ─╮", "│one ││two │", "│日本││four│", "│six ││    │", "╰────╯╰────╯"]);
+        let buffer =
+            buffer_of(&["╭ a ─╮╭ b ─╮", "│one ││two │", "│日本││four│", "│six ││    │", "╰────╯╰────╯"]);
         for (from, to, text) in [
             ((1, 1), (3, 1), "one"),
             ((2, 1), (2, 2), "ne\n日"),
@@ -121,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_selection_stays_visible_at_any_window_size_con_20() {
-        let mut buffer = drawn(&["abc", "def"]);
+        let mut buffer = buffer_of(&["abc", "def"]);
         let selection = Selection::new(&buffer, (1, 0).into(), (1, 1).into());
         selection.paint(&mut buffer);
         let turned = |x: u16, y: u16| buffer[(x, y)].modifier.contains(Modifier::REVERSED);

@@ -22,7 +22,7 @@ pub(super) fn draw(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     let titles = model.tab_titles(cx.now);
     let labels = labels(&titles, usize::from(area.width));
     let mut spans = Vec::new();
-    let mut places = model.shared.tab_places.borrow_mut();
+    let mut places = model.shared.tab_areas.borrow_mut();
     let mut x = area.x;
     for (tab, label) in titles.iter().zip(labels) {
         let width = u16::try_from(label.width()).unwrap_or(u16::MAX).min(area.right().saturating_sub(x));
@@ -39,7 +39,7 @@ pub(super) fn draw(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area:
 }
 
 /// The labels of the tabs, such that they fit side by side: long titles are cut, then only the current tab has one.
-fn labels(tabs: &[TabTitle], room: usize) -> Vec<String> {
+fn labels(tabs: &[TabTitle], max_width: usize) -> Vec<String> {
     let label = |number: usize, tab: &TabTitle, longest: usize| {
         let front = if tab.front { '▸' } else { ' ' };
         let calls = if tab.calls { "!" } else { "" };
@@ -54,12 +54,12 @@ fn labels(tabs: &[TabTitle], room: usize) -> Vec<String> {
     let width = |labels: &[String]| labels.iter().map(|label| label.width()).sum::<usize>();
     for longest in (SHORTEST..=LONGEST).rev() {
         let labels = all(longest, longest);
-        if width(&labels) <= room {
+        if width(&labels) <= max_width {
             return labels;
         }
     }
     let bare = width(&all(0, 0));
-    all(room.saturating_sub(bare + 1).min(LONGEST), 0)
+    all(max_width.saturating_sub(bare + 1).min(LONGEST), 0)
 }
 
 /// Shortens a text to `columns` by cutting its middle, because its end names the view of the object.

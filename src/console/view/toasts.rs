@@ -25,18 +25,18 @@ pub(super) fn draw<'a>(
     toast_area: ToastArea,
     cx: &Context<'_>,
     frame: &mut Frame<'_>,
-    room: Rect,
+    area: Rect,
 ) {
-    let room = match toast_area {
-        ToastArea::Above(lines) => Rect { height: room.height.saturating_sub(lines), ..room },
+    let area = match toast_area {
+        ToastArea::Above(lines) => Rect { height: area.height.saturating_sub(lines), ..area },
         ToastArea::Below(lines) => {
-            let lines = lines.min(room.height);
-            Rect { y: room.y + lines, height: room.height - lines, ..room }
+            let lines = lines.min(area.height);
+            Rect { y: area.y + lines, height: area.height - lines, ..area }
         }
-        ToastArea::Top | ToastArea::Bottom => room,
+        ToastArea::Top | ToastArea::Bottom => area,
     };
     let from_top = matches!(toast_area, ToastArea::Top | ToastArea::Below(_));
-    let mut free = room;
+    let mut free = area;
     for (toast, ends) in toasts.rev() {
         cx.redraw_at(*ends);
         let (glyph, style) = match toast.severity {
@@ -48,7 +48,7 @@ pub(super) fn draw<'a>(
         let widest = free.width.saturating_sub(AROUND).min(WIDEST).saturating_sub(AROUND + 2);
         let mut lines = lines(&toast.text, usize::from(widest).max(1));
         let most = usize::from(free.height.saturating_sub(2));
-        if free == room && most > 0 && lines.len() > most {
+        if free == area && most > 0 && lines.len() > most {
             lines.truncate(most - 1);
             lines.push("…".into());
         }

@@ -24,8 +24,8 @@ pub(super) struct Panel<'a> {
 impl Panel<'_> {
     /// Lays out the current panel for this area; `None` if no tour is running.
     pub(super) fn of(model: &Model, cx: &Context<'_>, area: Rect) -> Option<Self> {
-        let tour = model.tour.as_ref().filter(|tour| !tour.left)?;
-        let TourText { title, what, kubectl } = tour.panel_text(cx.stores, cx.bindings);
+        let tour = model.tour.as_ref().filter(|tour| !tour.suspended)?;
+        let TourText { title, instruction: what, kubectl } = tour.panel_text(cx.stores, cx.bindings);
         let framed = area.height >= LOW;
         let width = usize::from(area.width).saturating_sub(if framed { 4 } else { 1 });
         let theme = cx.theme;

@@ -42,11 +42,11 @@ mod tests {
             (7.0, "████████"),
             (f64::NAN, "········"),
         ] {
-            let drawn: String = bar(share, 8, Style::default(), Style::default())
+            let bar_text: String = bar(share, 8, Style::default(), Style::default())
                 .iter()
                 .map(|s| s.content.as_ref())
                 .collect();
-            assert_eq!(drawn, text, "{share}");
+            assert_eq!(bar_text, text, "{share}");
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct TextPane {
     /// Lines that match.
     matches: Vec<usize>,
     /// Index of the current match.
-    found: usize,
+    current: usize,
     scroll: Scroll,
 }
 
@@ -60,7 +60,7 @@ impl TextPane {
     pub(crate) fn set_query(&mut self, text: &str) -> Result<(), String> {
         self.search = Search::new(text)?;
         text.clone_into(&mut self.query);
-        self.found = 0;
+        self.current = 0;
         self.find();
         self.go(0);
         Ok(())
@@ -68,23 +68,23 @@ impl TextPane {
 
     /// `/web 2 of 7 `; `None` without a search.
     pub(crate) fn match_label(&self) -> Option<String> {
-        let at = if self.matches.is_empty() { 0 } else { self.found + 1 };
-        let words = || format!("/{} {at} of {} ", clean(&self.query), self.matches.len());
-        (!self.query.is_empty()).then(words)
+        let at = if self.matches.is_empty() { 0 } else { self.current + 1 };
+        let label = || format!("/{} {at} of {} ", clean(&self.query), self.matches.len());
+        (!self.query.is_empty()).then(label)
     }
 
     fn find(&mut self) {
         let lines = self.lines.iter().enumerate();
         let hits = lines.filter(|(_, line)| self.search.as_ref().is_some_and(|search| search.matches(line)));
         self.matches = hits.map(|(at, _)| at).collect();
-        self.found = self.found.min(self.matches.len().saturating_sub(1));
+        self.current = self.current.min(self.matches.len().saturating_sub(1));
     }
 
     fn go(&mut self, by: isize) {
         let count = self.matches.len() as isize;
         if count > 0 {
-            self.found = (self.found as isize + by).rem_euclid(count) as usize;
-            self.scroll.show(self.matches[self.found]);
+            self.current = (self.current as isize + by).rem_euclid(count) as usize;
+            self.scroll.show(self.matches[self.current]);
         }
     }
 
@@ -117,7 +117,7 @@ impl TextPane {
         let top = self.scroll.window(height, self.lines.len());
         // A line may be megabytes long.
         let most = if self.wrap { width * height } else { self.scroll.left() + width };
-        let current = self.matches.get(self.found).copied();
+        let current = self.matches.get(self.current).copied();
         let seen = self.lines.iter().enumerate().skip(top).take(height).map(|(number, line)| {
             let end = line.char_indices().nth(most).map_or(line.len(), |(at, _)| at);
             let mut dressed = dress(number, &line[..end]);

@@ -26,7 +26,7 @@ const WHY: &str =
 
 fn down(stage: &mut TestConsole, resource: ResourceKey, wait: i64) {
     let retry_at = stage.now + SignedDuration::from_secs(wait);
-    stage.send(Message::Link(Link::Down { resource, why: WHY.to_owned(), retry_at }));
+    stage.send(Message::Link(Link::Down { resource, reason: WHY.to_owned(), retry_at }));
 }
 
 fn pass(stage: &mut TestConsole, seconds: i64) {

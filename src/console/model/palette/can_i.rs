@@ -13,8 +13,8 @@ use crate::resource::Kind;
 use crate::screen::View;
 
 /// Opens the screen with the result; an error says why the words are not a valid query.
-pub(super) fn open(words: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
-    let question = match words {
+pub(super) fn open(arguments: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
+    let question = match arguments {
         [] => AccessQuery::Mine,
         [verb] => of_the_selected(verb, model)?,
         [verb, resource] => of(verb, resource, None, model)?,
@@ -47,7 +47,7 @@ fn verbs(model: &Model) -> BTreeSet<String> {
     served.cloned().chain(VERBS.map(str::to_owned)).collect()
 }
 
-fn known_verb(verb: &str, model: &Model) -> Result<String, String> {
+fn parse_verb(verb: &str, model: &Model) -> Result<String, String> {
     let verb = verb.to_ascii_lowercase();
     let known = verbs(model);
     if known.contains(&verb) {
@@ -60,7 +60,7 @@ fn known_verb(verb: &str, model: &Model) -> Result<String, String> {
 }
 
 fn of_the_selected(verb: &str, model: &Model) -> Result<AccessQuery, String> {
-    let verb = known_verb(verb, model)?;
+    let verb = parse_verb(verb, model)?;
     let (_, screen) = model.top();
     let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
     let Some(object) = screen.selected(&cx) else {
@@ -72,7 +72,7 @@ fn of_the_selected(verb: &str, model: &Model) -> Result<AccessQuery, String> {
 }
 
 fn of(verb: &str, resource: &str, name: Option<&&str>, model: &Model) -> Result<AccessQuery, String> {
-    let verb = known_verb(verb, model)?;
+    let verb = parse_verb(verb, model)?;
     let (word, subresource) = match resource.split_once('/') {
         Some((word, subresource)) => (word, Some(subresource)),
         None => (resource, None),
@@ -135,24 +135,24 @@ fn existing(name: &str, model: &Model) -> Result<String, String> {
 }
 
 /// Returns the group of `*` and `*.GROUP`, which stand for all resources.
-fn any_resource(word: &str) -> Option<&str> {
-    match word {
+fn any_resource(pattern: &str) -> Option<&str> {
+    match pattern {
         "*" => Some("*"),
         word => word.strip_prefix("*."),
     }
 }
 
-fn kind<'a>(word: &str, model: &'a Model) -> Result<&'a Kind, String> {
+fn kind<'a>(name: &str, model: &'a Model) -> Result<&'a Kind, String> {
     let catalogue = &model.shared.catalogue;
-    catalogue.find(word).ok_or_else(|| {
+    catalogue.find(name).ok_or_else(|| {
         let kinds = catalogue.kinds().iter();
         let known = kinds.flat_map(|kind| {
             let short = kind.short_names.iter().map(String::as_str);
             [&*kind.resource.plural, kind.singular.as_str()].into_iter().chain(short)
         });
-        match nearest(word, known) {
-            Some(near) => format!("no resource {word:?}; did you mean {near:?}?"),
-            None => format!("no resource {word:?}; :aliases lists them"),
+        match nearest(name, known) {
+            Some(near) => format!("no resource {name:?}; did you mean {near:?}?"),
+            None => format!("no resource {name:?}; :aliases lists them"),
         }
     })
 }

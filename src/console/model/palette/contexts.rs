@@ -9,10 +9,10 @@ use crate::model::Model;
 use crate::resource::{ClusterId, Kind};
 
 /// Parses the contexts after a kind: the names after each `@`, up to the filter.
-pub(super) fn named(words: &[&str], model: &Model) -> Result<Vec<String>, String> {
+pub(super) fn named(arguments: &[&str], model: &Model) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     for spec in
-        words.iter().take_while(|word| !word.starts_with('/')).filter_map(|word| word.strip_prefix('@'))
+        arguments.iter().take_while(|word| !word.starts_with('/')).filter_map(|word| word.strip_prefix('@'))
     {
         for name in names_of(spec, model)? {
             if !names.contains(&name) {
@@ -44,14 +44,14 @@ fn names_of(spec: &str, model: &Model) -> Result<Vec<String>, String> {
             "" => return Err("@: the context is required; @* means all of the kubeconfig".to_owned()),
             "*" => return Err("@* means all contexts: no other name can be combined with it".to_owned()),
             name if model.is_home(name) => home(model).to_owned(),
-            name => known(name, model)?,
+            name => check_context(name, model)?,
         });
     }
     Ok(names)
 }
 
 /// Checks a context's name; until the kubeconfig has been read, any name is accepted.
-fn known(name: &str, model: &Model) -> Result<String, String> {
+fn check_context(name: &str, model: &Model) -> Result<String, String> {
     let Some(Ok(entries)) = &model.contexts else { return Ok(name.to_owned()) };
     let is_started_on = name == model.setup.home.0;
     if is_started_on || entries.iter().any(|entry| entry.name == name) {
@@ -92,12 +92,12 @@ fn all(model: &Model) -> Result<Vec<String>, String> {
 
 /// Finds a kind that only these other clusters have; or waits until their discovery has answered.
 pub(super) fn kind(
-    word: &str,
+    kind_name: &str,
     text: &str,
     names: &[String],
     model: &Model,
 ) -> Result<Kind, Result<Vec<Effect>, String>> {
-    let cx = model.shared.context(model.heard_at);
+    let cx = model.shared.context(model.last_message_at);
     let is = |id: &ClusterId, name: &str| match *id {
         ClusterId::HOME => model.is_home(name),
         id => model.shared.cluster_name(id) == name,
@@ -108,7 +108,7 @@ pub(super) fn kind(
         let cluster = ids.iter().find(|id| is(id, name)).and_then(|id| cx.clusters.get(*id));
         match cluster {
             Some(cluster) if cluster.catalogue.discovered => {
-                if let Some(kind) = cluster.catalogue.find_resource(word) {
+                if let Some(kind) = cluster.catalogue.find_resource(kind_name) {
                     return Ok(kind.clone());
                 }
             }
@@ -122,7 +122,7 @@ pub(super) fn kind(
         [] => String::new(),
         names => format!("; no answer from {}", names.join(", ")),
     };
-    Err(Err(format!("no kind {word:?} in {}{silent}", names.join(", "))))
+    Err(Err(format!("no kind {kind_name:?} in {}{silent}", names.join(", "))))
 }
 
 /// Completes `@dev,pr`.
@@ -132,16 +132,16 @@ pub(super) fn suggest(last: &str, model: &Model) -> Vec<String> {
     let lead = if before == "@" { "@".to_owned() } else { format!("{before},") };
     let entries = model.contexts.iter().flatten().flatten().map(|entry| entry.name.as_str());
     let names = [home(model)].into_iter().chain(entries);
-    let mut words: Vec<String> = Vec::new();
+    let mut suggestions: Vec<String> = Vec::new();
     for name in names.filter(|name| !taken.contains(name)) {
-        let word = format!("{lead}{name}");
+        let suggestion = format!("{lead}{name}");
         // A name that contains separators cannot be typed either.
-        if !words.contains(&word) && !name.contains(|c: char| c.is_whitespace() || c == ',') {
-            words.push(word);
+        if !suggestions.contains(&suggestion) && !name.contains(|c: char| c.is_whitespace() || c == ',') {
+            suggestions.push(suggestion);
         }
     }
     if before == "@" {
-        words.push("@*".to_owned());
+        suggestions.push("@*".to_owned());
     }
-    words
+    suggestions
 }

@@ -5,12 +5,12 @@ use crate::model::Model;
 use crate::text::typed_path;
 
 /// Opens `:dir` and `:apply`; the path is the whole rest of the line, because file names may contain spaces.
-pub(super) fn open(word: &str, text: &str, model: &Model) -> Result<Vec<Effect>, String> {
-    let apply = word == "apply";
+pub(super) fn open(command: &str, text: &str, model: &Model) -> Result<Vec<Effect>, String> {
+    let apply = command == "apply";
     if apply && model.shared.read_only {
         return Err("read-only: apply changes the cluster".into());
     }
-    let path = text.trim().strip_prefix(word).unwrap_or_default().trim();
+    let path = text.trim().strip_prefix(command).unwrap_or_default().trim();
     // Accepts kubectl's `-f`.
     let path = path.strip_prefix("-f ").unwrap_or(path).trim();
     if apply && path.is_empty() {

@@ -29,10 +29,10 @@ const KUBECTL_WORDS: &[(&str, &str)] = &[
 
 /// Translates a kubectl command: `kubectl get pods -n shop` is `pods -n shop`, `top nodes` is `nodes`, a table with the
 /// usage. `is_kind` recognizes kinds of the server, which always take precedence.
-pub(super) fn ours(text: &str, is_kind: impl Fn(&str) -> bool) -> Cow<'_, str> {
+pub(super) fn translate(text: &str, is_kind: impl Fn(&str) -> bool) -> Cow<'_, str> {
     let text = text.trim();
-    let after = |text: &'_ str, word: &str| -> Option<usize> {
-        let rest = text.strip_prefix(word)?;
+    let after = |text: &'_ str, prefix: &str| -> Option<usize> {
+        let rest = text.strip_prefix(prefix)?;
         (rest.is_empty() || rest.starts_with(char::is_whitespace))
             .then_some(text.len() - rest.trim_start().len())
     };
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn kubectl_commands_are_translated_con_3() {
-        let kind = |word: &str| word == "pods" || word == "knights";
+        let kind = |name: &str| name == "pods" || name == "knights";
         for (typed, meant) in [
             ("get pods -n shop", "pods -n shop"),
             ("kubectl get pods", "pods"),
@@ -76,8 +76,11 @@ mod tests {
             ("topology", "topology"),
             ("get", "get"),
         ] {
-            assert_eq!(ours(typed, kind), meant, "{typed}");
+            assert_eq!(translate(typed, kind), meant, "{typed}");
         }
-        assert!(ours("get pods", |word| word == "get").starts_with("get"), "a kind of that name goes before");
+        assert!(
+            translate("get pods", |word| word == "get").starts_with("get"),
+            "a kind of that name goes before"
+        );
     }
 }

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
 
-use crate::command::{Command, CommandImpact, Entry, KeyContext, TABLE, WORDS};
+use crate::command::{Command, CommandImpact, Entry, KeyContext, PROMPT_WORDS, TABLE};
 use crate::context::ScreenId;
 use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect, PaneContent, Route, SplitDirection, TableRoute};
@@ -28,22 +28,22 @@ use base::did_you_mean::nearest;
 /// Returns the effects of a text.
 pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
     let text = model.shared.extensions.expand(text);
-    let text = kubectl_words::ours(&text, |word| model.shared.catalogue.find_resource(word).is_some());
+    let text = kubectl_words::translate(&text, |word| model.shared.catalogue.find_resource(word).is_some());
     let mut words = text.split_whitespace();
     let first = words.next().unwrap_or_default();
     let rest: Vec<&str> = words.collect();
     // The past cannot be changed, and its objects are not those that a name refers to now.
     if let Some(command) =
         Command::named(first).filter(|command| command.entry().touches == CommandImpact::Cluster)
-        && let Some(why) = model.refuses_in_the_past(command)
+        && let Some(why) = model.refusal_in_past(command)
     {
         return Err(why);
     }
-    let word = WORDS
+    let prompt_word = PROMPT_WORDS
         .iter()
         .find(|known| known.name == first || known.aliases.split(' ').any(|alias| alias == first))
         .map(|known| known.name);
-    match word {
+    match prompt_word {
         Some("quit") => return Ok(vec![Effect::Command(Command::Quit)]),
         Some("theme") => {
             return Ok(match rest.first() {
@@ -100,7 +100,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         }
         Some("can") => return can_i::open(&rest, model),
         Some("at") => {
-            let now = model.heard_at;
+            let now = model.last_message_at;
             return Ok(vec![Effect::Travel(TimeTravel::parse(&rest.join(" "), now)?)]);
         }
         Some("screendumps") => {
@@ -114,7 +114,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         Some("plugin") => {
             return match rest.as_slice() {
                 [name] => Ok(vec![Effect::RunPlugin((*name).to_owned())]),
-                _ => Err(match model.plugin_names(model.heard_at).as_slice() {
+                _ => Err(match model.plugin_names(model.last_message_at).as_slice() {
                     [] => "no plugin for the selection".into(),
                     names => format!("the plugin is required: {}", names.join(", ")),
                 }),
@@ -204,7 +204,7 @@ fn existing_theme(name: &str, model: &Model) -> Result<String, String> {
 fn candidates(model: &Model) -> Vec<String> {
     let mut all: Vec<String> =
         model.shared.catalogue.kinds().iter().map(|kind| kind.resource.plural.to_string()).collect();
-    all.extend(WORDS.iter().map(|known| known.name.to_owned()));
+    all.extend(PROMPT_WORDS.iter().map(|known| known.name.to_owned()));
     all.extend(model.shared.extensions.aliases().keys().cloned());
     // Commands without a screen of their own are better known by their keys.
     let (_, screen) = model.top();
@@ -259,7 +259,7 @@ const START: [&str; 16] = [
 /// Returns those that this server has.
 fn start(model: &Model) -> Vec<String> {
     let is_known = |word: &&&str| {
-        WORDS.iter().any(|known| known.name == **word)
+        PROMPT_WORDS.iter().any(|known| known.name == **word)
             || Command::named(word).is_some_and(|command| command.entry().context == KeyContext::Everywhere)
             || model.shared.catalogue.find(word).is_some()
     };
@@ -275,7 +275,7 @@ pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
         Some((head, last)) => (Some(head), last),
         None => (None, text),
     };
-    let words = match head.map(|head| head.split(' ').next().unwrap_or_default()) {
+    let completions = match head.map(|head| head.split(' ').next().unwrap_or_default()) {
         None => candidates(model),
         Some(_) if last.starts_with('@') => contexts::suggest(last, model),
         Some("context" | "ctx" | "contexts") => {
@@ -286,10 +286,10 @@ pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
             candidates(model)
         }
         Some("split" | "sp" | "vsplit" | "vsp" | "vs") => {
-            PaneContent::WORDS.iter().map(|(word, _)| (*word).to_owned()).collect()
+            PaneContent::ARGUMENTS.iter().map(|(word, _)| (*word).to_owned()).collect()
         }
         Some("can" | "can-i" | "who-can") => can_i::suggest(head.unwrap_or_default(), last, model),
-        Some("plugin" | "plugins") => model.plugin_names(model.heard_at),
+        Some("plugin" | "plugins") => model.plugin_names(model.last_message_at),
         Some("theme" | "skin") => model.themes().into_iter().map(|(name, _)| name).collect(),
         Some(first) if !takes_namespace(first, model) => Vec::new(),
         Some(_) => {
@@ -300,9 +300,9 @@ pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
             names
         }
     };
-    let whole = |word: &String| match head {
-        Some(head) => format!("{head} {word}"),
-        None => word.clone(),
+    let whole = |completion: &String| match head {
+        Some(head) => format!("{head} {completion}"),
+        None => completion.clone(),
     };
     // A short name is exact: `po` means pods before anything fuzzy.
     let exact = model
@@ -312,23 +312,23 @@ pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
         .filter(|_| head.is_none() && !last.is_empty())
         .map(|kind| kind.resource.plural.to_string());
     let mut found: Vec<String> = exact.iter().map(&whole).collect();
-    for word in rank(last, words) {
-        let word = whole(&word);
-        if !found.contains(&word) {
-            found.push(word);
+    for word in rank(last, completions) {
+        let completion = whole(&word);
+        if !found.contains(&completion) {
+            found.push(completion);
         }
     }
     found.truncate(8);
     found
 }
 
-fn rank(typed: &str, words: Vec<String>) -> Vec<String> {
+fn rank(typed: &str, completions: Vec<String>) -> Vec<String> {
     if typed.is_empty() {
-        return words;
+        return completions;
     }
     let mut matcher = Matcher::new(Config::DEFAULT);
     let pattern = Pattern::parse(typed, CaseMatching::Ignore, Normalization::Smart);
-    let mut matched = pattern.match_list(words, &mut matcher);
+    let mut matched = pattern.match_list(completions, &mut matcher);
     // Among equal matches, commands for the present view come first.
     let opens_view = |word: &str| Command::named(word).is_none();
     matched.sort_by_key(|(word, score)| {

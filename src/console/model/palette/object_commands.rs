@@ -14,16 +14,16 @@ use crate::screen::object_commands;
 use crate::store::{Identity, Store};
 
 /// Runs a command by its name; an error says why that is impossible.
-pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
+pub(super) fn run(command: Command, arguments: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
     let entry = command.entry();
-    if words.is_empty() {
+    if arguments.is_empty() {
         return on_the_selected(command, model);
     }
     if model.shared.read_only && entry.touches == CommandImpact::Cluster {
         return Err(format!("read-only: {} changes the cluster", entry.name));
     }
     if takes_kind_and_name(command) {
-        return on_kind_and_name(command, words, model);
+        return on_kind_and_name(command, arguments, model);
     }
     if !takes_a_name(command) {
         return Err(format!(
@@ -41,15 +41,20 @@ pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec
     }
     let place = if entry.context == KeyContext::Unscheduled { KeyContext::Pods } else { entry.context };
     // Searches the kinds that the console watches completely; other objects are found in their tables.
-    let ours =
-        model.shared.catalogue.kinds().iter().filter(|kind| builtin_kinds::is_ours(&kind.resource)).cloned();
+    let podium_kinds = model
+        .shared
+        .catalogue
+        .kinds()
+        .iter()
+        .filter(|kind| builtin_kinds::is_podium_kind(&kind.resource))
+        .cloned();
     let kinds: Vec<Kind> = builtin_kinds::kinds()
         .into_iter()
         .map(|kind| model.shared.catalogue.current(&kind).clone())
-        .chain(ours)
+        .chain(podium_kinds)
         .filter(|kind| place == KeyContext::Moments || kind_view::key_contexts(kind).contains(&place))
         .collect();
-    let (name, count) = match (command, words) {
+    let (name, count) = match (command, arguments) {
         (Command::Scale, [name, count]) => {
             let count: i32 = count
                 .parse()
@@ -69,7 +74,7 @@ pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec
     }
     let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
     if let Some(count) = count {
-        return Ok(operations::scale::ask_for(&cx, object, count));
+        return Ok(operations::scale::open_dialog_for(&cx, object, count));
     }
     Ok(object_commands::run(&cx, command, Some(object.clone()), &[object], 0))
 }
@@ -124,14 +129,14 @@ fn takes_kind_and_name(command: Command) -> bool {
 }
 
 /// Handles `:describe KIND NAME` and `:describe KIND/NAME`, as kubectl accepts them.
-fn on_kind_and_name(command: Command, words: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
+fn on_kind_and_name(command: Command, arguments: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
     let verb = command.entry().name;
-    let (kind, name) = match words {
+    let (kind, name) = match arguments {
         [kind, name] => (*kind, *name),
         [both] => both
             .split_once('/')
             .ok_or_else(|| format!("{verb} {both}: the kind is required: {verb} KIND NAME"))?,
-        _ => return Err(format!("{verb} KIND NAME; unexpected {:?}", words[2..].join(" "))),
+        _ => return Err(format!("{verb} KIND NAME; unexpected {:?}", arguments[2..].join(" "))),
     };
     let catalogue = &model.shared.catalogue;
     let kind = catalogue.find(kind).cloned().ok_or_else(|| format!("no kind {kind:?}"))?;

@@ -9,8 +9,8 @@ use crate::scope::Scope;
 use base::did_you_mean::nearest;
 
 /// Opens a table of the kind with these arguments.
-pub(super) fn open(kind: &Kind, words: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
-    let mut over = contexts::named(words, model)?;
+pub(super) fn open(kind: &Kind, arguments: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
+    let mut over = contexts::named(arguments, model)?;
     if over.is_empty() {
         // As with namespaces, the present contexts are the default.
         over = contexts::on_top(model);
@@ -18,8 +18,8 @@ pub(super) fn open(kind: &Kind, words: &[&str], model: &Model) -> Result<Vec<Eff
     let namespace = |name: &str| if over.is_empty() { namespace(name, model) } else { anywhere(name) };
     let mut effects = Vec::new();
     let mut filter: Vec<&str> = Vec::new();
-    let mut words = words.iter().copied();
-    while let Some(word) = words.next() {
+    let mut arguments = arguments.iter().copied();
+    while let Some(word) = arguments.next() {
         // A search text may contain anything.
         if filter.first().is_some_and(|first| !first.starts_with("-l")) {
             filter.push(word);
@@ -28,12 +28,15 @@ pub(super) fn open(kind: &Kind, words: &[&str], model: &Model) -> Result<Vec<Eff
         match word {
             "-A" | "--all-namespaces" | "all" => effects.push(Effect::Scope(Scope::All)),
             "-n" | "--namespace" => {
-                let name = words.next().ok_or_else(|| format!("{word}: the namespace is required"))?;
+                let name = arguments.next().ok_or_else(|| format!("{word}: the namespace is required"))?;
                 effects.push(Effect::Scope(namespace(name)?));
             }
             "-f" => filter.push(word),
             "-l" | "--selector" => {
-                filter.extend(["-l", words.next().ok_or_else(|| format!("{word}: the label is required"))?]);
+                filter.extend([
+                    "-l",
+                    arguments.next().ok_or_else(|| format!("{word}: the label is required"))?,
+                ]);
             }
             _ => match word.split_at_checked(1) {
                 Some(("/", text)) => filter.push(text),

@@ -60,7 +60,7 @@ fn subjects(lines: &mut Lines, screen: &Access, who: &WhoCanResult, cx: &Context
     for (what, why) in &who.unread {
         lines.add("✖ ", &format!("{what}: {why}"), theme.status.failed);
     }
-    let unresolved = match who.found.unresolved {
+    let unresolved = match who.report.unresolved {
         0 => None,
         1 => Some("1 binding names a role that was not read: its permissions are not known".to_owned()),
         many => {
@@ -70,12 +70,12 @@ fn subjects(lines: &mut Lines, screen: &Access, who: &WhoCanResult, cx: &Context
     if let Some(unresolved) = unresolved {
         lines.add("✖ ", &unresolved, theme.status.pending);
     }
-    if who.found.more {
+    if who.report.more {
         lines.add("✖ ", "more subjects exist than are shown", theme.status.pending);
     }
-    let all = who.found.subjects.len();
+    let all = who.report.subjects.len();
     let mut shown = Vec::new();
-    for (subject, grants) in &who.found.subjects {
+    for (subject, grants) in &who.report.subjects {
         let subject = subject.to_string();
         let grants = grants.iter().map(ToString::to_string);
         let grants: Vec<String> =

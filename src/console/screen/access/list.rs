@@ -22,7 +22,7 @@ pub(super) fn lines(screen: &Access, cx: &Context<'_>, width: usize) -> Vec<(Str
     if let Some(why) = &screen.failed {
         lines.add("✖ ", &format!("not known: {why}"), theme.status.failed);
     }
-    let Some(mine) = &screen.mine else {
+    let Some(mine) = &screen.own_rules else {
         if screen.failed.is_none() {
             lines.add("", "asking the server …", theme.body.dim);
         }
@@ -35,7 +35,7 @@ pub(super) fn lines(screen: &Access, cx: &Context<'_>, width: usize) -> Vec<(Str
         let limit = mine.rows.len();
         lines.add("✖ ", &format!("only the first {limit} are shown"), theme.status.pending);
     }
-    let text = |row: &Row| format!("{} {} {}", row.what, row.names.join(" "), row.verbs.join(" "));
+    let text = |row: &Row| format!("{} {} {}", row.target, row.names.join(" "), row.verbs.join(" "));
     let shown: Vec<&Row> = mine.rows.iter().filter(|row| screen.matches(&text(row))).collect();
     let count = match (shown.len(), mine.rows.len()) {
         (_, 0) => "the server reports no permissions here".to_owned(),
@@ -51,7 +51,7 @@ pub(super) fn lines(screen: &Access, cx: &Context<'_>, width: usize) -> Vec<(Str
         columns(&mut lines, &shown, theme.table.header);
     } else {
         for row in shown {
-            lines.add("", &row.what, Style::default());
+            lines.add("", &row.target, Style::default());
             if !row.names.is_empty() {
                 lines.add("  ", &format!("only {}", row.names.join(", ")), theme.body.dim);
             }
@@ -69,20 +69,20 @@ fn columns(lines: &mut Lines, rows: &[&Row], header: Style) {
     let gap = if names == 0 { 0 } else { 2 };
     // Resources get the width that the verbs leave, and at least two fifths.
     let verbs = widest(&|row| clean(&row.verbs.join(" ")).width());
-    let room = lines.width.saturating_sub(2 + names + gap + verbs).max(lines.width * 2 / 5);
-    let whats = widest(&|row| clean(&row.what).width()).clamp(8, room.max(8));
+    let available = lines.width.saturating_sub(2 + names + gap + verbs).max(lines.width * 2 / 5);
+    let whats = widest(&|row| clean(&row.target).width()).clamp(8, available.max(8));
     let verbs = lines.width.saturating_sub(whats + 2 + names + gap).max(8);
-    let line = |what: &str, only: &str, verb: &str| {
-        format!("{}  {}{}{verb}", pad(what, whats), pad(only, names), " ".repeat(gap)).trim_end().to_owned()
+    let line = |target: &str, only: &str, verb: &str| {
+        format!("{}  {}{}{verb}", pad(target, whats), pad(only, names), " ".repeat(gap)).trim_end().to_owned()
     };
     lines.lines.push((line("RESOURCE", "NAMES", "VERBS"), header));
     for row in rows {
-        let what = wrapped(&clean(&row.what), whats);
+        let target = wrapped(&clean(&row.target), whats);
         let only = if names == 0 { Vec::new() } else { wrapped(&clean(&row.names.join(", ")), names) };
         let verb = wrapped(&clean(&row.verbs.join(" ")), verbs);
         let cell = |column: &[String], at: usize| column.get(at).cloned().unwrap_or_default();
-        for at in 0..what.len().max(only.len()).max(verb.len()) {
-            let text = line(&cell(&what, at), &cell(&only, at), &cell(&verb, at));
+        for at in 0..target.len().max(only.len()).max(verb.len()) {
+            let text = line(&cell(&target, at), &cell(&only, at), &cell(&verb, at));
             lines.lines.push((text, Style::default()));
         }
     }

@@ -55,7 +55,7 @@ pub struct Access {
     question: AccessQuery,
     /// The namespace of the requested rules.
     namespace: String,
-    mine: Option<SelfRules>,
+    own_rules: Option<SelfRules>,
     /// Why the last request for the rules failed; earlier rules stay readable.
     failed: Option<String>,
     whether: Option<Result<SubjectAccessReviewStatus, String>>,
@@ -69,7 +69,7 @@ pub struct Access {
 /// The allowed subjects, and the parts of RBAC that could not be read.
 #[derive(Debug)]
 struct WhoCanResult {
-    found: WhoCanReport,
+    report: WhoCanReport,
     unread: Vec<(&'static str, String)>,
 }
 
@@ -87,8 +87,8 @@ impl Lines {
     /// Appends `text` after `first`; continuation lines are indented by the width of `first`.
     fn add(&mut self, first: &str, text: &str, style: Style) {
         let indent = unicode_width::UnicodeWidthStr::width(first);
-        let room = self.width.saturating_sub(indent).max(8);
-        for (at, piece) in wrapped(&clean(text), room).into_iter().enumerate() {
+        let available = self.width.saturating_sub(indent).max(8);
+        for (at, piece) in wrapped(&clean(text), available).into_iter().enumerate() {
             let lead = if at == 0 { first.to_owned() } else { " ".repeat(indent) };
             self.lines.push((format!("{lead}{piece}"), style));
         }
@@ -104,7 +104,7 @@ impl Access {
         Self {
             question,
             namespace: String::new(),
-            mine: None,
+            own_rules: None,
             failed: None,
             whether: None,
             who: None,
@@ -119,18 +119,18 @@ impl Access {
         &self.question
     }
 
-    fn ask(&mut self, cx: &Context<'_>) -> Vec<Effect> {
+    fn fetch(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         match &self.question {
             AccessQuery::Mine => {
                 let (namespace, _) = namespace_of(cx.scope);
                 if self.namespace != namespace {
                     // Rules of the previous namespace do not apply to this one.
-                    (self.mine, self.failed, self.at) = (None, None, None);
+                    (self.own_rules, self.failed, self.at) = (None, None, None);
                     self.scroll = Scroll::default();
                     self.namespace.clone_from(&namespace);
                 }
                 vec![Effect::task("access", move |out| async move {
-                    let rules = read::mine(out.client(), &namespace).await;
+                    let rules = read::self_rules(out.client(), &namespace).await;
                     out.data(AccessData::Mine(namespace, rules)).await;
                 })]
             }
@@ -154,12 +154,12 @@ impl Access {
         match (data, &self.question) {
             // The scope changed while the request was in flight.
             (AccessData::Mine(namespace, _), _) if namespace != self.namespace => return,
-            (AccessData::Mine(_, Ok(mine)), _) => (self.mine, self.failed) = (Some(mine), None),
+            (AccessData::Mine(_, Ok(mine)), _) => (self.own_rules, self.failed) = (Some(mine), None),
             (AccessData::Mine(_, Err(why)), _) => self.failed = Some(why),
             (AccessData::Whether(result), _) => self.whether = Some(result),
             (AccessData::Policy(read), AccessQuery::Who(attributes, _)) => {
                 let unread = read.unread().into_iter().map(|(what, why)| (what, why.to_owned())).collect();
-                self.who = Some(WhoCanResult { found: subjects_allowed(attributes, &read), unread });
+                self.who = Some(WhoCanResult { report: subjects_allowed(attributes, &read), unread });
             }
             (AccessData::Policy(_), AccessQuery::Mine) => return,
         }
@@ -197,10 +197,10 @@ impl View for Access {
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
-            ScreenMessage::Opened | ScreenMessage::Command(Command::Refresh) => return self.ask(cx),
+            ScreenMessage::Opened | ScreenMessage::Command(Command::Refresh) => return self.fetch(cx),
             // The scope may have changed, here or while another screen was shown.
             ScreenMessage::Shown | ScreenMessage::Scoped if self.question == AccessQuery::Mine => {
-                return self.ask(cx);
+                return self.fetch(cx);
             }
             ScreenMessage::Data(data) => {
                 if let Some(data) = data.take() {

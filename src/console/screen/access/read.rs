@@ -15,13 +15,13 @@ use crate::access::who_can::{PartialList, Policy};
 use crate::action::error_text;
 
 /// Timeout of one request.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Objects per page, and pages per kind. Objects beyond them are not read, and the screen reports that.
 const PAGE: u32 = 500;
 const PAGES: usize = 10;
 
 /// Requests the user's rules in a namespace.
-pub(super) async fn mine(client: Client, namespace: &str) -> Result<SelfRules, String> {
+pub(super) async fn self_rules(client: Client, namespace: &str) -> Result<SelfRules, String> {
     let review = SelfSubjectRulesReview {
         spec: SelfSubjectRulesReviewSpec { namespace: Some(namespace.to_owned()) },
         ..SelfSubjectRulesReview::default()
@@ -97,7 +97,7 @@ enum ReadError {
 impl ReadError {
     fn text(&self) -> String {
         match self {
-            Self::Late => format!("the server did not answer in {} s", PATIENCE.as_secs()),
+            Self::Late => format!("the server did not answer in {} s", TIMEOUT.as_secs()),
             Self::By(error) => match &**error {
                 kube::Error::Api(status) if status.code == 403 => {
                     format!("not allowed: {}", error_text(error))
@@ -112,7 +112,7 @@ impl ReadError {
 }
 
 async fn in_time<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, ReadError> {
-    match tokio::time::timeout(PATIENCE, request).await {
+    match tokio::time::timeout(TIMEOUT, request).await {
         Ok(answer) => answer.map_err(|error| ReadError::By(Box::new(error))),
         Err(_) => Err(ReadError::Late),
     }
@@ -234,7 +234,7 @@ mod tests {
         let status = whether(client.clone(), &attributes).await.expect("an answer");
         assert_eq!((status.allowed, status.reason.as_deref()), (false, Some("no RBAC policy matched")));
         assert_eq!(
-            mine(client, "shop").await.expect_err("no such API"),
+            self_rules(client, "shop").await.expect_err("no such API"),
             "the server does not have it: the server could not find the requested resource"
         );
     }
@@ -245,6 +245,6 @@ mod tests {
             std::future::pending::<Result<Response<Body>, kube::Error>>()
         });
         let client = Client::new(service, "default");
-        assert_eq!(mine(client, "shop").await.expect_err("late"), "the server did not answer in 20 s");
+        assert_eq!(self_rules(client, "shop").await.expect_err("late"), "the server did not answer in 20 s");
     }
 }

@@ -48,7 +48,7 @@ pub enum ConnectionData {
 /// A screen that shows why a pod does or does not reach a destination.
 #[derive(Debug)]
 pub struct Connection {
-    way: Connect,
+    connection: Connect,
     report: Option<Report>,
     failed: Option<String>,
     at: Option<Timestamp>,
@@ -58,22 +58,22 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(way: Connect) -> Self {
-        Self { way, report: None, failed: None, at: None, scroll: Scroll::default(), rests: false }
+    pub(crate) fn new(connection: Connect) -> Self {
+        Self { connection, report: None, failed: None, at: None, scroll: Scroll::default(), rests: false }
     }
 
     /// Restores a screen of the last session. A diagnosis opens connections, so that it waits until the user starts it.
-    pub(crate) fn restored(way: Connect) -> Self {
-        Self { rests: true, ..Self::new(way) }
+    pub(crate) fn restored(connection: Connect) -> Self {
+        Self { rests: true, ..Self::new(connection) }
     }
 
     pub(crate) fn connection(&self) -> &Connect {
-        &self.way
+        &self.connection
     }
 
     fn walk(&self) -> Effect {
-        let way = self.way.clone();
-        Effect::task("walk", move |out| walk_on(out, way))
+        let connection = self.connection.clone();
+        Effect::task("walk", move |out| walk_on(out, connection))
     }
 
     /// Builds the lines, each a mark, a step and a text, wrapped to `width` columns.
@@ -81,8 +81,8 @@ impl Connection {
         let theme = cx.theme;
         let mut lines = Vec::new();
         let mut add = |first: &str, rest: &str, text: &str, style: Style| {
-            let room = width.saturating_sub(unicode_width::UnicodeWidthStr::width(rest)).max(8);
-            for (at, piece) in wrapped(&clean(text), room).into_iter().enumerate() {
+            let available = width.saturating_sub(unicode_width::UnicodeWidthStr::width(rest)).max(8);
+            for (at, piece) in wrapped(&clean(text), available).into_iter().enumerate() {
                 lines.push((format!("{}{piece}", if at == 0 { first } else { rest }), style));
             }
         };
@@ -120,14 +120,15 @@ impl Connection {
 }
 
 /// Repeats the diagnosis until the screen is closed.
-async fn walk_on(out: Outbox, way: Connect) {
+async fn walk_on(out: Outbox, connection: Connect) {
     let Some(diagnose) = out.diagnose() else {
-        let why = "this console cannot check connections; run `podium why-not-connected`";
-        return out.data(ConnectionData::Failed(why.to_owned())).await;
+        let reason = "this console cannot check connections; run `podium why-not-connected`";
+        return out.data(ConnectionData::Failed(reason.to_owned())).await;
     };
     loop {
-        let walked =
-            diagnose.diagnose_connection(out.client(), way.source.clone(), way.destination.clone()).await;
+        let walked = diagnose
+            .diagnose_connection(out.client(), connection.source.clone(), connection.destination.clone())
+            .await;
         let data = match walked.and_then(Report::read) {
             Ok(report) => ConnectionData::Walked(report),
             Err(why) => ConnectionData::Failed(why),
@@ -139,7 +140,7 @@ async fn walk_on(out: Outbox, way: Connect) {
 
 impl View for Connection {
     fn title(&self, _cx: &Context<'_>) -> String {
-        clean(&format!("{} → {}", self.way.source, self.way.destination)).into_owned()
+        clean(&format!("{} → {}", self.connection.source, self.connection.destination)).into_owned()
     }
 
     fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
@@ -180,7 +181,8 @@ impl View for Connection {
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         let width = usize::from(area.width).saturating_sub(6);
-        let title = format!("why not connected · {} → {}", self.way.source, self.way.destination);
+        let title =
+            format!("why not connected · {} → {}", self.connection.source, self.connection.destination);
         let mut block = cx.theme.block_focused(fit(&clean(&title), width).into_owned());
         if let Some(at) = self.at {
             let state = format!(" checked {} ago ", cx.age(at));

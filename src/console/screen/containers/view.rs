@@ -85,20 +85,20 @@ struct ResourceRow {
     used: Option<i64>,
     request: Option<i64>,
     limit: Option<i64>,
-    in_words: fn(i64) -> String,
+    format_amount: fn(i64) -> String,
 }
 
 impl ResourceRow {
     fn cpu(one: &ContainerFacts) -> Self {
         let used = one.used.map(|used| used.cpu_millis);
-        let in_words = |millis| format!("{millis}m");
-        Self { resource: Resource::Cpu, used, request: one.requests.0, limit: one.limits.0, in_words }
+        let format_amount = |millis| format!("{millis}m");
+        Self { resource: Resource::Cpu, used, request: one.requests.0, limit: one.limits.0, format_amount }
     }
 
     fn memory(one: &ContainerFacts) -> Self {
         let used = one.used.map(|used| used.memory_bytes);
         let (request, limit) = (one.requests.1, one.limits.1);
-        Self { resource: Resource::Memory, used, request, limit, in_words: format_bytes }
+        Self { resource: Resource::Memory, used, request, limit, format_amount: format_bytes }
     }
 
     fn load(&self) -> Load {
@@ -114,22 +114,25 @@ impl ResourceRow {
     fn sentence(&self) -> String {
         let amount = |amount: Option<i64>| {
             let share = self.share(amount).map(|percent| format!(" ({percent}%)")).unwrap_or_default();
-            amount.map_or_else(|| "none".to_owned(), |amount| format!("{}{share}", (self.in_words)(amount)))
+            amount.map_or_else(
+                || "none".to_owned(),
+                |amount| format!("{}{share}", (self.format_amount)(amount)),
+            )
         };
-        let used = self.used.map(|used| format!("uses {}, ", (self.in_words)(used))).unwrap_or_default();
+        let used = self.used.map(|used| format!("uses {}, ", (self.format_amount)(used))).unwrap_or_default();
         format!("{used}requests {}, limit {}", amount(self.request), amount(self.limit))
     }
 }
 
 impl Columns {
-    fn of(all: &[ContainerFacts], room: usize, measured: bool) -> Self {
+    fn of(all: &[ContainerFacts], width: usize, measured: bool) -> Self {
         let longest = all.iter().map(|one| one.name.width() + one.role.width() + 4).max().unwrap_or(0);
-        let name = longest.clamp(12, (room / 3).max(12));
+        let name = longest.clamp(12, (width / 3).max(12));
         let fixed = 4 + name + STATE + 2 + NUMBER + if measured { 2 * NUMBER } else { 0 } + 2;
         // The image matters more than percentages if both do not fit.
-        let shares = measured && room >= fixed + 4 * NUMBER + IMAGE;
+        let shares = measured && width >= fixed + 4 * NUMBER + IMAGE;
         let fixed = fixed + if shares { 4 * NUMBER } else { 0 };
-        Self { name, measured, shares, image: room.saturating_sub(fixed) }
+        Self { name, measured, shares, image: width.saturating_sub(fixed) }
     }
 
     fn header<'a>(&self, cx: &Context<'_>) -> Line<'a> {
@@ -172,7 +175,7 @@ impl Columns {
                     let style = theme.restless(style_of(cx, nearness));
                     spans.push(Span::styled(format!("{text:>NUMBER$}"), style));
                 };
-                cell(of.used.map_or_else(|| "–".to_owned(), of.in_words), of.load());
+                cell(of.used.map_or_else(|| "–".to_owned(), of.format_amount), of.load());
                 for most in [of.request, of.limit].into_iter().filter(|_| self.shares) {
                     let far = Load::Fixed(ThresholdLevel::Far);
                     match (of.used, of.share(most)) {
@@ -180,7 +183,7 @@ impl Columns {
                         (Some(_), None) => cell("n/a".to_owned(), far),
                         (Some(_), Some(percent)) => {
                             let (resource, most) = (of.resource, ThresholdLevel::At);
-                            cell(percent.to_string(), Load::Share { resource, percent, most });
+                            cell(percent.to_string(), Load::Share { resource, percent, max_level: most });
                         }
                     }
                 }
@@ -223,7 +226,8 @@ fn about(cx: &Context<'_>, one: &ContainerFacts) -> Vec<Line<'static>> {
         field("last exit", format!("{exit}{when}"), theme.status.crashing);
     }
     if let Some(at) = one.retry_at {
-        let text = if at > cx.now { format!("in {}", cx.left(at)) } else { "any moment".to_owned() };
+        let text =
+            if at > cx.now { format!("in {}", cx.format_remaining(at)) } else { "any moment".to_owned() };
         field("again", text, theme.status.pending);
     }
     if let Some(since) = one.since {

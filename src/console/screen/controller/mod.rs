@@ -118,10 +118,10 @@ pub struct Controller {
     /// The newest status, and when it arrived.
     pub(super) status: Option<(ControllerStatus, Timestamp)>,
     /// Why there is no newer status; `None` while requests succeed.
-    pub(super) trouble: Option<ControllerResponse>,
+    pub(super) failure: Option<ControllerResponse>,
     cursor: Option<Name>,
     /// The row of the cursor, used when that entry disappears.
-    place: usize,
+    row: usize,
     pub(super) query: String,
     search: Option<Regex>,
     /// The first visible line and the number of visible lines.
@@ -133,9 +133,9 @@ impl Controller {
         Self {
             target,
             status: None,
-            trouble: None,
+            failure: None,
             cursor: None,
-            place: 0,
+            row: 0,
             query: String::new(),
             search: None,
             window: Cell::new((0, 1)),
@@ -169,14 +169,14 @@ impl Controller {
             Some(cursor) => rows.iter().position(|row| row.name() == *cursor),
             None => rows.iter().position(|row| row.part == ListSection::Due),
         };
-        place.unwrap_or(self.place).min(rows.len().saturating_sub(1))
+        place.unwrap_or(self.row).min(rows.len().saturating_sub(1))
     }
 
     fn move_cursor(&mut self, step: impl FnOnce(usize) -> usize) {
         let rows = self.rows();
         let place = step(self.cursor_row(&rows)).min(rows.len().saturating_sub(1));
         let cursor = rows.get(place).map(Row::name);
-        (self.place, self.cursor) = (place, cursor);
+        (self.row, self.cursor) = (place, cursor);
     }
 
     fn selected_key(&self) -> Option<(ListSection, KeyStatus)> {
@@ -212,13 +212,13 @@ impl Controller {
     fn take(&mut self, answer: ControllerResponse, now: Timestamp) {
         match answer {
             ControllerResponse::Status(status) => {
-                (self.status, self.trouble) = (Some((*status, now)), None);
+                (self.status, self.failure) = (Some((*status, now)), None);
                 if self.cursor.is_some() {
                     // If the cursor's entry disappeared, the cursor moves to the entry that took its row.
                     self.move_cursor(|at| at);
                 }
             }
-            trouble => self.trouble = Some(trouble),
+            trouble => self.failure = Some(trouble),
         }
     }
 

@@ -25,7 +25,7 @@ pub enum ControllerResponse {
 
 impl ControllerResponse {
     /// The message that explains a missing status; `None` if there is one.
-    pub(super) fn trouble(&self) -> Option<String> {
+    pub(super) fn error_message(&self) -> Option<String> {
         Some(match self {
             Self::Status(_) => return None,
             Self::NotFound => "this controller does not exist".to_owned(),

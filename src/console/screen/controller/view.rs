@@ -33,10 +33,10 @@ pub(super) fn draw(screen: &Controller, cx: &Context<'_>, frame: &mut Frame<'_>,
     let at = screen.cursor_row(&rows);
     let head = head(screen, cx, width);
     let details = details(rows.get(at), cx, width);
-    let room = usize::from(inner.height);
-    let head_height = head.len().min(room);
+    let height = usize::from(inner.height);
+    let head_height = head.len().min(height);
     // The list matters most: the details of one row take a third of the height at most.
-    let details_height = details.len().min(DETAILS).min(room.saturating_sub(head_height) / 3);
+    let details_height = details.len().min(DETAILS).min(height.saturating_sub(head_height) / 3);
     let [above, list, below] = Layout::vertical([
         Constraint::Length(u16::try_from(head_height).unwrap_or(u16::MAX)),
         Constraint::Fill(1),
@@ -52,9 +52,9 @@ pub(super) fn draw(screen: &Controller, cx: &Context<'_>, frame: &mut Frame<'_>,
 fn head(screen: &Controller, cx: &Context<'_>, width: usize) -> Vec<Line<'static>> {
     let theme = cx.theme;
     let mut lines = Vec::new();
-    if let Some(why) = screen.trouble.as_ref().and_then(super::response::ControllerResponse::trouble) {
-        let why = clean(&why).into_owned();
-        lines.extend(wrapped(&why, width.saturating_sub(2).max(8)).into_iter().enumerate().map(
+    if let Some(why) = screen.failure.as_ref().and_then(super::response::ControllerResponse::error_message) {
+        let message = clean(&why).into_owned();
+        lines.extend(wrapped(&message, width.saturating_sub(2).max(8)).into_iter().enumerate().map(
             |(at, piece)| {
                 Line::styled(format!("{}{piece}", if at == 0 { "✖ " } else { "  " }), theme.status.failed)
             },
@@ -253,25 +253,25 @@ fn row_text(row: &Row<'_>, reported_at: Timestamp, cx: &Context<'_>) -> String {
         1 => ", failed once".to_owned(),
         times => format!(", failed {times} times"),
     };
-    let words = |micros: Option<u64>| micros.map_or_else(|| "–".to_owned(), format_micros);
+    let duration = |micros: Option<u64>| micros.map_or_else(|| "–".to_owned(), format_micros);
     match row.part {
-        ListSection::InFlight => format!("for {}", words(key.worked_microseconds)),
+        ListSection::InFlight => format!("for {}", duration(key.worked_microseconds)),
         ListSection::Due => match key.waited_microseconds {
             Some(waited) => format!("for {}{failures}", format_micros(waited)),
             None => "not queued yet".to_owned(),
         },
         ListSection::Later => {
             let due = key.due_in_microseconds.map(|due| remaining(due, reported_at, cx.now));
-            format!("in {}{failures}", words(due))
+            format!("in {}{failures}", duration(due))
         }
         ListSection::Recent | ListSection::Errors => {
             let ago = key.at.as_ref().map(|at| format!(", {} ago", cx.age(at.0))).unwrap_or_default();
-            let why = match (&key.message, key.requeued_after_microseconds) {
+            let detail = match (&key.message, key.requeued_after_microseconds) {
                 (Some(why), _) => format!(": {why}"),
                 (None, Some(after)) => format!(", requeued after {}", format_micros(after)),
                 (None, None) => String::new(),
             };
-            let text = format!("{} in {}{ago}{why}", key.result, words(key.worked_microseconds));
+            let text = format!("{} in {}{ago}{detail}", key.result, duration(key.worked_microseconds));
             clean(&text.replace(['\n', '\r'], " ")).into_owned()
         }
     }

@@ -61,13 +61,13 @@ pub struct Describe {
     beside: Vec<Value>,
     /// The effect of network policies on the object.
     policies: Vec<String>,
-    gone: bool,
+    deleted: bool,
     error: Option<String>,
     /// The past state that is shown instead of the current one.
-    then: Option<Box<past::PastDescription>>,
+    past: Option<Box<past::PastDescription>>,
     /// The point in time to show first.
     opens_at: Option<TimeSelector>,
-    way_back: WayBack,
+    back_target: WayBack,
     top: usize,
     left: usize,
     wrap: bool,
@@ -76,7 +76,7 @@ pub struct Describe {
     search: Option<Search>,
     current: Option<usize>,
     /// Number of visible lines and of all lines, as of the last draw.
-    drawn: Cell<(usize, usize)>,
+    line_counts: Cell<(usize, usize)>,
 }
 
 impl Describe {
@@ -86,11 +86,11 @@ impl Describe {
             object: None,
             beside: Vec::new(),
             policies: Vec::new(),
-            gone: false,
+            deleted: false,
             error: None,
-            then: None,
+            past: None,
             opens_at: None,
-            way_back: WayBack::Now,
+            back_target: WayBack::Now,
             top: 0,
             left: 0,
             wrap: false,
@@ -98,13 +98,13 @@ impl Describe {
             query: String::new(),
             search: None,
             current: None,
-            drawn: Cell::new((20, 0)),
+            line_counts: Cell::new((20, 0)),
         }
     }
 
     /// Creates the screen for an object at a point in the past.
     pub(crate) fn at(target: ObjectRef, when: TimeSelector) -> Self {
-        Self { opens_at: Some(when), way_back: WayBack::ViewBelow, ..Self::new(target) }
+        Self { opens_at: Some(when), back_target: WayBack::ViewBelow, ..Self::new(target) }
     }
 
     pub(crate) fn target(&self) -> &ObjectRef {
@@ -113,7 +113,7 @@ impl Describe {
 
     /// The lines of the current or the past state.
     fn lines(&self, cx: &Context<'_>) -> Vec<Line> {
-        match &self.then {
+        match &self.past {
             Some(then) => self.lines_of(&then.view.context(cx), then.object.as_ref(), &[], &[]),
             None => self.lines_of(cx, self.object.as_ref(), &self.beside, &self.policies),
         }
@@ -155,7 +155,7 @@ impl Describe {
     }
 
     fn scroll(&mut self, lines: isize) {
-        let (height, count) = self.drawn.get();
+        let (height, count) = self.line_counts.get();
         self.top = self.top.saturating_add_signed(lines).min(count.saturating_sub(height));
     }
 
@@ -177,7 +177,7 @@ impl Describe {
         };
         let Some(at) = at.copied() else { return vec![Effect::Toast(Toast::info("no match"))] };
         self.current = Some(at);
-        let (height, _) = self.drawn.get();
+        let (height, _) = self.line_counts.get();
         if at < self.top || at >= self.top + height {
             self.top = at.saturating_sub(height / 3);
         }
@@ -189,7 +189,7 @@ impl Describe {
     }
 
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
-        let page = self.drawn.get().0.saturating_sub(1).max(1) as isize;
+        let page = self.line_counts.get().0.saturating_sub(1).max(1) as isize;
         match command {
             Command::Up => self.scroll(-1),
             Command::Down => self.scroll(1),
@@ -213,7 +213,7 @@ impl Describe {
             Command::OpenVersions | Command::OpenTimeline => {
                 return object_commands::run(cx, command, Some(self.target.clone()), &[], 0);
             }
-            Command::DescribeYaml if self.then.is_some() => {
+            Command::DescribeYaml if self.past.is_some() => {
                 let yaml = self.moment().map(|moment| Route::YamlAt(self.target.clone(), moment.when()));
                 return yaml.map(Effect::open).into_iter().collect();
             }
@@ -332,13 +332,13 @@ impl View for Describe {
                 match loaded {
                     DescribeData::Object(object) => {
                         self.object = Some(*object);
-                        self.gone = false;
+                        self.deleted = false;
                         self.error = None;
                     }
                     DescribeData::Beside(beside) => self.beside = beside,
                     DescribeData::Policies(policies) => self.policies = policies,
                     // The last state stays readable.
-                    DescribeData::Deleted => self.gone = true,
+                    DescribeData::Deleted => self.deleted = true,
                     DescribeData::Failed(error) => self.error = Some(error),
                     DescribeData::Travelled(gone) => return self.travelled(*gone),
                 }
@@ -363,15 +363,15 @@ impl View for Describe {
                 let found = lines.iter().filter(|line| search.matches(&line.text())).count();
                 state.push(format!("/{} {found} found", clean(search.text())));
             }
-            let gone = self.gone && self.then.is_none();
-            if gone {
+            let deleted = self.deleted && self.past.is_none();
+            if deleted {
                 state.push("✖ deleted".to_owned());
             }
             if count > height {
                 state.push(format!("{}–{} of {count}", self.top + 1, (self.top + height).min(count)));
             }
             if !state.is_empty() {
-                let style = if gone { cx.theme.status.failed } else { cx.theme.body.dim };
+                let style = if deleted { cx.theme.status.failed } else { cx.theme.body.dim };
                 let state = format!(" {} ", fit(&state.join(" · "), width));
                 block = block.title_bottom(TextLine::styled(state, style).right_aligned());
             }
@@ -380,11 +380,12 @@ impl View for Describe {
             inner
         };
         let height = usize::from(inner.height);
-        self.drawn.set((height.max(1), lines.len()));
+        self.line_counts.set((height.max(1), lines.len()));
         if lines.is_empty() {
             let absent =
-                self.then.is_some().then(|| format!("{} did not exist then", self.target.describe()));
-            let (text, style): (String, Style) = match (&absent.or_else(|| self.error.clone()), self.gone) {
+                self.past.is_some().then(|| format!("{} did not exist then", self.target.describe()));
+            let (text, style): (String, Style) = match (&absent.or_else(|| self.error.clone()), self.deleted)
+            {
                 (Some(error), _) => (clean(error).into_owned(), cx.theme.status.failed),
                 (None, true) => (format!("{} is gone", self.target.describe()), cx.theme.status.failed),
                 (None, false) => ("loading …".to_owned(), cx.theme.body.dim),
@@ -405,7 +406,7 @@ impl View for Describe {
         }
         frame.render_widget(paragraph, inner);
         // The ages in the table of events must advance.
-        if self.then.is_none()
+        if self.past.is_none()
             && let Some(object) = &self.object
             && object["kind"] != "Secret"
         {
@@ -415,11 +416,11 @@ impl View for Describe {
     }
 
     fn moment(&self) -> Option<PointInTime> {
-        self.then.as_ref().map(|then| then.view.moment)
+        self.past.as_ref().map(|then| then.view.moment)
     }
 
-    fn way_back(&self) -> WayBack {
-        self.way_back
+    fn back_target(&self) -> WayBack {
+        self.back_target
     }
 
     fn full_screen(&self) -> bool {

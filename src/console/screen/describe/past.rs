@@ -33,11 +33,11 @@ impl Describe {
     /// Requests another point in time; the current view stays until the result arrives.
     pub(super) fn travel(&mut self, cx: &Context<'_>, go: TimeTravel) -> Vec<Effect> {
         if go == TimeTravel::Live {
-            (self.then, self.way_back) = (None, WayBack::Now);
+            (self.past, self.back_target) = (None, WayBack::Now);
             return vec![Effect::Cancel("past")];
         }
         let (target, now) = (self.target.clone(), cx.now);
-        let from = self.then.as_ref().map(|then| then.view.moment);
+        let from = self.past.as_ref().map(|then| then.view.moment);
         let of = |kind: Kind, selector: String| {
             let namespace = target.namespace.clone().filter(|_| kind.namespaced);
             (HistoryScope { kind, namespace, name: None }, selector)
@@ -54,15 +54,15 @@ impl Describe {
         }
         vec![Effect::task("past", move |out| async move {
             let client = out.client();
-            let gone = async {
+            let request = async {
                 let place = past::step(&client, &[HistoryScope::from(&target)], from, go, now).await?;
                 let Some(moment) = place.moment() else { return Ok((place, None)) };
                 let object = past::object_at(&client, &target, moment.revision).await?;
                 let (stores, cut) = past::stores_at(&client, &lists, moment.revision).await?;
                 Ok((place, Some((object, stores, cut))))
             };
-            let gone = gone.await;
-            out.data(DescribeData::Travelled(Box::new(TimeTravelResult(gone)))).await;
+            let result = request.await;
+            out.data(DescribeData::Travelled(Box::new(TimeTravelResult(result)))).await;
         })]
     }
 
@@ -72,13 +72,13 @@ impl Describe {
             Ok(gone) => gone,
             Err(why) => return vec![Effect::failed(why)],
         };
-        self.then = was.and_then(|(object, stores, cut)| {
+        self.past = was.and_then(|(object, stores, cut)| {
             Some(Box::new(PastDescription { object, view: PastView::new(place, stores, cut)? }))
         });
-        if self.then.is_none() {
-            self.way_back = WayBack::Now;
+        if self.past.is_none() {
+            self.back_target = WayBack::Now;
         }
-        let bounds = self.then.as_ref().and_then(|then| then.view.bounds());
+        let bounds = self.past.as_ref().and_then(|then| then.view.bounds());
         bounds.map(|bounds| Effect::Toast(Toast::info(bounds))).into_iter().collect()
     }
 }

@@ -185,12 +185,12 @@ impl Drain<'_> {
         let mut events = std::pin::pin!(watcher(pods, config).fuse());
         let mut present: HashSet<Uid> = HashSet::new();
         let mut asking = FuturesUnordered::new();
-        let ask = |uid: &Uid| by_uid.get(uid).map(|row| self.evict_pod(client, row).boxed());
+        let evict = |uid: &Uid| by_uid.get(uid).map(|row| self.evict_pod(client, row).boxed());
         asking.extend(
             machine
                 .evictions()
                 .filter(|(_, eviction)| **eviction == EvictionState::Asking)
-                .filter_map(|(uid, _)| ask(uid)),
+                .filter_map(|(uid, _)| evict(uid)),
         );
         self.report(&machine, machine.evictions().map(|(uid, _)| uid.clone()).collect()).await;
         while !machine.is_over() {
@@ -202,7 +202,7 @@ impl Drain<'_> {
                 Some(event) = events.next() => self.handle_watch_event(event.ok(), &mut present, &mut machine),
                 () = tokio::time::sleep(wake.unwrap_or_default()), if wake.is_some() => {
                     let again = machine.tick(self.clock.now());
-                    asking.extend(again.iter().filter_map(ask));
+                    asking.extend(again.iter().filter_map(evict));
                     // At the deadline any eviction may have changed.
                     machine.evictions().map(|(uid, _)| uid.clone()).collect()
                 }
@@ -260,7 +260,7 @@ impl Drain<'_> {
     async fn evict_pod(&self, client: &Client, row: &Row) -> (Uid, EvictionResponse) {
         let action = removal(row, self.options);
         let result = execute(client, &action.mutation).await.map(|_| ());
-        let answer = answer(&result);
+        let answer = eviction_response(&result);
         if matches!(answer, EvictionResponse::Failed(_)) {
             self.out.record(action, &result).await;
         }
@@ -268,7 +268,7 @@ impl Drain<'_> {
     }
 }
 
-fn answer(result: &Result<(), kube::Error>) -> EvictionResponse {
+fn eviction_response(result: &Result<(), kube::Error>) -> EvictionResponse {
     let error = match result {
         Ok(()) => return EvictionResponse::Accepted,
         Err(error) => error,
@@ -394,7 +394,7 @@ mod tests {
             ),
         ];
         for (result, expect) in cases {
-            assert_eq!(answer(&result), expect, "{result:?}");
+            assert_eq!(eviction_response(&result), expect, "{result:?}");
         }
     }
 }

@@ -74,16 +74,16 @@ impl NodeState {
     /// Number of pods that are gone, and of all pods that must leave.
     pub(super) fn progress(&self) -> (usize, usize) {
         let leaving = self.rows.iter().flatten().filter(|row| row.delete_status.leaves()).count();
-        let gone = self
+        let deleted = self
             .evictions
             .values()
             .filter(|eviction| matches!(eviction, EvictionState::Deleted { .. }))
             .count();
-        (gone, leaving)
+        (deleted, leaving)
     }
 
     /// Drops all rows except those of pods that are gone.
-    fn retain_gone_pods(&mut self) {
+    fn retain_deleted_pods(&mut self) {
         self.evictions.retain(|_, eviction| matches!(eviction, EvictionState::Deleted { .. }));
         if let Some(rows) = &mut self.rows {
             rows.retain(|row| self.evictions.contains_key(&row.uid));
@@ -247,7 +247,7 @@ impl Drain {
         };
         for state in self.states.iter_mut().skip(from) {
             match self.stage {
-                DrainStage::Stopped => state.retain_gone_pods(),
+                DrainStage::Stopped => state.retain_deleted_pods(),
                 _ => *state = NodeState::default(),
             }
         }
@@ -354,7 +354,7 @@ impl Drain {
         if let Some(error) = results.find_map(|result| result.as_ref().err()) {
             return Toast::failed(format!("drain of {name}: {error}"));
         }
-        let left = self.left(cx);
+        let left = self.leftover_pods(cx);
         match left.describe() {
             None => Toast::done(format!("{name} drained")),
             Some(words) if left.failed > 0 => Toast::failed(format!("{name} {words}")),
@@ -369,7 +369,7 @@ impl Drain {
     }
 
     /// Sums up the pods that remain on all nodes for which the drain has started.
-    pub(super) fn left(&self, cx: &Context<'_>) -> LeftoverPods {
+    pub(super) fn leftover_pods(&self, cx: &Context<'_>) -> LeftoverPods {
         self.states.iter().map(|state| state.leftover_pods(cx)).fold(LeftoverPods::default(), |sum, left| {
             LeftoverPods { refused: sum.refused + left.refused, failed: sum.failed + left.failed }
         })

@@ -83,7 +83,7 @@ impl PodDeleteStatus {
     }
 
     /// One word for the row.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Evict | Self::EvictLost | Self::EvictData | Self::Finished => "evict",
             Self::Going => "going",
@@ -133,7 +133,7 @@ pub fn plan<'a>(
     exceptions: &BTreeSet<Uid>,
     daemon_sets: Option<&BTreeSet<Uid>>,
 ) -> Vec<Row> {
-    let mut judged: Vec<(&Pod, Row)> = pods
+    let mut planned: Vec<(&Pod, Row)> = pods
         .into_iter()
         .filter_map(|pod| {
             let uid = Uid::from(pod.metadata.uid.as_deref()?);
@@ -154,11 +154,11 @@ pub fn plan<'a>(
             Some((pod, row))
         })
         .collect();
-    judged.sort_by(|(_, one), (_, other)| {
+    planned.sort_by(|(_, one), (_, other)| {
         let group = |row: &Row| (!row.delete_status.leaves(), !row.delete_status.refuses());
         (group(one), &one.namespace, &one.name).cmp(&(group(other), &other.namespace, &other.name))
     });
-    judged
+    planned
         .into_iter()
         .map(|(pod, mut row)| {
             if row.delete_status.leaves()

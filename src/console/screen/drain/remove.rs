@@ -26,8 +26,8 @@ pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
         if dialog.text(name).trim() != typed {
             return Err(format!("type {typed} to remove {}", if targets.len() == 1 { "it" } else { "them" }));
         }
-        let gone = |target| delete::action(target, PropagationPolicy::Background, None, false);
-        Ok(targets.iter().map(|target| Effect::Act(Box::new(gone(target)))).collect())
+        let delete_action = |target| delete::action(target, PropagationPolicy::Background, None, false);
+        Ok(targets.iter().map(|target| Effect::Act(Box::new(delete_action(target)))).collect())
     })
     .line("Removing a node is permanent: its pods are terminated and their data on it is lost.");
     for line in listed {
@@ -38,14 +38,14 @@ pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     }
     dialog
         .fields(fields)
-        .notes(move |_, cx| shown.iter().take(NOTES).filter_map(|node| left(cx, node)).collect())
+        .notes(move |_, cx| shown.iter().take(NOTES).filter_map(|node| leftover_note(cx, node)).collect())
 }
 
 /// Maximum number of nodes for which the dialog counts pods.
 const NOTES: usize = 5;
 
 /// The pods that a drain would still have to evict from the node.
-fn left(cx: &Context<'_>, node: &ObjectRef) -> Option<Note> {
+fn leftover_note(cx: &Context<'_>, node: &ObjectRef) -> Option<Note> {
     let options = Options { disable_eviction: true, ..Options::default() };
     let pods = cx.stores.pods_on(&node.name);
     let rows = plan(pods, &mut BudgetTracker::new([]), &options, &BTreeSet::new(), None);

@@ -20,7 +20,7 @@ pub(crate) struct Replacement {
     pub(crate) node: Option<String>,
     pub(crate) ready: bool,
     /// Why it is not ready, if something failed: `ImagePullBackOff`.
-    pub(crate) trouble: Option<String>,
+    pub(crate) problem: Option<String>,
 }
 
 /// The replacement of each of these rows, if there is one. `pods_of` returns the pods of a controller.
@@ -29,11 +29,11 @@ pub(crate) fn replacements<'a>(
     since: Timestamp,
     pods_of: impl Fn(&Uid) -> Vec<&'a Pod>,
 ) -> HashMap<Uid, Replacement> {
-    let gone: Vec<&Row> = gone.into_iter().collect();
-    let left: HashSet<&str> = gone.iter().map(|row| row.uid.as_str()).collect();
+    let deleted: Vec<&Row> = gone.into_iter().collect();
+    let left: HashSet<&str> = deleted.iter().map(|row| row.uid.as_str()).collect();
     let mut fresh: HashMap<&Uid, std::vec::IntoIter<&Pod>> = HashMap::new();
     let mut found = HashMap::new();
-    for row in &gone {
+    for row in &deleted {
         let Some(owner) = &row.owner else { continue };
         let pods = fresh.entry(owner).or_insert_with(|| {
             let mut pods = pods_of(owner);
@@ -56,7 +56,7 @@ pub(crate) fn replacements<'a>(
 fn replacement(pod: &Pod) -> Replacement {
     let status = pod_status::of(pod);
     Replacement {
-        trouble: Some(status.status).filter(|_| status.health.is_fault()),
+        problem: Some(status.status).filter(|_| status.health.is_fault()),
         name: pod.metadata.name.clone().unwrap_or_default(),
         node: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
         ready: object::pod::is_ready(pod),

@@ -30,7 +30,7 @@ pub(super) fn draw(drain: &Drain, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     let theme = cx.theme;
     let rows = drain.rows(cx);
     let width = usize::from(area.width).saturating_sub(4);
-    let left = drain.left(cx);
+    let left = drain.leftover_pods(cx);
     let behind = drain.stage == DrainStage::Over && left.describe().is_some();
     let title = if behind { theme.status.pending } else { theme.frame.title };
     let heading = format!(" {} ", fit(&heading(drain, cx, &rows), width));
@@ -100,7 +100,7 @@ fn heading(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> String {
         }
         DrainStage::Running => format!("Drain {name} ── {gone} of {leaving} gone{stays}"),
         DrainStage::Stopped => format!("Drain {name} ── stopped, {gone} of {leaving} gone{stays}"),
-        DrainStage::Over => match drain.left(cx).describe() {
+        DrainStage::Over => match drain.leftover_pods(cx).describe() {
             None if gone < leaving => format!("Drain {name} ── ended, {gone} of {leaving} gone"),
             None => format!("Drain {name} ── done, {gone} of {leaving} gone"),
             Some(words) => format!("Drain {name} ── ◐ {words}, {gone} of {leaving} gone"),
@@ -122,8 +122,8 @@ fn so_far(last: &SavedDrain) -> String {
 /// A pod's row before its layout.
 struct RowParts<'a> {
     row: &'a Row,
-    word: &'static str,
-    why: (String, Style),
+    label: &'static str,
+    reason: (String, Style),
     eviction: (String, Style),
 }
 
@@ -134,18 +134,20 @@ fn list_lines(
     rows: &[Vec<Row>],
     width: usize,
 ) -> (Vec<Line<'static>>, usize) {
-    let came = find_replacements(drain, cx, rows);
+    let replacements = find_replacements(drain, cx, rows);
     let parts: Vec<Vec<RowParts<'_>>> = rows
         .iter()
         .enumerate()
-        .map(|(node, rows)| rows.iter().map(|row| parts(drain, cx, row, node, came.get(&row.uid))).collect())
+        .map(|(node, rows)| {
+            rows.iter().map(|row| parts(drain, cx, row, node, replacements.get(&row.uid))).collect()
+        })
         .collect();
     let all = || parts.iter().flatten();
     let name_width = all().map(|part| part.row.name.width()).max().unwrap_or(0) + 1;
     let eviction_width = all().map(|part| part.eviction.0.width()).max().unwrap_or(0);
     let name_width = name_width.clamp(8, (width * 2 / 5).max(8));
     let eviction_width = eviction_width.min(width / 3);
-    let why_width = width.saturating_sub(10 + name_width + 1 + eviction_width + 1).max(4);
+    let reason_width = width.saturating_sub(10 + name_width + 1 + eviction_width + 1).max(4);
     let mut lines = Vec::new();
     let mut cursor = 0;
     for (node, parts) in parts.into_iter().enumerate() {
@@ -157,25 +159,25 @@ fn list_lines(
         if parts.is_empty() {
             lines.push(Line::styled("  no pods on this node", cx.theme.body.dim));
         }
-        for RowParts { row, word, why, eviction } in parts {
+        for RowParts { row, label: word, reason: why, eviction } in parts {
             let selected = drain.cursor == Cursor::Pod(row.uid.clone());
             if selected {
                 cursor = lines.len();
             }
-            let word_style = match row.delete_status {
+            let label_style = match row.delete_status {
                 delete_status if delete_status.refuses() => cx.theme.dialog.warning,
                 PodDeleteStatus::SkipDaemonSet | PodDeleteStatus::SkipMirror => cx.theme.body.dim,
                 _ => cx.theme.body.accent,
             };
             // In a row without an eviction, the reason also takes the width of that column.
             let (why_width, eviction_width) = if eviction.0.is_empty() {
-                (why_width + 1 + eviction_width, 0)
+                (reason_width + 1 + eviction_width, 0)
             } else {
-                (why_width, eviction_width)
+                (reason_width, eviction_width)
             };
             let mut line = Line::from(vec![
                 Span::styled(if selected { "▸ " } else { "  " }, cx.theme.body.accent),
-                Span::styled(cell(word, 8), word_style),
+                Span::styled(cell(word, 8), label_style),
                 Span::styled(cell(&clean(&row.name), name_width), cx.theme.body.text),
                 Span::styled(cell(&clean(&why.0), why_width), why.1),
                 Span::raw(" "),
@@ -226,7 +228,7 @@ fn parts<'a>(
     cx: &Context<'_>,
     row: &'a Row,
     node: usize,
-    came: Option<&Replacement>,
+    replacement: Option<&Replacement>,
 ) -> RowParts<'a> {
     let theme = cx.theme;
     let eviction = drain.states.get(node).and_then(|state| state.evictions.get(&row.uid));
@@ -238,7 +240,7 @@ fn parts<'a>(
         ),
         // The prediction is obsolete; the replacement matters now.
         (Some(EvictionState::Deleted { .. } | EvictionState::Ending { .. }), _) => {
-            replacement_text(cx, row, came)
+            replacement_text(cx, row, replacement)
         }
         (_, BudgetDecision::Allowed(text)) => (text.clone(), theme.body.text),
         (_, BudgetDecision::Blocked(text)) => (text.clone(), theme.status.pending),
@@ -250,20 +252,20 @@ fn parts<'a>(
         }
         (_, BudgetDecision::Free) => (row.delete_status.reason().to_owned(), theme.body.dim),
     };
-    let word = match &row.ruling {
+    let label = match &row.ruling {
         BudgetDecision::Blocked(_) if drain.stage == DrainStage::Preview => "waits",
         BudgetDecision::Never(_) | BudgetDecision::Refused(_) if drain.stage == DrainStage::Preview => {
             "never"
         }
-        _ => row.delete_status.word(),
+        _ => row.delete_status.label(),
     };
-    RowParts { row, word, why: (why, why_style), eviction: eviction_text(drain, cx, row, eviction) }
+    RowParts { row, label, reason: (why, why_style), eviction: eviction_text(drain, cx, row, eviction) }
 }
 
-fn replacement_text(cx: &Context<'_>, row: &Row, came: Option<&Replacement>) -> (String, Style) {
+fn replacement_text(cx: &Context<'_>, row: &Row, replacement: Option<&Replacement>) -> (String, Style) {
     let theme = cx.theme;
-    match came {
-        Some(Replacement { name, node, trouble: Some(trouble), .. }) => {
+    match replacement {
+        Some(Replacement { name, node, problem: Some(trouble), .. }) => {
             let on = node.as_deref().map(|node| format!(" on {node}")).unwrap_or_default();
             (format!("✖ {name}{on}: {trouble}"), theme.status.failed)
         }
@@ -331,8 +333,8 @@ fn node_line(drain: &Drain, cx: &Context<'_>, node: usize) -> Line<'static> {
     let (gone, leaving) = state.progress();
     let (text, style) = match (&state.result, &state.rows) {
         (Some(Ok(())), _) if state.leftover_pods(cx).describe().is_some() => {
-            let words = state.leftover_pods(cx).describe().unwrap_or_default();
-            (format!("◐ {name}  {words}, {gone} of {leaving} gone"), cx.theme.status.pending)
+            let summary = state.leftover_pods(cx).describe().unwrap_or_default();
+            (format!("◐ {name}  {summary}, {gone} of {leaving} gone"), cx.theme.status.pending)
         }
         (Some(Ok(())), _) => (format!("✔ {name}  {gone} of {leaving} gone"), cx.theme.status.succeeded),
         (Some(Err(error)), _) => (format!("✖ {name}  {}", clean(error)), cx.theme.status.failed),

@@ -89,7 +89,7 @@ impl Drills {
     }
 
     fn act(&mut self, cx: &Context<'_>, row: &Row, command: Command) -> Vec<Effect> {
-        let refuse = |why: String| vec![Effect::Toast(Toast::info(why))];
+        let refuse = |reason: String| vec![Effect::Toast(Toast::info(reason))];
         if let Some(why) = self.refuses(cx, command) {
             return refuse(why);
         }
@@ -159,7 +159,7 @@ fn question(row: &Row) -> Dialog {
 }
 
 /// Reads the scenarios until the screen is closed.
-async fn poll_until_left(out: Outbox) {
+async fn poll_scenarios(out: Outbox) {
     loop {
         let seen = scenario_client::list_scenarios(&out).await;
         out.data(DrillsMessage::Seen(seen)).await;
@@ -207,7 +207,7 @@ impl View for Drills {
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Opened | ScreenMessage::Command(Command::Refresh) => {
-                vec![Effect::task("look", poll_until_left)]
+                vec![Effect::task("look", poll_scenarios)]
             }
             ScreenMessage::Data(data) => self.handle_data(data),
             ScreenMessage::Command(command) => self.command(cx, command),
@@ -343,8 +343,11 @@ fn detail_lines(cx: &Context<'_>, row: &Row) -> Vec<(String, Style)> {
             let score = status.score.map(|score| format!("{score} of 100: ")).unwrap_or_default();
             lines.push((format!("{score}{}", status.message.as_deref().unwrap_or_default()), style));
             for part in &status.points {
-                let why = part.message.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-                lines.push((format!("  {:>3} {}{why}", part.points, in_words(&part.name)), theme.body.dim));
+                let message = part.message.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+                lines.push((
+                    format!("  {:>3} {}{message}", part.points, humanize_id(&part.name)),
+                    theme.body.dim,
+                ));
             }
         }
         for check in &status.checks {
@@ -353,7 +356,7 @@ fn detail_lines(cx: &Context<'_>, row: &Row) -> Vec<(String, Style)> {
             } else {
                 (theme.sign("✖", "does not hold:"), theme.status.failed)
             };
-            let name = in_words(&check.name);
+            let name = humanize_id(&check.name);
             lines.push((format!("{mark} {name} ({})", check.kind.to_lowercase()), style));
         }
         let hints = one.revealed_hints().iter().enumerate();
@@ -377,7 +380,7 @@ fn detail_lines(cx: &Context<'_>, row: &Row) -> Vec<(String, Style)> {
 }
 
 /// `web is available`, from the id `web-is-available`.
-fn in_words(id: &str) -> String {
+fn humanize_id(id: &str) -> String {
     id.replace('-', " ")
 }
 

@@ -20,7 +20,7 @@ use crate::effect::{Dialog, Effect, Route};
 use crate::message::{FileEdited, ScreenMessage};
 use crate::query;
 use crate::screen_dumps::{self, Dump, Dumps};
-use crate::text::{clean, fit, grouped, pad, size_in_words, tail};
+use crate::text::{clean, fit, format_size, grouped, pad, tail};
 use crate::toast::Toast;
 use crate::widget::cursor::Cursor;
 
@@ -58,19 +58,19 @@ impl DumpsScreen {
         })
     }
 
-    fn shown(&self) -> Vec<&Dump> {
+    fn visible_dumps(&self) -> Vec<&Dump> {
         let all = self.all.iter().flatten().flat_map(|all| &all.files);
         all.filter(|dump| self.pattern.as_ref().is_none_or(|pattern| pattern.is_match(&dump.name())))
             .collect()
     }
 
     fn selected(&self) -> Option<Dump> {
-        let shown = self.shown();
+        let shown = self.visible_dumps();
         shown.get(self.cursor.of(shown.len())).map(|dump| (*dump).clone())
     }
 
     fn command(&mut self, command: Command) -> Vec<Effect> {
-        let lines = self.shown().len();
+        let lines = self.visible_dumps().len();
         if self.cursor.command(command, lines) {
             return Vec::new();
         }
@@ -93,7 +93,8 @@ impl DumpsScreen {
                 // The last list stays if the directory cannot be read any more.
                 let selected = self.selected().map(|dump| dump.path);
                 self.all = Some(all);
-                let at = selected.and_then(|path| self.shown().iter().position(|dump| dump.path == path));
+                let at =
+                    selected.and_then(|path| self.visible_dumps().iter().position(|dump| dump.path == path));
                 if let Some(at) = at {
                     self.cursor.set_line(at);
                 }
@@ -147,7 +148,7 @@ impl View for DumpsScreen {
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         let theme = cx.theme;
         let width = usize::from(area.width);
-        let shown = self.shown();
+        let shown = self.visible_dumps();
         let place = self.dir.display().to_string();
         let mut title = vec![
             Span::styled(" Screen dumps ", theme.frame.title),
@@ -157,7 +158,7 @@ impl View for DumpsScreen {
             ),
         ];
         if let Some(Ok(all)) = &self.all {
-            let more = match (all.left_out, all.is_cut) {
+            let more = match (all.omitted, all.is_cut) {
                 (0, false) => String::new(),
                 (0, true) => "and more ".to_owned(),
                 (left_out, is_cut) => {
@@ -194,18 +195,15 @@ impl View for DumpsScreen {
         let window = self.cursor.window(usize::from(inner.height), shown.len());
         let cursor = self.cursor.of(shown.len());
         // The mark, the size, the time and the age, with a space before each.
-        let room = usize::from(inner.width).saturating_sub(2 + 11 + 21 + 8).max(8);
+        let name_width = usize::from(inner.width).saturating_sub(2 + 11 + 21 + 8).max(8);
         let lines = window.map(|at| {
             let dump = shown[at];
             let time = dump.at.map_or_else(String::new, |at| at.strftime("%Y-%m-%d %H:%M:%SZ").to_string());
             let age = dump.at.map_or_else(|| "<unknown>".to_owned(), |at| cx.age(at));
             let line = Line::from(vec![
                 Span::raw(if at == cursor { "▸ " } else { "  " }),
-                Span::raw(pad(&fit(&clean(&dump.name()), room), room)),
-                Span::styled(
-                    format!(" {:>10} {time:>20} {age:>7}", size_in_words(dump.size)),
-                    theme.body.dim,
-                ),
+                Span::raw(pad(&fit(&clean(&dump.name()), name_width), name_width)),
+                Span::styled(format!(" {:>10} {time:>20} {age:>7}", format_size(dump.size)), theme.body.dim),
             ]);
             if at == cursor { theme.chosen(line) } else { line }
         });

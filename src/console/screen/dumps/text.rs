@@ -110,11 +110,11 @@ impl View for DumpText {
         let found = self.pane.match_label();
         title.extend(found.map(|found| Span::styled(found, theme.status.pending)));
         let mut block = theme.block("").title_top(Line::from(title));
-        let room = usize::from(area.width).saturating_sub(8);
+        let title_width = usize::from(area.width).saturating_sub(8);
         match &self.read {
             Some(Err(why)) => {
-                let why = fit(&clean(why), room).into_owned();
-                block = block.title_bottom(Line::styled(format!(" ✖ {why} "), theme.status.failed));
+                let reason = fit(&clean(why), title_width).into_owned();
+                block = block.title_bottom(Line::styled(format!(" ✖ {reason} "), theme.status.failed));
             }
             Some(Ok(true)) => {
                 let more = " the file is longer than shown; an editor shows all of it ";

@@ -28,10 +28,10 @@ pub fn save(target: &ObjectRef, typed: &Value, base: &Value) -> Action {
         body: back.clone(),
     };
     let replace = Mutation::Replace { target: target.clone(), body: editable::whole(typed, base) };
-    let what = changed(target, &before, typed);
+    let changes = changed(target, &before, typed);
     let back_to = changed(target, typed, &before);
     let mut save =
-        action(format!("edit {}{what}", target.describe()), replace, &merge::patch(&before, typed));
+        action(format!("edit {}{changes}", target.describe()), replace, &merge::patch(&before, typed));
     let mut undo = action(format!("undo the edit of {}{back_to}", target.describe()), undo, &back);
     // Redo patches only the changed fields, too: the version that the replacement was based on is outdated by then.
     let forth = merge::patch(&before, typed);
@@ -41,7 +41,7 @@ pub fn save(target: &ObjectRef, typed: &Value, base: &Value) -> Action {
         kind: PatchKind::Merge,
         body: forth.clone(),
     };
-    let mut redo = action(format!("edit {}{what}", target.describe()), redo, &forth);
+    let mut redo = action(format!("edit {}{changes}", target.describe()), redo, &forth);
     redo.inverse = Some(Box::new(undo.clone()));
     undo.inverse = Some(Box::new(redo));
     save.inverse = Some(Box::new(undo));

@@ -80,7 +80,7 @@ pub(crate) fn check(target: &ObjectRef, text: String, base: Value, number: u64, 
             Ok(typed) => {
                 let sent =
                     replace(&out.client(), &target, &editable::whole(&typed, &base), Mode::DryRun).await;
-                answer(&out, &target, &text, sent.map(|_| ())).await
+                check_result(&out, &target, &text, sent.map(|_| ())).await
             }
             Err(problem) => CheckResult::Wrong(vec![problem]),
         };
@@ -103,7 +103,7 @@ pub(crate) fn save(target: &ObjectRef, text: String, base: Value) -> Effect {
                 }
                 match result {
                     Ok(()) => EditData::Saved,
-                    failed => EditData::NotSaved(answer(&out, &target, &text, failed).await),
+                    failed => EditData::NotSaved(check_result(&out, &target, &text, failed).await),
                 }
             }
             Err(problem) => EditData::NotSaved(CheckResult::Wrong(vec![problem])),
@@ -123,7 +123,12 @@ pub(crate) fn typed(target: &ObjectRef, text: &str) -> Result<Value, Problem> {
     Ok(value)
 }
 
-async fn answer(out: &Outbox, target: &ObjectRef, text: &str, sent: Result<(), kube::Error>) -> CheckResult {
+async fn check_result(
+    out: &Outbox,
+    target: &ObjectRef,
+    text: &str,
+    sent: Result<(), kube::Error>,
+) -> CheckResult {
     match sent {
         Ok(()) => CheckResult::Good,
         Err(kube::Error::Api(status)) if status.code == 409 => match out.fetch(target).await {

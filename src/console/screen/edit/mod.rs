@@ -97,7 +97,7 @@ pub struct Edit {
     /// Merged changes of other clients.
     pub(super) merged: Vec<Change>,
     /// True if the last session of the console ended with an unsaved text here.
-    pub(super) lost: bool,
+    pub(super) was_unsaved: bool,
     /// The unsaved draft of an earlier edit, while it is offered.
     pub(super) offered: Option<Box<Draft>>,
     /// Time of the last key.
@@ -120,7 +120,7 @@ impl Edit {
             dry_run_result: DryRunResult::Unknown,
             problems: Vec::new(),
             merged: Vec::new(),
-            lost: false,
+            was_unsaved: false,
             offered: None,
             typed_at: Timestamp::UNIX_EPOCH,
             review: Scroll::default(),
@@ -130,7 +130,7 @@ impl Edit {
 
     /// Restores a screen of the last session, with the object's current version.
     pub(crate) fn restored(target: ObjectRef, lost: bool) -> Self {
-        Self { lost, ..Self::new(target) }
+        Self { was_unsaved: lost, ..Self::new(target) }
     }
 
     /// The state that is saved for the next session.
@@ -392,7 +392,7 @@ impl Edit {
             EditData::Checked(number, answer) if number == self.number => return self.answered(answer),
             EditData::Saved => return vec![Effect::Cancel("draft"), self.forget_draft(), Effect::Back],
             EditData::Draft(draft) if !self.is_changed() => {
-                self.lost = false;
+                self.was_unsaved = false;
                 self.offered = Some(draft);
             }
             EditData::Rested => {
@@ -527,8 +527,9 @@ impl View for Edit {
                 Vec::new()
             }
             ScreenMessage::Changed(resource, touched) if self.target.kind.resource == resource => {
-                let ours = |uids: &Vec<Uid>| self.target.uid.as_ref().is_some_and(|uid| uids.contains(uid));
-                let seen = matches!(&touched, TouchedObjects::Some(uids) if ours(uids));
+                let contains_target =
+                    |uids: &Vec<Uid>| self.target.uid.as_ref().is_some_and(|uid| uids.contains(uid));
+                let seen = matches!(&touched, TouchedObjects::Some(uids) if contains_target(uids));
                 if seen { self.object_changed() } else { Vec::new() }
             }
             ScreenMessage::Command(command) => self.command(command),

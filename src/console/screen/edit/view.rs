@@ -61,7 +61,7 @@ fn state(edit: &Edit, theme: &Theme) -> (String, Style) {
         (EditStage::Reviewing, _) => ("✔ the server would take this".into(), theme.status.running),
         (EditStage::Saving, _) => ("saving…".into(), theme.status.pending),
         (EditStage::Conflict(_), _) => ("✖ changed by someone else too".into(), theme.status.failed),
-        (EditStage::Typing, _) if !edit.is_changed() && edit.lost => {
+        (EditStage::Typing, _) if !edit.is_changed() && edit.was_unsaved => {
             ("unchanged: your earlier text is lost".into(), theme.status.pending)
         }
         (EditStage::Typing, _) if !edit.is_changed() => ("unchanged".into(), theme.body.dim),
@@ -133,9 +133,9 @@ fn draw_text(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let digits = lines.len().to_string().len().max(2);
     let left = (column + 1).saturating_sub(width.saturating_sub(digits + 3));
     let complaints = |number: usize| {
-        let room = width.saturating_sub(digits + 5);
+        let text_width = width.saturating_sub(digits + 5);
         let own = edit.problems.iter().filter(move |problem| problem.line == Some(number + 1));
-        own.flat_map(move |problem| wrapped(&clean(&problem.text), room)).collect::<Vec<_>>()
+        own.flat_map(move |problem| wrapped(&clean(&problem.text), text_width)).collect::<Vec<_>>()
     };
     let tall = |number: usize| 1 + complaints(number).len();
     let mut top = edit.top.get().min(row.saturating_sub(MARGIN.min(height / 4)));
@@ -164,15 +164,15 @@ fn draw_text(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         let mut spans = vec![Span::styled(format!("{:>digits$}{mark} ", number + 1), gutter)];
         let cut: String = line.chars().skip(left).collect();
         spans.extend(yaml_text::colour(&cut, theme).spans);
-        let mut drawn = Line::from(spans);
+        let mut rendered = Line::from(spans);
         if number == row {
-            let used = drawn.width();
-            drawn.push_span(Span::raw(" ".repeat(width.saturating_sub(used))));
-            for span in &mut drawn.spans {
+            let used = rendered.width();
+            rendered.push_span(Span::raw(" ".repeat(width.saturating_sub(used))));
+            for span in &mut rendered.spans {
                 span.style.bg = theme.table.cursor.bg;
             }
         }
-        rows.push(drawn);
+        rows.push(rendered);
         for (index, part) in own.into_iter().enumerate() {
             let lead = if index == 0 { "╰ " } else { "  " };
             let lead = format!("{}{lead}", " ".repeat(digits + 2));

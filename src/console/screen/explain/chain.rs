@@ -73,25 +73,25 @@ impl<'c> Chain<'_, 'c> {
         if target.kind.is::<Pod>() {
             return match uid.and_then(|uid| stores.pods().get(uid)) {
                 Some(pod) => self.pod(0, pod),
-                None => self.gone(target),
+                None => self.add_deleted(target),
             };
         }
         if target.kind.is::<Deployment>() {
             return match uid.and_then(|uid| stores.deployments().get(uid)) {
                 Some(deployment) => self.deployment(target, deployment),
-                None => self.gone(target),
+                None => self.add_deleted(target),
             };
         }
         if target.kind.is::<ReplicaSet>() {
             return match uid.and_then(|uid| stores.replica_sets().get(uid)) {
                 Some(set) => self.replica_set(0, set),
-                None => self.gone(target),
+                None => self.add_deleted(target),
             };
         }
         if target.kind.is::<Node>() {
             match uid.and_then(|uid| stores.nodes().get(uid)) {
                 Some(node) => self.node(target, node),
-                None => return self.gone(target),
+                None => return self.add_deleted(target),
             }
         } else {
             let pods = related::pods_of(self.cx, target);
@@ -104,7 +104,7 @@ impl<'c> Chain<'_, 'c> {
         self.pods(1, pods);
     }
 
-    fn gone(&mut self, target: &ObjectRef) {
+    fn add_deleted(&mut self, target: &ObjectRef) {
         if !self.cx.stores.synced(&target.kind.resource) {
             return self.add(0, Health::Pending, format!("{}: loading …", target.describe()));
         }
@@ -283,11 +283,11 @@ impl<'c> Chain<'_, 'c> {
         }
         let all = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
         if related::waits_for_a_node(pod) {
-            let why = conditions::get(all, "PodScheduled").and_then(|condition| condition.message.clone());
+            let reason = conditions::get(all, "PodScheduled").and_then(|condition| condition.message.clone());
             let key = self.cx.bindings.key(crate::command::Command::WhyPending);
             let more = key.map(|key| format!(" (its row: <{key}> explains each node)")).unwrap_or_default();
-            let why = why.unwrap_or_else(|| "the scheduler has not tried it yet".to_owned());
-            return self.add(depth, Health::Pending, format!("no node takes it: {why}{more}"));
+            let reason = reason.unwrap_or_else(|| "the scheduler has not tried it yet".to_owned());
+            return self.add(depth, Health::Pending, format!("no node takes it: {reason}{more}"));
         }
         self.node_of(depth, node);
         for gate in pod.spec.iter().flat_map(|spec| spec.readiness_gates.iter().flatten()) {

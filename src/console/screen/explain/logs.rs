@@ -27,7 +27,7 @@ const BYTES: u64 = 1 << 20;
 /// Maximum number of characters shown of a line.
 const LINE: usize = 400;
 /// Timeout for reading one log.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LOG_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Identifies the log of one run of a container.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -103,7 +103,7 @@ impl Tails {
     }
 
     /// The text for a log: a heading and its last lines.
-    pub(super) fn words(&self, key: &LogKey) -> Vec<String> {
+    pub(super) fn log_lines(&self, key: &LogKey) -> Vec<String> {
         let run = if key.previous { "the previous run" } else { "this run" };
         let log = format!("log of {run} of {}", key.name);
         match self.0.get(key) {
@@ -122,9 +122,9 @@ async fn read_all(out: Outbox, keys: Vec<LogKey>) {
     for key in keys {
         let (client, out) = (out.client(), out.clone());
         reads.spawn(async move {
-            let tail = match tokio::time::timeout(PATIENCE, read(client, &key)).await {
+            let tail = match tokio::time::timeout(LOG_TIMEOUT, read(client, &key)).await {
                 Ok(tail) => tail,
-                Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
+                Err(_) => Err(format!("no answer within {} s", LOG_TIMEOUT.as_secs())),
             };
             out.data(TailRead(key, tail)).await;
         });

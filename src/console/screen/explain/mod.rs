@@ -66,7 +66,7 @@ impl Explain {
                 links.push(link);
                 continue;
             };
-            let lines = self.tails.words(log).into_iter().enumerate();
+            let lines = self.tails.log_lines(log).into_iter().enumerate();
             links.extend(lines.map(|(at, text)| {
                 let depth = link.depth + usize::from(at > 0);
                 Link { depth, text, ..link.clone() }
@@ -106,7 +106,7 @@ impl Explain {
             Command::Top | Command::PageUp => self.cursor = 0,
             Command::Bottom | Command::PageDown => self.cursor = last,
             Command::ExplainCopy => {
-                let line = |link: &Link| format!("{}{}", "  ".repeat(link.depth), words_of(link, cx));
+                let line = |link: &Link| format!("{}{}", "  ".repeat(link.depth), link_text(link, cx));
                 let text: Vec<String> = links.iter().map(line).collect();
                 return vec![Effect::Copy(text.join("\n"))];
             }
@@ -138,9 +138,9 @@ impl Explain {
 }
 
 /// A line of the chain with its sign and its countdown.
-fn words_of(link: &Link, cx: &Context<'_>) -> String {
+fn link_text(link: &Link, cx: &Context<'_>) -> String {
     let again = match link.retry_at {
-        Some(at) if at > cx.now => format!(" · again in {}", cx.left(at)),
+        Some(at) if at > cx.now => format!(" · again in {}", cx.format_remaining(at)),
         Some(_) => " · again any moment".to_owned(),
         None => String::new(),
     };
@@ -181,8 +181,8 @@ impl View for Explain {
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         let theme = cx.theme;
         let title = format!("why not ready · {}", self.target.describe());
-        let room = usize::from(area.width).saturating_sub(6);
-        let block = theme.block_focused(fit(&title, room).into_owned());
+        let title_width = usize::from(area.width).saturating_sub(6);
+        let block = theme.block_focused(fit(&title, title_width).into_owned());
         let inner = block.inner(area);
         frame.render_widget(block, area);
         let width = usize::from(inner.width).saturating_sub(2).max(8);
@@ -192,7 +192,7 @@ impl View for Explain {
         for (at, link) in links.iter().enumerate() {
             let selected = at == self.cursor.min(links.len().saturating_sub(1));
             let indent = " ".repeat(link.depth * 2 + 2);
-            let text = words_of(link, cx);
+            let text = link_text(link, cx);
             let style = match link.health {
                 Some(health) if link.depth == 0 => theme.health(health).add_modifier(Modifier::BOLD),
                 Some(health) => theme.health(health),

@@ -21,13 +21,13 @@ use crate::message::{FileEdited, ScreenMessage};
 use crate::operations;
 use crate::query;
 use crate::resource::ObjectRef;
-use crate::text::{clean, fit, grouped, pad, size_in_words, tail};
+use crate::text::{clean, fit, format_size, grouped, pad, tail};
 use crate::toast::Toast;
 use crate::widget::cursor::Cursor;
 use plan::PlannedObject;
 
 /// Maximum number of listed entries of a directory.
-const MOST: usize = 2_000;
+const MAX_ENTRIES: usize = 2_000;
 
 /// A directory or a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,7 +144,7 @@ impl Files {
         })]
     }
 
-    fn shown(&self) -> Vec<&Entry> {
+    fn visible_entries(&self) -> Vec<&Entry> {
         let Some(Ok(listing)) = &self.listing else { return Vec::new() };
         let pattern = query::pattern(&self.query).ok();
         let hit = |entry: &&Entry| pattern.as_ref().is_none_or(|pattern| pattern.is_match(&entry.name));
@@ -153,13 +153,13 @@ impl Files {
 
     fn selected_path(&self) -> Option<(PathBuf, bool)> {
         let Some(Ok(listing)) = &self.listing else { return None };
-        let shown = self.shown();
+        let shown = self.visible_entries();
         let entry = shown.get(self.cursor.of(shown.len()))?;
         Some((listing.dir.join(&entry.name), entry.is_dir))
     }
 
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
-        let lines = self.shown().len();
+        let lines = self.visible_entries().len();
         if self.cursor.command(command, lines) {
             return Vec::new();
         }
@@ -181,7 +181,7 @@ impl Files {
             Command::Enter | Command::Right => match self.selected_path() {
                 Some((path, true)) => return vec![Self::list(path)],
                 Some((path, false)) if command == Command::Enter => {
-                    return self.ask(cx, path, Purpose::Apply);
+                    return self.request_read(cx, path, Purpose::Apply);
                 }
                 _ => {}
             },
@@ -201,7 +201,7 @@ impl Files {
                     Some((path, _)) if path.ends_with("..") => {
                         vec![Effect::Toast(Toast::info("that is the parent directory: enter opens it"))]
                     }
-                    Some((path, _)) => self.ask(cx, path, purpose),
+                    Some((path, _)) => self.request_read(cx, path, purpose),
                     None => vec![Effect::Toast(Toast::info("nothing is selected"))],
                 };
             }
@@ -210,7 +210,7 @@ impl Files {
         Vec::new()
     }
 
-    fn ask(&mut self, cx: &Context<'_>, path: PathBuf, purpose: Purpose) -> Vec<Effect> {
+    fn request_read(&mut self, cx: &Context<'_>, path: PathBuf, purpose: Purpose) -> Vec<Effect> {
         if cx.read_only {
             return vec![Effect::failed("read-only: manifests change the cluster")];
         }
@@ -234,7 +234,7 @@ impl Files {
         match (applies, &self.listing) {
             (true, Some(Ok(listing))) => {
                 let path = listing.at.as_ref().map_or(listing.dir.clone(), |at| listing.dir.join(at));
-                self.ask(cx, path, Purpose::Apply)
+                self.request_read(cx, path, Purpose::Apply)
             }
             _ => Vec::new(),
         }
@@ -330,7 +330,7 @@ impl View for Files {
             ),
         ];
         if cut {
-            title.push(Span::styled(format!("the first {} ", grouped(MOST as u64)), theme.body.dim));
+            title.push(Span::styled(format!("the first {} ", grouped(MAX_ENTRIES as u64)), theme.body.dim));
         }
         if let Some(busy) = &self.busy {
             title.push(Span::styled(format!("{} ", fit(&clean(busy), 40)), theme.body.dim));
@@ -338,7 +338,7 @@ impl View for Files {
         let block = theme.block("").title_top(Line::from(title));
         let inner = block.inner(area);
         frame.render_widget(block, area);
-        let shown = self.shown();
+        let shown = self.visible_entries();
         let note = match &self.listing {
             None => Some("reading…".to_owned()),
             Some(Err(error)) => Some(error.clone()),
@@ -355,17 +355,17 @@ impl View for Files {
         }
         let window = self.cursor.window(usize::from(inner.height), shown.len());
         let cursor = self.cursor.of(shown.len());
-        let room = usize::from(inner.width).saturating_sub(16).max(8);
+        let name_width = usize::from(inner.width).saturating_sub(16).max(8);
         let lines = window.map(|at| {
             let entry = shown[at];
             let name = if entry.is_dir { format!("{}/", entry.name) } else { entry.name.clone() };
-            let size = if entry.is_dir { String::new() } else { size_in_words(entry.size) };
+            let size = if entry.is_dir { String::new() } else { format_size(entry.size) };
             let lead = if at == cursor { "▸ " } else { "  " };
-            let name = fit(&clean(&name), room).into_owned();
+            let name = fit(&clean(&name), name_width).into_owned();
             let line = Line::from(vec![
                 Span::raw(lead),
                 Span::styled(
-                    pad(&name, room),
+                    pad(&name, name_width),
                     if entry.is_dir { theme.body.accent } else { Style::default() },
                 ),
                 Span::styled(format!("{size:>10}"), theme.body.dim),
@@ -415,7 +415,7 @@ fn list(path: &Path) -> Result<Listing, String> {
         if name.starts_with('.') || !(about.is_dir() || is_manifest) {
             continue;
         }
-        if entries.len() >= MOST {
+        if entries.len() >= MAX_ENTRIES {
             cut = true;
             break;
         }

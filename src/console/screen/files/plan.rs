@@ -23,7 +23,7 @@ use crate::toast::Toast;
 
 /// Maximum number of objects; for more, `podium apply` or kubectl is the right tool, because a dialog about them would
 /// not be readable.
-const MOST: usize = 500;
+const MAX_OBJECTS: usize = 500;
 /// Above this number of objects, a summary precedes the list.
 const NAMED: usize = 10;
 
@@ -47,7 +47,7 @@ pub(super) enum ApplyOutcome {
 pub struct PlannedObject {
     pub(super) target: ObjectRef,
     pub(super) body: Value,
-    pub(super) fate: ApplyOutcome,
+    pub(super) outcome: ApplyOutcome,
 }
 
 /// The objects of the documents, each in the namespace that it names or in the current one.
@@ -56,7 +56,7 @@ pub(super) fn plan_targets(
     documents: Vec<Document>,
     errors: &mut Vec<String>,
 ) -> Vec<(ObjectRef, Value)> {
-    if documents.len() > MOST {
+    if documents.len() > MAX_OBJECTS {
         errors.push(format!("{} objects are too many for a dialog; use podium apply -f", documents.len()));
         return Vec::new();
     }
@@ -97,11 +97,11 @@ pub(super) async fn try_all(client: &Client, targets: Vec<(ObjectRef, Value)>) -
     for (mut target, body) in targets {
         // A dry run does not create namespaces, so that objects in a new namespace cannot be tried.
         if target.namespace.as_ref().is_some_and(|name| new_namespaces.contains(name)) {
-            planned.push(PlannedObject { target, body, fate: ApplyOutcome::Created });
+            planned.push(PlannedObject { target, body, outcome: ApplyOutcome::Created });
             continue;
         }
         let live = target.api(client.clone()).get_opt(&target.name).await;
-        let fate = match live {
+        let outcome = match live {
             Err(error) => ApplyOutcome::Refused(error_text(&error)),
             Ok(live) => {
                 let live = live.map(|live| {
@@ -111,10 +111,10 @@ pub(super) async fn try_all(client: &Client, targets: Vec<(ObjectRef, Value)>) -
                 try_one(client, &target, &body, live.as_ref()).await
             }
         };
-        if fate == ApplyOutcome::Created && target.kind.is::<Namespace>() {
+        if outcome == ApplyOutcome::Created && target.kind.is::<Namespace>() {
             new_namespaces.insert(target.name.clone());
         }
-        planned.push(PlannedObject { target, body, fate });
+        planned.push(PlannedObject { target, body, outcome });
     }
     planned
 }
@@ -163,19 +163,19 @@ pub(super) fn listed(errors: &[String]) -> String {
 
 /// The dialog that confirms the apply, or a toast if there is nothing to apply.
 pub(super) fn confirm_apply(path: &Path, planned: Vec<PlannedObject>) -> Vec<Effect> {
-    if planned.iter().all(|one| one.fate == ApplyOutcome::Same) {
+    if planned.iter().all(|one| one.outcome == ApplyOutcome::Same) {
         let text = match planned.as_slice() {
             [one] => format!("{} is unchanged", one.target.describe()),
             all => format!("all {} objects are unchanged", all.len()),
         };
         return vec![Effect::Toast(Toast::info(text))];
     }
-    if planned.iter().all(|one| matches!(one.fate, ApplyOutcome::Refused(_) | ApplyOutcome::Same)) {
-        let why = |one: &PlannedObject| match &one.fate {
+    if planned.iter().all(|one| matches!(one.outcome, ApplyOutcome::Refused(_) | ApplyOutcome::Same)) {
+        let refusal = |one: &PlannedObject| match &one.outcome {
             ApplyOutcome::Refused(why) => Some(format!("{}: {why}", one.target.describe())),
             _ => None,
         };
-        return vec![Effect::failed(listed(&planned.iter().filter_map(why).collect::<Vec<_>>()))];
+        return vec![Effect::failed(listed(&planned.iter().filter_map(refusal).collect::<Vec<_>>()))];
     }
     vec![Effect::ShowDialog(Box::new(dialog(path, planned)))]
 }
@@ -183,19 +183,19 @@ pub(super) fn confirm_apply(path: &Path, planned: Vec<PlannedObject>) -> Vec<Eff
 fn dialog(path: &Path, planned: Vec<PlannedObject>) -> Dialog {
     let name =
         path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
-    let contested = planned.iter().any(|one| matches!(one.fate, ApplyOutcome::Contested(_)));
+    let contested = planned.iter().any(|one| matches!(one.outcome, ApplyOutcome::Contested(_)));
     let mut lines = Vec::new();
     // Decisions for the user come first, however long the list is.
     let mut warnings = Vec::new();
     // Unchanged objects come last.
     let mut sorted: Vec<&PlannedObject> = planned.iter().collect();
-    sorted.sort_by_key(|one| one.fate == ApplyOutcome::Same);
+    sorted.sort_by_key(|one| one.outcome == ApplyOutcome::Same);
     if planned.len() > NAMED {
         lines.push(summary(&planned));
     }
     for one in sorted {
         let object = one.target.describe();
-        match &one.fate {
+        match &one.outcome {
             ApplyOutcome::Created => lines.push(format!("+ {object}  is created")),
             ApplyOutcome::Changed => lines.push(format!("~ {object}  is changed")),
             ApplyOutcome::Same => lines.push(format!("  {object}  is unchanged")),
@@ -204,7 +204,7 @@ fn dialog(path: &Path, planned: Vec<PlannedObject>) -> Dialog {
         }
     }
     let changes =
-        planned.iter().any(|one| matches!(one.fate, ApplyOutcome::Changed | ApplyOutcome::Contested(_)));
+        planned.iter().any(|one| matches!(one.outcome, ApplyOutcome::Changed | ApplyOutcome::Contested(_)));
     if changes {
         let undo = "The journal cannot undo this; :versions has the earlier state.".to_owned();
         // Below a list that fits on one page, above a longer one.
@@ -231,7 +231,7 @@ fn dialog(path: &Path, planned: Vec<PlannedObject>) -> Dialog {
 
 /// `16 objects: 13 created, 3 unchanged`.
 fn summary(planned: &[PlannedObject]) -> String {
-    let count = |is: fn(&ApplyOutcome) -> bool| planned.iter().filter(|one| is(&one.fate)).count();
+    let count = |is: fn(&ApplyOutcome) -> bool| planned.iter().filter(|one| is(&one.outcome)).count();
     let counts = [
         (count(|fate| *fate == ApplyOutcome::Created), "created"),
         (count(|fate| *fate == ApplyOutcome::Changed), "changed"),
@@ -245,7 +245,7 @@ fn summary(planned: &[PlannedObject]) -> String {
 
 /// Applies the objects that the server accepts. If all of them are new, undo deletes them.
 fn action(path: &Path, planned: &[PlannedObject], force: bool) -> Option<Action> {
-    let goes = |one: &&PlannedObject| match one.fate {
+    let goes = |one: &&PlannedObject| match one.outcome {
         ApplyOutcome::Created | ApplyOutcome::Changed => true,
         ApplyOutcome::Contested(_) => force,
         ApplyOutcome::Same | ApplyOutcome::Refused(_) => false,
@@ -271,7 +271,7 @@ fn action(path: &Path, planned: &[PlannedObject], force: bool) -> Option<Action>
         undoes: None,
         quiet: false,
     };
-    let new = goes.iter().all(|one| one.fate == ApplyOutcome::Created);
+    let new = goes.iter().all(|one| one.outcome == ApplyOutcome::Created);
     let delete = |one: &&PlannedObject| Mutation::delete(&one.target);
     let back = act(
         "delete",
@@ -294,11 +294,11 @@ mod tests {
     use k8s_openapi::api::apps::v1::Deployment;
     use serde_json::json;
 
-    fn planned(name: &str, fate: ApplyOutcome) -> PlannedObject {
+    fn planned(name: &str, outcome: ApplyOutcome) -> PlannedObject {
         let kind = builtin_kinds::kind::<Deployment>();
         let target =
             ObjectRef { kind, namespace: Some("default".to_owned()), name: name.to_owned(), uid: None };
-        PlannedObject { target, body: json!({}), fate }
+        PlannedObject { target, body: json!({}), outcome }
     }
 
     #[test]

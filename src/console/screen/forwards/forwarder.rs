@@ -76,7 +76,7 @@ pub enum State {
 pub type ReportFn = Arc<dyn Fn(Report) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// Starts and stops forwards on request, until the sender of the requests is dropped.
-pub async fn run_forwards(client: Client, mut orders: mpsc::UnboundedReceiver<Order>, tell: ReportFn) {
+pub async fn run_forwards(client: Client, mut orders: mpsc::UnboundedReceiver<Order>, report_fn: ReportFn) {
     // Dropping this future drops the set, which aborts its tasks.
     let mut running = JoinSet::new();
     let mut handles: HashMap<u64, AbortHandle> = HashMap::new();
@@ -84,7 +84,7 @@ pub async fn run_forwards(client: Client, mut orders: mpsc::UnboundedReceiver<Or
         while running.try_join_next().is_some() {}
         match order {
             Order::Start(id, forward) => {
-                let handle = running.spawn(listen(client.clone(), id, forward, tell.clone()));
+                let handle = running.spawn(listen(client.clone(), id, forward, report_fn.clone()));
                 handles.insert(id, handle);
             }
             Order::Stop(id) => {
@@ -102,19 +102,19 @@ struct Counts {
     address: SocketAddr,
     open: AtomicUsize,
     all: AtomicU64,
-    tell: ReportFn,
+    report_fn: ReportFn,
 }
 
 impl Counts {
     async fn report(&self, last_error: Option<String>) {
         let (open, all) = (self.open.load(Ordering::Relaxed), self.all.load(Ordering::Relaxed));
         let state = State::Listening { address: self.address, open, all, last_error };
-        (self.tell)(Report { id: self.id, state }).await;
+        (self.report_fn)(Report { id: self.id, state }).await;
     }
 }
 
-async fn listen(client: Client, id: u64, forward: ForwardRequest, tell: ReportFn) {
-    let fails = |why: String| (tell)(Report { id, state: State::Failed(why) });
+async fn listen(client: Client, id: u64, forward: ForwardRequest, report_fn: ReportFn) {
+    let fails = |reason: String| (report_fn)(Report { id, state: State::Failed(reason) });
     let api: Api<Pod> = Api::namespaced(client, forward.pod.namespace.as_deref().unwrap_or("default"));
     // The pod is read before listening, so that an error is reported at once, and the labels of a successor are known
     // when the pod is gone.
@@ -131,7 +131,8 @@ async fn listen(client: Client, id: u64, forward: ForwardRequest, tell: ReportFn
         Ok(address) => address,
         Err(error) => return fails(error.to_string()).await,
     };
-    let counts = Arc::new(Counts { id, address, open: AtomicUsize::new(0), all: AtomicU64::new(0), tell });
+    let counts =
+        Arc::new(Counts { id, address, open: AtomicUsize::new(0), all: AtomicU64::new(0), report_fn });
     counts.report(None).await;
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let (forward, labels) = (Arc::new(forward), Arc::new(labels));

@@ -38,7 +38,7 @@ use forwarder::{Order, Report, State};
 pub(crate) const LISTENING: &str = "forwards";
 
 /// Maximum number of forwards; each has a listening socket.
-const MOST: usize = 64;
+const MAX_FORWARDS: usize = 64;
 
 /// Width of a row before its destination: cursor, state, local address and arrow.
 const LEAD: usize = 28;
@@ -91,7 +91,7 @@ impl Row {
 
 impl Default for Forwards {
     fn default() -> Self {
-        // Requests come from keys, and there are at most [`MOST`] forwards: the channel stays short.
+        // Requests come from keys, and there are at most [`MAX_FORWARDS`] forwards: the channel stays short.
         let (orders, waiting) = mpsc::unbounded_channel();
         Self { rows: Vec::new(), cursor: Cursor::default(), next_id: 0, orders, waiting: Some(waiting) }
     }
@@ -99,8 +99,8 @@ impl Default for Forwards {
 
 impl Forwards {
     fn start(&mut self, forward: ForwardRequest) -> Vec<Effect> {
-        if self.rows.len() >= MOST {
-            return vec![Effect::failed(format!("the limit of {MOST} port-forwards is reached"))];
+        if self.rows.len() >= MAX_FORWARDS {
+            return vec![Effect::failed(format!("the limit of {MAX_FORWARDS} port-forwards is reached"))];
         }
         self.next_id += 1;
         let id = self.next_id;
@@ -168,8 +168,8 @@ impl Forwards {
         let notes = self.rows.iter().map(|row| clean(&row.state_text().2).width()).max().unwrap_or(0);
         let destinations =
             self.rows.iter().map(|row| clean(&row.forward.describe()).width() + 2).max().unwrap_or(0);
-        let room = width.saturating_sub(LEAD);
-        destinations.min(room.saturating_sub(notes).max(room / 2)).max(12)
+        let available = width.saturating_sub(LEAD);
+        destinations.min(available.saturating_sub(notes).max(available / 2)).max(12)
     }
 
     fn line<'a>(&self, cx: &Context<'_>, at: usize, width: usize) -> Line<'a> {
@@ -208,12 +208,12 @@ impl View for Forwards {
             ScreenMessage::Opened => {
                 let Some(waiting) = self.waiting.take() else { return Vec::new() };
                 vec![Effect::task(LISTENING, move |out| async move {
-                    let tell = out.clone();
-                    let tell: forwarder::ReportFn = Arc::new(move |report| {
-                        let tell = tell.clone();
-                        Box::pin(async move { tell.data(ForwardsData::Report(report)).await })
+                    let outbox = out.clone();
+                    let report_fn: forwarder::ReportFn = Arc::new(move |report| {
+                        let outbox = outbox.clone();
+                        Box::pin(async move { outbox.data(ForwardsData::Report(report)).await })
                     });
-                    forwarder::run_forwards(out.client(), waiting, tell).await;
+                    forwarder::run_forwards(out.client(), waiting, report_fn).await;
                 })]
             }
             ScreenMessage::Command(command) => self.command(command),

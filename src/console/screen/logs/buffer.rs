@@ -30,7 +30,7 @@ pub(crate) struct Buffer {
     outputs: usize,
     query: Option<Search>,
     /// Numbers of the lines that match.
-    found: VecDeque<u64>,
+    matching: VecDeque<u64>,
     /// True if only matching lines are shown.
     filtering: bool,
 }
@@ -53,7 +53,7 @@ impl Buffer {
             capacity_bytes,
             outputs: 0,
             query: None,
-            found: VecDeque::new(),
+            matching: VecDeque::new(),
             filtering: false,
         }
     }
@@ -62,7 +62,7 @@ impl Buffer {
     pub(crate) fn extend(&mut self, lines: Vec<LogLine>) {
         for line in lines {
             self.bytes += size(&line);
-            self.outputs += usize::from(line.sort == Sort::Output);
+            self.outputs += usize::from(line.kind == Sort::Output);
             while self.lines.len() >= self.capacity
                 || (self.bytes > self.capacity_bytes && !self.lines.is_empty())
             {
@@ -70,7 +70,7 @@ impl Buffer {
             }
             let number = self.first + self.lines.len() as u64;
             if self.matches(&line) {
-                self.found.push_back(number);
+                self.matching.push_back(number);
             }
             self.lines.push_back(line);
         }
@@ -79,11 +79,11 @@ impl Buffer {
     fn drop_oldest(&mut self) {
         let Some(line) = self.lines.pop_front() else { return };
         self.bytes -= size(&line);
-        self.outputs -= usize::from(line.sort == Sort::Output);
+        self.outputs -= usize::from(line.kind == Sort::Output);
         self.first += 1;
         self.dropped += 1;
-        if self.found.front().is_some_and(|number| *number < self.first) {
-            self.found.pop_front();
+        if self.matching.front().is_some_and(|number| *number < self.first) {
+            self.matching.pop_front();
         }
     }
 
@@ -91,7 +91,7 @@ impl Buffer {
     pub(crate) fn clear(&mut self) {
         self.first += self.lines.len() as u64;
         self.lines.clear();
-        self.found.clear();
+        self.matching.clear();
         self.dropped = 0;
         self.bytes = 0;
         self.outputs = 0;
@@ -101,11 +101,11 @@ impl Buffer {
     pub(crate) fn search(&mut self, query: Option<Search>) {
         self.query = query;
         let first = self.first;
-        self.found = match &self.query {
+        self.matching = match &self.query {
             None => VecDeque::new(),
             Some(query) => (first..)
                 .zip(&self.lines)
-                .filter(|(_, line)| line.sort == Sort::Output && query.matches(&line.text))
+                .filter(|(_, line)| line.kind == Sort::Output && query.matches(&line.text))
                 .map(|(number, _)| number)
                 .collect(),
         };
@@ -127,7 +127,7 @@ impl Buffer {
 
     /// Number of matching lines.
     pub(crate) fn match_count(&self) -> usize {
-        self.found.len()
+        self.matching.len()
     }
 
     /// Number of lines dropped because of the limits, before the first retained one.
@@ -152,12 +152,12 @@ impl Buffer {
 
     /// Number of shown lines.
     pub(crate) fn visible_count(&self) -> usize {
-        if self.filtering() { self.found.len() } else { self.lines.len() }
+        if self.filtering() { self.matching.len() } else { self.lines.len() }
     }
 
     /// The shown line at an index, with its number.
     pub(crate) fn visible_line(&self, place: usize) -> Option<(u64, &LogLine)> {
-        let number = if self.filtering() { *self.found.get(place)? } else { self.first + place as u64 };
+        let number = if self.filtering() { *self.matching.get(place)? } else { self.first + place as u64 };
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         Some((number, self.lines.get(index)?))
     }
@@ -165,26 +165,30 @@ impl Buffer {
     /// The index, among the shown lines, of the first line with this number or a later one.
     pub(crate) fn visible_index(&self, number: u64) -> usize {
         if self.filtering() {
-            return self.found.partition_point(|found| *found < number);
+            return self.matching.partition_point(|found| *found < number);
         }
         usize::try_from(number.saturating_sub(self.first)).unwrap_or(usize::MAX).min(self.lines.len())
     }
 
     /// The next matching line after a number; wraps around at the end.
     pub(crate) fn next_match(&self, after: u64) -> Option<u64> {
-        let place = self.found.partition_point(|found| *found <= after);
-        self.found.get(place).or_else(|| self.found.front()).copied()
+        let place = self.matching.partition_point(|found| *found <= after);
+        self.matching.get(place).or_else(|| self.matching.front()).copied()
     }
 
     /// The previous matching line before a number; wraps around at the start.
     pub(crate) fn previous_match(&self, before: u64) -> Option<u64> {
-        let place = self.found.partition_point(|found| *found < before);
-        place.checked_sub(1).and_then(|place| self.found.get(place)).or_else(|| self.found.back()).copied()
+        let place = self.matching.partition_point(|found| *found < before);
+        place
+            .checked_sub(1)
+            .and_then(|place| self.matching.get(place))
+            .or_else(|| self.matching.back())
+            .copied()
     }
 
     /// The index of this line among the matches, counted from one.
     pub(crate) fn match_index(&self, number: u64) -> Option<usize> {
-        self.found.binary_search(&number).ok().map(|place| place + 1)
+        self.matching.binary_search(&number).ok().map(|place| place + 1)
     }
 
     /// All shown lines as a file, with sources and timestamps.
@@ -208,7 +212,7 @@ impl Buffer {
     }
 
     fn matches(&self, line: &LogLine) -> bool {
-        line.sort == Sort::Output && self.query.as_ref().is_some_and(|query| query.matches(&line.text))
+        line.kind == Sort::Output && self.query.as_ref().is_some_and(|query| query.matches(&line.text))
     }
 }
 

@@ -161,7 +161,7 @@ impl Logs {
     }
 
     /// Returns whether the pod is known to be deleted.
-    pub(super) fn is_gone(&self, cx: &Context<'_>) -> bool {
+    pub(super) fn is_deleted(&self, cx: &Context<'_>) -> bool {
         matches!(self.subject, Subject::Pod) && cx.stores.pods().synced() && self.pod(cx).is_none()
     }
 
@@ -445,9 +445,9 @@ fn container_names(pod: &Pod) -> Vec<String> {
     plain.map(|container| container.name.clone()).chain(ephemeral).collect()
 }
 
-async fn read(out: Outbox, what: LogSelection, number: u64, mut gate: watch::Receiver<bool>) {
-    let several = what.which == ContainerFilter::All || matches!(what.pods, Pods::Selected(_));
-    let (reading, mut batches) = follow(out.client(), what);
+async fn read(out: Outbox, selection: LogSelection, number: u64, mut gate: watch::Receiver<bool>) {
+    let several = selection.which == ContainerFilter::All || matches!(selection.pods, Pods::Selected(_));
+    let (reading, mut batches) = follow(out.client(), selection);
     let forward = async {
         let mut next = if several { backlog(&mut batches).await } else { next_batch(&mut batches).await };
         while let Some(lines) = next {

@@ -26,7 +26,7 @@ const RECONNECT: Duration = Duration::from_secs(1);
 pub(super) async fn read_run(
     api: Api<Pod>,
     run: ContainerRun,
-    then: Option<Note>,
+    closing_note: Option<Note>,
     follow: LogSelection,
     lines: mpsc::Sender<Vec<LogLine>>,
 ) {
@@ -62,7 +62,7 @@ pub(super) async fn read_run(
             }
             Ok(()) => {}
         }
-        if let Some(note) = then {
+        if let Some(note) = closing_note {
             // The run had ended before it was read. An error means that the receiver was dropped.
             let _ = lines.send(vec![LogLine::note(&note.source, note.text)]).await;
             return;

@@ -58,7 +58,7 @@ fn instead(logs: &Logs, cx: &Context<'_>) -> Vec<Line<'static>> {
     let (text, style) = match (&logs.error, logs.buffer.filtering()) {
         (Some(error), _) => (clean(error).into_owned(), theme.status.failed),
         (None, true) => return vec![Line::styled("no line matches", theme.body.dim)],
-        (None, false) if logs.is_gone(cx) => {
+        (None, false) if logs.is_deleted(cx) => {
             (format!("{} not found", logs.target.describe()), theme.status.failed)
         }
         (None, false) if logs.run == LogRun::Previous => return Vec::new(),
@@ -115,7 +115,7 @@ impl Logs {
     /// One line as drawn, from the left edge of the view on.
     fn draw_line(&self, cx: &Context<'_>, number: u64, line: &LogLine, width: usize) -> Line<'static> {
         let theme = cx.theme;
-        match line.sort {
+        match line.kind {
             Sort::Mark => {
                 let text = format!("── {} ", line.text);
                 let fill = "─".repeat(width.saturating_sub(text.width()));
@@ -247,8 +247,8 @@ impl Logs {
         }
         for place in top..top + height {
             let Some((number, line)) = self.buffer.visible_line(place) else { break };
-            let drawn = self.draw_line(cx, number, line, width);
-            lines.push(if self.wrap { drawn } else { mark_cut(drawn, width, cx.theme) });
+            let rendered = self.draw_line(cx, number, line, width);
+            lines.push(if self.wrap { rendered } else { mark_cut(rendered, width, cx.theme) });
         }
         lines
     }

@@ -44,7 +44,7 @@ fn by_name(a: &Deployment, b: &Deployment) -> Ordering {
 /// A row before it is drawn.
 struct DeploymentRow<'a> {
     health: Health,
-    word: &'static str,
+    status: &'static str,
     name: String,
     deployment: &'a Deployment,
     rollout: RolloutView,
@@ -65,7 +65,7 @@ impl<'a> DeploymentRow<'a> {
             .collect();
         let (word, health) = deployment_state(deployment);
         let rollout = RolloutView::of(deployment, &sets);
-        Some(Self { health, word, name: label(deployment), deployment, rollout })
+        Some(Self { health, status: word, name: label(deployment), deployment, rollout })
     }
 
     fn want(&self) -> i64 {
@@ -84,7 +84,7 @@ impl<'a> DeploymentRow<'a> {
         format!("{}/{}", self.new_ready(), self.want())
     }
 
-    fn is_settled(&self) -> bool {
+    fn is_healthy(&self) -> bool {
         matches!(self.health, Health::Running | Health::Succeeded)
     }
 }
@@ -130,7 +130,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
         bar: if inner.width >= 70 { 16 } else { 8 },
         ratio: widest(|row| row.ratio().width()),
         old: seen.iter().map(DeploymentRow::old).max().unwrap_or(0),
-        room: usize::from(inner.width),
+        width: usize::from(inner.width),
     };
     for (line, row) in seen.iter().enumerate() {
         let place = Rect { y: inner.y + line as u16, height: 1, ..inner };
@@ -181,7 +181,7 @@ struct Columns {
     ratio: usize,
     /// The maximum number of old pods in any row.
     old: usize,
-    room: usize,
+    width: usize,
 }
 
 impl Columns {
@@ -200,7 +200,7 @@ impl Columns {
         }
         spans.push(Span::raw("  "));
         let used: usize = spans.iter().map(Span::width).sum();
-        spans.extend(Self::words(cx, row, self.room.saturating_sub(used)));
+        spans.extend(Self::detail_spans(cx, row, self.width.saturating_sub(used)));
         spans
     }
 
@@ -219,23 +219,23 @@ impl Columns {
 
     /// The state: the word, the cause, and the time left; if they do not fit, the least important part is dropped
     /// first.
-    fn words<'a>(cx: &Context<'_>, row: &DeploymentRow<'_>, room: usize) -> Vec<Span<'a>> {
+    fn detail_spans<'a>(cx: &Context<'_>, row: &DeploymentRow<'_>, width: usize) -> Vec<Span<'a>> {
         let theme = cx.theme;
         let view = &row.rollout;
-        if row.is_settled() {
-            return vec![Span::styled(row.word, theme.body.dim)];
+        if row.is_healthy() {
+            return vec![Span::styled(row.status, theme.body.dim)];
         }
-        let mut word = row.word.to_owned();
+        let mut status = row.status.to_owned();
         if let (Progress::Stuck, Some(since)) = (&view.progress, view.since) {
-            word = format!("{word} {}", cx.age(since));
+            status = format!("{status} {}", cx.age(since));
         }
-        let word = Span::styled(word, theme.health(row.health));
-        let trouble = match (&view.cause, &view.failure) {
+        let status = Span::styled(status, theme.health(row.health));
+        let problem = match (&view.cause, &view.failure) {
             (Some(cause), _) => clean(&cause.reason).into_owned(),
             (None, Some(failure)) => clean(failure).into_owned(),
             (None, None) => String::new(),
         };
-        let trouble = Span::styled(trouble, theme.status.failed);
+        let problem = Span::styled(problem, theme.status.failed);
         let detail = view.cause.as_ref().map(|cause| clean(&cause.detail).into_owned()).unwrap_or_default();
         let detail = Span::raw(detail);
         let deadline = view.deadline.map(|deadline| {
@@ -244,19 +244,19 @@ impl Columns {
         });
         let deadline = Span::styled(deadline.unwrap_or_default(), theme.body.dim);
         let choices = [
-            vec![&word, &trouble, &detail, &deadline],
-            vec![&word, &trouble, &detail],
-            vec![&trouble, &detail, &deadline],
-            vec![&trouble, &detail],
-            vec![&word, &trouble],
-            vec![if trouble.content.is_empty() { &word } else { &trouble }],
+            vec![&status, &problem, &detail, &deadline],
+            vec![&status, &problem, &detail],
+            vec![&problem, &detail, &deadline],
+            vec![&problem, &detail],
+            vec![&status, &problem],
+            vec![if problem.content.is_empty() { &status } else { &problem }],
         ];
         let mut choices = choices.into_iter().map(|spans| {
             let described = spans.into_iter().filter(|span| !span.content.is_empty());
             let spaced = described.flat_map(|span| [span.clone(), Span::raw("  ")]);
             spaced.collect::<Vec<_>>()
         });
-        let fits = |spans: &Vec<Span<'_>>| spans.iter().map(Span::width).sum::<usize>() <= room + 2;
+        let fits = |spans: &Vec<Span<'_>>| spans.iter().map(Span::width).sum::<usize>() <= width + 2;
         let last = choices.next_back().unwrap_or_default();
         choices.find(|spans| spans.len() > 1 && fits(spans)).unwrap_or(last)
     }

@@ -20,7 +20,7 @@ const STEP: i64 = 5;
 /// Number of bars: together the last minute.
 const BARS: usize = 12;
 /// Maximum number of events that are counted.
-const MOST: usize = 2_000;
+const MAX_EVENTS: usize = 2_000;
 
 /// Draws the list; returns the index of the first visible row.
 pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) -> usize {
@@ -44,8 +44,9 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
         .filter_map(|uid| cx.stores.events().get(uid))
         .collect();
     // The widths depend only on the screen: if they followed the visible events, each new one would shift the columns.
-    let room = usize::from(inner.width);
-    let columns = Columns { object: (room * 3 / 10).min(40), reason: if room >= 90 { 17 } else { 10 }, room };
+    let width = usize::from(inner.width);
+    let columns =
+        Columns { object: (width * 3 / 10).min(40), reason: if width >= 90 { 17 } else { 10 }, width };
     for (line, event) in rows.iter().enumerate() {
         let place = Rect { y: inner.y + line as u16, height: 1, ..inner };
         draw_row(
@@ -71,7 +72,7 @@ fn note<'a>(overview: &Overview, cx: &Context<'_>) -> Vec<Span<'a>> {
         return Vec::new();
     }
     let mut bars = [0_usize; BARS];
-    let recent = overview.events.iter().take(MOST).filter_map(|uid| cx.stores.events().entry(uid));
+    let recent = overview.events.iter().take(MAX_EVENTS).filter_map(|uid| cx.stores.events().entry(uid));
     let now = cx.now.as_second();
     let mut count = 0;
     for at in recent.filter_map(|event| event.summary.last_seen) {
@@ -99,7 +100,7 @@ fn note<'a>(overview: &Overview, cx: &Context<'_>) -> Vec<Span<'a>> {
 struct Columns {
     object: usize,
     reason: usize,
-    room: usize,
+    width: usize,
 }
 
 impl Columns {
@@ -110,7 +111,7 @@ impl Columns {
         let count = event::count(event);
         let count = if count > 1 { format!(" ×{count}") } else { String::new() };
         let used = "119s ⚠ ".width() + 1 + self.object + 2 + self.reason + 2 + count.width();
-        let room = self.room.saturating_sub(used);
+        let message_width = self.width.saturating_sub(used);
         let message = event.message.as_deref().unwrap_or_default().replace('\n', " ");
         let (loud, body) = if warning {
             (theme.status.pending, Style::default())
@@ -123,7 +124,7 @@ impl Columns {
             Span::styled(if warning { "⚠ " } else { "  " }, theme.status.pending),
             Span::raw(format!("{}  ", pad(&event::object(event), self.object))),
             Span::styled(format!("{}  ", pad(&reason, self.reason)), loud),
-            Span::styled(pad(&clean(&message), room), body),
+            Span::styled(pad(&clean(&message), message_width), body),
             Span::styled(count, theme.body.dim),
         ]
     }

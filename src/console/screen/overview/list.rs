@@ -72,24 +72,24 @@ pub(super) fn draw_row(
     chosen: bool,
     cx: &Context<'_>,
     frame: &mut Frame<'_>,
-    place: Rect,
+    area: Rect,
     spans: Vec<Span<'_>>,
 ) {
-    let mut room = usize::from(place.width);
+    let mut remaining = usize::from(area.width);
     let mut retained = Vec::with_capacity(spans.len());
     for span in spans {
         let width = span.width();
-        if width <= room {
-            room -= width;
+        if width <= remaining {
+            remaining -= width;
             retained.push(span);
             continue;
         }
-        retained.push(Span::styled(fit(&span.content, room).into_owned(), span.style));
+        retained.push(Span::styled(fit(&span.content, remaining).into_owned(), span.style));
         break;
     }
     let line = Line::from(retained);
     let chosen = chosen && overview.part == part;
-    frame.render_widget(if chosen { cx.theme.chosen(line) } else { line }, place);
+    frame.render_widget(if chosen { cx.theme.chosen(line) } else { line }, area);
 }
 
 /// The number of hidden rows of a list, in its lower border.

@@ -160,7 +160,7 @@ impl Overview {
 
     fn enter(&mut self, cx: &Context<'_>, when: Option<TimeSelector>) -> Vec<Effect> {
         if let Some(when) = when {
-            return self.enter_then(cx, when);
+            return self.enter_past(cx, when);
         }
         let Some(object) = self.selected_object(cx) else { return Vec::new() };
         match self.part {

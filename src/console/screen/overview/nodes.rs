@@ -87,14 +87,14 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(nodes: &[&Node], room: usize) -> Self {
+    fn of(nodes: &[&Node], width: usize) -> Self {
         let widest = |text: &dyn Fn(&Node) -> usize| nodes.iter().map(|node| text(node)).max().unwrap_or(0);
         let name = widest(&|node| name_of(node).width()).min(28);
         let state = widest(&|node| short_status(node).0.width());
         let mut zone = widest(&|node| zone_of(node).width()).min(20);
         // Three gauges share the width that the text leaves; the zone is dropped first.
         let fixed = "● ".width() + name + 2 + state + 2 + "pods  123  cpu  100%  mem  100%".len();
-        let left = room.saturating_sub(fixed);
+        let left = width.saturating_sub(fixed);
         if left < zone + 2 + 3 * 4 {
             zone = 0;
         }
@@ -126,7 +126,7 @@ impl Columns {
                 Some(resource) => cx.thresholds.nearness(Load::Share {
                     resource,
                     percent: (share * 100.0).round() as i32,
-                    most: ThresholdLevel::At,
+                    max_level: ThresholdLevel::At,
                 }),
                 None if share > 0.9 => ThresholdLevel::At,
                 None => ThresholdLevel::Far,

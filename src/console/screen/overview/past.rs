@@ -72,15 +72,15 @@ impl Overview {
         let lists = lists(cx);
         vec![Effect::task("past", move |out| async move {
             let client = out.client();
-            let gone = async {
+            let request = async {
                 let place = past::step(&client, &lists, from, go, now).await?;
                 let Some(moment) = place.moment() else { return Ok((place, None)) };
                 let (stores, cuts) = past::whole_stores_at(&client, &lists, moment.revision).await?;
                 let resources = lists.iter().map(|scope| scope.kind.resource.clone());
                 Ok((place, Some((stores, resources.zip(cuts).collect()))))
             };
-            let gone = gone.await;
-            out.data(TimeTravelResult(gone)).await;
+            let result = request.await;
+            out.data(TimeTravelResult(result)).await;
         })]
     }
 
@@ -107,15 +107,15 @@ impl Overview {
     }
 
     /// Calls a function with the shown state: the past one if it is shown, else the present.
-    pub(super) fn with<T>(&mut self, cx: &Context<'_>, what: impl FnOnce(&mut Self, &Context<'_>) -> T) -> T {
-        let Some(then) = self.past.take() else { return what(self, cx) };
-        let done = what(self, &then.context(cx));
+    pub(super) fn with<T>(&mut self, cx: &Context<'_>, f: impl FnOnce(&mut Self, &Context<'_>) -> T) -> T {
+        let Some(then) = self.past.take() else { return f(self, cx) };
+        let done = f(self, &then.context(cx));
         self.past = Some(then);
         done
     }
 
     /// Opens the object under the cursor at that point in time; `cx` is that of the past.
-    pub(super) fn enter_then(&self, cx: &Context<'_>, when: TimeSelector) -> Vec<Effect> {
+    pub(super) fn enter_past(&self, cx: &Context<'_>, when: TimeSelector) -> Vec<Effect> {
         let Some(object) = self.selected_object(cx) else { return Vec::new() };
         let object = match self.part {
             OverviewPanel::Nodes => {

@@ -2,10 +2,10 @@
 //!
 //! It consists of chunks of bounded length: an insertion moves the rest of one chunk, not of the whole list.
 //!
-//! Invariant: no chunk is empty or longer than [`MOST`], and the concatenation of all chunks is sorted.
+//! Invariant: no chunk is empty or longer than [`MAX_CHUNK`], and the concatenation of all chunks is sorted.
 
 /// Maximum number of elements in a chunk.
-const MOST: usize = 512;
+const MAX_CHUNK: usize = 512;
 
 /// A sorted list.
 #[derive(Debug)]
@@ -66,8 +66,8 @@ impl<T: Ord> RankedList<T> {
         let piece = &mut self.pieces[at];
         piece.insert(place, element);
         self.len += 1;
-        if piece.len() > MOST {
-            let rest = piece.split_off(MOST / 2);
+        if piece.len() > MAX_CHUNK {
+            let rest = piece.split_off(MAX_CHUNK / 2);
             self.pieces.insert(at + 1, rest);
         }
     }
@@ -89,11 +89,11 @@ impl<T: Ord> FromIterator<T> for RankedList<T> {
         let mut all: Vec<T> = elements.into_iter().collect();
         all.sort_unstable();
         all.dedup();
-        let (len, mut pieces) = (all.len(), Vec::with_capacity(all.len() / (MOST / 2) + 1));
+        let (len, mut pieces) = (all.len(), Vec::with_capacity(all.len() / (MAX_CHUNK / 2) + 1));
         let mut left = all.into_iter();
         loop {
             // Chunks are half full, so that insertions do not split them at once.
-            let piece: Vec<T> = left.by_ref().take(MOST / 2).collect();
+            let piece: Vec<T> = left.by_ref().take(MAX_CHUNK / 2).collect();
             if piece.is_empty() {
                 return Self { pieces, len };
             }
@@ -128,7 +128,7 @@ mod tests {
             }
             prop_assert!(ranked.iter().eq(&set));
             prop_assert_eq!(ranked.len(), set.len());
-            prop_assert!(ranked.pieces.iter().all(|piece| (1..=MOST).contains(&piece.len())));
+            prop_assert!(ranked.pieces.iter().all(|piece| (1..=MAX_CHUNK).contains(&piece.len())));
             for (place, element) in set.iter().enumerate() {
                 prop_assert_eq!((ranked.at(place), ranked.position_of(element)), (Some(element), Some(place)));
             }

@@ -17,7 +17,7 @@ pub(super) type Key = (Reverse<Option<Timestamp>>, Reverse<u64>);
 #[derive(Debug, Default)]
 pub(super) struct RecentEvents {
     order: RankedList<(Key, Uid)>,
-    known: HashMap<Uid, Key>,
+    keys: HashMap<Uid, Key>,
 }
 
 impl RecentEvents {
@@ -37,28 +37,28 @@ impl RecentEvents {
 
     /// The index of an event.
     pub(super) fn position_of(&self, uid: &Uid) -> Option<usize> {
-        self.order.position_of(&(*self.known.get(uid)?, uid.clone()))
+        self.order.position_of(&(*self.keys.get(uid)?, uid.clone()))
     }
 
     /// Replaces all events.
     pub(super) fn reset(&mut self, events: impl Iterator<Item = (Uid, Key)>) {
-        self.known = events.collect();
-        self.order = self.known.iter().map(|(uid, key)| (*key, uid.clone())).collect();
+        self.keys = events.collect();
+        self.order = self.keys.iter().map(|(uid, key)| (*key, uid.clone())).collect();
     }
 
     /// Inserts an event, or moves it to its new position.
     pub(super) fn insert(&mut self, uid: Uid, key: Key) {
-        if self.known.get(&uid) == Some(&key) {
+        if self.keys.get(&uid) == Some(&key) {
             return;
         }
         self.take(&uid);
         self.order.insert((key, uid.clone()));
-        self.known.insert(uid, key);
+        self.keys.insert(uid, key);
     }
 
     /// Removes an event.
     pub(super) fn take(&mut self, uid: &Uid) {
-        if let Some(key) = self.known.remove(uid) {
+        if let Some(key) = self.keys.remove(uid) {
             self.order.take(&(key, uid.clone()));
         }
     }

@@ -108,12 +108,12 @@ fn draw_phases(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, are
         let style = if count == 0 { theme.body.dim } else { theme.health(health) };
         let number = if count == 0 { theme.body.dim } else { Style::default() };
         let mut spans = vec![
-            Span::styled(format!("{} {:<12}", theme.state_sign(health), health.word()), style),
+            Span::styled(format!("{} {:<12}", theme.state_sign(health), health.label()), style),
             Span::styled(format!("{:>digits$} ", grouped(count as u64)), number),
         ];
-        let room = usize::from(inner.width).saturating_sub(15 + digits);
+        let bar_width = usize::from(inner.width).saturating_sub(15 + digits);
         let share = if total == 0 { 0.0 } else { count as f64 / total as f64 };
-        spans.extend(bar(share, room, theme.health(health), theme.chart.empty));
+        spans.extend(bar(share, bar_width, theme.health(health), theme.chart.empty));
         lines.push(Line::from(spans));
     }
     frame.render_widget(Paragraph::new(lines), inner);

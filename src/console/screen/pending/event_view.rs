@@ -14,7 +14,7 @@ const BAR: usize = 12;
 
 /// The scheduler's own message, line by line.
 pub(super) fn lines(
-    answer: &VerdictResponse,
+    response: &VerdictResponse,
     message: Option<&SchedulerMessage>,
     cx: &Context<'_>,
     width: usize,
@@ -35,7 +35,7 @@ pub(super) fn lines(
     } else {
         lines.push(Line::styled("the scheduler has not reported it yet", theme.body.dim));
     }
-    match answer {
+    match response {
         VerdictResponse::NotServed => lines.push(Line::styled(
             "This cluster's scheduler does not name the nodes; Podium's does.",
             theme.body.dim,
@@ -61,15 +61,15 @@ fn against(parts: &Reasons, cx: &Context<'_>, width: usize) -> Vec<Line<'static>
     }
     lines.extend(parts.against.iter().map(|(number, reason)| {
         let mut spans = Vec::new();
-        let mut room = width;
+        let mut reason_width = width;
         if let Some(number) = number {
             spans.push(Span::styled(format!("{number:>digits$} "), theme.body.text));
             let share = *number as f64 / most as f64;
             spans.extend(gauge::bar(share, BAR, theme.status.failed, theme.chart.empty));
             spans.push(Span::raw(" "));
-            room = width.saturating_sub(digits + BAR + 2);
+            reason_width = width.saturating_sub(digits + BAR + 2);
         }
-        spans.push(Span::styled(fit(&clean(reason), room).into_owned(), theme.body.text));
+        spans.push(Span::styled(fit(&clean(reason), reason_width).into_owned(), theme.body.text));
         Line::from(spans)
     }));
     lines

@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    fn shown(verdict: &Verdict, groups: &[Group], open: &BTreeSet<Name>, search: &str) -> Vec<String> {
+    fn row_texts(verdict: &Verdict, groups: &[Group], open: &BTreeSet<Name>, search: &str) -> Vec<String> {
         let regex = Regex::new(search).expect("a pattern");
         let search = (!search.is_empty()).then_some(&regex);
         rows(verdict, groups, open, search)
@@ -199,18 +199,18 @@ mod tests {
         let mut open = BTreeSet::new();
         // One reason refuses the nodes of the first two groups, which are of equal score and sorted by name; two refuse
         // those of the last.
-        assert_eq!(shown(&verdict, &groups, &open, ""), ["lonely", "2499× cpu", "2500× taint, cpu"]);
+        assert_eq!(row_texts(&verdict, &groups, &open, ""), ["lonely", "2499× cpu", "2500× taint, cpu"]);
         open.insert(groups[2].name.clone());
-        let rows = shown(&verdict, &groups, &open, "");
+        let rows = row_texts(&verdict, &groups, &open, "");
         assert_eq!((rows.len(), rows[3].as_str()), (2503, "  n4999"), "the best score first");
-        assert_eq!(shown(&verdict, &groups, &BTreeSet::new(), "n123$"), ["2500× taint, cpu", "  n123"]);
-        assert_eq!(shown(&verdict, &groups, &BTreeSet::new(), "taint"), ["2500× taint, cpu"]);
-        assert!(shown(&verdict, &groups, &BTreeSet::new(), "nothing").is_empty());
+        assert_eq!(row_texts(&verdict, &groups, &BTreeSet::new(), "n123$"), ["2500× taint, cpu", "  n123"]);
+        assert_eq!(row_texts(&verdict, &groups, &BTreeSet::new(), "taint"), ["2500× taint, cpu"]);
+        assert!(row_texts(&verdict, &groups, &BTreeSet::new(), "nothing").is_empty());
     }
 
     #[test]
     fn a_few_nodes_are_a_row_each_con_9() {
         let verdict = verdict(["b", "a"].into_iter().map(|name| (name.to_owned(), vec!["cpu"], 1)));
-        assert_eq!(shown(&verdict, &groups(&verdict), &BTreeSet::new(), ""), ["a", "b"]);
+        assert_eq!(row_texts(&verdict, &groups(&verdict), &BTreeSet::new(), ""), ["a", "b"]);
     }
 }

@@ -46,14 +46,14 @@ pub enum PendingData {
 pub struct PendingScreen {
     pub(super) target: ObjectRef,
     /// The newest response with content; a verdict stays readable when there is none any more.
-    pub(super) answer: Option<VerdictResponse>,
+    pub(super) response: Option<VerdictResponse>,
     /// The nodes when that attempt was reported.
-    seen: node_changes::NodeFingerprints,
+    fingerprints: node_changes::NodeFingerprints,
     pub(super) groups: Vec<Group>,
     pub(super) open: BTreeSet<Name>,
     cursor: Option<Name>,
     /// The row of the cursor, used when that row disappears.
-    place: usize,
+    row_index: usize,
     pub(super) query: String,
     search: Option<Regex>,
     /// The first visible row and the number of visible rows.
@@ -64,12 +64,12 @@ impl PendingScreen {
     pub(crate) fn new(target: ObjectRef) -> Self {
         Self {
             target,
-            answer: None,
-            seen: node_changes::NodeFingerprints::new(),
+            response: None,
+            fingerprints: node_changes::NodeFingerprints::new(),
             groups: Vec::new(),
             open: BTreeSet::new(),
             cursor: None,
-            place: 0,
+            row_index: 0,
             query: String::new(),
             search: None,
             window: Cell::new((0, 1)),
@@ -90,7 +90,7 @@ impl PendingScreen {
     }
 
     pub(super) fn verdict(&self) -> Option<&Verdict> {
-        match &self.answer {
+        match &self.response {
             Some(VerdictResponse::Verdict(verdict)) => Some(verdict),
             _ => None,
         }
@@ -105,7 +105,7 @@ impl PendingScreen {
     pub(super) fn cursor_row(&self, verdict: &Verdict, rows: &[Row<'_>]) -> usize {
         let named = self.cursor.as_ref();
         let at = named.and_then(|name| rows.iter().position(|row| row.name(verdict) == *name));
-        at.unwrap_or(self.place).min(rows.len().saturating_sub(1))
+        at.unwrap_or(self.row_index).min(rows.len().saturating_sub(1))
     }
 
     fn move_cursor(&mut self, step: impl FnOnce(usize) -> usize) {
@@ -113,7 +113,7 @@ impl PendingScreen {
         let rows = self.rows();
         let place = step(self.cursor_row(verdict, &rows)).min(rows.len().saturating_sub(1));
         let name = rows.get(place).map(|row| row.name(verdict));
-        self.place = place;
+        self.row_index = place;
         self.cursor = name;
     }
 
@@ -134,7 +134,12 @@ impl PendingScreen {
         if !cx.stores.nodes().synced() {
             return Vec::new();
         }
-        node_changes::changes(verdict, pod, &self.seen, cx.stores.nodes().iter().map(|(_, node)| node))
+        node_changes::changes(
+            verdict,
+            pod,
+            &self.fingerprints,
+            cx.stores.nodes().iter().map(|(_, node)| node),
+        )
     }
 
     fn take(&mut self, cx: &Context<'_>, answer: VerdictResponse) {
@@ -142,7 +147,7 @@ impl PendingScreen {
         if let VerdictResponse::Verdict(verdict) = &answer
             && self.verdict().map(attempted_at) != Some(attempted_at(verdict))
         {
-            self.seen = node_changes::fingerprints(cx.stores.nodes().iter().map(|(_, node)| node));
+            self.fingerprints = node_changes::fingerprints(cx.stores.nodes().iter().map(|(_, node)| node));
         }
         match answer {
             // The last verdict is worth more than the news that there is none now: the pod may have its node.
@@ -151,7 +156,7 @@ impl PendingScreen {
                 if let VerdictResponse::Verdict(verdict) = &answer {
                     self.groups = groups(verdict);
                 }
-                self.answer = Some(answer);
+                self.response = Some(answer);
             }
         }
     }
@@ -202,14 +207,14 @@ impl PendingScreen {
         let is_pods = *resource == ResourceKey::of::<Pod>();
         let is_events = *resource == ResourceKey::of::<Event>();
         let TouchedObjects::Some(uids) = touched else { return is_pods || is_events };
-        let ours = |name: Option<&str>, namespace: Option<&str>| {
+        let is_target = |name: Option<&str>, namespace: Option<&str>| {
             name == Some(self.target.name.as_str()) && namespace == self.target.namespace.as_deref()
         };
         match () {
             () if is_pods => uids.iter().any(|uid| self.target.uid.as_ref() == Some(uid)),
             () if is_events => uids.iter().filter_map(|uid| cx.stores.events().entry(uid)).any(|event| {
                 let about = &event.summary;
-                ours(about.about_name.as_deref(), about.about_namespace.as_deref())
+                is_target(about.about_name.as_deref(), about.about_namespace.as_deref())
             }),
             () => false,
         }

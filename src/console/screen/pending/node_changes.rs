@@ -41,20 +41,20 @@ fn facts(node: &Node) -> u64 {
 pub(super) fn changes<'a>(
     verdict: &Verdict,
     pod: Option<&Pod>,
-    then: &NodeFingerprints,
+    before: &NodeFingerprints,
     nodes: impl Iterator<Item = &'a Node>,
 ) -> Vec<String> {
     if verdict.nodes.is_empty() {
         return Vec::new();
     }
-    let judged: BTreeMap<&str, &NodeVerdict> =
+    let verdicts: BTreeMap<&str, &NodeVerdict> =
         verdict.nodes.iter().map(|node| (node.name.as_str(), node)).collect();
     let mut there = NodeFingerprints::new();
     let mut found = Vec::new();
     for node in nodes {
         let Some(name) = node.metadata.name.as_deref() else { continue };
         there.insert(name.to_owned(), facts(node));
-        let Some(judged) = judged.get(name) else {
+        let Some(judged) = verdicts.get(name) else {
             found.push(format!("{name} is new"));
             continue;
         };
@@ -64,14 +64,14 @@ pub(super) fn changes<'a>(
                 found.push(format!("{name} was cordoned"));
             }
             (true, false) => found.push(format!("{name} was uncordoned")),
-            _ if then.get(name).is_some_and(|then| Some(then) != there.get(name)) => {
+            _ if before.get(name).is_some_and(|then| Some(then) != there.get(name)) => {
                 found.push(format!("{name} has new labels, taints or capacity"));
             }
             _ => {}
         }
     }
-    let gone = judged.keys().filter(|name| !there.contains_key(**name));
-    found.extend(gone.map(|name| format!("{name} is gone")));
+    let deleted = verdicts.keys().filter(|name| !there.contains_key(**name));
+    found.extend(deleted.map(|name| format!("{name} is gone")));
     found
 }
 

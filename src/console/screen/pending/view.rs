@@ -41,7 +41,7 @@ pub(super) fn draw(pending: &PendingScreen, cx: &Context<'_>, frame: &mut Frame<
     let mut head = vec![fit_line(state(pending, cx), width)];
     head.extend(nominated_node_line(pending, cx).map(|line| fit_line(line, width)));
     head.extend(stale(pending, cx, width));
-    match &pending.answer {
+    match &pending.response {
         None => {
             head.push(Line::styled("asking the scheduler …", theme.body.dim));
             frame.render_widget(Paragraph::new(head), inner);
@@ -89,7 +89,7 @@ fn state(pending: &PendingScreen, cx: &Context<'_>) -> Line<'static> {
         .collect();
     let mut parts = Vec::new();
     let glyph = if gates.is_empty() {
-        match (pending.verdict(), &pending.answer) {
+        match (pending.verdict(), &pending.response) {
             (Some(verdict), _) => {
                 parts.push(match verdict.nodes.len() {
                     0 => "no nodes".to_owned(),
@@ -260,7 +260,7 @@ fn draw_table(
     pending: &PendingScreen,
     verdict: &Verdict,
     rows: &[Row<'_>],
-    place: usize,
+    cursor: usize,
     cx: &Context<'_>,
     frame: &mut Frame<'_>,
     area: Rect,
@@ -286,11 +286,11 @@ fn draw_table(
         let text = if pending.query.is_empty() { "no nodes" } else { "no node and no reason matches" };
         return frame.render_widget(Line::styled(text, theme.body.dim), body);
     }
-    let shown = window(pending, rows.len(), place, usize::from(body.height));
+    let shown = window(pending, rows.len(), cursor, usize::from(body.height));
     let lines: Vec<Line<'_>> = rows[shown.clone()]
         .iter()
         .zip(shown)
-        .map(|(row, at)| row_line(verdict, row, &columns, at == place, cx))
+        .map(|(row, at)| row_line(verdict, row, &columns, at == cursor, cx))
         .collect();
     frame.render_widget(Paragraph::new(lines), body);
 }
@@ -351,8 +351,8 @@ fn row_line(
         let (glyph, style) =
             if refused { ("✖", theme.status.failed) } else { ("✔", theme.status.running) };
         if theme.spoken {
-            let word = if refused { "no" } else { "yes" };
-            spans.push(Span::styled(format!("  {short} {word}"), ground(Style::default())));
+            let label = if refused { "no" } else { "yes" };
+            spans.push(Span::styled(format!("  {short} {label}"), ground(Style::default())));
             continue;
         }
         let before = short.width() / 2;

@@ -42,7 +42,7 @@ pub(crate) struct Revision {
     /// True if the Deployment has this template now.
     pub(crate) current: bool,
     /// True if an undo left this revision: the Deployment's current revision is older.
-    pub(crate) left: bool,
+    pub(crate) undone: bool,
 }
 
 /// The revisions of a Deployment, newest first.
@@ -63,11 +63,11 @@ pub(crate) fn revisions<'a>(
                 since: since(deployment, set),
                 change_cause: own_cause(set, &sets),
                 change: before(set, &sets).and_then(|before| {
-                    what_changed(before.spec.template.as_ref()?, set.spec.template.as_ref()?)
+                    summarize_changes(before.spec.template.as_ref()?, set.spec.template.as_ref()?)
                 }),
                 images: template.map(images).unwrap_or_default(),
                 current: is_current(deployment, set),
-                left: false,
+                undone: false,
             })
         })
         .collect();
@@ -77,7 +77,7 @@ pub(crate) fn revisions<'a>(
     if let Some(made) = revisions.iter().find(|revision| revision.current).and_then(|current| current.created)
     {
         for revision in &mut revisions {
-            revision.left = !revision.current && revision.created.is_some_and(|created| created > made);
+            revision.undone = !revision.current && revision.created.is_some_and(|created| created > made);
         }
     }
     revisions
@@ -120,19 +120,19 @@ fn before<'a>(set: &ReplicaSet, sets: &[&'a ReplicaSet]) -> Option<&'a ReplicaSe
 }
 
 /// Summarizes the difference between two templates; `None` if they are equal.
-fn what_changed(from: &PodTemplateSpec, to: &PodTemplateSpec) -> Option<String> {
+fn summarize_changes(from: &PodTemplateSpec, to: &PodTemplateSpec) -> Option<String> {
     let value = |template: &PodTemplateSpec| {
         pruned(serde_json::to_value(without_hash(template.clone())).unwrap_or(Value::Null))
     };
     let changes = merge::changes(&value(from), &value(to));
-    let mut words: Vec<String> = changes.iter().flat_map(change_in_words).collect();
-    let more = words.len().saturating_sub(CHANGES);
-    words.truncate(CHANGES);
+    let mut descriptions: Vec<String> = changes.iter().flat_map(describe_change).collect();
+    let more = descriptions.len().saturating_sub(CHANGES);
+    descriptions.truncate(CHANGES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    (!words.is_empty()).then(|| format!("{}{more}", words.join(", ")))
+    (!descriptions.is_empty()).then(|| format!("{}{more}", descriptions.join(", ")))
 }
 
-fn change_in_words(change: &Change) -> Vec<String> {
+fn describe_change(change: &Change) -> Vec<String> {
     let Change { path, from, to } = change;
     let is_restart = to.as_ref().is_some_and(|to| to.get(RESTARTED_AT).is_some());
     if is_restart || path.contains(RESTARTED_AT) {
@@ -304,10 +304,10 @@ mod tests {
         ];
         let list = revisions(&deployment("nginx:1.7.9"), &sets);
         let listed: Vec<_> =
-            list.iter().map(|revision| (revision.number, revision.current, revision.left)).collect();
+            list.iter().map(|revision| (revision.number, revision.current, revision.undone)).collect();
         assert_eq!(listed, [(4, true, false), (3, false, true), (1, false, false)]);
         let rolled = revisions(&deployment("nginx:1.91"), &sets);
-        assert!(rolled.iter().all(|revision| !revision.left), "{rolled:?}");
+        assert!(rolled.iter().all(|revision| !revision.undone), "{rolled:?}");
     }
 
     /// Reported case: one `set image`, then eight changes of a variable, all of which were listed as "set image".

@@ -58,7 +58,7 @@ impl Limits {
     }
 
     /// Maximum total number of pods.
-    pub(crate) fn most(&self) -> i32 {
+    pub(crate) fn max_total(&self) -> i32 {
         self.desired + self.surge
     }
 

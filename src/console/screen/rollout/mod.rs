@@ -106,7 +106,7 @@ impl Rollout {
         self.picked
             .and_then(at)
             .or_else(|| self.opened_at.as_ref().and_then(opened_at))
-            .or_else(|| list.iter().position(|revision| !revision.current && !revision.left))
+            .or_else(|| list.iter().position(|revision| !revision.current && !revision.undone))
             .or_else(|| list.iter().position(|revision| !revision.current))
             .or((!list.is_empty()).then_some(0))
     }
@@ -121,7 +121,7 @@ impl Rollout {
     }
 
     /// Shows the dialog before an undo, with its changes, and sends a dry run meanwhile.
-    fn ask_undo(&mut self, cx: &Context<'_>) -> Vec<Effect> {
+    fn confirm_undo(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         let Some(objects) = self.objects(cx) else { return Vec::new() };
         let list = revisions(objects.deployment, objects.sets.iter().map(|(set, _)| *set));
         let Some(revision) = self.picked(&list).map(|at| list[at].clone()) else {
@@ -200,13 +200,13 @@ impl View for Rollout {
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Command(command) => match command {
-                Command::RolloutUndo | Command::Enter => return self.ask_undo(cx),
+                Command::RolloutUndo | Command::Enter => return self.confirm_undo(cx),
                 Command::RolloutPause => return self.pause(cx),
                 Command::RolloutRestart => {
                     return operations::restart::show_dialog(cx, std::slice::from_ref(&self.target));
                 }
                 Command::RolloutScale => {
-                    return operations::scale::ask(cx, vec![self.target.clone()]);
+                    return operations::scale::open_dialog(cx, vec![self.target.clone()]);
                 }
                 Command::RolloutSetImage => return operations::set_image::show_dialog(cx, &self.target),
                 Command::RolloutTimeline => return vec![Effect::open(Route::Timeline(self.target.clone()))],

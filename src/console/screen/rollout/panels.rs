@@ -30,7 +30,7 @@ pub(super) fn history(
     let lines = list.iter().enumerate().skip(skip).take(height).map(|(at, revision)| {
         let since = revision.since.map(|since| cx.age(since)).unwrap_or_default();
         let images = revision.images.join(", ");
-        let what = match (&revision.change_cause, &revision.change) {
+        let summary = match (&revision.change_cause, &revision.change) {
             (Some(cause), _) => format!("{images}  {cause}"),
             (None, Some(change)) if change.starts_with("image ") => change.clone(),
             (None, Some(change)) => format!("{images}  {change}"),
@@ -43,10 +43,10 @@ pub(super) fn history(
             since,
             match revision {
                 Revision { current: true, .. } => cx.theme.sign("●", "current"),
-                Revision { left: true, .. } => cx.theme.sign("↩", "undone"),
+                Revision { undone: true, .. } => cx.theme.sign("↩", "undone"),
                 _ => " ",
             },
-            clean(&what)
+            clean(&summary)
         );
         let style = match (picked == Some(at), revision.current) {
             (true, _) => cx.theme.table.cursor,
@@ -161,13 +161,13 @@ pub(super) fn pods(
         ]);
         rows.push((is_new, line));
     }
-    let room = usize::from(area.height.saturating_sub(2));
-    let hidden = rows.len().saturating_sub(room);
+    let height = usize::from(area.height.saturating_sub(2));
+    let hidden = rows.len().saturating_sub(height);
     let title = if hidden > 0 { format!("Pods, {hidden} more with <o>") } else { "Pods".to_owned() };
     let block = theme.block(fit(&title, usize::from(area.width)).into_owned());
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    let lines: Vec<Line<'_>> = rows.into_iter().map(|(_, line)| line).take(room).collect();
+    let lines: Vec<Line<'_>> = rows.into_iter().map(|(_, line)| line).take(height).collect();
     frame.render_widget(Paragraph::new(lines), inner);
 }
 

@@ -31,24 +31,24 @@ pub(crate) struct PodMark {
     /// True if all its containers are ready.
     pub(crate) ready: bool,
     /// The latest time of its removal, if it is being deleted.
-    pub(crate) gone_by: Option<Timestamp>,
+    pub(crate) deletion_timestamp: Option<Timestamp>,
 }
 
 impl ReplicaSetProgress {
     /// Number of ready pods that are not terminating.
     pub(crate) fn ready(&self) -> usize {
-        self.pods.iter().filter(|pod| pod.ready && pod.gone_by.is_none()).count()
+        self.pods.iter().filter(|pod| pod.ready && pod.deletion_timestamp.is_none()).count()
     }
 
     /// `6 ready, 2 starting, 1 terminating (27s left)`.
-    pub(crate) fn words(&self, now: Timestamp) -> String {
-        let going: Vec<&PodMark> = self.pods.iter().filter(|pod| pod.gone_by.is_some()).collect();
+    pub(crate) fn summary(&self, now: Timestamp) -> String {
+        let going: Vec<&PodMark> = self.pods.iter().filter(|pod| pod.deletion_timestamp.is_some()).collect();
         let staying = self.pods.len() - going.len();
         let ready = self.ready();
         let bad = self
             .pods
             .iter()
-            .filter(|pod| pod.gone_by.is_none() && !pod.ready && pod.health.is_fault())
+            .filter(|pod| pod.deletion_timestamp.is_none() && !pod.ready && pod.health.is_fault())
             .count();
         let mut parts = Vec::new();
         if ready > 0 || self.pods.is_empty() {
@@ -60,7 +60,7 @@ impl ReplicaSetProgress {
         if bad > 0 {
             parts.push(format!("{bad} failing"));
         }
-        if let Some(last) = going.iter().filter_map(|pod| pod.gone_by).max() {
+        if let Some(last) = going.iter().filter_map(|pod| pod.deletion_timestamp).max() {
             let left = (last.as_second() - now.as_second()).max(0);
             parts.push(format!("{} terminating ({left}s left)", going.len()));
         }
@@ -99,7 +99,7 @@ impl Replica for &Pod {
             health: status.health,
             ready: status.total > 0 && status.ready == status.total,
             // The deletion timestamp includes the grace period.
-            gone_by: self.metadata.deletion_timestamp.as_ref().map(|time| time.0),
+            deletion_timestamp: self.metadata.deletion_timestamp.as_ref().map(|time| time.0),
         }
     }
 
@@ -114,7 +114,7 @@ impl Replica for StoredObject<'_, Pod> {
         PodMark {
             health: seen.health,
             ready: seen.total > 0 && seen.ready == seen.total,
-            gone_by: seen.gone_by,
+            deletion_timestamp: seen.deletion_timestamp,
         }
     }
 
@@ -209,7 +209,7 @@ impl RolloutView {
             .then(|| since?.checked_add(SignedDuration::from_secs(deadline_seconds)).ok())
             .flatten();
         let cause = new.filter(|_| progress != Progress::Complete).and_then(|(_, pods)| {
-            pods.iter().filter(|pod| pod.mark().gone_by.is_none()).filter_map(Replica::cause).max()
+            pods.iter().filter(|pod| pod.mark().deletion_timestamp.is_none()).filter_map(Replica::cause).max()
         });
         let annotations = deployment.metadata.annotations.as_ref();
         Self {
@@ -233,7 +233,7 @@ impl RolloutView {
 fn side<R: Replica>(set: &ReplicaSet, pods: &[R]) -> ReplicaSetProgress {
     let spec = &set.spec;
     let mut marks: Vec<PodMark> = pods.iter().map(Replica::mark).collect();
-    marks.sort_by_key(|mark| (mark.gone_by.is_some(), !mark.ready, mark.health));
+    marks.sort_by_key(|mark| (mark.deletion_timestamp.is_some(), !mark.ready, mark.health));
     ReplicaSetProgress {
         name: set.metadata.name.clone().unwrap_or_default(),
         revision: revision_of(set),
@@ -294,11 +294,11 @@ mod tests {
         let view = RolloutView::of(&deployment, &sets);
         assert_eq!(view.new.as_ref().map(|side| side.name.as_str()), Some("web-2"));
         assert_eq!(view.progress, Progress::Moving);
-        assert_eq!((view.limits.most(), view.limits.least_available()), (5, 3));
+        assert_eq!((view.limits.max_total(), view.limits.least_available()), (5, 3));
         assert_eq!(view.deadline, Some("2026-11-21T03:10:00Z".parse().unwrap()));
         assert_eq!(view.cause.map(|cause| cause.reason).as_deref(), Some("ImagePullBackOff"));
         let now = "2026-11-21T03:00:30Z".parse().unwrap();
-        assert_eq!(view.old[0].words(now), "1 ready, 1 terminating (27s left)");
+        assert_eq!(view.old[0].summary(now), "1 ready, 1 terminating (27s left)");
     }
 
     #[test]

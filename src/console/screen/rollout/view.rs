@@ -95,7 +95,7 @@ struct Columns {
     /// Number of cells: one for each pod, or fewer on a scale.
     pods: usize,
     /// Number of pods that the cells represent.
-    most: usize,
+    max_pods: usize,
 }
 
 fn cockpit(cx: &Context<'_>, view: &RolloutView, width: usize, most_sides: usize) -> Vec<Line<'static>> {
@@ -105,13 +105,13 @@ fn cockpit(cx: &Context<'_>, view: &RolloutView, width: usize, most_sides: usize
     let longest = |text: &dyn Fn(&ReplicaSetProgress) -> String| {
         sides.iter().map(|(_, side)| text(side).width()).max().unwrap_or(0)
     };
-    let words = longest(&|side| side.words(cx.now)).max(24);
+    let summary = longest(&|side| side.summary(cx.now)).max(24);
     let name = longest(&|side| side.name.clone()).clamp(10, (width / 4).max(10));
     let image = longest(&image_of).clamp(8, (width / 5).max(8));
-    let most = usize::try_from(view.limits.most()).unwrap_or(0);
+    let most = usize::try_from(view.limits.max_total()).unwrap_or(0);
     let most = sides.iter().map(|(_, side)| side.pods.len()).max().unwrap_or(0).max(most).max(1);
-    let room = width.saturating_sub(4 + name + 1 + image + 2 + words + 2).max(6);
-    let columns = Columns { name, image, pods: most.min(room), most };
+    let pods_width = width.saturating_sub(4 + name + 1 + image + 2 + summary + 2).max(6);
+    let columns = Columns { name, image, pods: most.min(pods_width), max_pods: most };
     let mut lines = vec![verdict(cx, view)];
     lines.extend(cause(cx, view));
     if sides.is_empty() {
@@ -182,21 +182,21 @@ fn cause(cx: &Context<'_>, view: &RolloutView) -> Option<Line<'static>> {
     if view.progress == Progress::Complete {
         return None;
     }
-    let words = view
+    let message = view
         .cause
         .as_ref()
         .map(|cause| format!("{}: {}", clean(&cause.reason), clean(&cause.detail)))
         .or_else(|| view.failure.as_ref().map(|failure| clean(failure).into_owned()))?;
     let style = if is_bad(view) { cx.theme.status.failed } else { cx.theme.status.pending };
-    Some(Line::styled(format!("  {words}"), style))
+    Some(Line::styled(format!("  {message}"), style))
 }
 
 /// A side: its name, image, one sign for each pod, and the text.
-fn side_line(cx: &Context<'_>, word: &str, side: &ReplicaSetProgress, columns: &Columns) -> Line<'static> {
+fn side_line(cx: &Context<'_>, label: &str, side: &ReplicaSetProgress, columns: &Columns) -> Line<'static> {
     let theme = cx.theme;
-    let word_style = if word == "new" { theme.body.accent } else { theme.body.dim };
+    let label_style = if label == "new" { theme.body.accent } else { theme.body.dim };
     let mut spans = vec![
-        Span::styled(format!("{word} "), word_style),
+        Span::styled(format!("{label} "), label_style),
         Span::styled(cell(&clean(&side.name), columns.name), theme.body.text),
         Span::raw(" "),
         Span::styled(cell(&clean(&image_of(side)), columns.image), theme.body.dim),
@@ -204,9 +204,9 @@ fn side_line(cx: &Context<'_>, word: &str, side: &ReplicaSetProgress, columns: &
     ];
     if theme.spoken {
         // The text after the bar states the number of ready pods.
-    } else if columns.most <= columns.pods {
+    } else if columns.max_pods <= columns.pods {
         for pod in &side.pods {
-            let (glyph, style) = match (pod.gone_by, pod.ready) {
+            let (glyph, style) = match (pod.deletion_timestamp, pod.ready) {
                 (Some(_), _) => ("◌", theme.status.terminating),
                 (None, true) => ("●", theme.status.running),
                 // A running pod that is not ready must not look like a ready one.
@@ -218,17 +218,17 @@ fn side_line(cx: &Context<'_>, word: &str, side: &ReplicaSetProgress, columns: &
         let free = columns.pods.saturating_sub(side.pods.len());
         spans.push(Span::styled("·".repeat(free), theme.chart.empty));
     } else {
-        let scale = |count: usize| count * columns.pods / columns.most.max(1);
+        let scale = |count: usize| count * columns.pods / columns.max_pods.max(1);
         let ready = scale(side.ready());
         let all = scale(side.pods.len()).max(ready);
         spans.push(Span::styled("█".repeat(ready), theme.status.running));
         spans.push(Span::styled("▒".repeat(all - ready), theme.status.pending));
         spans.push(Span::styled("·".repeat(columns.pods - all), theme.chart.empty));
     }
-    if side.pods.iter().any(|pod| pod.gone_by.is_some()) {
+    if side.pods.iter().any(|pod| pod.deletion_timestamp.is_some()) {
         next_second(cx);
     }
-    spans.push(Span::styled(format!("  {}", side.words(cx.now)), theme.body.text));
+    spans.push(Span::styled(format!("  {}", side.summary(cx.now)), theme.body.text));
     Line::from(spans)
 }
 
@@ -236,12 +236,12 @@ fn side_line(cx: &Context<'_>, word: &str, side: &ReplicaSetProgress, columns: &
 fn ruler(cx: &Context<'_>, view: &RolloutView, columns: &Columns, width: usize) -> Line<'static> {
     let theme = cx.theme;
     let limits = &view.limits;
-    let (least, most) = (limits.least_available(), limits.most());
+    let (least, most) = (limits.least_available(), limits.max_total());
     let enough = view.available >= least;
     let few = view.total <= most;
     let marks = scale_marks(
         [least, limits.desired, most].map(|limit| usize::try_from(limit).unwrap_or(0)),
-        columns.most,
+        columns.max_pods,
         columns.pods,
     );
     let within = |good: bool| if good { theme.body.text } else { theme.status.failed };

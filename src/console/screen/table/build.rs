@@ -26,13 +26,13 @@ pub(super) struct TableBuild {
     query: String,
     faults: bool,
     /// Objects without a new row yet.
-    left: Vec<Uid>,
+    remaining: Vec<Uid>,
 }
 
 impl TableBuild {
     /// Approximate number of rows when building is complete.
     pub(super) fn total(&self) -> usize {
-        self.rows.total() + self.left.len()
+        self.rows.total() + self.remaining.len()
     }
 
     /// Applies the change of an object that may already have a new row.
@@ -52,9 +52,9 @@ impl Table {
         }
         let there = cx.stores.get(&self.kind.resource);
         let is_there = |row: &Row| there.is_some_and(|store| store.get(&row.uid).is_some());
-        let is_gone = |row: &&Row| !is_there(row) || !self.belongs(cx, row);
-        let gone: HashSet<RowKey> = self.index.all().filter(is_gone).map(Row::key).collect();
-        self.index.take_all(&gone);
+        let is_removed = |row: &&Row| !is_there(row) || !self.belongs(cx, row);
+        let removed: HashSet<RowKey> = self.index.all().filter(is_removed).map(Row::key).collect();
+        self.index.take_all(&removed);
         let is_new = |uid: &&Uid| self.index.get(&RowKey::from((*uid).clone())).is_none();
         let new: Vec<Uid> = all.iter().filter(is_new).cloned().collect();
         if new.len() <= AT_ONCE {
@@ -71,7 +71,7 @@ impl Table {
         let mut rows = Index::new(self.index.sort());
         rows.set_filter(filter);
         self.loaded = false;
-        self.building = Some(Box::new(TableBuild { rows, query, faults, left: all }));
+        self.building = Some(Box::new(TableBuild { rows, query, faults, remaining: all }));
     }
 
     /// Builds all rows at once.
@@ -99,13 +99,13 @@ impl Table {
             self.insert_built(cx, &uid);
         }
         let Some(mut building) = self.building.take() else { return };
-        let next = building.left.split_off(building.left.len().saturating_sub(STEP));
+        let next = building.remaining.split_off(building.remaining.len().saturating_sub(STEP));
         let rows: Vec<Row> = next.iter().filter_map(|uid| self.built(cx, uid)).collect();
         for row in &rows {
             self.widths.learn(row);
         }
         building.rows.add(rows);
-        if !building.left.is_empty() {
+        if !building.remaining.is_empty() {
             self.building = Some(building);
             return;
         }

@@ -49,7 +49,7 @@ impl Widths {
     /// measured again.
     pub(super) fn was_stretched_by(&self, row: &Row) -> bool {
         let mut cells = self.columns.iter().zip(&row.cells);
-        cells.any(|(width, cell)| *width > STRETCHED && cell.room() == *width)
+        cells.any(|(width, cell)| *width > STRETCHED && cell.max_width() == *width)
     }
 
     /// Widens the columns to fit a row.
@@ -59,8 +59,8 @@ impl Widths {
             self.columns.resize(row.cells.len(), 0);
         }
         for (width, cell) in self.columns.iter_mut().zip(&row.cells) {
-            if cell.room_at_most() > *width {
-                *width = (*width).max(cell.room());
+            if cell.max_width_bound() > *width {
+                *width = (*width).max(cell.max_width());
             }
         }
     }
@@ -87,30 +87,30 @@ struct ColumnLayout {
     /// The width that remains when long columns are cut.
     floor: usize,
     /// True for a state as text, which matters more in full than the lightest columns beside it.
-    in_words: bool,
+    is_text: bool,
 }
 
 /// Columns of at most this weight are dropped before a state is cut.
 const LIGHT: u8 = 3;
 
 impl VisibleColumns {
-    /// Lays out the columns in `room` terminal columns.
-    pub(super) fn of(table: &Table, cx: &Context<'_>, room: usize) -> Self {
+    /// Lays out the columns in `available` terminal columns.
+    pub(super) fn of(table: &Table, cx: &Context<'_>, available: usize) -> Self {
         let most_cut = if table.kind.is::<Event>() { CUT_OF_EVENTS } else { CUT };
         let used = |columns: &[ColumnLayout]| {
             (columns.iter().map(|column| column.width + GAP).sum::<usize>() + LEAD).saturating_sub(GAP)
         };
         let mut columns = layouts(table, cx, false);
         let smallest = |column: &ColumnLayout| {
-            if column.in_words { column.width } else { column.width.min(most_cut.max(column.floor)) }
+            if column.is_text { column.width } else { column.width.min(most_cut.max(column.floor)) }
         };
-        let is_tight = columns.iter().map(|column| smallest(column) + GAP).sum::<usize>() > room;
+        let is_tight = columns.iter().map(|column| smallest(column) + GAP).sum::<usize>() > available;
         if is_tight {
             columns = layouts(table, cx, true);
         }
         let mut hidden = 0;
         loop {
-            let over = used(&columns).saturating_sub(room);
+            let over = used(&columns).saturating_sub(available);
             if over == 0 {
                 break;
             }
@@ -129,7 +129,7 @@ impl VisibleColumns {
             } else if let Some(column) = columns
                 .iter_mut()
                 .filter(|column| {
-                    column.width > most_cut.max(column.floor) && !(column.in_words && lightest <= LIGHT)
+                    column.width > most_cut.max(column.floor) && !(column.is_text && lightest <= LIGHT)
                 })
                 .max_by_key(|column| column.width)
             {
@@ -152,7 +152,7 @@ impl VisibleColumns {
             }
         }
         // The width of a dropped column goes to the columns that were cut, first to those with a floor.
-        let mut spare = room.saturating_sub(used(&columns));
+        let mut spare = available.saturating_sub(used(&columns));
         let mut cut: Vec<&mut ColumnLayout> = columns.iter_mut().collect();
         cut.sort_by_key(|column| std::cmp::Reverse(column.floor));
         for column in cut {
@@ -191,7 +191,7 @@ fn layouts(table: &Table, cx: &Context<'_>, is_tight: bool) -> Vec<ColumnLayout>
             whole: width,
             weight: 7,
             floor: 0,
-            in_words: false,
+            is_text: false,
         });
     }
     let sort = table.index.sort().column;
@@ -213,7 +213,7 @@ fn layouts(table: &Table, cx: &Context<'_>, is_tight: bool) -> Vec<ColumnLayout>
             whole: least,
             weight: column.weight,
             floor: usize::from(column.floor),
-            in_words: column.usual > 0,
+            is_text: column.usual > 0,
         });
     }
     if lead > 0 && columns.first().is_some_and(|first| first.column.is_none()) && columns.len() > 1 {
@@ -223,8 +223,8 @@ fn layouts(table: &Table, cx: &Context<'_>, is_tight: bool) -> Vec<ColumnLayout>
 }
 
 impl Cell {
-    /// An upper bound of `room` that does not look at each character: no text has more columns than bytes.
-    fn room_at_most(&self) -> usize {
+    /// An upper bound of `max_width` that does not look at each character: no text has more columns than bytes.
+    fn max_width_bound(&self) -> usize {
         match self {
             Self::Text(text) | Self::Dim(text) => text.len(),
             Self::Used { text, .. } => text.len() + 1,
@@ -235,7 +235,7 @@ impl Cell {
     }
 
     /// The maximum width of the cell while its value stays the same, at any time.
-    fn room(&self) -> usize {
+    fn max_width(&self) -> usize {
         /// `7h59m`, `7d23h`, `364d`: the longest ages of the first eight years.
         const AGE: usize = 5;
         match self {
@@ -263,7 +263,7 @@ mod tests {
             let cells = [Cell::Text, Cell::Dim, Cell::Warning].map(|cell| cell(text.as_str().into()));
             let status = Cell::Status(text.as_str().into(), Health::Running);
             for cell in cells.iter().chain([&status]) {
-                prop_assert!(cell.room() <= cell.room_at_most(), "{cell:?}");
+                prop_assert!(cell.max_width() <= cell.max_width_bound(), "{cell:?}");
             }
         }
     }

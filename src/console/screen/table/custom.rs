@@ -27,7 +27,7 @@ impl Table {
 
     /// Returns whether a column is shown now, if there is space for it.
     pub(super) fn shows(&self, cx: &Context<'_>, column: &Column) -> bool {
-        match column.shown {
+        match column.visibility {
             ColumnVisibility::Always => true,
             ColumnVisibility::Wide => self.wide,
             ColumnVisibility::Measured => self.measures(cx),
@@ -109,7 +109,7 @@ impl Table {
         }
         let first = self.layout.as_ref().filter(|_| is_another).and_then(|layout| layout.sort);
         let sort = match first {
-            Some((column, order)) if self.sought.is_unsorted() => {
+            Some((column, order)) if self.restore_target.is_unsorted() => {
                 let direction = match order {
                     Order::Ascending => Direction::Up,
                     Order::Descending => Direction::Down,
@@ -126,7 +126,7 @@ impl Table {
     }
 
     /// Rearranges a row of the kind's own columns into the table's columns.
-    pub(super) fn laid_out(&self, cx: &Context<'_>, row: Row) -> Row {
+    pub(super) fn lay_out_row(&self, cx: &Context<'_>, row: Row) -> Row {
         let mut row = match &self.layout {
             Some(layout) => {
                 let object = cx.stores.object(&self.kind_of(&row).resource, &row.uid);
@@ -142,7 +142,7 @@ impl Table {
     }
 
     /// Returns the pending warnings about the columns as toasts.
-    pub(super) fn tell(&mut self) -> Vec<Effect> {
+    pub(super) fn take_warnings(&mut self) -> Vec<Effect> {
         self.news.drain(..).map(|news| Effect::Toast(Toast::warning(news))).collect()
     }
 }

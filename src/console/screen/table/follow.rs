@@ -56,7 +56,7 @@ impl Table {
 
     /// The row in the table's columns, if it belongs to the table.
     pub(super) fn own(&self, cx: &Context<'_>, row: Row) -> Option<Row> {
-        self.belongs(cx, &row).then(|| self.laid_out(cx, row))
+        self.belongs(cx, &row).then(|| self.lay_out_row(cx, row))
     }
 
     pub(super) fn reset(&mut self, rows: Vec<Row>) {
@@ -79,7 +79,7 @@ impl Table {
     }
 
     pub(super) fn changed(&mut self, cx: &Context<'_>, resource: &ResourceKey, touched: &TouchedObjects) {
-        if self.held {
+        if self.paused {
             if self.is_of(resource) {
                 self.missed += match touched {
                     TouchedObjects::Some(uids) => uids.len(),
@@ -168,10 +168,10 @@ impl Table {
             }
         }
         let Some(row) = row else {
-            let gone = self.index.take(key);
+            let removed = self.index.take(key);
             self.marks.remove(key);
             self.flashes.remove(key);
-            if gone.is_some_and(|gone| self.widths.was_stretched_by(&gone)) {
+            if removed.is_some_and(|gone| self.widths.was_stretched_by(&gone)) {
                 self.widths.clear();
                 for row in self.index.all() {
                     self.widths.learn(row);

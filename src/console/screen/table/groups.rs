@@ -25,7 +25,7 @@ pub(super) struct Groups {
     of: HashMap<Uid, GroupKey>,
     members: HashMap<GroupKey, BTreeSet<Uid>>,
     /// The event that represents each group.
-    shown: HashMap<GroupKey, Uid>,
+    representatives: HashMap<GroupKey, Uid>,
 }
 
 fn key_of(event: StoredObject<'_, Event>) -> GroupKey {
@@ -68,7 +68,7 @@ impl Groups {
         {
             *text = format_compact!("{text} (and {} others)", messages.len() - 1);
         }
-        self.shown.insert(key.clone(), row.uid.clone());
+        self.representatives.insert(key.clone(), row.uid.clone());
         Some(row)
     }
 
@@ -88,7 +88,7 @@ impl Groups {
         }
         let mut rows = Vec::new();
         for key in changed {
-            let before = self.shown.remove(&key);
+            let before = self.representatives.remove(&key);
             let row = self.row(stores, &key);
             if row.is_none() {
                 self.members.remove(&key);
@@ -116,7 +116,7 @@ impl Table {
         let Some(groups) = &mut self.groups else { return };
         let changes = groups.change(cx.stores, uids);
         for (before, row) in changes {
-            let row = row.filter(|row| self.belongs(cx, row)).map(|row| self.laid_out(cx, row));
+            let row = row.filter(|row| self.belongs(cx, row)).map(|row| self.lay_out_row(cx, row));
             let now = row.as_ref().map(Row::key);
             if let Some(before) = before.map(RowKey::from).filter(|before| Some(before) != now.as_ref()) {
                 let (chosen, marked) = (self.cursor.as_ref() == Some(&before), self.marks.contains(&before));

@@ -31,7 +31,7 @@ impl Table {
             _ => Direction::Up,
         };
         self.index.set_sort(Sort { column, direction });
-        self.sought.forget_sort();
+        self.restore_target.forget_sort();
         let name = column.and_then(|column| self.columns.get(column)).map(|column| column.name.to_string());
         vec![Effect::KeepSort(self.kind.resource.clone(), SortOrder { column: name, direction })]
     }
@@ -70,7 +70,7 @@ impl Table {
         };
         let mut text = String::new();
         // Without metrics, the usage columns have no values.
-        let known = |column: &Column| match column.shown {
+        let known = |column: &Column| match column.visibility {
             ColumnVisibility::Measured => self.measures(cx),
             ColumnVisibility::Never => false,
             ColumnVisibility::Always | ColumnVisibility::Wide | ColumnVisibility::Several => true,
@@ -147,8 +147,8 @@ impl Table {
                 return vec![Effect::Save { name, text: self.csv(cx) }];
             }
             Command::EventsPause => {
-                self.held = !self.held;
-                if !self.held {
+                self.paused = !self.paused;
+                if !self.paused {
                     self.missed = 0;
                     self.rebuild(cx);
                 }

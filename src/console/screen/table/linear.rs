@@ -45,8 +45,9 @@ fn line(table: &Table, row: &Row, several: bool, cx: &Context<'_>) -> Line {
     };
     let cells = table.columns.iter().zip(&row.cells).filter(|(column, _)| table.shows(cx, column));
     // Both are read first.
-    let is_read_first = |column: &Column| column.name == "NAME" || column.shown == ColumnVisibility::Several;
-    let words = cells.filter(|(column, _)| !is_read_first(column)).map(|(column, cell)| {
+    let is_read_first =
+        |column: &Column| column.name == "NAME" || column.visibility == ColumnVisibility::Several;
+    let phrases = cells.filter(|(column, _)| !is_read_first(column)).map(|(column, cell)| {
         let timed = matches!(cell, Cell::Age(_) | Cell::Until(_) | Cell::Used { .. });
         // Servers format ages themselves.
         let restless = timed || column.usage || matches!(&*column.name, "AGE" | "LAST SEEN" | "FIRST SEEN");
@@ -60,8 +61,8 @@ fn line(table: &Table, row: &Row, several: bool, cx: &Context<'_>) -> Line {
         };
         ListCell { column: column.name.to_lowercase(), text: text.into_owned(), restless }
     });
-    let words = words.collect();
-    Line { key: row.key(), name, marked: table.marks.contains(&row.key()), words }
+    let phrases = phrases.collect();
+    Line { key: row.key(), name, marked: table.marks.contains(&row.key()), cells: phrases }
 }
 
 /// The sort order, and the kinds without rows.
@@ -82,7 +83,7 @@ fn order(table: &Table, cx: &Context<'_>) -> String {
 fn empty(table: &Table, cx: &Context<'_>) -> String {
     if table.over().is_some() && table.index.total() == 0 {
         let states = table.states(cx);
-        let states = states.iter().map(|state| format!("{} {}", state.name, state.words));
+        let states = states.iter().map(|state| format!("{} {}", state.name, state.label));
         return states.collect::<Vec<_>>().join(", ");
     }
     match cx.links.refused(&table.kind.resource).filter(|_| table.displayed_time().is_none()) {

@@ -79,7 +79,7 @@ pub struct Table {
     pub(super) query: String,
     pub(super) cursor: Option<RowKey>,
     /// The row of the cursor, used when its object disappears.
-    pub(super) place: usize,
+    pub(super) row_index: usize,
     pub(super) marks: HashSet<RowKey>,
     pub(super) last_mark: Option<RowKey>,
     pub(super) flashes: HashMap<RowKey, (u64, Timestamp)>,
@@ -87,7 +87,7 @@ pub struct Table {
     pub(super) picked: Option<usize>,
     pub(super) loaded: bool,
     /// True while the table of events is paused; the drawn rows stay.
-    pub(super) held: bool,
+    pub(super) paused: bool,
     /// Number of changes that were not shown since the pause.
     pub(super) missed: usize,
     /// The groups, if events are shown in groups.
@@ -99,7 +99,7 @@ pub struct Table {
     pub(super) travelling: bool,
     /// The point in time to show first; nothing is shown until it arrives.
     opens_at: Option<TimeSelector>,
-    way_back: WayBack,
+    back_target: WayBack,
     widths: Widths,
     /// The clusters of a table over several clusters, or over other clusters than the screen's own.
     over: Option<MultiClusterScope>,
@@ -112,7 +112,7 @@ pub struct Table {
     /// Pending warnings about the columns.
     news: Vec<String>,
     /// Pending sort order and selection of a restored table.
-    sought: restore::RestoreTarget,
+    restore_target: restore::RestoreTarget,
     /// True if the user moved the cursor.
     pub(super) moved: bool,
     rebuilt: Option<Timestamp>,
@@ -139,28 +139,28 @@ impl Table {
             index: Index::new(Sort { column, direction: Direction::Up }),
             query: String::new(),
             cursor: at.map(RowKey::from),
-            place: 0,
+            row_index: 0,
             marks: HashSet::new(),
             last_mark: None,
             flashes: HashMap::new(),
             wide: false,
             picked: None,
             loaded: false,
-            held: false,
+            paused: false,
             missed: 0,
             groups: None,
             warnings: false,
             past: None,
             travelling: false,
             opens_at: when,
-            way_back: if when.is_some() { WayBack::ViewBelow } else { WayBack::Now },
+            back_target: if when.is_some() { WayBack::ViewBelow } else { WayBack::Now },
             widths: Widths::default(),
             over: (!over.is_empty()).then(|| MultiClusterScope::new(over)),
             kinds: BTreeMap::new(),
             own: Vec::new(),
             layout: None,
             news: Vec::new(),
-            sought: restore::RestoreTarget::default(),
+            restore_target: restore::RestoreTarget::default(),
             moved: false,
             rebuilt: None,
             stale: Vec::new(),
@@ -197,7 +197,7 @@ impl Table {
     /// The index of the cursor's row.
     pub(super) fn cursor_row(&self) -> usize {
         let last = self.index.len().saturating_sub(1);
-        self.cursor.as_ref().and_then(|uid| self.index.position_of(uid)).unwrap_or(self.place).min(last)
+        self.cursor.as_ref().and_then(|uid| self.index.position_of(uid)).unwrap_or(self.row_index).min(last)
     }
 
     /// The object of a row.
@@ -255,7 +255,7 @@ impl Table {
 
     fn go(&mut self, place: usize) {
         let place = place.min(self.index.len().saturating_sub(1));
-        self.place = place;
+        self.row_index = place;
         self.cursor = self.index.at(place).map(Row::key);
     }
 
@@ -267,11 +267,11 @@ impl Table {
             self.build_on(cx);
         }
         if matches!(message, ScreenMessage::Opened) {
-            self.recall_sort(cx);
+            self.restore_sort(cx);
         }
         match message {
             // A paused table does not change until it is resumed.
-            ScreenMessage::Shown | ScreenMessage::Extended if self.held => {}
+            ScreenMessage::Shown | ScreenMessage::Extended if self.paused => {}
             ScreenMessage::Opened | ScreenMessage::Scoped if self.opens_at.is_some() => {
                 return self.travel(cx, self.opens_at.map_or(TimeTravel::Live, TimeTravel::To));
             }
@@ -287,8 +287,8 @@ impl Table {
                 self.rebuild(cx);
             }
             ScreenMessage::Travel(_) if self.over.is_some() => {
-                let why = self.refuses_over(cx, Command::PastBack).unwrap_or_default();
-                return vec![Effect::Toast(Toast::info(why))];
+                let reason = self.refuses_over(cx, Command::PastBack).unwrap_or_default();
+                return vec![Effect::Toast(Toast::info(reason))];
             }
             ScreenMessage::Travel(go) => return self.travel(cx, go),
             ScreenMessage::Data(data) => return self.travelled(cx, data),
@@ -320,7 +320,7 @@ impl Table {
     /// If the filter hides the cursor's object, the cursor goes to the first match instead of a neighbour.
     fn select_first_match(&mut self) {
         if self.cursor.as_ref().and_then(|uid| self.index.position_of(uid)).is_none() {
-            self.place = 0;
+            self.row_index = 0;
         }
         self.keep_cursor();
     }
@@ -379,7 +379,7 @@ impl View for Table {
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         let mut effects = self.take(cx, message);
-        effects.extend(self.tell());
+        effects.extend(self.take_warnings());
         effects
     }
 
@@ -401,8 +401,8 @@ impl View for Table {
         self.displayed_time()
     }
 
-    fn way_back(&self) -> WayBack {
-        self.way_back
+    fn back_target(&self) -> WayBack {
+        self.back_target
     }
 
     fn selected(&self, _cx: &Context<'_>) -> Option<ObjectRef> {

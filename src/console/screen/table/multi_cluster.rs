@@ -112,7 +112,7 @@ impl Table {
             .filter_map(|id| {
                 let cluster = cx.clusters.get(*id)?;
                 let fresh = cluster.freshness(&self.kind);
-                let words = match &fresh {
+                let label = match &fresh {
                     Freshness::Live => "live".to_owned(),
                     Freshness::CatchingUp if *cluster.reach != ConnectionState::Reached => {
                         "connecting".to_owned()
@@ -126,9 +126,9 @@ impl Table {
                     Freshness::NotAllowed => "not allowed".to_owned(),
                     Freshness::Absent => format!("has no {}", self.kind.resource.plural),
                 };
-                let why = cluster.unavailable_reason(&self.kind).filter(|_| fresh != Freshness::Live);
+                let reason = cluster.unavailable_reason(&self.kind).filter(|_| fresh != Freshness::Live);
                 let name = clean(cluster.name).into_owned();
-                Some(State { name, fresh, words, why })
+                Some(State { name, fresh, label, reason })
             })
             .collect()
     }
@@ -174,7 +174,7 @@ impl Table {
         if let Some(own) = own {
             row.cells = self.in_these_columns(own, &row);
         }
-        Some(self.laid_out(of, row))
+        Some(self.lay_out_row(of, row))
     }
 
     /// The columns of the kind in a cluster, if they differ in names or order from those of this table.
@@ -205,12 +205,12 @@ impl Table {
         let Some(kind) = of.clusters.get(cluster).map(|of| of.kind(&self.kind)) else { return };
         if !self.is_of(resource) && kind.resource != *resource {
             // Other resources that rows depend on are handled as in a table of one cluster.
-            if !self.held && self.affects_rows(resource) {
+            if !self.paused && self.affects_rows(resource) {
                 self.rebuild_soon(cx);
             }
             return;
         }
-        if self.held {
+        if self.paused {
             self.missed += match touched {
                 TouchedObjects::Some(uids) => uids.len(),
                 TouchedObjects::All | TouchedObjects::Use => 1,
@@ -268,7 +268,7 @@ pub(crate) struct State {
     pub(crate) name: String,
     pub(crate) fresh: Freshness,
     /// The freshness in one or two words.
-    pub(crate) words: String,
+    pub(crate) label: String,
     /// The message of the server or the connection.
-    pub(crate) why: Option<String>,
+    pub(crate) reason: Option<String>,
 }

@@ -46,19 +46,19 @@ impl Table {
             return Some(why);
         }
         let groups = self.groups_of(cx, command);
-        let refusals = groups.iter().map(|group| self.refuses_there(cx, command, group));
+        let refusals = groups.iter().map(|group| self.refusal_in_group(cx, command, group));
         let mut refusals = refusals.collect::<Option<Vec<String>>>()?;
         refusals.dedup();
         (!refusals.is_empty()).then(|| refusals.join("; "))
     }
 
-    fn refuses_there(&self, cx: &Context<'_>, command: Command, group: &Group) -> Option<String> {
+    fn refusal_in_group(&self, cx: &Context<'_>, command: Command, group: &Group) -> Option<String> {
         let Some(of) = cx.on(group.cluster) else {
             return Some("its cluster is not shown any more".to_owned());
         };
         let kind = &group.current.kind;
-        let why = command_availability::refuses(of.catalogue, kind, command)?;
-        Some(if self.shows_context() { format!("{}: {why}", clean(name_of(&of))) } else { why })
+        let reason = command_availability::refuses(of.catalogue, kind, command)?;
+        Some(if self.shows_context() { format!("{}: {reason}", clean(name_of(&of))) } else { reason })
     }
 
     /// Returns the targets of a command by cluster and kind: all marked rows, or the selected row if none is marked.
@@ -111,7 +111,7 @@ impl Table {
         let (mut effects, mut questions) = (Vec::new(), Vec::new());
         for group in &groups {
             let Some(of) = cx.on(group.cluster) else { continue };
-            if let Some(why) = self.refuses_there(cx, command, group) {
+            if let Some(why) = self.refusal_in_group(cx, command, group) {
                 let count = group.targets.len();
                 let rows = if count == 1 { "its row is".to_owned() } else { format!("its {count} rows are") };
                 effects.push(Effect::Toast(Toast::warning(format!("{why}; {rows} skipped"))));

@@ -33,7 +33,7 @@ enum PastTable {
 
 impl PastTable {
     /// The form in which the table shows it.
-    fn past_view(self, cx: &Context<'_>, place: TimePosition) -> Option<PastView> {
+    fn into_view(self, cx: &Context<'_>, place: TimePosition) -> Option<PastView> {
         match self {
             Self::OfOne(stores, cut) => PastView::new(place, stores, cut),
             Self::OfSeveral(stores, gaps) => Some(PastView::new(place, stores, 0)?.of_several(cx, gaps)),
@@ -53,7 +53,7 @@ impl Table {
             self.travelling = false;
             self.opens_at = None;
             self.past = None;
-            self.way_back = WayBack::Now;
+            self.back_target = WayBack::Now;
             self.marks.clear();
             self.widths.clear();
             self.rebuild(cx);
@@ -65,24 +65,24 @@ impl Table {
             let scopes =
                 self.kinds_with_history(cx).into_iter().map(|kind| self.history_scope(cx, kind)).collect();
             return vec![Effect::task("past", move |out| async move {
-                let gone = past::travel_in_time(&out.client(), scopes, from, go, now).await;
-                let gone = gone.map(|(place, was)| {
+                let result = past::travel_in_time(&out.client(), scopes, from, go, now).await;
+                let result = result.map(|(place, was)| {
                     (place, was.map(|(stores, gaps)| PastTable::OfSeveral(stores, gaps)))
                 });
-                out.data(TimeTravelResult(gone)).await;
+                out.data(TimeTravelResult(result)).await;
             })];
         }
         let lists = self.lists(cx);
         vec![Effect::task("past", move |out| async move {
             let client = out.client();
-            let gone = async {
+            let request = async {
                 let place = past::step(&client, std::slice::from_ref(&lists[0].0), from, go, now).await?;
                 let Some(moment) = place.moment() else { return Ok((place, None)) };
                 let (stores, cut) = past::stores_at(&client, &lists, moment.revision).await?;
                 Ok((place, Some(PastTable::OfOne(stores, cut))))
             };
-            let gone = gone.await;
-            out.data(TimeTravelResult(gone)).await;
+            let result = request.await;
+            out.data(TimeTravelResult(result)).await;
         })]
     }
 
@@ -134,13 +134,13 @@ impl Table {
         match gone {
             // The requested point in time is not available: the table shows the present, without a banner.
             Err(why) if opens => {
-                self.way_back = WayBack::Now;
+                self.back_target = WayBack::Now;
                 self.rebuild(cx);
                 vec![Effect::failed(why)]
             }
             Err(why) => vec![Effect::failed(why)],
             Ok((place, was)) => {
-                let Some(past) = was.and_then(|was| was.past_view(cx, place)) else {
+                let Some(past) = was.and_then(|was| was.into_view(cx, place)) else {
                     return self.travel(cx, TimeTravel::Live);
                 };
                 let bounds = past.bounds();
@@ -153,9 +153,9 @@ impl Table {
     }
 
     /// Calls a function with the shown state: the past one if it is shown, else the present.
-    pub(super) fn with<T>(&mut self, cx: &Context<'_>, what: impl FnOnce(&mut Self, &Context<'_>) -> T) -> T {
-        let Some(past) = self.past.take() else { return what(self, cx) };
-        let done = what(self, &past.context(cx));
+    pub(super) fn with<T>(&mut self, cx: &Context<'_>, f: impl FnOnce(&mut Self, &Context<'_>) -> T) -> T {
+        let Some(past) = self.past.take() else { return f(self, cx) };
+        let done = f(self, &past.context(cx));
         self.past = Some(past);
         done
     }

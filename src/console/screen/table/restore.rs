@@ -48,7 +48,7 @@ impl Table {
         let sort = self.index.sort();
         let column =
             sort.column.and_then(|column| self.columns.get(column)).map(|column| column.name.to_string());
-        let (column, direction) = match &self.sought.sort {
+        let (column, direction) = match &self.restore_target.sort {
             Some(order) => (order.column.clone(), order.direction),
             None => (column, sort.direction),
         };
@@ -63,15 +63,15 @@ impl Table {
             descending: direction == Direction::Down,
             wide: self.wide,
             faults: self.index.filter().faults,
-            selected: self.sought.selected.clone().or(selected),
+            selected: self.restore_target.selected.clone().or(selected),
             ..SavedView::default()
         }
     }
 
     /// The cluster of the saved selection, in a table over several.
     pub(crate) fn cluster_to_keep(&self) -> Option<ClusterId> {
-        match &self.sought.selected {
-            Some(_) => self.sought.selected_in,
+        match &self.restore_target.selected {
+            Some(_) => self.restore_target.selected_in,
             None => self.index.at(self.cursor_row())?.cluster,
         }
     }
@@ -104,21 +104,22 @@ impl Table {
         }
         table.index.set_filter(Filter { faults: saved.faults, ..table.index.filter().clone() });
         let sort = saved.sort.map(|name| SortOrder { column: Some(name), direction });
-        table.sought = RestoreTarget { sort, is_restored: true, selected: saved.selected, selected_in };
+        table.restore_target =
+            RestoreTarget { sort, is_restored: true, selected: saved.selected, selected_in };
         table
     }
 
     /// Applies the user's last sort order for this kind to a table that opens.
-    pub(super) fn recall_sort(&mut self, cx: &Context<'_>) {
-        if !self.sought.is_restored {
-            self.sought.sort = cx.sorts.of(&self.kind.resource).cloned();
+    pub(super) fn restore_sort(&mut self, cx: &Context<'_>) {
+        if !self.restore_target.is_restored {
+            self.restore_target.sort = cx.sorts.of(&self.kind.resource).cloned();
         }
     }
 
     /// Applies the pending sort order and selection, once columns and rows are known.
     pub(super) fn resolve_restore_target(&mut self) {
         if !self.columns.is_empty()
-            && let Some(SortOrder { column, direction }) = self.sought.sort.take()
+            && let Some(SortOrder { column, direction }) = self.restore_target.sort.take()
         {
             let place = |name: &String| self.columns.iter().position(|column| *column.name == **name);
             match column.as_ref().map(place) {
@@ -132,9 +133,9 @@ impl Table {
             return;
         }
         // If the user has moved the cursor meanwhile, it stays there.
-        let sought = self.sought.selected.take().filter(|_| !self.moved);
-        let Some((namespace, name)) = sought else { return };
-        let cluster = self.sought.selected_in;
+        let selected = self.restore_target.selected.take().filter(|_| !self.moved);
+        let Some((namespace, name)) = selected else { return };
+        let cluster = self.restore_target.selected_in;
         let is = |row: &&Row| {
             row.name == name && row.namespace == namespace && (cluster.is_none() || row.cluster == cluster)
         };

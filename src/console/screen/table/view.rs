@@ -33,8 +33,8 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area:
         message(table, cx, frame, pane);
     }
     let block = theme.block("").title_top(title(table, cx));
-    let room = usize::from(area.width).saturating_sub(title(table, cx).width() + 8);
-    let right = right_title(table, cx, room);
+    let right_width = usize::from(area.width).saturating_sub(title(table, cx).width() + 8);
+    let right = right_title(table, cx, right_width);
     let block = if title(table, cx).width() + right.width() + 8 < usize::from(area.width) {
         block.title_top(right.right_aligned())
     } else {
@@ -95,9 +95,9 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     for (line, (row, texts)) in visible.iter().zip(&texts).enumerate() {
         let place = Rect { y: inner.y + 1 + line as u16, height: 1, ..inner };
         let selected = offset + line == cursor;
-        let drawn = draw_row(table, cx, &shape, row, texts, selected);
-        let drawn = if selected { theme.chosen(drawn) } else { drawn };
-        frame.render_widget(drawn, place);
+        let rendered = draw_row(table, cx, &shape, row, texts, selected);
+        let rendered = if selected { theme.chosen(rendered) } else { rendered };
+        frame.render_widget(rendered, place);
         if since(row).is_some() {
             frame.buffer_mut().set_style(place, theme.body.dim.add_modifier(Modifier::DIM));
         }
@@ -243,10 +243,10 @@ fn title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
     Line::from(spans)
 }
 
-fn right_title<'a>(table: &Table, cx: &Context<'_>, room: usize) -> Line<'a> {
+fn right_title<'a>(table: &Table, cx: &Context<'_>, max_width: usize) -> Line<'a> {
     let theme = cx.theme;
     if table.over().is_some() {
-        return states(table, cx, room);
+        return states(table, cx, max_width);
     }
     if table.travelling {
         return Line::styled(" ◐ reading the past… ", theme.status.pending);
@@ -258,7 +258,7 @@ fn right_title<'a>(table: &Table, cx: &Context<'_>, room: usize) -> Line<'a> {
         return Line::styled(format!(" {} ", refusal.label()), theme.body.dim);
     }
     if table.kind.is::<Event>() {
-        return if table.held {
+        return if table.paused {
             let missed = match table.missed {
                 0 => String::new(),
                 count => format!("· {} new ", grouped(count as u64)),
@@ -282,14 +282,14 @@ fn right_title<'a>(table: &Table, cx: &Context<'_>, room: usize) -> Line<'a> {
         entry(index + 1, name, matches!(cx.scope, crate::scope::Scope::One(one) if one == name));
     }
     // Only as many as fit: a number that is not visible is of no use.
-    while spans.iter().map(Span::width).sum::<usize>() >= room && spans.len() > 3 {
+    while spans.iter().map(Span::width).sum::<usize>() >= max_width && spans.len() > 3 {
         spans.truncate(spans.len() - 2);
     }
     Line::from(spans)
 }
 
 /// The freshness of each cluster's rows: clusters with problems by name first, then the others as far as they fit.
-fn states<'a>(table: &Table, cx: &Context<'_>, room: usize) -> Line<'a> {
+fn states<'a>(table: &Table, cx: &Context<'_>, max_width: usize) -> Line<'a> {
     let theme = cx.theme;
     let mut all = table.states(cx);
     all.sort_by_key(|state| state.fresh == Freshness::Live);
@@ -298,11 +298,11 @@ fn states<'a>(table: &Table, cx: &Context<'_>, room: usize) -> Line<'a> {
     for (at, state) in all.iter().enumerate() {
         let left = all.len() - at;
         let name = fit(&state.name, 20).into_owned();
-        let words = if state.fresh == Freshness::Live { String::new() } else { format!(" {}", state.words) };
-        let width = state.fresh.glyph().width() + 1 + name.width() + words.width() + 2;
+        let label = if state.fresh == Freshness::Live { String::new() } else { format!(" {}", state.label) };
+        let width = state.fresh.glyph().width() + 1 + name.width() + label.width() + 2;
         let more = format!("+{left} ");
         // Space is reserved for the number of clusters that are not named.
-        if used + width + if left > 1 { more.width() } else { 0 } > room {
+        if used + width + if left > 1 { more.width() } else { 0 } > max_width {
             spans.push(Span::styled(more, theme.body.dim));
             break;
         }
@@ -315,7 +315,7 @@ fn states<'a>(table: &Table, cx: &Context<'_>, room: usize) -> Line<'a> {
         };
         spans.push(Span::styled(format!("{} ", state.fresh.glyph()), style));
         spans.push(Span::styled(name, cx.style_of_cluster(&state.name)));
-        spans.push(Span::styled(format!("{words}  "), style));
+        spans.push(Span::styled(format!("{label}  "), style));
     }
     Line::from(spans)
 }
@@ -327,18 +327,18 @@ fn draw_empty_reason(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inn
     let each = (usize::from(inner.height) / states.len().max(1)).max(1);
     let mut lines: Vec<Line<'_>> = Vec::new();
     for state in &states {
-        let what = match &state.why {
-            Some(why) => format!("{}: {why}", state.words),
+        let message = match &state.reason {
+            Some(why) => format!("{}: {why}", state.label),
             None if state.fresh == Freshness::Live => format!("no {}", table.kind.resource.plural),
-            None => state.words.clone(),
+            None => state.label.clone(),
         };
         let lead = format!("{} {}", state.fresh.glyph(), state.name);
-        let room = width.saturating_sub(lead.width() + 2);
-        let mut parts = wrapped(&clean(&what), room);
+        let text_width = width.saturating_sub(lead.width() + 2);
+        let mut parts = wrapped(&clean(&message), text_width);
         if parts.len() > each {
             parts.truncate(each);
             if let Some(last) = parts.last_mut() {
-                *last = fit(&format!("{last} …"), room).into_owned();
+                *last = fit(&format!("{last} …"), text_width).into_owned();
             }
         }
         let indent = " ".repeat(lead.width());

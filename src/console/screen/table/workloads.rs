@@ -18,10 +18,10 @@ use crate::workloads::{self, Workload};
 #[derive(Debug)]
 struct KindNote {
     /// `Jobs not allowed`, with the cluster if there are several.
-    words: String,
+    text: String,
     sign: KindAvailability,
     /// The message of the server or the connection.
-    why: Option<String>,
+    reason: Option<String>,
 }
 
 /// The state of a kind with missing or incomplete rows.
@@ -59,7 +59,7 @@ impl KindAvailability {
 
 impl KindNote {
     /// The note for a kind with an incomplete past.
-    fn of_then(gap: &Gap) -> Option<Self> {
+    fn for_gap(gap: &Gap) -> Option<Self> {
         let of = gap.kind.heading();
         let (words, sign, why) = match &gap.missing {
             // The current refusal is reported instead.
@@ -74,7 +74,7 @@ impl KindNote {
                 (format!("{} more {of}", grouped(*cut as u64)), KindAvailability::Cut, None)
             }
         };
-        Some(Self { words, sign, why })
+        Some(Self { text: words, sign, reason: why })
     }
 }
 
@@ -168,11 +168,11 @@ impl Table {
                 };
                 let of =
                     if self.shows_context() { format!(" of {}", clean(cluster.name)) } else { String::new() };
-                let words = format!("{}{of} {words}", kind.heading());
-                notes.push(KindNote { words, sign, why: cluster.unavailable_reason(&kind) });
+                let text = format!("{}{of} {words}", kind.heading());
+                notes.push(KindNote { text, sign, reason: cluster.unavailable_reason(&kind) });
             }
         }
-        notes.extend(self.past.iter().flat_map(|past| past.gaps()).filter_map(KindNote::of_then));
+        notes.extend(self.past.iter().flat_map(|past| past.gaps()).filter_map(KindNote::for_gap));
         // Problems that the user can solve come first.
         notes.sort_by_key(|note| note.sign >= KindAvailability::CatchingUp);
         notes
@@ -185,19 +185,19 @@ impl Table {
 
     /// The kinds without rows, as text: `Jobs not allowed, CronJobs not on this server`.
     pub(super) fn lacking(&self, cx: &Context<'_>) -> String {
-        let notes: Vec<String> = self.notes(cx).into_iter().map(|note| note.words).collect();
+        let notes: Vec<String> = self.notes(cx).into_iter().map(|note| note.text).collect();
         notes.join(", ")
     }
 
     /// The same in one line, with the server's message for the first.
-    pub(super) fn line_of_notes<'a>(&self, cx: &Context<'_>, room: usize) -> Option<Line<'a>> {
+    pub(super) fn line_of_notes<'a>(&self, cx: &Context<'_>, width: usize) -> Option<Line<'a>> {
         let notes = self.notes(cx);
         let first = notes.first()?;
         // All kinds are named before the first message.
         let named: Vec<String> =
-            notes.iter().map(|note| format!("{} {}", note.sign.glyph(), note.words)).collect();
-        let why = first.why.as_ref().map(|why| format!(" · {}", clean(why))).unwrap_or_default();
-        let text = format!(" {}{why}", named.join("  "));
-        Some(Line::styled(fit(&text, room).into_owned(), first.sign.style(cx.theme)))
+            notes.iter().map(|note| format!("{} {}", note.sign.glyph(), note.text)).collect();
+        let reason = first.reason.as_ref().map(|why| format!(" · {}", clean(why))).unwrap_or_default();
+        let text = format!(" {}{reason}", named.join("  "));
+        Some(Line::styled(fit(&text, width).into_owned(), first.sign.style(cx.theme)))
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn container_dialog(
 }
 
 /// Splits a command line into words; quotes group words.
-fn words(text: &str) -> Result<Vec<String>, String> {
+fn split_words(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
@@ -87,7 +87,7 @@ pub(super) fn debug_dialog(target: &ObjectRef, pod: &Pod) -> Dialog {
         }
         let chosen = dialog.choice(into);
         let into = (chosen != NONE).then(|| chosen.to_owned());
-        let debug = DebugPlan::new(&image, into, words(dialog.text(command))?);
+        let debug = DebugPlan::new(&image, into, split_words(dialog.text(command))?);
         let opening = SessionTarget::Debug { container: debug.name.clone() };
         let plan = Plan { debug: Some(debug), ..Plan::of(opening) };
         Ok(vec![Effect::send(TerminalData::Decided(plan))])
@@ -124,7 +124,7 @@ mod tests {
         ];
         for (text, expect) in cases {
             let expect = expect.map(|list| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
-            assert_eq!(words(text).map_err(|_| ()), expect, "{text}");
+            assert_eq!(split_words(text).map_err(|_| ()), expect, "{text}");
         }
     }
 }

@@ -55,7 +55,7 @@ pub enum TerminalData {
     Heard,
 }
 
-fn word(purpose: TerminalPurpose) -> &'static str {
+fn purpose_label(purpose: TerminalPurpose) -> &'static str {
     match purpose {
         TerminalPurpose::Shell | TerminalPurpose::NodeShell => "shell",
         TerminalPurpose::Attach => "attach",
@@ -142,8 +142,8 @@ impl Terminal {
 
     /// Restores a terminal of the last session. Its process ended with that session, and none is started until the user
     /// says so. A former debug container is attached to: it cannot be started again (EPH-1).
-    pub(crate) fn restored(pod: ObjectRef, what: SavedTerminal, container: String) -> Self {
-        let purpose = match what {
+    pub(crate) fn restored(pod: ObjectRef, kind: SavedTerminal, container: String) -> Self {
+        let purpose = match kind {
             SavedTerminal::Shell => TerminalPurpose::Shell,
             SavedTerminal::Attach | SavedTerminal::Debug => TerminalPurpose::Attach,
             SavedTerminal::Program => TerminalPurpose::Program,
@@ -159,7 +159,7 @@ impl Terminal {
             self.stage,
             TerminalStage::Open { .. } | TerminalStage::Starting(_) | TerminalStage::Over(Outcome::Lost)
         );
-        let what = match self.purpose {
+        let kind = match self.purpose {
             TerminalPurpose::Shell => SavedTerminal::Shell,
             TerminalPurpose::Attach => SavedTerminal::Attach,
             TerminalPurpose::Debug => SavedTerminal::Debug,
@@ -167,7 +167,7 @@ impl Terminal {
             // Its pod is removed with it.
             TerminalPurpose::NodeShell => return None,
         };
-        is_open.then(|| SavedScreen::Terminal { what, container: self.container.clone() })
+        is_open.then(|| SavedScreen::Terminal { what: kind, container: self.container.clone() })
     }
 
     /// The target: a pod, a node, or the object that a program was started for.
@@ -205,7 +205,7 @@ impl Terminal {
             })];
         }
         if self.purpose == TerminalPurpose::NodeShell {
-            return node_shell::ask(cx, &self.pod);
+            return node_shell::open_dialog(cx, &self.pod);
         }
         let namespace = self.pod.namespace.as_deref().unwrap_or_default();
         let Some(pod) = cx.stores.pods().by_name(namespace, &self.pod.name) else {
@@ -302,7 +302,8 @@ impl Terminal {
                 if matches!(self.stage, TerminalStage::Open { .. }) {
                     self.emulator.get_mut().note(&outcome.text());
                 }
-                let news = format!("{} in {}: {}", word(self.purpose), self.pod.name, outcome.text());
+                let news =
+                    format!("{} in {}: {}", purpose_label(self.purpose), self.pod.name, outcome.text());
                 self.stage = TerminalStage::Over(outcome);
                 return vec![Effect::BackgroundToast(Toast::info(news))];
             }
@@ -403,7 +404,7 @@ impl Terminal {
 
 impl View for Terminal {
     fn title(&self, _cx: &Context<'_>) -> String {
-        format!("{} · {}", self.pod.name, word(self.purpose))
+        format!("{} · {}", self.pod.name, purpose_label(self.purpose))
     }
 
     fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
@@ -452,7 +453,7 @@ impl View for Terminal {
 
     fn background(&self, _cx: &Context<'_>) -> Option<String> {
         matches!(self.stage, TerminalStage::Open { .. })
-            .then(|| format!("{} {}", word(self.purpose), self.pod.name))
+            .then(|| format!("{} {}", purpose_label(self.purpose), self.pod.name))
     }
 }
 

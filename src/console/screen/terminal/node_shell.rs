@@ -25,7 +25,7 @@ use crate::resource::ObjectRef;
 use crate::rows::node::is_ready;
 
 /// Timeout of the permission check, and of each request.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Pauses in seconds between attempts to remove a pod; after the last attempt the pod is left, and a toast reports it.
 const PAUSES: [u64; 7] = [0, 1, 2, 4, 8, 15, 30];
@@ -34,7 +34,7 @@ const PAUSES: [u64; 7] = [0, 1, 2, 4, 8, 15, 30];
 type CreateDenial = Arc<OnceLock<String>>;
 
 /// Shows the dialog, and checks the permission meanwhile.
-pub(super) fn ask(cx: &Context<'_>, node: &ObjectRef) -> Vec<Effect> {
+pub(super) fn open_dialog(cx: &Context<'_>, node: &ObjectRef) -> Vec<Effect> {
     let denial = CreateDenial::default();
     let namespace = cx.node_shell.namespace.clone();
     let sink = Arc::clone(&denial);
@@ -111,7 +111,7 @@ async fn may(client: Client, namespace: &str) -> Result<(), String> {
     };
     let api: Api<SelfSubjectAccessReview> = Api::all(client);
     let answer =
-        tokio::time::timeout(PATIENCE, api.create(&PostParams::default(), &attributes.review())).await;
+        tokio::time::timeout(REQUEST_TIMEOUT, api.create(&PostParams::default(), &attributes.review())).await;
     let Ok(Ok(SelfSubjectAccessReview { status: Some(status), .. })) = answer else { return Ok(()) };
     if status.allowed {
         return Ok(());
@@ -149,24 +149,24 @@ async fn keep(
     node: String,
     settings: NodeShell,
     pod: ObjectRef,
-    tell: oneshot::Sender<Result<ObjectRef, String>>,
+    created: oneshot::Sender<Result<ObjectRef, String>>,
     released: oneshot::Receiver<()>,
 ) {
     let pod = match out.act(make(&node, &settings, &pod)).await {
         Ok(made) => with_uid(&pod, &made),
         Err(kube::Error::Api(refusal)) if refusal.code < 500 => {
             // The screen may be closed.
-            let _ = tell.send(Err(refusal.message));
+            let _ = created.send(Err(refusal.message));
             return;
         }
         // There was no response, so that the pod may exist.
         Err(error) => {
-            let _ = tell.send(Err(error_text(&error)));
+            let _ = created.send(Err(error_text(&error)));
             return take_away(&out, &pod).await;
         }
     };
     // If the receiver is gone, no guard exists, and the pod is removed at once.
-    if tell.send(Ok(pod.clone())).is_ok() {
+    if created.send(Ok(pod.clone())).is_ok() {
         tokio::select! {
             _ = released => {}
             () = out.ending() => {}
@@ -182,7 +182,7 @@ async fn take_away(out: &Outbox, pod: &ObjectRef) {
     for pause in PAUSES {
         tokio::time::sleep(Duration::from_secs(pause)).await;
         let client = out.client();
-        let answer = tokio::time::timeout(PATIENCE, execute(&client, &action.mutation)).await;
+        let answer = tokio::time::timeout(REQUEST_TIMEOUT, execute(&client, &action.mutation)).await;
         result =
             match answer.unwrap_or_else(|_| Err(kube::Error::Service("the server does not answer".into()))) {
                 Ok(_) => Ok(()),

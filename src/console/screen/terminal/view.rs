@@ -17,7 +17,7 @@ use crate::text::{clean, fit};
 /// Draws the pane. It is the only drawing with an effect outside: the container learns its new size.
 pub(super) fn draw(terminal: &Terminal, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let emulator_title = clean(terminal.emulator.borrow().title()).into_owned();
-    let mut title = format!("{} · {}", super::word(terminal.purpose), terminal.pod.name);
+    let mut title = format!("{} · {}", super::purpose_label(terminal.purpose), terminal.pod.name);
     if !terminal.container.is_empty() {
         title = format!("{title} · {}", terminal.container);
     }

@@ -56,9 +56,9 @@ impl Entry {
         time: Timestamp,
         revision: u64,
         object: ObjectRef,
-        what: StateChange,
+        change: StateChange,
     ) -> Self {
-        let StateChange { health, text } = what;
+        let StateChange { health, text } = change;
         let key = EntryKey::Change(serial);
         Self { key, time, revision, object, health, warns: false, text: clean(&text).into_owned() }
     }

@@ -1,6 +1,6 @@
 //! The members of an owner tree: from an object up to its top-level owner, and down from there.
 //!
-//! Invariant: it never shrinks, and has at most [`MOST`] members.
+//! Invariant: it never shrinks, and has at most [`MAX_MEMBERS`] members.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::store::Identity;
 use crate::store::event::EventSummary;
 
 /// Maximum number of members; a larger tree is shown in part.
-const MOST: usize = 2_000;
+const MAX_MEMBERS: usize = 2_000;
 /// Maximum depth of owner references; it prevents endless loops in cyclic references.
 const DEPTH: usize = 8;
 
@@ -52,7 +52,7 @@ impl Family {
 
     fn put(&mut self, object: ObjectRef) {
         let Some(uid) = object.uid.clone() else { return };
-        if self.members.len() < MOST || self.members.contains_key(&uid) {
+        if self.members.len() < MAX_MEMBERS || self.members.contains_key(&uid) {
             self.members.insert(uid, object);
         }
     }
@@ -76,7 +76,7 @@ impl Family {
                 for object in level.iter().flat_map(|uid| store.owned_by(uid)) {
                     let object = object.identity().object(kind.clone());
                     let known = object.uid.as_ref().is_none_or(|uid| self.members.contains_key(uid));
-                    if !known && self.members.len() < MOST {
+                    if !known && self.members.len() < MAX_MEMBERS {
                         next.extend(object.uid.clone());
                         self.put(object);
                     }

@@ -17,7 +17,7 @@
 //! | [`view`] | draws |
 //!
 //! Changes before the timeline was opened come from `podium.dev`'s history, if the server has it; later ones come from
-//! the watches. The number of entries is bounded by [`MOST`]; dropped entries are counted.
+//! the watches. The number of entries is bounded by [`MAX_ENTRIES`]; dropped entries are counted.
 
 mod entry;
 mod family;
@@ -53,9 +53,9 @@ use object::fault::Fault;
 use states::{ObjectSummary, StateChange, changes_between};
 
 /// Maximum number of retained entries of each source, and of displayed entries.
-const MOST: usize = 2_000;
+const MAX_ENTRIES: usize = 2_000;
 /// Maximum number of changes requested for each kind.
-const PAST: usize = 300;
+const MAX_CHANGES: usize = 300;
 
 /// Results of the screen's tasks.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ pub struct Timeline {
     query: String,
     regex: Option<Regex>,
     /// The sorted entries, and the number of journal entries they include; cached until something changes.
-    made: RefCell<Option<(usize, Vec<Entry>)>>,
+    cache: RefCell<Option<(usize, Vec<Entry>)>>,
 }
 
 impl Timeline {
@@ -129,7 +129,7 @@ impl Timeline {
             cursor: None,
             query: String::new(),
             regex: None,
-            made: RefCell::new(None),
+            cache: RefCell::new(None),
         }
     }
 
@@ -148,7 +148,7 @@ impl Timeline {
         vec![Effect::task("past", move |out| async move {
             let mut all = TimelineHistory::default();
             for scope in lists {
-                match past::changes_with_objects(&out.client(), &scope, PAST).await {
+                match past::changes_with_objects(&out.client(), &scope, MAX_CHANGES).await {
                     Ok((events, since)) => {
                         all.changes.push((scope.kind, events));
                         all.since = all.since.max(since);
@@ -228,7 +228,7 @@ impl Timeline {
     /// Returns whether a revision of an object has no entry yet, and marks it as recorded. The server's history ends,
     /// and the watches start, when the timeline is opened: only around that time both report a change.
     fn is_news(&mut self, uid: &Uid, revision: u64) -> bool {
-        if self.recorded.len() > 4 * MOST {
+        if self.recorded.len() > 4 * MAX_ENTRIES {
             self.recorded.clear();
         }
         self.recorded.insert((uid.clone(), revision))
@@ -241,11 +241,11 @@ impl Timeline {
                 self.events.insert(uid.clone(), of_event(cx, uid, event.whole()));
             }
         }
-        if self.events.len() > MOST {
+        if self.events.len() > MAX_ENTRIES {
             let mut ages: Vec<(Timestamp, Uid)> =
                 self.events.iter().map(|(uid, entry)| (entry.time, uid.clone())).collect();
             ages.sort();
-            for (_, uid) in ages.into_iter().take(self.events.len() - MOST) {
+            for (_, uid) in ages.into_iter().take(self.events.len() - MAX_ENTRIES) {
                 self.events.remove(&uid);
                 self.dropped += 1;
             }
@@ -255,13 +255,13 @@ impl Timeline {
     fn observe_faults(&mut self, cx: &Context<'_>) {
         for (uid, fault) in cx.stores.faults().iter() {
             for entry in of_fault(uid, fault) {
-                if self.faults.len() < MOST {
+                if self.faults.len() < MAX_ENTRIES {
                     self.faults.insert(entry.key.clone(), entry);
                 }
             }
         }
         // A fault that was deleted before its end.
-        let gone: Vec<Entry> = self
+        let healed: Vec<Entry> = self
             .faults
             .values()
             .filter_map(|entry| match &entry.key {
@@ -274,23 +274,23 @@ impl Timeline {
                 _ => None,
             })
             .collect();
-        self.faults.extend(gone.into_iter().map(|entry| (entry.key.clone(), entry)));
+        self.faults.extend(healed.into_iter().map(|entry| (entry.key.clone(), entry)));
     }
 
-    fn add(&mut self, time: Timestamp, revision: u64, object: ObjectRef, what: StateChange) {
+    fn add(&mut self, time: Timestamp, revision: u64, object: ObjectRef, change: StateChange) {
         self.serial += 1;
-        self.changes.push(Entry::of_change(self.serial, time, revision, object, what));
-        if self.changes.len() > MOST {
+        self.changes.push(Entry::of_change(self.serial, time, revision, object, change));
+        if self.changes.len() > MAX_ENTRIES {
             // The oldest entries are dropped; entries of the history may be older although they arrived later.
             self.changes.sort_by_key(|entry| (entry.time, entry.revision));
-            let over = self.changes.len() - MOST + MOST / 8;
+            let over = self.changes.len() - MAX_ENTRIES + MAX_ENTRIES / 8;
             self.changes.drain(..over);
             self.dropped += over;
         }
     }
 
     /// Adds the changes of the server's history.
-    fn take_past(&mut self, cx: &Context<'_>, TimelineHistory { changes, since }: TimelineHistory) {
+    fn take_history(&mut self, cx: &Context<'_>, TimelineHistory { changes, since }: TimelineHistory) {
         self.before = HistoryLoad::Loaded(since);
         let mut briefs: HashMap<Uid, ObjectSummary> = HashMap::new();
         for (kind, changes) in changes {
@@ -303,14 +303,14 @@ impl Timeline {
                 // Changes already reported by the watches are skipped.
                 let is_new = self.is_news(&uid, revision);
                 let Some(time) = time.filter(|_| is_new) else { continue };
-                let what: Vec<StateChange> = match (event.kind.as_str(), before) {
+                let state_changes: Vec<StateChange> = match (event.kind.as_str(), before) {
                     ("ADDED", _) => vec![StateChange::created(&brief)],
                     ("DELETED", _) => vec![StateChange::deleted()],
                     (_, Some(before)) => changes_between(&before, &brief),
                     // The previous state is unknown, so that the change cannot be described.
                     (_, None) => Vec::new(),
                 };
-                for what in what {
+                for what in state_changes {
                     self.add(time, revision, member.clone(), what);
                 }
             }
@@ -355,7 +355,7 @@ impl Timeline {
     /// All entries that match the filter, in display order.
     fn lines<T>(&self, cx: &Context<'_>, read: impl FnOnce(&[Entry]) -> T) -> T {
         let journal = cx.journal.entries();
-        let mut made = self.made.borrow_mut();
+        let mut made = self.cache.borrow_mut();
         if made.as_ref().is_none_or(|(count, _)| *count != journal.len()) {
             let own = journal.iter().filter(|entry| self.family.is_of(entry.target()));
             let mut all: Vec<Entry> = self.changes.clone();
@@ -366,7 +366,7 @@ impl Timeline {
                 all.retain(|entry| entry.matches(regex));
             }
             all.sort_by(Entry::order);
-            let over = all.len().saturating_sub(MOST);
+            let over = all.len().saturating_sub(MAX_ENTRIES);
             all.drain(..over);
             if self.newest_first {
                 all.reverse();
@@ -397,7 +397,7 @@ impl Timeline {
             Command::Bottom => last,
             Command::TimelineOrder => {
                 self.newest_first = !self.newest_first;
-                self.made.take();
+                self.cache.take();
                 return Vec::new();
             }
             Command::TimelineCopy => {
@@ -471,16 +471,16 @@ impl View for Timeline {
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Opened => {
-                self.made.take();
+                self.cache.take();
                 return self.open(cx);
             }
             ScreenMessage::Shown => {
-                self.made.take();
+                self.cache.take();
                 self.family.grow(cx);
                 self.observe_all(cx);
             }
             ScreenMessage::Changed(resource, touched) => {
-                self.made.take();
+                self.cache.take();
                 let root = self.family.root().uid.clone();
                 self.changed(cx, &resource, &touched);
                 if self.family.root().uid != root && past::refused(cx.catalogue).is_none() {
@@ -489,9 +489,9 @@ impl View for Timeline {
                 }
             }
             ScreenMessage::Data(data) => {
-                self.made.take();
+                self.cache.take();
                 match data.take() {
-                    Some(TimelineData::Past(all)) => self.take_past(cx, all),
+                    Some(TimelineData::Past(all)) => self.take_history(cx, all),
                     Some(TimelineData::NoPast(why)) => self.before = HistoryLoad::Unknown(why),
                     None => {}
                 }
@@ -513,7 +513,7 @@ impl View for Timeline {
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
         self.regex = if text.is_empty() { None } else { Some(pattern(text)?) };
         text.clone_into(&mut self.query);
-        self.made.take();
+        self.cache.take();
         Ok(())
     }
 }

@@ -42,7 +42,7 @@ impl StateChange {
 pub(super) struct ObjectSummary {
     health: Health,
     /// One or two words: `Running`, `Progressing`.
-    word: String,
+    status: String,
     /// Ready and desired count.
     ready: Option<(i64, i64)>,
     /// The replica count in the spec.
@@ -60,7 +60,7 @@ impl ObjectSummary {
     pub(super) fn of(kind: &Kind, object: &Value) -> Self {
         let mut brief = Self {
             health: Health::Unknown,
-            word: String::new(),
+            status: String::new(),
             ready: None,
             replicas: template::replicas(object),
             images: Vec::new(),
@@ -87,7 +87,7 @@ impl ObjectSummary {
             && let Ok(deployment) = serde_json::from_value::<Deployment>(object.clone())
         {
             let (word, health) = workload::deployment_state(&deployment);
-            (brief.word, brief.health) = (word.to_owned(), health);
+            (brief.status, brief.health) = (word.to_owned(), health);
             return brief;
         }
         let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
@@ -107,7 +107,7 @@ impl ObjectSummary {
         let Ok(pod) = serde_json::from_value::<Pod>(object.clone()) else { return };
         let status = pod_status::of(&pod);
         self.health = status.health;
-        self.word = status.status;
+        self.status = status.status;
         self.ready = Some((status.ready as i64, status.total as i64));
         self.restarts = status.restarts;
         let node = pod.spec.and_then(|spec| spec.node_name);
@@ -117,8 +117,8 @@ impl ObjectSummary {
     /// `Running 1/1`.
     fn state(&self) -> String {
         let ready = self.ready.map(|(ready, want)| format!("{ready}/{want}"));
-        let words = [Some(self.word.clone()).filter(|word| !word.is_empty()), ready];
-        words.into_iter().flatten().collect::<Vec<_>>().join(" ")
+        let parts = [Some(self.status.clone()).filter(|word| !word.is_empty()), ready];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -149,7 +149,7 @@ pub(super) fn changes_between(before: &ObjectSummary, after: &ObjectSummary) -> 
     }
     // A changed replica count is covered by the entry above.
     let same_ready = before.ready.map(|(ready, _)| ready) == after.ready.map(|(ready, _)| ready);
-    if before.word != after.word || !same_ready {
+    if before.status != after.status || !same_ready {
         let state = after.state();
         if !state.is_empty() {
             changes.push(StateChange::new(after.health, state));

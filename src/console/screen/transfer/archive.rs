@@ -33,11 +33,11 @@ pub(super) struct Progress {
     /// Total number of bytes; 0 if it is unknown.
     pub(super) total: AtomicU64,
     /// Number of skipped links, devices and pipes.
-    pub(super) left_out: AtomicU64,
+    pub(super) skipped: AtomicU64,
 }
 
-fn wrong(what: impl Into<String>) -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, what.into())
+fn wrong(message: impl Into<String>) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, message.into())
 }
 
 /// Unpacks an archive of `name` and everything below it to `to`. `to` must not exist, and its directory must not be
@@ -67,7 +67,7 @@ pub(super) fn unpack(from: &mut impl Read, name: &str, to: &Path, progress: &Pro
         }
         let size = long_size.take().unwrap_or(size);
         let path = long_name.take().unwrap_or_else(|| header.path_bytes().into_owned());
-        let place = place(&path, name, to)?;
+        let place = entry_path(&path, name, to)?;
         match header.entry_type() {
             EntryType::Directory => {
                 fs::create_dir_all(&place)?;
@@ -78,7 +78,7 @@ pub(super) fn unpack(from: &mut impl Read, name: &str, to: &Path, progress: &Pro
                 write_file(from, size, &place, mode, progress)?;
             }
             _ => {
-                progress.left_out.fetch_add(1, Ordering::Relaxed);
+                progress.skipped.fetch_add(1, Ordering::Relaxed);
                 skip_data(from, size)?;
             }
         }
@@ -88,9 +88,9 @@ pub(super) fn unpack(from: &mut impl Read, name: &str, to: &Path, progress: &Pro
         return Err(wrong("the archive has data after its end"));
     }
     if fs::symlink_metadata(to).is_err() {
-        let only_links = progress.left_out.load(Ordering::Relaxed) > 0;
-        let what = if only_links { "it is not a file or directory" } else { "the container sent nothing" };
-        return Err(wrong(what));
+        let only_links = progress.skipped.load(Ordering::Relaxed) > 0;
+        let message = if only_links { "it is not a file or directory" } else { "the container sent nothing" };
+        return Err(wrong(message));
     }
     Ok(())
 }
@@ -123,7 +123,7 @@ fn next_header(from: &mut impl Read) -> io::Result<Option<Header>> {
 }
 
 /// The path of an entry on this machine.
-fn place(path: &[u8], name: &str, to: &Path) -> io::Result<PathBuf> {
+fn entry_path(path: &[u8], name: &str, to: &Path) -> io::Result<PathBuf> {
     let shown = || String::from_utf8_lossy(&path[..path.len().min(200)]).into_owned();
     if path.len() as u64 > LONGEST_NAME {
         return Err(wrong("the archive has a name that is too long"));
@@ -145,15 +145,15 @@ fn place(path: &[u8], name: &str, to: &Path) -> io::Result<PathBuf> {
 fn write_file(
     from: &mut impl Read,
     size: u64,
-    place: &Path,
+    path: &Path,
     mode: u32,
     progress: &Progress,
 ) -> io::Result<()> {
-    if let Some(parent) = place.parent() {
+    if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }
     // If a name occurs twice, the later entry wins, as in tar.
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(place)?;
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     let mut left = size;
     let mut buffer = [0; 16 * 1024];
     while left > 0 {
@@ -166,7 +166,7 @@ fn write_file(
         left -= count as u64;
         progress.bytes.fetch_add(count as u64, Ordering::Relaxed);
     }
-    fs::set_permissions(place, Permissions::from_mode(mode))?;
+    fs::set_permissions(path, Permissions::from_mode(mode))?;
     progress.files.fetch_add(1, Ordering::Relaxed);
     skip(from, padding(size))
 }
@@ -262,7 +262,7 @@ pub(super) fn pack(source: &Path, name: &str, to: impl Write, progress: &Progres
             builder.append_data(&mut header, &name, ExactLengthFile { file: file.take(size), progress })?;
             progress.files.fetch_add(1, Ordering::Relaxed);
         } else {
-            progress.left_out.fetch_add(1, Ordering::Relaxed);
+            progress.skipped.fetch_add(1, Ordering::Relaxed);
         }
         if let Some(next) = open.last() {
             metadata = fs::symlink_metadata(&next.path)?;
@@ -386,7 +386,7 @@ mod tests {
         let mut names: Vec<_> = fs::read_dir(&to).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         assert_eq!(names, ["out", "run"]);
-        assert_eq!(progress.left_out.load(Ordering::Relaxed), 4);
+        assert_eq!(progress.skipped.load(Ordering::Relaxed), 4);
         assert_eq!(progress.bytes.load(Ordering::Relaxed), 1004);
     }
 
@@ -444,6 +444,6 @@ mod tests {
             assert_eq!(progress.files.load(Ordering::Relaxed), 2);
         }
         assert_eq!(sent.total.load(Ordering::Relaxed), 100_010);
-        assert_eq!(sent.left_out.load(Ordering::Relaxed), 1);
+        assert_eq!(sent.skipped.load(Ordering::Relaxed), 1);
     }
 }

@@ -38,9 +38,9 @@ pub(super) fn source_dialog(
         fields.add(Field::text("path here", ".").hint("on this machine; an existing directory receives it"));
     let dialog = Dialog::new(format!("Copy with {}", target.describe()), "Copy", move |dialog, _| {
         let direction = if dialog.choice(direction) == IN { CopyDirection::In } else { CopyDirection::Out };
-        let path = |text: &str, what: &str| match text.trim() {
-            "" => Err(format!("{what}: enter a path")),
-            path if path.contains('\0') => Err(format!("{what}: invalid path")),
+        let path = |text: &str, label: &str| match text.trim() {
+            "" => Err(format!("{label}: enter a path")),
+            path if path.contains('\0') => Err(format!("{label}: invalid path")),
             path => Ok(path.to_owned()),
         };
         let there = path(dialog.text(there), "path there")?;
@@ -49,7 +49,7 @@ pub(super) fn source_dialog(
             return Err(format!("path there: {there} must name a file or directory below the root"));
         }
         let container = dialog.choice(container).to_owned();
-        let plan = Plan { direction, container, there, here, replaces: false };
+        let plan = Plan { direction, container, container_path: there, local_path: here, replaces: false };
         Ok(vec![Effect::send(TransferData::Decided(TransferChoice(plan)))])
     });
     Ok(dialog.fields(fields).on_cancel(|_, _| vec![Effect::Back]))

@@ -38,7 +38,7 @@ use crate::context::Context;
 use crate::effect::{Effect, Outbox};
 use crate::message::{Message, ScreenMessage};
 use crate::resource::ObjectRef;
-use crate::text::{clean, fit, size_in_words, typed_path, wrapped};
+use crate::text::{clean, fit, format_size, typed_path, wrapped};
 use crate::toast::Toast;
 use crate::widget::scroll::Scroll;
 use archive::Progress;
@@ -62,9 +62,9 @@ pub(super) struct Plan {
     pub(super) direction: CopyDirection,
     pub(super) container: String,
     /// The path in the container.
-    pub(super) there: String,
+    pub(super) container_path: String,
     /// The path on this machine.
-    pub(super) here: String,
+    pub(super) local_path: String,
     /// True if an existing file is to be replaced.
     pub(super) replaces: bool,
 }
@@ -72,7 +72,7 @@ pub(super) struct Plan {
 impl Plan {
     fn kubectl(&self, pod: &ObjectRef) -> String {
         let namespace = pod.namespace.as_deref().unwrap_or("default");
-        let Self { container, there, here, .. } = self;
+        let Self { container, container_path: there, local_path: here, .. } = self;
         let there = format!("{}:{there}", pod.name);
         let (from, to) = match self.direction {
             CopyDirection::Out => (&there, here),
@@ -83,8 +83,12 @@ impl Plan {
 
     fn describe(&self, pod: &ObjectRef) -> String {
         match self.direction {
-            CopyDirection::Out => format!("copy {} out of {} to {}", self.there, pod.describe(), self.here),
-            CopyDirection::In => format!("copy {} into {} at {}", self.here, pod.describe(), self.there),
+            CopyDirection::Out => {
+                format!("copy {} out of {} to {}", self.container_path, pod.describe(), self.local_path)
+            }
+            CopyDirection::In => {
+                format!("copy {} into {} at {}", self.local_path, pod.describe(), self.container_path)
+            }
         }
     }
 }
@@ -199,13 +203,13 @@ impl Transfer {
         let count = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
         let (bytes, files, total) =
             (count(&self.progress.bytes), count(&self.progress.files), count(&self.progress.total));
-        let of = if total > 0 { format!(" of {}", size_in_words(total)) } else { String::new() };
+        let of = if total > 0 { format!(" of {}", format_size(total)) } else { String::new() };
         let files = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };
-        let left = match count(&self.progress.left_out) {
+        let left = match count(&self.progress.skipped) {
             0 => String::new(),
             left => format!(", {left} links and devices left out"),
         };
-        format!("{}{of}, {files}{left}", size_in_words(bytes))
+        format!("{}{of}, {files}{left}", format_size(bytes))
     }
 
     fn lines(&self, cx: &Context<'_>, width: usize) -> Vec<(String, Style)> {
@@ -218,8 +222,12 @@ impl Transfer {
             TransferStage::Failed(why) => (format!("✖ {why}"), theme.status.failed),
         };
         let (from, to) = match plan.direction {
-            CopyDirection::Out => (format!("{}:{}", plan.container, plan.there), plan.here.clone()),
-            CopyDirection::In => (plan.here.clone(), format!("{}:{}", plan.container, plan.there)),
+            CopyDirection::Out => {
+                (format!("{}:{}", plan.container, plan.container_path), plan.local_path.clone())
+            }
+            CopyDirection::In => {
+                (plan.local_path.clone(), format!("{}:{}", plan.container, plan.container_path))
+            }
         };
         [
             (head, style),
@@ -276,10 +284,10 @@ async fn copy(
     let namespace = pod.namespace.as_deref().unwrap_or("default");
     let pods: Api<Pod> = Api::namespaced(out.client(), namespace);
     let container = Container { pods, pod: pod.name.clone(), name: plan.container.clone() };
-    let here = typed_path(&plan.here);
+    let here = typed_path(&plan.local_path);
     match plan.direction {
         CopyDirection::Out => {
-            let (parent, name) = split(&plan.there).ok_or("enter a file or directory")?;
+            let (parent, name) = split(&plan.container_path).ok_or("enter a file or directory")?;
             let file_name = name.to_owned();
             let found = on_disk(move || {
                 let target = local::target(&here, &file_name)?;
@@ -302,7 +310,7 @@ async fn copy(
                 name.map(str::to_owned).ok_or_else(|| format!("{} has no name", here.display()))
             });
             let name = name.await?;
-            let (parent, name, exists) = container.resolve_target(&plan.there, &name).await?;
+            let (parent, name, exists) = container.resolve_target(&plan.container_path, &name).await?;
             let place = format!("{}/{name}", parent.trim_end_matches('/'));
             if exists && !plan.replaces {
                 return Ok(CopyOutcome::Exists(place));

@@ -25,7 +25,7 @@ const CHUNKS: usize = 16;
 /// Maximum number of bytes read of a command's error output.
 const MAX_STDERR: u64 = 4096;
 /// Timeout of commands that only test or clean up.
-const PATIENCE: Duration = Duration::from_secs(30);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
 pub(super) struct Container {
@@ -38,7 +38,7 @@ pub(super) struct Container {
 struct CommandExit {
     code: Option<i32>,
     /// The output of the command, or the server's message.
-    words: String,
+    output: String,
 }
 
 impl CommandExit {
@@ -46,22 +46,22 @@ impl CommandExit {
     fn of(status: Option<Status>, stderr: &[u8]) -> Self {
         let stderr = String::from_utf8_lossy(stderr).trim().to_owned();
         let Some(status) = status else {
-            return Self { code: None, words: "the connection was closed".to_owned() };
+            return Self { code: None, output: "the connection was closed".to_owned() };
         };
         if status.status.as_deref() == Some("Success") {
-            return Self { code: Some(0), words: stderr };
+            return Self { code: Some(0), output: stderr };
         }
         let causes = status.details.iter().flat_map(|details| details.causes.iter().flatten());
         let code = causes
             .filter(|cause| cause.reason.as_deref() == Some("ExitCode"))
             .find_map(|cause| cause.message.as_deref()?.trim().parse().ok());
-        let words = if stderr.is_empty() { status.message.unwrap_or_default() } else { stderr };
-        Self { code, words }
+        let output = if stderr.is_empty() { status.message.unwrap_or_default() } else { stderr };
+        Self { code, output }
     }
 
     /// The error message; `None` if the command succeeded.
     fn error(&self, program: &str, container: &str) -> Option<String> {
-        let Self { code, words } = self;
+        let Self { code, output: words } = self;
         let names_it = words.contains(program) || words.contains("exec");
         let is_missing = matches!(code, None | Some(126 | 127))
             && names_it
@@ -77,7 +77,7 @@ impl CommandExit {
     }
 }
 
-fn words(command: &[&str]) -> Vec<String> {
+fn to_owned_args(command: &[&str]) -> Vec<String> {
     command.iter().map(|word| (*word).to_owned()).collect()
 }
 
@@ -93,7 +93,7 @@ impl Container {
             max_stdout_buf_size: Some(CHUNK),
             max_stderr_buf_size: Some(CHUNK),
         };
-        self.pods.exec(&self.pod, words(command), &params).await.map_err(|error| error_text(&error))
+        self.pods.exec(&self.pod, to_owned_args(command), &params).await.map_err(|error| error_text(&error))
     }
 
     /// Runs a command with little output.
@@ -104,8 +104,9 @@ impl Container {
             let stderr = read_prefix(process.stderr()).await;
             Ok(CommandExit::of(ended(status).await, &stderr))
         };
-        let late = || format!("{} in {} did not end in {} s", command[0], self.name, PATIENCE.as_secs());
-        tokio::time::timeout(PATIENCE, ended).await.unwrap_or_else(|_| Err(late()))
+        let late =
+            || format!("{} in {} did not end in {} s", command[0], self.name, COMMAND_TIMEOUT.as_secs());
+        tokio::time::timeout(COMMAND_TIMEOUT, ended).await.unwrap_or_else(|_| Err(late()))
     }
 
     /// The result of `test`; an error if the program does not exist or the server does not respond.
@@ -139,7 +140,7 @@ impl Container {
         // It runs to its end even if the screen is closed, so that it cleans up.
         out.last(async move {
             let received = tokio::task::spawn_blocking(move || {
-                let from = ChunkReader { chunks: incoming, left: Bytes::new() };
+                let from = ChunkReader { chunks: incoming, remaining: Bytes::new() };
                 local::receive(from, &name, &target, &progress, || is_whole.blocking_recv().is_ok())
             });
             let received = received.await.unwrap_or_else(|error| Err(io::Error::other(error)));
@@ -281,17 +282,17 @@ async fn read_prefix(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
 /// Chunks, read as a stream of bytes.
 struct ChunkReader {
     chunks: mpsc::Receiver<Bytes>,
-    left: Bytes,
+    remaining: Bytes,
 }
 
 impl Read for ChunkReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.left.is_empty() {
+        if self.remaining.is_empty() {
             let Some(next) = self.chunks.blocking_recv() else { return Ok(0) };
-            self.left = next;
+            self.remaining = next;
         }
-        let count = self.left.len().min(buffer.len());
-        buffer[..count].copy_from_slice(&self.left.split_to(count));
+        let count = self.remaining.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&self.remaining.split_to(count));
         Ok(count)
     }
 }

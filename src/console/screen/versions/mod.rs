@@ -34,7 +34,7 @@ use crate::widget::scroll::Scroll;
 use version_list::VersionList;
 
 /// Maximum number of versions in one request.
-const MOST: usize = 200;
+const PAGE_LIMIT: usize = 200;
 
 /// Results of the screen's tasks.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl VersionsScreen {
     }
 
     /// Requests the versions after the known ones.
-    fn ask(&mut self) -> Vec<Effect> {
+    fn request_versions(&mut self) -> Vec<Effect> {
         if self.asking {
             self.changed = true;
             return Vec::new();
@@ -93,7 +93,7 @@ impl VersionsScreen {
         (self.asking, self.changed) = (true, false);
         let (target, after) = (self.target.clone(), self.list.as_ref().and_then(VersionList::newest));
         vec![Effect::task("versions", move |out| async move {
-            let data = match past::versions(&out.client(), &target, after, MOST).await {
+            let data = match past::versions(&out.client(), &target, after, PAGE_LIMIT).await {
                 Ok(versions) => VersionsData::Loaded(versions),
                 Err(why) => VersionsData::Failed(why),
             };
@@ -142,7 +142,7 @@ impl VersionsScreen {
                 self.scroll.command(command);
                 return Vec::new();
             }
-            Command::Refresh => return self.ask(),
+            Command::Refresh => return self.request_versions(),
             Command::VersionsAll => {
                 self.lists_all = !self.lists_all;
                 return Vec::new();
@@ -197,11 +197,12 @@ impl View for VersionsScreen {
 
     fn update(&mut self, _cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
-            ScreenMessage::Opened | ScreenMessage::Shown => return self.ask(),
+            ScreenMessage::Opened | ScreenMessage::Shown => return self.request_versions(),
             ScreenMessage::Changed(resource, touched) if self.target.kind.resource == resource => {
-                let ours = |uids: &Vec<Uid>| self.target.uid.as_ref().is_some_and(|uid| uids.contains(uid));
-                if matches!(&touched, TouchedObjects::Some(uids) if ours(uids)) {
-                    return self.ask();
+                let contains_target =
+                    |uids: &Vec<Uid>| self.target.uid.as_ref().is_some_and(|uid| uids.contains(uid));
+                if matches!(&touched, TouchedObjects::Some(uids) if contains_target(uids)) {
+                    return self.request_versions();
                 }
             }
             ScreenMessage::Data(data) => {
@@ -216,7 +217,7 @@ impl View for VersionsScreen {
                     VersionsData::Failed(why) => self.failed = Some(why),
                 }
                 if self.changed {
-                    return self.ask();
+                    return self.request_versions();
                 }
             }
             ScreenMessage::Command(command) => return self.command(command),

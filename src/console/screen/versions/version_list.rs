@@ -1,6 +1,6 @@
 //! The retained versions of an object, and the difference between any two.
 //!
-//! Invariant: at most [`MOST`] versions and [`MOST_BYTES`] of text are retained; dropped versions are counted.
+//! Invariant: at most [`MAX_VERSIONS`] versions and [`MAX_BYTES`] of text are retained; dropped versions are counted.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -16,9 +16,9 @@ use crate::text::{clean, fit};
 use crate::yaml_text;
 
 /// Maximum number of retained versions.
-const MOST: usize = 500;
+const MAX_VERSIONS: usize = 500;
 /// Maximum total size of retained versions in bytes; a single version may be larger.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 /// Maximum width of a value in a summary, in columns.
 const VALUE: usize = 24;
 
@@ -30,7 +30,7 @@ pub(super) struct Version {
     /// True if this change deleted the object.
     pub(super) deleted: bool,
     /// The change: `made`, `changed`, `deleted`.
-    pub(super) what: &'static str,
+    pub(super) change: &'static str,
     /// The difference from the previous version, in one line.
     pub(super) summary: String,
     /// True if only the system wrote: status, counters, its own annotations.
@@ -52,12 +52,12 @@ pub(super) struct VersionList {
     /// True for a Secret: its values must not appear in a list.
     hides_values: bool,
     /// The last computed difference, cached because it is drawn repeatedly.
-    made: RefCell<Option<CachedDiff>>,
+    cached_diff: RefCell<Option<CachedDiff>>,
 }
 
 impl VersionList {
     pub(super) fn new(hides_values: bool) -> Self {
-        Self { versions: VecDeque::new(), bytes: 0, older: 0, hides_values, made: RefCell::new(None) }
+        Self { versions: VecDeque::new(), bytes: 0, older: 0, hides_values, cached_diff: RefCell::new(None) }
     }
 
     /// Adds versions, oldest first; known ones are skipped.
@@ -70,7 +70,7 @@ impl VersionList {
                 self.insert(event);
             }
         }
-        while self.versions.len() > MOST || (self.bytes > MOST_BYTES && self.versions.len() > 1) {
+        while self.versions.len() > MAX_VERSIONS || (self.bytes > MAX_BYTES && self.versions.len() > 1) {
             let Some(gone) = self.versions.pop_back() else { break };
             self.bytes -= gone.object.len();
             self.older += 1;
@@ -95,7 +95,14 @@ impl VersionList {
         };
         let object = now.to_string();
         self.bytes += object.len();
-        self.versions.push_front(Version { moment: event.moment, deleted, what, summary, is_status, object });
+        self.versions.push_front(Version {
+            moment: event.moment,
+            deleted,
+            change: what,
+            summary,
+            is_status,
+            object,
+        });
     }
 
     pub(super) fn len(&self) -> usize {
@@ -135,7 +142,7 @@ impl VersionList {
         let Some(newer) = self.at(to) else { return read(&[]) };
         let older = from.and_then(|from| self.at(from));
         let (old, new) = (older.map(|older| older.moment.revision), newer.moment.revision);
-        let mut made = self.made.borrow_mut();
+        let mut made = self.cached_diff.borrow_mut();
         let known = made.as_ref().is_some_and(|(from, to, _)| (*from, *to) == (old, new));
         if !known {
             *made = Some((old, new, lines(older, newer)));
@@ -237,7 +244,7 @@ mod tests {
         });
         // Known versions are skipped.
         list.take(Versions { items: vec![event(9, "MODIFIED", object(4, "9"))], older: 99 });
-        let listed: Vec<_> = list.iter().map(|v| (v.moment.revision, v.what, v.summary.as_str())).collect();
+        let listed: Vec<_> = list.iter().map(|v| (v.moment.revision, v.change, v.summary.as_str())).collect();
         assert_eq!(
             listed,
             [
@@ -285,7 +292,7 @@ mod tests {
             let object = json!({"data": {"k": format!("{big}{revision}")}});
             list.take(Versions { items: vec![event(revision, "MODIFIED", object)], older: 0 });
         }
-        assert!(list.bytes <= MOST_BYTES && list.bytes > MOST_BYTES - (2 << 20), "{}", list.bytes);
+        assert!(list.bytes <= MAX_BYTES && list.bytes > MAX_BYTES - (2 << 20), "{}", list.bytes);
         assert_eq!(list.older + list.len(), 39);
         assert!(list.at(0).unwrap().summary.len() < 200);
         let mut list = VersionList::new(true);

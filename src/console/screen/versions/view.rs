@@ -44,9 +44,9 @@ fn draw_list(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<'_>, a
     }
     let mut block = theme.block_focused("").title_top(Line::from(title));
     if let Some(why) = &screen.failed {
-        let room = usize::from(area.width).saturating_sub(6);
-        let why = fit(&clean(why), room).into_owned();
-        block = block.title_bottom(Line::styled(format!(" ✖ {why} "), theme.status.failed));
+        let title_width = usize::from(area.width).saturating_sub(6);
+        let reason = fit(&clean(why), title_width).into_owned();
+        block = block.title_bottom(Line::styled(format!(" ✖ {reason} "), theme.status.failed));
     }
     let inner = block.inner(area);
     frame.render_widget(block, area);
@@ -77,21 +77,22 @@ fn draw_list(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<'_>, a
         let revision = format!("{:>8}  ", version.moment.revision);
         // On narrow screens the summary needs the width.
         let revision = if width >= 60 { revision } else { String::new() };
-        let what = format!("{:<8}", version.what);
-        let room = width.saturating_sub(lead.chars().count() + head.len() + revision.len() + what.len());
+        let change = format!("{:<8}", version.change);
+        let summary_width =
+            width.saturating_sub(lead.chars().count() + head.len() + revision.len() + change.len());
         let line = Line::from(vec![
             Span::raw(lead),
             Span::styled(head, theme.body.dim),
             Span::styled(revision, theme.body.dim),
             Span::styled(
-                what,
-                match version.what {
+                change,
+                match version.change {
                     "deleted" => theme.status.failed,
                     "created" => theme.status.running,
                     _ => theme.body.text,
                 },
             ),
-            Span::raw(pad(&clean(&version.summary), room)),
+            Span::raw(pad(&clean(&version.summary), summary_width)),
         ]);
         if selected { theme.chosen(line) } else { line }
     });
@@ -111,8 +112,8 @@ fn draw_difference(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<
         Some(((None, to), list)) => format!("as it was at {}; earlier states are unknown", name(list, to)),
         None => String::new(),
     };
-    let room = usize::from(area.width).saturating_sub(6);
-    let block = theme.block(fit(&title, room).into_owned());
+    let title_width = usize::from(area.width).saturating_sub(6);
+    let block = theme.block(fit(&title, title_width).into_owned());
     let inner = block.inner(area);
     frame.render_widget(block, area);
     let Some((pair, list)) = pair else { return };

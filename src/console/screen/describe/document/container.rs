@@ -137,9 +137,9 @@ fn probe(probe: &Value) -> String {
         number("successThreshold", 1),
         number("failureThreshold", 3)
     );
-    let what = if let Some(exec) = probe.get("exec") {
-        let words: Vec<String> = items(exec, "/command").map(text).collect();
-        format!("exec [{}]", words.join(" "))
+    let handler = if let Some(exec) = probe.get("exec") {
+        let command: Vec<String> = items(exec, "/command").map(text).collect();
+        format!("exec [{}]", command.join(" "))
     } else if let Some(get) = probe.get("httpGet") {
         let scheme = get["scheme"].as_str().unwrap_or("HTTP").to_lowercase();
         format!("http-get {scheme}://{}:{}{}", text(&get["host"]), text(&get["port"]), text(&get["path"]))
@@ -150,7 +150,7 @@ fn probe(probe: &Value) -> String {
     } else {
         "unknown".to_owned()
     };
-    format!("{what} {timing}")
+    format!("{handler} {timing}")
 }
 
 /// The limits and requests of a container, or of a pod's spec as a whole.
@@ -192,12 +192,12 @@ fn environment(doc: &mut DocumentBuilder, indent: usize, container: &Value) {
     doc.head(indent, "Environment");
     for variable in env {
         let source = &variable["valueFrom"];
-        let reference = |key: &str, what: &str| {
+        let reference = |key: &str, kind: &str| {
             let from = &source[key];
             let optional = from["optional"] == true;
             let optional = if optional { "true" } else { "false" };
             format!(
-                "<set to the key '{}' in {what} '{}'>  Optional: {optional}",
+                "<set to the key '{}' in {kind} '{}'>  Optional: {optional}",
                 text(&from["key"]),
                 text(&from["name"])
             )

@@ -27,7 +27,7 @@ pub(crate) fn describe(doc: &mut DocumentBuilder, events: &[&Event], now: Timest
             let row = vec![
                 kind,
                 event.reason.clone().unwrap_or_default(),
-                seen(event, now),
+                event_age(event, now),
                 source.unwrap_or_default(),
                 message.trim().replace('\n', " "),
             ];
@@ -39,7 +39,7 @@ pub(crate) fn describe(doc: &mut DocumentBuilder, events: &[&Event], now: Timest
 }
 
 /// `12s`, or `12s (x9 over 3m)` for a repeated event.
-fn seen(event: &Event, now: Timestamp) -> String {
+fn event_age(event: &Event, now: Timestamp) -> String {
     let since =
         |at: Option<Timestamp>| at.map_or_else(|| "<unknown>".to_owned(), |at| age(seconds_between(at, now)));
     let last = since(last_seen(event));

@@ -35,10 +35,10 @@ pub(crate) fn describe(doc: &mut DocumentBuilder, object: &Value) {
         ));
     }
     // The first unfinished step is the current one.
-    let mut under_way = true;
+    let mut previous_done = true;
     for (step, when, done) in steps {
-        let now = !done && under_way;
-        under_way &= done;
+        let now = !done && previous_done;
+        previous_done &= done;
         let (glyph, tone) = match (done, now) {
             (true, _) => ("✔", Tone::Good),
             (false, true) => ("◐", Tone::Waiting),

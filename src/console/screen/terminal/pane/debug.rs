@@ -103,8 +103,8 @@ pub(crate) fn progress(pod: Option<&Pod>, container: &str) -> StartProgress {
             return container_progress(status);
         }
         (_, Some(failed)) => {
-            let words = [failed.reason.as_deref(), failed.message.as_deref()];
-            return StartProgress::PodFailed(words.into_iter().flatten().collect::<Vec<_>>().join(": "));
+            let parts = [failed.reason.as_deref(), failed.message.as_deref()];
+            return StartProgress::PodFailed(parts.into_iter().flatten().collect::<Vec<_>>().join(": "));
         }
         (None, None) => {}
     }
@@ -132,11 +132,11 @@ fn container_progress(status: &ContainerStatus) -> StartProgress {
     let waiting = state.and_then(|state| state.waiting.as_ref());
     let reason = waiting.and_then(|waiting| waiting.reason.clone()).unwrap_or_default();
     let message = waiting.and_then(|waiting| waiting.message.clone()).unwrap_or_default();
-    let trouble = reason.starts_with("Err")
+    let is_stuck = reason.starts_with("Err")
         || reason.ends_with("Error")
         || reason.ends_with("BackOff")
         || reason == "InvalidImageName";
-    StartProgress::Waiting { reason, message, trouble }
+    StartProgress::Waiting { reason, message, trouble: is_stuck }
 }
 
 #[cfg(test)]

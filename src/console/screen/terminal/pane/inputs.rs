@@ -77,12 +77,12 @@ impl Inputs {
             next
         } else {
             let input = self.typed.recv().await?;
-            self.taken(input)
+            self.mark_received(input)
         };
         let PaneInput::Bytes(mut bytes) = first else { return Some(first) };
         while bytes.len() < TOGETHER {
             let Ok(input) = self.typed.try_recv() else { break };
-            match self.taken(input) {
+            match self.mark_received(input) {
                 PaneInput::Bytes(more) => bytes.extend(more),
                 other => {
                     self.next = Some(other);
@@ -93,7 +93,7 @@ impl Inputs {
         Some(PaneInput::Bytes(bytes))
     }
 
-    fn taken(&self, input: PaneInput) -> PaneInput {
+    fn mark_received(&self, input: PaneInput) -> PaneInput {
         self.waiting.fetch_sub(length(&input), Ordering::Relaxed);
         input
     }

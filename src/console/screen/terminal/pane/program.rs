@@ -27,7 +27,7 @@ use crate::extensions::Program;
 const WAITING: usize = 1 << 20;
 
 /// Maximum number of reads of remaining output once the program has exited.
-const LEFT: usize = 64;
+const MAX_DRAIN_READS: usize = 64;
 
 /// Starts a program; its events arrive on the receiver, and the last one is [`PaneEvent::Ended`].
 pub(crate) fn open(program: Program, size: PaneSize) -> (Session, mpsc::Receiver<PaneEvent>) {
@@ -135,7 +135,7 @@ async fn carry(
             // Processes that it leaves behind may keep the terminal open, so the output so far is read first.
             status = child.wait(), if ended.is_none() => {
                 ended = Some(status);
-                for _ in 0..LEFT {
+                for _ in 0..MAX_DRAIN_READS {
                     let Ok(count @ 1..) = rustix::io::read(master.get_ref(), &mut buffer[..]) else { break };
                     if events.send(PaneEvent::Output(Bytes::copy_from_slice(&buffer[..count]))).await.is_err() {
                         break;
@@ -242,10 +242,12 @@ mod tests {
     #[tokio::test]
     async fn a_program_ends_with_its_pane_con_16() {
         let dir = tempfile::tempdir().unwrap();
-        let gone = dir.path().join("gone");
-        rustix::fs::mkfifoat(rustix::fs::CWD, &gone, rustix::fs::Mode::RWXU).unwrap();
-        let script =
-            format!("trap 'echo > {}; exit' HUP; echo ready; while :; do sleep 0.05; done", gone.display());
+        let fifo_path = dir.path().join("gone");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &fifo_path, rustix::fs::Mode::RWXU).unwrap();
+        let script = format!(
+            "trap 'echo > {}; exit' HUP; echo ready; while :; do sleep 0.05; done",
+            fifo_path.display()
+        );
         // The listening process is not the pane's own child.
         let size = PaneSize { rows: 7, columns: 33 };
         let (session, mut events) =
@@ -257,6 +259,6 @@ mod tests {
             }
         }
         drop((session, events));
-        tokio::task::spawn_blocking(move || std::fs::read(gone).unwrap()).await.unwrap();
+        tokio::task::spawn_blocking(move || std::fs::read(fifo_path).unwrap()).await.unwrap();
     }
 }

@@ -29,7 +29,7 @@ const SHELL: [&str; 3] =
 /// Maximum number of events in flight; beyond it, reading pauses and the container waits.
 pub(super) const EVENTS: usize = 64;
 /// Time limit for errors of a pod created for a shell: kubelets retry, but a wrong image name stays wrong.
-const TROUBLE: Duration = Duration::from_secs(20);
+const ERROR_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The process to open in a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -183,7 +183,7 @@ impl Shell {
                 self.attach(&pod, container).await?
             }
             SessionTarget::Created { container, command } => {
-                self.until_running(&container, Some(TROUBLE)).await?;
+                self.until_running(&container, Some(ERROR_TIMEOUT)).await?;
                 heartbeat = Some(Heartbeat::start(&self.pods, &self.pod, &container).await?);
                 let shell = || SHELL.map(str::to_owned).to_vec();
                 let command = if command.is_empty() { shell() } else { command };
@@ -221,11 +221,11 @@ impl Shell {
     }
 
     /// Waits for a container, and reports every step; the user may detach meanwhile. Errors are tolerated for the time
-    /// `patience`, or without limit.
+    /// `error_timeout`, or without limit.
     async fn until_running(
         &mut self,
         container: &str,
-        patience: Option<Duration>,
+        error_timeout: Option<Duration>,
     ) -> Result<Pod, SessionEnd> {
         let mut pods = std::pin::pin!(watcher::watch_object(self.pods.clone(), &self.pod));
         let mut reported = None;
@@ -275,7 +275,7 @@ impl Shell {
                 }
                 (StartProgress::Waiting { reason, message, trouble: true }, _) if !reason.is_empty() => {
                     trouble = format!("container {container} does not start: {reason}: {message}");
-                    let since = patience.map(|patience| tokio::time::Instant::now() + patience);
+                    let since = error_timeout.map(|patience| tokio::time::Instant::now() + patience);
                     trouble_until = trouble_until.or(since);
                 }
                 _ => {}
