@@ -19,16 +19,22 @@ const WRITERS: usize = 6;
 /// The expected values of each name: the last acknowledged one, or none once its deletion was acknowledged. Both are
 /// possible if a write is pending when the process is killed.
 #[derive(Clone, Debug, Default)]
-struct Expected {
+struct ExpectedValues {
     values: BTreeMap<String, Vec<Option<usize>>>,
     /// The highest revision in a response to a write.
     acknowledged: u64,
 }
 
-type Shared = Arc<Mutex<Expected>>;
+type SharedValues = Arc<Mutex<ExpectedValues>>;
 
 /// Each writer creates its names, changes them twice, and deletes every third one.
-async fn write(api: Api<ConfigMap>, writer: usize, round: usize, shared: Shared, count: Arc<AtomicUsize>) {
+async fn write(
+    api: Api<ConfigMap>,
+    writer: usize,
+    round: usize,
+    shared: SharedValues,
+    count: Arc<AtomicUsize>,
+) {
     for n in 0.. {
         let name = format!("r{round}-w{writer}-{n}");
         for step in 0..4 {
@@ -71,7 +77,7 @@ async fn write(api: Api<ConfigMap>, writer: usize, round: usize, shared: Shared,
 #[tokio::test(flavor = "multi_thread")]
 async fn twenty_kills_under_writes_lose_nothing_safe_2() {
     let home = DataDir::new();
-    let shared = Shared::default();
+    let shared = SharedValues::default();
     let mut highest_seen = 0;
     for round in 0..=ROUNDS {
         let instance = home.start(&["--nodes", "0"]);
