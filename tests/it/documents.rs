@@ -119,15 +119,14 @@ fn every_page_of_the_book_is_in_its_table_of_contents() {
     assert!(missing.is_empty(), "not in docs/SUMMARY.md: {missing:?}");
 }
 
-/// `docs/spec.md` names behaviour, not files; the changelog and the track record name files as they were, and the table
-/// of renames as they will be.
+/// `docs/spec.md` names behaviour, not files; the changelog and the track record name files as they were.
 #[test]
 fn files_that_documents_name_exist() {
     let file = Regex::new(r"`([a-z0-9_/.]+\.(?:rs|md)|(?:src|tests|docs|fuzz|\.ci)/[a-z0-9_/.-]*)`").unwrap();
     let mut missing = Vec::new();
     for document in documents() {
         let name = document.strip_prefix(root()).unwrap();
-        if ["CHANGELOG.md", "docs/spec.md", "docs/internals/track-record.md", "docs/internals/renames.md"]
+        if ["CHANGELOG.md", "docs/spec.md", "docs/internals/track-record.md"]
             .iter()
             .any(|page| name == Path::new(page))
         {
