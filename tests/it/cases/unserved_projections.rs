@@ -25,7 +25,8 @@ fn a_pod_without_its_trust_bundle_or_certificate_does_not_start_vol_1_api_17() {
     ] {
         let selector = format!("--field-selector=involvedObject.name={pod},reason=FailedMount");
         let message = wait_for("an event", || {
-            let messages = instance.kubectl(&["get", "events", &selector, "-o", "jsonpath={.items[*].message}"]);
+            let messages =
+                instance.kubectl(&["get", "events", &selector, "-o", "jsonpath={.items[*].message}"]);
             (!messages.is_empty()).then_some(messages)
         });
         let expected = format!("MountVolume.SetUp failed for volume \"p\" : {why}");
