@@ -211,7 +211,7 @@ pub enum ApiError {
 }
 
 impl ApiError {
-    /// The object is not there.
+    /// The object does not exist.
     pub fn not_found(kind: Kind, key: &Key) -> Self {
         Self::NotFound { kind, name: key.name.clone() }
     }

@@ -40,7 +40,7 @@ impl Expression {
         debug_assert_eq!(self.result_type, ResultType::ToTruth);
         self.run(variables, now, |value| match value {
             Val::Bool(holds) => Ok(*holds),
-            _ => Err("the expression returned no boolean".to_owned()),
+            _ => Err("the expression did not return a boolean".to_owned()),
         })
     }
 
@@ -48,7 +48,10 @@ impl Expression {
     pub fn text(&self, variables: &[(&str, &Value)], now: Timestamp) -> Result<String, String> {
         debug_assert_eq!(self.result_type, ResultType::ToText);
         self.run(variables, now, |value| {
-            value.as_text().map(str::to_owned).ok_or_else(|| "the expression returned no string".to_owned())
+            value
+                .as_text()
+                .map(str::to_owned)
+                .ok_or_else(|| "the expression did not return a string".to_owned())
         })
     }
 

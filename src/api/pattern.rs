@@ -8,14 +8,14 @@ use regex::{Regex, RegexBuilder};
 /// The memory limit of a compiled pattern: the automaton of a long repetition of a large class would take
 /// megabytes.
 const MAX_COMPILED_BYTES: usize = 512 * 1024;
-/// The factor by which a few large patterns of a schema may exceed that limit: those with hundreds of letters
-/// of any script.
+/// The factor by which a few large patterns of a schema may exceed that limit, such as those that repeat Unicode
+/// classes hundreds of times.
 pub(crate) const LARGE: usize = 32;
-/// The number of large patterns in a schema.
+/// The maximum number of large patterns in a schema.
 pub(crate) const MAX_LARGE_PATTERNS: usize = 4;
-/// The limit on a pattern's length, since its text is held as well.
+/// The maximum length of a pattern; its text stays in memory beside the compiled form.
 const MAX_BYTES: usize = 8 * 1024;
-/// The number of patterns in a schema; the largest known schemas for Kubernetes have a hundred. With
+/// The maximum number of patterns in a schema; the largest known schemas for Kubernetes have a hundred. With
 /// [`MAX_COMPILED_BYTES`] this bounds the memory of a schema.
 pub(crate) const MAX_PATTERNS: usize = 500;
 

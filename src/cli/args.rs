@@ -50,14 +50,14 @@ pub(super) enum Command {
         #[command(flatten)]
         instance: InstanceArgs,
     },
-    /// List this user's running nodes, with their data directories and the processes that claim them
+    /// List this user's running nodes, with their data directories and the podium processes that own them
     Ps,
     /// Stop the instance of a data directory, and end the processes that a killed instance left there
     Stop {
         #[command(flatten)]
         instance: InstanceArgs,
     },
-    /// Run your shell or a command inside the cluster's network, with all of the cluster's addresses and names
+    /// Run your shell or a command inside the cluster's network, where the cluster's addresses and names work
     Shell(super::shell::ShellRequest),
     /// Print the addresses and ports at which programs of this machine reach services and pods
     Address(super::address::AddressRequest),
@@ -65,7 +65,7 @@ pub(super) enum Command {
     /// try to connect
     #[command(alias = "connectivity")]
     WhyNotConnected(super::why::WhyRequest),
-    /// Inject faults into the pods' network, components, nodes, disks, clocks and pods, and heal them
+    /// Inject faults into the pods' network, components, nodes, disks, clocks and pods, and end them
     Fault {
         #[command(subcommand)]
         command: Box<super::fault::FaultCommand>,
@@ -78,7 +78,7 @@ pub(super) enum Command {
     /// Run a scenario: the earlier name of `podium scenario run`
     #[command(hide = true)]
     Run(super::drill::RunRequest),
-    /// Learn with drills: faults to find and repair, with hints and a verdict
+    /// Learn with drills: faults to find and repair, with hints and a score
     Drill {
         #[command(subcommand)]
         command: super::drill::DrillCommand,
@@ -104,7 +104,7 @@ pub(super) enum Command {
     Bench {
         /// Suites to run [default: all but the soak]
         suites: Vec<super::bench::Suite>,
-        /// Length of the soak in minutes; it settles during the first third, at most five minutes
+        /// Length of the soak in minutes; growth in its first third, at most five minutes, does not count
         #[arg(long, default_value_t = 15.0, value_parser = minutes)]
         minutes: f64,
         #[command(flatten)]

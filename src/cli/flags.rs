@@ -25,15 +25,16 @@ pub(super) struct ClusterArgs {
     /// Number of nodes that run processes [default: the config file's nodeCount, or 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=i64::from(MOST_NODES)))]
     pub(super) nodes: Option<u16>,
-    /// Number of hollow nodes, which only report running containers [default: the config file's hollowNodeCount, or 0]
+    /// Number of hollow nodes, which report containers as running without starting them [default: the
+    /// config file's hollowNodeCount, or 0]
     #[arg(long, value_name = "N",
         value_parser = clap::value_parser!(u16).range(0..=i64::from(MOST_HOLLOW_NODES)))]
     pub(super) hollow_nodes: Option<u16>,
     /// Path to the config file
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
-    /// Apply these manifests once the API is up: a file, a directory, or - (repeatable). Existing objects are left
-    /// unchanged; those that differ from their manifests are listed
+    /// Apply these manifests once the API is up: a file, a directory, or - for stdin (repeatable). Existing
+    /// objects are left unchanged; those that differ from their manifests are listed
     #[arg(short = 'f', long = "filename", value_name = "PATH")]
     pub(super) filename: Vec<PathBuf>,
     /// Apply the manifests of -f to existing objects too
@@ -49,7 +50,7 @@ pub(super) struct ClusterArgs {
     /// nothing newer. Requests at their paths are accepted in any case
     #[arg(long, alias = "legacy-versions")]
     pub(super) removed_api_versions: bool,
-    /// Network that pods use [default: the config file's network.mode, or auto]
+    /// Network of the pods [default: the config file's network.mode, or auto]
     #[arg(long, value_name = "MODE", env = "PODIUM_NETWORK")]
     pub(super) network: Option<NetworkMode>,
     #[command(flatten)]
@@ -161,7 +162,7 @@ pub(super) struct InstanceArgs {
 pub(super) struct ManifestRequest {
     #[command(flatten)]
     pub(super) instance: InstanceArgs,
-    /// Manifests: a file, a directory, or - (repeatable)
+    /// Manifests: a file, a directory, or - for stdin (repeatable)
     #[arg(short = 'f', long = "filename", value_name = "PATH", required = true)]
     pub(super) filename: Vec<PathBuf>,
     /// Process directories recursively
@@ -170,7 +171,7 @@ pub(super) struct ManifestRequest {
     /// Check the manifests without changing anything
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// Namespace of objects that specify none
+    /// Namespace for objects whose manifests have none
     #[arg(short, long, value_name = "NAME", default_value = "default")]
     pub(super) namespace: String,
 }

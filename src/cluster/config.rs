@@ -254,12 +254,12 @@ impl Default for IngressConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum NetworkMode {
-    /// Each pod its own where the machine allows it, else the machine's (NET-11).
+    /// `fabric` if the machine allows it, else `loopback`
     #[default]
     Auto,
-    /// The machine's network: each pod has an address of 127.0.0.0/8.
+    /// The machine's network; each pod has an address in 127.0.0.0/8
     Loopback,
-    /// Each pod its own, joined by a fabric.
+    /// A network namespace for each pod, joined by a router
     Fabric,
 }
 

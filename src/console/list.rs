@@ -1,4 +1,4 @@
-//! A table as text, row by row: the row under the cursor when it moves, and changes in any row.
+//! A table as text for linear mode: the row under the cursor when it moves, and changes in any row.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ pub(crate) struct ListCell {
     pub(crate) column: String,
     /// The text of the cell.
     pub(crate) text: String,
-    /// The cell changes constantly or with time alone: it is read aloud, but its change is not announced.
+    /// The cell changes constantly or with time alone: it is part of the row's text, but its changes are not announced.
     pub(crate) restless: bool,
 }
 

@@ -10,16 +10,16 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::runtime::HostDiskFault;
 
-/// Pulls that are slow or fail.
+/// A fault that makes image pulls slow or fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullFault {
-    /// The affected nodes; none = all.
+    /// The affected nodes; `None` means all.
     pub nodes: Option<BTreeSet<String>>,
     /// Added to the duration of a pull.
     pub delay: Duration,
-    /// It then fails.
+    /// The pull fails after the delay.
     pub fails: bool,
-    /// A pattern for the image names of containers; `*` stands for any text. None = every image.
+    /// A pattern for the image names of containers; `*` stands for any text. `None` means every image.
     pub pattern: Option<String>,
 }
 
@@ -53,7 +53,7 @@ impl NodeDiskFault {
     }
 }
 
-/// The faults of pulls that are in force, of all nodes of this process.
+/// The image pull faults in force on all nodes of this process.
 #[derive(Debug, Default)]
 pub(crate) struct PullFaults(RwLock<Vec<PullFault>>);
 

@@ -143,7 +143,7 @@ impl<R: Reconciler> Controller<R> {
         Self { component: Some(name), ..self }
     }
 
-    /// Sets the function that names a key's object, for readers of the queue's status.
+    /// Sets the function that maps a key to its object, for readers of the queue's status.
     pub fn keys_are(self, object_of: fn(&R::Key) -> Option<(Kind, Key)>) -> Self {
         Self { object_of: Some(object_of), ..self }
     }

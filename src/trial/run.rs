@@ -145,7 +145,7 @@ impl TrialRun<'_> {
             let rests = self.wait_at_rest(|running| disturbing.go_on(running), expected).await?;
             reached.watched.extend(self.cluster.watched_resources(&controller_requests()));
             reached.writes.push(disturbing.end());
-            // With expected states, the comparison decides if this is wrong.
+            // With expected states, their comparison decides whether a cluster that does not come to rest is wrong.
             if !rests && expected.is_none() {
                 reached.problems.push(RunProblem::Restless(place));
             }

@@ -1,4 +1,4 @@
-//! Authorization: the authorizer, a pure decision over roles and bindings, and its consequences (SEC-4,
+//! Authorization: the authorizer, a pure decision over roles and bindings, and the checks that use it (SEC-4,
 //! API-15).
 //!
 //! A request is described by its [`Attributes`]. Members of `system:masters` may do everything; nodes are

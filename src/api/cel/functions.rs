@@ -1,5 +1,5 @@
-//! The functions of rules: CEL's own, and Kubernetes' libraries for strings, lists, patterns, quantities,
-//! addresses, URLs, sets and formats.
+//! The functions that CEL expressions can call: CEL's own, and Kubernetes' libraries for strings, lists, regular
+//! expressions, quantities, addresses, URLs, sets and formats.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

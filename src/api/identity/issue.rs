@@ -172,7 +172,8 @@ impl Api {
         Ok(object)
     }
 
-    /// A token for a pod, from its kubelet: of the pod's account, bound to the pod; and its expiry.
+    /// Issues a token for a pod on behalf of its kubelet: the token is of the pod's service account and bound to the
+    /// pod. Returns the token and its expiry.
     pub fn token_for_pod(
         &self,
         pod: &SharedObject<Pod>,

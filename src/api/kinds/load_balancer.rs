@@ -9,8 +9,8 @@ fn type_of(spec: &ServiceSpec) -> &str {
     spec.type_.as_deref().unwrap_or_default()
 }
 
-/// Preserves the port for health checks while it is needed, and drops fields that were only carried over when the type
-/// is no longer LoadBalancer.
+/// Retains the health check port while it is needed. Once the type is no longer LoadBalancer, drops the load balancer
+/// fields that the update left unchanged.
 pub(super) fn carry_over(new: &mut ServiceSpec, old: &ServiceSpec) {
     match (needs_health_check(new), needs_health_check(old)) {
         (true, true) if health_port(new).is_none() => new.health_check_node_port = old.health_check_node_port,

@@ -49,11 +49,11 @@ pub(crate) fn take_mistake(mut arguments: Vec<OsString>) -> Vec<OsString> {
 /// The mistakes outside the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Mistake {
-    /// A second process takes an identity that is held
+    /// A second process takes an identity that another process holds
     SecondHolder,
-    /// A second process holds an identity, with a lock of its own
+    /// A second process holds the same identity with a lock of its own
     TwoAtOnce,
-    /// A write counts as acknowledged that was never made
+    /// A write that was never made counts as acknowledged
     LostWrite,
     /// A process outlives the instance
     LeftBehind,

@@ -194,8 +194,8 @@ fn come_back(
     Some(object)
 }
 
-/// A node belongs to this machine: only users' settings are restored from a snapshot. A node requested by an object is
-/// recreated.
+/// Restores a node: a node belongs to this machine, so only labels, taints and other settings of users come from the
+/// snapshot. A missing node is recreated only if its Node object had requested it.
 fn node(then: &Object, current: Option<&Arc<Object>>) -> Option<Object> {
     let before = then.get::<Node>()?;
     let Some(current) = current else {

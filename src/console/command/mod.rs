@@ -262,40 +262,40 @@ commands! {
         Filter "filter" ["/"] "filter" Nothing "Filter rows or search text";
         Help "help" ["?"] "help" Nothing "Show every key that works here";
         Back "back" ["esc"] "" Nothing "Go back; a filter is cleared first";
-        HistoryBack "history-back" ["["] "" Nothing "Previous command";
-        HistoryForward "history-forward" ["]"] "" Nothing "Next command";
-        LastView "last-view" ["-"] "" Nothing "Previous view";
+        HistoryBack "history-back" ["["] "" Nothing "Run the history's previous command";
+        HistoryForward "history-forward" ["]"] "" Nothing "Run the history's next command";
+        LastView "last-view" ["-"] "" Nothing "Return to the previous view";
         Aliases "aliases" ["ctrl-a"] "" Nothing "List kinds and their short names";
         Refresh "refresh" ["ctrl-r"] "" Nothing "Redraw and reload";
         ToggleHeader "toggle-header" ["ctrl-e"] "" Nothing "Show or hide the header";
         OpenJournal "journal" ["U"] "" Nothing "List changes, and undo them";
-        OpenOverview "overview" ["~"] "" Nothing "The overview";
+        OpenOverview "overview" ["~"] "" Nothing "Open the overview";
         OpenDrills "drills" [] "" Nothing "Drills: faults to find and repair";
         TabNew "tabnew" ["ctrl-t"] "" Nothing "Open a tab";
         TabClose "tabclose" ["alt-w"] "" Nothing "Close this tab; its work goes on in the background";
-        TabNext "tabnext" ["ctrl-n", "alt-right", "ctrl-pagedown"] "" Nothing "The next tab";
-        TabPrevious "tabprevious" ["ctrl-p", "alt-left", "ctrl-pageup"] "" Nothing "The tab before";
-        SplitBeside "split-beside" ["|"] "" Nothing "A pane beside: logs or YAML of the selection; :vsplit events and others";
-        SplitBelow "split-below" ["_"] "" Nothing "A pane below; :split";
+        TabNext "tabnext" ["ctrl-n", "alt-right", "ctrl-pagedown"] "" Nothing "Go to the next tab";
+        TabPrevious "tabprevious" ["ctrl-p", "alt-left", "ctrl-pageup"] "" Nothing "Go to the previous tab";
+        SplitBeside "split-beside" ["|"] "" Nothing "Open a pane beside: logs or YAML of the selection; more with :vsplit";
+        SplitBelow "split-below" ["_"] "" Nothing "Open a pane below; more with :split";
         ThemeNext "theme" ["ctrl-y"] "" Nothing "Pick a theme, with preview";
         Quit "quit" ["ctrl-c"] "" Nothing "Quit";
     }
     Tabs {
-        Tab1 "tab-1" ["alt-1"] "" Nothing "Tab with this number";
-        Tab2 "tab-2" ["alt-2"] "" Nothing "Tab with this number";
-        Tab3 "tab-3" ["alt-3"] "" Nothing "Tab with this number";
-        Tab4 "tab-4" ["alt-4"] "" Nothing "Tab with this number";
-        Tab5 "tab-5" ["alt-5"] "" Nothing "Tab with this number";
-        Tab6 "tab-6" ["alt-6"] "" Nothing "Tab with this number";
-        Tab7 "tab-7" ["alt-7"] "" Nothing "Tab with this number";
-        Tab8 "tab-8" ["alt-8"] "" Nothing "Tab with this number";
-        Tab9 "tab-9" ["alt-9"] "" Nothing "Tab with this number";
+        Tab1 "tab-1" ["alt-1"] "" Nothing "Go to the tab with this number";
+        Tab2 "tab-2" ["alt-2"] "" Nothing "Go to the tab with this number";
+        Tab3 "tab-3" ["alt-3"] "" Nothing "Go to the tab with this number";
+        Tab4 "tab-4" ["alt-4"] "" Nothing "Go to the tab with this number";
+        Tab5 "tab-5" ["alt-5"] "" Nothing "Go to the tab with this number";
+        Tab6 "tab-6" ["alt-6"] "" Nothing "Go to the tab with this number";
+        Tab7 "tab-7" ["alt-7"] "" Nothing "Go to the tab with this number";
+        Tab8 "tab-8" ["alt-8"] "" Nothing "Go to the tab with this number";
+        Tab9 "tab-9" ["alt-9"] "" Nothing "Go to the tab with this number";
     }
     Panes {
         PaneFocus "pane-focus" ["f6", "alt-o"] "" Nothing "Go to the other pane";
         PaneShrink "pane-shrink" ["f7", "alt--"] "" Nothing "Make this pane smaller";
         PaneGrow "pane-grow" ["f8", "alt-="] "" Nothing "Make this pane larger";
-        PaneFollow "pane-follow" ["f9"] "" Nothing "The second pane follows the selection, or stays";
+        PaneFollow "pane-follow" ["f9"] "" Nothing "Make the second pane follow the selection, or stay";
         PaneClose "pane-close" ["alt-q"] "" Nothing "Close the second pane";
     }
     List {
@@ -307,18 +307,18 @@ commands! {
         PageDown "page-down" ["ctrl-f", "pagedown"] "" Nothing "A page down";
         Left "left" ["h", "left"] "" Nothing "Left";
         Right "right" ["l", "right"] "" Nothing "Right";
-        Enter "enter" ["enter"] "" Nothing "Drill down or pick";
-        NextPart "next-part" ["tab"] "" Nothing "The next part of the screen";
-        PreviousPart "previous-part" ["shift-tab"] "" Nothing "The previous part of the screen";
+        Enter "enter" ["enter"] "" Nothing "Open or pick";
+        NextPart "next-part" ["tab"] "" Nothing "Go to the next part of the screen";
+        PreviousPart "previous-part" ["shift-tab"] "" Nothing "Go to the previous part of the screen";
         Leave "leave" ["q"] "" Nothing "Go back; quit from the first view";
     }
     Objects {
         Describe "describe" ["d"] "describe" Nothing "Describe";
         Yaml "yaml" ["y"] "yaml" Nothing "Show as YAML";
         Edit "edit" ["e"] "edit" Cluster "Edit as YAML";
-        Delete "delete" ["ctrl-d"] "delete" Cluster "Delete, after asking";
+        Delete "delete" ["ctrl-d"] "delete" Cluster "Delete, after confirmation";
         Label "label" ["L"] "" Cluster "Set or remove labels";
-        Explain "explain" ["W"] "why" Nothing "Why it is not ready: the causes, down to the container";
+        Explain "explain" ["W"] "why" Nothing "Explain why it is not ready: the causes, down to the container";
         Owner "owner" ["J"] "" Nothing "Go to its owner";
         CopyName "copy-name" ["c"] "" Nothing "Copy its name";
         CopyNamespace "copy-namespace" ["n"] "" Nothing "Copy the name of its namespace";
@@ -326,70 +326,70 @@ commands! {
         MarkRange "mark-range" ["ctrl-space"] "" Nothing "Mark from the last mark to here";
         ClearMarks "clear-marks" ["ctrl-\\"] "" Nothing "Clear all marks";
         SaveCsv "save-csv" ["ctrl-s"] "" Nothing "Save the table as CSV";
-        Faults "faults" ["ctrl-z"] "" Nothing "Unhealthy rows only";
-        Wide "wide" ["ctrl-w"] "" Nothing "More columns";
+        Faults "faults" ["ctrl-z"] "" Nothing "Show unhealthy rows only, or all";
+        Wide "wide" ["ctrl-w"] "" Nothing "Show more columns, or fewer";
         SortName "sort-name" ["N"] "" Nothing "Sort by name";
         SortAge "sort-age" ["A"] "" Nothing "Sort by age";
         SortStatus "sort-status" ["S"] "" Nothing "Sort by status";
         ColumnLeft "column-left" ["shift-left"] "" Nothing "Pick the column to the left";
         ColumnRight "column-right" ["shift-right"] "" Nothing "Pick the column to the right";
         SortColumn "sort-column" ["O"] "" Nothing "Sort by the picked column, or reverse it";
-        AllNamespaces "all-namespaces" ["0"] "" Nothing "All namespaces";
-        Namespace1 "namespace-1" ["1"] "" Nothing "Namespace with this number in the header";
-        Namespace2 "namespace-2" ["2"] "" Nothing "Namespace with this number in the header";
-        Namespace3 "namespace-3" ["3"] "" Nothing "Namespace with this number in the header";
-        Namespace4 "namespace-4" ["4"] "" Nothing "Namespace with this number in the header";
-        Namespace5 "namespace-5" ["5"] "" Nothing "Namespace with this number in the header";
-        Namespace6 "namespace-6" ["6"] "" Nothing "Namespace with this number in the header";
-        Namespace7 "namespace-7" ["7"] "" Nothing "Namespace with this number in the header";
-        Namespace8 "namespace-8" ["8"] "" Nothing "Namespace with this number in the header";
-        Namespace9 "namespace-9" ["9"] "" Nothing "Namespace with this number in the header";
+        AllNamespaces "all-namespaces" ["0"] "" Nothing "Show all namespaces";
+        Namespace1 "namespace-1" ["1"] "" Nothing "Show the namespace with this number in the header";
+        Namespace2 "namespace-2" ["2"] "" Nothing "Show the namespace with this number in the header";
+        Namespace3 "namespace-3" ["3"] "" Nothing "Show the namespace with this number in the header";
+        Namespace4 "namespace-4" ["4"] "" Nothing "Show the namespace with this number in the header";
+        Namespace5 "namespace-5" ["5"] "" Nothing "Show the namespace with this number in the header";
+        Namespace6 "namespace-6" ["6"] "" Nothing "Show the namespace with this number in the header";
+        Namespace7 "namespace-7" ["7"] "" Nothing "Show the namespace with this number in the header";
+        Namespace8 "namespace-8" ["8"] "" Nothing "Show the namespace with this number in the header";
+        Namespace9 "namespace-9" ["9"] "" Nothing "Show the namespace with this number in the header";
     }
     Contexts {
-        OneContext "one-context" ["@"] "one context" Nothing "Rows of this row's context only, or of all contexts";
+        OneContext "one-context" ["@"] "one context" Nothing "Show rows of this row's context only, or of all contexts";
     }
     Moments {
-        PastBack "past-back" ["<"] "" Nothing "Back in time, to the previous change; esc returns to now";
-        PastForward "past-forward" [">"] "" Nothing "Forward in time, to the next change";
-        PastBackMore "past-back-more" ["{"] "past" Nothing "Ten seconds back in time";
-        PastForwardMore "past-forward-more" ["}"] "" Nothing "Ten seconds forward in time";
+        PastBack "past-back" ["<"] "" Nothing "Go back in time, to the previous change; esc returns to now";
+        PastForward "past-forward" [">"] "" Nothing "Go forward in time, to the next change";
+        PastBackMore "past-back-more" ["{"] "past" Nothing "Go back in time by ten seconds";
+        PastForwardMore "past-forward-more" ["}"] "" Nothing "Go forward in time by ten seconds";
         PastAt "past-go-to" ["@"] "" Nothing "Go to a time: -5m, 14:03:05, an RFC 3339 timestamp";
-        OpenVersions "versions" ["V"] "versions" Nothing "Its versions with their times, and the diff of any two";
-        OpenTimeline "timeline" ["T"] "timeline" Nothing "Timeline of it, its owners and their dependents";
+        OpenVersions "versions" ["V"] "versions" Nothing "List its versions with their times, and the diff of any two";
+        OpenTimeline "timeline" ["T"] "timeline" Nothing "Show the timeline of it, its owners and their dependents";
     }
     Versions {
         VersionsBase "versions-compare" ["space"] "compare with" Nothing "Compare all with this version, or each with the previous one";
-        VersionsYaml "versions-yaml" ["y"] "yaml" Nothing "The object as YAML, as it was then";
+        VersionsYaml "versions-yaml" ["y"] "yaml" Nothing "Show the object's YAML as it was then";
         VersionsDescribe "versions-describe" ["d"] "describe" Nothing "Describe it as it was then";
-        VersionsAll "versions-all" ["a"] "all" Nothing "Show or hide versions that only the system wrote";
+        VersionsAll "versions-all" ["a"] "all" Nothing "Show or hide versions that changed only the status";
         VersionsCopy "versions-copy" ["c"] "copy" Nothing "Copy the difference";
     }
     Timeline {
         TimelineObject "timeline-object" ["o"] "object" Nothing "Go to the object";
         TimelineDescribe "timeline-describe" ["d"] "describe" Nothing "Describe the object";
-        TimelineThen "timeline-yaml" ["y"] "yaml then" Nothing "The object as YAML, as it was then";
-        TimelineOrder "timeline-order" ["O"] "order" Nothing "Newest first, or oldest first";
+        TimelineThen "timeline-yaml" ["y"] "yaml then" Nothing "Show the object's YAML as it was then";
+        TimelineOrder "timeline-order" ["O"] "order" Nothing "Show the newest first, or the oldest";
         TimelineCopy "timeline-copy" ["c"] "copy" Nothing "Copy all lines";
     }
     Pods {
-        Logs "logs" ["l"] "logs" Nothing "Logs";
-        PreviousLogs "previous-logs" ["p"] "" Nothing "Logs of the previous run";
-        Shell "shell" ["s"] "shell" Cluster "A shell in a container";
+        Logs "logs" ["l"] "logs" Nothing "Show its logs";
+        PreviousLogs "previous-logs" ["p"] "" Nothing "Show the logs of the previous run";
+        Shell "shell" ["s"] "shell" Cluster "Open a shell in a container";
         Attach "attach" ["a"] "" Cluster "Attach to a container";
         Debug "debug" ["D"] "debug" Cluster "Start an ephemeral container and attach to it";
-        Kill "kill" ["ctrl-k"] "" Cluster "Kill now, after asking";
+        Kill "kill" ["ctrl-k"] "" Cluster "Kill: delete without a grace period";
         Transfer "transfer" ["t"] "" Cluster "Copy files out of it, or into it";
-        PodImage "pod-image" ["i"] "" Cluster "Set an image: the container restarts with it";
+        PodImage "pod-image" ["i"] "" Cluster "Set an image: its container restarts";
         PodNode "node" ["o"] "" Nothing "Go to its node";
     }
     Containers {
-        ContainerLogs "container-logs" ["l"] "logs" Nothing "Its logs";
-        ContainerPrevious "container-previous" ["p"] "previous" Nothing "Logs of its previous run";
-        ContainerShell "container-shell" ["s"] "shell" Cluster "A shell in it";
+        ContainerLogs "container-logs" ["l"] "logs" Nothing "Show its logs";
+        ContainerPrevious "container-previous" ["p"] "previous" Nothing "Show the logs of its previous run";
+        ContainerShell "container-shell" ["s"] "shell" Cluster "Open a shell in it";
         ContainerAttach "container-attach" ["a"] "attach" Cluster "Attach to it";
         ContainerDebug "container-debug" ["D"] "debug" Cluster "Start an ephemeral container and attach to it";
         ContainerDescribe "container-describe" ["d"] "describe" Nothing "Describe the pod";
-        ContainerYaml "container-yaml" ["y"] "yaml" Nothing "The pod as YAML";
+        ContainerYaml "container-yaml" ["y"] "yaml" Nothing "Show the pod as YAML";
         ContainerForward "container-forward" ["F", "f"] "forward" Cluster "Forward a port of it to this machine";
         ContainerTransfer "container-transfer" ["t"] "copy files" Cluster "Copy files out of it, or into it";
         ContainerCopy "container-copy" ["c"] "" Nothing "Copy the name of its image";
@@ -397,10 +397,10 @@ commands! {
     Tree {
         TreeDescribe "tree-describe" ["d"] "describe" Nothing "Describe the object at the cursor";
         TreeYaml "tree-yaml" ["y"] "yaml" Nothing "Show it as YAML";
-        TreeLogs "tree-logs" ["l"] "logs" Nothing "Its logs";
-        TreeExplain "tree-explain" ["W"] "why" Nothing "Why it is not ready";
-        TreeTimeline "tree-timeline" ["T"] "timeline" Nothing "Timeline of it and its owner tree";
-        TreeFaults "tree-faults" ["ctrl-z"] "faults" Nothing "Unhealthy objects only, with their owners";
+        TreeLogs "tree-logs" ["l"] "logs" Nothing "Show its logs";
+        TreeExplain "tree-explain" ["W"] "why" Nothing "Explain why it is not ready";
+        TreeTimeline "tree-timeline" ["T"] "timeline" Nothing "Show the timeline of its owner tree";
+        TreeFaults "tree-faults" ["ctrl-z"] "faults" Nothing "Show unhealthy objects only, with their owners";
     }
     Topology {
         TopologyDescribe "topology-describe" ["d"] "describe" Nothing "Describe the node";
@@ -412,78 +412,78 @@ commands! {
     }
     Files {
         FilesApply "files-apply" ["a"] "apply" Cluster "Apply the file, or the files of the directory, after a preview";
-        FilesDelete "files-delete" ["ctrl-d"] "delete" Cluster "Delete its objects, after asking";
+        FilesDelete "files-delete" ["ctrl-d"] "delete" Cluster "Delete its objects, after confirmation";
         FilesShow "files-show" ["y"] "show" Nothing "Show the text of the file, as it is now";
-        FilesEdit "files-edit" ["e"] "edit" Nothing "Edit the file in $EDITOR; then it is reloaded";
+        FilesEdit "files-edit" ["e"] "edit" Nothing "Edit the file in $EDITOR, then reload it";
     }
     Dumps {
         DumpEdit "screen-dump-edit" ["e"] "edit" Nothing "Edit the file in $EDITOR";
-        DumpRemove "screen-dump-remove" ["ctrl-d"] "remove" Nothing "Remove the file, after asking";
+        DumpRemove "screen-dump-remove" ["ctrl-d"] "remove" Nothing "Remove the file, after confirmation";
     }
     DumpText {
-        DumpTextEdit "screen-dump-text-edit" ["e"] "edit" Nothing "Edit the file in $EDITOR; then it is reloaded";
+        DumpTextEdit "screen-dump-text-edit" ["e"] "edit" Nothing "Edit the file in $EDITOR, then reload it";
     }
     CronJobs {
-        Trigger "trigger" ["t"] "trigger" Cluster "Run it now, after asking";
-        Suspend "suspend" ["s"] "suspend/resume" Cluster "Suspend or resume";
+        Trigger "trigger" ["t"] "trigger" Cluster "Run it now, after confirmation";
+        Suspend "suspend" ["s"] "suspend/resume" Cluster "Suspend or resume it";
     }
     Secrets {
         Decode "decode" ["x"] "decode" Nothing "Show its data decoded";
     }
     Ends {
-        WhyNotConnected "why-not-connected" ["C"] "connection" Nothing "Why it is not connected: asks for the other end";
+        WhyNotConnected "why-not-connected" ["C"] "connection" Nothing "Explain a failing connection";
     }
     Forwardable {
         PortForward "port-forward" ["F"] "" Cluster "Forward a port of it, or of one of its pods, to this machine";
-        ShowForwards "show-forwards" ["f"] "" Nothing "List port-forwards, as :pf";
+        ShowForwards "show-forwards" ["f"] "" Nothing "List port-forwards, as :pf does";
     }
     Used {
-        UsedBy "used-by" ["u"] "used by" Nothing "The pods that use it";
+        UsedBy "used-by" ["u"] "used by" Nothing "List the pods that use it";
     }
     Unscheduled {
-        WhyPending "why-pending" ["W"] "why pending" Nothing "Why no node accepts it, and what would make it fit";
+        WhyPending "why-pending" ["W"] "why pending" Nothing "Explain why no node accepts it, and what would change that";
     }
     Workloads {
         Scale "scale" ["s"] "scale" Cluster "Scale";
-        Restart "restart" ["r"] "restart" Cluster "Restart its pods, one by one";
+        Restart "restart" ["r"] "restart" Cluster "Restart its pods step by step";
         SetImage "set-image" ["i"] "image" Cluster "Set an image";
-        WorkloadLogs "workload-logs" ["l"] "logs" Nothing "Logs of all its pods";
+        WorkloadLogs "workload-logs" ["l"] "logs" Nothing "Show the logs of all its pods";
     }
     Deployments {
         Rollout "rollout" ["R"] "rollout" Nothing "Rollout: progress, history, undo";
-        Rollback "rollback" ["ctrl-l"] "" Cluster "Roll back: pick a revision";
-        ReplicaSets "replica-sets" ["z"] "" Nothing "Its replica sets";
+        Rollback "rollback" ["ctrl-l"] "" Cluster "Roll back to a revision; asks for it";
+        ReplicaSets "replica-sets" ["z"] "" Nothing "List its replica sets";
     }
     ReplicaSets {
-        OwnerRollback "owner-rollback" ["ctrl-l"] "" Nothing "The rollout of its Deployment, to roll back to a revision";
+        OwnerRollback "owner-rollback" ["ctrl-l"] "" Nothing "Show its Deployment's rollout, to roll back to a revision";
     }
     Services {
-        ServiceLogs "service-logs" ["l"] "logs" Nothing "Logs of all pods that it selects";
+        ServiceLogs "service-logs" ["l"] "logs" Nothing "Show the logs of all pods that it selects";
     }
     Nodes {
-        Cordon "cordon" ["c"] "cordon" Cluster "Accept no new pods";
-        Uncordon "uncordon" ["u"] "uncordon" Cluster "Accept new pods again";
+        Cordon "cordon" ["c"] "cordon" Cluster "Cordon: the node accepts no new pods";
+        Uncordon "uncordon" ["u"] "uncordon" Cluster "Uncordon: the node accepts new pods again";
         OpenDrain "drain" ["r"] "drain" Cluster "Drain: preview, then evict with progress";
         Taint "taint" ["t"] "taint" Cluster "Set or remove taints";
-        NodeShell "node-shell" ["s"] "shell" Cluster "A shell on it, in a temporary pod";
-        Fence "fence" ["F"] "fence" Cluster "Fence: kill all its processes, after asking; or unfence";
-        AddNode "add-node" ["a"] "add" Cluster "Add a node, where Podium runs the nodes";
+        NodeShell "node-shell" ["s"] "shell" Cluster "Open a shell on it, in a temporary pod";
+        Fence "fence" ["F"] "fence" Cluster "Fence: kill all its processes, after confirmation; or unfence";
+        AddNode "add-node" ["a"] "add" Cluster "Add a node, if Podium runs the cluster";
     }
     Faults {
         Heal "heal" ["H"] "heal" Cluster "End a fault now";
         Break "break" ["a"] "add" Cluster "Add a fault; asks for its type and duration";
     }
     Snapshots {
-        SnapshotSave "snapshot-save" ["a"] "save" Cluster "Save the present state of the cluster, after asking for a name";
-        SnapshotRestore "snapshot-restore" ["r"] "restore" Cluster "Restore the cluster from it, after asking for its name";
-        SnapshotFork "snapshot-fork" ["f"] "fork" Nothing "Make a data directory from it, for a second cluster";
+        SnapshotSave "snapshot-save" ["a"] "save" Cluster "Save the current state of the cluster; asks for a name";
+        SnapshotRestore "snapshot-restore" ["r"] "restore" Cluster "Restore the cluster from it, after its name is typed";
+        SnapshotFork "snapshot-fork" ["f"] "fork" Nothing "Create a data directory from it, for a second cluster";
     }
     Fences {
-        Unfence "unfence" ["u"] "unfence" Cluster "Unfence the node, after asking: it starts without pods";
+        Unfence "unfence" ["u"] "unfence" Cluster "Unfence the node, after confirmation: it starts without pods";
     }
     Controllers {
         ControllerPause "controller-pause" ["p"] "pause/resume" Cluster "Pause or resume it; its queue grows while it is paused";
-        ControllerStep "controller-step" ["s"] "step" Cluster "Reconcile one key while it is paused, the picked or the next";
+        ControllerStep "controller-step" ["s"] "step" Cluster "Reconcile one key of a paused controller: the picked one, or the next";
     }
     ControllerKeys {
         ControllerDescribe "controller-describe" ["d"] "describe" Nothing "Describe the object of the key";
@@ -494,50 +494,50 @@ commands! {
     }
     Events {
         EventObject "event-object" ["o"] "object" Nothing "Go to the object of the event";
-        EventsPause "events-pause" ["p"] "pause" Nothing "Pause or follow";
-        EventsGroup "events-group" ["ctrl-g"] "group" Nothing "One row for each object and reason, or for each event";
-        EventsWarnings "events-warnings" ["w"] "warnings" Nothing "Warnings only, or all";
+        EventsPause "events-pause" ["p"] "pause" Nothing "Pause, or follow new events";
+        EventsGroup "events-group" ["ctrl-g"] "group" Nothing "Show one row for each object and reason, or for each event";
+        EventsWarnings "events-warnings" ["w"] "warnings" Nothing "Show warnings only, or all";
     }
     Overview {
-        ShowPods "show-pods" ["p"] "pods" Nothing "Pods";
-        ShowDeployments "show-deployments" ["d"] "deployments" Nothing "Deployments";
-        ShowNodes "show-nodes" ["n"] "nodes" Nothing "Nodes";
-        ShowEvents "show-events" ["e"] "events" Nothing "Events";
-        ShowServices "show-services" ["s"] "services" Nothing "Services";
+        ShowPods "show-pods" ["p"] "pods" Nothing "List pods";
+        ShowDeployments "show-deployments" ["d"] "deployments" Nothing "List deployments";
+        ShowNodes "show-nodes" ["n"] "nodes" Nothing "List nodes";
+        ShowEvents "show-events" ["e"] "events" Nothing "List events";
+        ShowServices "show-services" ["s"] "services" Nothing "List services";
     }
     Text {
-        SearchNext "search-next" ["n"] "" Nothing "Next match";
-        SearchPrevious "search-previous" ["N"] "" Nothing "Previous match";
-        Wrap "wrap" ["w"] "" Nothing "Wrap long lines";
+        SearchNext "search-next" ["n"] "" Nothing "Go to the next match";
+        SearchPrevious "search-previous" ["N"] "" Nothing "Go to the previous match";
+        Wrap "wrap" ["w"] "" Nothing "Wrap long lines, or stop wrapping";
         Copy "copy" ["c"] "copy" Nothing "Copy the text";
         Save "save" ["ctrl-s"] "save" Nothing "Save to a file";
-        FullScreen "full-screen" ["f"] "" Nothing "Without frame and header";
+        FullScreen "full-screen" ["f"] "" Nothing "Hide or show the frame and the header";
     }
     Yaml {
         ManagedFields "managed-fields" ["m"] "managed" Nothing "Show or hide managedFields";
         YamlDecode "yaml-decode" ["x"] "" Nothing "Show or hide a Secret's data decoded";
-        YamlEdit "yaml-edit" ["e"] "edit" Cluster "Edit";
+        YamlEdit "yaml-edit" ["e"] "edit" Cluster "Edit the object";
     }
     Describe {
-        DescribeYaml "describe-yaml" ["y"] "yaml" Nothing "The same as YAML";
-        DescribeLogs "describe-logs" ["l"] "logs" Nothing "Its logs";
+        DescribeYaml "describe-yaml" ["y"] "yaml" Nothing "Show the object as YAML";
+        DescribeLogs "describe-logs" ["l"] "logs" Nothing "Show its logs";
     }
     Logs {
-        LogsTail "logs-tail" ["0"] "tail" Nothing "From the end";
-        LogsHead "logs-head" ["1"] "head" Nothing "From the start";
-        Logs1m "logs-1m" ["2"] "1m" Nothing "Since a minute ago";
-        Logs5m "logs-5m" ["3"] "5m" Nothing "Since five minutes ago";
-        Logs15m "logs-15m" ["4"] "" Nothing "Since fifteen minutes ago";
-        Logs30m "logs-30m" ["5"] "" Nothing "Since thirty minutes ago";
-        Logs1h "logs-1h" ["6"] "" Nothing "Since an hour ago";
+        LogsTail "logs-tail" ["0"] "tail" Nothing "Show the last lines";
+        LogsHead "logs-head" ["1"] "head" Nothing "Show all lines from the start";
+        Logs1m "logs-1m" ["2"] "1m" Nothing "Show the last minute";
+        Logs5m "logs-5m" ["3"] "5m" Nothing "Show the last five minutes";
+        Logs15m "logs-15m" ["4"] "" Nothing "Show the last fifteen minutes";
+        Logs30m "logs-30m" ["5"] "" Nothing "Show the last thirty minutes";
+        Logs1h "logs-1h" ["6"] "" Nothing "Show the last hour";
         LogsAutoscroll "logs-autoscroll" ["s"] "autoscroll" Nothing "Follow new lines";
-        LogsTimestamps "logs-timestamps" ["t"] "timestamps" Nothing "Show timestamps";
-        LogsMark "logs-mark" ["m"] "mark" Nothing "Draw a line here";
-        LogsClear "logs-clear" ["C"] "" Nothing "Clear";
-        LogsAllContainers "logs-all-containers" ["a"] "all" Nothing "All containers, or one";
-        LogsPrevious "logs-previous" ["p"] "previous" Nothing "The previous run, or this one";
-        LogsFilter "logs-filter" ["F"] "" Nothing "Only lines that match, or all; JSON by path: /.level == error";
-        LogsContainer "logs-container" ["tab"] "" Nothing "The next container";
+        LogsTimestamps "logs-timestamps" ["t"] "timestamps" Nothing "Show or hide timestamps";
+        LogsMark "logs-mark" ["m"] "mark" Nothing "Draw a line with the time, as a mark";
+        LogsClear "logs-clear" ["C"] "" Nothing "Clear the view";
+        LogsAllContainers "logs-all-containers" ["a"] "all" Nothing "Show all containers, or one";
+        LogsPrevious "logs-previous" ["p"] "previous" Nothing "Show the previous run, or this one";
+        LogsFilter "logs-filter" ["F"] "" Nothing "Show only lines that match, or all; JSON by path: /.level == error";
+        LogsContainer "logs-container" ["tab"] "" Nothing "Show the next container";
     }
     Rollout {
         RolloutUndo "rollout-undo" ["u", "ctrl-l"] "undo" Cluster "Undo to the picked revision";
@@ -545,21 +545,21 @@ commands! {
         RolloutRestart "rollout-restart" ["r"] "restart" Cluster "Restart";
         RolloutScale "rollout-scale" ["s"] "scale" Cluster "Scale";
         RolloutSetImage "rollout-set-image" ["i"] "image" Cluster "Set an image";
-        RolloutExplain "rollout-explain" ["W"] "why" Nothing "Why it is not ready";
-        RolloutTimeline "rollout-timeline" ["T"] "timeline" Nothing "Timeline of it, its replica sets and pods";
-        RolloutPods "rollout-pods" ["o"] "pods" Nothing "Its pods";
+        RolloutExplain "rollout-explain" ["W"] "why" Nothing "Explain why it is not ready";
+        RolloutTimeline "rollout-timeline" ["T"] "timeline" Nothing "Show the timeline of it, its replica sets and pods";
+        RolloutPods "rollout-pods" ["o"] "pods" Nothing "List its pods";
     }
     Pending {
         PendingOpen "pending-open" ["space"] "open" Nothing "Open or close a group of nodes; go to a node";
         PendingDescribe "pending-describe" ["d"] "describe" Nothing "Describe the pod";
-        PendingYaml "pending-yaml" ["y"] "yaml" Nothing "The pod as YAML";
+        PendingYaml "pending-yaml" ["y"] "yaml" Nothing "Show the pod as YAML";
         PendingCopy "pending-copy" ["c"] "copy" Nothing "Copy the scheduler's message";
     }
     Explain {
         ExplainDescribe "explain-describe" ["d"] "describe" Nothing "Describe the object at the cursor";
         ExplainYaml "explain-yaml" ["y"] "yaml" Nothing "Show it as YAML";
-        ExplainLogs "explain-logs" ["l"] "logs" Nothing "Its logs";
-        ExplainTimeline "explain-timeline" ["T"] "timeline" Nothing "Timeline of its owner tree";
+        ExplainLogs "explain-logs" ["l"] "logs" Nothing "Show its logs";
+        ExplainTimeline "explain-timeline" ["T"] "timeline" Nothing "Show the timeline of its owner tree";
         ExplainCopy "explain-copy" ["c"] "copy" Nothing "Copy the causes";
     }
     Connection {
@@ -573,7 +573,7 @@ commands! {
     }
     Drain {
         DrainStart "drain-start" ["D"] "drain" Cluster "Start or resume the drain";
-        DrainStop "drain-stop" ["x"] "stop" Nothing "Stop; what was evicted stays evicted";
+        DrainStop "drain-stop" ["x"] "stop" Nothing "Stop; evicted pods stay evicted";
         DrainToggle "drain-toggle" ["space"] "toggle" Nothing "Turn the option or the pod's exception on or off";
         DrainUncordon "drain-uncordon" ["u"] "uncordon" Cluster "Uncordon the node";
     }
@@ -583,22 +583,22 @@ commands! {
     }
     Editor {
         EditorSave "editor-save" ["ctrl-s"] "save" Cluster "Check, show the difference and save";
-        EditorExternal "editor-external" ["ctrl-o"] "$EDITOR" Nothing "Go on in $EDITOR";
-        EditorLeave "editor-leave" ["esc"] "leave" Nothing "Leave; asks if there are changes";
+        EditorExternal "editor-external" ["ctrl-o"] "$EDITOR" Nothing "Continue in $EDITOR";
+        EditorLeave "editor-leave" ["esc"] "leave" Nothing "Leave; changes need confirmation";
     }
     Review {
         ReviewSave "review-save" ["enter", "ctrl-s"] "save" Cluster "Save this change";
-        ReviewBack "review-back" ["esc"] "go on editing" Nothing "Back to the text";
+        ReviewBack "review-back" ["esc"] "go on editing" Nothing "Return to the text";
     }
     Draft {
         DraftRestore "draft-restore" ["r", "enter"] "restore" Nothing "Restore the unsaved edit";
         DraftDiscard "draft-discard" ["x"] "discard" Nothing "Delete the unsaved edit";
-        DraftLater "draft-later" ["esc"] "later" Nothing "Edit the present object; the unsaved edit stays on disk";
+        DraftLater "draft-later" ["esc"] "later" Nothing "Edit the current object; the unsaved edit stays on disk";
     }
     Conflict {
         ConflictMine "conflict-mine" ["m"] "take mine" Cluster "Use your value where both changed a field";
         ConflictTheirs "conflict-theirs" ["t"] "take theirs" Cluster "Use their value where both changed a field";
-        ConflictBack "conflict-back" ["esc"] "go on editing" Nothing "Back to the text as you typed it";
+        ConflictBack "conflict-back" ["esc"] "go on editing" Nothing "Return to the text as you typed it";
     }
     Drills {
         DrillHint "drill-hint" ["h"] "hint" Cluster "Show the next hint, at a cost";
@@ -606,7 +606,7 @@ commands! {
     }
     Terminal {
         TerminalDetach "terminal-detach" ["ctrl-]"] "detach" Nothing "Leave the terminal; it goes on in the background";
-        TerminalEnd "terminal-end" ["f12"] "end" Nothing "Leave the terminal for good";
+        TerminalEnd "terminal-end" ["f12"] "end" Nothing "Close the terminal and its session";
         TerminalScrollUp "terminal-scroll-up" ["shift-pageup"] "" Nothing "Scroll back";
         TerminalScrollDown "terminal-scroll-down" ["shift-pagedown"] "" Nothing "Scroll forward";
     }

@@ -74,7 +74,7 @@ async fn to_its_end(run: &PluginRun) -> Result<(ExitStatus, String, String), Str
     let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     let mut group = Group(pid);
     let (output, error) = (child.stdout.take(), child.stderr.take());
-    // Background processes that it leaves may hold its output open; its own end counts.
+    // Background processes of the program may hold its output open; only the end of the program itself counts.
     let (mut first, mut wrong) = (Vec::new(), Vec::new());
     let status = {
         let mut reading = std::pin::pin!(async {

@@ -47,7 +47,7 @@ const BATCH: usize = 512;
 /// pages would only use memory while they are parsed.
 const PAGE: u16 = 200;
 
-/// The back-off for a server on this machine: a user who has just restarted it waits for the screen.
+/// The back-off for a server on this machine; short, because a user who has just restarted it waits for the screen.
 const NEAR: BackoffPolicy =
     BackoffPolicy { initial: Duration::from_millis(500), max: Duration::from_secs(4) };
 

@@ -61,7 +61,10 @@ fn a_key_that_means_nothing_says_so_and_where_it_does_con_3() {
     let mut stage = shop();
     stage.press("p z");
     // The name is the one in footer and help.
-    shows(&mut stage, &["z does nothing here (its replica sets in \"Deployments\"); <?> lists the keys"]);
+    shows(
+        &mut stage,
+        &["z does nothing here (list its replica sets in \"Deployments\"); <?> lists the keys"],
+    );
     // The next key removes the message; another key without a meaning replaces it.
     stage.press("j");
     assert!(!stage.screen().contains("does nothing"), "{}", stage.screen());

@@ -141,7 +141,10 @@ fn the_help_begins_with_the_ten_keys_that_a_newcomer_needs_con_3() {
     let mut stage = TestConsole::new(80, 24);
     stage.press("p ? / \"logs\"");
     let screen = stage.screen();
-    assert!(!screen.contains("To begin with") && screen.contains("Logs of the previous run"), "{screen}");
+    assert!(
+        !screen.contains("To begin with") && screen.contains("Show the logs of the previous run"),
+        "{screen}"
+    );
 }
 
 #[test]

@@ -72,8 +72,8 @@ pub(super) fn take(all: &mut Vec<Attempt>, at: Duration, id: u64, event: Connect
     Ok(())
 }
 
-/// Adds a report on a port-forward for the screen of this number, or for the next screen if it is new; an error says
-/// why it is invalid.
+/// Adds a report on a port-forward to the screen of this number; without a report, adds the next screen. Fails if the
+/// number is out of order or unknown.
 pub(super) fn take_forward(
     all: &mut Vec<Vec<(Duration, Report)>>,
     at: Duration,

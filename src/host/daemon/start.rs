@@ -39,7 +39,8 @@ const TO_DIE: Duration = Duration::from_secs(30);
 /// [--no-cgroups] [--pod-pids-limit NUMBER] [--hidden DIR] [--unclaimed SECONDS]
 /// [--fabric SOCKET --link NAME --address IP... --mtu BYTES]`.
 ///
-/// Prints one line on standard output: `ready`, or why not. Must be called while the process has one thread.
+/// Prints one line on standard output: `ready`, or the reason why it cannot start. Must be called while the process
+/// has one thread.
 pub fn node_host_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match parse(arguments).and_then(|arguments| run(&arguments)) {
         Ok(()) => ExitCode::SUCCESS,

@@ -46,11 +46,11 @@ pub trait Runtime: Send + Sync + 'static {
     /// The node's `containerRuntimeVersion`, e.g. `podium://0.1.0` or `hollow://0.1.0`.
     fn version(&self) -> String;
 
-    /// The isolation of containers here, for the Node's annotations (key → value).
+    /// Describes how this runtime isolates containers, for the Node's annotations (key → value).
     fn isolation(&self) -> BTreeMap<String, String>;
 
-    /// The memory file system for content that the kubelet writes for pods; none if there is none. A restarted runtime
-    /// has another one: the content of the one before is lost.
+    /// The memory file system for content that the kubelet writes for pods; `None` if it has none. A restarted
+    /// runtime has a new one: the content of the old one is lost.
     fn memory(&self) -> Option<Arc<Memory>> {
         None
     }
@@ -63,7 +63,7 @@ pub trait Runtime: Send + Sync + 'static {
     /// Subscribes to events from now on. There is one subscriber: the previous one gets no more events.
     fn events(&self) -> RuntimeEvents;
 
-    /// Returns while the runtime works (CRI's `Status`); an error, or no response for a while, if it does not.
+    /// Succeeds if the runtime works (CRI's `Status`); otherwise fails, or does not answer for a while.
     fn status(&self) -> BoxFuture<'_, Result<(), RuntimeError>>;
 
     /// Every sandbox and container the node has, running or not.

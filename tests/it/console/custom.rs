@@ -269,7 +269,7 @@ async fn a_read_only_resource_has_no_key_that_changes_it_con_18() {
     }
     console.press("?");
     let help = console.stage.screen();
-    assert!(!help.contains("Edit as YAML") && !help.contains("Delete, after asking"), "{help}");
+    assert!(!help.contains("Edit as YAML") && !help.contains("Delete, after confirmation"), "{help}");
     // The palette does not circumvent that.
     console.press("esc : \"delete\" enter");
     shows(&console.stage.screen(), &["this server cannot delete Gauges"]);

@@ -167,7 +167,7 @@ fn read_only_offers_only_looking_con_3() {
     stage.press("?");
     let screen = stage.screen();
     shows(&screen, &["read-only: changing commands are hidden"]);
-    for about in ["Delete, after asking", "Edit as YAML", "A shell in a container"] {
+    for about in ["Delete, after confirmation", "Edit as YAML", "Open a shell in a container"] {
         assert!(!screen.contains(about), "{about} is in\n{screen}");
     }
 }

@@ -227,7 +227,7 @@ impl View for Rollout {
                 self.tried = Some((number, result));
                 if let Some(error) = refused {
                     return vec![Effect::failed(format!(
-                        "dry run of the undo to revision {number}: {error}"
+                        "cannot undo to revision {number} in a dry run: {error}"
                     ))];
                 }
             }

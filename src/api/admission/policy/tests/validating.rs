@@ -269,8 +269,8 @@ async fn a_binding_may_warn_api_16() {
     assert_eq!(options.warnings.take_warnings(), [expected]);
 }
 
-/// Updates, subresources and deletions are checked if rules name them; a deleted or changed policy no longer
-/// applies.
+/// Updates, subresources and deletions are checked if rules name them; a change or deletion of the policy applies at
+/// once.
 #[tokio::test(start_paused = true)]
 async fn a_policy_holds_from_the_write_that_makes_it_to_the_one_that_ends_it_api_16() {
     let api = api();

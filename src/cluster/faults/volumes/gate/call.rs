@@ -74,7 +74,7 @@ pub(super) struct Change {
     pub(super) needs_space: bool,
 }
 
-/// The change that a thread is about to make to a file; none if there is none, or it is unknown.
+/// The change that a thread is about to make to a file; `None` if there is no change, or it is unknown.
 pub(super) fn change(thread: i32, file: BorrowedFd<'_>, range: Option<(u64, u64)>) -> Option<Change> {
     let line = waits_in(thread)?;
     let (descriptor, appends, at, count) = match call(&line) {
