@@ -163,7 +163,7 @@ mod tests {
         Website::new(name, WebsiteSpec { host: format!("{name}.example.com"), replicas, limit: 5 })
     }
 
-    /// The hosts that are taken.
+    /// Returns the hosts that are in use.
     async fn hosts(cluster: &Cluster) -> String {
         let maps = Api::<ConfigMap>::default_namespaced(cluster.client());
         let data = maps.get(REGISTRY).await.unwrap().data.unwrap_or_default();

@@ -116,7 +116,7 @@ mod tests {
         tasks.stop().await;
     }
 
-    /// SAFE-10: a busy cluster tells of a hundred things a second, which an hour of would fill the memory.
+    /// SAFE-10: a busy cluster records a hundred events a second; an hour of them would fill the memory.
     #[tokio::test(start_paused = true)]
     async fn the_oldest_events_make_room_for_newer_ones_safe_10() {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
@@ -131,7 +131,7 @@ mod tests {
             api.create_as(Event { metadata: meta(format!("e{n}")), last_timestamp, ..Event::default() })
                 .unwrap();
         }
-        // The oldest event happens once more.
+        // The oldest event occurs once more.
         api.modify::<Event>(&object::Key::new("default", "e0"), |event| {
             event.last_timestamp = Some(clock.time());
             Ok(())

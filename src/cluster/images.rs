@@ -216,7 +216,7 @@ mod tests {
             Self(data)
         }
 
-        /// As an editor saves: a new file in the old one's place.
+        /// Replaces the file by a new one, as an editor does when it saves.
         fn write(&self, name: &str, text: &str) {
             let file = self.0.path().join("images").join(name);
             let new = file.with_extension("new");
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(known.resolve("mine").unwrap().entrypoint, ["sh"]);
         data.write("one.yaml", "name: mine\nentrypoint: [cat]\n");
         assert_eq!(known.resolve("mine").unwrap().entrypoint, ["cat"]);
-        // A mistake in one file leaves its last good entries, and is reported.
+        // An invalid file keeps its last valid entries, and is reported.
         data.write("one.yaml", "name: mine\nentryPoint: [tee]\n");
         assert_eq!(known.resolve("mine").unwrap().entrypoint, ["cat"]);
         data.write("two.yaml", "name: other\n");

@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn the_first_free_port_is_found_by_trying_net_1() {
-        // The setting, the first port that can be bound indeed, and what is found.
+        // (the setting, the first port that can really be bound, the detected port)
         for (setting, truth, found) in [
             (Some(1024), 1, 0),
             (Some(0), 1, 0),

@@ -67,7 +67,7 @@ mod tests {
 
     use super::*;
 
-    /// Panics over one object as often as it has tries to lose.
+    /// Panics on the key `bad` until `remaining` is 0.
     struct PanickingReconciler {
         remaining: AtomicU32,
         done: tokio::sync::watch::Sender<Vec<String>>,

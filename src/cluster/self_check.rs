@@ -239,7 +239,7 @@ mod tests {
         let message = cluster.reported().unwrap();
         let expected = "1 objects differ between caches and the state: ConfigMap default/map is at ";
         assert!(message.starts_with(expected), "{message}");
-        // Listed again it is right, though its watch still receives nothing.
+        // A new list corrects the copy, although its watch still receives nothing.
         cluster.wait(5).await;
         assert_eq!(cluster.reported(), None);
         assert_eq!(cluster.reasons(), ["StateDiffers", "StateAgrees"]);

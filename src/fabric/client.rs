@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(late.source.kind(), io::ErrorKind::WouldBlock);
         let (request, _) = receive::<Request>(&process).unwrap().unwrap();
         assert_eq!(request, Request::LeafNamespace("one".to_owned()));
-        // It finds the connection closed, or its answer is never read.
+        // The process finds the connection closed, or the client does not read the response.
         let _ = send(&process, &Response::Done, &[process.as_fd()]);
         assert!(fabric.leaf_namespace("two").is_err(), "the descriptor of another");
     }

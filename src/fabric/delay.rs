@@ -241,7 +241,7 @@ mod tests {
         let (mut queue, packet) = (Queue::new(delay(20, 0), 1), vec![0; 65_536]);
         let accepted = (0..PACKETS).filter(|_| queue.keep(start, &packet)).count();
         assert_eq!(accepted, BYTES / 65_536);
-        // Once one has gone there is room for another.
+        // The queue accepts another packet once one has left it.
         queue.due(start + Duration::from_secs(1)).unwrap();
         assert!(queue.keep(start, &packet) && !queue.keep(start, &packet));
     }
@@ -252,7 +252,7 @@ mod tests {
         assert!(
             is_detoured(&frame(FABRIC_MAC, [0x08, 0x00])) && is_detoured(&frame(FABRIC_MAC, [0x86, 0xdd]))
         );
-        // A neighbour solicitation, a protocol that is none of ours, what is cut off.
+        // A neighbour solicitation, an unsupported protocol, and truncated frames.
         assert!(!is_detoured(&frame([0x33, 0x33, 0, 0, 0, 1], [0x86, 0xdd])));
         assert!(!is_detoured(&frame(FABRIC_MAC, [0x08, 0x06])));
         assert!(!is_detoured(&frame(FABRIC_MAC, [0x08, 0x00])[..20]) && !is_detoured(&[]));

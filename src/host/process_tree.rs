@@ -155,7 +155,7 @@ mod tests {
         assert_eq!((process.cpu_ticks, process.zombie), (100, false));
     }
 
-    /// POD-10: descendants, and sessions that a member leads.
+    /// POD-10: a tree has the descendants of a process, and the sessions that its members lead.
     #[test]
     fn trees_follow_parents_and_sessions() {
         let process =

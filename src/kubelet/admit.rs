@@ -244,7 +244,8 @@ mod tests {
         assert!(taken.try_add("c", &listening(21_017, ""), &ResourceList::new(), None).is_ok());
     }
 
-    /// POD-12: what never fits is infeasible, what does not fit now waits for what others give back.
+    /// POD-12: a resize that can never fit is infeasible; one that does not fit now waits until other pods release
+    /// resources.
     #[test]
     fn a_resize_is_given_refused_or_waits() {
         let allocatable: ResourceList = serde_json::from_value(json!({"cpu": "4", "memory": "1Gi"})).unwrap();

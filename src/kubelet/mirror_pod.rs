@@ -123,7 +123,8 @@ mod tests {
         SharedObject::from_value(serde_json::from_value(json!({ "metadata": metadata })).unwrap())
     }
 
-    /// `+` heard, `-` lost, `=` what the pass ends with (`=` alone: none); a letter is a uid, a number a revision.
+    /// `+` is a pod that the watch shows, `-` a deletion, `=` the result of the pass (`=` alone: no pod); a letter is a
+    /// uid, a number a revision.
     #[test]
     fn watch_events_during_a_pass_are_not_lost_pod_15() {
         for (case, known, meanwhile, expected) in [

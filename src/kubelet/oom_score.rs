@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// POD-11: the class decides, and the requests of a burstable pod, its own among them.
+    /// POD-11: the score depends on the QoS class and, for a burstable pod, on the requests of its containers.
     #[test]
     fn the_kernel_spares_what_requests_most_pod_11() {
         let requests = |memory: &str| json!({"requests": {"memory": memory}});
@@ -94,14 +94,15 @@ mod tests {
             (one(requests("1Mi")), "c", 999),
             (one(requests("10Gi")), "c", 3),
             (one(requests("20Gi")), "c", 3),
-            // A sidecar is spared as long as the container that is spared least.
+            // A sidecar has at most the score of the container with the highest one.
             (
                 json!({"initContainers": [sidecar], "containers": [{"name": "c", "resources": requests("2Gi")},
                     {"name": "d", "resources": requests("1Gi")}]}),
                 "s",
                 900,
             ),
-            // Resources of the whole pod: guaranteed by them alone, or with a share of what is left to each.
+            // Pod-level resources: guaranteed by them alone, or with an equal share of the remainder for each
+            // container.
             (with(guaranteed, json!([{"name": "c"}])), "c", -997),
             (
                 with(requests("4Gi"), json!([{"name": "c", "resources": requests("1Gi")}, {"name": "d"}])),

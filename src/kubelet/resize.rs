@@ -287,7 +287,7 @@ mod tests {
         }
     }
 
-    /// Verbatim as a 1.36 kubelet recorded them.
+    /// The texts are those that a 1.36 kubelet recorded.
     #[test]
     fn the_events_read_as_kubernetes_tells_them() {
         let resized = pod(&json!({"limits": {"cpu": "6", "memory": "1Gi"}, "requests": {"cpu": "6"}}));

@@ -116,7 +116,7 @@ mod tests {
             .unwrap()
     }
 
-    /// POD-16: the container's word counts before the pod's, and groups add up.
+    /// POD-16: the container's fields take precedence over the pod's, and groups are added.
     #[test]
     fn a_containers_context_goes_before_its_pods() {
         let pod = pod(
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(security(&pod, container), expect);
     }
 
-    /// POD-16: what is ignored depends on who we are; privileged is accepted.
+    /// POD-16: the ignored fields depend on the node's abilities; `privileged` is accepted.
     #[test]
     fn each_field_without_effect_is_reported_once() {
         let all = pod(

@@ -105,7 +105,7 @@ mod tests {
         serde_json::from_value(json!({"spec": spec})).unwrap()
     }
 
-    /// POD-16: in the kubelet's words, the first that it does not give.
+    /// POD-16: the refusal has the kubelet's text, for the first sysctl that is not allowed.
     #[test]
     fn unsafe_sysctls_are_refused_pod_16() {
         let (here, network, ipc) = (json!({}), json!({"hostNetwork": true}), json!({"hostIPC": true}));

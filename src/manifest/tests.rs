@@ -1,4 +1,4 @@
-//! Reading manifests: what they give, what is wrong with them and where.
+//! Tests of reading manifests: the documents, and the errors with their positions.
 
 use std::fmt::Write as _;
 
@@ -76,7 +76,7 @@ fn errors_name_file_line_and_column_and_leave_the_other_documents_alone_api_12()
     ] {
         assert_eq!(read(text), expected, "{text}");
     }
-    // The parser's own words may change; where it points may not.
+    // The parser may change its texts, but not its positions.
     for (text, place) in [
         ("kind: Pod\nmetadata:\n  name: [a\n", "a.yaml:3:9: "),
         ("kind: Pod\nspec:\n\ta: 1\n", "a.yaml:3:2: "),
@@ -99,7 +99,7 @@ fn text_that_is_not_utf_8_is_rejected_with_its_line_api_12() {
     assert_eq!(error_of(b"\xff\xfea\0"), "f: the text is UTF-16; save it as UTF-8");
 }
 
-/// Found by fuzzing: what JSON lets stand in its strings, YAML does not.
+/// Found by fuzzing: JSON allows characters in strings that YAML does not.
 #[test]
 fn json_may_have_control_characters_in_its_strings_api_12() {
     for text in
@@ -200,7 +200,7 @@ fn unknown_kinds_name_the_nearest_one_api_12() {
             "apiVersion: apps/v2\nkind: Deployment\n",
             Err("k:1:1: apiVersion: no kind \"Deployment\" in version \"apps/v2\"; use apps/v1"),
         ),
-        // A version of old (API-18).
+        // A removed version (API-18).
         ("apiVersion: extensions/v1beta1\nkind: Deployment\n", Ok(Kind::Deployment)),
         ("kind: Pod\n", Err("k:1:1: apiVersion: Required value: must be v1 for Pod")),
         ("apiVersion: v1\n", Err("k:1:1: kind: Required value: must be the kind of the object")),

@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(assumed["cpu"].millis(), 1100);
     }
 
-    /// SCH-3: while a pod is being resized its node keeps the larger of both free, unless it never can.
+    /// SCH-3: during a resize the larger amounts of a pod count on its node, unless the resize can never fit.
     #[test]
     fn a_resize_counts_with_what_is_more_sch_3() {
         let of = |spec: &str, given: &str, actual: &str, reason: &str| {

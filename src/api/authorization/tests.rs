@@ -156,7 +156,7 @@ async fn the_default_roles_allow_what_kubernetes_do_sec_4() {
             ("update coordination.k8s.io/leases in kube-system named kube-scheduler", true),
             ("update coordination.k8s.io/leases in a named kube-scheduler", true),
             ("update coordination.k8s.io/leases in a named other", false),
-            // Any lease in the namespace of its leader election.
+            // The user may write any lease in the namespace of its leader election.
             ("update coordination.k8s.io/leases in kube-system named other", true),
             ("create core/pods in a", false),
         ],

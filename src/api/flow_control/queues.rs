@@ -427,7 +427,7 @@ mod tests {
             }
         }
         assert_eq!(waiting, 10, "a hand of two queues of five");
-        // With another hand.
+        // Another flow has another hand of queues.
         for _ in 0..3 {
             assert!(matches!(levels.arrive("a", 7 + 16 * 9, 1, "other"), DispatchResult::Waits(_)));
         }

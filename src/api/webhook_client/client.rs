@@ -155,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that responds "yes" over HTTP/2; its certificate.
+    /// Starts a server that responds "yes" over HTTP/2; returns its address and certificate.
     async fn server() -> (SocketAddr, Vec<u8>) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::default();

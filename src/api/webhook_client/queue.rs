@@ -325,7 +325,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_that_hangs_takes_no_turn_of_those_who_ask_others_api_16() {
         let queue = CallQueue::new(8);
-        // Each would call both, and hangs at the first.
+        // Each request calls both webhooks, and hangs at the first.
         let both = [begin(&queue, "u", "a b").await.unwrap(), begin(&queue, "u", "a b").await.unwrap()];
         let hanging: Vec<_> = both.iter().flat_map(|turn| turn.acquire_permits(&parties("a"))).collect();
         let mut third = pin!(begin(&queue, "u", "a b"));
@@ -342,7 +342,7 @@ mod tests {
         drop(others);
         assert!(now(third.as_mut()).is_none());
         assert!(now(next.as_mut()).is_some());
-        // With a response, they continue to the other party and do not wait for a place there.
+        // After a response, the requests continue with the other webhook and do not wait for a permit there.
         drop(hanging);
         let onward: Vec<_> = both.iter().flat_map(|turn| turn.acquire_permits(&parties("b"))).collect();
         assert_eq!(onward.len(), 2);

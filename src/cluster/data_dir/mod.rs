@@ -421,7 +421,7 @@ mod tests {
         let error = DataDir::open(&path, true).unwrap_err().to_string();
         assert!(error.contains("omit --ephemeral"), "{error}");
         assert_eq!(names(&path), before);
-        // One of a version before there were marks.
+        // A directory of a version that wrote no marks.
         fs::remove_file(path.join("podium.json")).unwrap();
         for key in ["ca.key", "sa.key"] {
             write_private(&path.join(key), "key").unwrap();

@@ -215,7 +215,7 @@ fn active_faults_add_up_and_the_worse_one_counts_fault_1() {
     assert_eq!(in_force.nodes.skews["a"], 180_000);
     assert_eq!(in_force.nodes.disks["a"], kubelet::NodeDiskFault::Full);
     assert_eq!(ActiveFaults::of([]), ActiveFaults::default());
-    // A bad disk of a node meets the emptyDirs of its pods.
+    // A faulty disk of a node affects the emptyDirs of its pods.
     assert_eq!(
         RequiredKinds::of(&all),
         RequiredKinds { nodes: true, pods: true, ..RequiredKinds::default() }

@@ -58,7 +58,7 @@ mod tests {
         assert_eq!(cidrs.allocate("node-2", false, Origin::Count(1), None, plan), Some(1));
         assert_eq!(cidrs.allocate("gpu", false, Origin::File, None, plan), Some(1023));
         assert_eq!(cidrs.allocate("x", false, Origin::Object, Some("127.67.253.0/24"), plan), Some(1021));
-        // The same range in the slot of another start.
+        // An earlier start in another slot recorded the same range.
         assert_eq!(cidrs.allocate("y", false, Origin::Object, Some("127.71.252.0/24"), plan), Some(1020));
         assert_eq!(
             cidrs.allocate("z", false, Origin::Object, Some("127.67.255.0/24"), plan),

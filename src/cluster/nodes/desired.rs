@@ -192,7 +192,7 @@ mod tests {
         serde_json::from_value(json!({"metadata": {"name": name, "annotations": annotations}})).unwrap()
     }
 
-    /// `name:uid`, with `?` behind the name of one that asks to be run and `~` behind that of a hollow one.
+    /// Parses `name:uid` words; `?` after the name marks an object that requests a node, `~` a hollow one.
     fn objects(text: &str) -> BTreeMap<String, ObservedNode> {
         let seen = |entry: &str| {
             let (name, uid) = entry.split_once(':').unwrap();
@@ -204,7 +204,7 @@ mod tests {
         text.split_whitespace().map(seen).collect()
     }
 
-    /// The same of members; `-` as uid: busy.
+    /// Parses members in the same form; the uid `-` means that the member is busy.
     fn members(text: &str) -> BTreeMap<String, Member> {
         let member = |entry: &str| {
             let (name, uid) = entry.split_once(':').unwrap();

@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// `a=1 b=2 | k=v:NoSchedule` as settings: labels, then taints.
+    /// Parses `a=1 b=2 | k=v:NoSchedule`: labels, then taints.
     fn settings(text: &str) -> NodeSettings {
         let (labels, taints) = text.split_once('|').unwrap();
         let pair = |entry: &str| {

@@ -300,7 +300,8 @@ mod tests {
         json!({"name": name, "kind": kind, "object": {"apiVersion": "v1", "kind": "Pod"}, "holds": "true", "for": duration})
     }
 
-    /// Plays one: at each of these seconds these checks hold. Steps are done as they are due. The last status.
+    /// Plays a scenario: at each of these seconds the checks have these results. Due steps are done at once. Returns
+    /// the last status.
     fn played(scenario: &mut Scenario, looks: &[(i64, &[bool])], action: Option<i64>) -> ScenarioStatus {
         for (second, checks) in looks {
             let now = at(*second);
@@ -328,7 +329,7 @@ mod tests {
         scenario.status.clone().unwrap()
     }
 
-    /// Trouble at 10 s; checks: trouble shows, repaired for 5 s.
+    /// A scenario with trouble at 10 s and two checks: the trouble is visible; the repair holds for 5 s.
     fn ordinary() -> Scenario {
         scenario(&json!({"title": "t", "timeLimit": "5m", "steps": [{"at": "10s", "heal": "x"}],
             "check": [check("shows", "Trouble", "0s"), check("well", "Repair", "5s")],

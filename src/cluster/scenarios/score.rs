@@ -97,7 +97,7 @@ mod tests {
             );
             assert_eq!(sum, expected, "{noticed} {repaired} {hints}");
         }
-        // Nothing divides by nothing.
+        // Time spans of zero are not divided by.
         let spec = ScenarioSpec { time_limit: Some("1m".into()), ..spec };
         let status: ScenarioStatus =
             serde_json::from_value(json!({"troubledAt": at(0), "detectedAt": at(5), "repairedAt": at(5)}))

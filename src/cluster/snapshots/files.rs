@@ -462,7 +462,7 @@ mod tests {
         assert_eq!(volume.join("deep").metadata().unwrap().mode() & 0o7777, 0o2750);
         assert_eq!(fs::read_link(volume.join("link")).unwrap(), Path::new("/etc/passwd"));
         assert!(!volume.join("more").exists() && !volume.join("pipe").exists());
-        // Again, and into another data directory.
+        // A claim can be restored twice, and into another data directory.
         files.restore_claim("first", "pvc-1").unwrap();
         files.restore_claim("first", "pvc-never-made").unwrap();
         let other = tempfile::tempdir().unwrap();

@@ -72,7 +72,7 @@ fn a_restore_leaves_objects_of_this_machine_alone_safe_8() {
         object(Kind::Service, value)
     };
     assert_eq!(written(vec![api("127.33.0.1")], vec![api("127.32.0.1")]), [""; 0]);
-    // A DNS of the user's own is not ours.
+    // A DNS service of the user's own does not belong to Podium.
     let dns = |uid: &str| {
         let value = json!({"metadata": {"name": "kube-dns", "namespace": "kube-system", "uid": uid},
             "spec": {"selector": {"a": "b"}}});
@@ -104,7 +104,7 @@ fn a_restore_starts_fresh_pods_only_without_a_controller_safe_8() {
         (vec![], vec![going()], vec![]),
         (vec![], vec![mirror()], vec![]),
         (vec![mirror()], vec![], vec![]),
-        // Its processes may still run: only its node says when they do not.
+        // Its processes may still run: only its node can confirm that they have ended.
         (vec![going()], vec![running()], vec!["?n/a"]),
         (vec![going()], vec![of_set()], vec![]),
         (vec![going()], vec![], vec![]),

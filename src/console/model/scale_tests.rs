@@ -99,7 +99,7 @@ impl Desk {
         actions
     }
 
-    /// Handles the next message of the task.
+    /// Handles the next message of the running task.
     async fn hear(&mut self) {
         let message = self.messages.recv().await.expect("the task lives");
         self.stage.model.update(message, self.stage.now);

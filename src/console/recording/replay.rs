@@ -468,7 +468,7 @@ mod tests {
         assert!(replay(recording("gone", &answers, &[]), &ReplayOptions::default()).is_ok());
     }
 
-    /// Replays a session with a shell in the only pod; returns its last screen.
+    /// Replays a session with a shell in the only pod; returns the last screen.
     fn shell(version: u32, events: &[Value]) -> String {
         let answers = [("/api/v1/pods?limit=500", running("web-0"))];
         let keys: Vec<(u64, &str)> = TO_PODS.into_iter().chain([(1600, "s"), (2600, "x")]).collect();

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use crate::Security;
 
-    /// POD-16, IMG-3: a user has the groups of its image, unless the pod wants only its own.
+    /// POD-16, IMG-3: a user gets the groups of its image, unless the pod allows only its own groups.
     #[test]
     fn a_user_has_the_images_groups_too() {
         let passwd = "root:x:0:0:root:/root:/bin/sh\napp:x:1000:1000:App:/srv:/bin/sh\n";

@@ -382,7 +382,7 @@ mod tests {
         let path = directory.path().join("log");
         let mut log = LogWriter::with_rotation(path.clone(), 10);
         log.write(Stream::Stdout, b"one\n", Timestamp::UNIX_EPOCH).unwrap();
-        // As after a disk that was full in the middle of it.
+        // The last line is incomplete, as after a full disk.
         log.take(Stream::Stdout, b"two\n", Timestamp::UNIX_EPOCH);
         let written: Vec<u8> = log.pending.drain(..10).collect();
         log.file.as_mut().unwrap().write_all(&written).unwrap();

@@ -160,7 +160,7 @@ mod tests {
         points
     }
 
-    /// POD-16: the result is the same as the kernel's text, and mounts below the host's own directory are queried once.
+    /// POD-16: the result equals the kernel's text, and mounts below the host's own directory are queried once.
     #[test]
     fn machine_mounts_match_the_kernels_text_and_own_ones_are_queried_once_pod_16() {
         if numbers().is_err() {

@@ -68,7 +68,7 @@ extern "C" fn become_it(birth: *mut c_void) -> c_int {
 mod tests {
     use super::*;
 
-    /// NODE-7: the program runs, shows itself as containers know it, and holds nothing open.
+    /// NODE-7: the program runs, has the name `pause`, and has no file open.
     #[test]
     fn the_program_waits_until_it_is_killed() {
         let program = programs::pause::program();
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(std::fs::read(format!("{about}/cmdline")).unwrap(), b"pause\0");
         match std::fs::read_dir(format!("{about}/fd")) {
             Ok(open) => assert_eq!(open.count(), 0),
-            // It is of this user, who may not look into it all the same.
+            // This user owns the process, and still may not read its descriptors.
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
         }
         os::signal(pid, libc::SIGTERM);

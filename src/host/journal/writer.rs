@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::journal::{self, JournaledPods};
 
-    /// A sandbox as it is written down.
+    /// A sandbox as the journal records it.
     fn sandbox(uid: &str) -> Value {
         json!({"spec": {"pod_uid": uid, "namespace": "shop", "name": uid, "hostname": uid, "ip": "127.0.0.9",
             "share_process_namespace": false, "resolv_conf": null, "hosts": null},
@@ -111,7 +111,7 @@ mod tests {
         entry(json!({"Exit": {"id": id, "exit": exit}}))
     }
 
-    /// `uid: id, id(exit code)` of every pod.
+    /// Formats the journal as `uid: id, id(exit code)` for each pod.
     fn describe(journaled: &JournaledPods) -> Vec<String> {
         let container = |known: &journal::JournaledContainer| match &known.record.exit {
             Some(exit) => format!("{}({})", known.record.id.0, exit.exit_code),

@@ -321,7 +321,8 @@ mod tests {
     use super::*;
     use crate::runtime::ContainerId;
 
-    /// The attempts that `logs` and `logs --previous` show: numbers of the runtime's, `empty`, `gone ID`, `none`.
+    /// Returns the attempts that `logs` and `logs --previous` show: numbers of the runtime's, `empty`, `gone ID`,
+    /// `none`.
     fn chosen(known: &[u32], status: Value) -> String {
         let status: ContainerStatus = serde_json::from_value(status).unwrap();
         let runs = status.state.as_ref().is_some_and(|state| state.running.is_some());
@@ -354,7 +355,7 @@ mod tests {
         format!("{}, {}", choice(false), choice(true))
     }
 
-    /// Kubernetes' choice, by the container's status.
+    /// The container's status decides, as in Kubernetes.
     #[test]
     fn logs_are_those_of_the_attempt_that_the_status_shows_api_3() {
         let ended = |reason: &str| json!({"terminated": {"exitCode": 128, "reason": reason, "containerID": "podium://x"}});
@@ -374,7 +375,7 @@ mod tests {
             (&[0], status(1, &waits, &ended("StartError")), "empty, empty"),
             (&[0, 1], status(1, &waits, &ended("Error")), "1, 1"),
             (&[2], status(2, &runs, &ended("StartError")), "2, empty"),
-            // The status is of before the start.
+            // The status is older than the start.
             (&[2], status(1, &ended("StartError"), &none), "2, empty"),
             (&[1], status(1, &ended("Error"), &ended("Error")), "1, gone podium://x"),
             (&[], status(0, &ended("ContainerStatusUnknown"), &none), "gone podium://x, none"),

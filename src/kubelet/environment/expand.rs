@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(expand("$(A)", |_| Some("1234567890"), 10).as_deref(), Ok("1234567890"));
     }
 
-    /// SEC-2: a thousand thousand open references are read once, not each to the end.
+    /// SEC-2: a million unclosed references cost one pass over the text, not one pass for each of them.
     #[test]
     fn open_references_cost_no_more_than_text() {
         let text = "$(".repeat(1 << 20);

@@ -1,4 +1,4 @@
-//! Tables of the environment a container gets.
+//! Tables of the environment that a container gets.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ fn check(container: &Value, expected: Result<&[(&str, &str)], &str>) {
 
 use object::quantity::Amount;
 
-/// A container may use what it is limited to, else what its pod is, else what the node has; it requests what it says.
+/// The limit of a container is its own, else its pod's, else the node's allocatable amount; its request is its own.
 #[test]
 fn limits_fall_back_to_the_pods_and_then_to_the_nodes_pod_13() {
     let allocatable: ResourceList =

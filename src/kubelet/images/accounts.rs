@@ -47,7 +47,7 @@ pub(crate) fn password_file(
 mod tests {
     use super::*;
 
-    /// IMG-2: a server's own user exists although the machine has none, and its id is no other account's.
+    /// IMG-2: the image's own user exists although the machine has no such user, and no other account has its id.
     #[test]
     fn a_built_in_image_has_its_user_img_2() {
         let account = ("postgres".to_owned(), PathBuf::from("/var/lib/postgresql"));

@@ -169,7 +169,7 @@ mod tests {
         assert!(serde_json::from_str::<ImageEntry>(r#"{"name":"x","entryPoint":[]}"#).is_err());
     }
 
-    /// IMG-1, SEC-2: what makes no sense is reported by field.
+    /// IMG-1, SEC-2: invalid values are reported with their field.
     #[test]
     fn hostile_values_are_rejected_by_field() {
         let table = [
@@ -202,7 +202,7 @@ mod tests {
             (r#"{"name":"a"}"#, r#"{"name":"docker.io/library/a"}"#, true),
             (r#"{"name":"a","tags":["1"]}"#, r#"{"name":"a","tags":["2","1"]}"#, true),
             (r#"{"name":"a","tags":["1"]}"#, r#"{"name":"a","tags":["2"]}"#, false),
-            // The one with tags is for those, the other for the rest.
+            // The entry with tags applies to these tags, the other one to all others.
             (r#"{"name":"a","tags":["1"]}"#, r#"{"name":"a"}"#, false),
             (r#"{"name":"a"}"#, r#"{"name":"x.io/a"}"#, false),
         ];

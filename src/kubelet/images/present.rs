@@ -86,7 +86,7 @@ mod tests {
         Image { image_id: format!("sha256:{id}"), size_bytes }
     }
 
-    /// SCH-4: what the Node object lists, largest first, one entry an image.
+    /// SCH-4: the Node object lists the largest images first, with one entry for each image.
     #[test]
     fn a_node_lists_its_images_sch_4() {
         let mut present = PresentImages::default();

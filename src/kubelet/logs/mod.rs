@@ -277,7 +277,8 @@ mod tests {
         }
     }
 
-    /// A log that rotates as the node's host has it: each file is seen before it is removed.
+    /// Follows a log that rotates as the node's host rotates it: each file is listed before it is removed. Returns the
+    /// line numbers that the client got.
     async fn follow_rotations(rotations: usize, request: LogRequest) -> Vec<String> {
         let dir = tempfile::tempdir().unwrap();
         let paths = ["log.4", "log.3", "log.2", "log.1", "log"].map(|name| dir.path().join(name));
@@ -294,7 +295,7 @@ mod tests {
             for (older, newer) in paths.iter().zip(&paths[1..]) {
                 let _ = std::fs::rename(newer, older);
             }
-            // More than waits on its way to a client.
+            // A file has more data than the channel to the client holds.
             let line = |line| {
                 format!("2026-01-01T00:00:{number:02}Z stdout F {number}-{line} {}\n", "x".repeat(9000))
             };
@@ -303,7 +304,7 @@ mod tests {
         write(0);
         let follower = tokio::spawn(send(request, to, look));
         for number in 1..=rotations {
-            // Once one look has started and the next one too, the files of the first are held.
+            // When a listing has started and the next one as well, the files of the first are open.
             let initial = *looks.borrow_and_update();
             looks.wait_for(|looks| *looks >= initial + 2).await.unwrap();
             write(number);

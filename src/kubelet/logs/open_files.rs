@@ -164,7 +164,7 @@ pub(super) fn tail(files: &[Arc<OpenFile>], lines: u64) -> io::Result<(usize, u6
 mod tests {
     use super::*;
 
-    /// A log of five files as the node's host writes it.
+    /// A log of five files, as the node's host writes it.
     struct Log {
         directory: tempfile::TempDir,
         written: usize,
@@ -191,7 +191,7 @@ mod tests {
         }
     }
 
-    /// Reads all that is held: numbers, and `gap`.
+    /// Reads all open files; returns their numbers, and `gap` for missing ones.
     fn read(files: &mut OpenFiles) -> String {
         let mut text = Vec::new();
         while let Some((file, is_last)) = files.first() {
@@ -224,7 +224,7 @@ mod tests {
             }
         }
         assert_eq!(read(&mut files), "2 3 4 5 6 7 8 9 10 11 12 13 14");
-        // The container and its log are removed: what is held can be read all the same.
+        // After the removal of the container and its log, the open files can still be read.
         log.write();
         files.update(open(&log.paths()));
         std::fs::remove_dir_all(log.directory.path()).unwrap();

@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(usage.total.cpu_nanocores, 50_000_000);
     }
 
-    /// API-19: a client would take a counter that falls with a container's end or restart for one that was reset.
+    /// API-19: clients would take a counter that falls when a container ends or restarts for a reset one.
     #[test]
     fn the_cpu_time_of_nodes_and_pods_never_falls_api_19() {
         let mut meter = Meter::default();

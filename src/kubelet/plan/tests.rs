@@ -1,4 +1,4 @@
-//! The pure plan, driven by a machine that does at once and perfectly what the plan says.
+//! Tests of the pure plan, with a fixture that carries out every action at once and without errors.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -41,7 +41,7 @@ impl PlanFixture {
         }
     }
 
-    /// Runs until `second`, and gives the status then.
+    /// Runs until `second`, and returns the status then.
     fn run(&mut self, second: i64) -> PodStatus {
         let end = Timestamp::from_second(second).unwrap();
         let timings = Timings::default();
@@ -295,7 +295,8 @@ fn restart_policies_do_what_the_lifecycle_page_says_pod_4() {
     }
 }
 
-/// The second failure waits, and shows so; exits with 0 under Always wait as well (POD-4).
+/// The second failure backs off, and the status shows that; containers that exit with 0 under Always back off as well
+/// (POD-4).
 #[test]
 fn failing_again_is_a_crash_loop_pod_4() {
     for (policy, code, expected) in [
@@ -317,7 +318,7 @@ fn failing_again_is_a_crash_loop_pod_4() {
     }
 }
 
-/// INIT-1: in order; failures by policy.
+/// INIT-1: init containers run in order, and the restart policy decides about their failures.
 #[test]
 fn init_containers_decide_by_policy_init_1() {
     for (policy, first, expected) in [
@@ -333,7 +334,7 @@ fn init_containers_decide_by_policy_init_1() {
     }
 }
 
-/// INIT-2: a lost sandbox runs the init containers again; finished work is not done twice.
+/// INIT-2: a lost sandbox runs the init containers again; completed app containers do not run again.
 #[test]
 fn a_lost_sandbox_starts_over_init_2() {
     let spec = json!({"restartPolicy": "OnFailure", "initContainers": [{"name": "i"}],
@@ -349,14 +350,15 @@ fn a_lost_sandbox_starts_over_init_2() {
     );
 }
 
-/// POD-7 and INIT-3: apps first, each with its preStop, then sidecars in reverse order; the stubborn are killed.
+/// POD-7 and INIT-3: app containers end first, each after its preStop hook, then sidecars in reverse order; containers
+/// that ignore SIGTERM are killed.
 #[test]
 fn termination_is_ordered_and_bounded_pod_7() {
     let hook = json!({"preStop": {"sleep": {"seconds": 3}}});
     let spec = json!({"terminationGracePeriodSeconds": 10,
         "initContainers": [{"name": "s1", "restartPolicy": "Always"}, {"name": "s2", "restartPolicy": "Always"}],
         "containers": [{"name": "a", "lifecycle": hook}, {"name": "b"}]});
-    // -1 as the exit code: it does not obey.
+    // With exit code -1, the container ignores SIGTERM.
     let mut machine =
         PlanFixture::new(&spec, &[("s1", STAYS), ("s2", STAYS), ("a", STAYS), ("b", &[(-1, -1)])]);
     machine.run(5);
@@ -383,7 +385,7 @@ fn termination_is_ordered_and_bounded_pod_7() {
     );
 }
 
-/// A liveness probe that fails restarts its container; the wait grows as with any failure (POD-5).
+/// A failed liveness probe restarts its container; the back-off grows as with any failure (POD-5).
 #[test]
 fn a_failed_liveness_probe_restarts_pod_5() {
     let spec = json!({"containers": [{"name": "a",
@@ -430,7 +432,7 @@ fn ephemeral_containers_run_once_beside_anything_eph_1() {
     assert_eq!(machine.log.iter().find(|l| l.ends_with("start d")).unwrap(), "15:start d");
 }
 
-/// The wait is forgotten after ten minutes of good running (POD-4).
+/// The back-off is reset after the container has run for ten minutes (POD-4).
 #[test]
 fn good_running_forgives_pod_4() {
     let spec = json!({"containers": [{"name": "a"}]});
@@ -447,7 +449,7 @@ fn deleted(machine: &mut PlanFixture, at: i64, grace: i64) {
     machine.pod.metadata.deletion_grace_period_seconds = Some(grace);
 }
 
-/// POD-6: a preStop hook that uses up the grace leaves the process two seconds to obey the signal, once.
+/// POD-6: a preStop hook that uses up the grace period leaves the process two more seconds after SIGTERM, once.
 #[test]
 fn a_hook_that_never_ends_gets_two_seconds_more_pod_6() {
     let hook = json!({"preStop": {"exec": {"command": ["sleep", "inf"]}}});
@@ -460,14 +462,14 @@ fn a_hook_that_never_ends_gets_two_seconds_more_pod_6() {
     assert_eq!(machine.log, ["5:Stopping container a", "5:preStop a", "15:TERM a", "17:KILL a", "17:remove"]);
 }
 
-/// POD-5: a probe with a grace of its own ends its container sooner than the pod's grace would.
+/// POD-5: a probe with its own grace period ends its container sooner than the pod's grace period would.
 #[test]
 fn a_probes_own_grace_counts_pod_5() {
     for (own, killed) in [(json!(null), 35), (json!(3), 8), (json!(1), 7)] {
         let spec = json!({"terminationGracePeriodSeconds": 30, "containers": [{"name": "a",
             "livenessProbe": {"exec": {}, "periodSeconds": 5, "failureThreshold": 2,
                 "terminationGracePeriodSeconds": own}}]});
-        // It does not obey.
+        // The container ignores SIGTERM.
         let mut machine = PlanFixture::new(&spec, &[("a", &[(-1, -1)])]);
         machine.run(40);
         let log = &machine.log;
@@ -498,7 +500,7 @@ fn a_sidecar_restarts_always_init_3() {
     assert_eq!(show(&machine.run(60)), "Running s=Running×1 a=Running×0");
 }
 
-/// POD-7: a deletion during a restart's wait starts nothing more.
+/// POD-7: a pod that is deleted during a back-off starts no further container.
 #[test]
 fn a_pod_in_back_off_ends_at_once_when_deleted_pod_7() {
     let spec = json!({"containers": [{"name": "a"}]});
@@ -510,7 +512,7 @@ fn a_pod_in_back_off_ends_at_once_when_deleted_pod_7() {
     assert_eq!(machine.log, ["5:remove"]);
 }
 
-/// POD-4: a container's own policy and rules go before its pod's, for its phase, too.
+/// POD-4: a container's own restart policy and rules take precedence over its pod's, also for the pod's phase.
 #[test]
 fn a_containers_own_restart_policy_decides_pod_4() {
     let rule = |action: &str| {
@@ -579,7 +581,7 @@ fn one_exit_restarts_all_containers_in_place_pod_4() {
     assert_eq!(condition(&status).as_deref(), Some("False"));
 }
 
-/// POD-4: a pod whose exits keep asking for it waits longer each time, and never fails meanwhile.
+/// POD-4: a pod that repeatedly restarts all its containers backs off longer each time, and does not fail.
 #[test]
 fn restarts_of_all_containers_back_off_pod_4() {
     let rules = json!([{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}]);

@@ -147,7 +147,7 @@ mod tests {
         serde_json::from_str(json).unwrap()
     }
 
-    /// Looks every ten seconds at so much free memory of 1000; gives `conditions due` for each.
+    /// Observes these amounts of free memory of 1000, one every ten seconds; returns `conditions due` for each.
     fn looks(config: &EvictionConfig, free: &[i64]) -> Vec<String> {
         let mut pressure = Thresholds::default();
         let mut results = Vec::new();

@@ -47,7 +47,7 @@ mod tests {
             (&http, 120, 0, ProbeOutcome::Success, 4),
             (&http, 0, 0, ProbeOutcome::Success, 1),
             (&http, 5000, 0, ProbeOutcome::Failure("refused".into()), 21),
-            // One that started long ago is taken at its word.
+            // The first failure of a program that started long ago counts.
             (&http, 120, -2000, ProbeOutcome::Failure("refused".into()), 1),
             (&json!({"exec": {"command": ["x"]}}), 120, 0, ProbeOutcome::Failure("refused".into()), 1),
         ] {

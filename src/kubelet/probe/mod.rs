@@ -261,8 +261,8 @@ mod tests {
         }
     }
 
-    /// Asks whenever a probe is due and answers with the next letter: `+`, `-` or `?`.
-    /// Gives `second:verdict` for each answer of the readiness probe.
+    /// Runs each due probe with the next letter as its result: `+`, `-` or `?`. Returns `second:verdict` for each
+    /// result of the readiness probe.
     fn run(probe: Probe, answers: &str) -> String {
         let container = Container { readiness_probe: Some(probe), ..Container::default() };
         let mut set = ProbeSet::new(&container, at(0));

@@ -1,4 +1,4 @@
-//! Tables of the status composed from what is observed.
+//! Tables of the status that is composed from observations.
 #![expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
 
 use std::time::Duration;
@@ -186,7 +186,7 @@ fn started_and_ready_follow_the_probes_pod_5() {
     assert_eq!(shown(&seen), (Some(true), true));
 }
 
-/// POD-1: a phase is never left for an earlier one, and a terminal one only comes when nothing runs.
+/// POD-1: a pod never returns to an earlier phase, and gets a terminal phase only when no container runs.
 #[test]
 fn phases_only_go_forward_pod_1() {
     let mut pod = pod(json!({"restartPolicy": "Never", "containers": [{"name": "a"}]}));
@@ -230,7 +230,6 @@ fn containers_stay_waiting_after_an_init_container_failed() {
     assert_eq!(shown(&[("i", Some(0)), ("j", Some(0))]), "Failed ContainerStatusUnknown");
 }
 
-/// POD-11.
 #[test]
 fn quality_of_service_follows_requests_and_limits_pod_11() {
     let of = |resources: &[Value]| {
@@ -279,7 +278,8 @@ fn quality_of_service_follows_the_resources_of_the_whole_pod_pod_11() {
     }
 }
 
-/// The statuses of a node with a wrong clock go by that clock, and times once written stay when the clock is set right.
+/// The times in the statuses of a node with a wrong clock are that clock's, and recorded times stay when the clock is
+/// corrected.
 #[test]
 fn times_are_those_of_the_nodes_clock_when_they_were_written_fault_1() {
     let pod = pod(json!({"containers": [{"name": "a"}, {"name": "b"}]}));

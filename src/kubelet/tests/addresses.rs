@@ -34,14 +34,14 @@ async fn the_address_of_a_pod_that_has_ended_is_free_again() {
     }
     let around = ["127.1.0.3", "127.1.0.4", "127.1.0.5", "127.1.0.6"];
     assert_eq!(ended, [&around[..], &around, &around[..1]].concat());
-    // One that failed before it had a sandbox keeps none either.
+    // A pod that failed before it had a sandbox has no address either.
     let waits = json!({"containers": [{"name": "c", "envFrom": [{"configMapRef": {"name": "none"}}]}],
         "restartPolicy": "Never", "activeDeadlineSeconds": 5});
     for number in 0..5 {
         let key = scene.create_named(&format!("late{number}"), waits.clone());
         scene.until(&key, "failed", |s| s.phase.as_deref() == Some("Failed")).await;
     }
-    // A pod that goes does not take along what is another's by now.
+    // A deleted pod does not release an address that another pod has by now.
     let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
     for number in 0..9 {
         scene.api.delete(Kind::Pod, &key_of(&format!("p{number}")), &now).unwrap();

@@ -1,14 +1,14 @@
-//! A process leaves the control plane's memory: it is only started for what a crash leaves (SAFE-2).
+//! Processes outlive a crash of the control plane: a container is started only once its pod is durable (SAFE-2).
 
 use super::*;
 use store::faults::DiskFault;
 
-/// A store on a disk that has all that was written, and a node over it.
+/// Creates a store on a disk with all writes durable, and a node on that store.
 async fn on_disk() -> (tempfile::TempDir, Store, KubeletFixture) {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(&directory.path().join("state")).unwrap();
     let scene = KubeletFixture::over(store.clone(), HollowConfig::default(), config()).await;
-    // While the disk is waited for, the node goes on writing.
+    // The node continues to write while the test waits for the disk.
     loop {
         let revision = store.revision();
         store.durable(revision).await.unwrap();
@@ -18,7 +18,7 @@ async fn on_disk() -> (tempfile::TempDir, Store, KubeletFixture) {
     }
 }
 
-/// Waits long; then nothing runs, until the disk works again.
+/// Waits for ten minutes, in which no container runs; after the disk is repaired, the pod runs.
 async fn runs_once_it_is_durable(store: &Store, scene: &KubeletFixture, runtime: &HollowRuntime, key: &Key) {
     tokio::time::sleep(Duration::from_mins(10)).await;
     assert!(
@@ -26,7 +26,7 @@ async fn runs_once_it_is_durable(store: &Store, scene: &KubeletFixture, runtime:
         "a crash would take the pod back, and its program runs"
     );
     store.faults().set_disk(DiskFault::None);
-    // The disk's own time is not virtual.
+    // The disk does not follow virtual time.
     while store.durable(store.revision()).await.is_err() {
         tokio::task::yield_now().await;
     }

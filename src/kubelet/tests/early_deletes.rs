@@ -5,7 +5,7 @@ use super::*;
 /// 16 of 200 pods that were deleted while they started stayed Terminating for ever.
 #[tokio::test(start_paused = true)]
 async fn pods_deleted_while_they_start_all_go_pod_7() {
-    // As long as a real container takes, so that deletions fall before, into and after it.
+    // A real container takes as long, so that deletions fall before, into and after its start.
     let hollow = HollowConfig { start_delay: Duration::from_millis(60), ..HollowConfig::default() };
     let scene = KubeletFixture::with(hollow).await;
     let deletions = (0..200_u64).map(|n| {

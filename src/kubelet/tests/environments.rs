@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Two kilobytes of manifest took 22 GB, all of the machine's memory; now the pod waits and says why (SEC-2).
+/// A manifest of two kilobytes used 22 GB, all of the machine's memory; now the pod waits and shows the reason (SEC-2).
 #[tokio::test(start_paused = true)]
 async fn a_pod_with_a_doubling_environment_waits_with_create_container_error() {
     let scene = KubeletFixture::new().await;

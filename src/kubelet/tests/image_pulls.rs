@@ -24,7 +24,7 @@ async fn pulls_back_off_from_ten_seconds_to_five_minutes_img_1() {
         tokio::time::timeout(Duration::from_hours(1), waiting).await.expect("it is tried again");
         waits.push(scene.seconds() - from);
         from = scene.seconds();
-        // Later ones are more than one object may have (API-11).
+        // Later events exceed the limit of events for one object (API-11).
         if count == 1 {
             scene.until(&key, "back-off", |s| show(s).contains("ImagePullBackOff")).await;
             let events = image_events(&scene);
@@ -63,7 +63,7 @@ async fn images_of_the_catalog_are_present_under_every_pull_policy_img_1() {
         "Pulled: Container image \"pause:3.9\" already present on machine and can be accessed by the pod";
     assert_eq!(image_events(&scene), [present; 4], "there is no registry that anything could be pulled from");
 
-    // SCH-4: the Node object tells of it.
+    // SCH-4: the Node object lists the image.
     tokio::time::sleep(Duration::from_secs(15)).await;
     let node = scene.api.get_as::<NodeObject>(&Key::new("", "n1")).unwrap();
     let images = node.status.clone().unwrap().images.unwrap();

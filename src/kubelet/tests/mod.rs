@@ -124,7 +124,7 @@ impl KubeletFixture {
         self.pod(key).status.clone().unwrap_or_default()
     }
 
-    /// Waits until the pod's status is so; virtual time makes a far deadline cheap.
+    /// Waits until the pod's status meets the expectation; virtual time makes a long timeout cheap.
     async fn until(&self, key: &Key, expectation: &str, mut is: impl FnMut(&PodStatus) -> bool) {
         let waiting = async {
             while !is(&self.status(key)) {
@@ -145,7 +145,7 @@ impl KubeletFixture {
         tokio::time::timeout(Duration::from_hours(1), waiting).await.expect("the pod goes");
     }
 
-    /// The events in the order of their first telling: `reason: message ×count`.
+    /// Returns the events in the order of their first occurrence: `reason: message ×count`.
     fn events(&self) -> Vec<String> {
         let mut events = self.api.list_as::<Event>(Some("default"));
         events.sort_by_key(|e| e.object().revision());
@@ -174,7 +174,7 @@ fn namespace(name: &str) -> k8s_openapi::api::core::v1::Namespace {
     serde_json::from_value(json!({"metadata": {"name": name}})).unwrap()
 }
 
-/// `Phase c=state/restarts …`
+/// Formats a status as `Phase c=state/restarts …`.
 fn show(status: &PodStatus) -> String {
     let mut out = status.phase.clone().unwrap_or_default();
     let lists =
@@ -611,12 +611,12 @@ async fn a_pod_bound_by_hand_where_it_does_not_fit_is_refused_pod_1() {
     scene.until(&first, "done", |s| s.phase.as_deref() == Some("Succeeded")).await;
     let third = scene.create_named("third", asking("300m"));
     scene.until(&third, "ready", is_ready).await;
-    // The room of a pod that was deleted by force is free at once, as the API says.
+    // The resources of a force-deleted pod are free at once, as the API shows them.
     let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
     scene.api.delete(Kind::Pod, &third, &now).unwrap();
     let fourth = scene.create_named("fourth", asking("900m"));
     scene.until(&fourth, "ready", is_ready).await;
-    // Pods that have failed for good do not hold up the end of the control plane.
+    // Pods that have failed for good do not delay the end of the control plane.
     let over = tokio::time::timeout(Duration::from_mins(5), scene.kubelet.shutdown(|_| {})).await;
     assert!(over.is_ok(), "the shutdown waits for {} pods", scene.kubelet.live_pods());
     assert_eq!(scene.status(&second).reason.as_deref(), Some("OutOfcpu"));
@@ -652,7 +652,7 @@ async fn a_static_pod_keeps_running_after_changes_to_its_mirror_pod_15() {
     let ran = scene.runtime.list().await.unwrap();
     assert_eq!(ran[0].spec.pod_uid, annotations["kubernetes.io/config.mirror"]);
 
-    // Deleting the mirror, gently or by force, makes a new one and leaves the process alone.
+    // Deleting the mirror pod, gracefully or by force, creates a new one and does not affect the process.
     for grace in [None, Some(0)] {
         let before = scene.pod(&key).uid().to_string();
         let options = DeleteOptions { grace_period_seconds: grace, ..DeleteOptions::default() };
@@ -667,12 +667,12 @@ async fn a_static_pod_keeps_running_after_changes_to_its_mirror_pod_15() {
         assert_eq!(scene.runtime.list().await.unwrap(), ran);
     }
 
-    // A crash restarts it as any pod.
+    // Its container restarts after a crash, as in any pod.
     let id = ran[0].containers[0].id.clone();
     scene.runtime.exit_container(&id, 1);
     scene.until(&key, "restarted", |s| show(s) == "Running a=ready/1").await;
 
-    // A restarted kubelet finds it again, with its restarts.
+    // A restarted kubelet finds the pod again, with its restart count.
     let ran = scene.runtime.list().await.unwrap();
     scene.kubelet.detach().await;
     let again = NodeConfig { static_pods: vec![static_web("app:v1")], ..config() };
@@ -681,7 +681,7 @@ async fn a_static_pod_keeps_running_after_changes_to_its_mirror_pod_15() {
     assert_eq!(scene.runtime.list().await.unwrap(), ran);
     assert_eq!(show(&scene.status(&key)), "Running a=ready/1");
 
-    // A changed manifest is another pod, after the first has ended.
+    // A changed manifest starts another pod, after the first has ended.
     for _ in 0..20 {
         kubelet.set_static_pods(&[static_web("app:v2")]);
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -694,7 +694,7 @@ async fn a_static_pod_keeps_running_after_changes_to_its_mirror_pod_15() {
     assert_eq!(show(&scene.status(&key)), "Running a=ready/0");
     assert_eq!(scene.runtime.list().await.unwrap().len(), 1);
 
-    // A broken manifest ends nothing that is not its own, and is reported once.
+    // An invalid manifest ends no other pod, and is reported once.
     let broken =
         StaticManifest { source: "bad.yaml".into(), content: Err("bad.yaml:1:1: what is this".into()) };
     for _ in 0..3 {

@@ -23,7 +23,7 @@ async fn labels_and_capacity_set_by_others_survive_kubelet_reports_node_1() {
             Ok(())
         })
         .unwrap();
-    // As the page "Advertise Extended Resources for a Node" does it.
+    // The capacity is patched as on the page "Advertise Extended Resources for a Node".
     scene
         .api
         .modify_status::<NodeObject>(&key, |node| {

@@ -1,4 +1,4 @@
-//! Resizing pods that run, through the API, on a node that holds nothing to anything.
+//! Resizes of running pods through the API, on a node without processes, which enforces no limits.
 
 use super::*;
 use crate::runtime::hollow::HollowLoad;
@@ -100,7 +100,7 @@ async fn a_resize_for_which_there_is_no_room_waits_or_never_comes_pod_12() {
     assert_eq!(condition(&scene.status(&key), "PodResizePending"), "True Deferred");
     assert_eq!(has(&scene.status(&key)), ("1".into(), "1".into()));
 
-    // Others go: their room is given at once.
+    // Other pods end, and their resources are allocated at once.
     let options = DeleteOptions::default();
     scene.api.delete(Kind::Pod, &other, &options).unwrap();
     scene.until(&key, "given", |s| has(s) == ("3".into(), "3".into())).await;
@@ -152,7 +152,7 @@ async fn resources_of_the_whole_pod_are_in_its_status_while_they_hold_pod_12() {
     };
     assert_eq!(shown(&key), (whole.clone(), whole["requests"].clone(), json!("Burstable")));
     assert_eq!(shown(&plain), (json!(null), json!(null), json!("Burstable")));
-    // It takes what it asks for as a whole, though its containers ask for nothing.
+    // The request of the whole pod counts, although its containers request nothing.
     let late = scene.create_named("late", one("3", "64Mi"));
     scene.until(&late, "refused", |status| status.reason.as_deref() == Some("OutOfcpu")).await;
     scene.tasks.stop().await;

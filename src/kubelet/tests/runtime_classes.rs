@@ -1,4 +1,4 @@
-//! Pods whose runtime class names a handler that this node has, or has not.
+//! Pods with runtime classes that name handlers which this node has, or does not have.
 
 use k8s_openapi::api::node::v1::RuntimeClass;
 
@@ -45,12 +45,12 @@ async fn a_pod_of_a_handler_that_the_node_does_not_have_waits_and_says_why_api_1
     let plain = scene.create_named("plain", of_class("plain"));
     scene.until(&plain, "ready", is_ready).await;
     let waits = scene.create_named("waits", of_class("gvisor"));
-    // It is tried again and again.
+    // The sandbox is retried repeatedly.
     let tried = |s: &KubeletFixture| matches!(&s.sandbox_failures("waits")[..], [(text, count)] if text == NO_RUNTIME && *count > 3);
     scene.until_reported("its event", tried).await;
     let status = scene.status(&waits);
     assert_eq!(status.phase.as_deref(), Some("Pending"));
-    // A class that is there in another form is found at the next try.
+    // The next try finds that the class was deleted or recreated.
     let options = DeleteOptions::default();
     scene.api.delete(Kind::RuntimeClass, &Key::new("", "gvisor"), &options).unwrap();
     let not_found = "Failed to create pod sandbox: runtimeclass.node.k8s.io \"gvisor\" not found";
@@ -64,7 +64,6 @@ async fn a_pod_of_a_handler_that_the_node_does_not_have_waits_and_says_why_api_1
     scene.tasks.stop().await;
 }
 
-/// API-17.
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_never_had_a_sandbox_can_be_deleted_and_the_node_names_its_handlers_api_17() {
     let scene = KubeletFixture::new().await;

@@ -9,7 +9,7 @@ fn ready(scene: &KubeletFixture) -> (String, String, String) {
     (ready.status.clone(), ready.reason.clone().unwrap(), ready.message.clone().unwrap())
 }
 
-/// Kubernetes' PLEG allows three minutes (NODE-2).
+/// The node is not ready after three minutes, as with Kubernetes' PLEG (NODE-2).
 #[tokio::test(start_paused = true)]
 async fn a_runtime_that_falls_silent_makes_its_node_not_ready_until_it_answers() {
     let scene = KubeletFixture::new().await;
@@ -111,7 +111,7 @@ async fn failed_removals_back_off_despite_events_meanwhile() {
     let uid = scene.pod(&key).uid().to_string();
     scene.runtime.faults().refuse_removals(Some("Operation not permitted"));
     scene.api.delete(Kind::Pod, &key, &DeleteOptions::default()).unwrap();
-    // As a host tells of each of its tries.
+    // A host reports each of its tries like this.
     for _ in 0..600 {
         scene.kubelets.workers.push_event(&uid, PodEvent::Resync);
         tokio::time::sleep(Duration::from_secs(1)).await;

@@ -1,4 +1,4 @@
-//! A wall clock that is set while pods live: no deadline comes sooner or later for it (FAULT-1).
+//! Steps of the wall clock while pods run: every deadline stays as it is (FAULT-1).
 
 use super::*;
 
@@ -18,7 +18,7 @@ async fn a_grace_period_is_unaffected_by_wall_clock_steps() {
         tokio::time::sleep(Duration::from_secs(5)).await;
         let from = scene.seconds();
         scene.api.clock().set_skew_millis(step);
-        // Of the eight seconds it has from now on, five are over; the hook would take twenty.
+        // Five of the eight seconds have passed since the first deletion; the hook would take twenty.
         let shorter = DeleteOptions { grace_period_seconds: Some(8), ..DeleteOptions::default() };
         scene.api.delete(Kind::Pod, &key, &shorter).unwrap();
         scene.until_deleted(&key).await;
@@ -35,7 +35,7 @@ async fn back_offs_are_unaffected_by_wall_clock_steps() {
         scene.until(&key, "started", |s| show(s).contains("a=ready/0")).await;
         scene.exit(&key, "a", 1).await;
         scene.until(&key, "restarted", |s| show(s).contains("a=ready/1")).await;
-        // Before, during and after the exit.
+        // The clock steps before, during and after the exit.
         for (restarts, wait) in [(2, 10), (3, 20), (4, 40), (5, 80)] {
             scene.exit(&key, "a", 1).await;
             let from = scene.seconds();

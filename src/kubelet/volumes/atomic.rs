@@ -145,10 +145,10 @@ mod tests {
         assert!(!dir.join(before).exists(), "the old content is gone");
     }
 
-    /// POD-16: the group of `fsGroup` reads everything, and owns what is new in the volume.
+    /// POD-16: the group of `fsGroup` can read all files, and owns new files of the volume.
     #[test]
     fn files_belong_to_the_group() {
-        // Only root gives files away.
+        // Only root may give files to other users and groups.
         crate::needs::needs!(Root);
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().join("v");

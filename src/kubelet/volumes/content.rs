@@ -267,7 +267,7 @@ mod tests {
         Ok(shown.collect::<Vec<_>>().join(" "))
     }
 
-    /// POD-16, as in Kubernetes: a group reads everything, and only the owner reads a token.
+    /// POD-16, as in Kubernetes: a group can read all files, and only the owner can read a token.
     #[test]
     fn modes_follow_the_owners() {
         let modes = |owners| {

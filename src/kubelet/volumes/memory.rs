@@ -89,7 +89,7 @@ mod tests {
         .unwrap()
     }
 
-    /// VOL-1: Kubernetes' size of a volume in memory.
+    /// VOL-1: the smallest bound is the size of a volume in memory, as in Kubernetes.
     #[test]
     fn the_smallest_bound_counts_vol_1() {
         let allocatable: ResourceList = serde_json::from_value(json!({"memory": "1Gi"})).unwrap();

@@ -541,7 +541,7 @@ pub(super) async fn remove_of(node: &Node, uid: &str) {
 mod tests {
     use super::*;
 
-    /// VOL-1: what a hostPath's type demands, and what it makes.
+    /// VOL-1: the files that each hostPath type requires, and those that it creates.
     #[test]
     fn host_paths_are_what_they_say_vol_1() {
         let dir = tempfile::tempdir().unwrap();
@@ -584,7 +584,7 @@ mod tests {
         assert!(dir.path().join("new/deep").is_dir() && dir.path().join("fresh").is_file());
     }
 
-    /// VOL-1: where nothing is, a hostPath without a type becomes a directory for containers that mount it.
+    /// VOL-1: a missing hostPath without a type is created as a directory for the containers that mount it.
     #[test]
     fn a_host_path_of_no_type_is_made_as_a_directory_vol_1() {
         use std::os::unix::fs::MetadataExt;
@@ -609,12 +609,11 @@ mod tests {
         }
     }
 
-    /// VOL-1, POD-16: an emptyDir has its mode and its group from the start, and keeps what its containers make of
-    /// them.
+    /// VOL-1, POD-16: an emptyDir has its mode and its group from the start; changes by its containers stay.
     #[test]
     fn an_empty_dir_is_its_groups_vol_1() {
         use std::os::unix::fs::MetadataExt;
-        // Only root gives files away.
+        // Only root may give files to other users and groups.
         crate::needs::needs!(Root);
         let dir = tempfile::tempdir().unwrap();
         let place = dir.path().join("v");
@@ -638,7 +637,7 @@ mod tests {
     #[test]
     fn the_first_pod_of_a_volume_gives_it_to_its_group_vol_2() {
         use std::os::unix::fs::MetadataExt;
-        // Only root gives files away.
+        // Only root may give files to other users and groups.
         crate::needs::needs!(Root);
         let node = tempfile::tempdir().unwrap();
         let (pods, volume) = (node.path().join("pods"), node.path().join("volume"));
@@ -657,7 +656,7 @@ mod tests {
         assert_eq!(start("c", 13), 13);
     }
 
-    /// VOL-1: an author of a pod reads the volume's name and why, and no path that is the node's own.
+    /// VOL-1: an error tells a pod's author the volume's name and the cause, and no path of the node itself.
     #[test]
     fn errors_of_volumes_hide_the_nodes_directories_vol_1() {
         let node = tempfile::tempdir().unwrap();
@@ -684,7 +683,7 @@ mod tests {
                     "MountVolume.SetUp failed for volume \"v\" : file \"{long}\": File name too long (os error 36)"
                 ),
             ),
-            // The path of a volume by hand is in its manifest.
+            // The path of a manually created volume is in its manifest, so the error may name it.
             (
                 node.path().join("claim/volumes/v"),
                 VolumeBacking::Claim(backing(missing())),

@@ -122,7 +122,7 @@ mod tests {
 
     use super::*;
 
-    /// POD-16: a token is its user's when all containers are the same one.
+    /// POD-16: a token belongs to the user if all containers run as that user.
     #[test]
     fn owners_are_the_group_and_the_one_user() {
         let of = |of_pod: &serde_json::Value, own: [&serde_json::Value; 2]| {
@@ -142,10 +142,11 @@ mod tests {
         assert_eq!(of(&none, [&json!({"runAsUser": 6}), &json!({"runAsUser": 6})]), owners(None, Some(6)));
     }
 
-    /// VOL-2, POD-16: a volume that lasts becomes its pod's group's, all of it or only where its directory is not yet.
+    /// VOL-2, POD-16: a persistent volume gets its pod's group: always in full, or only if its directory does not have
+    /// that group yet.
     #[test]
     fn a_volume_that_lasts_is_its_groups_vol_2_pod_16() {
-        // Only root gives files away.
+        // Only root may give files to other users and groups.
         crate::needs::needs!(Root);
         let place = tempfile::tempdir().unwrap();
         let volume = place.path().join("volume");
@@ -176,7 +177,7 @@ mod tests {
         assert_eq!(about(&at("dir/file")), (4711, 0o660));
         assert_eq!(about(&at("link")).0, 4711);
         assert_eq!(about(&place.path().join("outside")).1, 0o600, "a link is not followed");
-        // The directory is the group's: what is in it stays as it is, unless it is always gone through.
+        // The directory already has the group: its content is unchanged unless the policy is `Always`.
         lchown(at("dir/file"), None, Some(7)).unwrap();
         give_lasting(&volume, security_context(4711, "OnRootMismatch")).unwrap();
         assert_eq!(about(&at("dir/file")).0, 7);

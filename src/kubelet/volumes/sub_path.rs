@@ -79,7 +79,7 @@ mod tests {
         for (mode, group) in [(0o777, None), (0o2777, Some(4711)), (0o2775, Some(4711)), (0o755, None)] {
             let root = dir.path().join(format!("{mode:o}-{group:?}"));
             fs::create_dir(&root).unwrap();
-            // Only root gives files away.
+            // Only root may give files to other users and groups.
             let group = group.filter(|_| is_root).unwrap_or(own_group);
             chown(&root, None, Some(group)).unwrap();
             fs::set_permissions(&root, fs::Permissions::from_mode(mode)).unwrap();

@@ -52,7 +52,7 @@ fn unknown_steps_are_passed_over_and_bad_ones_refused_api_13() {
     assert!(FieldSet::from_fields_v1(&deep).is_err());
 }
 
-/// Deep enough to be refused, and not too deep to be dropped.
+/// Returns true once the value is nested deeply enough to be refused; a much deeper one could not be dropped.
 fn above_limit(value: &Value) -> bool {
     let (mut depth, mut at) = (0, value);
     while let Some(below) = at.get("f:a") {

@@ -100,7 +100,7 @@ fn seconds(date: &str) -> Option<i64> {
 mod tests {
     use super::*;
 
-    /// IMG-2: what browsers and downloaders ask for.
+    /// IMG-2: conditional requests and ranges, as browsers and download programs send them.
     #[test]
     fn conditions_and_ranges() {
         let version = Version { modified: 1_600_000_000, length: 100 };
@@ -117,7 +117,7 @@ mod tests {
             (&[("if-modified-since", "Sun, 13 Sep 2020 12:26:40 GMT")], Evaluation::NotModified),
             (&[("if-modified-since", "Sun, 13 Sep 2020 12:26:39 GMT")], Evaluation::Whole),
             (&[("if-modified-since", "yesterday")], Evaluation::Whole),
-            // The tag says more than the time.
+            // The entity tag takes precedence over the time.
             (
                 &[("if-none-match", "\"x\""), ("if-modified-since", "Sun, 13 Sep 2026 12:26:40 GMT")],
                 Evaluation::Whole,

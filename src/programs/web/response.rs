@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    /// IMG-2: what users of nginx expect of a directory.
+    /// IMG-2: directories are served as users of nginx expect.
     #[tokio::test]
     async fn a_directory_is_served_as_nginx_serves_it() {
         let scene = SiteFixture::new();

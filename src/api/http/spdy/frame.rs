@@ -317,7 +317,7 @@ mod tests {
             assert_eq!(decoder.next(), Err(expected), "{bytes:x?}");
         };
         check(b"\x80\x02\0\x06\0\0\0\x04\0\0\0\x01", FrameError::Version(2));
-        // Refused by its header alone, before anything is held.
+        // The frame is refused by its header alone, before any data is buffered.
         check(b"\x80\x03\0\x01\0\xff\xff\xff", FrameError::TooLong(0x00ff_ffff));
         check(b"\x80\x03\0\x06\0\0\0\x03\0\0\x01", FrameError::Malformed(kind::PING));
         check(b"\x80\x03\0\x06\0\0\0\x05\0\0\0\0\x01", FrameError::Malformed(kind::PING));
@@ -383,7 +383,7 @@ mod tests {
         ]
     }
 
-    /// Pieces of data frames put together again.
+    /// Joins the pieces of data frames.
     fn joined(frames: Vec<Frame>) -> Vec<Frame> {
         let mut out: Vec<Frame> = Vec::new();
         let mut open = false;

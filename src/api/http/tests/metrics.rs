@@ -98,7 +98,7 @@ async fn requests_are_counted_under_kubernetes_names_api_19() {
     }
 }
 
-/// Text from a client never becomes a series of its own, for any client.
+/// No text of a client becomes a series of its own.
 #[tokio::test(start_paused = true)]
 async fn clients_cannot_create_unlimited_series_api_19() {
     let client = Client::new().await;

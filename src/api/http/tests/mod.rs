@@ -265,7 +265,7 @@ async fn an_object_has_so_many_parts_and_no_more_safe_10() {
     let expected = "the object has more than 20000 objects and list elements";
     assert_eq!(refused.message(), expected);
     assert_eq!(client.post(PODS, &pod(9_900)).await.code, 201);
-    // Nor by a patch, which is refused before or after it is applied.
+    // A patch does not exceed the limit either: it is refused before or after it is applied.
     let many = json!({"spec": {"tolerations": vec![json!({}); 10_000]}});
     assert_eq!(client.patch(&format!("{PODS}/p"), STRATEGIC, &many).await.message(), expected);
     let more: Vec<Value> = (0..200)

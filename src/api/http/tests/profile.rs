@@ -34,7 +34,7 @@ async fn a_profile_is_bounded_and_needs_permission_api_15_api_19() {
         assert_eq!(text(&client, path, None).await.0, expected, "{path}");
     }
     assert_eq!(client.post(THREADS, &json!({})).await.code, 405);
-    // Of two at once, one gets 429; when the other is done, the next succeeds.
+    // Of two concurrent requests one gets 429; the next request after the first succeeds.
     let url = format!("{THREADS}?seconds=30");
     let (first, second) = tokio::join!(text(&client, &url, None), text(&client, THREADS, None));
     assert_eq!((first.0, second.0), (200, 429), "{first:?} {second:?}");
@@ -46,7 +46,7 @@ async fn a_profile_is_bounded_and_needs_permission_api_15_api_19() {
     // A client that leaves frees the profile.
     drop(tokio::time::timeout(std::time::Duration::from_secs(1), text(&client, &url, None)).await);
     assert_eq!(text(&client, THREADS, None).await.0, 200);
-    // Roles name paths.
+    // Roles allow this by its path.
     let (code, refusal) = text(&client, THREADS, Some("jane")).await;
     assert!(code == 403 && refusal.contains("cannot get path \\\"/debug/pprof/threads\\\""), "{refusal}");
     let role = json!({"metadata": {"name": "profiles"}, "rules": [{"nonResourceURLs": ["/debug/pprof/*"], "verbs": ["get"]}]});

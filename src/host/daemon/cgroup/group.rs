@@ -329,7 +329,7 @@ mod tests {
         Hierarchy { base, unified, controllers: controllers.iter().copied().collect() }
     }
 
-    /// POD-12: what is written where, in both versions.
+    /// POD-12: the files that limits are written to, in both versions of control groups.
     #[test]
     fn limits_are_written_as_kubernetes_does() {
         let directory = tempfile::tempdir().unwrap();
@@ -370,7 +370,8 @@ mod tests {
         assert_eq!((usage.cpu_time, usage.memory_bytes), (Duration::from_millis(2500), 4000));
     }
 
-    /// POD-12: other limits for what runs, also where there was none; a process gets in through every door.
+    /// POD-12: the limits of a running container change, also where it had none, and processes join it in both versions
+    /// of control groups.
     #[test]
     fn limits_change_while_it_runs() {
         let directory = tempfile::tempdir().unwrap();
@@ -395,7 +396,7 @@ mod tests {
         assert_eq!(group.processes(), [Pid::from_raw(7).unwrap()]);
     }
 
-    /// POD-11: resources of the pod as a whole bound all its containers together.
+    /// POD-11: the resources of the pod as a whole limit all its containers together.
     #[test]
     fn limits_of_the_whole_pod_are_its_groups_pod_11() {
         let directory = tempfile::tempdir().unwrap();

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    /// IMG-3: where there is no overlay a container gets a copy, and what it writes is its own.
+    /// IMG-3: without an overlay, each container gets its own copy of the image, and its writes stay in that copy.
     #[test]
     fn a_copy_is_as_the_image_and_private() {
         let around = tempfile::tempdir().unwrap();

@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(shown, expect);
     }
 
-    /// POD-16: only what the machine has no directory for, and nothing outside the layer.
+    /// POD-16: mount points are created only if the machine has no such directory, and never outside of the layer.
     #[test]
     fn mount_points_of_no_directory_of_the_machines_are_made_in_the_layer_pod_16() {
         let place = tempfile::tempdir().unwrap();

@@ -16,7 +16,7 @@ fn catalogue() -> Catalogue {
     )
 }
 
-/// IMG-1, IMG-2: what resolves, and to which program.
+/// IMG-1, IMG-2: the references that resolve, and the program of each.
 #[test]
 fn references_resolve_to_the_users_entries_then_to_built_in_ones() {
     let table: &[(&str, &[&str], &[&str])] = &[
@@ -101,7 +101,7 @@ fn with_programs(programs: &[&str]) -> (tempfile::TempDir, Catalogue) {
 /// A digest that Podium's own image does not have.
 const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// IMG-2: someone's image is never replaced by a built-in one because its name ends alike.
+/// IMG-2: an image of another registry is never replaced by a built-in one because its name ends alike.
 #[test]
 fn only_docker_library_and_documented_names_mean_a_built_in_image_img_2() {
     let (_directory, catalogue) = with_programs(&["sh", "python3", "curl"]);
@@ -176,7 +176,7 @@ fn only_docker_library_and_documented_names_mean_a_built_in_image_img_2() {
     assert!(catalogue.resolve("host").unwrap().host_view);
 }
 
-/// IMG-2: the user alone says which other names mean a built-in image.
+/// IMG-2: only the user's settings map other names to a built-in image.
 #[test]
 fn a_user_maps_further_repositories_to_built_in_images_img_2() {
     let catalogue = Catalogue::new(Vec::new(), "PLACE");
@@ -213,8 +213,8 @@ fn a_user_maps_further_repositories_to_built_in_images_img_2() {
     }
 }
 
-/// IMG-2: a built-in image has every tag that its repository may have, but for those that lessons mistype and those
-/// that mean another program.
+/// IMG-2: a built-in image has every tag that its repository may have, except those that tutorials use as mistyped
+/// versions and those of another program.
 #[test]
 fn built_in_images_have_every_tag_but_the_documented_ones_img_2() {
     let (_directory, catalogue) = with_programs(&["sh", "php", "python3"]);
@@ -267,7 +267,8 @@ fn built_in_images_have_every_tag_but_the_documented_ones_img_2() {
     assert!(env("k8s.gcr.io/nginx-slim:0.8").contains(&version("1.27.4")), "its tag is not nginx's version");
 }
 
-/// IMG-2: images that stand for a program of the machine exist when it does, else the error names it.
+/// IMG-2: an image that runs a program of the machine resolves only if the program is installed; otherwise the error
+/// names it.
 #[test]
 fn program_images_need_their_program_img_2() {
     let table = [
@@ -326,7 +327,7 @@ fn loaded_images_come_between_the_users_and_built_in_ones_img_3() {
     assert!(catalogue.resolve("nginx:1.25").unwrap().root.is_some(), "before the built-in one");
     assert!(catalogue.resolve("nginx:1.27").unwrap().root.is_none());
     assert!(catalogue.find_loaded("shop:v3").is_some() && catalogue.find_loaded("shop:v1").is_none());
-    // Unlike the user's, a loaded name is one registry's.
+    // Unlike the user's entries, a loaded name belongs to one registry.
     assert!(catalogue.resolve("gcr.io/mine:1").is_err());
     let error = catalogue.resolve("mine:2").unwrap_err().to_string();
     assert!(error.contains("mine has the tags 1 here; declare others in PLACE or load them with"), "{error}");

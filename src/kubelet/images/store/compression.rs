@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(unpacked(&stream).unwrap(), [&text[..], b"end"].concat());
         assert_eq!(unpacked(b"as it is").unwrap(), b"as it is");
 
-        // SEC-2: what is cut, is garbage, or wants too much memory is refused, and nothing panics.
+        // SEC-2: truncated data, garbage, and data that needs too much memory are refused, and nothing panics.
         for cut in (0..stream.len()).step_by(4999).chain([skipped.len() - 1, skipped.len() + 3, 9]) {
             let _ = unpacked(&stream[..cut]);
         }

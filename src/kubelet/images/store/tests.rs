@@ -63,7 +63,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
 }
 
-/// An archive in the making: members by name.
+/// The members of an archive under construction, by name.
 #[derive(Default)]
 struct Members(Vec<(String, Vec<u8>)>);
 
@@ -72,7 +72,7 @@ impl Members {
         self.0.push((name.to_owned(), bytes.into()));
     }
 
-    /// Adds a blob of an OCI layout; gives its descriptor.
+    /// Adds a blob of an OCI layout; returns its descriptor.
     fn blob(&mut self, bytes: impl Into<Vec<u8>>) -> Value {
         let bytes = bytes.into();
         let digest = digest_of(&bytes);
@@ -103,7 +103,7 @@ fn configuration(layers: &[Vec<u8>], config: &Value) -> Vec<u8> {
     .unwrap()
 }
 
-/// `docker save`.
+/// Builds an archive as `docker save` does.
 fn docker(names: &[&str], layers: &[Vec<u8>], config: &Value) -> Vec<u8> {
     let mut members = Members::default();
     let configuration = configuration(layers, config);
@@ -120,7 +120,7 @@ fn docker(names: &[&str], layers: &[Vec<u8>], config: &Value) -> Vec<u8> {
 /// Compresses a layer.
 type CompressFn = fn(&[u8]) -> Vec<u8>;
 
-/// An OCI manifest with gzip layers; gives its descriptor.
+/// Adds an OCI manifest with gzip layers; returns its descriptor.
 fn oci_image(members: &mut Members, layers: &[Vec<u8>], config: &Value) -> Value {
     oci_image_packed_by(gzip, members, layers, config)
 }
@@ -167,11 +167,11 @@ impl StoreFixture {
     }
 
     fn find(&self, name: &str) -> Option<StoredImage> {
-        // As another process would: nothing remembered.
+        // A new store has no cached state, as in another process.
         ImageStore::of(self.data.path()).find(&ImageReference::parse(name).unwrap())
     }
 
-    /// The root file system: path → kind, mode and content.
+    /// Returns the root file system: path → kind, mode and content.
     fn files(&self, name: &str) -> BTreeMap<String, String> {
         let root = self.store.root_of(&self.find(name).unwrap().id);
         let mut files = BTreeMap::new();
@@ -332,10 +332,10 @@ fn a_crash_leaves_no_half_image_img_3() {
     let scene = StoreFixture::new();
     let archive = docker(&["app:1"], &layers(), &run_config());
     let id = scene.load(&archive).unwrap()[0].image.id.clone();
-    // Killed while unpacking: the directory lies there, no name leads to it.
+    // The process was killed while unpacking: the directory exists, and no name refers to it.
     let half = scene.data.path().join("images/store/unpack-0123/rootfs/bin");
     std::fs::create_dir_all(&half).unwrap();
-    // Killed before the name was written, or the files lost by hand.
+    // The process was killed before it wrote the name, or the user deleted the files.
     std::fs::remove_dir_all(scene.store.root_of(&id)).unwrap();
     assert!(scene.find("app:1").is_none());
     let again = scene.load(&archive).unwrap();
@@ -366,7 +366,7 @@ fn this_machines_image_of_several_is_loaded_img_3() {
     scene.load(&members.tar()).unwrap();
     let image = scene.find("multi:1").unwrap();
     assert_eq!(image.run.cmd, std::slice::from_ref(&host_platform.architecture));
-    // By its manifest's digest, as a pinned reference has it.
+    // The reference has the manifest's digest, as a pinned reference does.
     let digest = manifests[3]["digest"].as_str().unwrap();
     assert_eq!(image.manifest_digest.as_deref(), Some(digest));
     assert!(scene.find(&format!("multi@{digest}")).is_some());
@@ -394,7 +394,7 @@ fn an_image_needs_one_name_img_3() {
     assert!(matches!(scene.load_as(&archive, &with(&digest)), Err(LoadError::Names(_))));
 }
 
-/// SEC-2: each is refused, and leaves nothing behind, inside or outside.
+/// SEC-2: each archive is refused, and leaves nothing behind, inside or outside.
 #[test]
 fn hostile_layers_are_refused_img_3() {
     let outside = tempfile::tempdir().unwrap();
@@ -417,7 +417,7 @@ fn hostile_layers_are_refused_img_3() {
         assert!(error.contains(expect), "{error}");
         assert!(scene.lies().is_empty() && scene.find("evil:1").is_none());
     }
-    // Links that lead outside: followed inside, or not at all.
+    // Links that lead outside are followed inside of the root, or not at all.
     let escape = tar_of(&[
         ("abs", Link(&out)),
         ("up", Link("../../../../../../../../../../../..")),
@@ -535,7 +535,7 @@ fn a_removed_name_takes_the_image_with_the_last_img_3() {
     let archive = docker(&["app:1", "app:2"], &layers(), &run_config());
     let id = scene.load(&archive).unwrap()[0].image.id.clone();
     let used = |_: &StoredImage| Some("container a of pod default/p".to_owned());
-    // One name of two may go while it is in use; the last may not.
+    // One of two names may be removed while the image is in use; the last one may not.
     assert_eq!(scene.store.remove("app:1", used).unwrap(), ["app:1"]);
     let error = scene.store.remove("app:2", used).unwrap_err().to_string();
     assert_eq!(error, "image app:2 is in use by container a of pod default/p; delete the pod first");

@@ -198,7 +198,7 @@ mod tests {
         port
     }
 
-    /// A server of one answer to each connection; it gives away the first byte that each client sends.
+    /// A server with one answer for each connection; the receiver gets the first byte that each client sends.
     async fn http_server(answer: &'static str) -> (u16, tokio::sync::mpsc::UnboundedReceiver<u8>) {
         let (listener, port) = listener().await;
         let (first, firsts) = tokio::sync::mpsc::unbounded_channel();

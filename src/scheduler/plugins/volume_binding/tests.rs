@@ -304,7 +304,7 @@ proptest! {
     }
 }
 
-/// VOL-2: a reservation is written once, waited for, and given up if it is taken back.
+/// VOL-2: PreBind writes a reservation once, waits for the binding, and gives up if the reservation is withdrawn.
 #[tokio::test(start_paused = true)]
 async fn a_pod_is_bound_after_its_claims_vol_2() {
     use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};

@@ -151,7 +151,7 @@ async fn a_mutation_that_fails_is_a_refusal_api_16() {
     }
 }
 
-/// The first sees changes of the second only if it requests reinvocation.
+/// A policy sees the changes of later policies only if it requests reinvocation.
 #[tokio::test(start_paused = true)]
 async fn a_policy_may_see_what_later_ones_have_made_api_16() {
     let count =

@@ -23,7 +23,7 @@ fn map(data: &Value) -> Value {
     json!({"metadata": {"name": "m", "namespace": "n", "labels": {"app": "x"}}, "data": data})
 }
 
-/// The error when a config map with this data is created, or nothing.
+/// Returns the error when a config map with this data is created; empty if it is accepted.
 fn create_error(api: &Api, data: &Value) -> String {
     create(api, Kind::ConfigMap, map(data)).map_or_else(|error| error.to_string(), |_| String::new())
 }
@@ -31,7 +31,7 @@ fn create_error(api: &Api, data: &Value) -> String {
 const DENIED: &str =
     "configmaps \"m\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: ";
 
-/// Validations that hold, that fail, and their messages.
+/// Validations that pass, validations that fail, and their messages.
 #[tokio::test(start_paused = true)]
 async fn expressions_decide_what_may_be_written_api_16() {
     for (spec, data, expected) in [

@@ -88,7 +88,7 @@ fn a_reset_ends_a_stream_at_once_api_3() {
     let (_, seen) = exchange(&mut client, &mut server);
     assert_eq!(seen, [Event::Closed { id }]);
     assert!(server.is_idle() && client.is_idle());
-    // Repeated, or for a closed stream: no effect.
+    // Repeated resets, and resets of a closed stream, have no effect.
     server.reset(id, ResetStatus::CANCEL);
     assert!(server.output().is_empty());
     assert!(!server.send(id, bytes("x")));
@@ -199,7 +199,7 @@ fn a_peer_that_is_not_read_waits_sec_2() {
         pieces.extend(std::iter::from_fn(|| server.next_event()));
         assert!(server.buffered < MAX_BUFFERED + 64_000);
     }
-    // Reading frees capacity; so does leaving.
+    // Reading frees capacity, and so does closing a stream.
     for piece in &pieces {
         if let Event::Data { bytes, .. } = piece {
             server.consumed(id, bytes.len());
@@ -275,7 +275,7 @@ fn faults_of_a_stream_end_the_stream_sec_2() {
     check(&[data(1, true), data(1, false)], ResetStatus::STREAM_ALREADY_CLOSED);
     let window = Frame::WindowUpdate { id: 1, delta: (1 << 31) - 1 };
     check(std::slice::from_ref(&window), ResetStatus::FLOW_CONTROL_ERROR);
-    // Late, not wrong.
+    // Frames that arrive after a reset are late, and no error.
     let mut server = Connection::new(Side::Server);
     let cancel = Frame::RstStream { id: 1, status: ResetStatus::CANCEL };
     let late = [syn(&mut HeaderWriter::new(), 1), cancel, data(1, false), window];

@@ -171,7 +171,7 @@ mod tests {
 
     use super::*;
 
-    /// A gate before a directory; none where this machine has none.
+    /// Returns a gate for a directory; `None` if this machine does not support gates.
     fn gate(place: &std::path::Path, denial: WriteFault) -> Option<WriteGate> {
         let directory = File::open(place).unwrap();
         match WriteGate::before(directory.as_fd(), denial) {
@@ -206,11 +206,11 @@ mod tests {
         assert_no_space(inside.write_all(b"!"));
         inside.seek(SeekFrom::Start(0)).unwrap();
         inside.write_all(b"kept").unwrap();
-        // Descriptors opened before continue to write, and are no longer counted once they are closed.
+        // Descriptors opened before the gate can still write, and are no longer counted once they are closed.
         early.write_all(b"!").unwrap();
         drop(early);
         assert_eq!(gate.open_before(), 0);
-        // A directory that comes later is seen at the next look.
+        // A directory created later is covered by the next scan.
         fs::create_dir(at("later")).unwrap();
         gate.watch_directory(File::open(place.path()).unwrap().as_fd()).unwrap();
         assert_no_space(fs::write(at("later/new"), "x"));
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(fs::read_to_string(at("deep/kept")).unwrap(), "kept!");
     }
 
-    /// A file that was opened while the gate stood is written as ever when it has gone.
+    /// Checks that a file opened while the gate existed can be written without delay after the gate is removed.
     fn no_longer(file: &mut File) {
         file.seek(SeekFrom::Start(0)).unwrap();
         file.write_all(b"kept!").unwrap();
@@ -245,7 +245,7 @@ mod tests {
         fs::write(&file, "slow").unwrap();
         assert!(start.elapsed() >= Duration::from_millis(300));
         drop(slow);
-        // One that would wait for an hour goes on when the gate goes.
+        // A write that is delayed by an hour continues once the gate is removed.
         let slow = gate(place.path(), WriteFault::Slow(Duration::from_hours(1))).unwrap();
         let path = file.clone();
         let writer = std::thread::spawn(move || fs::write(path, "free"));
