@@ -1,4 +1,4 @@
-//! The contexts of the user's kubeconfig, and the cluster that the console was started with; Enter switches (CON-16).
+//! The contexts of the user's kubeconfig, and the cluster that the console was started on; Enter switches (CON-16).
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -25,9 +25,9 @@ pub struct ContextsData(pub Result<Vec<ContextEntry>, String>);
 /// The screen that lists the contexts.
 #[derive(Debug)]
 pub struct Contexts {
-    /// The name and the address of the cluster that the console was started with.
+    /// The name and the address of the cluster that the console was started on.
     home: (String, String),
-    /// The current context; `None` is the cluster that the console was started with.
+    /// The current context; `None` is the cluster that the console was started on.
     used: Option<String>,
     all: Option<Result<Vec<ContextEntry>, String>>,
     cursor: Cursor,
@@ -36,12 +36,12 @@ pub struct Contexts {
 }
 
 impl Contexts {
-    /// Creates the screen for the cluster that the console was started with and the current context.
+    /// Creates the screen for the cluster that the console was started on and the current context.
     pub(crate) fn new(home: (String, String), used: Option<String>) -> Self {
         Self { home, used, all: None, cursor: Cursor::default(), query: String::new(), regex: None }
     }
 
-    /// The contexts that match the filter. `None`, the cluster that the console was started with, comes first.
+    /// Returns the contexts that match the filter. `None`, the cluster that the console was started on, comes first.
     fn visible_contexts(&self) -> Vec<Option<&ContextEntry>> {
         let is_match = |text: &str| self.regex.as_ref().is_none_or(|regex| regex.is_match(text));
         let all = self.all.iter().flatten().flatten();

@@ -116,12 +116,12 @@ impl Help {
         Self { contexts, hidden, own, query: String::new(), scroll: Scroll::default() }
     }
 
-    /// The applicable commands of a context.
+    /// Returns the applicable commands of a context.
     fn offered(&self, place: KeyContext) -> impl Iterator<Item = &'static Entry> {
         TABLE.iter().filter(move |entry| entry.context == place && !self.hidden.contains(&entry.command))
     }
 
-    /// The commands for newcomers, in display order.
+    /// Returns the commands for newcomers, in display order.
     fn beginning(&self) -> Vec<Command> {
         let works = |command: &&Command| {
             self.contexts.contains(&command.entry().context) && !self.hidden.contains(command)
@@ -135,7 +135,7 @@ impl Help {
         keys
     }
 
-    /// The sections with their lines, for columns of this width.
+    /// Returns the sections with their lines, for columns of this width.
     fn sections(&self, cx: &Context<'_>, width: usize) -> Vec<(&'static str, Vec<HelpLine>)> {
         let pattern = query::pattern(&self.query).ok();
         let hit = |tip: &HelpLine| {

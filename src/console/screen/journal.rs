@@ -102,12 +102,12 @@ impl JournalScreen {
     }
 }
 
-/// Undoing an undo is a redo.
+/// Returns the verb for undoing an entry: undoing an undo is a redo.
 fn verb(entry: &Entry) -> &'static str {
     if entry.outcome.action.undoes.is_some() { "Redo" } else { "Undo" }
 }
 
-/// The names of the objects, if every mutation is a deletion.
+/// Returns the names of the objects, if every mutation is a deletion.
 fn deleted(all: &[Mutation]) -> Option<String> {
     let name = |one: &Mutation| match one {
         Mutation::Delete { target, .. } => Some(target.describe()),
@@ -121,7 +121,7 @@ fn deleted(all: &[Mutation]) -> Option<String> {
     Some(format!("Deletes {}{more}.", names.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ")))
 }
 
-/// The objects that a mutation deletes.
+/// Returns the objects that a mutation deletes.
 fn deleted_by(change: &Mutation) -> Vec<ObjectRef> {
     match change {
         Mutation::Delete { target, .. } => vec![target.clone()],
@@ -130,7 +130,7 @@ fn deleted_by(change: &Mutation) -> Vec<ObjectRef> {
     }
 }
 
-/// The dialog that confirms an undo, with its effect on the current state.
+/// Creates the dialog that confirms an undo, with its effect on the current state.
 fn question(cx: &Context<'_>, entry: &Entry, seen: &UndoPreview) -> Dialog {
     let done = &entry.outcome.action;
     let id = entry.id;

@@ -45,11 +45,11 @@ use super::resource::{ClusterId, Kind, ObjectRef};
 
 /// The interface of a screen. `update` decides, `view` draws; neither does I/O.
 pub(crate) trait View {
-    /// The breadcrumb in the header: `Pods`, `web-1 · logs`.
+    /// Returns the breadcrumb in the header: `Pods`, `web-1 · logs`.
     fn title(&self, cx: &Context<'_>) -> String;
 
-    /// The contexts in which its keys are looked up, the most specific first. `Everywhere` is added as the last one,
-    /// unless the screen takes all keys.
+    /// Returns the contexts in which its keys are looked up, the most specific first. `Everywhere` is added as the last
+    /// one, unless the screen takes all keys.
     fn key_contexts(&self, cx: &Context<'_>) -> Vec<KeyContext>;
 
     /// Handles a message and returns the requested effects.
@@ -58,8 +58,8 @@ pub(crate) trait View {
     /// Draws the screen.
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect);
 
-    /// The reason why a command of its key contexts does not apply to the current selection; `None` if it applies.
-    /// Refused commands are not offered either.
+    /// Returns the reason why a command of its key contexts does not apply to the current selection; `None` if it
+    /// applies. Refused commands are not offered either.
     fn refuses(&self, _cx: &Context<'_>, _command: Command) -> Option<String> {
         None
     }
@@ -80,8 +80,8 @@ pub(crate) trait View {
         false
     }
 
-    /// A short line about work that continues when the screen is closed (`drain node-2 3/9`). While it returns a line,
-    /// closing parks the screen with its tasks instead of dropping it.
+    /// Returns a short line about work that continues when the screen is closed (`drain node-2 3/9`). While it returns
+    /// a line, closing parks the screen with its tasks instead of dropping it.
     fn background(&self, _cx: &Context<'_>) -> Option<String> {
         None
     }
@@ -91,43 +91,44 @@ pub(crate) trait View {
         false
     }
 
-    /// The point in the past that it shows; `None` for the present.
+    /// Returns the point in the past that it shows; `None` for the present.
     fn moment(&self) -> Option<PointInTime> {
         None
     }
 
-    /// The target of Esc while it shows the past.
+    /// Returns the target of Esc while it shows the past.
     fn back_target(&self) -> WayBack {
         WayBack::Now
     }
 
-    /// Its rows, if it is a list that linear mode reads row by row (see [`super::linear`]); otherwise linear mode reads
-    /// it as drawn.
+    /// Returns its rows, if it is a list that linear mode reads row by row (see [`super::linear`]); otherwise linear
+    /// mode reads it as drawn.
     fn list(&self, _cx: &Context<'_>) -> Option<List> {
         None
     }
 
-    /// The line that the user is typing, if keys are text input here.
+    /// Returns the line that the user is typing, if keys are text input here.
     fn typed(&self) -> Option<String> {
         None
     }
 
-    /// The object under the cursor, if any; a linked pane shows it.
+    /// Returns the object under the cursor, if any; a linked pane shows it.
     fn selected(&self, _cx: &Context<'_>) -> Option<ObjectRef> {
         None
     }
 
-    /// The cluster of that object in a table over several clusters; `None` for the screen's own cluster.
+    /// Returns the cluster of that object in a table over several clusters; `None` for the screen's own cluster.
     fn cluster_of_selected(&self) -> Option<ClusterId> {
         None
     }
 
-    /// The variables of the selection for plugins and hotkeys, besides its kind and name: `COL-STATUS`, `CONTAINER`.
+    /// Returns the variables of the selection for plugins and hotkeys, besides its kind and name: `COL-STATUS`,
+    /// `CONTAINER`.
     fn variables(&self, _cx: &Context<'_>) -> Vec<(String, String)> {
         Vec::new()
     }
 
-    /// The current search or filter, as the initial text of the prompt.
+    /// Returns the current search or filter, as the initial text of the prompt.
     #[expect(clippy::unnecessary_literal_bound, reason = "screens return what they hold")]
     fn query(&self) -> &str {
         ""
@@ -185,7 +186,7 @@ macro_rules! screens {
             /// The names of the variants.
             pub(crate) const NAMES: &[&str] = &[$( stringify!($name), )*];
 
-            /// The name of its variant.
+            /// Returns the name of its variant.
             pub(crate) fn name(&self) -> &'static str {
                 match self { $( Self::$name(_) => stringify!($name), )* }
             }
@@ -232,15 +233,15 @@ screens! {
     Rollout(rollout::Rollout),
     /// A drain.
     Drain(drain::Drain),
-    /// Why an object is not ready.
+    /// The explanation of why an object is not ready.
     Explain(explain::Explain),
-    /// Why a pod is pending.
+    /// The explanation of why a pod is pending.
     Pending(pending::PendingScreen),
-    /// Why a pod cannot connect to a destination.
+    /// The diagnosis of a pod's connection to a destination.
     Connection(connection::Connection),
     /// A controller of the control plane.
     Controller(controller::Controller),
-    /// Access questions: the user's rules, one decision, the allowed subjects.
+    /// Permission queries: the user's rules, one decision, the allowed subjects.
     Access(access::Access),
     /// The owner tree.
     Tree(tree::Tree),
@@ -324,7 +325,7 @@ impl View for Screen {
 }
 
 impl Screen {
-    /// The clusters of a table over several clusters; `None` for screens of a single cluster.
+    /// Returns the clusters of a table over several clusters; `None` for screens of a single cluster.
     pub(crate) fn over(&self) -> Option<&[ClusterId]> {
         match self {
             Self::Table(table) => table.over(),
@@ -332,8 +333,8 @@ impl Screen {
         }
     }
 
-    /// The part of the screen that becomes stale while the server does not respond; `None` for screens with text input
-    /// or with content that does not change.
+    /// Returns the part of the screen that becomes stale while the server does not respond; `None` for screens with
+    /// text input or with content that does not change.
     pub fn follows(&self) -> Option<LiveScope> {
         match self {
             Self::Table(table) => Some(LiveScope::Kind(table.kind.clone())),
@@ -370,7 +371,7 @@ impl Screen {
         }
     }
 
-    /// The position where toasts may cover the screen for a moment.
+    /// Returns the position where toasts may cover the screen for a moment.
     pub(crate) fn toast_area(&self) -> ToastArea {
         match self {
             // The last lines contain the prompt or the newest line.

@@ -86,7 +86,7 @@ fn is_of_the_table(command: Command) -> bool {
     }
 }
 
-/// The reason why a command does not apply to several marked objects.
+/// Returns the reason why a command does not apply to several marked objects.
 pub(crate) fn refuses_marks(cx: &Context<'_>, command: Command, marked: usize) -> Option<String> {
     if marked < 2 || marks(command) != MarkScope::One {
         return None;

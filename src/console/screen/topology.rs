@@ -37,7 +37,7 @@ pub struct Topology {
     cursor: Option<String>,
 }
 
-/// The nodes by zone, in display order.
+/// Returns the nodes by zone, in display order.
 fn zones<'a>(cx: &Context<'a>) -> Vec<(String, Vec<&'a Node>)> {
     let mut zones: BTreeMap<String, Vec<&Node>> = BTreeMap::new();
     for (_, node) in cx.stores.nodes().iter() {
@@ -55,7 +55,7 @@ fn name_of(node: &Node) -> &str {
     node.metadata.name.as_deref().unwrap_or_default()
 }
 
-/// The health of a node's pods in scope, unhealthy ones first.
+/// Returns the health of a node's pods in scope, unhealthy ones first.
 fn healths(cx: &Context<'_>, node: &str) -> Vec<Health> {
     let pods = cx.stores.entries_on(node).filter(|pod| cx.scope.holds(pod.namespace()));
     let mut healths: Vec<Health> = pods.map(|pod| pod.summary.health).collect();
@@ -104,7 +104,7 @@ impl Topology {
     }
 }
 
-/// The signs of pods in `width` columns; pods that do not fit are counted.
+/// Returns the signs of pods in `width` columns; pods that do not fit are counted.
 fn glyphs(cx: &Context<'_>, healths: &[Health], width: usize) -> Vec<Span<'static>> {
     if cx.theme.spoken {
         let counts = Health::ALL.map(|of| (of, healths.iter().filter(|health| **health == of).count()));

@@ -49,7 +49,6 @@ const GREAT: usize = 256;
 /// Changes of a large tree within this time are applied together.
 const TOGETHER: SignedDuration = SignedDuration::from_secs(1);
 
-/// One line of the tree.
 #[derive(Clone, Debug, PartialEq)]
 struct TreeLine {
     object: ObjectRef,
@@ -64,8 +63,9 @@ struct TreeLine {
 }
 
 impl TreeLine {
-    /// The object's kind, namespace and name, in `columns`. If they do not fit, the kind is abbreviated, then the
-    /// namespace and the kind are dropped; of a long name the end stays, because it distinguishes pods of one owner.
+    /// Returns the object's kind, namespace and name, in `columns`. If they do not fit, the kind is abbreviated, then
+    /// the namespace and the kind are dropped; of a long name the end stays, because it distinguishes pods of one
+    /// owner.
     fn label(&self, columns: usize) -> String {
         let (kind, name) = (&self.object.kind, &self.object.name);
         // Objects have the namespace of their owner.
@@ -117,7 +117,7 @@ impl Tree {
         Self { kind, ..Self::default() }
     }
 
-    /// The kind at the top of the trees, if the user named one.
+    /// Returns the kind at the top of the trees, if the user named one.
     pub(crate) fn kind(&self) -> Option<&Kind> {
         self.kind.as_ref()
     }
@@ -228,7 +228,7 @@ impl Tree {
         writer.leaves
     }
 
-    /// The visible lines: those that match the filter, with all lines above and below them.
+    /// Returns the visible lines: those that match the filter, with all lines above and below them.
     fn visible_lines(&self) -> Vec<TreeLine> {
         let leaves = &self.built.borrow().leaves;
         let regex = if self.query.is_empty() { None } else { pattern(&self.query).ok() };
@@ -365,7 +365,7 @@ impl Writer<'_> {
     }
 }
 
-/// The services, each with its selected pods below it.
+/// Returns the services, each with its selected pods below it.
 fn services(cx: &Context<'_>) -> Vec<TreeLine> {
     let mut all: Vec<&Service> = cx.stores.services().iter().map(|(_, service)| service).collect();
     all.retain(|service| cx.scope.holds(service.metadata.namespace.as_deref()));
@@ -409,7 +409,7 @@ fn services(cx: &Context<'_>) -> Vec<TreeLine> {
     leaves
 }
 
-/// The health of a pod, and its state with its node.
+/// Returns the health of a pod, and its state with its node.
 fn pod_state(pod: &StoredObject<'_, Pod>) -> (Health, String) {
     let seen = &pod.summary;
     let node = seen.node.as_deref().unwrap_or("no node");

@@ -1,4 +1,4 @@
-//! The lines for "may I" and "who may": the server's decision, the parts of RBAC that could not be read, and each
+//! Builds the lines of a permission query: the server's decision, the parts of RBAC that could not be read, and each
 //! subject with its bindings.
 
 use k8s_openapi::api::authorization::v1::SubjectAccessReviewStatus;

@@ -1,4 +1,5 @@
-//! The lines for "what I may": the user's rules in columns on wide screens, else each resource with its verbs below it.
+//! Builds the lines of the user's own permissions: the rules in columns on wide screens, else each resource with its
+//! verbs below it.
 
 use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr;

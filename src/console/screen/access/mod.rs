@@ -1,4 +1,4 @@
-//! Access questions (CON-16): the user's rules, the decision about one request, and the subjects that may make it,
+//! Permission queries (CON-16): the user's rules, the decision about one request, and the subjects that may make it,
 //! from the server's authorization and RBAC.
 //!
 //! ```text
@@ -49,14 +49,14 @@ pub(crate) enum AccessData {
     Policy(Box<Policy>),
 }
 
-/// A screen that answers one access question.
+/// The screen that answers one permission query.
 #[derive(Debug)]
 pub struct Access {
     question: AccessQuery,
     /// The namespace of the requested rules.
     namespace: String,
     own_rules: Option<SelfRules>,
-    /// Why the last request for the rules failed; earlier rules stay readable.
+    /// The reason why the last request for the rules failed; earlier rules stay readable.
     failed: Option<String>,
     whether: Option<Result<SubjectAccessReviewStatus, String>>,
     who: Option<WhoCanResult>,
@@ -170,7 +170,7 @@ impl Access {
         self.regex.as_ref().is_none_or(|regex| regex.is_match(text))
     }
 
-    /// The title: `who may get pods in shop`.
+    /// Returns the title: `who may get pods in shop`.
     fn heading(&self) -> String {
         match &self.question {
             AccessQuery::Mine => format!("my permissions in {}", self.namespace),

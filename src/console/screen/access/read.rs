@@ -1,4 +1,4 @@
-//! The requests of the access screen: the two self reviews, and all of RBAC that bears on a question.
+//! The requests of the access screen: the two self reviews, and the RBAC objects that a query needs.
 
 use std::time::Duration;
 
@@ -126,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that responds by method, path and query.
+    /// Returns a server that responds by method, path and query.
     fn server(answer: impl Fn(&str, &str, &Value) -> (u16, Value) + Clone + Send + Sync + 'static) -> Client {
         let service = tower::service_fn(move |request: Request<Body>| {
             let answer = answer.clone();

@@ -1,5 +1,5 @@
-//! Why a pod cannot connect to a destination: the path checked step by step, repeatedly while the screen is shown
-//! (NET-8).
+//! Diagnoses why a pod cannot connect to a destination: checks the path step by step, repeatedly while the
+//! screen is shown (NET-8).
 //!
 //! ```text
 //!  ╭ why not connected · shop/client → web:8080 ─────────╮
@@ -41,7 +41,7 @@ const MARGIN: usize = 14;
 pub enum ConnectionData {
     /// The report of a run.
     Walked(Report),
-    /// Why the run failed.
+    /// The run failed, with this reason.
     Failed(String),
 }
 

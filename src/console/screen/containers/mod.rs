@@ -54,7 +54,7 @@ impl Containers {
         of_pod(pod, cx.stores.used_by_pod(self.pod.namespace.as_deref().unwrap_or_default(), &self.pod.name))
     }
 
-    /// The row of the cursor.
+    /// Returns the row of the cursor.
     fn at(&self, all: &[ContainerFacts]) -> usize {
         let named = |name: &String| all.iter().position(|one| one.name == *name);
         self.cursor.as_ref().and_then(named).unwrap_or(0)

@@ -110,7 +110,7 @@ impl ResourceRow {
         percent(self.used?, of)
     }
 
-    /// `uses 12m, asks for 10m (120%), limit 20m (60%)`.
+    /// Returns `uses 12m, asks for 10m (120%), limit 20m (60%)`.
     fn sentence(&self) -> String {
         let amount = |amount: Option<i64>| {
             let share = self.share(amount).map(|percent| format!(" ({percent}%)")).unwrap_or_default();
@@ -205,7 +205,7 @@ fn style_of(cx: &Context<'_>, nearness: ThresholdLevel) -> Style {
     }
 }
 
-/// The details of a container, problems first.
+/// Returns the details of a container, problems first.
 fn about(cx: &Context<'_>, one: &ContainerFacts) -> Vec<Line<'static>> {
     let theme = cx.theme;
     let mut lines: Vec<Line<'static>> = Vec::new();

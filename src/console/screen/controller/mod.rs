@@ -56,7 +56,6 @@ pub enum ControllerData {
     Stepped,
 }
 
-/// A section of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListSection {
     /// Keys that are being reconciled.
@@ -117,7 +116,7 @@ pub struct Controller {
     pub(super) target: ObjectRef,
     /// The newest status, and when it arrived.
     pub(super) status: Option<(ControllerStatus, Timestamp)>,
-    /// Why there is no newer status; `None` while requests succeed.
+    /// The reason why there is no newer status; `None` while requests succeed.
     pub(super) failure: Option<ControllerResponse>,
     cursor: Option<Name>,
     /// The row of the cursor, used when that entry disappears.
@@ -146,7 +145,7 @@ impl Controller {
         &self.target
     }
 
-    /// The rows that match the search, section by section.
+    /// Returns the rows that match the search, section by section.
     pub(super) fn rows(&self) -> Vec<Row<'_>> {
         let Some((status, _)) = &self.status else { return Vec::new() };
         let is_match = |key: &KeyStatus| {
@@ -163,7 +162,7 @@ impl Controller {
         ListSection::ALL.into_iter().flat_map(rows).collect()
     }
 
-    /// The row of the cursor. It starts on the key that is reconciled next.
+    /// Returns the row of the cursor. It starts on the key that is reconciled next.
     pub(super) fn cursor_row(&self, rows: &[Row<'_>]) -> usize {
         let place = match &self.cursor {
             Some(cursor) => rows.iter().position(|row| row.name() == *cursor),
@@ -185,7 +184,7 @@ impl Controller {
         Some((row.part, row.key.clone()))
     }
 
-    /// The key to step: a waiting one under the cursor; `None` for the next one.
+    /// Returns the key to step: a waiting one under the cursor; `None` for the next one.
     fn chosen(&self) -> Option<String> {
         let is_in_order = self.status.as_ref().is_some_and(|(status, _)| {
             // The scheduler pops pods in its own order.

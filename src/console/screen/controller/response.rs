@@ -24,7 +24,7 @@ pub enum ControllerResponse {
 }
 
 impl ControllerResponse {
-    /// The message that explains a missing status; `None` if there is one.
+    /// Returns the message that explains a missing status; `None` if there is one.
     pub(super) fn error_message(&self) -> Option<String> {
         Some(match self {
             Self::Status(_) => return None,

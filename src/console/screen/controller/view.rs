@@ -48,7 +48,7 @@ pub(super) fn draw(screen: &Controller, cx: &Context<'_>, frame: &mut Frame<'_>,
     frame.render_widget(Paragraph::new(details), below);
 }
 
-/// The state of the controller, one line for each aspect.
+/// Returns the state of the controller, one line for each aspect.
 fn head(screen: &Controller, cx: &Context<'_>, width: usize) -> Vec<Line<'static>> {
     let theme = cx.theme;
     let mut lines = Vec::new();
@@ -110,7 +110,7 @@ fn head(screen: &Controller, cx: &Context<'_>, width: usize) -> Vec<Line<'static
     lines
 }
 
-/// The keys of the queue by state.
+/// Returns the keys of the queue by state.
 fn waits(queue: &QueueStatus) -> Vec<String> {
     let mut waits = vec![match queue.oldest_microseconds {
         Some(oldest) => format!("{} due, the oldest for {}", grouped(queue.depth), format_micros(oldest)),
@@ -123,7 +123,7 @@ fn waits(queue: &QueueStatus) -> Vec<String> {
     waits
 }
 
-/// `p50 1.2ms, p99 20ms of the last 256`.
+/// Returns `p50 1.2ms, p99 20ms of the last 256`.
 fn quantiles(quantiles: Option<Quantiles>) -> String {
     quantiles.map_or_else(
         || "–".to_owned(),
@@ -223,7 +223,7 @@ fn is_error(key: &KeyStatus) -> bool {
     matches!(key.result.as_str(), "Failed" | "Panicked")
 }
 
-/// The heading of a section, with the number of visible rows and of all rows.
+/// Returns the heading of a section, with the number of visible rows and of all rows.
 fn heading(part: ListSection, status: &ControllerStatus, shown: usize) -> String {
     let queue = status.queue.clone().unwrap_or_default();
     let (name, all) = match part {
@@ -236,7 +236,7 @@ fn heading(part: ListSection, status: &ControllerStatus, shown: usize) -> String
     if all > shown as u64 { format!("{name} {shown} of {}", grouped(all)) } else { format!("{name} {shown}") }
 }
 
-/// The heading of the last work.
+/// Returns the heading of the last work.
 fn last_work(status: &ControllerStatus) -> &'static str {
     match status.work().1 {
         "rounds" => "LAST ROUNDS",
@@ -245,7 +245,7 @@ fn last_work(status: &ControllerStatus) -> &'static str {
     }
 }
 
-/// The text of a row after its key.
+/// Returns the text of a row after its key.
 fn row_text(row: &Row<'_>, reported_at: Timestamp, cx: &Context<'_>) -> String {
     let key = row.key;
     let failures = match key.failures {
@@ -277,7 +277,7 @@ fn row_text(row: &Row<'_>, reported_at: Timestamp, cx: &Context<'_>) -> String {
     }
 }
 
-/// The full text of a row, below a separator.
+/// Returns the full text of a row, below a separator.
 fn details(row: Option<&Row<'_>>, cx: &Context<'_>, width: usize) -> Vec<Line<'static>> {
     let Some(row) = row else { return Vec::new() };
     let key = row.key;

@@ -87,7 +87,7 @@ pub(crate) async fn follow_policies(out: Outbox, target: ObjectRef) {
     }
 }
 
-/// The object as JSON with its kind: items of a list may lack it.
+/// Returns the object as JSON with its kind: items of a list may lack it.
 fn whole(object: DynamicObject, target: &ObjectRef) -> Value {
     let mut value = serde_json::to_value(object).unwrap_or_default();
     if value["kind"].is_null() {

@@ -111,7 +111,7 @@ impl Describe {
         &self.target
     }
 
-    /// The lines of the current or the past state.
+    /// Returns the lines of the current or the past state.
     fn lines(&self, cx: &Context<'_>) -> Vec<Line> {
         match &self.past {
             Some(then) => self.lines_of(&then.view.context(cx), then.object.as_ref(), &[], &[]),
@@ -269,7 +269,7 @@ impl Describe {
     }
 }
 
-/// The text from a column on.
+/// Returns the text from a column on.
 fn cut(text: &str, columns: usize, style: Style) -> Vec<Span<'static>> {
     let mut seen = 0;
     let rest: String = text

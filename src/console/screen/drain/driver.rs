@@ -1,7 +1,7 @@
 //! Executes a drain: cordons the nodes, requests all evictions at once, watches the pods terminate.
 //!
 //! One task drains all nodes, one after another. Dropping it stops the drain: evicted pods stay evicted, and the node
-//! stays cordoned. Decisions are made by the plan and the machine, never here.
+//! stays cordoned. The plan and [`NodeDrain`] make all decisions.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -45,7 +45,7 @@ pub enum Progress {
     Ended {
         /// Index of the node.
         node: usize,
-        /// Why it could not begin.
+        /// The reason why it could not begin.
         result: Result<(), String>,
     },
     /// The whole drain ended.
@@ -94,7 +94,7 @@ async fn close(out: &Outbox, target: &ObjectRef, options: &Options) -> Result<()
     Ok(())
 }
 
-/// Makes the journal's entry for the drain of a node.
+/// Creates the journal entry for the drain of a node.
 fn journal_row(target: &ObjectRef, options: &Options, is_cordoned: bool) -> Action {
     let cordon = node::action(target, true);
     let uncordon = Action { inverse: Some(Box::new(cordon.clone())), ..node::action(target, false) };
@@ -109,7 +109,7 @@ fn journal_row(target: &ObjectRef, options: &Options, is_cordoned: bool) -> Acti
     }
 }
 
-/// The drain as a kubectl command.
+/// Returns the drain as a kubectl command.
 fn kubectl(target: &ObjectRef, options: &Options) -> String {
     let mut command = format!("kubectl drain {}", target.name);
     let switches = [
@@ -177,7 +177,7 @@ impl Drain<'_> {
         Ok(plan(&pods.items, &mut tracker, self.options, self.exceptions, sets.as_ref()))
     }
 
-    /// Runs the machine to its end, and reports every step.
+    /// Runs the drain's state machine to its end, and reports every step.
     async fn course(&self, client: &Client, rows: &[Row], mut machine: NodeDrain) {
         let by_uid: HashMap<&Uid, &Row> = rows.iter().map(|row| (&row.uid, row)).collect();
         let pods: Api<Pod> = Api::all(client.clone());
@@ -289,7 +289,7 @@ fn eviction_response(result: &Result<(), kube::Error>) -> EvictionResponse {
     }
 }
 
-/// The journal entry for the removal of a pod.
+/// Creates the journal entry for the removal of a pod.
 fn removal(row: &Row, options: &Options) -> Action {
     let target = ObjectRef {
         kind: builtin_kinds::kind::<Pod>(),

@@ -3,7 +3,7 @@
 //! Before the start the rows follow the live stores; afterwards they belong to the drain. It continues in the
 //! background when the screen is closed, and its result stays readable.
 //!
-//! [`budget`] and [`mod@plan`] predict the outcome for each pod, and [`machine`] decides the next step during the
+//! [`budget`] and [`mod@plan`] predict the outcome for each pod, and [`node_drain`] decides the next step during the
 //! drain; all three are pure, and so is [`replacement`]. [`driver`] executes the drain. A drain never deletes a pod
 //! that the plan refuses, and never forces; it reports the pods that remain.
 
@@ -51,7 +51,6 @@ pub(super) enum Cursor {
     Option(usize),
 }
 
-/// The stage of the drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum DrainStage {
     /// Not started.
@@ -71,7 +70,7 @@ pub(super) struct NodeState {
 }
 
 impl NodeState {
-    /// Number of pods that are gone, and of all pods that must leave.
+    /// Returns the number of pods that are gone, and of all pods that must leave.
     pub(super) fn progress(&self) -> (usize, usize) {
         let leaving = self.rows.iter().flatten().filter(|row| row.delete_status.leaves()).count();
         let deleted = self
@@ -114,7 +113,7 @@ pub(super) struct LeftoverPods {
 }
 
 impl LeftoverPods {
-    /// `not empty: 3 refused, 1 failed`; `None` if the node is empty.
+    /// Returns `not empty: 3 refused, 1 failed`; `None` if the node is empty.
     pub(super) fn describe(self) -> Option<String> {
         let parts = [(self.refused, "refused"), (self.failed, "failed")];
         let parts = parts.into_iter().filter(|(count, _)| *count > 0);
@@ -172,7 +171,7 @@ impl Drain {
         Self { options, last, ..Self::new(nodes) }
     }
 
-    /// The state that is saved for the next session.
+    /// Returns the state that is saved for the next session.
     pub(crate) fn keep(&self) -> SavedDrain {
         let stage = match self.stage {
             DrainStage::Preview => SavedStage::Preview,
@@ -199,18 +198,18 @@ impl Drain {
         }
     }
 
-    /// The first node.
+    /// Returns the first node.
     pub(crate) fn target(&self) -> Option<&ObjectRef> {
         self.nodes.first()
     }
 
-    /// The rows of every node: planned from the stores until the drain has its own.
+    /// Returns the rows of every node: planned from the stores until the drain has its own.
     pub(super) fn rows(&self, cx: &Context<'_>) -> Vec<Vec<Row>> {
         let planned = self.planned(cx).into_iter().zip(&self.states);
         planned.map(|(planned, state)| state.rows.clone().unwrap_or(planned)).collect()
     }
 
-    /// The plan for the current pods.
+    /// Returns the plan for the current pods.
     fn planned(&self, cx: &Context<'_>) -> Vec<Vec<Row>> {
         let mut tracker = BudgetTracker::new(cx.stores.budgets().iter().map(|(_, budget)| budget));
         let plan = |node: &ObjectRef| {
@@ -220,7 +219,7 @@ impl Drain {
         self.nodes.iter().map(plan).collect()
     }
 
-    /// The number of refused pods if some are refused and none would leave, so that a drain would do nothing.
+    /// Returns the number of refused pods if some are refused and none would leave, so that a drain would do nothing.
     pub(super) fn only_refused(&self, cx: &Context<'_>) -> Option<usize> {
         let planned = self.planned(cx);
         let leaves = planned.iter().flatten().any(|row| row.delete_status.leaves());
@@ -375,7 +374,7 @@ impl Drain {
         })
     }
 
-    /// Number of pods that are gone, and of all pods that must leave, on all nodes.
+    /// Returns the number of pods that are gone, and of all pods that must leave, on all nodes.
     pub(super) fn progress(&self) -> (usize, usize) {
         let each = self.states.iter().map(NodeState::progress);
         each.fold((0, 0), |(gone, leaving), (more_gone, more)| (gone + more_gone, leaving + more))

@@ -101,7 +101,7 @@ impl NodeDrain {
         self.pods.get(uid).map(|course| &course.eviction)
     }
 
-    /// Every pod with its eviction.
+    /// Returns every pod with its eviction.
     pub(crate) fn evictions(&self) -> impl Iterator<Item = (&Uid, &EvictionState)> {
         self.pods.iter().map(|(uid, course)| (uid, &course.eviction))
     }
@@ -160,7 +160,7 @@ impl NodeDrain {
         again
     }
 
-    /// The next time at which [`NodeDrain::tick`] has work.
+    /// Returns the next time at which [`NodeDrain::tick`] has work.
     pub(crate) fn wake_at(&self) -> Option<Timestamp> {
         let retries = self.pods.values().filter_map(|course| match course.eviction {
             EvictionState::Waiting { retry_at, .. } => Some(retry_at),

@@ -36,7 +36,7 @@ pub(crate) const SWITCHES: [DrainOption; 6] = [
 ];
 
 impl DrainOption {
-    /// The label.
+    /// Returns the label.
     pub(crate) fn text(self, options: &Options) -> String {
         let tick = |on: bool| if on { "[x]" } else { "[ ]" };
         match self {

@@ -82,7 +82,7 @@ impl PodDeleteStatus {
         matches!(self, Self::EvictLost | Self::EvictData | Self::RefuseUnmanaged | Self::RefuseData)
     }
 
-    /// One word for the row.
+    /// Returns one word for the row.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Evict | Self::EvictLost | Self::EvictData | Self::Finished => "evict",
@@ -92,7 +92,7 @@ impl PodDeleteStatus {
         }
     }
 
-    /// The reason, as text for the row.
+    /// Returns the reason, as text for the row.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::Evict => "",
@@ -176,7 +176,7 @@ fn controller(pod: &Pod) -> Option<&OwnerReference> {
     pod.metadata.owner_references.iter().flatten().find(|reference| reference.controller == Some(true))
 }
 
-/// The filters of kubectl (`pkg/drain/filters.go`), in its order.
+/// Applies the filters of kubectl (`pkg/drain/filters.go`), in its order.
 fn delete_status(
     pod: &Pod,
     controller: Option<&OwnerReference>,

@@ -1,4 +1,4 @@
-//! The dialog that confirms the removal of nodes, with what a drain would still have to do.
+//! The dialog that confirms the removal of nodes; it shows the work that a drain would still have to do.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use crate::effect::{Dialog, Effect};
 use crate::operations::delete;
 use crate::resource::ObjectRef;
 
-/// The dialog; the user must type the nodes' name, and undrained nodes are listed.
+/// Creates the dialog. The user must type the nodes' name, and undrained nodes are listed.
 pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     let (title, expected) = match targets.as_slice() {
         [one] => (format!("Remove {}", one.describe()), one.name.clone()),
@@ -44,7 +44,7 @@ pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
 /// Maximum number of nodes for which the dialog counts pods.
 const NOTES: usize = 5;
 
-/// The pods that a drain would still have to evict from the node.
+/// Returns the pods that a drain would still have to evict from the node.
 fn leftover_note(cx: &Context<'_>, node: &ObjectRef) -> Option<Note> {
     let options = Options { disable_eviction: true, ..Options::default() };
     let pods = cx.stores.pods_on(&node.name);

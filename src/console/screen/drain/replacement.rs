@@ -19,11 +19,11 @@ pub(crate) struct Replacement {
     /// Its node; `None` until it is scheduled.
     pub(crate) node: Option<String>,
     pub(crate) ready: bool,
-    /// Why it is not ready, if something failed: `ImagePullBackOff`.
+    /// The reason why it is not ready, if something failed: `ImagePullBackOff`.
     pub(crate) problem: Option<String>,
 }
 
-/// The replacement of each of these rows, if there is one. `pods_of` returns the pods of a controller.
+/// Returns the replacement of each of these rows, if there is one. `pods_of` returns the pods of a controller.
 pub(crate) fn replacements<'a>(
     gone: impl IntoIterator<Item = &'a Row>,
     since: Timestamp,

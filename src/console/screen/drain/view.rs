@@ -108,7 +108,7 @@ fn heading(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> String {
     }
 }
 
-/// The progress of a drain when the last session ended.
+/// Returns the progress of a drain when the last session ended.
 fn so_far(last: &SavedDrain) -> String {
     let SavedDrain { gone, leaving, .. } = last;
     match last.stage {
@@ -127,7 +127,7 @@ struct RowParts<'a> {
     eviction: (String, Style),
 }
 
-/// The rows of all nodes, and the line of the cursor.
+/// Returns the rows of all nodes, and the line of the cursor.
 fn list_lines(
     drain: &Drain,
     cx: &Context<'_>,
@@ -203,7 +203,7 @@ fn cell(text: &str, columns: usize) -> String {
     format!("{cut}{}", " ".repeat(pad))
 }
 
-/// The pods that replaced those that are gone.
+/// Returns the pods that replaced those that are gone.
 fn find_replacements(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> HashMap<Uid, Replacement> {
     let Some(since) = drain.started else { return HashMap::new() };
     let left = drain.states.iter().zip(rows).flat_map(|(state, rows)| {
@@ -285,7 +285,7 @@ fn replacement_text(cx: &Context<'_>, row: &Row, replacement: Option<&Replacemen
     }
 }
 
-/// The progress of a pod's eviction as sign, text and colour.
+/// Returns the progress of a pod's eviction as sign, text and colour.
 fn eviction_text(
     drain: &Drain,
     cx: &Context<'_>,
@@ -326,7 +326,7 @@ fn eviction_text(
     }
 }
 
-/// The line above a node's pods if there are several nodes.
+/// Returns the line above a node's pods if there are several nodes.
 fn node_line(drain: &Drain, cx: &Context<'_>, node: usize) -> Line<'static> {
     let state = &drain.states[node];
     let name = clean(&drain.nodes[node].name);
@@ -347,7 +347,7 @@ fn node_line(drain: &Drain, cx: &Context<'_>, node: usize) -> Line<'static> {
     Line::styled(text, style)
 }
 
-/// The options, wrapped to the width.
+/// Returns the options, wrapped to the width.
 fn switches(drain: &Drain, cx: &Context<'_>, width: usize) -> Vec<Line<'static>> {
     let mut lines = vec![Line::default()];
     let mut used = 0;

@@ -47,10 +47,10 @@ pub struct Drills {
     cursor: Option<String>,
     /// The drills and scenarios, as of the last read.
     rows: Vec<Row>,
-    /// Why the last read failed; `None` if it succeeded.
+    /// The reason why the last read failed; `None` if it succeeded.
     failed: Option<String>,
     is_served: bool,
-    /// Why earlier runs are unknown, if they are.
+    /// The reason why earlier runs are unknown, if they are.
     no_runs: Option<String>,
     /// The drill to start as soon as the objects of its last run are deleted.
     begins: Option<String>,
@@ -142,7 +142,7 @@ impl Drills {
     }
 }
 
-/// The dialog that starts a drill, with its subject.
+/// Creates the dialog that starts a drill, with its subject.
 fn question(row: &Row) -> Dialog {
     let begins = row.clone();
     let mut dialog = Dialog::new(row.title.clone(), "Begin", move |_, _| {
@@ -263,7 +263,7 @@ impl View for Drills {
 }
 
 impl Drills {
-    /// The best run; `?` if earlier runs are unknown.
+    /// Returns the best run; `?` if earlier runs are unknown.
     fn best(&self, row: &Row) -> String {
         let best = row.runs.as_ref().and_then(|runs| runs.best());
         let none = if self.no_runs.is_some() { "?" } else { "–" };
@@ -273,7 +273,7 @@ impl Drills {
         )
     }
 
-    /// The last run, or the current one; `?` if earlier runs are unknown.
+    /// Returns the last run, or the current one; `?` if earlier runs are unknown.
     fn last(&self, row: &Row) -> String {
         let Some(one) = &row.played else {
             let last = row.runs.as_ref().and_then(|runs| runs.last());
@@ -319,12 +319,12 @@ impl Drills {
     }
 }
 
-/// `88 of 100`, or `failed`.
+/// Returns `88 of 100`, or `failed`.
 fn short(run: &ScenarioRun) -> String {
     if run.passed { format!("{} of 100", run.score) } else { "failed".into() }
 }
 
-/// The details of a drill, one paragraph each.
+/// Returns the details of a drill, one paragraph each.
 fn detail_lines(cx: &Context<'_>, row: &Row) -> Vec<(String, Style)> {
     let theme = cx.theme;
     let mut lines = vec![(String::new(), theme.body.text)];
@@ -379,12 +379,12 @@ fn detail_lines(cx: &Context<'_>, row: &Row) -> Vec<(String, Style)> {
     lines
 }
 
-/// `web is available`, from the id `web-is-available`.
+/// Returns `web is available`, from the id `web-is-available`.
 fn humanize_id(id: &str) -> String {
     id.replace('-', " ")
 }
 
-/// The time since `since`; requests a redraw each second.
+/// Returns the time since `since`; requests a redraw each second.
 fn elapsed(cx: &Context<'_>, since: Timestamp) -> String {
     let seconds = cx.now.duration_since(since).as_secs().max(0);
     if let Ok(next) = cx.now.checked_add(SignedDuration::from_secs(1)) {

@@ -47,7 +47,7 @@ pub enum DrillsData {
     Seen(Vec<Scenario>, Result<AllScenarioRuns, String>),
     /// The server does not serve scenarios, or the user may not read them.
     NotServed,
-    /// Why the request failed.
+    /// The request failed, with this reason.
     Failed(String),
 }
 
@@ -67,7 +67,7 @@ async fn runs(out: &Outbox) -> Result<AllScenarioRuns, String> {
     Ok(map.and_then(|map| map.data).as_ref().map(AllScenarioRuns::of_data).unwrap_or_default())
 }
 
-/// The drills that ship with Podium, then other scenarios, each with its runs.
+/// Returns the drills that ship with Podium, then other scenarios, each with its runs.
 pub(super) fn rows(seen: &[Scenario], runs: &AllScenarioRuns) -> Vec<Row> {
     let of = |name: &str| seen.iter().find(|one| one.metadata.name.as_deref() == Some(name)).cloned();
     let before = |name: &str| runs.of(name).cloned();
@@ -85,7 +85,7 @@ pub(super) fn rows(seen: &[Scenario], runs: &AllScenarioRuns) -> Vec<Row> {
     rows
 }
 
-/// A briefing outside of a run: `the node $(node) is` becomes `the node (chosen at its start) is`.
+/// Returns a briefing outside of a run: `the node $(node) is` becomes `the node (chosen at its start) is`.
 fn without_variables(text: &str) -> String {
     let (mut rest, mut plain) = (text, String::new());
     while let Some((before, after)) = rest.split_once("$(") {
@@ -98,7 +98,7 @@ fn without_variables(text: &str) -> String {
 }
 
 impl Row {
-    /// The briefing of the current run, or of the manifest, one line for each paragraph.
+    /// Returns the briefing of the current run, or of the manifest, one line for each paragraph.
     pub(super) fn briefing(&self) -> Vec<String> {
         let played = self.played.as_ref();
         let briefing = played.and_then(|one| one.status.as_ref()?.briefing.clone());
@@ -139,7 +139,7 @@ impl Row {
         Action { title, target: self.target(), kubectl, mutation, inverse: None, undoes: None, quiet: false }
     }
 
-    /// The action that starts the drill; `None` without a manifest.
+    /// Returns the action that starts the drill; `None` without a manifest.
     pub(super) fn begin(&self) -> Option<Action> {
         let body = self.manifest.clone()?;
         let mutation = Mutation::Create { target: ObjectRef { uid: None, ..self.target() }, body };
@@ -150,7 +150,7 @@ impl Row {
         ))
     }
 
-    /// The action that deletes the scenario of the last run, which prevents another run.
+    /// Creates the action that deletes the scenario of the last run, which prevents another run.
     pub(super) fn forget(&self) -> Action {
         let mutation = Mutation::Delete { target: self.target(), params: DeleteParams::default() };
         self.action(
@@ -170,7 +170,7 @@ impl Row {
         self.action(format!("{title} {}", self.name), kubectl, mutation)
     }
 
-    /// The action that requests the next hint; `None` if there are no more.
+    /// Returns the action that requests the next hint; `None` if there are no more.
     pub(super) fn request_hint(&self) -> Option<Action> {
         let one = self.played.as_ref()?;
         let requested = one.revealed_hints().len() + 1;
@@ -180,7 +180,7 @@ impl Row {
         })
     }
 
-    /// The action that gives up.
+    /// Creates the action that gives up.
     pub(super) fn stop(&self) -> Action {
         self.patch("stop drill", format!("podium drill stop {}", self.name), &json!({"stop": true}))
     }

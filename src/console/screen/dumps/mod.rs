@@ -114,7 +114,7 @@ impl DumpsScreen {
     }
 }
 
-/// The dialog that confirms the removal of a file.
+/// Creates the dialog that confirms the removal of a file.
 fn removal(dump: Dump) -> Dialog {
     let name = clean(&dump.name()).into_owned();
     let place = clean(&dump.path.display().to_string()).into_owned();

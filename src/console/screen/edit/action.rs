@@ -51,7 +51,8 @@ pub fn save(target: &ObjectRef, typed: &Value, base: &Value) -> Action {
 /// Maximum width of a value in a title, in columns.
 const VALUE: usize = 24;
 
-/// `: spec.replicas 3 → 5 and 2 more`, which distinguishes edits in the journal. Values of a Secret are never shown.
+/// Returns `: spec.replicas 3 → 5 and 2 more`, which distinguishes edits in the journal. Values of a Secret are never
+/// shown.
 fn changed(target: &ObjectRef, before: &Value, typed: &Value) -> String {
     let changes = merge::changes(before, typed);
     let value = |value: Option<&Value>| {

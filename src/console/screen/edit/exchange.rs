@@ -51,7 +51,6 @@ pub enum CheckResult {
     Newer(Box<Value>),
 }
 
-/// Loads the object.
 pub(crate) fn load(target: &ObjectRef) -> Effect {
     let target = target.clone();
     Effect::task("load", move |out| async move {
@@ -88,7 +87,6 @@ pub(crate) fn check(target: &ObjectRef, text: String, base: Value, number: u64, 
     })
 }
 
-/// Saves the text.
 pub(crate) fn save(target: &ObjectRef, text: String, base: Value) -> Effect {
     let target = target.clone();
     Effect::task("save", move |out| async move {

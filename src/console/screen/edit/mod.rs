@@ -39,7 +39,6 @@ use crate::widget::scroll::Scroll;
 use crate::yaml_text;
 use exchange::PAUSE;
 
-/// The stage of the edit.
 #[derive(Debug)]
 pub(super) enum EditStage {
     /// The object is not loaded yet.
@@ -133,7 +132,7 @@ impl Edit {
         Self { was_unsaved: lost, ..Self::new(target) }
     }
 
-    /// The state that is saved for the next session.
+    /// Returns the state that is saved for the next session.
     pub(crate) fn keep(&self) -> SavedScreen {
         SavedScreen::Edit { unsaved: self.is_changed() }
     }
@@ -142,7 +141,7 @@ impl Edit {
         &self.target
     }
 
-    /// The unsaved text as a draft, unless its kind must not be written to disk.
+    /// Returns the unsaved text as a draft, unless its kind must not be written to disk.
     pub(crate) fn draft(&self) -> Option<Draft> {
         let is_storable = self.is_changed() && drafts::is_storable(&self.target.kind.resource);
         is_storable.then(|| Draft {
@@ -219,7 +218,7 @@ impl Edit {
         self.area.move_cursor(CursorMove::Jump(u16::try_from(line).unwrap_or(u16::MAX), 0));
     }
 
-    /// The text changed, so that results for the previous text are void.
+    /// Handles a change of the text: results for the previous text are void.
     fn touched(&mut self) -> Vec<Effect> {
         self.number += 1;
         self.dry_run_result = DryRunResult::Unknown;
@@ -462,7 +461,7 @@ impl Edit {
         }
     }
 
-    /// The object has a new version: it is loaded at once if the text is unchanged; otherwise the check detects it.
+    /// Handles a new version of the object: loads it at once if the text is unchanged; otherwise the check detects it.
     fn object_changed(&mut self) -> Vec<Effect> {
         match self.stage {
             EditStage::Typing if self.is_changed() => {

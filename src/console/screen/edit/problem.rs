@@ -12,13 +12,13 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem without a line.
+    /// Creates a problem without a line.
     pub fn general(text: impl Into<String>) -> Self {
         Self { line: None, text: text.into() }
     }
 }
 
-/// The problems of a failed response, each cause at the line of its field.
+/// Returns the problems of a failed response, each cause at the line of its field.
 pub(crate) fn of_status(status: &Status, text: &str) -> Vec<Problem> {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     let at_fields: Vec<Problem> = causes
@@ -35,13 +35,13 @@ pub(crate) fn of_status(status: &Status, text: &str) -> Vec<Problem> {
     vec![Problem { line, text: status.message.clone() }]
 }
 
-/// The line of a field, or of the longest existing prefix of its path.
+/// Returns the line of a field, or of the longest existing prefix of its path.
 pub(crate) fn line_of(text: &str, field: &str) -> Option<usize> {
     let document = manifest::parse(text, "edit").into_iter().next()?.ok()?;
     Some(document.position(field).line)
 }
 
-/// The line of the first field that a decoding error names: `of Go struct field DeploymentSpec.spec.replicas`,
+/// Returns the line of the first field that a decoding error names: `of Go struct field DeploymentSpec.spec.replicas`,
 /// `unknown field "spec.replicsa"`.
 fn named_field(message: &str, text: &str) -> Option<usize> {
     let document = manifest::parse(text, "edit").into_iter().next()?.ok()?;

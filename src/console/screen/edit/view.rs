@@ -51,7 +51,7 @@ pub(super) fn draw(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: R
     }
 }
 
-/// The state, for the title.
+/// Returns the state, for the title.
 fn state(edit: &Edit, theme: &Theme) -> (String, Style) {
     let count = edit.problems.len();
     match (&edit.stage, edit.dry_run_result) {
@@ -77,7 +77,7 @@ fn state(edit: &Edit, theme: &Theme) -> (String, Style) {
     }
 }
 
-/// The offered draft: its time and the changes it would make.
+/// Draws the offered draft: its time and the changes it would make.
 fn offer(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let Some(draft) = &edit.offered else { return };
     let theme = cx.theme;
@@ -212,7 +212,7 @@ fn merge_note(theme: &Theme, changes: &[Change], width: usize) -> Vec<Line<'stat
     lines
 }
 
-/// The fields that both changed, with the three values of each.
+/// Returns the fields that both changed, with the three values of each.
 fn conflict_lines(theme: &Theme, conflict: &Conflict, width: usize) -> Vec<Line<'static>> {
     let conflicts = &conflict.merged.conflicts;
     let mut lines = vec![
@@ -254,12 +254,12 @@ fn conflict_lines(theme: &Theme, conflict: &Conflict, width: usize) -> Vec<Line<
     lines
 }
 
-/// A value as short text.
+/// Returns a value as short text.
 fn value_text(value: Option<&Value>) -> String {
     value.map_or_else(|| "(absent)".to_owned(), |value| clean(&plain(value)).into_owned())
 }
 
-/// The lines that differ, with three lines of context.
+/// Returns the lines that differ, with three lines of context.
 fn difference(theme: &Theme, before: &str, after: &str) -> Vec<Line<'static>> {
     let line = |(sign, line): (LineChange, String)| {
         Line::styled(format!("{} {}", sign.mark(), clean(&line)), theme.of_difference(sign))

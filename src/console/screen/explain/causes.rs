@@ -22,7 +22,7 @@ const CAUSES: usize = 12;
 /// Maximum number of pods listed for each cause; the others are counted.
 const NAMES: usize = 12;
 
-/// Text that differs between pods with the same cause: counts of events, ids of containers, uids.
+/// Matches text that differs between pods with the same cause: counts of events, ids of containers, uids.
 static DIFFERENT: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"×\d+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{12,64}\b")
         .expect("a pattern")
@@ -109,7 +109,7 @@ impl Chain<'_, '_> {
         }
     }
 
-    /// The causes of one pod, each with its details.
+    /// Returns the causes of one pod, each with its details.
     fn causes_of_one(&self, pod: &Pod, object: &ObjectRef, warning: Option<Warning>) -> Vec<Vec<Link>> {
         let mut chain = Chain { cx: self.cx, links: Vec::new() };
         chain.causes_of(0, pod, object, warning);
@@ -127,7 +127,7 @@ impl Chain<'_, '_> {
         causes
     }
 
-    /// The newest warning about each of these pods, found in one pass over the events.
+    /// Returns the newest warning about each of these pods, found in one pass over the events.
     fn newest_warnings(&self, pods: &[&Pod]) -> HashMap<Uid, Warning> {
         let uids = pods.iter().filter_map(|pod| pod.metadata.uid.as_deref());
         let mut newest: HashMap<&str, Option<StoredObject<'_, Event>>> =
@@ -149,7 +149,7 @@ impl Chain<'_, '_> {
     }
 }
 
-/// The text that pods with the same cause have in common.
+/// Returns the text that pods with the same cause have in common.
 fn key(links: &[Link], pod: &Pod) -> String {
     let address = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref());
     let name = pod.metadata.name.as_deref();
@@ -166,7 +166,7 @@ fn key(links: &[Link], pod: &Pod) -> String {
     key
 }
 
-/// The text of one pod, generalized for several.
+/// Returns the text of one pod, generalized for several.
 fn in_general<'a>(text: &'a str, pod: &ObjectRef) -> Cow<'a, str> {
     let uid = pod.uid.as_ref().map_or("", Uid::as_str);
     let own = [pod.name.as_str(), uid].into_iter().filter(|own| !own.is_empty() && text.contains(own));

@@ -216,7 +216,7 @@ impl<'c> Chain<'_, 'c> {
         }
     }
 
-    /// The pods that are not ready: the causes of the only one, or the causes that several share, each once.
+    /// Adds the pods that are not ready: the causes of the only one, or the causes that several share, each once.
     fn pods(&mut self, depth: usize, pods: Vec<&'c Pod>) {
         let mut unwell: Vec<&'c Pod> = pods.into_iter().filter(|pod| is_unwell(pod)).collect();
         unwell.sort_by_key(|pod| {
@@ -254,7 +254,7 @@ impl<'c> Chain<'_, 'c> {
         self.causes_of(depth + 1, pod, &object, warning);
     }
 
-    /// The causes that keep one pod from being ready, each at this depth with its details below.
+    /// Adds the causes that keep one pod from being ready, each at this depth with its details below.
     pub(super) fn causes_of(
         &mut self,
         depth: usize,
@@ -309,7 +309,7 @@ impl<'c> Chain<'_, 'c> {
         }
     }
 
-    /// A node that is not ready is the cause for all its pods.
+    /// Adds a node that is not ready: it is the cause for all its pods.
     fn node_of(&mut self, depth: usize, name: Option<&str>) {
         let Some(name) = name else { return };
         match self.cx.stores.nodes().by_name("", name) {
@@ -352,7 +352,7 @@ impl<'c> Chain<'_, 'c> {
         }
     }
 
-    /// The newest warning event about an object.
+    /// Returns the newest warning event about an object.
     fn newest_warning(&self, object: &ObjectRef) -> Option<Warning> {
         let events = related::events_about(self.cx, object);
         let newest: &Event = events.into_iter().find(|event| event::is_warning(event))?;
@@ -361,7 +361,7 @@ impl<'c> Chain<'_, 'c> {
         Some(self.warning(reason, message, event::count(newest), event::last_seen(newest)))
     }
 
-    /// A warning as text.
+    /// Returns a warning as text.
     pub(super) fn warning(
         &self,
         reason: &str,

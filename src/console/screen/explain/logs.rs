@@ -102,7 +102,7 @@ impl Tails {
         }
     }
 
-    /// The text for a log: a heading and its last lines.
+    /// Returns the text for a log: a heading and its last lines.
     pub(super) fn log_lines(&self, key: &LogKey) -> Vec<String> {
         let run = if key.previous { "the previous run" } else { "this run" };
         let log = format!("log of {run} of {}", key.name);
@@ -151,7 +151,7 @@ async fn read(client: Client, key: &LogKey) -> Tail {
     Ok(last_lines(&bytes))
 }
 
-/// The last lines of a log, without control sequences.
+/// Returns the last lines of a log, without control sequences.
 fn last_lines(bytes: &[u8]) -> Vec<String> {
     let source = Arc::from("");
     let lines = bytes.split(|byte| *byte == b'\n').map(|raw| LogLine::parse(&source, raw).text);

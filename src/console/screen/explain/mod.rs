@@ -1,5 +1,5 @@
-//! Why an object is not ready: from the object down to the container that causes it, with a countdown to the next retry
-//! (CON-19).
+//! Explains why an object is not ready: from the object down to the container that causes it, with a countdown to the
+//! next retry (CON-19).
 //!
 //! ```text
 //! ╭ why not ready · Deployment default/web ─────────────────────╮
@@ -58,7 +58,7 @@ impl Explain {
         &self.target
     }
 
-    /// The lines, including those of logs.
+    /// Returns the lines, including those of logs.
     fn links(&self, cx: &Context<'_>) -> Vec<Link> {
         let mut links = Vec::new();
         for link in explain(cx, &self.target) {
@@ -90,7 +90,7 @@ impl Explain {
         }
     }
 
-    /// The object under the cursor: that of the current line, or of the nearest line above.
+    /// Returns the object under the cursor: that of the current line, or of the nearest line above.
     fn selected(&self, links: &[Link]) -> Option<ObjectRef> {
         let upto = links[..links.len().min(self.cursor + 1)].iter();
         upto.rev().find_map(|link| link.object.clone())
@@ -137,7 +137,7 @@ impl Explain {
     }
 }
 
-/// A line of the chain with its sign and its countdown.
+/// Returns a line of the chain with its sign and its countdown.
 fn link_text(link: &Link, cx: &Context<'_>) -> String {
     let again = match link.retry_at {
         Some(at) if at > cx.now => format!(" · again in {}", cx.format_remaining(at)),

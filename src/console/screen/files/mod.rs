@@ -94,7 +94,7 @@ impl Files {
         Self { route, listing: None, cursor: Cursor::default(), query: String::new(), busy: None }
     }
 
-    /// The current directory, or the one being loaded.
+    /// Returns the current directory, or the one being loaded.
     pub(crate) fn directory(&self) -> &std::path::Path {
         match &self.listing {
             Some(Ok(listing)) => &listing.dir,

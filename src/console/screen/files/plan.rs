@@ -30,9 +30,7 @@ const NAMED: usize = 10;
 /// The predicted result for an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ApplyOutcome {
-    /// Created.
     Created,
-    /// Changed.
     Changed,
     /// Unchanged.
     Same,
@@ -50,7 +48,7 @@ pub struct PlannedObject {
     pub(super) outcome: ApplyOutcome,
 }
 
-/// The objects of the documents, each in the namespace that it names or in the current one.
+/// Returns the objects of the documents, each in the namespace that it names or in the current one.
 pub(super) fn plan_targets(
     cx: &Context<'_>,
     documents: Vec<Document>,
@@ -152,7 +150,7 @@ pub(super) async fn find_all(
     (found, errors)
 }
 
-/// Errors for a toast; only the first ones.
+/// Formats errors for a toast; only the first ones.
 pub(super) fn listed(errors: &[String]) -> String {
     let mut lines: Vec<String> = errors.iter().take(5).cloned().collect();
     if errors.len() > 5 {
@@ -161,7 +159,7 @@ pub(super) fn listed(errors: &[String]) -> String {
     lines.join("\n")
 }
 
-/// The dialog that confirms the apply, or a toast if there is nothing to apply.
+/// Returns the dialog that confirms the apply, or a toast if there is nothing to apply.
 pub(super) fn confirm_apply(path: &Path, planned: Vec<PlannedObject>) -> Vec<Effect> {
     if planned.iter().all(|one| one.outcome == ApplyOutcome::Same) {
         let text = match planned.as_slice() {
@@ -229,7 +227,7 @@ fn dialog(path: &Path, planned: Vec<PlannedObject>) -> Dialog {
     if contested { dialog.fields(fields).careful() } else { dialog }
 }
 
-/// `16 objects: 13 created, 3 unchanged`.
+/// Returns `16 objects: 13 created, 3 unchanged`.
 fn summary(planned: &[PlannedObject]) -> String {
     let count = |is: fn(&ApplyOutcome) -> bool| planned.iter().filter(|one| is(&one.outcome)).count();
     let counts = [

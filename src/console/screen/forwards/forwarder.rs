@@ -162,7 +162,7 @@ async fn listen(client: Client, id: u64, forward: ForwardRequest, report_fn: Rep
     }
 }
 
-/// The labels that a successor of the pod shares; `None` if no controller would create one.
+/// Returns the labels that a successor of the pod shares; `None` if no controller would create one.
 fn labels_of_its_like(pod: &Pod) -> Option<BTreeMap<String, String>> {
     pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
     let labels = pod.metadata.labels.iter().flatten();
@@ -173,7 +173,7 @@ fn labels_of_its_like(pod: &Pod) -> Option<BTreeMap<String, String>> {
     (!labels.is_empty()).then_some(labels)
 }
 
-/// The pod for a connection: the requested one, or a ready one with the same labels.
+/// Returns the pod for a connection: the requested one, or a ready one with the same labels.
 async fn find(
     api: &Api<Pod>,
     forward: &ForwardRequest,

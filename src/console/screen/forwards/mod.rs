@@ -8,7 +8,7 @@
 //! ╰──────────────────────────────────────────────────────────────╯
 //! ```
 //!
-//! There is at most one of these screens; [`carry`] is its task, the only part that touches sockets.
+//! There is at most one of these screens; [`forwarder`] is its task, the only part that touches sockets.
 
 pub mod forwarder;
 
@@ -71,7 +71,7 @@ pub struct Forwards {
 }
 
 impl Row {
-    /// The health, the local address and the state as text.
+    /// Returns the health, the local address and the state as text.
     fn state_text(&self) -> (Health, String, String) {
         let local = || format!("127.0.0.1:{}", self.forward.local);
         match &self.state {
@@ -163,7 +163,7 @@ impl Forwards {
         Vec::new()
     }
 
-    /// The width of the destination column: that of the longest one, unless that leaves no space for the notes.
+    /// Returns the width of the destination column: that of the longest one, unless that leaves no space for the notes.
     fn destination_width(&self, width: usize) -> usize {
         let notes = self.rows.iter().map(|row| clean(&row.state_text().2).width()).max().unwrap_or(0);
         let destinations =

@@ -125,12 +125,12 @@ impl Buffer {
         self.query.as_ref()
     }
 
-    /// Number of matching lines.
+    /// Returns the number of matching lines.
     pub(crate) fn match_count(&self) -> usize {
         self.matching.len()
     }
 
-    /// Number of lines dropped because of the limits, before the first retained one.
+    /// Returns the number of lines dropped because of the limits, before the first retained one.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -150,19 +150,19 @@ impl Buffer {
         self.outputs > 0
     }
 
-    /// Number of shown lines.
+    /// Returns the number of shown lines.
     pub(crate) fn visible_count(&self) -> usize {
         if self.filtering() { self.matching.len() } else { self.lines.len() }
     }
 
-    /// The shown line at an index, with its number.
+    /// Returns the shown line at an index, with its number.
     pub(crate) fn visible_line(&self, place: usize) -> Option<(u64, &LogLine)> {
         let number = if self.filtering() { *self.matching.get(place)? } else { self.first + place as u64 };
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         Some((number, self.lines.get(index)?))
     }
 
-    /// The index, among the shown lines, of the first line with this number or a later one.
+    /// Returns the index, among the shown lines, of the first line with this number or a later one.
     pub(crate) fn visible_index(&self, number: u64) -> usize {
         if self.filtering() {
             return self.matching.partition_point(|found| *found < number);
@@ -170,13 +170,13 @@ impl Buffer {
         usize::try_from(number.saturating_sub(self.first)).unwrap_or(usize::MAX).min(self.lines.len())
     }
 
-    /// The next matching line after a number; wraps around at the end.
+    /// Returns the next matching line after a number; wraps around at the end.
     pub(crate) fn next_match(&self, after: u64) -> Option<u64> {
         let place = self.matching.partition_point(|found| *found <= after);
         self.matching.get(place).or_else(|| self.matching.front()).copied()
     }
 
-    /// The previous matching line before a number; wraps around at the start.
+    /// Returns the previous matching line before a number; wraps around at the start.
     pub(crate) fn previous_match(&self, before: u64) -> Option<u64> {
         let place = self.matching.partition_point(|found| *found < before);
         place
@@ -186,12 +186,12 @@ impl Buffer {
             .copied()
     }
 
-    /// The index of this line among the matches, counted from one.
+    /// Returns the index of this line among the matches, counted from one.
     pub(crate) fn match_index(&self, number: u64) -> Option<usize> {
         self.matching.binary_search(&number).ok().map(|place| place + 1)
     }
 
-    /// All shown lines as a file, with sources and timestamps.
+    /// Returns all shown lines as a file, with sources and timestamps.
     pub(crate) fn to_text(&self) -> String {
         let mut text = String::new();
         if self.dropped > 0 {
@@ -216,7 +216,7 @@ impl Buffer {
     }
 }
 
-/// Approximate memory of a line in bytes.
+/// Returns the approximate memory of a line in bytes.
 fn size(line: &LogLine) -> usize {
     line.text.len() + line.at.len() + std::mem::size_of::<LogLine>()
 }

@@ -6,7 +6,6 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
 use super::selection::{ContainerFilter, LogSelection};
 
-/// One run of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ContainerRun {
     /// Unique among all runs that were ever read.
@@ -35,7 +34,7 @@ pub(super) enum Job {
     Tell(Note),
 }
 
-/// The logs to read and notes to show for a pod; the keys ensure that each happens once.
+/// Returns the logs to read and notes to show for a pod; the keys ensure that each happens once.
 pub(super) fn jobs(pod: &Pod, follow: &LogSelection) -> Vec<Job> {
     let name = pod.metadata.name.clone().unwrap_or_default();
     let uid = pod.metadata.uid.clone().unwrap_or_default();
@@ -55,7 +54,7 @@ pub(super) fn jobs(pod: &Pod, follow: &LogSelection) -> Vec<Job> {
         .collect()
 }
 
-/// The work for one container: its run, or why there is none. The log of an ended run is still read.
+/// Returns the work for one container: its run, or why there is none. The log of an ended run is still read.
 fn jobs_of(pod: &str, uid: &str, status: &ContainerStatus, previous: bool) -> Vec<Job> {
     let container = &status.name;
     let source: Arc<str> = Arc::from(format!("{pod}/{container}"));

@@ -46,7 +46,7 @@ use source::{backlog, follow, next_batch};
 
 /// Number of initial lines of a log.
 const TAIL: i64 = 1_000;
-/// The same for each container if several are read at once.
+/// The number of initial lines of each log if several containers are read at once.
 const TAIL_OF_MANY: i64 = 200;
 
 /// Results of the screen's tasks.
@@ -139,7 +139,7 @@ impl Logs {
         &self.target
     }
 
-    /// The state that is saved for the next session.
+    /// Returns the state that is saved for the next session.
     pub(crate) fn keep(&self) -> SavedScreen {
         let which = match &self.which {
             None => SavedContainers::Usual,
@@ -236,7 +236,7 @@ impl Logs {
         self.restart(cx)
     }
 
-    /// The index of the first visible line.
+    /// Returns the index of the first visible line.
     pub(super) fn top(&self) -> usize {
         let last_top = self.buffer.visible_count().saturating_sub(self.height.get());
         match self.position {
@@ -437,7 +437,7 @@ impl View for Logs {
     }
 }
 
-/// The pod's containers in order of execution, ephemeral ones last.
+/// Returns the pod's containers in order of execution, ephemeral ones last.
 fn container_names(pod: &Pod) -> Vec<String> {
     let Some(spec) = &pod.spec else { return Vec::new() };
     let plain = spec.init_containers.iter().flatten().chain(&spec.containers);

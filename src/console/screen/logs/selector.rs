@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value;
 
-/// The label selector of a workload or a Service, in the form of query parameters.
+/// Returns the label selector of a workload or a Service, in the form of query parameters.
 pub(crate) fn selector_of(object: &Value) -> Option<String> {
     let selector = object.pointer("/spec/selector")?;
     let parsed = serde_json::from_value(selector.clone()).ok();

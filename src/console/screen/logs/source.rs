@@ -56,7 +56,7 @@ const SLOWEST: Duration = Duration::from_secs(1);
 /// Maximum number of earlier lines that are held back for merging.
 const BACKLOG_LINES: usize = 50_000;
 
-/// The earlier lines of several containers, merged in order of time; `None` once the receiver is closed.
+/// Returns the earlier lines of several containers, merged in order of time; `None` once the receiver is closed.
 pub(crate) async fn backlog(receiver: &mut mpsc::Receiver<Vec<LogLine>>) -> Option<Vec<LogLine>> {
     let mut batch = receiver.recv().await?;
     let collect = async {
@@ -173,7 +173,7 @@ async fn read_all(client: Client, follow: LogSelection, lines: mpsc::Sender<Vec<
 struct ActiveReaders(HashMap<String, (mpsc::Sender<()>, mpsc::Receiver<()>)>);
 
 impl ActiveReaders {
-    /// A sender, held while a log of the pod is read.
+    /// Returns a sender, held while a log of the pod is read.
     fn of(&mut self, pod: &Pod) -> mpsc::Sender<()> {
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         self.0.entry(uid).or_insert_with(|| mpsc::channel(1)).0.clone()

@@ -80,7 +80,7 @@ pub(super) async fn read_run(
     }
 }
 
-/// Why reading stopped before the end.
+/// The reason why reading stopped before the end.
 enum StreamEnd {
     /// The receiver was dropped.
     Unheard,

@@ -52,7 +52,7 @@ pub(super) fn draw(logs: &Logs, cx: &Context<'_>, frame: &mut Frame<'_>, area: R
     frame.render_widget(Paragraph::new(rows), inner);
 }
 
-/// The explanation for an empty log: the reason, and related events.
+/// Returns the explanation for an empty log: the reason, and related events.
 fn instead(logs: &Logs, cx: &Context<'_>) -> Vec<Line<'static>> {
     let theme = cx.theme;
     let (text, style) = match (&logs.error, logs.buffer.filtering()) {
@@ -85,7 +85,7 @@ fn instead(logs: &Logs, cx: &Context<'_>) -> Vec<Line<'static>> {
     lines
 }
 
-/// The colour of a container's name: stable for each name, and usually different for different names.
+/// Returns the colour of a container's name: stable for each name, and usually different for different names.
 fn source_style(theme: &Theme, source: &str) -> Style {
     let styles = [theme.log.source, theme.yaml.key, theme.yaml.text, theme.yaml.number, theme.yaml.literal];
     // FNV-1a: the same in every run and on every machine.
@@ -96,7 +96,7 @@ fn source_style(theme: &Theme, source: &str) -> Style {
 }
 
 impl Logs {
-    /// The prefix of a line that names its container.
+    /// Returns the prefix of a line that names its container.
     fn prefix(&self, line: &LogLine) -> String {
         if self.one_source() || line.source.is_empty() {
             return String::new();
@@ -112,7 +112,7 @@ impl Logs {
         }
     }
 
-    /// One line as drawn, from the left edge of the view on.
+    /// Returns one line as drawn, from the left edge of the view on.
     fn draw_line(&self, cx: &Context<'_>, number: u64, line: &LogLine, width: usize) -> Line<'static> {
         let theme = cx.theme;
         match line.kind {
@@ -180,7 +180,7 @@ impl Logs {
         Line::from(spans)
     }
 
-    /// The subject and the options, for the upper border.
+    /// Returns the subject and the options, for the upper border.
     fn heading(&self) -> String {
         let mut parts = vec![format!("logs · {}", self.target.name)];
         match (&self.subject, &self.which) {
@@ -200,7 +200,7 @@ impl Logs {
         parts.join(" · ")
     }
 
-    /// The state of the view, for the lower border.
+    /// Returns the state of the view, for the lower border.
     fn state(&self) -> String {
         let mut parts = Vec::new();
         if let Some(query) = self.buffer.query() {
@@ -235,7 +235,7 @@ impl Logs {
         parts.join(" · ")
     }
 
-    /// The lines to draw, exactly filling the height unless there are fewer.
+    /// Returns the lines to draw, exactly filling the height unless there are fewer.
     fn lines(&self, cx: &Context<'_>, width: usize, height: usize) -> Vec<Line<'static>> {
         let top = self.top();
         let mut lines = Vec::with_capacity(height);
@@ -294,8 +294,8 @@ fn mark_cut(line: Line<'static>, width: usize, theme: &Theme) -> Line<'static> {
     first
 }
 
-/// The byte offset from which a line of JSON that is wider than the view is drawn: its message, or further left if the
-/// rest of the line is shorter than the view. Other lines start at 0.
+/// Returns the byte offset from which a line of JSON that is wider than the view is drawn: its message, or further left
+/// if the rest of the line is shorter than the view. Other lines start at 0.
 fn message_start(text: &str, width: usize) -> usize {
     const MESSAGES: [&str; 4] = ["\"msg\":", "\"message\":", "\"log\":", "\"event\":"];
     let columns = text.width();

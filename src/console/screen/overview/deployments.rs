@@ -20,7 +20,8 @@ use crate::screen::rollout::progress::{Progress, ReplicaSetProgress, RolloutView
 use crate::text::{age, clean, pad};
 use crate::widget::gauge::bar;
 
-/// The deployments that match the filter: those with problems first, then those in progress, then the others by name.
+/// Returns the deployments that match the filter: those with problems first, then those in progress, then the others by
+/// name.
 pub(super) fn list(overview: &Overview, cx: &Context<'_>) -> Vec<(Uid, Health)> {
     let rank = |health: Health| match health {
         Health::Failed | Health::Crashing => 0,
@@ -89,7 +90,7 @@ impl<'a> DeploymentRow<'a> {
     }
 }
 
-/// The name, with its namespace unless that is `default`.
+/// Returns the name, with its namespace unless that is `default`.
 fn label(deployment: &Deployment) -> String {
     let name = deployment.metadata.name.as_deref().unwrap_or_default();
     match deployment.metadata.namespace.as_deref() {
@@ -217,8 +218,8 @@ impl Columns {
         spans
     }
 
-    /// The state: the word, the cause, and the time left; if they do not fit, the least important part is dropped
-    /// first.
+    /// Returns the state: the word, the cause, and the time left; if they do not fit, the least important part is
+    /// dropped first.
     fn detail_spans<'a>(cx: &Context<'_>, row: &DeploymentRow<'_>, width: usize) -> Vec<Span<'a>> {
         let theme = cx.theme;
         let view = &row.rollout;

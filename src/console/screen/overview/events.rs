@@ -62,7 +62,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     top
 }
 
-/// The events of the last minute as a sparkline, five seconds for each bar.
+/// Returns the events of the last minute as a sparkline, five seconds for each bar.
 fn note<'a>(overview: &Overview, cx: &Context<'_>) -> Vec<Span<'a>> {
     if let Some(note) = uncounted::<Event>(overview, cx) {
         return vec![note];

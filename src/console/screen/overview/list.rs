@@ -13,7 +13,7 @@ use crate::links::UnavailableReason;
 use crate::resource::ResourceKey;
 use crate::text::{clean, fit, grouped};
 
-/// The frame of a list: its title, the filter if any, and a note on the right if it fits.
+/// Returns the frame of a list: its title, the filter if any, and a note on the right if it fits.
 pub(super) fn framed<'a>(
     overview: &Overview,
     part: OverviewPanel,
@@ -35,7 +35,7 @@ pub(super) fn framed<'a>(
     if fits { block.title_top(note) } else { block }
 }
 
-/// The text before the first list of a kind: it is being loaded, or the server refuses it.
+/// Draws the text before the first list of a kind: it is being loaded, or the server refuses it.
 pub(super) fn waiting<K: Resource<DynamicType = ()>>(cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
     let text = cx
         .links
@@ -44,7 +44,7 @@ pub(super) fn waiting<K: Resource<DynamicType = ()>>(cx: &Context<'_>, frame: &m
     frame.render_widget(Line::styled(text, cx.theme.body.dim), inner);
 }
 
-/// The number of objects of a type that were not counted; `None` if all were.
+/// Returns the number of objects of a type that were not counted; `None` if all were.
 pub(super) fn uncounted<'a, K: Resource<DynamicType = ()>>(
     overview: &Overview,
     cx: &Context<'_>,
@@ -54,13 +54,13 @@ pub(super) fn uncounted<'a, K: Resource<DynamicType = ()>>(
     (count > 0).then(|| Span::styled(text, cx.theme.status.pending))
 }
 
-/// The text of an empty list, which says whether the filter is the reason.
+/// Draws the text of an empty list, which says whether the filter is the reason.
 pub(super) fn nothing(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect, text: &str) {
     let text = if overview.query.is_empty() { text } else { "nothing matches; <esc> clears the filter" };
     frame.render_widget(Line::styled(text.to_owned(), cx.theme.body.dim), inner);
 }
 
-/// The first visible row of a list of this length, so that the cursor is visible and no space is left empty.
+/// Returns the first visible row of a list of this length, so that the cursor is visible and no space is left empty.
 pub(super) fn top_of(cursor: usize, length: usize, height: usize) -> usize {
     (cursor + 1).saturating_sub(height).min(length.saturating_sub(height))
 }
@@ -92,7 +92,7 @@ pub(super) fn draw_row(
     frame.render_widget(if chosen { cx.theme.chosen(line) } else { line }, area);
 }
 
-/// The number of hidden rows of a list, in its lower border.
+/// Draws the number of hidden rows of a list in its lower border.
 pub(super) fn more(cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect, hidden: usize) {
     if hidden > 0 && area.height > 2 {
         let text = format!(" {} more ", grouped(hidden as u64));

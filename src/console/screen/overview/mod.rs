@@ -44,12 +44,9 @@ use recent_events::RecentEvents;
 /// The list with the focus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum OverviewPanel {
-    /// Deployments.
     #[default]
     Deployments,
-    /// Nodes.
     Nodes,
-    /// Events.
     Events,
 }
 
@@ -131,7 +128,7 @@ impl Overview {
         self.events.reset(shown.into_iter());
     }
 
-    /// The sort key of an event; `None` if the filter hides it.
+    /// Returns the sort key of an event; `None` if the filter hides it.
     fn key_of(&self, event: StoredObject<'_, Event>) -> Option<recent_events::Key> {
         let is_shown = matches!(self.filter, Query::All) || self.filter.matches(&rows::event::row(event));
         is_shown.then(|| (Reverse(event.summary.last_seen), Reverse(event.revision)))
@@ -181,7 +178,7 @@ impl Overview {
         self.part = order[(at + 1) % 3];
     }
 
-    /// A click selects the row; a second click on the same row opens it.
+    /// Handles a click: it selects the row; a second click on the same row opens it.
     fn click(&mut self, cx: &Context<'_>, event: MouseEvent, when: Option<TimeSelector>) -> Vec<Effect> {
         let areas = self.areas.get();
         let hit = |(area, _): &(Rect, usize)| area.contains((event.column, event.row).into());

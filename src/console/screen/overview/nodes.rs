@@ -18,7 +18,7 @@ use crate::text::{clean, pad};
 use crate::thresholds::{Load, Resource, ThresholdLevel};
 use crate::widget::gauge::bar;
 
-/// The nodes that match the filter, by name.
+/// Returns the nodes that match the filter, by name.
 pub(super) fn list(overview: &Overview, cx: &Context<'_>) -> Vec<Uid> {
     let mut all: Vec<_> =
         cx.stores.nodes().iter().filter(|(uid, _)| overview.matches::<Node>(cx, uid)).collect();
@@ -68,7 +68,7 @@ fn zone_of(node: &Node) -> String {
     clean(node::zone(node).unwrap_or_default()).into_owned()
 }
 
-/// The status as one word; the table of nodes shows it in full.
+/// Returns the status as one word; the table of nodes shows it in full.
 fn short_status(node: &Node) -> (&'static str, Health) {
     let health = node::status(node).1;
     match (node::is_ready(node), node::is_cordoned(node)) {

@@ -36,12 +36,12 @@ pub(super) struct PastOverview {
 }
 
 impl PastOverview {
-    /// The context that the parts read instead of the live one.
+    /// Returns the context that the parts read instead of the live one.
     pub(super) fn context<'a>(&'a self, now: &Context<'a>) -> Context<'a> {
         self.view.context(now)
     }
 
-    /// The number of objects of a type beyond those that are counted.
+    /// Returns the number of objects of a type beyond those that are counted.
     pub(super) fn uncounted<K: Resource<DynamicType = ()>>(&self) -> usize {
         let resource = ResourceKey::of::<K>();
         self.cuts.iter().find(|(of, _)| *of == resource).map_or(0, |(_, cut)| *cut)
@@ -54,7 +54,7 @@ impl PastOverview {
 }
 
 impl Overview {
-    /// The shown point in the past; `None` for the present.
+    /// Returns the shown point in the past; `None` for the present.
     pub(super) fn displayed_time(&self) -> Option<PointInTime> {
         self.past.as_ref().map(|then| then.view.moment)
     }
@@ -137,7 +137,7 @@ impl Overview {
     }
 }
 
-/// The lists that the overview needs, without those that the server refuses.
+/// Returns the lists that the overview needs, without those that the server refuses.
 fn lists(cx: &Context<'_>) -> Vec<HistoryScope> {
     let kinds: [Kind; 5] = [
         cx.catalogue.kind::<Pod>(),

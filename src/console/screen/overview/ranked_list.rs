@@ -25,7 +25,7 @@ impl<T: Ord> RankedList<T> {
         self.len
     }
 
-    /// The element at an index.
+    /// Returns the element at an index.
     pub(super) fn at(&self, mut place: usize) -> Option<&T> {
         for piece in &self.pieces {
             match piece.get(place) {
@@ -36,19 +36,19 @@ impl<T: Ord> RankedList<T> {
         None
     }
 
-    /// All elements, in order.
+    /// Returns all elements, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.pieces.iter().flatten()
     }
 
-    /// The chunk that contains or would contain an element, and its index there.
+    /// Returns the chunk that contains or would contain an element, and its index there.
     fn find(&self, element: &T) -> Option<(usize, Result<usize, usize>)> {
         let after = self.pieces.partition_point(|piece| piece.first() <= Some(element));
         let piece = after.saturating_sub(1);
         Some((piece, self.pieces.get(piece)?.binary_search(element)))
     }
 
-    /// The index of an element.
+    /// Returns the index of an element.
     pub(super) fn position_of(&self, element: &T) -> Option<usize> {
         let (piece, found) = self.find(element)?;
         let before: usize = self.pieces[..piece].iter().map(Vec::len).sum();

@@ -25,17 +25,17 @@ impl RecentEvents {
         self.order.len()
     }
 
-    /// The event at an index.
+    /// Returns the event at an index.
     pub(super) fn at(&self, place: usize) -> Option<&Uid> {
         self.order.at(place).map(|(_, uid)| uid)
     }
 
-    /// All events, in order.
+    /// Returns all events, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Uid> {
         self.order.iter().map(|(_, uid)| uid)
     }
 
-    /// The index of an event.
+    /// Returns the index of an event.
     pub(super) fn position_of(&self, uid: &Uid) -> Option<usize> {
         self.order.position_of(&(*self.keys.get(uid)?, uid.clone()))
     }

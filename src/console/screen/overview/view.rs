@@ -50,7 +50,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
 /// The note while a step of time travel is in progress.
 const ASKING: &str = " ◐ reading the past… ";
 
-/// The pods in one line, and the list with the focus; the key for the next list shows the others.
+/// Draws the pods in one line, and the list with the focus; the key for the next list shows the others.
 fn draw_one(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
     let [line, part] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);

@@ -12,7 +12,7 @@ use crate::widget::gauge;
 /// Width of the bar that shows the share of nodes with a reason.
 const BAR: usize = 12;
 
-/// The scheduler's own message, line by line.
+/// Returns the scheduler's own message, line by line.
 pub(super) fn lines(
     response: &VerdictResponse,
     message: Option<&SchedulerMessage>,
@@ -48,7 +48,7 @@ pub(super) fn lines(
     lines
 }
 
-/// The reasons, each with its number of nodes.
+/// Returns the reasons, each with its number of nodes.
 fn against(parts: &Reasons, cx: &Context<'_>, width: usize) -> Vec<Line<'static>> {
     let theme = cx.theme;
     let digits =

@@ -17,7 +17,6 @@ const GROUPED_FROM: usize = 16;
 pub(crate) enum Name {
     /// A group, by its reasons.
     Group(String),
-    /// A node.
     Node(String),
 }
 
@@ -30,7 +29,6 @@ pub(crate) struct Group {
     pub(crate) nodes: Vec<usize>,
 }
 
-/// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Row<'g> {
     /// Several nodes, and whether they are shown below it.
@@ -66,7 +64,7 @@ impl Row<'_> {
         }
     }
 
-    /// A node of the row: all nodes of a group have the same refusals.
+    /// Returns a node of the row: all nodes of a group have the same refusals.
     pub(crate) fn example<'v>(&self, verdict: &'v Verdict) -> &'v NodeVerdict {
         match self {
             Self::Group(group, _) => &verdict.nodes[group.nodes[0]],
@@ -75,7 +73,7 @@ impl Row<'_> {
     }
 }
 
-/// The nodes in groups: fewest reasons first, then the best score.
+/// Returns the nodes in groups: fewest reasons first, then the best score.
 pub(crate) fn groups(verdict: &Verdict) -> Vec<Group> {
     let together = verdict.nodes.len() >= GROUPED_FROM;
     let mut by_reasons: HashMap<&[PluginRefusal], Vec<usize>> = HashMap::new();
@@ -103,14 +101,14 @@ fn order(verdict: &Verdict, position: usize) -> (usize, std::cmp::Reverse<Option
     (node.refusals.len(), std::cmp::Reverse(verdict.total(node)), &node.name)
 }
 
-/// All reasons against a node, in one line.
+/// Returns all reasons against a node, in one line.
 pub(crate) fn reasons(node: &NodeVerdict) -> String {
     let all: Vec<&str> =
         node.refusals.iter().flat_map(|refusal| &refusal.reasons).map(String::as_str).collect();
     if all.is_empty() { "takes the pod".to_owned() } else { all.join(", ") }
 }
 
-/// The visible rows: expanded groups with their nodes; with a search, only the nodes and reasons that match.
+/// Returns the visible rows: expanded groups with their nodes; with a search, only the nodes and reasons that match.
 pub(crate) fn rows<'g>(
     verdict: &Verdict,
     groups: &'g [Group],

@@ -1,8 +1,8 @@
-//! Why a pod is pending: every node against every filter, and the changes that would make it fit (CON-9).
+//! Explains why a pod is pending: every node against every filter, and the changes that would make it fit (CON-9).
 //!
 //! The verdict is requested again whenever the pod or an event about it changes, which each attempt of the scheduler
-//! causes; changes of the nodes since that attempt are listed ([`since`]). On a cluster that serves no verdicts, the
-//! screen shows kube-scheduler's event and condition, and says so.
+//! causes; changes of the nodes since that attempt are listed ([`node_changes`]). On a cluster that serves no verdicts,
+//! the screen shows kube-scheduler's event and condition, and says so.
 
 mod event_view;
 pub(crate) mod groups;
@@ -47,7 +47,7 @@ pub struct PendingScreen {
     pub(super) target: ObjectRef,
     /// The newest response with content; a verdict stays readable when there is none any more.
     pub(super) response: Option<VerdictResponse>,
-    /// The nodes when that attempt was reported.
+    /// The fingerprints of the nodes when that attempt was reported.
     fingerprints: node_changes::NodeFingerprints,
     pub(super) groups: Vec<Group>,
     pub(super) open: BTreeSet<Name>,
@@ -80,7 +80,7 @@ impl PendingScreen {
         &self.target
     }
 
-    /// The current pod.
+    /// Returns the current pod.
     pub(super) fn pod<'a>(&self, cx: &Context<'a>) -> Option<&'a Pod> {
         let stores = cx.stores;
         match &self.target.uid {
@@ -101,7 +101,7 @@ impl PendingScreen {
         rows(verdict, &self.groups, &self.open, self.search.as_ref())
     }
 
-    /// The index of the cursor's row.
+    /// Returns the index of the cursor's row.
     pub(super) fn cursor_row(&self, verdict: &Verdict, rows: &[Row<'_>]) -> usize {
         let named = self.cursor.as_ref();
         let at = named.and_then(|name| rows.iter().position(|row| row.name(verdict) == *name));

@@ -17,7 +17,7 @@ const CORDON_TAINT: &str = "node.kubernetes.io/unschedulable";
 /// A hash of the labels, taints and resources of each node, by its name, at the time of a verdict.
 pub(super) type NodeFingerprints = BTreeMap<String, u64>;
 
-/// The current nodes.
+/// Returns the fingerprints of the current nodes.
 pub(super) fn fingerprints<'a>(nodes: impl Iterator<Item = &'a Node>) -> NodeFingerprints {
     nodes.filter_map(|node| Some((node.metadata.name.clone()?, facts(node)))).collect()
 }

@@ -28,7 +28,7 @@ pub(crate) struct Reasons {
     pub(crate) preemption: String,
 }
 
-/// The newest message of the pod's events and its condition.
+/// Returns the newest message of the pod's events and its condition.
 pub(crate) fn scheduler_message(pod: &Pod, events: &[&Event]) -> Option<SchedulerMessage> {
     let event = events.iter().find(|event| event.reason.as_deref() == Some("FailedScheduling"));
     let event = event.map(|event| SchedulerMessage {

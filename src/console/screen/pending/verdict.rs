@@ -15,7 +15,6 @@ const PLURAL: &str = "schedulingverdicts";
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
-    /// Time of the attempt.
     pub(crate) attempted_at: Time,
     /// The message of the pod's event.
     pub message: String,
@@ -36,7 +35,6 @@ pub struct Verdict {
 /// All changes that one node needs to accept the pod.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub struct Hint {
-    /// The node.
     pub(crate) node: String,
     /// The changes.
     pub changes: Vec<String>,
@@ -76,7 +74,7 @@ pub struct PluginRefusal {
 }
 
 impl Verdict {
-    /// The weighted sum of a node's scores; `None` if it was not scored.
+    /// Returns the weighted sum of a node's scores; `None` if it was not scored.
     pub fn total(&self, node: &NodeVerdict) -> Option<i64> {
         let parts = self.scored_by.iter().zip(&node.scores);
         parts.map(|(by, score)| by.weight.saturating_mul(*score)).reduce(i64::saturating_add)

@@ -59,7 +59,7 @@ pub(super) fn draw(pending: &PendingScreen, cx: &Context<'_>, frame: &mut Frame<
     }
 }
 
-/// The state of the pod in one line.
+/// Returns the state of the pod in one line.
 fn state(pending: &PendingScreen, cx: &Context<'_>) -> Line<'static> {
     let theme = cx.theme;
     let Some(pod) = pending.pod(cx) else {
@@ -117,7 +117,7 @@ fn state(pending: &PendingScreen, cx: &Context<'_>) -> Line<'static> {
     Line::styled(format!("{glyph} {}", parts.join(" · ")), style)
 }
 
-/// The node nominated for the pod, while preemption victims terminate.
+/// Returns the node nominated for the pod, while preemption victims terminate.
 fn nominated_node_line(pending: &PendingScreen, cx: &Context<'_>) -> Option<Line<'static>> {
     let pod = pending.pod(cx).filter(|pod| waits_for_a_node(pod))?;
     let node = pod.status.as_ref()?.nominated_node_name.as_deref().filter(|name| !name.is_empty())?;
@@ -155,7 +155,7 @@ fn hint(verdict: &Verdict, cx: &Context<'_>, width: usize) -> Vec<Line<'static>>
     lines
 }
 
-/// The node of a hint, and the number of others with the same hint.
+/// Returns the node of a hint, and the number of others with the same hint.
 fn hinted_nodes(hint: &Hint) -> String {
     let alike = if hint.alike > 0 { format!(" +{}", hint.alike) } else { String::new() };
     format!("{}{alike}", clean(&hint.node))
@@ -238,7 +238,7 @@ impl<'v> Columns<'v> {
     }
 }
 
-/// The title of a filter's column.
+/// Returns the title of a filter's column.
 fn short(filter: &str) -> &str {
     match filter {
         "NodeUnschedulable" => "cordon",
@@ -295,7 +295,7 @@ fn draw_table(
     frame.render_widget(Paragraph::new(lines), body);
 }
 
-/// The visible rows around the cursor.
+/// Returns the visible rows around the cursor.
 fn window(pending: &PendingScreen, rows: usize, place: usize, height: usize) -> Range<usize> {
     let (mut top, _) = pending.window.get();
     if place < top {
@@ -315,7 +315,7 @@ fn row_name(verdict: &Verdict, row: &Row<'_>) -> String {
     }
 }
 
-/// The score of a node, or the range of a group.
+/// Returns the score of a node, or the range of a group.
 fn score(verdict: &Verdict, row: &Row<'_>) -> Option<String> {
     let total = |position: usize| verdict.total(&verdict.nodes[position]);
     match row {
@@ -374,7 +374,7 @@ fn row_line(
     Line::from(spans)
 }
 
-/// The details of the row under the cursor.
+/// Returns the details of the row under the cursor.
 fn details(verdict: &Verdict, row: &Row<'_>, cx: &Context<'_>) -> Vec<Line<'static>> {
     let theme = cx.theme;
     let node = row.example(verdict);

@@ -19,8 +19,8 @@ const SKIPPED: [&str; 7] = [
     "deprecated.daemonset.template.generation",
 ];
 
-/// The JSON patch that gives a Deployment the template of a ReplicaSet, as `kubectl rollout undo` does; errors have
-/// kubectl's wording.
+/// Returns the JSON patch that gives a Deployment the template of a ReplicaSet, as `kubectl rollout undo` does; errors
+/// have kubectl's wording.
 pub(crate) fn undo_patch(deployment: &Deployment, set: &ReplicaSet) -> Result<Value, String> {
     let name = deployment.metadata.name.as_deref().unwrap_or_default();
     if is_paused(deployment) {

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
-/// Why a pod is not ready, and how certain it is that waiting does not help.
+/// The reason why a pod is not ready, and the certainty that waiting does not help.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Cause {
     /// Higher is worse: if pods differ, the worst cause is shown.
@@ -13,7 +13,7 @@ pub(crate) struct Cause {
     pub(crate) detail: String,
 }
 
-/// The reason why this pod is not ready; `None` if no problem is known.
+/// Returns the reason why this pod is not ready; `None` if no problem is known.
 pub(crate) fn of(pod: &Pod) -> Option<Cause> {
     let status = pod.status.as_ref()?;
     let conditions = status.conditions.iter().flatten();

@@ -45,7 +45,7 @@ pub(crate) struct Revision {
     pub(crate) undone: bool,
 }
 
-/// The revisions of a Deployment, newest first.
+/// Returns the revisions of a Deployment, newest first.
 pub(crate) fn revisions<'a>(
     deployment: &Deployment,
     sets: impl IntoIterator<Item = &'a ReplicaSet>,
@@ -87,8 +87,8 @@ fn created(set: &ReplicaSet) -> Option<Timestamp> {
     set.metadata.creation_timestamp.as_ref().map(|time| time.0)
 }
 
-/// The time when the Deployment got this revision: the creation of its ReplicaSet, or, after an undo, the last progress
-/// of its rollout. A later change of the replica count does not touch that condition.
+/// Returns the time when the Deployment got this revision: the creation of its ReplicaSet, or, after an undo, the last
+/// progress of its rollout. A later change of the replica count does not touch that condition.
 fn since(deployment: &Deployment, set: &ReplicaSet) -> Option<Timestamp> {
     let is_back = annotation(set, HISTORY).is_some_and(|history| !history.is_empty());
     if !is_back || !is_current(deployment, set) {
@@ -100,7 +100,7 @@ fn since(deployment: &Deployment, set: &ReplicaSet) -> Option<Timestamp> {
     at.max(created(set))
 }
 
-/// The change cause of a revision, unless an older ReplicaSet has the same one.
+/// Returns the change cause of a revision, unless an older ReplicaSet has the same one.
 fn own_cause(set: &ReplicaSet, sets: &[&ReplicaSet]) -> Option<String> {
     let cause = annotation(set, CHANGE_CAUSE).filter(|cause| !cause.is_empty())?;
     let is_older = |other: &&&ReplicaSet| match (created(other), created(set)) {
@@ -112,7 +112,7 @@ fn own_cause(set: &ReplicaSet, sets: &[&ReplicaSet]) -> Option<String> {
     (!is_inherited).then_some(cause)
 }
 
-/// The previous revision.
+/// Returns the previous revision.
 fn before<'a>(set: &ReplicaSet, sets: &[&'a ReplicaSet]) -> Option<&'a ReplicaSet> {
     let number = revision_of(set)?;
     let older = sets.iter().filter(|other| revision_of(other).is_some_and(|other| other < number));
@@ -155,7 +155,7 @@ fn describe_change(change: &Change) -> Vec<String> {
     }]
 }
 
-/// The changed environment variables at a path after `env`: all of them, one, or a field of one.
+/// Returns the changed environment variables at a path after `env`: all of them, one, or a field of one.
 fn variables(path: &str, from: Option<&Value>, to: Option<&Value>) -> Vec<String> {
     let value = |variable: &Value| {
         let value = variable.get("value").map(plain);
@@ -179,7 +179,7 @@ fn variables(path: &str, from: Option<&Value>, to: Option<&Value>) -> Vec<String
     }]
 }
 
-/// The revision number of a ReplicaSet.
+/// Returns the revision number of a ReplicaSet.
 pub(crate) fn revision_of(set: &ReplicaSet) -> Option<i64> {
     annotation(set, REVISION)?.parse().ok()
 }
@@ -194,7 +194,7 @@ pub(crate) fn is_current(deployment: &Deployment, set: &ReplicaSet) -> bool {
     set.spec.template.clone().map(without_hash) == Some(current)
 }
 
-/// The template without the label that the controller adds to distinguish ReplicaSets.
+/// Returns the template without the label that the controller adds to distinguish ReplicaSets.
 pub(crate) fn without_hash(mut template: PodTemplateSpec) -> PodTemplateSpec {
     if let Some(labels) = template.metadata.as_mut().and_then(|metadata| metadata.labels.as_mut()) {
         labels.remove(HASH);
@@ -207,7 +207,7 @@ pub(crate) fn without_hash(mut template: PodTemplateSpec) -> PodTemplateSpec {
     template
 }
 
-/// The images of a template's containers, init containers first.
+/// Returns the images of a template's containers, init containers first.
 pub(crate) fn images(template: &PodTemplateSpec) -> Vec<String> {
     let Some(spec) = &template.spec else { return Vec::new() };
     spec.init_containers
@@ -218,7 +218,7 @@ pub(crate) fn images(template: &PodTemplateSpec) -> Vec<String> {
         .collect()
 }
 
-/// The difference between two templates as YAML, with three lines of context.
+/// Returns the difference between two templates as YAML, with three lines of context.
 pub(crate) fn template_diff(
     from: Option<&PodTemplateSpec>,
     to: Option<&PodTemplateSpec>,

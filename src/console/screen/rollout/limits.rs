@@ -21,8 +21,8 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// The limits of a Deployment. A surge percentage rounds up, an unavailability percentage rounds down; if both are
-    /// zero, one pod may be unavailable (`ResolveFenceposts`).
+    /// Creates the limits of a Deployment. A surge percentage rounds up, an unavailability percentage rounds down; if
+    /// both are zero, one pod may be unavailable (`ResolveFenceposts`).
     pub(crate) fn of(deployment: &Deployment) -> Self {
         let desired = deployment.spec.replicas.unwrap_or(1);
         let strategy = deployment.spec.strategy.as_ref();
@@ -57,12 +57,12 @@ impl Limits {
         }
     }
 
-    /// Maximum total number of pods.
+    /// Returns the maximum total number of pods.
     pub(crate) fn max_total(&self) -> i32 {
         self.desired + self.surge
     }
 
-    /// Minimum number of available pods.
+    /// Returns the minimum number of available pods.
     pub(crate) fn least_available(&self) -> i32 {
         (self.desired - self.unavailable).max(0)
     }

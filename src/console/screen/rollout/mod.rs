@@ -98,8 +98,8 @@ impl Rollout {
         Some(Objects { deployment, sets })
     }
 
-    /// The index of the selected revision: the user's choice, else the one it was opened at, else the newest one to
-    /// return to.
+    /// Returns the index of the selected revision: the user's choice, else the one it was opened at, else the newest
+    /// one to return to.
     pub(super) fn picked(&self, list: &[Revision]) -> Option<usize> {
         let at = |number: i64| list.iter().position(|revision| revision.number == number);
         let opened_at = |set: &String| list.iter().position(|revision| revision.set == *set);

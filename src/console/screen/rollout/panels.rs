@@ -13,7 +13,7 @@ use crate::text::{clean, fit};
 use crate::yaml_text;
 use manifest::to_yaml;
 
-/// The revisions, newest first.
+/// Draws the revisions, newest first.
 pub(super) fn history(
     rollout: &Rollout,
     cx: &Context<'_>,
@@ -58,7 +58,7 @@ pub(super) fn history(
     frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), inner);
 }
 
-/// The changes of an undo to the selected revision; for the current one, its template.
+/// Draws the changes of an undo to the selected revision; for the current one, its template.
 pub(super) fn template(
     rollout: &Rollout,
     cx: &Context<'_>,
@@ -112,7 +112,7 @@ pub(super) fn template(
     frame.render_widget(shown.scroll((u16::try_from(scrolled).unwrap_or(u16::MAX), 0)), inner);
 }
 
-/// Every pod of the rollout: the new side first.
+/// Draws every pod of the rollout: the new side first.
 pub(super) fn pods(
     cx: &Context<'_>,
     objects: &Objects<'_>,
@@ -171,7 +171,7 @@ pub(super) fn pods(
     frame.render_widget(Paragraph::new(lines), inner);
 }
 
-/// A text cut or padded to a width.
+/// Returns a text cut or padded to a width.
 pub(super) fn cell(text: &str, columns: usize) -> String {
     let cut = fit(text, columns);
     format!("{cut}{}", " ".repeat(columns.saturating_sub(cut.width())))

@@ -35,12 +35,12 @@ pub(crate) struct PodMark {
 }
 
 impl ReplicaSetProgress {
-    /// Number of ready pods that are not terminating.
+    /// Returns the number of ready pods that are not terminating.
     pub(crate) fn ready(&self) -> usize {
         self.pods.iter().filter(|pod| pod.ready && pod.deletion_timestamp.is_none()).count()
     }
 
-    /// `6 ready, 2 starting, 1 terminating (27s left)`.
+    /// Returns `6 ready, 2 starting, 1 terminating (27s left)`.
     pub(crate) fn summary(&self, now: Timestamp) -> String {
         let going: Vec<&PodMark> = self.pods.iter().filter(|pod| pod.deletion_timestamp.is_some()).collect();
         let staying = self.pods.len() - going.len();
@@ -75,9 +75,7 @@ pub(crate) enum Progress {
     Unobserved,
     /// In progress.
     Moving,
-    /// Complete.
     Complete,
-    /// Paused.
     Paused,
     /// The progress deadline has passed.
     Stuck,
@@ -85,10 +83,10 @@ pub(crate) enum Progress {
 
 /// A pod, as a rollout sees it.
 pub(crate) trait Replica {
-    /// The pod's state.
+    /// Returns the pod's state.
     fn mark(&self) -> PodMark;
 
-    /// The reason why the pod is not ready; `None` if no problem is known.
+    /// Returns the reason why the pod is not ready; `None` if no problem is known.
     fn cause(&self) -> Option<Cause>;
 }
 

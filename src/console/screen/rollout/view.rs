@@ -73,7 +73,7 @@ pub(super) fn draw(rollout: &Rollout, cx: &Context<'_>, frame: &mut Frame<'_>, a
     }
 }
 
-/// `Deployment web ─ revision 2 ── RollingUpdate surge 25% (1) …`, with or without the strategy's name.
+/// Returns `Deployment web ─ revision 2 ── RollingUpdate surge 25% (1) …`, with or without the strategy's name.
 fn heading(rollout: &Rollout, view: &RolloutView, rolling: &str) -> String {
     let revision = view.revision.map(|number| format!(" ─ revision {number}")).unwrap_or_default();
     let limits = &view.limits;
@@ -136,7 +136,7 @@ fn image_of(side: &ReplicaSetProgress) -> String {
     }
 }
 
-/// The phase in one line, with the running deadline if there is one.
+/// Returns the phase in one line, with the running deadline if there is one.
 fn verdict(cx: &Context<'_>, view: &RolloutView) -> Line<'static> {
     let theme = cx.theme;
     match view.progress {
@@ -177,7 +177,7 @@ fn is_bad(view: &RolloutView) -> bool {
     view.cause.as_ref().is_some_and(|cause| cause.weight > 1) || view.failure.is_some()
 }
 
-/// The reason why the new pods are not ready.
+/// Returns the reason why the new pods are not ready.
 fn cause(cx: &Context<'_>, view: &RolloutView) -> Option<Line<'static>> {
     if view.progress == Progress::Complete {
         return None;
@@ -191,8 +191,8 @@ fn cause(cx: &Context<'_>, view: &RolloutView) -> Option<Line<'static>> {
     Some(Line::styled(format!("  {message}"), style))
 }
 
-/// A side: its name, its image, its pods and its summary. Each pod has a sign; if they do not fit, a bar shows the
-/// shares of ready pods and of all.
+/// Returns the line of a side: its name, its image, its pods and its summary. Each pod has a sign; if they do not fit,
+/// a bar shows the shares of ready pods and of all.
 fn side_line(cx: &Context<'_>, label: &str, side: &ReplicaSetProgress, columns: &Columns) -> Line<'static> {
     let theme = cx.theme;
     let label_style = if label == "new" { theme.body.accent } else { theme.body.dim };
@@ -233,7 +233,7 @@ fn side_line(cx: &Context<'_>, label: &str, side: &ReplicaSetProgress, columns: 
     Line::from(spans)
 }
 
-/// The limits below the pods: the minimum available, the desired and the maximum number.
+/// Returns the limits below the pods: the minimum available, the desired and the maximum number.
 fn ruler(cx: &Context<'_>, view: &RolloutView, columns: &Columns, width: usize) -> Line<'static> {
     let theme = cx.theme;
     let limits = &view.limits;
@@ -264,7 +264,7 @@ fn ruler(cx: &Context<'_>, view: &RolloutView, columns: &Columns, width: usize) 
     line
 }
 
-/// `───┴─┬┘`: the minimum, the desired and the maximum number on a scale of cells.
+/// Returns `───┴─┬┘`: the minimum, the desired and the maximum number on a scale of cells.
 fn scale_marks([least, desired, most]: [usize; 3], all: usize, cells: usize) -> String {
     let place =
         |count: usize| (count * cells / all.max(1)).checked_sub(1).map(|at| at.min(cells.saturating_sub(1)));
@@ -288,7 +288,7 @@ pub(super) fn next_second(cx: &Context<'_>) {
     cx.redraw_at(jiff::Timestamp::from_second(cx.now.as_second() + 1).unwrap_or(cx.now));
 }
 
-/// `00:48`: minutes and seconds.
+/// Returns `00:48`: minutes and seconds.
 fn clock(seconds: i64) -> String {
     format!("{:02}:{:02}", seconds / 60, seconds % 60)
 }

@@ -143,7 +143,7 @@ impl Table {
         }
     }
 
-    /// The row of an object, in the table's columns, if the table lists the object.
+    /// Returns the row of an object, in the table's columns, if the table lists the object.
     pub(super) fn built(&self, cx: &Context<'_>, uid: &Uid) -> Option<Row> {
         self.own(cx, kind_view::row(cx.stores, &self.kind.resource, uid)?)
     }

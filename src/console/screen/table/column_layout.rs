@@ -23,10 +23,10 @@ const STRETCHED: usize = 48;
 /// Minimum width to which a long column is cut.
 const CUT: usize = 24;
 
-/// The same for events, because all their columns matter.
+/// The minimum width of a long column in the table of events, because all its columns matter.
 const CUT_OF_EVENTS: usize = 14;
 
-/// The same for the last two columns, which are never dropped.
+/// The minimum width of the last two columns, which are never dropped.
 const CUT_OF_THE_LAST: usize = 10;
 
 /// Maximum additional space between two columns.
@@ -66,7 +66,6 @@ impl Widths {
     }
 }
 
-/// The visible columns.
 pub(super) struct VisibleColumns {
     /// The index of each column (`None` for the namespace) and its width.
     pub(super) columns: Vec<(Option<usize>, usize)>,
@@ -223,7 +222,7 @@ fn layouts(table: &Table, cx: &Context<'_>, is_tight: bool) -> Vec<ColumnLayout>
 }
 
 impl Cell {
-    /// An upper bound of `max_width` that does not look at each character: no text has more columns than bytes.
+    /// Returns an upper bound of `max_width` that does not look at each character: no text has more columns than bytes.
     fn max_width_bound(&self) -> usize {
         match self {
             Self::Text(text) | Self::Dim(text) => text.len(),
@@ -234,7 +233,7 @@ impl Cell {
         }
     }
 
-    /// The maximum width of the cell while its value stays the same, at any time.
+    /// Returns the maximum width of the cell while its value stays the same, at any time.
     fn max_width(&self) -> usize {
         /// `7h59m`, `7d23h`, `364d`: the longest ages of the first eight years.
         const AGE: usize = 5;

@@ -42,7 +42,8 @@ impl Table {
         clusters.iter().any(|id| cx.clusters.get(*id).is_some_and(|cluster| cluster.stores.measures()))
     }
 
-    /// The columns of the kind itself; in a table over several clusters, those of the first cluster that reported them.
+    /// Returns the columns of the kind itself; in a table over several clusters, those of the first cluster that
+    /// reported them.
     fn own_columns(&self, cx: &Context<'_>) -> Vec<Column> {
         let Some(clusters) = self.over() else {
             return kind_view::columns(cx.stores, &self.kind.resource);
@@ -55,7 +56,7 @@ impl Table {
         columns.into_iter().next().unwrap_or_default()
     }
 
-    /// The index of the name column; of the first column if there is none.
+    /// Returns the index of the name column; of the first column if there is none.
     pub(super) fn name_column(&self) -> usize {
         self.columns.iter().position(|column| column.name == "NAME").unwrap_or(0)
     }

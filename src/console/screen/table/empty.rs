@@ -33,7 +33,7 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner
     frame.render_widget(Paragraph::new(lines).alignment(alignment), place);
 }
 
-/// The reason why there are no rows.
+/// Returns the reason why there are no rows.
 fn reason(table: &Table, cx: &Context<'_>) -> String {
     let refusal = cx.links.refused(&table.kind.resource).filter(|_| table.displayed_time().is_none());
     if let Some(refusal) = refusal {

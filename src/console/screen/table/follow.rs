@@ -15,7 +15,7 @@ use crate::rows::{Row, RowKey};
 use crate::store::{TouchedObjects, controller_of};
 use object::node_fence::NodeFence;
 
-/// The Deployments with rows that show the state of these pods.
+/// Returns the Deployments with rows that show the state of these pods.
 fn deployments_of(cx: &Context<'_>, pods: &[Uid]) -> BTreeSet<Uid> {
     let set_of = |pod: &Uid| {
         let pod = cx.stores.pods().entry(pod)?;
@@ -54,7 +54,7 @@ impl Table {
         }
     }
 
-    /// The row in the table's columns, if it belongs to the table.
+    /// Returns the row in the table's columns, if it belongs to the table.
     pub(super) fn own(&self, cx: &Context<'_>, row: Row) -> Option<Row> {
         self.belongs(cx, &row).then(|| self.lay_out_row(cx, row))
     }
@@ -68,8 +68,8 @@ impl Table {
         self.is_built();
     }
 
-    /// Called when all rows are built. Commands and counts of marks must not include objects that were deleted or are
-    /// out of scope; before the list has arrived, that is unknown.
+    /// Drops marks of objects that were deleted or are out of scope, once all rows are built: commands and counts must
+    /// not include them. Before the list has arrived, they are unknown.
     pub(super) fn is_built(&mut self) {
         if self.loaded {
             self.marks.retain(|uid| self.index.get(uid).is_some());

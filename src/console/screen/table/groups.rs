@@ -53,7 +53,7 @@ impl Groups {
         key
     }
 
-    /// The current row of a group.
+    /// Returns the current row of a group.
     fn row(&mut self, stores: &Stores, key: &GroupKey) -> Option<Row> {
         let members = self.members.get(key)?;
         let events: Vec<StoredObject<'_, Event>> =

@@ -1,5 +1,5 @@
 //! The keys and the mouse in a table: moving, marks, sorting, columns. Commands on the objects are in
-//! `object_commands`.
+//! `screen::object_commands`.
 
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 

@@ -10,7 +10,7 @@ use crate::scope::Scope;
 use crate::sort_memory::Direction;
 use crate::text::{clean, grouped};
 
-/// The current table.
+/// Returns the current content of the table.
 pub(super) fn list(table: &Table, cx: &Context<'_>) -> List {
     let several = table.kind.namespaced && *cx.scope == Scope::All;
     let filter = table.index.filter();
@@ -65,7 +65,7 @@ fn line(table: &Table, row: &Row, several: bool, cx: &Context<'_>) -> Line {
     Line { key: row.key(), name, marked: table.marks.contains(&row.key()), cells: phrases }
 }
 
-/// The sort order, and the kinds without rows.
+/// Returns the sort order, and the kinds without rows.
 fn order(table: &Table, cx: &Context<'_>) -> String {
     let sort = table.index.sort();
     let column = sort.column.and_then(|column| table.columns.get(column));
@@ -79,7 +79,7 @@ fn order(table: &Table, cx: &Context<'_>) -> String {
     format!("by {column}, {end}{lacking}")
 }
 
-/// The text for an empty table.
+/// Returns the text for an empty table.
 fn empty(table: &Table, cx: &Context<'_>) -> String {
     if table.over().is_some() && table.index.total() == 0 {
         let states = table.states(cx);

@@ -1,14 +1,14 @@
 //! The table of a kind: sort, filter, marks, drill-down; and every command on its objects.
 //!
-//!
 //! ```text
-//!  mod     the screen                              keys     moving, marks, sorting, mouse
-//!  follow  updates of the rows                     belongs  the listed objects
-//!  shape   columns and their widths                view     draws
-//!  past    a point in the past                     saved    saved for the next session
-//!  custom  the user's columns                      mixed    several kinds: all workloads
-//!  over    several clusters                        over_actions  commands on their rows
-//!  spoken  read row by row                         build    very many rows, step by step
+//!  mod            the screen                     keys                   moving, marks, sorting, mouse
+//!  follow         updates of the rows            row_scope              the listed objects
+//!  column_layout  columns and their widths       view                   draws
+//!  past           a point in the past            restore                saved for the next session
+//!  custom         the user's columns             workloads              several kinds: all workloads
+//!  multi_cluster  several clusters               multi_cluster_actions  commands on their rows
+//!  linear         read row by row                build                  very many rows, step by step
+//!  groups         groups of events               empty                  the text without rows
 //! ```
 //!
 //! The selection is a uid. Rows follow the store change by change; a screen that was covered rebuilds its rows when it
@@ -175,7 +175,7 @@ impl Table {
         table
     }
 
-    /// Number of all rows, including hidden ones.
+    /// Returns the number of all rows, including hidden ones.
     #[cfg(test)]
     pub(crate) fn row_count(&self) -> usize {
         self.index.total()
@@ -194,13 +194,13 @@ impl Table {
         Ok(())
     }
 
-    /// The index of the cursor's row.
+    /// Returns the index of the cursor's row.
     pub(super) fn cursor_row(&self) -> usize {
         let last = self.index.len().saturating_sub(1);
         self.cursor.as_ref().and_then(|uid| self.index.position_of(uid)).unwrap_or(self.row_index).min(last)
     }
 
-    /// The object of a row.
+    /// Returns the object of a row.
     pub(super) fn object(&self, row: &Row) -> ObjectRef {
         ObjectRef {
             kind: self.kind_of(row).clone(),
@@ -210,12 +210,12 @@ impl Table {
         }
     }
 
-    /// The object under the cursor.
+    /// Returns the object under the cursor.
     pub(crate) fn selected(&self) -> Option<ObjectRef> {
         self.index.at(self.cursor_row()).map(|row| self.object(row))
     }
 
-    /// The marked objects, including hidden ones; the one under the cursor if none is marked.
+    /// Returns the marked objects, including hidden ones; the one under the cursor if none is marked.
     pub(crate) fn targets(&self) -> Vec<ObjectRef> {
         let marked = self.marked();
         if marked.is_empty() {
@@ -224,7 +224,7 @@ impl Table {
         marked.into_iter().map(|row| self.object(row)).collect()
     }
 
-    /// The target of a command for one object: the marked object, or the one under the cursor.
+    /// Returns the target of a command for one object: the marked object, or the one under the cursor.
     pub(super) fn single_target(&self) -> Option<ObjectRef> {
         match self.marked().as_slice() {
             [marked] => Some(self.object(marked)),
@@ -238,14 +238,14 @@ impl Table {
         self.marked().into_iter().any(|row| Some(row.key()) != selected)
     }
 
-    /// The marked rows, including hidden ones, by name.
+    /// Returns the marked rows, including hidden ones, by name.
     fn marked(&self) -> Vec<&Row> {
         let mut marked: Vec<&Row> = self.marks.iter().filter_map(|key| self.index.get(key)).collect();
         marked.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
         marked
     }
 
-    /// Number of marked objects that the filter hides.
+    /// Returns the number of marked objects that the filter hides.
     pub(crate) fn hidden_marks(&self) -> usize {
         self.marks
             .iter()

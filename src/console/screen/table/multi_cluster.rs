@@ -26,7 +26,6 @@ pub(super) struct MultiClusterScope {
     pub(super) clusters: Vec<ClusterId>,
     /// The only cluster with visible rows, if the table is narrowed.
     pub(super) narrowed: Option<ClusterId>,
-    /// The kind in each cluster.
     kinds: BTreeMap<ClusterId, Kind>,
 }
 
@@ -47,7 +46,7 @@ impl MultiClusterScope {
 }
 
 impl Table {
-    /// The clusters of the table; `None` if it shows those of its screen.
+    /// Returns the clusters of the table; `None` if it shows those of its screen.
     pub(crate) fn over(&self) -> Option<&[ClusterId]> {
         self.over.as_ref().map(|over| over.clusters.as_slice())
     }
@@ -56,7 +55,7 @@ impl Table {
         &self.kind
     }
 
-    /// The kind of a row in its cluster.
+    /// Returns the kind of a row in its cluster.
     pub(super) fn kind_of(&self, row: &Row) -> &Kind {
         if let Some(kind) = self.kind_of_mixed(row) {
             return kind;
@@ -70,18 +69,18 @@ impl Table {
         self.over.as_ref().is_some_and(MultiClusterScope::is_of_several)
     }
 
-    /// The column that names the cluster.
+    /// Returns the column that names the cluster.
     pub(super) fn context_column() -> Column {
         Column::text(CONTEXT).weight(10)
     }
 
-    /// The name of the only cluster with visible rows, if the table is narrowed.
+    /// Returns the name of the only cluster with visible rows, if the table is narrowed.
     pub(super) fn narrowed_to<'a>(&self, cx: &Context<'a>) -> Option<&'a str> {
         let only = self.over.as_ref()?.narrowed?;
         Some(cx.clusters.get(only)?.name)
     }
 
-    /// ` @dev,prod`, for the breadcrumb; the number of clusters if the names are too long.
+    /// Returns ` @dev,prod`, for the breadcrumb; the number of clusters if the names are too long.
     pub(super) fn clusters_label(&self, cx: &Context<'_>) -> String {
         let Some(over) = &self.over else { return String::new() };
         if let Some(only) = over.narrowed {
@@ -94,7 +93,7 @@ impl Table {
         if names.len() > 24 { format!(" @{} contexts", over.clusters.len()) } else { format!(" @{names}") }
     }
 
-    /// The freshness of each cluster's rows, by the cluster's name.
+    /// Returns the freshness of each cluster's rows, by the cluster's name.
     pub(crate) fn freshness(&self, cx: &Context<'_>) -> Vec<(String, Freshness)> {
         let clusters = self.over.iter().flat_map(|over| &over.clusters);
         clusters
@@ -105,7 +104,7 @@ impl Table {
             .collect()
     }
 
-    /// The same as text, with the message of the server or the connection.
+    /// As [`Self::freshness`], as text with the message of the server or the connection.
     pub(crate) fn states(&self, cx: &Context<'_>) -> Vec<State> {
         let clusters = self.over.iter().flat_map(|over| &over.clusters);
         clusters
@@ -133,7 +132,7 @@ impl Table {
             .collect()
     }
 
-    /// The clusters that do not respond, and since when: their rows are as old as that.
+    /// Returns the clusters that do not respond, and since when: their rows are as old as that.
     pub(super) fn stale_clusters(&self, cx: &Context<'_>) -> BTreeMap<ClusterId, Timestamp> {
         let clusters = self.over.iter().flat_map(|over| &over.clusters);
         let silent = clusters.filter_map(|id| match cx.clusters.get(*id)?.freshness(&self.kind) {
@@ -143,7 +142,7 @@ impl Table {
         silent.collect()
     }
 
-    /// The current rows of all its clusters.
+    /// Returns the current rows of all its clusters.
     pub(super) fn rows_over(&mut self, cx: &Context<'_>) -> Vec<Row> {
         let Some(over) = &mut self.over else { return Vec::new() };
         for id in &over.clusters {
@@ -165,7 +164,7 @@ impl Table {
         rows
     }
 
-    /// A cluster's row in the table's columns; `None` if it is not shown.
+    /// Returns a cluster's row in the table's columns; `None` if it is not shown.
     fn row_over(&self, of: &Context<'_>, own: Option<&[Column]>, row: Row) -> Option<Row> {
         let mut row = Row { cluster: Some(of.cluster), ..row };
         if !self.over.as_ref()?.shows(of.cluster) || !self.belongs(of, &row) {
@@ -177,7 +176,7 @@ impl Table {
         Some(self.lay_out_row(of, row))
     }
 
-    /// The columns of the kind in a cluster, if they differ in names or order from those of this table.
+    /// Returns the columns of the kind in a cluster, if they differ in names or order from those of this table.
     fn other_columns(&self, of: &Context<'_>, kind: &Kind) -> Option<Vec<Column>> {
         let own = kind_view::columns(of.stores, &kind.resource);
         let names = own.iter().map(|column| &column.name);

@@ -27,7 +27,7 @@ struct Group {
 }
 
 impl Table {
-    /// The reason why a command does not apply to its targets, if it does not apply in any of their clusters.
+    /// Returns the reason why a command does not apply to its targets, if it does not apply in any of their clusters.
     pub(super) fn refuses_over(&self, cx: &Context<'_>, command: Command) -> Option<String> {
         match command {
             Command::PastBack | Command::PastForward | Command::PastBackMore | Command::PastForwardMore
@@ -139,7 +139,7 @@ impl Table {
     }
 }
 
-/// The warning before a change to a cluster that does not respond.
+/// Returns the warning before a change to a cluster that does not respond.
 fn silent(of: &Context<'_>, kind: &Kind) -> Option<String> {
     let cluster = of.clusters.get(of.cluster)?;
     match cluster.freshness(kind) {

@@ -32,7 +32,7 @@ enum PastTable {
 }
 
 impl PastTable {
-    /// The form in which the table shows it.
+    /// Returns the form in which the table shows it.
     fn into_view(self, cx: &Context<'_>, place: TimePosition) -> Option<PastView> {
         match self {
             Self::OfOne(stores, cut) => PastView::new(place, stores, cut),
@@ -42,7 +42,7 @@ impl PastTable {
 }
 
 impl Table {
-    /// The shown point in the past; `None` for the present.
+    /// Returns the shown point in the past; `None` for the present.
     pub(super) fn displayed_time(&self) -> Option<PointInTime> {
         self.past.as_ref().map(|past| past.moment)
     }
@@ -86,7 +86,7 @@ impl Table {
         })]
     }
 
-    /// The objects of a kind within the table's scope.
+    /// Returns the objects of a kind within the table's scope.
     fn history_scope(&self, cx: &Context<'_>, kind: Kind) -> HistoryScope {
         let in_scope = match (cx.scope, &self.only) {
             (_, RowScope::In(name)) | (Scope::One(name), RowScope::All) => Some(name.clone()),
@@ -103,7 +103,7 @@ impl Table {
         HistoryScope { kind, namespace, name: None }
     }
 
-    /// The lists that the rows need, the table's own kind first.
+    /// Returns the lists that the rows need, the table's own kind first.
     fn lists(&self, cx: &Context<'_>) -> Vec<(HistoryScope, String)> {
         let of = |kind: Kind| (self.history_scope(cx, kind), String::new());
         let mut lists = vec![of(self.kind.clone())];

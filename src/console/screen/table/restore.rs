@@ -34,7 +34,7 @@ impl RestoreTarget {
 }
 
 impl Table {
-    /// The state that is saved for the next session.
+    /// Returns the state that is saved for the next session.
     pub(crate) fn keep(&self) -> SavedView {
         let (only, owner) = match &self.only {
             RowScope::All => (SavedScope::All, None),
@@ -68,7 +68,7 @@ impl Table {
         }
     }
 
-    /// The cluster of the saved selection, in a table over several.
+    /// Returns the cluster of the saved selection, in a table over several.
     pub(crate) fn cluster_to_keep(&self) -> Option<ClusterId> {
         match &self.restore_target.selected {
             Some(_) => self.restore_target.selected_in,
@@ -147,7 +147,7 @@ impl Table {
     }
 }
 
-/// The saved form of a restriction to related objects, and the object.
+/// Returns the saved form of a restriction to related objects, and the object.
 fn belonging(how: SavedRelation, object: &ObjectRef) -> (SavedScope, Option<&ObjectRef>) {
     let saved = SavedObject {
         group: object.kind.resource.group.to_string(),

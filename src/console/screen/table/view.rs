@@ -118,7 +118,7 @@ fn draw_notes(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rec
     rows
 }
 
-/// The columns of hosts and ports, if the kind is Ingress.
+/// Returns the columns of hosts and ports, if the kind is Ingress.
 fn hosts(table: &Table) -> Option<(usize, Option<usize>)> {
     let resource = &table.kind.resource;
     let at = |name: &str| table.columns.iter().position(|column| column.name == name);
@@ -288,7 +288,8 @@ fn right_title<'a>(table: &Table, cx: &Context<'_>, max_width: usize) -> Line<'a
     Line::from(spans)
 }
 
-/// The freshness of each cluster's rows: clusters with problems by name first, then the others as far as they fit.
+/// Returns the freshness of each cluster's rows: clusters with problems by name first, then the others as far as they
+/// fit.
 fn states<'a>(table: &Table, cx: &Context<'_>, max_width: usize) -> Line<'a> {
     let theme = cx.theme;
     let mut all = table.states(cx);
@@ -320,7 +321,7 @@ fn states<'a>(table: &Table, cx: &Context<'_>, max_width: usize) -> Line<'a> {
     Line::from(spans)
 }
 
-/// The reason why a table over several clusters has no rows, with the message of each cluster.
+/// Draws the reason why a table over several clusters has no rows, with the message of each cluster.
 fn draw_empty_reason(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
     let width = usize::from(inner.width).saturating_sub(4);
     let states = table.states(cx);
@@ -492,7 +493,7 @@ fn cell_style(cell: &Cell, row: &Row, cx: &Context<'_>) -> Style {
     }
 }
 
-/// The style of a cell without a state.
+/// Returns the style of a cell without a state.
 fn usual(row: &Row, cx: &Context<'_>) -> Style {
     use crate::health::Health;
     let is_over = matches!(row.health, Some(Health::Succeeded | Health::Terminating));

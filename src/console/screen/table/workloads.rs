@@ -58,7 +58,7 @@ impl KindAvailability {
 }
 
 impl KindNote {
-    /// The note for a kind with an incomplete past.
+    /// Returns the note for a kind with an incomplete past.
     fn for_gap(gap: &Gap) -> Option<Self> {
         let of = gap.kind.heading();
         let (words, sign, why) = match &gap.missing {
@@ -89,12 +89,12 @@ impl Table {
         self.kind.resource == *resource || self.is_mixed() && Workload::of(resource).is_some()
     }
 
-    /// The kind of the row under the cursor; the table's own kind if there is no row.
+    /// Returns the kind of the row under the cursor; the table's own kind if there is no row.
     pub(super) fn kind_at_cursor(&self) -> &Kind {
         self.index.at(self.cursor_row()).map_or(&self.kind, |row| self.kind_of(row))
     }
 
-    /// The kind of a row in a table of several kinds.
+    /// Returns the kind of a row in a table of several kinds.
     pub(super) fn kind_of_mixed(&self, row: &Row) -> Option<&Kind> {
         self.kinds.get(&(row.cluster, row.workload?))
     }
@@ -111,7 +111,7 @@ impl Table {
         }
     }
 
-    /// The clusters of its rows: with their ids if it is over several, else its own.
+    /// Returns the clusters of its rows: with their ids if it is over several, else its own.
     fn clusters<'a>(&self, cx: &Context<'a>) -> Vec<(Option<ClusterId>, ClusterView<'a>)> {
         if let Some(over) = self.over() {
             return over.iter().filter_map(|id| Some((Some(*id), cx.clusters.get(*id)?))).collect();
@@ -183,13 +183,13 @@ impl Table {
         !self.notes(cx).is_empty()
     }
 
-    /// The kinds without rows, as text: `Jobs not allowed, CronJobs not on this server`.
+    /// Returns the kinds without rows, as text: `Jobs not allowed, CronJobs not on this server`.
     pub(super) fn lacking(&self, cx: &Context<'_>) -> String {
         let notes: Vec<String> = self.notes(cx).into_iter().map(|note| note.text).collect();
         notes.join(", ")
     }
 
-    /// The same in one line, with the server's message for the first.
+    /// As [`Self::lacking`], in one line, with the server's message for the first kind.
     pub(super) fn line_of_notes<'a>(&self, cx: &Context<'_>, width: usize) -> Option<Line<'a>> {
         let notes = self.notes(cx);
         let first = notes.first()?;

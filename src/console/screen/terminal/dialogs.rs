@@ -9,7 +9,7 @@ use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect, TerminalPurpose};
 use crate::resource::ObjectRef;
 
-/// The opening of a container for a purpose.
+/// Returns the session target in a container for a purpose.
 pub(super) fn opening(purpose: TerminalPurpose, container: &str) -> SessionTarget {
     let container = Some(container.to_owned());
     match purpose {
@@ -21,7 +21,7 @@ pub(super) fn opening(purpose: TerminalPurpose, container: &str) -> SessionTarge
     }
 }
 
-/// The dialog that asks for the container.
+/// Creates the dialog that asks for the container.
 pub(super) fn container_dialog(
     target: &ObjectRef,
     pod: &Pod,
@@ -66,7 +66,7 @@ fn split_words(text: &str) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-/// The dialog that asks for the image and target of a debug container.
+/// Creates the dialog that asks for the image and target of a debug container.
 pub(super) fn debug_dialog(target: &ObjectRef, pod: &Pod) -> Dialog {
     const NONE: &str = "(none)";
     let spec = pod.spec.as_ref();
@@ -97,7 +97,7 @@ pub(super) fn debug_dialog(target: &ObjectRef, pod: &Pod) -> Dialog {
     .on_cancel(|_, _| vec![Effect::Back])
 }
 
-/// The default choice: for an attach the newest running debug container, else the pod's default container.
+/// Returns the default choice: for an attach the newest running debug container, else the pod's default container.
 fn preferred(pod: &Pod, purpose: TerminalPurpose, running: &[String]) -> String {
     let spec = pod.spec.as_ref();
     let debuggers = spec.and_then(|spec| spec.ephemeral_containers.as_deref()).unwrap_or_default();

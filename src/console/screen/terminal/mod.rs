@@ -64,7 +64,6 @@ fn purpose_label(purpose: TerminalPurpose) -> &'static str {
     }
 }
 
-/// The stage of the terminal.
 #[derive(Debug)]
 pub(super) enum TerminalStage {
     /// The dialog is open.
@@ -102,7 +101,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan for an existing container.
+    /// Creates a plan for an existing container.
     fn of(opening: SessionTarget) -> Self {
         Self { opening, debug: None, on_node: None }
     }
@@ -153,7 +152,7 @@ impl Terminal {
         Self { container, plan, stage: TerminalStage::Over(Outcome::Lost), ..Self::new(pod, purpose) }
     }
 
-    /// The state that is saved for the next session; `None` if the process had already ended.
+    /// Returns the state that is saved for the next session; `None` if the process had already ended.
     pub(crate) fn keep(&self) -> Option<SavedScreen> {
         let is_open = matches!(
             self.stage,
@@ -170,7 +169,7 @@ impl Terminal {
         is_open.then(|| SavedScreen::Terminal { what: kind, container: self.container.clone() })
     }
 
-    /// The target: a pod, a node, or the object that a program was started for.
+    /// Returns the target: a pod, a node, or the object that a program was started for.
     pub(crate) fn target(&self) -> &ObjectRef {
         &self.pod
     }
@@ -180,7 +179,7 @@ impl Terminal {
         (self.run.is_some() || self.plan.is_some()) && !self.debug_container_ended()
     }
 
-    /// A local program.
+    /// Creates the screen of a local program.
     pub(crate) fn of_program(run: PluginRun) -> Self {
         let container = run.name.clone();
         let run = Box::new(run);

@@ -76,7 +76,7 @@ fn dialog(settings: &NodeShell, node: &ObjectRef, denial: CreateDenial) -> Dialo
     .on_cancel(|_, _| vec![Effect::Back])
 }
 
-/// The warnings in the dialog.
+/// Returns the warnings in the dialog.
 fn notes(cx: &Context<'_>, node: &str, denial: &CreateDenial) -> Vec<Note> {
     let mut notes = Vec::new();
     if let Some(why) = denial.get() {
@@ -94,14 +94,15 @@ fn notes(cx: &Context<'_>, node: &str, denial: &CreateDenial) -> Vec<Note> {
     notes
 }
 
-/// The plan for the shell, which is the same when it is reopened.
+/// Returns the plan for the shell, which is the same when it is reopened.
 pub(super) fn plan(settings: NodeShell) -> Plan {
     let opening =
         SessionTarget::Created { container: CONTAINER.to_owned(), command: settings.command.clone() };
     Plan { opening, debug: None, on_node: Some(settings) }
 }
 
-/// The reason why the user may not create the pod. If the check fails, the creation itself will report the error.
+/// Checks whether the user may create the pod; an error is the server's refusal. If the check fails, the creation
+/// itself will report the error.
 async fn may(client: Client, namespace: &str) -> Result<(), String> {
     let attributes = Attributes {
         verb: "create".to_owned(),

@@ -70,7 +70,7 @@ pub(super) fn draw(terminal: &Terminal, cx: &Context<'_>, frame: &mut Frame<'_>,
 }
 
 impl Terminal {
-    /// The line in the lower border: key hints, or the outcome.
+    /// Returns the line in the lower border: key hints, or the outcome.
     fn hint(&self, cx: &Context<'_>) -> (String, Style) {
         let key = |command| cx.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
         let detach = key(Command::TerminalDetach);
@@ -116,12 +116,12 @@ impl Terminal {
     }
 }
 
-/// The area of notices: indented from the border, including the continuation lines of wrapped ones.
+/// Returns the area of notices: indented from the border, including the continuation lines of wrapped ones.
 fn indented(area: Rect) -> Rect {
     area.inner(Margin { horizontal: 2.min(area.width / 2), vertical: 0 })
 }
 
-/// The text while a container starts.
+/// Returns the text while a container starts.
 fn start_lines(cx: &Context<'_>, progress: &StartProgress) -> Vec<Line<'static>> {
     let mut lines = vec![Line::default()];
     match progress {

@@ -25,9 +25,7 @@ use object::fault::Fault;
 pub(super) enum EntryKey {
     /// A change of an object, by its serial number in this timeline.
     Change(u64),
-    /// An event.
     Event(Uid),
-    /// An entry of the journal.
     Journal(EntryId),
     /// The start (false) or the end (true) of a fault.
     Fault(Uid, bool),
@@ -50,7 +48,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The entry of an object's change.
+    /// Creates the entry of an object's change.
     pub(super) fn of_change(
         serial: u64,
         time: Timestamp,
@@ -63,7 +61,7 @@ impl Entry {
         Self { key, time, revision, object, health, warns: false, text: clean(&text).into_owned() }
     }
 
-    /// The entry for the end of a deleted fault.
+    /// Creates the entry for the end of a deleted fault.
     pub(super) fn healed(&self, now: Timestamp) -> Self {
         let EntryKey::Fault(uid, _) = &self.key else { return self.clone() };
         let key = EntryKey::Fault(uid.clone(), true);
@@ -77,7 +75,7 @@ impl Entry {
         }
     }
 
-    /// The word for its source.
+    /// Returns the word for its source.
     pub(super) fn source(&self) -> &'static str {
         match self.key {
             EntryKey::Change(_) => "state",
@@ -87,7 +85,7 @@ impl Entry {
         }
     }
 
-    /// A sign that shows its health without colours.
+    /// Returns a sign that shows its health without colours.
     pub(super) fn sign(&self, theme: &Theme) -> &'static str {
         match self.key {
             _ if self.warns => "⚠",
@@ -96,12 +94,12 @@ impl Entry {
         }
     }
 
-    /// `pod/web-1`.
+    /// Returns `pod/web-1`.
     pub(super) fn about(&self) -> String {
         clean(&format!("{}/{}", self.object.kind.singular, self.object.name)).into_owned()
     }
 
-    /// The entry as one plain line.
+    /// Returns the entry as one plain line.
     pub(super) fn text(&self) -> String {
         format!("{} {} {} {}", clock(self.time), self.source(), self.about(), self.text)
     }
@@ -111,7 +109,7 @@ impl Entry {
         regex.is_match(&self.text())
     }
 
-    /// Oldest first. Within a second revisions determine the order; entries without one come last.
+    /// Orders entries, oldest first. Within a second revisions determine the order; entries without one come last.
     pub(super) fn order(&self, other: &Self) -> Ordering {
         let revision = |entry: &Self| if entry.revision == 0 { u64::MAX } else { entry.revision };
         (self.time.as_second(), revision(self))
@@ -126,7 +124,7 @@ impl Entry {
     }
 }
 
-/// The entry of an event.
+/// Returns the entry of an event.
 pub(super) fn of_event(cx: &Context<'_>, uid: &Uid, event: &Event) -> Entry {
     let about = &event.involved_object;
     let (kind, version) = (about.kind.as_deref().unwrap_or_default(), about.api_version.as_deref());
@@ -151,7 +149,7 @@ pub(super) fn of_event(cx: &Context<'_>, uid: &Uid, event: &Event) -> Entry {
     }
 }
 
-/// The entry of an action from this console.
+/// Returns the entry of an action from this console.
 pub(super) fn of_journal(entry: &journal::Entry) -> Entry {
     let action = &entry.outcome.action;
     let (health, text) = match &entry.outcome.error {
@@ -169,7 +167,7 @@ pub(super) fn of_journal(entry: &journal::Entry) -> Entry {
     }
 }
 
-/// The entries of a fault: its start, and its end if it has ended.
+/// Returns the entries of a fault: its start, and its end if it has ended.
 pub(super) fn of_fault(uid: &Uid, fault: &Fault) -> Vec<Entry> {
     let status = fault.status.as_ref();
     let object = ObjectRef::of(builtin_kinds::kind::<Fault>(), fault);

@@ -32,12 +32,12 @@ impl Family {
         Self { root: object.clone(), members }
     }
 
-    /// The top-level owner.
+    /// Returns the top-level owner.
     pub(super) fn root(&self) -> &ObjectRef {
         &self.root
     }
 
-    /// All members, in no particular order.
+    /// Returns all members, in no particular order.
     pub(super) fn members(&self) -> impl Iterator<Item = &ObjectRef> {
         self.members.values()
     }
@@ -101,7 +101,7 @@ impl Family {
         self.members.get(uid).cloned()
     }
 
-    /// The same for an object as JSON.
+    /// As [`Self::adopt_identity`], for an object as JSON.
     pub(super) fn adopt(&mut self, kind: &Kind, object: &Value) -> Option<ObjectRef> {
         let meta: ObjectMeta = serde_json::from_value(object.get("metadata")?.clone()).ok()?;
         self.adopt_identity(kind, &Identity::of(&meta))

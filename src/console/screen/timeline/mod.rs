@@ -160,8 +160,8 @@ impl Timeline {
         })]
     }
 
-    /// The lists to request the history of, owners first: the tree's root, and all objects of the kinds below it in its
-    /// namespace.
+    /// Returns the lists to request the history of, owners first: the tree's root, and all objects of the kinds below
+    /// it in its namespace.
     fn lists(&self, cx: &Context<'_>) -> Vec<HistoryScope> {
         let root = self.family.root();
         let mut kinds: Vec<Kind> = Vec::new();
@@ -352,7 +352,7 @@ impl Timeline {
         }
     }
 
-    /// All entries that match the filter, in display order.
+    /// Returns all entries that match the filter, in display order.
     fn lines<T>(&self, cx: &Context<'_>, read: impl FnOnce(&[Entry]) -> T) -> T {
         let journal = cx.journal.entries();
         let mut made = self.cache.borrow_mut();
@@ -376,7 +376,7 @@ impl Timeline {
         read(made.as_ref().map_or(&[][..], |(_, all)| all.as_slice()))
     }
 
-    /// The index of the cursor; without a selected entry it stays on the newest.
+    /// Returns the index of the cursor; without a selected entry it stays on the newest.
     fn at(&self, lines: &[Entry]) -> usize {
         let newest = if self.newest_first { 0 } else { lines.len().saturating_sub(1) };
         let chosen = self.cursor.as_ref().and_then(|key| lines.iter().position(|line| line.key == *key));

@@ -12,7 +12,6 @@ use crate::resource::Kind;
 use crate::rows::workload;
 use crate::template;
 
-/// A change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StateChange {
     /// The health from then on.
@@ -25,13 +24,13 @@ impl StateChange {
         Self { health, text: text.into() }
     }
 
-    /// The object was created.
+    /// Creates the change of an object that was created.
     pub(super) fn created(brief: &ObjectSummary) -> Self {
         let how = brief.state();
         Self::new(brief.health, if how.is_empty() { "created".to_owned() } else { format!("created: {how}") })
     }
 
-    /// The object was deleted.
+    /// Creates the change of an object that was deleted.
     pub(super) fn deleted() -> Self {
         Self::new(Health::Terminating, "deleted")
     }
@@ -114,7 +113,7 @@ impl ObjectSummary {
         self.node = node.filter(|node| !node.is_empty());
     }
 
-    /// `Running 1/1`.
+    /// Returns `Running 1/1`.
     fn state(&self) -> String {
         let ready = self.ready.map(|(ready, want)| format!("{ready}/{want}"));
         let parts = [Some(self.status.clone()).filter(|word| !word.is_empty()), ready];
@@ -122,7 +121,7 @@ impl ObjectSummary {
     }
 }
 
-/// The changes worth an entry; none for most updates.
+/// Returns the changes worth an entry; none for most updates.
 pub(super) fn changes_between(before: &ObjectSummary, after: &ObjectSummary) -> Vec<StateChange> {
     let mut changes = Vec::new();
     if before.replicas != after.replicas

@@ -28,7 +28,7 @@ pub(super) fn draw(timeline: &Timeline, cx: &Context<'_>, frame: &mut Frame<'_>,
     });
 }
 
-/// `1 entry`, `2 entries`.
+/// Returns `1 entry`, `2 entries`.
 fn entries(count: usize) -> String {
     if count == 1 { "1 entry".to_owned() } else { format!("{} entries", grouped(count as u64)) }
 }

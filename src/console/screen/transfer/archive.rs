@@ -95,7 +95,7 @@ pub(super) fn unpack(from: &mut impl Read, name: &str, to: &Path, progress: &Pro
     Ok(())
 }
 
-/// The next header; `None` at the end of the archive.
+/// Returns the next header; `None` at the end of the archive.
 fn next_header(from: &mut impl Read) -> io::Result<Option<Header>> {
     let mut block = [0; BLOCK];
     let mut filled = 0;
@@ -122,7 +122,7 @@ fn next_header(from: &mut impl Read) -> io::Result<Option<Header>> {
     Ok(Some(header.clone()))
 }
 
-/// The path of an entry on this machine.
+/// Returns the path of an entry on this machine.
 fn entry_path(path: &[u8], name: &str, to: &Path) -> io::Result<PathBuf> {
     let shown = || String::from_utf8_lossy(&path[..path.len().min(200)]).into_owned();
     if path.len() as u64 > LONGEST_NAME {
@@ -171,7 +171,7 @@ fn write_file(
     skip(from, padding(size))
 }
 
-/// Number of padding bytes after `size` bytes of data.
+/// Returns the number of padding bytes after `size` bytes of data.
 fn padding(size: u64) -> u64 {
     size.wrapping_neg() % BLOCK as u64
 }
@@ -202,7 +202,7 @@ fn small(from: &mut impl Read, size: u64, longest: u64) -> io::Result<Vec<u8>> {
     Ok(data)
 }
 
-/// The name and size that POSIX attributes (records of `LENGTH KEY=VALUE\n`) set for the next entry.
+/// Returns the name and size that POSIX attributes (records of `LENGTH KEY=VALUE\n`) set for the next entry.
 fn attributes(mut records: &[u8]) -> io::Result<(Option<Vec<u8>>, Option<u64>)> {
     let broken = || wrong("the archive has invalid attributes");
     let (mut name, mut size) = (None, None);
@@ -271,7 +271,7 @@ pub(super) fn pack(source: &Path, name: &str, to: impl Write, progress: &Progres
     builder.into_inner()?.flush()
 }
 
-/// Total size of all files in bytes.
+/// Returns the total size of all files in bytes.
 fn bytes_of(source: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     let mut open = vec![source.to_path_buf()];
@@ -312,7 +312,7 @@ impl Read for ExactLengthFile<'_> {
 mod tests {
     use super::*;
 
-    /// An archive of entries by type, name and data.
+    /// Returns an archive of entries by type, name and data.
     fn archive(entries: &[(EntryType, &[u8], &[u8])]) -> Vec<u8> {
         let mut all = Vec::new();
         for (kind, name, data) in entries {

@@ -13,7 +13,7 @@ use crate::text::clean;
 const OUT: &str = "out of the container";
 const IN: &str = "into the container";
 
-/// The dialog for source and destination; an error if no container runs, or not the given one.
+/// Creates the dialog for source and destination; an error if no container runs, or not the given one.
 pub(super) fn source_dialog(
     target: &ObjectRef,
     pod: &Pod,
@@ -55,7 +55,7 @@ pub(super) fn source_dialog(
     Ok(dialog.fields(fields).on_cancel(|_, _| vec![Effect::Back]))
 }
 
-/// The dialog that confirms a replacement.
+/// Creates the dialog that confirms a replacement.
 pub(super) fn replace(plan: Plan, place: &str) -> Dialog {
     let title = "Replace the destination";
     Dialog::new(title, "Replace", move |_, _| {

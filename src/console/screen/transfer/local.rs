@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::archive::{self, Progress};
 use crate::text::generated;
 
-/// The destination for `name`: within an existing directory, or exactly as typed.
+/// Returns the destination for `name`: within an existing directory, or exactly as typed.
 pub(super) fn target(here: &Path, name: &str) -> Result<PathBuf, String> {
     let target = if here.is_dir() { here.join(name) } else { here.to_path_buf() };
     let parent = parent(&target);

@@ -49,7 +49,6 @@ const COPY: &str = "copy";
 /// Interval of progress updates.
 const TICK: Duration = Duration::from_millis(200);
 
-/// The direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CopyDirection {
     Out,
@@ -61,7 +60,6 @@ pub(super) enum CopyDirection {
 pub(super) struct Plan {
     pub(super) direction: CopyDirection,
     pub(super) container: String,
-    /// The path in the container.
     pub(super) container_path: String,
     /// The path on this machine.
     pub(super) local_path: String,
@@ -100,7 +98,6 @@ pub(super) enum CopyOutcome {
     Whole(String),
     /// A file exists at this path: the user must confirm.
     Exists(String),
-    /// The copy failed.
     Failed(String),
 }
 

@@ -59,7 +59,7 @@ impl CommandExit {
         Self { code, output }
     }
 
-    /// The error message; `None` if the command succeeded.
+    /// Returns the error message; `None` if the command succeeded.
     fn error(&self, program: &str, container: &str) -> Option<String> {
         let Self { code, output: words } = self;
         let names_it = words.contains(program) || words.contains("exec");
@@ -109,7 +109,7 @@ impl Container {
         tokio::time::timeout(COMMAND_TIMEOUT, ended).await.unwrap_or_else(|_| Err(late()))
     }
 
-    /// The result of `test`; an error if the program does not exist or the server does not respond.
+    /// Returns the result of `test`; an error if the program does not exist or the server does not respond.
     async fn test(&self, flag: &str, path: &str) -> Result<bool, String> {
         let ended = self.run(&["test", flag, path]).await?;
         match ended.code {
@@ -168,8 +168,8 @@ impl Container {
         finished.await.unwrap_or_else(|_| Err("the copy was stopped".to_owned()))
     }
 
-    /// The destination of `name` in the container (within an existing directory, or exactly as typed), and whether it
-    /// exists.
+    /// Returns the destination of `name` in the container (within an existing directory, or exactly as typed), and
+    /// whether it exists.
     pub(super) async fn resolve_target(
         &self,
         path: &str,
@@ -247,7 +247,7 @@ impl Container {
     }
 }
 
-/// The directory and the name of a path in a container; `None` if it is the root or empty.
+/// Returns the directory and the name of a path in a container; `None` if it is the root or empty.
 pub(super) fn split(path: &str) -> Option<(&str, &str)> {
     let path = path.trim_end_matches('/');
     let (parent, name) = match path.rsplit_once('/') {

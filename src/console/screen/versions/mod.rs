@@ -101,13 +101,13 @@ impl VersionsScreen {
         })]
     }
 
-    /// The indexes of the listed versions, counted from the newest.
+    /// Returns the indexes of the listed versions, counted from the newest.
     fn listed(&self) -> Vec<usize> {
         let all = self.list.iter().flat_map(|list| list.iter().enumerate());
         all.filter(|(_, version)| self.lists_all || !version.is_status).map(|(place, _)| place).collect()
     }
 
-    /// The index of the cursor, counted from the newest.
+    /// Returns the index of the cursor, counted from the newest.
     fn at(&self) -> usize {
         let list = self.list.as_ref();
         let listed = self.listed();
@@ -115,8 +115,8 @@ impl VersionsScreen {
         at.or_else(|| listed.first().copied()).unwrap_or(0)
     }
 
-    /// The indexes of the compared versions, older first, counted from the newest; the older is `None` if no earlier
-    /// version is known.
+    /// Returns the indexes of the compared versions, older first, counted from the newest; the older is `None` if no
+    /// earlier version is known.
     fn compared(&self) -> Option<(Option<usize>, usize)> {
         let list = self.list.as_ref().filter(|list| !list.is_empty())?;
         let at = self.at();

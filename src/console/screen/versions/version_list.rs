@@ -22,7 +22,6 @@ const MAX_BYTES: usize = 16 << 20;
 /// Maximum width of a value in a summary, in columns.
 const VALUE: usize = 24;
 
-/// One version.
 #[derive(Debug)]
 pub(super) struct Version {
     /// The time and revision of the change.
@@ -113,27 +112,27 @@ impl VersionList {
         self.versions.is_empty()
     }
 
-    /// The version at an index, counted from the newest.
+    /// Returns the version at an index, counted from the newest.
     pub(super) fn at(&self, place: usize) -> Option<&Version> {
         self.versions.get(place)
     }
 
-    /// All versions, newest first.
+    /// Returns all versions, newest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Version> {
         self.versions.iter()
     }
 
-    /// The index of a revision.
+    /// Returns the index of a revision.
     pub(super) fn position_of(&self, revision: u64) -> Option<usize> {
         self.versions.iter().position(|version| version.moment.revision == revision)
     }
 
-    /// The newest revision.
+    /// Returns the newest revision.
     pub(super) fn newest(&self) -> Option<u64> {
         self.versions.front().map(|version| version.moment.revision)
     }
 
-    /// The difference between two versions, with three lines of context.
+    /// Returns the difference between two versions, with three lines of context.
     pub(super) fn difference<T>(
         &self,
         (from, to): (Option<usize>, usize),
@@ -150,7 +149,7 @@ impl VersionList {
         read(made.as_ref().map_or(&[][..], |(_, _, lines)| lines.as_slice()))
     }
 
-    /// The difference as text.
+    /// Returns the difference as text.
     pub(super) fn text(&self, pair: (Option<usize>, usize)) -> String {
         let line = |(sign, line): &(LineChange, String)| format!("{} {line}\n", sign.mark());
         self.difference(pair, |lines| lines.iter().map(line).collect())
@@ -186,7 +185,7 @@ fn is_of_the_system(change: &Change) -> bool {
     path.starts_with("status") || path == "metadata.generation" || path.contains("deployment.kubernetes.io/")
 }
 
-/// The most important changes in one line, those of the spec first, and the number of others.
+/// Returns the most important changes in one line, those of the spec first, and the number of others.
 fn summary(changes: &[Change], hides_values: bool) -> String {
     let mut order: Vec<&Change> = changes.iter().collect();
     let weight = |change: &&Change| match change.path.as_str() {

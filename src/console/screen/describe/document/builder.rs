@@ -33,7 +33,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// The line as text.
+    /// Returns the line as text.
     pub(crate) fn text(&self) -> String {
         format!("{}{}{}", " ".repeat(self.indent), self.key, self.value).trim_end().to_owned()
     }
@@ -46,12 +46,12 @@ pub(crate) struct DocumentBuilder {
 }
 
 impl DocumentBuilder {
-    /// A key with its value; an empty value is `<none>`.
+    /// Appends a key with its value; an empty value is `<none>`.
     pub(crate) fn field(&mut self, indent: usize, key: &str, value: impl Into<String>) {
         self.toned(indent, key, value, Tone::Plain);
     }
 
-    /// The same with a tone.
+    /// Appends a key with its value in this tone.
     pub(crate) fn toned(&mut self, indent: usize, key: &str, value: impl Into<String>, tone: Tone) {
         let value = value.into();
         let (value, tone) = if value.is_empty() { ("<none>".to_owned(), Tone::Dim) } else { (value, tone) };
@@ -61,23 +61,23 @@ impl DocumentBuilder {
         }
     }
 
-    /// A key with several values, one below another.
+    /// Appends a key with several values, one below another.
     pub(crate) fn list(&mut self, indent: usize, key: &str, values: impl IntoIterator<Item = String>) {
         let values: Vec<String> = values.into_iter().collect();
         self.field(indent, key, values.join("\n"));
     }
 
-    /// A key that heads a block.
+    /// Appends a key that heads a block.
     pub(crate) fn head(&mut self, indent: usize, key: &str) {
         self.lines.push((Line { indent, key: format!("{key}:"), ..Line::default() }, false));
     }
 
-    /// A line of text.
+    /// Appends a line of text.
     pub(crate) fn line(&mut self, indent: usize, value: impl Into<String>, tone: Tone) {
         self.lines.push((Line { indent, key: String::new(), value: value.into(), tone }, false));
     }
 
-    /// A table below its column names; each row has a tone.
+    /// Appends a table below its column names; each row has a tone.
     pub(crate) fn table(&mut self, indent: usize, header: &[&str], rows: &[(Vec<String>, Tone)]) {
         let dashes: Vec<String> = header.iter().map(|name| "-".repeat(name.len())).collect();
         let names: Vec<String> = header.iter().map(|name| (*name).to_owned()).collect();
@@ -98,7 +98,7 @@ impl DocumentBuilder {
         }
     }
 
-    /// The lines, with the keys of each block aligned.
+    /// Returns the lines, with the keys of each block aligned.
     pub(crate) fn finish(self) -> Vec<Line> {
         let mut lines = self.lines;
         let mut start = 0;
@@ -133,7 +133,7 @@ impl DocumentBuilder {
     }
 }
 
-/// A scalar as text; empty for null.
+/// Returns a scalar as text; empty for null.
 pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -144,17 +144,17 @@ pub(crate) fn text(value: &Value) -> String {
     }
 }
 
-/// The text at a path of keys: `/spec/nodeName`.
+/// Returns the text at a path of keys: `/spec/nodeName`.
 pub(crate) fn at(object: &Value, path: &str) -> String {
     object.pointer(path).map(text).unwrap_or_default()
 }
 
-/// The items of a list at a path.
+/// Returns the items of a list at a path.
 pub(crate) fn items<'a>(object: &'a Value, path: &str) -> impl Iterator<Item = &'a Value> {
     object.pointer(path).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// `a=1` for each pair of a map at a path, in order of the keys.
+/// Returns `a=1` for each pair of a map at a path, in order of the keys.
 pub(crate) fn pairs(object: &Value, path: &str, sign: &str) -> Vec<String> {
     let Some(map) = object.pointer(path).and_then(Value::as_object) else { return Vec::new() };
     let mut pairs: Vec<String> =
@@ -163,7 +163,7 @@ pub(crate) fn pairs(object: &Value, path: &str, sign: &str) -> Vec<String> {
     pairs
 }
 
-/// The lines every description starts with.
+/// Appends the lines that every description starts with.
 pub(crate) fn identity(doc: &mut DocumentBuilder, object: &Value) {
     doc.field(0, "Name", at(object, "/metadata/name"));
     if let Some(namespace) = object.pointer("/metadata/namespace") {
@@ -171,7 +171,7 @@ pub(crate) fn identity(doc: &mut DocumentBuilder, object: &Value) {
     }
 }
 
-/// Labels and annotations; kubectl's own record of the last apply is left out, as kubectl does.
+/// Appends labels and annotations; kubectl's own record of the last apply is left out, as kubectl does.
 pub(crate) fn labels(doc: &mut DocumentBuilder, object: &Value) {
     doc.list(0, "Labels", pairs(object, "/metadata/labels", "="));
     let annotations = pairs(object, "/metadata/annotations", ": ");
@@ -180,7 +180,7 @@ pub(crate) fn labels(doc: &mut DocumentBuilder, object: &Value) {
     doc.list(0, "Annotations", shown);
 }
 
-/// A time in kubectl's format: `Sat, 21 Nov 2026 03:27:14 +0000`.
+/// Returns a time in kubectl's format: `Sat, 21 Nov 2026 03:27:14 +0000`.
 pub(crate) fn time(value: &Value) -> String {
     let Some(raw) = value.as_str() else { return String::new() };
     match raw.parse::<jiff::Timestamp>() {
@@ -189,14 +189,14 @@ pub(crate) fn time(value: &Value) -> String {
     }
 }
 
-/// The controller of an object as `ReplicaSet/web-1`.
+/// Returns the controller of an object as `ReplicaSet/web-1`.
 pub(crate) fn controller(object: &Value) -> Option<String> {
     items(object, "/metadata/ownerReferences")
         .find(|reference| reference["controller"] == true)
         .map(|reference| format!("{}/{}", text(&reference["kind"]), text(&reference["name"])))
 }
 
-/// A condition's tone: most are good when True, pressures when False.
+/// Returns a condition's tone: most are good when True, pressures when False.
 pub(crate) fn condition_tone(condition: &Value) -> Tone {
     let name = text(&condition["type"]);
     let bad_when_true = name.ends_with("Pressure")
@@ -210,7 +210,7 @@ pub(crate) fn condition_tone(condition: &Value) -> Tone {
     }
 }
 
-/// A label selector as kubectl writes it.
+/// Returns a label selector as kubectl writes it.
 pub(crate) fn selector(value: &Value) -> String {
     if value.is_null() {
         return String::new();

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::builder::{DocumentBuilder, Tone, at, items, pairs, text, time};
 
-/// Every group of containers under its heading, and the volumes.
+/// Appends every group of containers under its heading, and the volumes.
 pub(crate) fn describe_all(doc: &mut DocumentBuilder, indent: usize, spec: &Value, status: Option<&Value>) {
     let groups = [
         ("Init Containers", "/initContainers", "initContainerStatuses"),
@@ -83,7 +83,7 @@ fn describe(doc: &mut DocumentBuilder, indent: usize, container: &Value, status:
     block(doc, inner, "Mounts", mounts.collect());
 }
 
-/// Lines under a heading, or `<none>` beside it.
+/// Appends lines under a heading, or `<none>` beside it.
 fn block(doc: &mut DocumentBuilder, indent: usize, title: &str, lines: Vec<String>) {
     if lines.is_empty() {
         return doc.field(indent, title, "");
@@ -126,7 +126,7 @@ fn state(doc: &mut DocumentBuilder, indent: usize, title: &str, state: &Value) {
     }
 }
 
-/// `http-get http://:80/ delay=0s timeout=1s period=10s #success=1 #failure=3`, as kubectl.
+/// Returns `http-get http://:80/ delay=0s timeout=1s period=10s #success=1 #failure=3`, as kubectl.
 fn probe(probe: &Value) -> String {
     let number = |key: &str, default: i64| probe[key].as_i64().unwrap_or(default);
     let timing = format!(
@@ -153,7 +153,7 @@ fn probe(probe: &Value) -> String {
     format!("{handler} {timing}")
 }
 
-/// The limits and requests of a container, or of a pod's spec as a whole.
+/// Appends the limits and requests of a container, or of a pod's spec as a whole.
 pub(super) fn resources(doc: &mut DocumentBuilder, indent: usize, of: &Value) {
     for (title, path) in [("Limits", "/resources/limits"), ("Requests", "/resources/requests")] {
         let amounts = of.pointer(path).and_then(Value::as_object).filter(|map| !map.is_empty());
@@ -217,7 +217,7 @@ fn environment(doc: &mut DocumentBuilder, indent: usize, container: &Value) {
     }
 }
 
-/// The volumes with their sources.
+/// Appends the volumes with their sources.
 pub(crate) fn volumes(doc: &mut DocumentBuilder, indent: usize, spec: &Value) {
     let volumes: Vec<&Value> = items(spec, "/volumes").collect();
     if volumes.is_empty() {

@@ -38,7 +38,7 @@ pub(crate) fn describe(doc: &mut DocumentBuilder, events: &[&Event], now: Timest
     doc.table(2, &["Type", "Reason", "Age", "From", "Message"], &rows);
 }
 
-/// `12s`, or `12s (x9 over 3m)` for a repeated event.
+/// Returns `12s`, or `12s (x9 over 3m)` for a repeated event.
 fn event_age(event: &Event, now: Timestamp) -> String {
     let since =
         |at: Option<Timestamp>| at.map_or_else(|| "<unknown>".to_owned(), |at| age(seconds_between(at, now)));

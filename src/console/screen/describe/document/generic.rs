@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::builder::{DocumentBuilder, Tone, controller, identity, items, labels, text, time};
 
-/// Any object: metadata, then everything else as it is nested.
+/// Describes any object: metadata, then everything else as it is nested.
 pub(crate) fn describe(doc: &mut DocumentBuilder, object: &Value) {
     start(doc, object);
     for (key, value) in object.as_object().into_iter().flatten() {
@@ -14,7 +14,7 @@ pub(crate) fn describe(doc: &mut DocumentBuilder, object: &Value) {
     }
 }
 
-/// A ConfigMap with its data.
+/// Describes a ConfigMap with its data.
 pub(crate) fn config_map(doc: &mut DocumentBuilder, object: &Value) {
     start(doc, object);
     doc.head(0, "Data");
@@ -33,7 +33,7 @@ pub(crate) fn config_map(doc: &mut DocumentBuilder, object: &Value) {
     }
 }
 
-/// A Secret: the keys of its data and the length of each value, never the value.
+/// Describes a Secret: the keys of its data and the length of each value, never the value.
 pub(crate) fn secret(doc: &mut DocumentBuilder, object: &Value) {
     start(doc, object);
     doc.field(0, "Type", text(&object["type"]));
@@ -58,7 +58,7 @@ fn start(doc: &mut DocumentBuilder, object: &Value) {
     }
 }
 
-/// Number of bytes that a base64 text encodes, without decoding it.
+/// Returns the number of bytes that a base64 text encodes, without decoding it.
 fn decoded_length(text: &str) -> usize {
     let padding = text.bytes().rev().take_while(|byte| *byte == b'=').count();
     (text.len() / 4 * 3).saturating_sub(padding)
@@ -87,7 +87,7 @@ fn tree(doc: &mut DocumentBuilder, indent: usize, key: &str, value: &Value) {
     }
 }
 
-/// `minAvailable` as `Min Available`; kubectl titles unknown fields like this.
+/// Returns `minAvailable` as `Min Available`; kubectl titles unknown fields like this.
 fn title(key: &str) -> String {
     let mut title = String::with_capacity(key.len() + 4);
     let mut before_lower = false;

@@ -23,7 +23,6 @@ use serde_json::Value;
 /// The data that a description shows besides the object.
 #[derive(Debug, Default)]
 pub(crate) struct RelatedObjects<'a> {
-    /// The object's events.
     pub(crate) events: Vec<&'a Event>,
     /// A Deployment's ReplicaSets or a Node's pods, as JSON.
     pub(crate) others: Vec<Value>,

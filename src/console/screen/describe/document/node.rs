@@ -80,7 +80,7 @@ pub(crate) fn describe(
     pods_of(doc, node, pods, now);
 }
 
-/// The holder of the node's lease, and since when.
+/// Appends the holder of the node's lease, and the time since which it holds the lease.
 fn lease(doc: &mut DocumentBuilder, beside: &[Value]) {
     let Some(lease) = beside.iter().find(|object| object["kind"] == "Lease") else { return };
     let or_unset = |text: String| if text.is_empty() { "<unset>".to_owned() } else { text };
@@ -90,7 +90,7 @@ fn lease(doc: &mut DocumentBuilder, beside: &[Value]) {
     doc.field(2, "RenewTime", or_unset(time(&lease["spec"]["renewTime"])));
 }
 
-/// The sum of the requests or limits of a pod's app containers for a resource.
+/// Returns the sum of the requests or limits of a pod's app containers for a resource.
 fn container_total(pod: &Value, list: &str, resource: &str) -> i64 {
     items(pod, "/spec/containers")
         .filter_map(|container| container["resources"][list][resource].as_str())

@@ -63,7 +63,7 @@ pub(crate) fn describe(doc: &mut DocumentBuilder, pod: &Value) {
     placement(doc, 0, &pod["spec"]);
 }
 
-/// The placement rules of a pod spec.
+/// Appends the placement rules of a pod spec.
 pub(crate) fn placement(doc: &mut DocumentBuilder, indent: usize, spec: &Value) {
     let spreads: Vec<String> = items(spec, "/topologySpreadConstraints").map(spread).collect();
     if !spreads.is_empty() {
@@ -73,7 +73,7 @@ pub(crate) fn placement(doc: &mut DocumentBuilder, indent: usize, spec: &Value) 
     doc.list(indent, "Tolerations", items(spec, "/tolerations").map(toleration));
 }
 
-/// `zone:DoNotSchedule when max skew 1 is exceeded for selector app=web`.
+/// Returns `zone:DoNotSchedule when max skew 1 is exceeded for selector app=web`.
 fn spread(constraint: &Value) -> String {
     let mut line = format!(
         "{}:{} when max skew {} is exceeded",
@@ -87,7 +87,7 @@ fn spread(constraint: &Value) -> String {
     line
 }
 
-/// `node.kubernetes.io/not-ready:NoExecute op=Exists for 300s`.
+/// Returns `node.kubernetes.io/not-ready:NoExecute op=Exists for 300s`.
 pub(crate) fn toleration(toleration: &Value) -> String {
     let mut line = text(&toleration["key"]);
     if toleration["value"].is_string() {

@@ -43,7 +43,7 @@ pub(crate) fn describe(doc: &mut DocumentBuilder, service: &Value, beside: &[Val
     }
 }
 
-/// The ready addresses of a port, the first few by name.
+/// Returns the ready addresses of a port, the first few by name.
 fn endpoints(slices: &[Value], port: Option<&str>) -> String {
     let mut found = Vec::new();
     for slice in slices.iter().filter(|object| object["kind"] == "EndpointSlice") {

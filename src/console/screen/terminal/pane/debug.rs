@@ -28,8 +28,8 @@ impl DebugPlan {
         Self { name: format!("debugger-{}", generated(5)), image: image.to_owned(), target, command }
     }
 
-    /// The strategic merge patch for the `ephemeralcontainers` subresource. The list's merge key is the name, so that
-    /// containers added by other clients meanwhile stay.
+    /// Returns the strategic merge patch for the `ephemeralcontainers` subresource. The list's merge key is the name,
+    /// so that containers added by other clients meanwhile stay.
     pub(crate) fn patch(&self) -> Value {
         let mut container = json!({
             "name": self.name,
@@ -47,7 +47,7 @@ impl DebugPlan {
         json!({ "spec": { "ephemeralContainers": [container] } })
     }
 
-    /// The equivalent kubectl command, for the journal.
+    /// Returns the equivalent kubectl command, for the journal.
     pub(crate) fn kubectl(&self, namespace: &str, pod: &str) -> String {
         let mut line =
             format!("kubectl debug -it -n {namespace} {pod} --image={} -c {}", self.image, self.name);

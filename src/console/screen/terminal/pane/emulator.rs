@@ -23,7 +23,7 @@ struct EmulatorCallbacks {
 }
 
 impl Emulator {
-    /// A blank terminal of this many rows and columns (at least one each).
+    /// Creates a blank terminal of this many rows and columns (at least one each).
     pub(crate) fn new(rows: u16, columns: u16) -> Self {
         Self {
             parser: vt100::Parser::new_with_callbacks(
@@ -59,22 +59,22 @@ impl Emulator {
         true
     }
 
-    /// Number of rows and columns.
+    /// Returns the number of rows and columns.
     pub(crate) fn size(&self) -> (u16, u16) {
         self.parser.screen().size()
     }
 
-    /// The grid to draw.
+    /// Returns the grid to draw.
     pub(crate) fn screen(&self) -> &vt100::Screen {
         self.parser.screen()
     }
 
-    /// The window title set by the program, without control characters; empty if none.
+    /// Returns the window title set by the program, without control characters; empty if none.
     pub(crate) fn title(&self) -> &str {
         &self.parser.callbacks().title
     }
 
-    /// Number of bells so far.
+    /// Returns the number of bells so far.
     #[cfg(test)]
     pub(crate) fn bells(&self) -> u64 {
         self.parser.callbacks().bells
@@ -85,7 +85,7 @@ impl Emulator {
         std::mem::take(&mut self.parser.callbacks_mut().replies)
     }
 
-    /// The current encoding of keys.
+    /// Returns the current encoding of keys.
     pub(crate) fn key_modes(&self) -> KeyModes {
         let screen = self.parser.screen();
         KeyModes {
@@ -94,7 +94,7 @@ impl Emulator {
         }
     }
 
-    /// Number of lines that the view is scrolled up; 0 at the bottom.
+    /// Returns the number of lines that the view is scrolled up; 0 at the bottom.
     pub(crate) fn scrolled(&self) -> usize {
         self.parser.screen().scrollback()
     }
@@ -110,7 +110,7 @@ impl Emulator {
         self.parser.screen_mut().set_scrollback(0);
     }
 
-    /// The text of the cursor's line.
+    /// Returns the text of the cursor's line.
     pub(crate) fn cursor_line(&self) -> String {
         let screen = self.parser.screen();
         let (row, _) = screen.cursor_position();
@@ -118,7 +118,7 @@ impl Emulator {
         screen.rows(0, columns).nth(usize::from(row)).unwrap_or_default()
     }
 
-    /// The visible text, for copying.
+    /// Returns the visible text, for copying.
     pub(crate) fn text(&self) -> String {
         self.parser.screen().contents()
     }

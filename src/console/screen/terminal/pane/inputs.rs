@@ -11,9 +11,7 @@ use tokio::sync::mpsc;
 /// Size of the pane in character cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PaneSize {
-    /// Rows.
     pub(crate) rows: u16,
-    /// Columns.
     pub(crate) columns: u16,
 }
 
@@ -71,7 +69,7 @@ impl InputSender {
 }
 
 impl Inputs {
-    /// The next input, with queued bytes merged; `None` once all senders are dropped. Cancel safe.
+    /// Returns the next input, with queued bytes merged; `None` once all senders are dropped. Cancel safe.
     pub(super) async fn recv(&mut self) -> Option<PaneInput> {
         let first = if let Some(next) = self.next.take() {
             next

@@ -13,7 +13,7 @@ pub(crate) struct KeyModes {
     pub(crate) bracketed_paste: bool,
 }
 
-/// The bytes for one key press; empty for keys a terminal does not send.
+/// Returns the bytes for one key press; empty for keys a terminal does not send.
 pub(crate) fn encode(key: KeyEvent, modes: KeyModes) -> Vec<u8> {
     let KeyEvent { code, modifiers, .. } = key;
     match code {
@@ -48,8 +48,8 @@ pub(crate) fn encode(key: KeyEvent, modes: KeyModes) -> Vec<u8> {
     }
 }
 
-/// The bytes for pasted text. Line ends become carriage returns, as a keyboard sends them, and an end marker in the
-/// text cannot terminate the brackets.
+/// Returns the bytes for pasted text. Line ends become carriage returns, as a keyboard sends them, and an end marker in
+/// the text cannot terminate the brackets.
 pub(crate) fn paste(text: &str, modes: KeyModes) -> Vec<u8> {
     let typed = text.replace("\r\n", "\r").replace('\n', "\r");
     if !modes.bracketed_paste {
@@ -59,7 +59,7 @@ pub(crate) fn paste(text: &str, modes: KeyModes) -> Vec<u8> {
     format!("\x1b[200~{inner}\x1b[201~").into_bytes()
 }
 
-/// Alt is an escape before the key, as every terminal since the VT100 sends it.
+/// Prefixes the bytes with an escape if Alt is held, as every terminal since the VT100 does.
 fn prefixed(modifiers: KeyModifiers, bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() + 1);
     if modifiers.contains(KeyModifiers::ALT) {
@@ -79,7 +79,7 @@ fn encode_char(character: char, modifiers: KeyModifiers) -> Vec<u8> {
     prefixed(modifiers, character.encode_utf8(&mut buffer).as_bytes())
 }
 
-/// The C0 byte of Ctrl with a character, with xterm's traditional stand-ins for the digits.
+/// Returns the C0 byte of Ctrl with a character, with xterm's traditional stand-ins for the digits.
 fn control_byte(character: char) -> Option<u8> {
     match character {
         'a'..='z' => Some(character as u8 - b'a' + 1),

@@ -43,7 +43,7 @@ impl Outcome {
         Self::Failed(message)
     }
 
-    /// A line for the pane and the journal.
+    /// Returns a line for the pane and the journal.
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Exited(0) => "the command ended with exit code 0".to_owned(),
@@ -64,7 +64,7 @@ impl Outcome {
     }
 }
 
-/// The signal behind an exit code of 128 + n, for common signals.
+/// Returns the signal behind an exit code of 128 + n, for common signals.
 fn signal_name(code: i32) -> Option<&'static str> {
     Some(match code {
         129 => "SIGHUP",

@@ -21,7 +21,7 @@ impl<R: AsyncRead + Unpin> Source<R> {
         self.reader.is_some()
     }
 
-    /// The next bytes; empty at the end, after which the stream is closed.
+    /// Returns the next bytes; empty at the end, after which the stream is closed.
     pub(super) async fn read(&mut self) -> Bytes {
         let Some(reader) = &mut self.reader else { return Bytes::new() };
         match reader.read(&mut self.buffer).await {

@@ -178,7 +178,7 @@ async fn write(master: &AsyncFd<OwnedFd>, waiting: &VecDeque<u8>) -> io::Result<
     }
 }
 
-/// The exit code in a shell's convention.
+/// Returns the exit code in a shell's convention.
 fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }
@@ -192,7 +192,7 @@ mod tests {
         Program { words, environment: Vec::new() }
     }
 
-    /// The complete output of a program and its outcome; `typed` is sent once the program has printed `>`.
+    /// Returns the complete output of a program and its outcome; `typed` is sent once the program has printed `>`.
     async fn run_script(script: &str, typed: &str) -> (String, Outcome) {
         let size = PaneSize { rows: 7, columns: 33 };
         let (session, mut events) = open(of(script), size);

@@ -127,7 +127,7 @@ impl Session {
     }
 }
 
-/// Why a session ends before its command does.
+/// The reason why a session ends before its command does.
 enum SessionEnd {
     /// The user detached, or the pane was closed.
     Detached,

@@ -18,7 +18,7 @@ pub(crate) struct TerminalView<'a> {
 }
 
 impl<'a> TerminalView<'a> {
-    /// A view with the terminal's default style and no cursor.
+    /// Creates a view with the terminal's default style and no cursor.
     pub(crate) fn new(emulator: &'a Emulator) -> Self {
         Self { emulator, style: Style::default(), cursor: false }
     }
