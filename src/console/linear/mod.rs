@@ -2,7 +2,7 @@
 //! its first word states the type of line. `docs/use/accessibility.md` lists these words.
 //!
 //! ```text
-//!  Model ─► Reader (changes since the last read) ─► Speech ─► Voice ─► the user's terminal
+//!  Model ─► Reader (changes since the last read) ─► Speech ─► SpeechWriter ─► the user's terminal
 //!              ├ page    a screen's drawing as lines, part by part, without frames
 //!              ├ List    a table row by row (`super::list`)
 //!              └ changes detects new lines of a page

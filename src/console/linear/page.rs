@@ -9,7 +9,6 @@ use ratatui::{Frame, Terminal};
 use crate::theme::RESTLESS;
 use crate::view::frame;
 
-/// A line of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PageLine {
     /// The whole line.
@@ -28,7 +27,6 @@ impl PageLine {
 /// The content of a drawing.
 #[derive(Debug, Default)]
 pub(super) struct Page {
-    /// The lines.
     pub(super) lines: Vec<PageLine>,
     /// The line under the cursor.
     pub(super) selected: Option<PageLine>,

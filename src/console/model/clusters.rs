@@ -1,9 +1,9 @@
 //! Several clusters at once (CON-16): joins the clusters that are shown, and selects the cluster that an action
 //! concerns.
 //!
-//! The model's own fields hold the front cluster; the others are in `SharedModel::away` and [`BackgroundCluster`]. While the model
-//! handles a message or a request of another cluster, the two are swapped, so that stores, kinds, journal and jobs are
-//! those of that cluster only.
+//! The model's own fields hold the front cluster; the others are in `SharedModel::away` and [`BackgroundCluster`].
+//! While the model handles a message or a request of another cluster, the two are swapped, so that stores, kinds,
+//! journal and jobs are those of that cluster only.
 //!
 //! Invariant: between two messages [`ClusterId::HOME`] is in front. A cluster remains while a screen shows it.
 
@@ -32,7 +32,7 @@ use crate::workloads;
 /// The maximum number of clusters beside the console's own.
 pub(crate) const MAX_JOINED: usize = 15;
 
-/// The model's state of a cluster that no screen reads.
+/// The part of the model's state of a cluster that screens do not read.
 #[derive(Debug, Default)]
 pub(super) struct BackgroundCluster {
     watched: BTreeMap<ResourceKey, (Option<String>, Include)>,

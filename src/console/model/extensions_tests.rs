@@ -46,7 +46,6 @@ impl ExtensionsConsole {
         screen.lines().filter(|line| !empty(line)).collect::<Vec<_>>().join("\n")
     }
 
-    /// Returns the texts of toasts.
     fn toast_texts(&self) -> Vec<String> {
         self.stage.model.toasts.iter().map(|(toast, _)| toast.text.clone()).collect()
     }

@@ -354,7 +354,6 @@ fn read_only_looks_at_directories_and_applies_nothing_con_3() {
     shows(&mut stage, &["read-only: apply changes the cluster"]);
 }
 
-/// CON-3: k9s' keys work on services, pods, replica sets and nodes.
 #[test]
 fn k9s_keys_work_on_services_pods_replica_sets_and_nodes_con_3() {
     let mut stage = shop();

@@ -133,12 +133,12 @@ pub struct Model {
     typing: input::TypingDetector,
     history: Vec<String>,
     history_at: usize,
-    /// The commands of the present view and of the previous one.
+    /// The command of the present view; `last_view` has that of the previous one.
     current_view: Option<String>,
     last_view: Option<String>,
     /// The resources watched for tables on the stack, with namespace and amount of data.
     watched: BTreeMap<ResourceKey, (Option<String>, Include)>,
-    /// The cluster's identity once known, and the journal lines that wait for it.
+    /// The cluster's identity once known; `early_lines` has the journal lines that wait for it.
     cluster: Option<Uid>,
     early_lines: String,
     /// The usage of pods is polled.

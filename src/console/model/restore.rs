@@ -197,8 +197,8 @@ impl Model {
             }
             let namespaces = self.shared.stores.namespaces();
             let scope = match tab.namespace {
-                // If namespaces cannot be listed, any name is accepted. Views of other clusters may use a namespace that
-                // this one does not have.
+                // If namespaces cannot be listed, any name is accepted. Views of other clusters may use a namespace
+                // that this one does not have.
                 Some(name)
                     if namespaces.is_empty()
                         || namespaces.by_name("", &name).is_some()

@@ -219,7 +219,6 @@ impl Model {
         self.apply(id, vec![lookup], now)
     }
 
-    /// Returns the object of a saved view.
     fn object_of_view(&self, view: &SavedView) -> Option<ObjectRef> {
         if matches!(view.screen, SavedScreen::Drain(_) | SavedScreen::Controller) {
             // A drain finds its nodes itself, and a controller is identified by its name.

@@ -33,7 +33,6 @@ pub struct SharedModel {
     pub(crate) name: String,
     /// The server's address.
     pub(crate) origin: String,
-    /// The state of the connection.
     pub(crate) reach: ConnectionState,
     /// The clusters that are not in front.
     pub(crate) away: BTreeMap<ClusterId, Cluster>,

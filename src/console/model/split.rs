@@ -1,8 +1,8 @@
 //! A tab with two panes: the second pane beside or below the first shows a view of the object selected in the first and
 //! follows the selection, until another view is opened in it.
 //!
-//! The model's own fields hold the focused pane; the other waits in [`SplitPane`]. While the model handles a message for a
-//! screen of the other one, the two are swapped.
+//! The model's own fields hold the focused pane; the other waits in [`SplitPane`]. While the model handles a message
+//! for a screen of the other one, the two are swapped.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Event;

@@ -60,7 +60,6 @@ pub(crate) struct Tabs {
 pub(crate) struct TabTitle {
     /// The title of its top screen, and the namespace.
     pub(crate) text: String,
-    /// It is in front.
     pub(crate) front: bool,
     /// Work there ended or opened a dialog.
     pub(crate) calls: bool,
@@ -160,7 +159,6 @@ impl Model {
         self.dialog.iter().chain(&self.asking).chain(away)
     }
 
-    /// Reports whether a screen is visible.
     pub(super) fn is_visible(&self, id: ScreenId) -> bool {
         let other = self.other_top().is_some_and(|(other, _)| *other == id);
         !self.tabs.out_of_sight && (self.top().0 == id || other)

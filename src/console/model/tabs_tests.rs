@@ -109,7 +109,6 @@ impl TestConsole {
         Self::of(Model::new(setup(depth), now()).0, width, height)
     }
 
-    /// A console with this model.
     pub(super) fn of(model: Model, width: u16, height: u16) -> Self {
         Self { model, terminal: Terminal::new(TestBackend::new(width, height)).unwrap(), now: now() }
     }

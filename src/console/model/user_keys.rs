@@ -57,7 +57,6 @@ impl Model {
         Some(self.hotkey(hotkey, now))
     }
 
-    /// Returns the plugins for the selection.
     fn plugins_for_selection<'a>(&self, plugins: &'a [Plugin], now: Timestamp) -> Vec<&'a Plugin> {
         let (id, screen) = self.top();
         let cx = self.shared.context_of(*id, now);
@@ -105,7 +104,6 @@ impl Model {
             .collect()
     }
 
-    /// Runs a plugin by its name.
     pub(super) fn run_plugin_called(&mut self, name: &str, now: Timestamp) -> Vec<Job> {
         let extensions = self.shared.extensions.clone();
         let here = self.plugins_for_selection(extensions.plugins(), now);

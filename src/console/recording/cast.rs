@@ -98,7 +98,6 @@ impl CastRenderer {
         }
     }
 
-    /// Returns the last frame.
     pub(super) fn last_frame(&self) -> &Buffer {
         &self.last_frame
     }

@@ -37,7 +37,6 @@ pub(super) struct Line {
     pub(super) what: RecordedEvent,
 }
 
-/// An event.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum RecordedEvent {
@@ -65,7 +64,6 @@ pub(super) enum RecordedEvent {
     BinaryChunk { id: u64, bytes: String },
     /// The end of the response; `broken` if it is incomplete.
     Over { id: u64, broken: bool },
-    /// An event of a terminal.
     Terminal {
         id: u64,
         #[serde(rename = "told")]

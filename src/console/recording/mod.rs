@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!  terminal ──► Recorder ──► the console          Recording ──► replay ──► Screen (text, SVG, a cast)
-//!  the API  ──►    │                              keys and answers at their times, under virtual time
+//!  the API  ──►    │                              keys and responses at their times, under virtual time
 //!                  └──► FILE (a line of JSON each)
 //! ```
 //!

@@ -30,7 +30,6 @@ pub(super) struct ReplayClock {
     pub(super) clock: Clock,
 }
 
-/// All clusters of a recording.
 pub(super) struct RecordedClusters {
     clients: HashMap<u64, Client>,
     /// The attempts that were not replayed yet, in order.
@@ -42,7 +41,6 @@ pub(super) struct RecordedClusters {
 }
 
 impl RecordedClusters {
-    /// Creates the clusters of a recording.
     pub(super) fn new(
         exchanges: Vec<(u64, (String, String), Exchange)>,
         attempts: Vec<Attempt>,

@@ -123,7 +123,7 @@ impl Service<Request<Body>> for ReplayClient {
     }
 }
 
-/// The response to a request that was not recorded. A watch stays silent.
+/// Returns the response to a request that was not recorded. A watch stays silent.
 async fn not_recorded((method, path): &RequestKey) -> Response<RecordedBody> {
     if path.contains("watch=") || path.contains("follow=") {
         std::future::pending::<()>().await;

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use crate::context::ScreenId;
 use crate::screen::terminal::pane::{Outcome, PaneEvent, StartProgress};
 
-/// An event of a terminal.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum TerminalEvent {
@@ -20,7 +19,7 @@ pub(super) enum TerminalEvent {
     Began,
     /// Its debug container is starting.
     Progress(StartProgress),
-    /// It is open.
+    /// The session is open in this container, with or without a TTY and an open stdin.
     Opened { container: String, tty: bool, stdin: bool },
     /// It printed text.
     Text(String),

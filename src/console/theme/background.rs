@@ -13,8 +13,8 @@ const LIGHT: &str = "paper";
 /// timeout would be taken for keys.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The theme that fits the terminal; `None` if the terminal does not respond. It reads from the terminal, so that no
-/// other code may read meanwhile.
+/// Returns the theme that fits the terminal; `None` if the terminal does not respond. It reads from the terminal, so
+/// that no other code may read meanwhile.
 pub(crate) fn fitting() -> Option<&'static str> {
     let mut options = QueryOptions::default();
     options.timeout = QUERY_TIMEOUT;

@@ -1,6 +1,6 @@
 //! The named colours of CSS (CSS Color Module Level 4), which k9s' skins use.
 
-/// Red, green and blue of a colour name, case-insensitive.
+/// Returns red, green and blue of a colour name, case-insensitive.
 pub(super) fn named(name: &str) -> Option<u32> {
     let name = name.to_ascii_lowercase();
     let at = NAMES.binary_search_by(|(known, _)| (*known).cmp(name.as_str())).ok()?;

@@ -75,7 +75,7 @@ pub(crate) const ANSI: [(Color, (u8, u8, u8)); 16] = [
     (Color::White, (255, 255, 255)),
 ];
 
-/// Red, green and blue of a colour; `None` for the terminal's default.
+/// Returns red, green and blue of a colour; `None` for the terminal's default.
 pub(crate) fn rgb(color: Color) -> Option<(u8, u8, u8)> {
     match color {
         Color::Rgb(r, g, b) => Some((r, g, b)),
@@ -85,7 +85,7 @@ pub(crate) fn rgb(color: Color) -> Option<(u8, u8, u8)> {
     }
 }
 
-/// The contrast of two colours as defined by WCAG 2: 1 for equal colours, 21 for black and white.
+/// Returns the contrast of two colours as defined by WCAG 2: 1 for equal colours, 21 for black and white.
 pub(crate) fn contrast(a: (u8, u8, u8), b: (u8, u8, u8)) -> f64 {
     let (a, b) = (luminance(a), luminance(b));
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
@@ -99,7 +99,7 @@ fn luminance((r, g, b): (u8, u8, u8)) -> f64 {
     0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b)
 }
 
-/// Black or white as the nearest background; the terminal's default stays.
+/// Returns black or white as the nearest background; the terminal's default stays.
 pub(super) fn plain_ground(ground: Color) -> Color {
     match rgb(ground) {
         None => ground,
@@ -108,8 +108,8 @@ pub(super) fn plain_ground(ground: Color) -> Color {
     }
 }
 
-/// One of the sixteen colours that is readable on the background: the colour itself, its brighter or darker variant, or
-/// else plain black or white. A state without its hue still has its sign and its word.
+/// Returns one of the sixteen colours that is readable on the background: the colour itself, its brighter or darker
+/// variant, or else plain black or white. A state without its hue still has its sign and its word.
 pub(super) fn readable_of_16(front: Color, ground: Color) -> Color {
     let Some(ground) = rgb(ground) else { return front };
     let twin = ANSI.iter().position(|(known, _)| *known == front).map(|at| ANSI[(at + 8) % 16].0);

@@ -9,9 +9,9 @@ use super::{Theme, ThemeError};
 /// Maximum size of a theme file in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// Shipped themes, the user's themes (`themes/*.toml`), and skins of k9s (`skins/*.yaml`) in these directories. Files
-/// are read at each call, so that edits take effect. A user's theme replaces the shipped one of the same name, and
-/// earlier directories take precedence.
+/// Returns the shipped themes, the user's themes (`themes/*.toml`), and skins of k9s (`skins/*.yaml`) in these
+/// directories. Files are read at each call, so that edits take effect. A user's theme replaces the shipped one of the
+/// same name, and earlier directories take precedence.
 pub(crate) fn all(dirs: &[PathBuf]) -> Vec<(String, Result<Theme, ThemeError>)> {
     let mut themes: Vec<(String, Result<Theme, ThemeError>)> = SHIPPED
         .iter()
@@ -38,7 +38,7 @@ pub(crate) fn all(dirs: &[PathBuf]) -> Vec<(String, Result<Theme, ThemeError>)> 
 
 type Parse = fn(&str, &str, &str) -> Result<Theme, ThemeError>;
 
-/// The themes in the files of a directory with these extensions, by name.
+/// Returns the themes in the files of a directory with these extensions, by name.
 fn files(folder: &Path, ends: &[&str], parse: Parse) -> Vec<(String, Result<Theme, ThemeError>)> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
@@ -67,7 +67,8 @@ mod tests {
     use crate::theme::depth::{Depth, contrast, rgb};
     use ratatui::style::{Color, Modifier, Style};
 
-    /// Less important parts may have less contrast; borders and empty bars carry no information.
+    /// Returns the minimum contrast of a key. Less important parts may have less; borders and empty bars carry no
+    /// information and have none.
     fn least(section: &str, key: &str) -> Option<f64> {
         match (section, key) {
             ("frame", "border" | "focus") | ("chart", _) | ("terminal", "frame") => None,
@@ -82,7 +83,7 @@ mod tests {
         }
     }
 
-    /// The background of a part without its own background.
+    /// Returns the background of a part without its own background.
     fn ground(theme: &Theme, section: &str) -> Style {
         match section {
             "dialog" | "toast" => theme.dialog.text,

@@ -45,7 +45,7 @@ macro_rules! theme {
         pub(super) const KEYS: &[(&str, &[&str])] = &[ $( (stringify!($section), &[ $( stringify!($key) ),* ]) ),* ];
 
         impl Theme {
-            /// The style of a key in a section.
+            /// Returns the style of a key in a section.
             pub(super) fn style_mut(&mut self, section: &str, key: &str) -> Option<&mut Style> {
                 match (section, key) {
                     $( $( (stringify!($section), stringify!($key)) => Some(&mut self.$section.$key), )* )*
@@ -216,7 +216,7 @@ impl Theme {
         skin::parse(name, file, text)
     }
 
-    /// The theme of linear mode: it only marks the cursor's line.
+    /// Creates the theme of linear mode: it only marks the cursor's line.
     pub(crate) fn linear() -> Self {
         let mut theme = Self { name: "linear".into(), spoken: true, ..Self::default() };
         theme.table.cursor = Style::new().add_modifier(Modifier::REVERSED);
@@ -229,30 +229,30 @@ impl Theme {
         if self.spoken { text } else { glyph }
     }
 
-    /// The sign of a state beside its word.
+    /// Returns the sign of a state beside its word.
     pub(crate) fn state_sign(&self, health: Health) -> &'static str {
         self.sign(health.glyph(), "")
     }
 
-    /// The sign before a count of pods.
+    /// Returns the sign before a count of pods.
     pub(crate) fn pods_sign(&self, health: Health) -> &'static str {
         self.sign(health.glyph(), health.label())
     }
 
-    /// The style of a value that changes all the time: linear mode reads it with its line, and does not announce its
-    /// changes.
+    /// Returns the style of a value that changes all the time: linear mode reads it with its line, and does not
+    /// announce its changes.
     pub(crate) fn restless(&self, style: Style) -> Style {
         if self.spoken { style.add_modifier(RESTLESS) } else { style }
     }
 
-    /// The same theme without the highlight of changed cells.
+    /// Returns the theme without the highlight of changed cells.
     #[must_use]
     pub(crate) fn without_flashes(mut self) -> Self {
         self.table.flash = Style::default();
         self
     }
 
-    /// The same theme in the terminal's colours.
+    /// Returns the theme in the terminal's colours.
     #[must_use]
     pub(crate) fn in_depth(mut self, depth: Depth) -> Self {
         let ground = self.body.text.bg.unwrap_or_default();
@@ -298,7 +298,7 @@ impl Theme {
         self.table.cursor = cursor.add_modifier(Modifier::REVERSED);
     }
 
-    /// The style of a line in a diff.
+    /// Returns the style of a line in a diff.
     pub(crate) fn of_difference(&self, sign: LineChange) -> Style {
         match sign {
             LineChange::Same | LineChange::Gap => self.body.dim,
@@ -307,7 +307,7 @@ impl Theme {
         }
     }
 
-    /// The colour of a cluster's name, the same in every session; production clusters stand out.
+    /// Returns the colour of a cluster's name, the same in every session; production clusters stand out.
     pub(crate) fn of_cluster(&self, name: &str) -> Style {
         if name.to_lowercase().contains("prod") {
             return self.status.failed.add_modifier(Modifier::BOLD);
@@ -320,7 +320,7 @@ impl Theme {
         styles[(hash % styles.len() as u64) as usize].add_modifier(Modifier::BOLD)
     }
 
-    /// The same theme for views of the past: frames of another colour, and doubled.
+    /// Returns the theme for views of the past: frames of another colour, and doubled.
     #[must_use]
     pub(crate) fn with_past_frame(mut self) -> Self {
         self.past = true;
@@ -329,7 +329,7 @@ impl Theme {
         self
     }
 
-    /// The same theme for a pane without the focus: no frame looks focused.
+    /// Returns the theme for a pane without the focus: no frame looks focused.
     #[must_use]
     pub(crate) fn without_focus(mut self) -> Self {
         // All frames of the past have the same colour.
@@ -340,9 +340,9 @@ impl Theme {
         self
     }
 
-    /// The style of a line under the cursor. A reversed cursor would also reverse the colours of each part, which gives
-    /// a patchwork of backgrounds: there the whole line has the cursor's colours, and states are visible by their
-    /// signs.
+    /// Returns the style of a line under the cursor. A reversed cursor would also reverse the colours of each part,
+    /// which gives a patchwork of backgrounds: there the whole line has the cursor's colours, and states are visible by
+    /// their signs.
     #[must_use]
     pub(crate) fn chosen<'a>(&self, mut line: Line<'a>) -> Line<'a> {
         if self.table.cursor.add_modifier.contains(Modifier::REVERSED) {
@@ -365,7 +365,7 @@ impl Theme {
         }
     }
 
-    /// A rounded frame with a title, in the style of frames.
+    /// Returns a rounded frame with a title, in the style of frames.
     pub(crate) fn block<'a>(&self, title: impl Into<String>) -> Block<'a> {
         let title = title.into();
         let block = Block::new()
@@ -380,7 +380,7 @@ impl Theme {
         }
     }
 
-    /// The same for the part with the focus.
+    /// Returns a rounded frame with a title, in the style of the part with the focus.
     pub(crate) fn block_focused<'a>(&self, title: impl Into<String>) -> Block<'a> {
         self.block(title).border_style(self.frame.focus)
     }

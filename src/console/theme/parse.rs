@@ -11,11 +11,10 @@ use toml::de::{DeTable, DeValue};
 use super::{KEYS, Theme, builtin};
 use base::did_you_mean::nearest;
 
-/// Why a theme cannot be used.
+/// The error that makes a theme unusable.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{file}:{line}: {what}")]
 pub struct ThemeError {
-    /// The file.
     pub(crate) file: String,
     /// The line, counted from one.
     pub(crate) line: usize,

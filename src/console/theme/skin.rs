@@ -72,7 +72,7 @@ impl Skin<'_> {
         }
     }
 
-    /// The first of these paths (below `k9s`) that the skin defines.
+    /// Returns the first of these paths (below `k9s`) that the skin defines.
     fn first(&self, paths: &[&str]) -> Option<Color> {
         paths.iter().find_map(|path| {
             let mut value = &self.colors;
@@ -155,7 +155,8 @@ impl Skin<'_> {
         theme
     }
 
-    /// The style of the cursor's row. States keep their colours there, unless they are unreadable on its background.
+    /// Returns the style of the cursor's row. States keep their colours there, unless they are unreadable on its
+    /// background.
     fn cursor(&self, theme: &Theme, front: Color, ground: Color) -> Style {
         let behind = self.first(&["views.table.cursorBgColor"]);
         let Some(behind) = behind else {
@@ -187,7 +188,7 @@ fn color(text: &str) -> Option<Color> {
     Some(Color::Rgb((value >> 16) as u8, (value >> 8) as u8, value as u8))
 }
 
-/// A mix of two colours, closer to the first; `None` if one is the terminal's default.
+/// Returns a mix of two colours, closer to the first; `None` if one is the terminal's default.
 fn between(near: Color, far: Color) -> Option<Color> {
     let (near, far) = rgb(near).zip(rgb(far))?;
     let mix = |near: u8, far: u8| ((u16::from(near) * 2 + u16::from(far)) / 3) as u8;

@@ -27,7 +27,7 @@ pub(crate) fn in_ascii(buffer: &mut Buffer) {
     }
 }
 
-/// The ASCII sign for a character; `?` for letters of other scripts.
+/// Returns the ASCII sign for a character; `?` for letters of other scripts.
 fn plain(symbol: &str) -> &'static str {
     match symbol {
         "─" | "━" | "–" | "−" | "◌" | "↔" | "▃" | "▄" => "-",

@@ -20,7 +20,7 @@ use crate::text::clean;
 /// Interruptions shorter than this are not shown: most watches have recovered by then.
 const STUMBLE: SignedDuration = SignedDuration::from_secs(1);
 
-/// The clusters to show; requests a redraw for the time when another one is due.
+/// Returns the clusters to show; requests a redraw for the time when another one is due.
 pub(super) fn of(model: &Model, cx: &Context<'_>) -> Vec<State> {
     let Screen::Table(table) = &model.top().1 else { return Vec::new() };
     let mut states = table.states(cx);
@@ -45,7 +45,7 @@ pub(super) fn draw(states: &[State], cx: &Context<'_>, frame: &mut Frame<'_>, ar
     frame.render_widget(Line::from(Span::styled(text, style)), area);
 }
 
-/// All clusters first, then the reasons, as far as they fit.
+/// Returns the text: all clusters first, then the reasons, as far as they fit.
 fn banner_text(states: &[State], silent: bool, cx: &Context<'_>, width: usize) -> String {
     let all: Vec<String> = states
         .iter()

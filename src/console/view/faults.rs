@@ -19,7 +19,7 @@ const ONE: usize = 56;
 /// The hint for ending faults.
 const HINT: &str = " :faults heals ";
 
-/// The active faults: the one that ends first comes first, those without an end last.
+/// Returns the active faults: the one that ends first comes first, those without an end last.
 pub(super) fn active<'a>(cx: &Context<'a>) -> Vec<&'a Fault> {
     let faults = cx.stores.faults().iter().map(|(_, fault)| fault);
     let mut faults: Vec<&Fault> = faults.filter(|fault| is_active(fault)).collect();
@@ -67,7 +67,8 @@ fn banner_text(faults: &[&Fault], now: Timestamp, width: usize) -> String {
     text
 }
 
-/// `Partition cut node/node-1 ↔ node/node-2, 25s left`; for a fault with a target `PowerOff node node-3 (poweroff-x)`.
+/// Returns `Partition cut node/node-1 ↔ node/node-2, 25s left`; for a fault with a target
+/// `PowerOff node node-3 (poweroff-x)`.
 fn one(fault: &Fault, now: Timestamp) -> String {
     let name = fault.metadata.name.as_deref().unwrap_or_default();
     let side =

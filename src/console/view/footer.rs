@@ -71,7 +71,7 @@ pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, 
     frame.render_widget(Line::from(spans), area);
 }
 
-/// The keys that apply here. Keys that work everywhere are learned quickly: only three of them are shown.
+/// Returns the keys that apply here. Keys that work everywhere are learned quickly: only three of them are shown.
 fn hints(model: &Model, cx: &Context<'_>) -> Vec<Hint> {
     let mut contexts = model.key_contexts(cx.now);
     contexts.retain(|place| !matches!(place, KeyContext::Everywhere | KeyContext::Tabs | KeyContext::Panes));

@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// The outermost frames in an area, from top to bottom and left to right.
+/// Returns the outermost frames in an area, from top to bottom and left to right.
 pub(crate) fn outermost(buffer: &Buffer, area: Rect) -> Vec<Rect> {
     let mut found: Vec<Rect> = Vec::new();
     for y in area.top()..area.bottom() {
@@ -17,7 +17,7 @@ pub(crate) fn outermost(buffer: &Buffer, area: Rect) -> Vec<Rect> {
     found
 }
 
-/// The area inside a frame.
+/// Returns the area inside a frame.
 pub(crate) fn inside(frame: Rect) -> Rect {
     Rect {
         x: frame.x + 1,
@@ -27,7 +27,7 @@ pub(crate) fn inside(frame: Rect) -> Rect {
     }
 }
 
-/// The cells of a frame's border.
+/// Returns the cells of a frame's border.
 pub(super) fn perimeter(frame: Rect) -> impl Iterator<Item = (u16, u16)> {
     let (right, bottom) = (frame.right().saturating_sub(1), frame.bottom().saturating_sub(1));
     let rows = (frame.x..frame.right()).flat_map(move |x| [(x, frame.y), (x, bottom)]);
@@ -39,7 +39,7 @@ pub(super) fn is_border(symbol: &str) -> bool {
     matches!(symbol, "─" | "│" | "╭" | "╮" | "╰" | "╯")
 }
 
-/// The frame with its upper left corner at this position.
+/// Returns the frame with its upper left corner at this position.
 fn frame_at(buffer: &Buffer, area: Rect, x: u16, y: u16) -> Option<Rect> {
     let symbol = |x: u16, y: u16| buffer.cell((x, y)).map_or(" ", |cell| cell.symbol());
     let is = |x: u16, y: u16, of: &[&str]| of.contains(&symbol(x, y));

@@ -51,7 +51,7 @@ pub(super) fn draw(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     frame.render_widget(Line::from(right.0), right_area);
 }
 
-/// The origin of the top screen's cluster.
+/// Returns the origin of the top screen's cluster.
 fn origin<'a>(cx: &Context<'a>) -> &'a str {
     cx.clusters.get(cx.cluster).map_or("", |cluster| cluster.origin)
 }
@@ -61,7 +61,7 @@ fn is_in_process(cx: &Context<'_>) -> bool {
     origin(cx) == "in process"
 }
 
-/// The cluster that keys and commands apply to, in its colour; for a table over several clusters their number.
+/// Returns the cluster that keys and commands apply to, in its colour; for a table over several clusters their number.
 fn cluster<'a>(model: &Model, cx: &Context<'_>) -> Span<'a> {
     let theme = cx.theme;
     let of = match model.top().1.over() {
@@ -86,7 +86,7 @@ struct Crumbs {
     count: usize,
 }
 
-/// The cluster and the breadcrumbs.
+/// Returns the cluster and the breadcrumbs.
 fn crumbs<'a>(model: &Model, cx: &Context<'_>, shape: Crumbs) -> Vec<Span<'a>> {
     let theme = cx.theme;
     let mut left = vec![cluster(model, cx)];
@@ -111,7 +111,7 @@ fn crumbs<'a>(model: &Model, cx: &Context<'_>, shape: Crumbs) -> Vec<Span<'a>> {
     left
 }
 
-/// Nodes and pods by health, problems first; and the revision.
+/// Returns nodes and pods by health, problems first; and the revision.
 fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>) {
     let theme = cx.theme;
     let stores = cx.stores;
@@ -153,7 +153,7 @@ fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>
     (spans, revision)
 }
 
-/// The number of live clusters in a table over several.
+/// Returns the number of live clusters in a table over several.
 fn freshness<'a>(table: &Table, cx: &Context<'_>) -> Vec<Span<'a>> {
     let all = table.freshness(cx);
     let live = all.iter().filter(|(_, fresh)| *fresh == Freshness::Live).count();
@@ -162,7 +162,7 @@ fn freshness<'a>(table: &Table, cx: &Context<'_>) -> Vec<Span<'a>> {
     vec![Span::styled(format!("{glyph} {live} of {} live ", all.len()), style)]
 }
 
-/// Only the pods that are not healthy.
+/// Returns only the pods that are not healthy.
 fn pods_alone<'a>(cx: &Context<'_>) -> Vec<Span<'a>> {
     let counts = cx.stores.pod_health_counts();
     let bad = Health::ALL.into_iter().filter(|health| health.is_fault() || *health == Health::Pending);

@@ -53,7 +53,7 @@ fn link(buffer: &mut Buffer, place: Rect, url: &str) {
     }
 }
 
-/// The fully visible URLs of a row: start, end and text.
+/// Returns the fully visible URLs of a row: start, end and text.
 fn urls(buffer: &Buffer, y: u16) -> Vec<(u16, u16, String)> {
     let area = buffer.area;
     let symbol =
@@ -103,7 +103,7 @@ mod tests {
     use ratatui::backend::{Backend as _, CrosstermBackend};
     use ratatui::buffer::Cell;
 
-    /// Each link of a line: its text and its target.
+    /// Returns each link of a line: its text and its target.
     fn linked(line: &str, anchors: &[(Rect, String)]) -> Vec<(String, String)> {
         let mut buffer = Buffer::with_lines([line]);
         mark(&mut buffer, anchors);

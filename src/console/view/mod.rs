@@ -150,7 +150,7 @@ impl Banner<'_> {
     }
 }
 
-/// The current banners, from the top.
+/// Returns the current banners, from the top.
 pub(crate) fn banners<'a>(model: &Model, cx: &Context<'a>) -> Vec<Banner<'a>> {
     let faults = Some(faults::active(cx)).filter(|faults| !faults.is_empty()).map(Banner::Faults);
     let top = &model.top().1;
@@ -160,7 +160,6 @@ pub(crate) fn banners<'a>(model: &Model, cx: &Context<'a>) -> Vec<Banner<'a>> {
     outage.into_iter().chain(contexts).chain(faults).chain(past).collect()
 }
 
-/// Draws the header.
 pub(crate) fn draw_header(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     header::draw(model, cx, frame, area);
 }

@@ -15,7 +15,7 @@ use crate::links::Outage;
 use crate::model::Model;
 use crate::text::{age, clean, seconds_until, tail};
 
-/// The outage to show, if any; requests a redraw for the time when one is due.
+/// Returns the outage to show, if any; requests a redraw for the time when one is due.
 pub(super) fn of(model: &Model, cx: &Context<'_>) -> Option<Outage> {
     // A table over several clusters shows the freshness of each.
     if model.top().1.over().is_some() {
@@ -46,14 +46,14 @@ pub(super) fn draw(outage: &Outage, cx: &Context<'_>, frame: &mut Frame<'_>, are
     frame.render_widget(Line::from(Span::styled(text, style)), area);
 }
 
-/// The end of a chain of causes in `columns`, starting at the first cause that fits in full.
+/// Returns the end of a chain of causes in `columns`, starting at the first cause that fits in full.
 pub(super) fn end_of(reason: &str, columns: usize) -> Cow<'_, str> {
     let starts = std::iter::once(0).chain(reason.match_indices(": ").map(|(at, colon)| at + colon.len()));
     let whole = starts.map(|at| &reason[at..]).find(|end| end.width() <= columns);
     whole.map_or_else(|| tail(reason, columns), Cow::Borrowed)
 }
 
-/// The most important part first; of the reason its end, which says what happened, as far as it fits.
+/// Returns the text: the most important part first; of the reason its end, which says what happened, as far as it fits.
 fn banner_text(outage: &Outage, cx: &Context<'_>, width: usize) -> String {
     let elapsed = age(seconds_until(outage.since, cx.now));
     let kinds: Vec<String> = outage.resources.iter().map(|resource| resource.plural.to_string()).collect();

@@ -1,5 +1,5 @@
-//! The panes of the current tab: one, or two beside or below each other. If two do not fit, only the focused one, and a
-//! line that says so.
+//! The panes of the current tab: one, or two beside or below each other. If two do not fit, only the focused one is
+//! shown, with a line that says so.
 
 use jiff::Timestamp;
 use ratatui::Frame;
@@ -51,7 +51,7 @@ impl Panes {
         }
     }
 
-    /// The area of the focused pane.
+    /// Returns the area of the focused pane.
     pub(super) fn focused(self) -> Rect {
         match self {
             Self::Alone(area) | Self::Folded(area, _) | Self::Both { focused: area, .. } => area,
@@ -136,7 +136,7 @@ fn draw_pane(model: &Model, shown: &(ScreenId, Screen), cx: &Context<'_>, frame:
     }
 }
 
-/// The time since which the screen's data may be outdated.
+/// Returns the time since which the screen's data may be outdated.
 fn stale_since(cx: &Context<'_>, screen: &Screen) -> Option<Timestamp> {
     // A table over several clusters may have both stale and live rows.
     if screen.over().is_some() {

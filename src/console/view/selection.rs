@@ -44,7 +44,7 @@ impl Selection {
         };
     }
 
-    /// The selected parts of lines, from the top.
+    /// Returns the selected parts of lines, from the top.
     fn lines(&self) -> impl Iterator<Item = Rect> {
         let order = |place: Position| (place.y, place.x);
         let (first, last) =
@@ -68,7 +68,7 @@ impl Selection {
         }
     }
 
-    /// The selected text, line by line, without trailing spaces.
+    /// Returns the selected text, line by line, without trailing spaces.
     pub(crate) fn text(&self, buffer: &Buffer) -> String {
         let lines = self.lines().map(|line| {
             let (mut text, mut skip) = (String::new(), 0);

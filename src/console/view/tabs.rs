@@ -38,7 +38,8 @@ pub(super) fn draw(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     frame.render_widget(Line::from(spans), area);
 }
 
-/// The labels of the tabs, such that they fit side by side: long titles are cut, then only the current tab has one.
+/// Returns the labels of the tabs, such that they fit side by side: long titles are cut, then only the current tab has
+/// one.
 fn labels(tabs: &[TabTitle], max_width: usize) -> Vec<String> {
     let label = |number: usize, tab: &TabTitle, longest: usize| {
         let front = if tab.front { '▸' } else { ' ' };

@@ -16,7 +16,7 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// The current line of a list of `lines` lines.
+    /// Returns the current line of a list of `lines` lines.
     pub(crate) fn of(&self, lines: usize) -> usize {
         self.at.min(lines.saturating_sub(1))
     }
@@ -42,8 +42,8 @@ impl Cursor {
         true
     }
 
-    /// The visible lines in a window of this height: those around the cursor, scrolled as little as possible. Called
-    /// while drawing.
+    /// Returns the visible lines in a window of this height: those around the cursor, scrolled as little as possible.
+    /// Called while drawing.
     pub(crate) fn window(&self, height: usize, lines: usize) -> Range<usize> {
         let height = height.max(1);
         let at = self.of(lines);

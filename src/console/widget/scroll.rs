@@ -20,7 +20,7 @@ pub(crate) struct Scroll {
 }
 
 impl Scroll {
-    /// The first visible line for this window and text. Called while drawing.
+    /// Returns the first visible line for this window and text. Called while drawing.
     pub(crate) fn window(&self, height: usize, lines: usize) -> usize {
         self.height.set(height);
         self.lines.set(lines);
@@ -41,7 +41,7 @@ impl Scroll {
         frame.render_widget(Paragraph::new(lines.skip(top).take(height).collect::<Vec<_>>()), area);
     }
 
-    /// The first visible column.
+    /// Returns the first visible column.
     pub(crate) fn left(&self) -> usize {
         self.left.get()
     }

@@ -42,7 +42,7 @@ impl TextPane {
         self.lines.is_empty()
     }
 
-    /// The whole text, without a newline at its end.
+    /// Returns the whole text, without a newline at its end.
     pub(crate) fn text(&self) -> String {
         self.lines.join("\n")
     }
@@ -66,7 +66,7 @@ impl TextPane {
         Ok(())
     }
 
-    /// `/web 2 of 7 `; `None` without a search.
+    /// Returns `/web 2 of 7 `; `None` without a search.
     pub(crate) fn match_label(&self) -> Option<String> {
         let at = if self.matches.is_empty() { 0 } else { self.current + 1 };
         let label = || format!("/{} {at} of {} ", clean(&self.query), self.matches.len());

@@ -1,4 +1,4 @@
-//! Commands from kubectl and k9s: their translation, or a hint at the equivalent.
+//! Translates commands of kubectl and k9s, or hints at the equivalent.
 
 use std::borrow::Cow;
 

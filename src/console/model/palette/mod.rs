@@ -25,7 +25,6 @@ use crate::screen_dumps;
 use crate::workloads;
 use base::did_you_mean::nearest;
 
-/// Returns the effects of a text.
 pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
     let text = model.shared.extensions.expand(text);
     let text = kubectl_words::translate(&text, |word| model.shared.catalogue.find_resource(word).is_some());

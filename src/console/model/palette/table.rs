@@ -76,7 +76,6 @@ fn anywhere(name: &str) -> Result<Scope, String> {
     Ok(Scope::One(name.to_owned()))
 }
 
-/// Returns the scope for a namespace's name.
 pub(super) fn namespace(name: &str, model: &Model) -> Result<Scope, String> {
     let namespaces = &model.shared.stores.namespaces();
     // If namespaces cannot be listed, any name is accepted.
