@@ -99,7 +99,6 @@ impl Fields {
 /// The value of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// Text.
     Text(String),
     /// A whole number as typed; empty for the default.
     Number(String),
@@ -107,7 +106,6 @@ pub(crate) enum Value {
     Switch(bool),
     /// One of several options.
     Choice {
-        /// The options.
         options: Vec<String>,
         /// The index of the selected option.
         picked: usize,
@@ -131,7 +129,6 @@ impl Value {
 pub(crate) struct Field {
     /// The label in front of it.
     pub(crate) label: String,
-    /// The value.
     pub(crate) value: Value,
     /// The hint, shown dim behind it.
     pub(crate) hint: String,

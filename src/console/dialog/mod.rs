@@ -8,9 +8,9 @@
 //! the cluster are computed from the context at each draw.
 //!
 //! Text that a user types or pastes for another purpose confirms nothing. The keys of the command line and of the
-//! filter leave the dialog. A letter answers only if it is typed alone ([`TypingPace`], [`Reply::Confirming`]), Enter never
-//! as part of a paste. Other letters move the focus back to Cancel, and nothing is confirmed until a key has moved the
-//! focus.
+//! filter leave the dialog. A letter answers only if it is typed alone ([`TypingPace`], [`Reply::Confirming`]), Enter
+//! never as part of a paste. Other letters move the focus back to Cancel, and nothing is confirmed until a key has
+//! moved the focus.
 
 mod draw;
 mod field;
@@ -39,7 +39,6 @@ const HASTY: &str = "the key came right after other keys: press it again";
 /// A note in a dialog, with its severity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Note {
-    /// Plain.
     Plain(String),
     /// A risk.
     Warning(String),
@@ -75,7 +74,6 @@ pub(crate) enum TypingPace {
 /// The effect of ctrl-c in a dialog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InterruptAction {
-    /// It cancels.
     Cancels,
     /// It submits: the dialog asks whether to leave, and ctrl-c requests that again.
     Submits,
@@ -91,7 +89,6 @@ pub struct Dialog<E> {
     pub(crate) number: Option<(usize, usize)>,
     /// The text above the fields.
     pub(crate) text: Vec<Note>,
-    /// The fields.
     pub(crate) fields: Vec<Field>,
     /// The label of the second button.
     pub(crate) verb: String,
@@ -134,7 +131,6 @@ impl<E> fmt::Debug for Dialog<E> {
 pub(crate) enum Reply<E> {
     /// It stays open.
     Open(Vec<E>),
-    /// It is closed.
     Closed(Vec<E>),
     /// It stays open, and is confirmed unless more is typed within a moment.
     Confirming,
@@ -259,19 +255,16 @@ impl<E> Dialog<E> {
         }
     }
 
-    /// Sets the hint of a field.
     pub(crate) fn set_hint<K>(&mut self, field: FieldId<K>, hint: String) {
         if let Some(field) = self.fields.get_mut(field.index) {
             field.hint = hint;
         }
     }
 
-    /// Reports whether this switch is on.
     pub(crate) fn is_on(&self, field: FieldId<Switch>) -> bool {
         matches!(self.value(field), Value::Switch(true))
     }
 
-    /// Returns the text in this field.
     pub(crate) fn text(&self, field: FieldId<Text>) -> &str {
         self.value(field).text()
     }

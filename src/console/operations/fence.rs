@@ -28,7 +28,6 @@ pub(crate) fn refuses(catalogue: &Catalogue) -> Option<String> {
     (!known).then(|| "this server does not support fences of nodes".to_owned())
 }
 
-/// Returns the fence of a node.
 fn fence_of(node: &ObjectRef) -> ObjectRef {
     ObjectRef {
         kind: builtin_kinds::kind::<NodeFence>(),
@@ -47,7 +46,8 @@ pub(crate) fn show_dialog(cx: &Context<'_>, node: &ObjectRef) -> Vec<Effect> {
     vec![Effect::ShowDialog(Box::new(dialog))]
 }
 
-/// The node's name must be typed: its processes are killed without warning.
+/// Creates the dialog for fencing a node. The node's name must be typed, because its processes are killed without
+/// warning.
 fn fence_dialog(node: &ObjectRef) -> Dialog {
     let (target, shown, typed) = (fence_of(node), node.name.clone(), node.name.clone());
     let mut fields = Fields::default();

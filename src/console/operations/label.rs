@@ -13,7 +13,6 @@ use crate::effect::{Dialog, Effect};
 use crate::resource::ObjectRef;
 use object::taint;
 
-/// Creates the dialog for labels.
 pub(crate) fn labels_dialog(targets: Vec<ObjectRef>) -> Dialog {
     let (title, shown) = (title("Label", &targets), targets.clone());
     let mut fields = Fields::default();

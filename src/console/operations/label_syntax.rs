@@ -7,7 +7,6 @@ use object::taint::effect;
 /// The effects of taints.
 const EFFECTS: [&str; 3] = [effect::NO_SCHEDULE, effect::PREFER_NO_SCHEDULE, effect::NO_EXECUTE];
 
-/// A change of one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LabelChange {
     pub(super) key: String,
@@ -34,7 +33,6 @@ pub(super) enum TaintChange {
     Set(Taint),
     /// Removes the taints with this key, and with this effect if given.
     Remove {
-        /// The key.
         key: String,
         /// The effect, if restricted.
         effect: Option<String>,

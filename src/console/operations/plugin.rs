@@ -6,7 +6,6 @@ use crate::extensions::{Input, InputKind, Plugin, PluginRun, Program, Variables}
 use crate::resource::ObjectRef;
 use crate::text::clean;
 
-/// The field of an input.
 #[derive(Clone, Copy)]
 enum InputField {
     Text(FieldId<Text>),
@@ -14,7 +13,6 @@ enum InputField {
     Choice(FieldId<Choice>),
 }
 
-/// Creates the dialog of a plugin for an object.
 pub(crate) fn dialog(plugin: &Plugin, target: ObjectRef, variables: Variables) -> Dialog {
     let mut fields = Fields::default();
     let mut input_fields: Vec<(Input, InputField)> = Vec::new();

@@ -49,7 +49,6 @@ pub(crate) fn show_dialog(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect
     vec![Effect::ShowDialog(Box::new(dialog))]
 }
 
-/// Reports whether the Deployment is paused.
 pub(crate) fn is_paused(deployment: &Deployment) -> bool {
     deployment.spec.paused == Some(true)
 }

@@ -65,7 +65,7 @@ fn save_dialog(kind: Kind) -> Dialog {
     .fields(fields)
 }
 
-/// The snapshot's name must be typed, because a restore ends every pod.
+/// Creates the dialog for restoring a snapshot. The snapshot's name must be typed, because a restore ends every pod.
 fn restore_dialog(kind: Kind, snapshot: ObjectRef) -> Dialog {
     let expected = snapshot.name.clone();
     let mut fields = Fields::default();

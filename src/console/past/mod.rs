@@ -56,7 +56,6 @@ pub(crate) fn refused(catalogue: &Catalogue) -> Option<String> {
 /// The objects of a request about the past: all of a kind, those of a namespace, or one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HistoryScope {
-    /// The kind.
     pub(crate) kind: Kind,
     /// The namespace; `None` for all.
     pub(crate) namespace: Option<String>,
@@ -172,11 +171,9 @@ pub(crate) async fn step(
 /// The past state that a view shows.
 #[derive(Debug)]
 pub(crate) struct PastView {
-    /// The point in time.
     pub(crate) moment: PointInTime,
     /// Earlier states are no longer retained.
     pub(crate) is_beginning: bool,
-    /// The objects.
     pub(crate) stores: Stores,
     /// The number of objects beyond the limit.
     pub(crate) cut: usize,
@@ -260,8 +257,8 @@ mod tests {
         Timestamp::from_second(1_000_000 + second).unwrap()
     }
 
-    /// A server that retains the changes of revisions 10, 20 and 30, each at the second of its number, after revision 5
-    /// at second 4.
+    /// Returns a server that retains the changes of revisions 10, 20 and 30, each at the second of its number, after
+    /// revision 5 at second 4.
     fn server() -> Client {
         let service = tower::service_fn(|request: http::Request<Body>| async move {
             let path = request.uri().path().to_owned();

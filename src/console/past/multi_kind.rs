@@ -18,7 +18,6 @@ use crate::store::{Change, Delta, Stores};
 /// A gap in the past state: a kind that is missing or incomplete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Gap {
-    /// The kind.
     pub(crate) kind: Kind,
     /// The extent and the reason.
     pub(crate) missing: MissingReason,
@@ -150,8 +149,8 @@ pub(super) mod tests {
     use crate::resource::ResourceKey;
     use crate::workloads::Workload;
 
-    /// A server with revision 20 as its last change. `no` gives status codes per kind: for its history, and for its
-    /// past list.
+    /// Returns a server with revision 20 as its last change. `no` gives status codes per kind: for its history, and for
+    /// its past list.
     pub(crate) fn server(no: &[(Workload, u16, u16)]) -> Client {
         let no: HashMap<String, (u16, u16)> = no
             .iter()

@@ -25,7 +25,6 @@ pub(crate) enum Align {
 /// The condition for showing a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ColumnVisibility {
-    /// Always.
     Always,
     /// In wide mode only.
     Wide,
@@ -37,7 +36,6 @@ pub(crate) enum ColumnVisibility {
     Never,
 }
 
-/// One column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Column {
     /// The heading; the same as kubectl's.
@@ -61,7 +59,7 @@ pub(crate) struct Column {
 pub(crate) const SPARE: u8 = 0;
 
 impl Column {
-    /// A column of text.
+    /// Creates a column of text.
     pub(crate) fn text(name: &'static str) -> Self {
         Self {
             name: name.into(),
@@ -75,7 +73,7 @@ impl Column {
         }
     }
 
-    /// A column of numbers.
+    /// Creates a column of numbers.
     pub(crate) fn number(name: &'static str) -> Self {
         Self { align: Align::Right, ..Self::text(name) }
     }
@@ -116,7 +114,7 @@ impl Column {
         Self { floor, ..self }
     }
 
-    /// The heading; its short form if the table does not fit.
+    /// Returns the heading; its short form if the table does not fit.
     pub(crate) fn heading(&self, is_tight: bool) -> &str {
         self.short.filter(|_| is_tight).unwrap_or(&self.name)
     }
@@ -128,24 +126,18 @@ impl Column {
     }
 }
 
-/// One cell.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cell {
-    /// Text.
     Text(CompactString),
     /// A status: text with a health.
     Status(CompactString, Health),
-    /// A warning.
     Warning(CompactString),
     /// Less important text.
     Dim(CompactString),
-    /// A number.
     Number(i64),
     /// An amount in use, as text, and its share.
     Used {
-        /// The amount.
         amount: i64,
-        /// The text.
         text: CompactString,
         /// The share.
         load: Load,
@@ -161,7 +153,7 @@ pub(crate) enum Cell {
 }
 
 impl Cell {
-    /// A text, or `<none>` if it is missing, as kubectl prints it.
+    /// Creates a cell with a text, or `<none>` if it is missing, as kubectl prints it.
     pub(crate) fn or_none(text: Option<&str>) -> Self {
         match text.filter(|text| !text.is_empty()) {
             Some(text) => Self::Text(clean(text).into()),
@@ -169,25 +161,25 @@ impl Cell {
         }
     }
 
-    /// An amount of CPU in thousandths, and its share of the limit and the request.
+    /// Creates a cell with an amount of CPU in thousandths, and its share of the limit and the request.
     pub(crate) fn cpu(millis: i64, limit: Option<i64>, request: Option<i64>) -> Self {
         let load = Load::of(Resource::Cpu, millis, limit, request);
         Self::Used { amount: millis, text: format_compact!("{millis}m"), load }
     }
 
-    /// An amount of memory in bytes, and its share of the limit and the request.
+    /// Creates a cell with an amount of memory in bytes, and its share of the limit and the request.
     pub(crate) fn memory(bytes: i64, limit: Option<i64>, request: Option<i64>) -> Self {
         let load = Load::of(Resource::Memory, bytes, limit, request);
         Self::Used { amount: bytes, text: format_bytes(bytes).into(), load }
     }
 
-    /// A share in percent.
+    /// Creates a cell with a share in percent.
     pub(crate) fn percent(resource: Resource, percent: i32) -> Self {
         let load = Load::Share { resource, percent, max_level: ThresholdLevel::At };
         Self::Used { amount: percent.into(), text: percent.to_compact_string(), load }
     }
 
-    /// The share in use, in percent; `n/a` if the total is missing, as in k9s.
+    /// Creates a cell with the share in use, in percent; `n/a` if the total is missing, as in k9s.
     pub(crate) fn share(resource: Resource, used: i64, of: Option<i64>) -> Self {
         match percent(used, of) {
             Some(percent) => Self::percent(resource, percent),
@@ -195,12 +187,12 @@ impl Cell {
         }
     }
 
-    /// A text from the server.
+    /// Creates a cell with a text from the server.
     pub(crate) fn server_text(text: &str) -> Self {
         Self::Text(clean(text).into())
     }
 
-    /// The text to draw; requests a redraw if it contains an age.
+    /// Returns the text to draw; requests a redraw if it contains an age.
     pub(crate) fn show<'a>(&'a self, cx: &Context<'_>) -> Cow<'a, str> {
         match self {
             Self::Text(text) | Self::Warning(text) | Self::Dim(text) | Self::Status(text, _) => {
@@ -221,7 +213,7 @@ impl Cell {
         }
     }
 
-    /// The text for filters and CSV, without ages.
+    /// Returns the text for filters and CSV, without ages.
     pub(crate) fn plain(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text)
@@ -238,7 +230,7 @@ impl Cell {
         }
     }
 
-    /// The same, appended to `to`.
+    /// Appends the text of [`Self::plain`] to `to`.
     pub(crate) fn plain_into(&self, to: &mut String) {
         // Writing to a string cannot fail.
         let _ = match self {
@@ -254,7 +246,7 @@ impl Cell {
         };
     }
 
-    /// The order of two cells of one column. Ages: the youngest first.
+    /// Compares two cells of one column; the youngest of two ages comes first.
     pub(crate) fn order(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Number(a), Self::Number(b))

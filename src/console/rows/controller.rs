@@ -25,7 +25,7 @@ pub(crate) const GROUP: &str = "podium.dev";
 /// The plural name of the resource.
 pub(crate) const PLURAL: &str = "controllers";
 
-/// The resource as it is served.
+/// Returns the resource as it is served.
 pub(crate) fn resource() -> ResourceKey {
     let [group, version, plural] = [GROUP, "v1alpha1", PLURAL].map(Cow::Borrowed);
     ResourceKey { group, version, plural }
@@ -43,9 +43,9 @@ pub struct ControllerStatus {
     pub(crate) component: Option<String>,
     /// The node of the component, for a kubelet.
     pub(crate) node: Option<String>,
-    /// Why faults cannot pause it.
+    /// The reason why faults cannot pause it.
     pub(crate) cannot_pause: Option<String>,
-    /// Why it cannot be stepped while it is paused.
+    /// The reason why it cannot be stepped while it is paused.
     pub(crate) cannot_step: Option<String>,
     /// The maximum number of concurrent reconciles.
     pub(crate) workers: u64,
@@ -125,7 +125,6 @@ pub(crate) struct Quantiles {
 pub(crate) struct KeyStatus {
     /// The key as text.
     pub(crate) key: String,
-    /// The object of the key.
     pub(crate) object: Option<KeyObject>,
     /// The time it waited, or has waited so far.
     pub(crate) waited_microseconds: Option<u64>,
@@ -145,7 +144,6 @@ pub(crate) struct KeyStatus {
     pub(crate) requeued_after_microseconds: Option<u64>,
 }
 
-/// The object of a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct KeyObject {
@@ -158,7 +156,7 @@ pub(crate) struct KeyObject {
 }
 
 impl ControllerStatus {
-    /// The state as a health.
+    /// Returns the state as a health.
     pub(crate) fn health(&self) -> Health {
         match self.state.as_str() {
             "Running" => Health::Running,
@@ -174,7 +172,7 @@ impl ControllerStatus {
         self.state != "Stopped"
     }
 
-    /// The name of one unit of its work, singular and plural.
+    /// Returns the name of one unit of its work, singular and plural.
     pub(crate) fn work(&self) -> (&'static str, &'static str) {
         match self.subsystem.as_deref() {
             Some("Kubelet") => ("pod sync", "pod syncs"),
@@ -183,23 +181,23 @@ impl ControllerStatus {
         }
     }
 
-    /// Returns whether it is paused.
     pub(crate) fn is_paused(&self) -> bool {
         self.state == "Paused"
     }
 }
 
-/// The status in a row of a server-side Table with whole objects; `None` if it cannot be parsed.
+/// Returns the status in a row of a server-side Table with whole objects; `None` if it cannot be parsed.
 pub(crate) fn status_of(row: &TableRow) -> Option<ControllerStatus> {
     serde_json::from_value(row.object.data.get("status")?.clone()).ok()
 }
 
-/// The status of a controller from its table.
+/// Returns the status of a controller from its table.
 pub(crate) fn table_status(stores: &Stores, uid: &Uid) -> Option<ControllerStatus> {
     status_of(stores.get(&resource())?.row(uid)?)
 }
 
-/// The active faults that pause a controller. For faults that select nodes by labels, only known nodes are considered.
+/// Returns the active faults that pause a controller. For faults that select nodes by labels, only known nodes are
+/// considered.
 pub(crate) fn paused_by<'f>(
     faults: impl Iterator<Item = &'f Fault>,
     status: &ControllerStatus,
@@ -228,7 +226,7 @@ pub(crate) fn paused_by<'f>(
     pausing
 }
 
-/// The same, with the faults and nodes of the stores.
+/// As [`paused_by`], with the faults and nodes of the stores.
 pub(crate) fn pausing<'s>(stores: &'s Stores, status: &ControllerStatus) -> Vec<&'s Fault> {
     let nodes = stores.nodes();
     let labels_of =
@@ -236,7 +234,7 @@ pub(crate) fn pausing<'s>(stores: &'s Stores, status: &ControllerStatus) -> Vec<
     paused_by(stores.faults().iter().map(|(_, fault)| fault), status, labels_of)
 }
 
-/// The columns: state, queue and statistics.
+/// Returns the columns: state, queue and statistics.
 pub(crate) fn columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
@@ -259,7 +257,7 @@ pub(crate) fn columns() -> Vec<Column> {
     ]
 }
 
-/// A controller's row.
+/// Returns a controller's row.
 pub(crate) fn row(stores: &Stores, uid: &Uid) -> Option<Row> {
     let row = stores.get(&resource())?.row(uid)?;
     let status = status_of(row)?;
@@ -322,7 +320,7 @@ fn cells(name: &str, status: &ControllerStatus) -> Vec<Cell> {
     cells
 }
 
-/// A counter.
+/// Returns a counter.
 fn count(number: u64) -> Cell {
     amount(number, number.to_compact_string())
 }
@@ -336,14 +334,14 @@ fn amount(number: u64, text: CompactString) -> Cell {
 }
 
 impl KeyStatus {
-    /// `default/web: Failed: why`, in one line.
+    /// Returns `default/web: Failed: why`, in one line.
     pub(crate) fn summary(&self) -> String {
         let reason = self.message.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
         format!("{}: {}{reason}", self.key, self.result).replace(['\n', '\r'], " ")
     }
 }
 
-/// `85µs`, `3.2ms`, `120ms`, `4.5s`; from one minute on in the format of ages.
+/// Returns `85µs`, `3.2ms`, `120ms`, `4.5s`; from one minute on in the format of ages.
 pub(crate) fn format_micros(micros: u64) -> String {
     match micros {
         0..1_000 => format!("{micros}µs"),
@@ -354,7 +352,7 @@ pub(crate) fn format_micros(micros: u64) -> String {
     }
 }
 
-/// The remainder of a duration that was reported at a time, in microseconds.
+/// Returns the remainder of a duration that was reported at a time, in microseconds.
 pub(crate) fn remaining(micros: u64, reported_at: Timestamp, now: Timestamp) -> u64 {
     let passed = now.duration_since(reported_at).max(SignedDuration::ZERO).as_micros();
     micros.saturating_sub(u64::try_from(passed).unwrap_or(u64::MAX))

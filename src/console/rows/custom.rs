@@ -23,9 +23,7 @@ const LONGEST: usize = 256;
 enum Source {
     /// The kind's own cell at this index.
     Own(usize),
-    /// The object's namespace.
     Namespace,
-    /// The object's labels.
     Labels,
     /// A value found in the object.
     Found(ColumnSource, Attributes),
@@ -159,7 +157,7 @@ impl Layout {
     }
 }
 
-/// The found values as a cell.
+/// Returns the found values as a cell.
 fn format_values(values: &[&Value], attributes: Attributes) -> Cell {
     let values: Vec<&&Value> = values.iter().filter(|value| !value.is_null()).collect();
     match values.as_slice() {

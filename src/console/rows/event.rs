@@ -17,8 +17,8 @@ pub(crate) const MESSAGE: usize = 5;
 /// The width reserved for MESSAGE beside NAMESPACE, LAST SEEN, REASON and OBJECT in a terminal of 80 columns.
 const MESSAGE_WIDTH: u8 = 23;
 
-/// kubectl's columns LAST SEEN, REASON, OBJECT, MESSAGE, and COUNT. A warning is marked in its reason; TYPE is shown in
-/// wide mode. REASON and MESSAGE stay in a narrow terminal: together they say what happened.
+/// Returns kubectl's columns LAST SEEN, REASON, OBJECT, MESSAGE, and COUNT. A warning is marked in its reason; TYPE is
+/// shown in wide mode. REASON and MESSAGE stay in a narrow terminal: together they say what happened.
 pub(crate) fn columns() -> Vec<Column> {
     vec![
         Column::text("LAST SEEN").short("SEEN").weight(7),
@@ -30,7 +30,7 @@ pub(crate) fn columns() -> Vec<Column> {
     ]
 }
 
-/// The resourceVersion as a number, which orders events of the same second; 0 if it is not a number.
+/// Returns the resourceVersion as a number, which orders events of the same second; 0 if it is not a number.
 pub(crate) fn revision(event: &Event) -> u64 {
     event.metadata.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
 }
@@ -39,7 +39,7 @@ pub(crate) fn is_warning(event: &Event) -> bool {
     event.type_.as_deref() == Some("Warning")
 }
 
-/// `pod/web-1`, as kubectl prints it.
+/// Returns `pod/web-1`, as kubectl prints it.
 pub(crate) fn object(event: &Event) -> String {
     let about = &event.involved_object;
     object_of(about.kind.as_deref(), about.name.as_deref()).into()

@@ -9,7 +9,7 @@ use object::conditions;
 use object::fault::{ACTIVE, Fault};
 use object::node_fence::{FENCED, FencePhase, NodeFence};
 
-/// The columns: the type, the remaining time, and the affected objects.
+/// Returns the columns: the type, the remaining time, and the affected objects.
 pub(crate) fn fault_columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
@@ -29,7 +29,7 @@ pub(crate) fn is_active(fault: &Fault) -> bool {
     status.ended_at.is_none() && conditions::is_true(status.conditions.as_ref(), ACTIVE)
 }
 
-/// The time when a fault ends by itself; `None` if it must be deleted.
+/// Returns the time when a fault ends by itself; `None` if it must be deleted.
 pub(crate) fn ends_at(fault: &Fault) -> Option<Timestamp> {
     let started = fault.status.as_ref()?.started_at.as_ref()?.0;
     let lasts = SignedDuration::try_from(fault.duration()?).ok()?;
@@ -71,7 +71,7 @@ pub(crate) fn fault_row(fault: &Fault) -> Option<Row> {
     Row::of(fault, Some(health), cells)
 }
 
-/// The columns: the progress of a fence, and its last message.
+/// Returns the columns: the progress of a fence, and its last message.
 pub(crate) fn fence_columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
@@ -82,7 +82,7 @@ pub(crate) fn fence_columns() -> Vec<Column> {
     ]
 }
 
-/// The progress of a fence in one word.
+/// Returns the progress of a fence in one word.
 pub(crate) fn fence_state(fence: &NodeFence) -> (&'static str, Health) {
     match fence.phase() {
         _ if fence.metadata.deletion_timestamp.is_some() => ("Returning", Health::Pending),

@@ -33,7 +33,6 @@ use super::workloads::Workload;
 pub(crate) struct RowKey {
     /// The cluster, in a table over several clusters; `None` is the table's own.
     pub(crate) cluster: Option<ClusterId>,
-    /// The uid of the object.
     pub(crate) uid: Uid,
 }
 

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use super::{Cell, Column, Row};
 use crate::health::Health;
 
-/// kubectl's columns.
+/// Returns kubectl's columns.
 pub(crate) fn service_columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
@@ -66,7 +66,7 @@ pub(crate) fn service_row(service: &Service) -> Option<Row> {
     Row::of(service, None, cells)
 }
 
-/// kubectl's columns.
+/// Returns kubectl's columns.
 pub(crate) fn namespace_columns() -> Vec<Column> {
     vec![Column::text("NAME").weight(9), Column::text("STATUS").weight(8), Column::text("AGE").weight(8)]
 }
@@ -82,7 +82,7 @@ pub(crate) fn namespace_row(namespace: &Namespace) -> Option<Row> {
     Row::of(namespace, Some(health), cells)
 }
 
-/// kubectl's columns, and the counts of pods.
+/// Returns kubectl's columns, and the counts of pods.
 pub(crate) fn budget_columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),

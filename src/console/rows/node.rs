@@ -14,7 +14,7 @@ use object::node::condition_status;
 pub(crate) use object::node::is_ready;
 use object::quantity::Amount;
 
-/// kubectl's columns, with pods, their requests, measured usage, and the zone.
+/// Returns kubectl's columns, with pods, their requests, measured usage, and the zone.
 pub(crate) fn columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
@@ -33,12 +33,11 @@ pub(crate) fn columns() -> Vec<Column> {
     ]
 }
 
-/// Returns whether the node is cordoned.
 pub(crate) fn is_cordoned(node: &Node) -> bool {
     node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true)
 }
 
-/// STATUS as kubectl prints it, and the health.
+/// Returns STATUS as kubectl prints it, and the health.
 pub(crate) fn status(node: &Node) -> (String, Health) {
     let (word, health) = match condition_status(node, "Ready") {
         Some("True") => ("Ready", Health::Running),
@@ -53,7 +52,7 @@ pub(crate) fn status(node: &Node) -> (String, Health) {
     (word.into(), health)
 }
 
-/// The status, with the progress of its fence if it has one.
+/// Returns the status, with the progress of its fence if it has one.
 pub(crate) fn status_with_fence(node: &Node, stores: &Stores) -> (String, Health) {
     let (word, health) = status(node);
     let fence = node.metadata.name.as_deref().and_then(|name| stores.node_fences().by_name("", name));
@@ -96,7 +95,7 @@ pub(crate) fn requested(node: &Node, stores: &Stores) -> NodeRequests {
     }
 }
 
-/// The measured shares of allocatable CPU and memory, as in `kubectl top`.
+/// Returns the measured shares of allocatable CPU and memory, as in `kubectl top`.
 fn used(node: &Node, stores: &Stores) -> Option<(f64, f64)> {
     let used = stores.used_by(node.metadata.name.as_deref()?)?;
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
@@ -108,7 +107,6 @@ fn share(part: i64, of: i64) -> f64 {
     if of > 0 { part as f64 / of as f64 } else { 0.0 }
 }
 
-/// The zone of a node.
 pub(crate) fn zone(node: &Node) -> Option<&str> {
     node.metadata.labels.as_ref()?.get("topology.kubernetes.io/zone").map(String::as_str)
 }

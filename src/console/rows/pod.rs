@@ -6,8 +6,8 @@ use super::{Cell, Column, Row};
 use crate::store::{ContainerUsages, ResourceUsage, StoredObject, Stores};
 use crate::thresholds::Resource;
 
-/// kubectl's columns NAME READY STATUS RESTARTS AGE, IP and NODE in every mode, and usage if it is measured: as an
-/// amount, and in percent of requests and limits as in k9s.
+/// Returns kubectl's columns NAME READY STATUS RESTARTS AGE, IP and NODE in every mode, and usage if it is measured: as
+/// an amount, and in percent of requests and limits as in k9s.
 pub(crate) fn columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
@@ -28,12 +28,12 @@ pub(crate) fn columns() -> Vec<Column> {
     ]
 }
 
-/// The total measured usage of a pod.
+/// Returns the total measured usage of a pod.
 pub(crate) fn used(pod: StoredObject<'_, Pod>, stores: &Stores) -> Option<ResourceUsage> {
     stores.used_by_pod(pod.namespace()?, pod.name()).map(ContainerUsages::sum)
 }
 
-/// A pod's row, with its usage if it is known.
+/// Returns a pod's row, with its usage if it is known.
 pub(crate) fn row(pod: StoredObject<'_, Pod>, used: Option<ResourceUsage>) -> Row {
     let seen = &pod.summary;
     let (most_cpu, most_memory) = seen.limits;

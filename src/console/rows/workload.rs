@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use super::{Cell, Column, Row};
 use crate::health::Health;
 
-/// kubectl's columns, and a STATUS.
+/// Returns kubectl's columns, and a STATUS.
 pub(crate) fn deployment_columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
@@ -22,7 +22,7 @@ pub(crate) fn deployment_columns() -> Vec<Column> {
     ]
 }
 
-/// kubectl's columns.
+/// Returns kubectl's columns.
 pub(crate) fn replica_set_columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
@@ -36,7 +36,7 @@ pub(crate) fn replica_set_columns() -> Vec<Column> {
     ]
 }
 
-/// The state of a deployment: a word in the sense of `kubectl rollout status`, and its health.
+/// Returns the state of a deployment: a word in the sense of `kubectl rollout status`, and its health.
 pub(crate) fn deployment_state(deployment: &Deployment) -> (&'static str, Health) {
     let spec = &deployment.spec;
     let status = deployment.status.as_ref();
@@ -88,7 +88,6 @@ pub(crate) fn deployment_row(deployment: &Deployment) -> Option<Row> {
     Row::of(deployment, Some(health), cells)
 }
 
-/// The health of a replica set.
 pub(crate) fn replica_set_health(set: &ReplicaSet) -> Health {
     let status = set.status.as_ref();
     let want = set.spec.replicas.unwrap_or(1);

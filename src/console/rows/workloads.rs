@@ -18,7 +18,7 @@ use crate::workloads::Workload;
 /// Maximum number of characters of a reason: a message may have any length.
 const REASON: usize = 512;
 
-/// The columns: kind, count, state and reason.
+/// Returns the columns: kind, count, state and reason.
 pub(crate) fn columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
@@ -45,13 +45,13 @@ impl State {
     }
 }
 
-/// The stores of the available kinds.
+/// Returns the stores of the available kinds.
 fn stores_of(stores: &Stores) -> impl Iterator<Item = (Workload, &ResourceKey, &Store)> {
     stores.all().filter_map(|(resource, store)| Some((Workload::of(resource)?, resource, store)))
 }
 
-/// The uids of all objects that may be rows. Pods represented by another row are left out, so that no rows are built
-/// for very many pods.
+/// Returns the uids of all objects that may be rows. Pods represented by another row are left out, so that no rows are
+/// built for very many pods.
 pub(crate) fn uids(stores: &Stores) -> Vec<Uid> {
     let all = stores_of(stores).flat_map(|(kind, _, store)| {
         let uids = store.iter().map(|(uid, _)| uid);
@@ -79,7 +79,7 @@ fn is_row(stores: &Stores, kind: Workload, store: &Store, uid: &Uid) -> bool {
     }
 }
 
-/// The row of an object, unless it was deleted or another row represents it.
+/// Returns the row of an object, unless it was deleted or another row represents it.
 pub(crate) fn row(stores: &Stores, uid: &Uid) -> Option<Row> {
     let (kind, _, store) = stores_of(stores).find(|(_, _, store)| store.get(uid).is_some())?;
     if !is_row(stores, kind, store, uid) {
@@ -146,7 +146,7 @@ fn of_pod(pod: StoredObject<'_, Pod>) -> Row {
     Row { workload: Some(Workload::Pod), ..Row::of_entry(pod, Some(seen.health), cells) }
 }
 
-/// The reason from the status of a pod: of the first container that waits or has failed, else of the pod.
+/// Returns the reason from the status of a pod: of the first container that waits or has failed, else of the pod.
 fn reason_of_pod(pod: &Pod) -> String {
     let Some(status) = &pod.status else { return String::new() };
     let containers = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
@@ -211,7 +211,7 @@ fn of_replica_set(set: &ReplicaSet) -> State {
     of_replicas(ready, want, replica_set_health(set), failure)
 }
 
-/// The state of a ReplicaSet or ReplicationController.
+/// Returns the state of a ReplicaSet or ReplicationController.
 fn of_replicas(ready: i64, want: i64, health: Health, failure: Option<String>) -> State {
     let label = match health {
         Health::Terminating => "Terminating",
@@ -224,7 +224,7 @@ fn of_replicas(ready: i64, want: i64, health: Health, failure: Option<String>) -
     State::new(Cell::Ratio(ready, want), (label, health), failure.unwrap_or_default())
 }
 
-/// `reason: message`, or the one that exists.
+/// Returns `reason: message`, or the one that exists.
 fn reason_and_message(reason: Option<&str>, message: Option<&str>) -> String {
     let parts = [reason, message].into_iter().flatten().filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join(": ")
@@ -246,7 +246,7 @@ impl Fields<'_> {
         self.0.pointer(path).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// The reason and message of a condition that is true.
+    /// Returns the reason and message of a condition that is true.
     fn condition(&self, name: &str) -> Option<String> {
         let all = self.0.pointer("/status/conditions")?.as_array()?;
         let text = |one: &Value, field: &str| one.get(field).and_then(Value::as_str).map(str::to_owned);

@@ -61,7 +61,6 @@ impl Identity {
         Some(namespace).filter(|namespace| !namespace.is_empty())
     }
 
-    /// Returns the name.
     pub(crate) fn name(&self) -> &str {
         self.path.split_once('/').map_or("", |(_, name)| name)
     }

@@ -8,7 +8,6 @@ use k8s_openapi::api::core::v1::Event;
 use super::interner::Interner;
 use super::packed_object::PackedKind;
 
-/// The summary of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct EventSummary {
     /// The time at which it was last seen.
@@ -17,9 +16,7 @@ pub(crate) struct EventSummary {
     pub(crate) count: i32,
     /// Its type; `None` for the API's default.
     pub(crate) type_: Option<Arc<str>>,
-    /// The reason.
     pub(crate) reason: Arc<str>,
-    /// The message.
     pub(crate) message: Arc<str>,
     /// The kind of the involved object.
     pub(crate) about_kind: Option<Arc<str>>,
@@ -32,7 +29,6 @@ pub(crate) struct EventSummary {
 }
 
 impl EventSummary {
-    /// Reports whether it is a warning.
     pub(crate) fn is_warning(&self) -> bool {
         self.type_.as_deref() == Some("Warning")
     }

@@ -12,7 +12,6 @@ use object::resources::Amounts;
 /// The maximum number of interned parts per type. At the limit the table is cleared; parts in use remain valid.
 const MAX_PARTS: usize = 8192;
 
-/// Labels of an object.
 pub(crate) type Labels = BTreeMap<String, String>;
 
 /// The interned parts.

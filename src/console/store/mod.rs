@@ -1,9 +1,9 @@
 //! The console's copy of the cluster: one indexed store per resource, fed with changes.
 //!
 //! A store holds objects of any kind under the name that discovery has for the resource. Views that know a type read it
-//! through [`Typed`]; resources listed as the server's Table are stored as its rows. Reads never wait and never use the
-//! network. Invariant: every index has only uids that are in `objects`, and counts are updated with each change, never
-//! by iterating over all objects during a draw.
+//! through [`TypedStore`]; resources listed as the server's Table are stored as its rows. Reads never wait and never
+//! use the network. Invariant: every index has only uids that are in `objects`, and counts are updated with each
+//! change, never by iterating over all objects during a draw.
 
 mod any_object;
 mod change;
@@ -43,7 +43,6 @@ use object::node_fence::NodeFence;
 /// The effect of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BatchResult {
-    /// The resource.
     pub(crate) resource: ResourceKey,
     /// The affected objects.
     pub(crate) touched: TouchedObjects,

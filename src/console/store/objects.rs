@@ -31,7 +31,6 @@ pub(crate) struct Store {
 const UNPACKED: usize = 1024;
 
 impl Store {
-    /// Returns the object with this uid.
     pub(crate) fn get(&self, uid: &Uid) -> Option<&Arc<dyn Object>> {
         self.objects.get(uid)
     }
@@ -247,7 +246,6 @@ impl<'a, K: Object> TypedStore<'a, K> {
         Self { store, kind: PhantomData }
     }
 
-    /// Returns the object with this uid.
     pub(crate) fn get(self, uid: &Uid) -> Option<&'a K> {
         let store = self.store?;
         store.whole(&**store.get(uid)?)

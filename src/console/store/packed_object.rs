@@ -18,7 +18,6 @@ use super::interner::{Interner, Labels};
 use super::text::{PackedText, Packer};
 use crate::resource::{Kind, ObjectRef, Uid};
 
-/// A kind with packed objects.
 pub(crate) trait PackedKind:
     Resource<DynamicType = ()> + Serialize + DeserializeOwned + Debug + Send + Sync + 'static
 {
@@ -29,7 +28,6 @@ pub(crate) trait PackedKind:
     fn summarize(&self, interner: &mut Interner) -> Self::Summary;
 }
 
-/// A packed object.
 #[derive(Debug)]
 pub(crate) struct PackedObject<K: PackedKind> {
     pub(crate) uid: Uid,
@@ -41,7 +39,6 @@ pub(crate) struct PackedObject<K: PackedKind> {
     pub(crate) created: Option<Timestamp>,
     /// Its owner with `controller: true`.
     pub(crate) controller: Option<Arc<OwnerReference>>,
-    /// Its labels.
     pub(crate) labels: Arc<Labels>,
     /// The unpacked part that is specific to the kind.
     pub(crate) summary: K::Summary,
@@ -61,7 +58,6 @@ impl<K: PackedKind> PackedObject<K> {
         self.identity().object(kind)
     }
 
-    /// Returns the name.
     pub(crate) fn name(&self) -> &str {
         self.path.split_once('/').map_or("", |(_, name)| name)
     }

@@ -15,12 +15,10 @@ use crate::pod_status;
 use object::quantity::Amount;
 use object::resources::{Amounts, pod_level_resources, spec_requests};
 
-/// The summary of a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PodSummary {
     /// STATUS as kubectl prints it.
     pub(crate) status: Arc<str>,
-    /// Its health.
     pub(crate) health: Health,
     /// Ready containers.
     pub(crate) ready: u32,

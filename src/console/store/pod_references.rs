@@ -11,7 +11,6 @@ use crate::resource::ResourceKey;
 use object::pod::references::{config_maps, secrets};
 use object::storage::claims_of;
 
-/// The kinds of references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum ReferenceKind {
     ConfigMap,

@@ -29,7 +29,6 @@ impl ResourceUsage {
 pub(crate) struct ContainerUsages(Box<[(Arc<str>, ResourceUsage)]>);
 
 impl ContainerUsages {
-    /// Returns the usage of one container.
     pub(crate) fn of(&self, container: &str) -> Option<ResourceUsage> {
         self.0.iter().find(|(name, _)| &**name == container).map(|(_, used)| *used)
     }
@@ -55,7 +54,6 @@ pub struct PodUsages {
 }
 
 impl PodUsages {
-    /// Returns the usage of a pod's containers.
     pub(crate) fn of(&self, namespace: &str, name: &str) -> Option<&ContainerUsages> {
         self.by_namespace.get(namespace)?.get(name)
     }

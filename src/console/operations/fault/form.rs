@@ -113,7 +113,6 @@ fn parts(type_: &str) -> &'static [Part] {
 }
 
 impl Part {
-    /// Adds the input field.
     fn add(self, fields: &mut Fields) -> Input {
         let list = |of: &[&str]| of.iter().map(|&one| one.to_owned()).collect();
         let need = |label: &str, hint: &str| Field::text(label, "").hint(hint);
