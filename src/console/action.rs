@@ -140,7 +140,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The outcome of an action that the server answered.
+    /// Creates the outcome of an action that the server answered.
     pub(crate) fn of(action: Action, answer: &Result<Value, kube::Error>) -> Self {
         let after = answer.as_ref().ok().filter(|_| action.inverse.is_some()).map(editable::strip);
         Self { error: answer.as_ref().err().map(error_text), action, after }
@@ -260,7 +260,7 @@ async fn apply(
     Ok(value_of(&object))
 }
 
-/// The body of an eviction. kube's own `evict` sends the options as `delete_options`, a name servers ignore.
+/// Returns the body of an eviction. kube's own `evict` sends the options as `delete_options`, a name servers ignore.
 pub(super) fn eviction(target: &ObjectRef, params: &DeleteParams) -> Value {
     json!({
         "apiVersion": "policy/v1",

@@ -24,7 +24,6 @@ struct Builtin {
     namespaced: bool,
     short_names: &'static [&'static str],
     subresources: &'static [(&'static str, &'static [&'static str])],
-    /// Reads a list of its objects.
     read: ReadList,
 }
 

@@ -23,7 +23,7 @@ impl Default for Catalogue {
 }
 
 impl Catalogue {
-    /// A catalogue of these kinds.
+    /// Creates a catalogue of these kinds.
     pub fn of(kinds: Vec<Kind>) -> Self {
         Self { kinds, discovered: true }
     }

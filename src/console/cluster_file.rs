@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use super::resource::Uid;
 
-/// Clusters for which files are retained; the least recently written ones are removed.
+/// The maximum number of clusters with retained files; the least recently written files are removed.
 pub(crate) const CLUSTERS: usize = 32;
 
 /// Documents of one kind.
@@ -50,7 +50,6 @@ impl ClusterFiles {
         .ok()
     }
 
-    /// Writes a cluster's file.
     pub(crate) fn write(self, dir: &Path, cluster: &Uid, document: &impl Serialize) -> std::io::Result<()> {
         let path = self.path(dir, cluster);
         let place = dir.join(self.directory);

@@ -44,7 +44,6 @@ pub(crate) struct Cluster {
     pub(crate) name: String,
     /// The server's address, once known.
     pub(crate) origin: String,
-    /// The state of the connection.
     pub(crate) reach: ConnectionState,
     /// The watched objects.
     pub(crate) stores: Stores,
@@ -78,13 +77,11 @@ impl Cluster {
 /// One cluster, as screens read it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClusterView<'a> {
-    /// The cluster's id.
     pub(crate) id: ClusterId,
     /// The name for the user.
     pub(crate) name: &'a str,
     /// The server's address.
     pub(crate) origin: &'a str,
-    /// The state of the connection.
     pub(crate) reach: &'a ConnectionState,
     /// The watched objects.
     pub(crate) stores: &'a Stores,
@@ -180,7 +177,6 @@ impl ClusterView<'_> {
             && self.find_served(kind).is_none()
     }
 
-    /// Returns the freshness of a kind.
     pub(crate) fn freshness(&self, kind: &Kind) -> Freshness {
         match self.reach {
             ConnectionState::Resting | ConnectionState::Connecting => return Freshness::CatchingUp,
@@ -233,7 +229,6 @@ pub(crate) struct Clusters<'a> {
 }
 
 impl<'a> Clusters<'a> {
-    /// Returns a cluster by its id.
     pub(crate) fn get(&self, id: ClusterId) -> Option<ClusterView<'a>> {
         if id == self.front.id {
             return Some(self.front);

@@ -35,12 +35,12 @@ pub struct ScreenId {
 }
 
 impl ScreenId {
-    /// The id of a screen of this cluster.
+    /// Creates the id of a screen of this cluster.
     pub const fn new(number: u64, cluster: ClusterId) -> Self {
         Self { number, cluster }
     }
 
-    /// The cluster that the screen reads and changes.
+    /// Returns the cluster that the screen reads and changes.
     pub const fn cluster(self) -> ClusterId {
         self.cluster
     }
@@ -81,7 +81,6 @@ impl Ord for ScreenId {
 /// The state for one update or one draw.
 #[derive(Debug)]
 pub struct Context<'a> {
-    /// The cluster of this context.
     pub(crate) cluster: ClusterId,
     /// All clusters that are shown.
     pub(crate) clusters: Clusters<'a>,

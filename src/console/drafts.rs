@@ -35,14 +35,11 @@ pub struct DraftKey {
     pub(crate) group: String,
     /// Its plural name in paths.
     pub(crate) plural: String,
-    /// Its namespace.
     pub(crate) namespace: Option<String>,
-    /// Its name.
     pub(crate) name: String,
 }
 
 impl DraftKey {
-    /// The key of this object.
     pub(crate) fn of(target: &ObjectRef) -> Self {
         Self {
             group: target.kind.resource.group.to_string(),
@@ -52,7 +49,7 @@ impl DraftKey {
         }
     }
 
-    /// `deployments default/web`.
+    /// Returns `deployments default/web`.
     pub(crate) fn describe(&self) -> String {
         match &self.namespace {
             Some(namespace) => format!("{} {namespace}/{}", self.plural, self.name),
@@ -64,11 +61,9 @@ impl DraftKey {
 /// An unsaved text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Draft {
-    /// The object.
     pub(crate) key: DraftKey,
     /// The time of the last keystroke.
     pub(crate) at: Timestamp,
-    /// The text.
     pub(crate) text: String,
     /// The complete object that the edit started from; later changes by others are merged against it.
     pub(crate) base: Value,
@@ -102,7 +97,6 @@ pub(crate) fn read(dir: &Path, cluster: &Uid) -> Vec<Draft> {
     drafts
 }
 
-/// Returns the draft of an object.
 pub(crate) fn read_one(dir: &Path, cluster: &Uid, key: &DraftKey) -> Option<Draft> {
     read(dir, cluster).into_iter().find(|draft| draft.key == *key)
 }

@@ -20,7 +20,6 @@ use slots::{Slot, Slots};
 pub(crate) struct Sort {
     /// The column; `None` is namespace and name.
     pub(crate) column: Option<usize>,
-    /// The direction.
     pub(crate) direction: Direction,
 }
 
@@ -119,12 +118,12 @@ impl Index {
         self.rows.find(key).map(|slot| &self.rows[slot])
     }
 
-    /// The shown rows, in order.
+    /// Returns the shown rows, in order.
     pub(crate) fn visible_rows(&self) -> impl Iterator<Item = &Row> {
         self.order().iter().map(|slot| &self.rows[*slot])
     }
 
-    /// All rows, shown or not, in no order.
+    /// Returns all rows, shown or not, in no order.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().map(|(_, row)| row)
     }

@@ -49,7 +49,6 @@ pub struct JoinedClusters {
     clusters: HashMap<ClusterId, JoinedCluster>,
 }
 
-/// One joined cluster.
 struct JoinedCluster {
     /// Sends its tasks' messages to the loop.
     messages: mpsc::Sender<Message>,

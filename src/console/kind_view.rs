@@ -1,7 +1,7 @@
 //! The console's special knowledge of kinds, beyond the server's Table: one [`KindView`] per kind, none for most.
 //!
 //! A kind without a view is listed by the server's Table and has the operations that discovery offers. A kind with rows
-//! of its own is also in `builtin.rs`, has a store, and is watched from the start.
+//! of its own is also in `builtin_kinds.rs`, has a store, and is watched from the start.
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
@@ -19,7 +19,6 @@ use object::node_fence::NodeFence;
 /// Columns and rows with more information than the server's Table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rows {
-    /// The columns.
     pub(crate) columns: fn() -> Vec<Column>,
     /// Builds the row of a stored object.
     pub(crate) row: fn(&Stores, &Uid) -> Option<Row>,
@@ -38,7 +37,6 @@ pub(crate) enum Pods {
     OnNode,
     /// Pods in it.
     InNamespace,
-    /// None.
     None,
 }
 
@@ -96,7 +94,7 @@ const fn view(group: &'static str, plural: &'static str, rows: Option<Rows>) -> 
     }
 }
 
-/// A kind that controls pods through a template.
+/// Returns a kind that controls pods through a template.
 const fn workload(group: &'static str, plural: &'static str, template: Template) -> KindView {
     KindView { pods: Pods::Owned, template, ..view(group, plural, None) }
 }
@@ -210,7 +208,6 @@ const VIEWS: &[KindView] = &[
 /// The view of all other kinds.
 const ANY: KindView = view("", "", None);
 
-/// Returns the view of a resource.
 pub(crate) fn of(resource: &ResourceKey) -> &'static KindView {
     let is = |view: &&KindView| view.plural == resource.plural && view.group == resource.group;
     VIEWS.iter().find(is).unwrap_or(&ANY)

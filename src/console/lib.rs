@@ -10,30 +10,30 @@
 //!                         └───────┴───────────────────────────────────────┘
 //! ```
 //!
-//! From the bottom up; modules in a row use only those in the rows above:
+//! The modules from the bottom up; those in a row use only those in the rows above:
 //!
 //! | modules | content |
 //! |---|---|
-//! | [`text`], [`json_path`], [`jq`], [`keys`], [`command`], [`toast`], [`notice`], [`prompt`], [`scope`], [`search`], [`log_line`], [`health`], [`pod_status`], [`theme`], [`thresholds`], [`node_shell`], [`forks`], [`widget`] | basics for drawing and input |
-//! | [`resource`], [`builtin`], [`workloads`], [`server_table`], [`catalogue`], [`links`], [`store`] | the cluster as reported by discovery and watches: objects of any kind, by group, version and plural name |
+//! | [`text`], [`json_path`], [`jq`], [`keys`], [`command`], [`toast`], [`desktop_notification`], [`prompt`], [`scope`], [`search`], [`log_line`], [`health`], [`pod_status`], [`theme`], [`thresholds`], [`node_shell`], [`forks`], [`widget`] | basics for drawing and input |
+//! | [`resource`], [`builtin_kinds`], [`workloads`], [`server_table`], [`catalogue`], [`links`], [`store`] | the cluster as reported by discovery and watches: objects of any kind, by group, version and plural name |
 //! | [`extensions`] | the user's files in k9s' formats |
 //! | [`changes`], [`action`], [`journal`] | changes of the cluster as data, and their undo |
 //! | [`clusters`] | the clusters that are shown at the same time, each with its own stores, kinds, links and journal |
-//! | [`context`], [`container_state`], [`rows`], [`list`], [`kind_view`], [`offers`], [`index`], [`query`], [`sort_memory`] | the state that screens may read; rows of tables; the operations that the server offers for a kind |
+//! | [`context`], [`container_state`], [`rows`], [`list`], [`kind_view`], [`command_availability`], [`index`], [`query`], [`sort_memory`] | the state that screens may read; rows of tables; the operations that the server offers for a kind |
 //! | [`access`] | permissions: the user's own, and the subjects to which RBAC grants one |
-//! | [`diagnosis`] | interface to the program that embeds the console |
+//! | [`diagnostics`] | interface to the program that embeds the console |
 //! | [`cluster_file`], [`drafts`] | files saved for each cluster; among them unsaved editor texts |
-//! | [`moment`], [`past`] | earlier states of the cluster: their names, and requests for them |
+//! | [`point_in_time`], [`past`] | earlier states of the cluster: their names, and requests for them |
 //! | [`dialog`], [`message`], [`effect`] | dialogs, events, requested work; a [`effect::Route`] names a screen without depending on it |
 //! | [`contexts`], [`saved_tabs`] | the user's other clusters; the tabs of the last run |
-//! | [`scribe`], `reload` | writing of the journal and the tabs to disk; detection of changes in the user's files |
+//! | [`disk_writer`], `reload` | writing of the journal and the tabs to disk; detection of changes in the user's files |
 //! | [`feed`], [`operations`], [`related`], [`navigate`] | watchers; operations on objects, with their dialogs; navigation from object to object |
 //! | [`tour`] | the tour for newcomers, and its progress |
 //! | [`screen`] | one module per screen, none of which uses another |
 //! | [`joined_clusters`], [`model`], [`view`], [`linear`], [`recording`], `display`, `shell` | the application: drawing, linear mode, and recording of sessions |
 //!
 //! Writing a screen (`screen/NAME/`):
-//! - It is a struct that implements [`screen::View`] and is a variant of [`screen::Screen`]. It is made
+//! - It is a struct that implements [`screen::View`] and is a variant of [`screen::Screen`]. It is created
 //!   by `new(…)`, without I/O, and starts its tasks on [`message::ScreenMessage::Opened`].
 //! - `update(&mut self, cx, message) -> Vec<Effect>`: keys arrive as [`command::Command`]s of the
 //!   contexts the screen names in `key_contexts`; all else as `Key`. `Effect::task("slot", |out| async move {…})`
@@ -47,7 +47,8 @@
 //!   countdowns with `cx.redraw_at(ts)` make the loop draw again when the text changes; nothing else does
 //!   while idle.
 //! - `selected`: the object under the cursor, if any; a second pane follows it.
-//! - `refuses`: the reason why a command cannot work now; a refused command is not offered ([`offers`]).
+//! - `refuses`: the reason why a command cannot work now; a refused command is not offered
+//!   ([`command_availability`]).
 //! - A selection is a uid. Text of the server goes through [`text::clean`].
 //! - Work that should outlive the screen's place on the stack is declared in `background`.
 //! - A change of the cluster is an [`action::Action`] in `Effect::Act`, never a call of the client.

@@ -4,12 +4,10 @@ use std::collections::HashMap;
 
 use crate::rows::RowKey;
 
-/// One cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ListCell {
     /// The column title, in lower case.
     pub(crate) column: String,
-    /// The text of the cell.
     pub(crate) text: String,
     /// The cell changes constantly or with time alone: it is part of the row's text, but its changes are not announced.
     pub(crate) restless: bool,
@@ -18,7 +16,6 @@ pub(crate) struct ListCell {
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// The key of its object.
     pub(crate) key: RowKey,
     /// Its name in announcements: `web-1`, or `default web-1` if several namespaces are shown.
     pub(crate) name: String,
@@ -83,7 +80,7 @@ impl List {
         }
     }
 
-    /// The row under the cursor.
+    /// Returns the row under the cursor.
     pub(crate) fn selected(&self) -> Option<String> {
         let row = self.rows.get(self.cursor)?;
         Some(format!("Selected: {}, {} of {}", row.text(), self.cursor + 1, self.rows.len()))

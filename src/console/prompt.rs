@@ -8,14 +8,13 @@ const LONGEST: usize = 1_000;
 /// The type of input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PromptKind {
-    /// A command.
     Command,
     /// A filter or a search.
     Filter,
 }
 
 impl PromptKind {
-    /// The sign at the start of the line.
+    /// Returns the sign at the start of the line.
     pub(crate) fn sign(self) -> char {
         match self {
             Self::Command => ':',
@@ -29,7 +28,6 @@ impl PromptKind {
 pub(crate) struct Prompt {
     /// The type of input.
     pub(crate) kind: PromptKind,
-    /// The text.
     pub(crate) text: String,
     /// The error in the text.
     pub(crate) error: Option<String>,

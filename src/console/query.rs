@@ -46,7 +46,6 @@ impl Query {
         }
     }
 
-    /// Reports whether a row matches.
     pub(crate) fn matches(&self, row: &Row) -> bool {
         self.matches_with(row, &mut String::new())
     }

@@ -1,5 +1,5 @@
 //! A client that cannot change the cluster: the last defence in read-only mode, regardless of what screens and tasks
-//! attempt. Refusing keys earlier (see `command::Touches`) only improves the message.
+//! attempt. Refusing keys earlier (see `command::CommandImpact`) only improves the message.
 
 use std::task::{Context, Poll};
 

@@ -19,7 +19,7 @@ use super::text::clean;
 pub struct Uid(pub Arc<str>);
 
 impl Uid {
-    /// The uid as text.
+    /// Returns the uid as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -42,10 +42,10 @@ impl fmt::Display for Uid {
 pub struct ClusterId(u16);
 
 impl ClusterId {
-    /// The front cluster.
+    /// The console's own cluster, which is in front between two messages.
     pub const HOME: Self = Self(0);
 
-    /// The cluster that was joined under this number, counted from one.
+    /// Returns the id of the cluster that was joined under this number, counted from one.
     pub const fn joined(number: u16) -> Self {
         Self(number)
     }
@@ -93,7 +93,7 @@ pub struct KindFacts {
 pub struct Kind(Arc<KindFacts>);
 
 impl Kind {
-    /// A kind from its facts.
+    /// Creates a kind from its facts.
     pub fn new(facts: KindFacts) -> Self {
         Self(Arc::new(facts))
     }
@@ -139,7 +139,6 @@ impl Kind {
         }
     }
 
-    /// Reports whether it is the resource of this type.
     pub(crate) fn is<K: Resource<DynamicType = ()>>(&self) -> bool {
         self.resource == ResourceKey::of::<K>()
     }
@@ -186,12 +185,12 @@ pub struct ObjectRef {
 }
 
 impl ObjectRef {
-    /// A reference to an object of this kind.
+    /// Creates a reference to an object of this kind.
     pub fn of<K: Resource>(kind: Kind, object: &K) -> Self {
         Self::named(kind, object.meta())
     }
 
-    /// A reference to the object of this kind that has this metadata.
+    /// Creates a reference to the object of this kind that has this metadata.
     pub(crate) fn named(kind: Kind, meta: &ObjectMeta) -> Self {
         Self {
             kind,

@@ -49,7 +49,6 @@ fn was_left() -> bool {
     true
 }
 
-/// One tab.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SavedTab {
     /// The namespace; `None` for all.
@@ -83,18 +82,15 @@ pub(crate) struct SavedSplit {
 /// The type of a view.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum SavedScreen {
-    /// A table.
     #[default]
     Table,
     /// The description of an object.
     Describe,
     /// The YAML of an object; for a Secret never its decoded data.
     Yaml,
-    /// Logs.
     Logs {
         /// The logs of the run before the last restart.
         previous: bool,
-        /// The containers.
         which: SavedContainers,
     },
     /// The editor. Its text is saved as a draft, not here.
@@ -121,7 +117,6 @@ pub(crate) enum SavedScreen {
     Pending,
     /// A controller of the control plane.
     Controller,
-    /// The versions of an object.
     Versions,
     /// The timeline of an owner tree.
     Timeline,
@@ -129,7 +124,6 @@ pub(crate) enum SavedScreen {
     Connection {
         /// The pod that opens the connection.
         source: String,
-        /// The destination.
         destination: String,
     },
     /// My permissions (`None`), or the subjects that have a permission.
@@ -142,7 +136,6 @@ pub(crate) enum SavedScreen {
     Drills,
     /// The kinds that the server serves.
     Kinds,
-    /// The journal.
     Journal,
     /// The contexts of the user's kubeconfig.
     Contexts,
@@ -180,7 +173,6 @@ impl SavedQuery {
 /// The type of a terminal session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum SavedTerminal {
-    /// A shell.
     #[default]
     Shell,
     /// An attach to the container's own process.
@@ -191,7 +183,6 @@ pub(crate) enum SavedTerminal {
     Program,
 }
 
-/// A drain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SavedDrain {
     /// The nodes, in order.
@@ -236,7 +227,6 @@ pub(crate) enum SavedContainers {
     /// The default container.
     #[default]
     Usual,
-    /// All containers.
     All,
     /// The container of this name.
     One(String),
@@ -336,9 +326,7 @@ pub(crate) struct SavedObject {
     pub(crate) group: String,
     /// Its plural name in paths.
     pub(crate) plural: String,
-    /// Its namespace.
     pub(crate) namespace: Option<String>,
-    /// Its name.
     pub(crate) name: String,
 }
 

@@ -49,12 +49,10 @@ impl Search {
         Ok(Some(Self { text: text.to_owned(), kind: SearchKind::Pattern(regex) }))
     }
 
-    /// Returns the text of the search.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Reports whether a line matches.
     pub(crate) fn matches(&self, line: &str) -> bool {
         match &self.kind {
             SearchKind::Pattern(regex) => regex.is_match(line),

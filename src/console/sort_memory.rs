@@ -18,7 +18,6 @@ pub(crate) enum Direction {
 pub struct SortOrder {
     /// The column; `None` sorts by name.
     pub(crate) column: Option<String>,
-    /// The direction.
     pub(crate) direction: Direction,
 }
 

@@ -55,7 +55,7 @@ pub struct Thresholds {
     pub memory: Threshold,
 }
 
-/// The nearness of usage to its limit.
+/// The level of usage relative to its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ThresholdLevel {
     /// There is no limit, or it is far.
@@ -86,18 +86,16 @@ impl ThresholdLevel {
     }
 }
 
-/// A usage share as a row stores it; the thresholds turn it into a nearness when it is drawn.
+/// A usage share as a row stores it; the thresholds turn it into a level when it is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Load {
-    /// This nearness, regardless of thresholds.
+    /// This level, regardless of thresholds.
     Fixed(ThresholdLevel),
     /// A share.
     Share {
-        /// The resource.
         resource: Resource,
-        /// The share in percent.
         percent: i32,
-        /// The maximum nearness.
+        /// The maximum level.
         max_level: ThresholdLevel,
     },
 }
@@ -115,7 +113,7 @@ impl Load {
 }
 
 impl Thresholds {
-    /// Returns the nearness of a load.
+    /// Returns the level of a load.
     pub(crate) fn nearness(self, load: Load) -> ThresholdLevel {
         let (resource, percent, most) = match load {
             Load::Fixed(nearness) => return nearness,

@@ -22,7 +22,6 @@ pub(crate) enum Severity {
 /// One message. Errors carry the server's complete message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toast {
-    /// The severity.
     pub(crate) severity: Severity,
     /// The message.
     pub(crate) text: String,
@@ -44,7 +43,6 @@ impl Toast {
         Self { severity: Severity::Unheard, text: text.into() }
     }
 
-    /// Creates a warning.
     pub(crate) fn warning(text: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, text: text.into() }
     }

@@ -49,7 +49,7 @@ impl Workload {
         Self::Pod,
     ];
 
-    /// API group, plural name, and kind.
+    /// Returns API group, plural name, and kind.
     const fn names(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Deployment => ("apps", "deployments", "Deployment"),

@@ -28,7 +28,7 @@ pub(crate) struct Row {
 pub(crate) struct SelfRules {
     /// The rows by resource; non-resource URLs come last.
     pub(crate) rows: Vec<Row>,
-    /// There are more rows than the limit.
+    /// The list of rows was cut at the limit.
     pub(crate) more: bool,
     /// The server's reason why the list may be incomplete: an authorizer that cannot list its rules, or a role that
     /// could not be read.

@@ -60,7 +60,6 @@ pub(crate) enum Subject {
     Group(String),
     /// A service account, by namespace and name.
     ServiceAccount(String, String),
-    /// A user.
     User(String),
 }
 
@@ -119,7 +118,7 @@ pub(crate) struct WhoCanReport {
     pub(crate) subjects: BTreeMap<Subject, Vec<Grant>>,
     /// The number of bindings to roles that may be among the unread ones, so that their effect is unknown.
     pub(crate) unresolved: usize,
-    /// There are more subjects than the limit.
+    /// The list of subjects was cut at the limit.
     pub(crate) more: bool,
     count: usize,
 }

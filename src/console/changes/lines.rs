@@ -16,7 +16,6 @@ pub(crate) enum LineChange {
 }
 
 impl LineChange {
-    /// Returns the mark of a line.
     pub(crate) fn mark(self) -> char {
         match self {
             Self::Same => ' ',

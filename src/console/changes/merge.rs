@@ -15,11 +15,9 @@ const KEYS: [&str; 9] =
 pub(crate) struct Conflict {
     /// The path: `spec.template.spec.containers[nginx].image`.
     pub(crate) path: String,
-    /// The base value.
     pub(crate) base: Option<Value>,
     /// My value.
     pub(crate) mine: Option<Value>,
-    /// Their value.
     pub(crate) theirs: Option<Value>,
 }
 
@@ -31,7 +29,6 @@ impl Conflict {
     }
 }
 
-/// The result of a merge.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct MergeResult {
     /// Both changes; mine where they conflict.
@@ -72,7 +69,7 @@ pub(crate) fn changes(from: &Value, to: &Value) -> Vec<Change> {
     found
 }
 
-/// The merge patch (RFC 7386) that turns `from` into `to`.
+/// Returns the merge patch (RFC 7386) that turns `from` into `to`.
 pub(crate) fn patch(from: &Value, to: &Value) -> Value {
     let (Value::Object(old), Value::Object(new)) = (from, to) else { return to.clone() };
     let mut patch = Map::new();

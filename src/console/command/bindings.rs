@@ -65,12 +65,12 @@ impl Bindings {
         contexts.iter().find_map(|context| self.lookup.get(&(*context, key)).copied())
     }
 
-    /// The first key of a command, for footers.
+    /// Returns the first key of a command, for footers.
     pub(crate) fn key(&self, command: Command) -> Option<Key> {
         self.keys.get(&command)?.first().copied()
     }
 
-    /// All keys of a command, for the help.
+    /// Returns all keys of a command, for the help.
     pub(crate) fn keys(&self, command: Command) -> &[Key] {
         self.keys.get(&command).map_or(&[], Vec::as_slice)
     }

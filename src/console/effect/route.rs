@@ -147,7 +147,6 @@ impl ForwardRequest {
 /// A directory or file of the user's to view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilesRoute {
-    /// The path.
     pub(crate) path: PathBuf,
     /// The dialog for applying the manifests opens at once.
     pub(crate) apply: bool,

@@ -68,7 +68,6 @@ impl Outbox {
         self.send(Message::Toast(toast)).await;
     }
 
-    /// Sends any message.
     pub(crate) async fn send(&self, message: Message) {
         let _ = self.messages.send(message).await;
     }

@@ -17,7 +17,6 @@ struct File {
 /// Aliases with their expansions.
 pub(crate) type Aliases = BTreeMap<String, String>;
 
-/// Parses a file.
 pub(super) fn parse(text: &str, file: &str) -> (Aliases, Vec<ManifestError>) {
     let read = ConfigText::parse(text, file).and_then(|text| Ok((text.decode::<File>()?, text)));
     let (all, text) = match read {

@@ -88,12 +88,10 @@ impl Extensions {
         &self.0.plugins
     }
 
-    /// The hotkeys.
     pub(crate) fn hotkeys(&self) -> &[HotKey] {
         &self.0.hotkeys
     }
 
-    /// The aliases.
     pub(crate) fn aliases(&self) -> &Aliases {
         &self.0.aliases
     }

@@ -71,7 +71,6 @@ struct InputEntry {
 pub(crate) enum InputKind {
     /// Any text.
     String,
-    /// A number.
     Number,
     /// Yes or no.
     Bool,
@@ -79,7 +78,6 @@ pub(crate) enum InputKind {
     Dropdown,
 }
 
-/// A plugin.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plugin {
     pub(crate) name: String,

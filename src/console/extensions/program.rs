@@ -52,11 +52,9 @@ pub(crate) enum BackgroundReport {
 /// A run of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginRun {
-    /// The plugin's name.
     pub(crate) name: String,
     /// The object that it was run on.
     pub(crate) target: ObjectRef,
-    /// The program.
     pub(crate) program: Program,
     /// The place.
     pub(crate) run_target: ProgramTarget,

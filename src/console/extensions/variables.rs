@@ -55,7 +55,6 @@ static NAME: LazyLock<Regex> =
 pub(crate) struct Variables(BTreeMap<String, String>);
 
 impl Variables {
-    /// Sets a variable.
     pub(crate) fn set(&mut self, name: &str, value: impl Into<String>) {
         self.0.insert(name.to_uppercase(), value.into());
     }

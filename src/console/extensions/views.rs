@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A column is `NAME`, a JSONPath to its text (see [`crate::json_path`]) or, as in k9s since 0.50, a jq expression (see
-//! [`crate::jq`]; recognized by a bar), and attributes behind a bar: `T` a time, `N` a number, `W` in wide mode only, `S`
-//! always, `H` never (but it can be the sort column), `L` and `R` the alignment.
+//! [`crate::jq`]; recognized by a bar), and attributes behind a bar: `T` a time, `N` a number, `W` in wide mode only,
+//! `S` always, `H` never (but it can be the sort column), `L` and `R` the alignment.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,6 @@ struct Setting {
 pub(crate) struct CustomView {
     /// The key in the file.
     key: String,
-    /// The name of the kind.
     pub(super) kind_name: String,
     /// The namespaces; `None` for all.
     namespaces: Option<Regex>,
@@ -61,20 +60,16 @@ pub(crate) struct CustomView {
 /// The direction of a sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Ascending.
     Ascending,
-    /// Descending.
     Descending,
 }
 
-/// A column.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CustomColumn {
     /// The heading; without a path, the name of one of the kind's own columns.
     pub(crate) name: String,
     /// Extracts the text.
     pub(crate) path: Option<ColumnSource>,
-    /// The attributes.
     pub(crate) attributes: Attributes,
     /// `FILE:LINE`.
     pub(crate) location: String,
@@ -112,20 +107,15 @@ pub(crate) struct Attributes {
 /// The visibility of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CustomVisibility {
-    /// Always.
     Always,
     /// In wide mode.
     Wide,
-    /// Never.
     Never,
 }
 
-/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ColumnAlignment {
-    /// Left.
     Left,
-    /// Right.
     Right,
 }
 

@@ -105,7 +105,7 @@ impl Feed {
         feed
     }
 
-    /// As `start`, without the watches: each of them starts when it is needed.
+    /// As [`Self::start`], without the watches: each of them starts when it is needed.
     pub fn start_lean(
         client: &Client,
         fallback: &str,

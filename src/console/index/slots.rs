@@ -39,7 +39,6 @@ impl Slots {
         self.rows.iter().map(|(index, row)| (Slot::of(index), row))
     }
 
-    /// Finds the slot of a row.
     pub(super) fn find(&self, key: &RowKey) -> Option<Slot> {
         self.by_key.find(self.hasher.hash_one(key), |slot| self[*slot].has(key)).copied()
     }

@@ -36,7 +36,6 @@ pub struct Entry {
     pub(crate) at: Timestamp,
     /// The action and its result.
     pub outcome: Outcome,
-    /// The undo state.
     pub(crate) undo_state: UndoState,
     /// It is from an earlier run.
     pub(crate) earlier: bool,

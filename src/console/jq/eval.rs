@@ -212,7 +212,6 @@ impl<'v> JqRun<'v> {
         Ok(vec![Cow::Owned(made)])
     }
 
-    /// Duplicates a value.
     fn duplicate(&mut self, value: &ValueRef<'v>) -> Result<ValueRef<'v>, String> {
         match value {
             Cow::Borrowed(value) => Ok(Cow::Borrowed(*value)),

@@ -94,7 +94,6 @@ pub(super) fn number(number: f64) -> Value {
     Number::from_f64(number).map_or(Value::Null, Value::Number)
 }
 
-/// Returns a value as a number.
 pub(super) fn as_number(value: &Value) -> Result<f64, String> {
     value.as_f64().ok_or_else(|| format!("{} is not a number", kind(value)))
 }

@@ -1,4 +1,4 @@
-//! Switching between clusters: lists contexts, connects to a cluster, and leaves the present one without losing changes
+//! Switches between clusters: lists contexts, connects to a cluster, and leaves the present one without losing changes
 //! in progress.
 
 use std::time::Duration;

@@ -115,7 +115,7 @@ impl Shell {
         Ok(LoopControl::Continue)
     }
 
-    /// Records tasks that use no server separately.
+    /// Records the start of the tasks whose data does not come from API requests: terminals and port-forwards.
     fn note_the_start(&self, task: &Task) {
         match (&self.recorder, task.slot()) {
             (Some(recorder), SESSION) => recorder.terminal_begins(task.screen),

@@ -19,7 +19,6 @@ use crate::store::{Stores, uid_of};
 /// The annotation that counts a Deployment's rollouts.
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
-/// A step of the tour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TourStep {
     /// The sample does not exist, or none of its pods is ready.
@@ -48,7 +47,6 @@ const STEPS: usize = 5;
 pub(crate) struct Tour {
     /// The present step.
     pub(crate) step: TourStep,
-    /// It is suspended.
     pub(crate) suspended: bool,
     /// The namespace and name of the practice Deployment.
     subject: Option<(String, String)>,
@@ -294,7 +292,6 @@ impl Tour {
 pub(crate) struct TourText {
     /// The progress, and the title of the step.
     pub(crate) title: String,
-    /// The instruction.
     pub(crate) instruction: String,
     /// The kubectl command for the last completed step.
     pub(crate) kubectl: Option<String>,
