@@ -1,9 +1,9 @@
-//! Changes of controllers' statuses for their watchers (CON-19): detected when a client looks, numbered, and
+//! Changes of controllers' statuses for their watchers (CON-19): detected when a client asks, numbered, and
 //! the same for all clients. Without clients, no work is done.
 //!
 //! **Versions.** Nothing of this is stored, so there is no revision of the store for it. Changes are numbered
-//! from the time of the first look in microseconds. A client that watched an earlier process therefore has an
-//! older number and gets 410 Expired.
+//! from the time of the first observation in microseconds. A client that watched an earlier process therefore
+//! has an older number and gets 410 Expired.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(crate) struct ObservedController {
     pub(crate) appeared: Revision,
 }
 
-/// The result of one look.
+/// All controllers as observed at one time.
 #[derive(Clone, Debug)]
 pub(crate) struct ControllerSnapshot {
     /// The number of the last change.
@@ -47,7 +47,7 @@ pub(crate) struct ControllerSnapshot {
 pub(crate) struct ChangesExpired;
 
 impl ControllerSnapshot {
-    /// The changes after that number, in order; true for removed controllers.
+    /// Returns the changes after that number, in order; true for removed controllers.
     pub(crate) fn after(&self, revision: Revision) -> Vec<(&ObservedController, bool)> {
         let changed = self.all.iter().map(|one| (one, false));
         let all = changed.chain(self.removed.iter().map(|one| (one, true)));
@@ -67,7 +67,7 @@ pub(crate) struct ControllerHistory(
 #[derive(Default)]
 struct HistoryState {
     revision: u64,
-    /// On the monotonic clock; none before the first look.
+    /// The time on the monotonic clock; `None` before the first observation.
     at: Option<Duration>,
     all: BTreeMap<ProbeName, ObservedController>,
     removed: VecDeque<ObservedController>,
@@ -108,7 +108,7 @@ impl HistoryState {
 }
 
 impl Api {
-    /// The statuses of all controllers, observed no longer than `age` ago or now.
+    /// Returns the statuses of all controllers, observed no longer than `age` ago or now.
     pub(crate) fn observe_controllers(&self, age: Duration) -> ControllerSnapshot {
         let mut seen = self.inner.observed_controllers.0.lock();
         let now = self.server_clock().monotonic();

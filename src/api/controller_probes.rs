@@ -50,7 +50,7 @@ impl Api {
         probes.iter().map(|(name, probe)| (name.clone(), probe.as_ref().and_then(Weak::upgrade))).collect()
     }
 
-    /// The present status of all controllers, by name; `None` for one that does not run.
+    /// Returns the present status of all controllers, by name; `None` for one that does not run.
     pub fn controller_statuses(&self) -> BTreeMap<ProbeName, Option<ControllerStatus>> {
         let single =
             self.controllers().into_iter().map(|(name, probe)| (name, probe.map(|one| one.status())));
@@ -70,7 +70,7 @@ impl Api {
         all
     }
 
-    /// The controller of this name: `None` if there is none, `Some(None)` if it does not run.
+    /// Returns the controller of this name: `None` if there is none, `Some(None)` if it does not run.
     pub fn controller(&self, name: &str) -> Option<Option<Arc<dyn ControllerProbe>>> {
         if let Some(probe) = self.inner.probes.single.lock().get(name) {
             return Some(probe.as_ref().and_then(Weak::upgrade));

@@ -29,7 +29,7 @@ pub enum Subsystem {
 }
 
 impl Subsystem {
-    /// The name in the API.
+    /// Returns the name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Controllers => "Controllers",
@@ -68,7 +68,7 @@ pub enum ControllerState {
 }
 
 impl ControllerState {
-    /// The name in the API.
+    /// Returns the name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stopped => "Stopped",
@@ -179,7 +179,7 @@ pub enum ReconcileResult {
 }
 
 impl ReconcileResult {
-    /// The name in the API.
+    /// Returns the name in the API.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Done => "Done",
@@ -262,12 +262,12 @@ pub trait ControllerProbe: Send + Sync {
     /// Its present status.
     fn status(&self) -> ControllerStatus;
 
-    /// The state of its work queue; `None` if it has no queue.
+    /// Returns the state of its work queue; `None` if it has no queue.
     fn work_queue(&self) -> Option<QueueStatus> {
         None
     }
 
-    /// The first `most` keys of each part of its queue, and its last reconciles.
+    /// Returns the first `most` keys of each part of its queue, and its last reconciles.
     fn keys(&self, most: usize) -> ControllerKeys;
 
     /// Reconciles one key while it is paused: the next, or the one with this text.
@@ -277,10 +277,10 @@ pub trait ControllerProbe: Send + Sync {
 /// Several probes that come and go together, as the nodes' kubelets: one call for all costs less than one
 /// each.
 pub trait ProbeSource: Send + Sync {
-    /// All statuses by name; `None` for one that does not run.
+    /// Returns all statuses by name; `None` for one that does not run.
     fn statuses(&self) -> Vec<(ProbeName, Option<ControllerStatus>)>;
 
-    /// The probe of this name: `None` if there is none, `Some(None)` if it does not run.
+    /// Returns the probe of this name: `None` if there is none, `Some(None)` if it does not run.
     fn find(&self, name: &str) -> Option<Option<Arc<dyn ControllerProbe>>>;
 }
 
@@ -290,12 +290,12 @@ pub type ProbeName = Cow<'static, str>;
 /// The prefix of kubelets' names, followed by the node's.
 const KUBELET: &str = "kubelet:";
 
-/// The name of a node's kubelet.
+/// Returns the name of a node's kubelet.
 pub fn kubelet_name(node: &str) -> ProbeName {
     format!("{KUBELET}{node}").into()
 }
 
-/// The node of the kubelet of this name.
+/// Returns the node of the kubelet of this name.
 pub fn node_of_kubelet(name: &str) -> Option<&str> {
     name.strip_prefix(KUBELET)
 }

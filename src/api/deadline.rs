@@ -17,7 +17,7 @@ pub(crate) fn of_request<T>(answer: impl FnOnce() -> T) -> T {
     REMAINING.sync_scope(Cell::new(REQUEST_TIMEOUT), answer)
 }
 
-/// The remaining time for waits; `None` outside of a request.
+/// Returns the remaining time for waits; `None` outside of a request.
 pub(crate) fn remaining_time() -> Option<Duration> {
     REMAINING.try_with(Cell::get).ok()
 }

@@ -81,7 +81,8 @@ impl Api {
     }
 }
 
-/// The served spec of a definition, and true if it is being deleted; `None` until its names are accepted.
+/// Returns the served spec of a definition, and true if it is being deleted; `None` until its names are
+/// accepted.
 fn served_spec(definition: &CustomResourceDefinition) -> Option<(CustomResourceDefinitionSpec, bool)> {
     let status = definition.status.as_ref()?;
     let holds = |type_| conditions::is_true(status.conditions.as_ref(), type_);

@@ -37,7 +37,7 @@ pub enum DeleteOutcome {
 }
 
 impl DeleteOutcome {
-    /// The last version, or the marked one.
+    /// Returns the last version, or the marked one.
     pub fn object(&self) -> &Arc<Object> {
         match self {
             Self::Removed(object) | Self::Terminating(object) => object,
@@ -234,9 +234,10 @@ fn apply_propagation(object: &mut Object, propagation: Option<Propagation>) {
     }
 }
 
-/// Only pods that a node may still run get a grace period: at least [`LEAST_GRACE_SECONDS`], and zero only if
-/// the request itself demands it. A zero in the pod's spec does not force: the node has to confirm that its
-/// processes have exited before a replacement may be created (SAFE-1, STS-3).
+/// Returns the grace period of a deletion. Only pods that a node may still run get a grace period: at least
+/// [`LEAST_GRACE_SECONDS`], and zero only if the request itself demands it. A zero in the pod's spec does not
+/// force: the node has to confirm that its processes have exited before a replacement may be created (SAFE-1,
+/// STS-3).
 fn grace_seconds(object: &Object, options: &DeleteOptions) -> i64 {
     let Body::Pod(pod) = object.body() else { return 0 };
     let spec = pod.spec.as_ref();

@@ -9,7 +9,7 @@ use crate::{Api, ApiError};
 use object::Key;
 use object::low_ports::LowPorts;
 
-/// One of a service's ready endpoints, chosen at random.
+/// Returns one of a service's ready endpoints, chosen at random.
 pub(crate) fn of_service(api: &Api, key: &Key, requested: &str, port: &str) -> Result<SocketAddr, ApiError> {
     let service = api.get_as::<Service>(key)?;
     let none = |name: &str| ApiError::Unavailable(format!("no endpoints available for service \"{name}\""));
@@ -38,7 +38,7 @@ pub(crate) fn of_service(api: &Api, key: &Key, requested: &str, port: &str) -> R
     Ok(SocketAddr::new(ip, served(api, address.node_name.as_deref(), *port)))
 }
 
-/// The port on its node under which a pod's port is served.
+/// Returns the port on its node under which a pod's port is served.
 pub(crate) fn served(api: &Api, node: Option<&str>, port: u16) -> u16 {
     let node = node.and_then(|name| api.get_as::<Node>(&Key::new("", name)).ok());
     node.map_or(LowPorts::default(), |node| LowPorts::of_node(&node)).served(port)

@@ -62,7 +62,7 @@ pub enum ApiError {
         group: &'static str,
         /// Its name.
         name: String,
-        /// Why.
+        /// The reason.
         message: String,
     },
     /// No such path (404).
@@ -80,7 +80,7 @@ pub enum ApiError {
         kind: Kind,
         /// Its name.
         name: String,
-        /// Why.
+        /// The reason.
         message: String,
         /// The conflicts, one for each field.
         causes: Vec<Cause>,
@@ -142,9 +142,9 @@ pub enum ApiError {
         kind: Kind,
         /// Its name.
         name: String,
-        /// Why.
+        /// The reason.
         message: String,
-        /// Machine-readable parts of it.
+        /// Machine-readable parts of the reason.
         causes: Vec<Cause>,
     },
     /// A policy that users have configured denies it (403, 413 or 422).
@@ -185,7 +185,7 @@ pub enum ApiError {
     TooLarge(String),
     /// Not now: try again (429).
     TooManyRequests {
-        /// Why.
+        /// The reason.
         message: String,
         /// The obstacles, such as a disruption budget.
         causes: Vec<Cause>,
@@ -211,12 +211,12 @@ pub enum ApiError {
 }
 
 impl ApiError {
-    /// The object does not exist.
+    /// Returns the error for an object that does not exist.
     pub fn not_found(kind: Kind, key: &Key) -> Self {
         Self::NotFound { kind, name: key.name.clone() }
     }
 
-    /// The conflict of a write that was based on an outdated version.
+    /// Returns the conflict of a write that was based on an outdated version.
     pub fn modified(kind: Kind, name: &str) -> Self {
         Self::conflict(
             kind,
@@ -225,17 +225,17 @@ impl ApiError {
         )
     }
 
-    /// A conflict with a message of its own.
+    /// Returns a conflict with a message of its own.
     pub(crate) fn conflict(kind: Kind, name: &str, message: impl Into<String>) -> Self {
         Self::Conflict { kind, name: name.into(), message: message.into(), causes: Vec::new() }
     }
 
-    /// A refusal with a message of its own.
+    /// Returns a refusal with a message of its own.
     pub(crate) fn forbidden(kind: Kind, name: &str, message: impl Into<String>) -> Self {
         Self::Forbidden { kind, name: name.into(), message: message.into(), causes: Vec::new() }
     }
 
-    /// The store's refusal to write this object.
+    /// Returns the store's refusal to write this object.
     pub(crate) fn from_write(error: WriteError, kind: Kind, name: &str) -> Self {
         match error {
             WriteError::Exists => Self::AlreadyExists { kind, name: name.into() },
@@ -247,12 +247,12 @@ impl ApiError {
         }
     }
 
-    /// 404 for an object.
+    /// Returns true for the 404 of an object.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. } | Self::NotKnown { .. })
     }
 
-    /// 409 because of a newer version or a failed precondition.
+    /// Returns true for the 409 of a newer version or a failed precondition.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Conflict { .. })
     }
@@ -275,7 +275,7 @@ impl ApiError {
             if causes.iter().any(|cause| cause.reason == "NamespaceTerminating"))
     }
 
-    /// The HTTP status code.
+    /// Returns the HTTP status code.
     pub fn code(&self) -> u16 {
         match self {
             Self::NotFound { .. } | Self::NotKnown { .. } | Self::NoSuchResource => 404,
@@ -305,7 +305,7 @@ impl ApiError {
         }
     }
 
-    /// The machine-readable reason; empty where Kubernetes gives none.
+    /// Returns the machine-readable reason; empty where Kubernetes gives none.
     pub(crate) fn reason(&self) -> &str {
         match self {
             Self::NotFound { .. } | Self::NotKnown { .. } | Self::NoSuchResource => "NotFound",
@@ -345,7 +345,7 @@ impl ApiError {
         }
     }
 
-    /// The response's body; clients print its texts, so nothing in them may drive a terminal (SEC-3).
+    /// Returns the response's body; clients print its texts, so nothing in them may drive a terminal (SEC-3).
     pub fn to_status(&self) -> Status {
         Status {
             metadata: ListMeta::default(),
@@ -460,7 +460,7 @@ fn status_causes(causes: &[Cause]) -> Option<Vec<StatusCause>> {
     Some(causes).filter(|c| !c.is_empty())
 }
 
-/// `field: message`, in brackets if there are several.
+/// Returns `field: message`, in brackets if there are several.
 fn joined(causes: &[Cause]) -> String {
     let one = |c: &Cause| {
         if c.field.is_empty() { c.message.clone() } else { format!("{}: {}", c.field, c.message) }

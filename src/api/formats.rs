@@ -86,7 +86,7 @@ pub(crate) fn is_supported(format: &str) -> bool {
     SUPPORTED.contains(&format) || matches!(format, "uuid4" | "uuid5")
 }
 
-/// RFC 3339, with a `T` and a zone.
+/// Returns true for a time of RFC 3339 with a `T` and a zone.
 fn is_date_time(text: &str) -> bool {
     let bytes = text.as_bytes();
     let zone = text.ends_with(['Z', 'z'])
@@ -96,7 +96,7 @@ fn is_date_time(text: &str) -> bool {
     bytes.len() >= 20 && matches!(bytes[10], b'T' | b't') && zone && text.parse::<jiff::Timestamp>().is_ok()
 }
 
-/// Go's text, or numbers with long units: `1h`, `3 days`.
+/// Returns true for a duration in Go's format, or for numbers with long units: `1h`, `3 days`.
 fn is_duration(text: &str) -> bool {
     const UNITS: [&str; 31] = [
         "ns",

@@ -4,7 +4,7 @@ use rand::Rng;
 
 use object::names::ALPHABET;
 
-/// `prefix` and five random letters; a long prefix is cut so that the name stays valid.
+/// Returns `prefix` and five random letters; a long prefix is cut so that the name stays valid.
 pub(super) fn generated_name(prefix: &str) -> String {
     let mut random = base::random::rng();
     let mut name: String = prefix.chars().take(58).collect();

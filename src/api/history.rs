@@ -42,7 +42,7 @@ impl RevisionTimes {
         }
     }
 
-    /// The last revision that was written up to a moment; `None` if that is no longer known. The order within
+    /// Returns the last revision that was written up to a moment; `None` if that is no longer known. The order within
     /// one second is unknown: all of its revisions count.
     fn until(&self, moment: Timestamp) -> Option<Revision> {
         let times = self.times.lock();
@@ -54,7 +54,7 @@ impl RevisionTimes {
         }
     }
 
-    /// The time of a revision, or a second later; `None` if that is no longer known.
+    /// Returns the time of a revision, or a second later; `None` if that is no longer known.
     fn of(&self, revision: Revision) -> Option<Timestamp> {
         let times = self.times.lock();
         let after = times.partition_point(|(first, _)| *first <= revision);
@@ -77,7 +77,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// The newest changes with their objects, up to [`MAX_BYTES`] of them.
+    /// Spans the `most` newest changes with their objects, up to [`MAX_BYTES`] of them.
     pub(crate) fn newest(most: usize) -> Self {
         Self { max_changes: most, max_bytes: Some(MAX_BYTES), ..Self::default() }
     }
@@ -92,7 +92,7 @@ pub(crate) struct History {
     pub(crate) after: Revision,
     /// The time of `after`; `None` if unknown.
     pub(crate) begins: Option<Timestamp>,
-    /// The returned changes, oldest first, and their times.
+    /// The returned changes with their times, oldest first.
     pub(crate) changes: VecDeque<(Change, Option<Timestamp>)>,
     /// The number of older changes of the span that were left out.
     pub(crate) older: usize,
@@ -101,12 +101,13 @@ pub(crate) struct History {
 }
 
 impl Api {
-    /// The last revision that was written up to a moment, as far as that is known: history reaches less far back.
+    /// Returns the last revision that was written up to a moment, as far as that is known: history reaches less far
+    /// back.
     pub(crate) fn revision_at(&self, moment: Timestamp) -> Option<Revision> {
         self.inner.moments.until(moment).map(|revision| revision.min(self.revision()))
     }
 
-    /// The changes of a kind's objects, or of those that `is_selected` accepts, as far back as watch history
+    /// Returns the changes of a kind's objects, or of those that `is_selected` accepts, as far back as watch history
     /// reaches.
     pub(crate) fn history(&self, kind: Kind, is_selected: impl Fn(&Object) -> bool, span: Span) -> History {
         let revision = self.revision();
@@ -151,8 +152,8 @@ impl Api {
         }
     }
 
-    /// All objects of a kind, or of one namespace, consistent at `revision`; fails if history no longer
-    /// reaches it.
+    /// Returns all objects of a kind, or of one namespace, consistent at `revision`; fails if history no longer reaches
+    /// it.
     pub(crate) fn list_at(
         &self,
         kind: Kind,
@@ -178,7 +179,7 @@ impl Api {
         Ok(Snapshot { revision, objects: objects.into_values().collect() })
     }
 
-    /// Every change after one revision and up to another, oldest first.
+    /// Returns every change after one revision and up to another, oldest first.
     fn changes_between(
         &self,
         kind: Kind,

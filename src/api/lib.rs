@@ -173,7 +173,7 @@ impl Api {
         self.inner.config.dialer.clone()
     }
 
-    /// The API of this state.
+    /// Creates the API of this store.
     pub fn new(store: Store, clock: Clock, config: ApiConfig) -> Self {
         let addresses = addresses::Allocators::new(config.service_range, config.service_range_v6);
         let kinds = kinds::Registry::new(config.legacy_versions);
@@ -220,14 +220,14 @@ impl Api {
         api
     }
 
-    /// The same API for an actor: it owns the fields that it writes, under the name `manager`.
+    /// Returns the same API for an actor: it owns the fields that it writes, under the name `manager`.
     #[must_use]
     pub fn acting_as(&self, manager: &'static str) -> Self {
         Self { inner: self.inner.clone(), manager, clock: self.clock.clone() }
     }
 
-    /// The same API with another clock, which [`Api::clock`] then returns. Times that the API itself writes
-    /// follow its own clock.
+    /// Returns the same API with another clock, which [`Api::clock`] then returns. Times that the API itself
+    /// writes follow its own clock.
     #[must_use]
     pub fn going_by(&self, clock: &Clock) -> Self {
         Self { clock: Some(clock.clone()), ..self.clone() }
@@ -244,32 +244,32 @@ impl Api {
         self.inner.hung_webhooks.read().contains(configuration)
     }
 
-    /// The seats of API Priority and Fairness.
+    /// Returns the seats of API Priority and Fairness.
     pub(crate) fn flows(&self) -> &flow_control::FlowController {
         &self.inner.flows
     }
 
-    /// The handle's clock: the cluster's, or [its own](Api::going_by).
+    /// Returns the handle's clock: the cluster's, or [its own](Api::going_by).
     pub fn clock(&self) -> &Clock {
         self.clock.as_ref().unwrap_or(&self.inner.clock)
     }
 
-    /// The clock that the API itself uses, independent of the handle's.
+    /// Returns the clock that the API itself uses, independent of the handle's.
     pub(crate) fn server_clock(&self) -> &Clock {
         &self.inner.clock
     }
 
-    /// The cluster's timings.
+    /// Returns the cluster's timings.
     pub fn timings(&self) -> &Timings {
         &self.inner.config.timings
     }
 
-    /// The API's configuration.
+    /// Returns the API's configuration.
     pub fn config(&self) -> &ApiConfig {
         &self.inner.config
     }
 
-    /// The author of a request: this user, or the actor that owns the handle.
+    /// Returns the author of a request: this user, or the actor that owns the handle.
     fn requester<'a>(&self, user: Option<&'a identity::User>) -> admission::Requester<'a> {
         user.map_or(admission::Requester::Actor(self.manager), admission::Requester::User)
     }
@@ -290,7 +290,7 @@ impl Api {
         &self.inner.store
     }
 
-    /// The revision of the last write.
+    /// Returns the revision of the last write.
     pub fn revision(&self) -> Revision {
         self.store().revision()
     }
@@ -300,33 +300,33 @@ impl Api {
         self.store().durable(revision).await
     }
 
-    /// The reason why writes are refused at present, if they are: the disk is full or fails.
+    /// Returns the reason why writes are refused at present, if they are: the disk is full or fails.
     pub(crate) fn refuses_writes(&self) -> Option<String> {
         self.store().refuses_writes()
     }
 
-    /// The object with this key.
+    /// Returns the object with this key.
     pub fn get(&self, kind: Kind, key: &Key) -> Result<Arc<Object>, ApiError> {
         self.store().get(kind, key).ok_or_else(|| ApiError::not_found(kind, key))
     }
 
-    /// The `T` with this key.
+    /// Returns the `T` with this key.
     pub fn get_as<T: TypedKind>(&self, key: &Key) -> Result<SharedObject<T>, ApiError> {
         let object = self.get(T::kind(), key)?;
         SharedObject::from_object(&object).ok_or_else(|| ApiError::not_found(T::kind(), key))
     }
 
-    /// All objects of a kind, or of one namespace, consistent at one revision.
+    /// Returns all objects of a kind, or of one namespace, consistent at one revision.
     pub fn list(&self, kind: Kind, namespace: Option<&str>) -> Snapshot {
         self.store().list(kind, namespace)
     }
 
-    /// All `T`s, or those of one namespace.
+    /// Returns all `T`s, or those of one namespace.
     pub fn list_as<T: TypedKind>(&self, namespace: Option<&str>) -> Vec<SharedObject<T>> {
         self.list(T::kind(), namespace).objects.iter().filter_map(SharedObject::from_object).collect()
     }
 
-    /// The number of objects of a kind.
+    /// Returns the number of objects of a kind.
     pub fn count(&self, kind: Kind) -> usize {
         self.store().count(kind)
     }
@@ -367,7 +367,7 @@ impl Api {
         self.inner.held_nodes.read().contains(node)
     }
 
-    /// The kubelet of a node.
+    /// Returns the kubelet of a node.
     pub fn node_access(&self, node: &str) -> Option<Arc<dyn NodeAccess>> {
         self.inner.nodes.read().get(node).cloned()
     }

@@ -52,7 +52,8 @@ pub enum LogStream {
     Stderr,
 }
 
-/// The uid under which the pod's node knows it: a mirror pod's object has a uid of its own in the API.
+/// Returns the uid under which the pod's node knows it: a mirror pod's object has a uid of its own in the
+/// API.
 pub fn runtime_uid(pod: &SharedObject<Pod>) -> &str {
     let mirrored = pod.metadata.annotations.as_ref().and_then(|a| a.get(annotation::MIRROR_POD));
     mirrored.map_or(pod.uid(), String::as_str)
@@ -84,7 +85,7 @@ pub struct UnreachableError(pub String);
 
 /// A running pod's ports, for port-forward.
 pub trait PodPorts: Send + Sync {
-    /// The identity of the pod's sandbox, which error messages name.
+    /// Returns the identity of the pod's sandbox, which error messages name.
     fn sandbox(&self) -> &str;
 
     /// Connects to the process *of this pod* that listens on the port, be it on the pod's address, on
@@ -94,7 +95,7 @@ pub trait PodPorts: Send + Sync {
 
 /// The operations that a node's kubelet offers to clients of the API.
 pub trait NodeAccess: Send + Sync {
-    /// A container's log, in chunks; ends with the log (never, when following a running container).
+    /// Returns a container's log, in chunks; ends with the log (never, when following a running container).
     fn logs(
         &self,
         pod: SharedObject<Pod>,
@@ -118,7 +119,7 @@ pub trait NodeAccess: Send + Sync {
         streams: SessionStreams,
     ) -> BoxFuture<'_, Result<Session, ApiError>>;
 
-    /// The addresses on which processes of a running pod listen, as they are bound.
+    /// Returns the addresses on which processes of a running pod listen, as they are bound.
     fn listeners(
         &self,
         pod: SharedObject<Pod>,
@@ -129,6 +130,6 @@ pub trait NodeAccess: Send + Sync {
     /// seconds.
     fn connect(&self, pod: SharedObject<Pod>, to: SocketAddr) -> BoxFuture<'_, Result<Attempt, ApiError>>;
 
-    /// The ports of a pod that has a sandbox.
+    /// Returns the ports of a pod that has a sandbox.
     fn port_forward(&self, pod: SharedObject<Pod>) -> BoxFuture<'_, Result<Arc<dyn PodPorts>, ApiError>>;
 }

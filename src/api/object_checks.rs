@@ -22,7 +22,7 @@ pub(super) fn check_size(new: &Object, old: Option<&Object>) -> Result<(), ApiEr
     }
 }
 
-/// The refusal of an object larger than [`MAX_OBJECT_BYTES`], as etcd words it.
+/// Returns the refusal of an object larger than [`MAX_OBJECT_BYTES`], as etcd words it.
 pub(super) fn too_large() -> ApiError {
     ApiError::TooLarge("etcdserver: request is too large".into())
 }
@@ -60,7 +60,7 @@ fn count_off(value: &Value, left: &mut usize) -> bool {
     }
 }
 
-/// The refusal of an object with more than [`MAX_PARTS`].
+/// Returns the refusal of an object with more than [`MAX_PARTS`].
 pub(super) fn too_many_parts() -> ApiError {
     ApiError::TooLarge(format!("the object has more than {MAX_PARTS} objects and list elements"))
 }

@@ -75,7 +75,7 @@ pub struct DeleteOptions {
 }
 
 impl DeleteOptions {
-    /// Only the object with this uid, with its own grace period.
+    /// Creates options that delete only the object with this uid, with its own grace period.
     pub fn uid(uid: impl Into<Uid>) -> Self {
         Self { uid: Some(uid.into()), ..Self::default() }
     }
@@ -122,7 +122,8 @@ pub enum Part {
 }
 
 impl Part {
-    /// The subresource in entries of managedFields; `None` if changes of the part make no manager an owner.
+    /// Returns the subresource in entries of managedFields; `None` if changes of the part make no manager an
+    /// owner.
     pub(crate) fn subresource(self) -> Option<&'static str> {
         match self {
             Self::Main => Some(""),

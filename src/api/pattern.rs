@@ -41,7 +41,7 @@ fn compile_within(pattern: &str, bytes: usize) -> Result<Regex, String> {
     })
 }
 
-/// The approximate number of letters in a compilable pattern once its repetitions are written out.
+/// Returns the approximate number of letters in a compilable pattern once its repetitions are written out.
 pub(crate) fn weight(pattern: &str) -> u64 {
     weight_of_group(&mut pattern.chars().peekable())
 }

@@ -107,7 +107,7 @@ impl<'a> QuotaLockGuard<'a> {
     }
 }
 
-/// The namespace's usage of every resource that the quota limits.
+/// Returns the namespace's usage of every resource that the quota limits.
 fn count(api: &Api, namespace: Option<&str>, spec: &ResourceQuotaSpec) -> ResourceList {
     let now = api.server_clock().now();
     let known = api.kinds();

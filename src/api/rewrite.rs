@@ -13,7 +13,7 @@ use object::{Kind, Object};
 use store::{Change, ChangeKind, Rewrite, Snapshot};
 
 impl Api {
-    /// All objects, consistent at one revision.
+    /// Returns all objects, consistent at one revision.
     pub fn whole(&self) -> Snapshot {
         self.store().whole()
     }
@@ -41,7 +41,7 @@ impl Api {
         Ok(changes)
     }
 
-    /// The rewrite that ends a pod regardless of finalizers: only the node that runs it can delay its
+    /// Returns the rewrite that ends a pod regardless of finalizers: only the node that runs it can delay its
     /// removal. `None` if it is terminating already. `grace` is its grace period in seconds, at least 1;
     /// `None`: its own.
     pub fn end_of(&self, pod: &Arc<Object>, grace: Option<i64>) -> Option<Rewrite> {

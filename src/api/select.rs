@@ -32,7 +32,7 @@ impl Selection {
     }
 }
 
-/// The text of a selectable field; empty if it is absent.
+/// Returns the text of a selectable field; empty if it is absent.
 fn field<'a>(object: &'a Object, path: &str) -> Cow<'a, str> {
     match path {
         "metadata.name" => object.name().into(),

@@ -66,7 +66,7 @@ fn copies_too_large(new: &Object, most: usize) -> ApiError {
     )
 }
 
-/// The number of pods that all nodes may run together.
+/// Returns the number of pods that all nodes may run together.
 pub(super) fn pods_of_nodes(api: &Api) -> usize {
     let pods_of = |node: &Node| {
         let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());

@@ -49,9 +49,9 @@ pub struct VolumeUsage {
     pub available_bytes: u64,
     /// Bytes in use.
     pub used_bytes: u64,
-    /// The maximum number of files; `None` if the file system does not count them.
+    /// The maximum number of files; 0 if the file system does not count them.
     pub inodes: u64,
-    /// The number of files that can still be created.
+    /// The number of files that can still be created; 0 if the file system does not count them.
     pub inodes_free: u64,
 }
 
@@ -84,14 +84,14 @@ impl Api {
         };
     }
 
-    /// The newest measurement of a node; `None` if there is none or it is stale.
+    /// Returns the newest measurement of a node; `None` if there is none or it is stale.
     pub fn node_usage(&self, node: &str) -> Option<Arc<NodeUsage>> {
         let usage = self.inner.usage.read().get(node).cloned()?;
         let age = since(self.server_clock().now(), usage.at);
         (age <= usage.window.saturating_mul(STALE_WINDOWS)).then_some(usage)
     }
 
-    /// The newest measurement of a pod's node, and the usage of the pod's containers in it.
+    /// Returns the newest measurement of a pod's node, and the usage of the pod's containers in it.
     pub fn pod_usage(&self, pod: &SharedObject<Pod>) -> Option<(Arc<NodeUsage>, PodUsage)> {
         let node = self.node_usage(pod.spec.as_ref()?.node_name.as_deref()?)?;
         let containers = node.pods.get(super::node_access::runtime_uid(pod))?.clone();

@@ -59,7 +59,7 @@ pub struct FilterRefusal {
 
 /// The source of verdicts: the scheduler.
 pub trait SchedulingVerdicts: Send + Sync {
-    /// The last verdict of the pod with this uid; `None` if it has a node or was not tried.
+    /// Returns the last verdict of the pod with this uid; `None` if it has a node or was not tried.
     fn verdict(&self, pod_uid: &str) -> Option<SchedulingVerdict>;
 }
 
@@ -76,7 +76,7 @@ impl Api {
         *self.inner.verdicts.write() = None;
     }
 
-    /// The reason why the pod with this uid is pending.
+    /// Returns the reason why the pod with this uid is pending.
     pub fn scheduling_verdict(&self, pod_uid: &str) -> Option<SchedulingVerdict> {
         let verdicts = self.inner.verdicts.read().clone()?;
         verdicts.verdict(pod_uid)

@@ -20,7 +20,7 @@ pub struct WarningRecorder {
 }
 
 impl PartialEq for WarningRecorder {
-    /// Equal if both share a collector, or have none.
+    /// Two recorders are equal if they share a collector, or if neither has one.
     fn eq(&self, other: &Self) -> bool {
         match (&self.collected, &other.collected) {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),
@@ -37,13 +37,13 @@ impl WarningRecorder {
         Self { collected: Some(Arc::default()), trail: None }
     }
 
-    /// The same, with the request's audit context.
+    /// Returns the same, with the request's audit context.
     #[must_use]
     pub(crate) fn with_audit_context(self, trail: Option<AuditContext>) -> Self {
         Self { trail, ..self }
     }
 
-    /// The request's audit context, if it is audited.
+    /// Returns the request's audit context, if it is audited.
     pub(crate) fn trail(&self) -> Option<&AuditContext> {
         self.trail.as_ref()
     }
@@ -72,7 +72,7 @@ impl WarningRecorder {
         self.collected.is_some()
     }
 
-    /// The warnings that were collected.
+    /// Returns the warnings that were collected.
     pub(crate) fn take_warnings(&self) -> Vec<String> {
         self.collected.as_ref().map(|collected| std::mem::take(&mut *collected.lock())).unwrap_or_default()
     }

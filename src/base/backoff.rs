@@ -15,7 +15,7 @@ pub struct BackoffPolicy {
 }
 
 impl BackoffPolicy {
-    /// The delay after `failures` failures in a row; zero after none.
+    /// Returns the delay after `failures` failures in a row; zero after none.
     pub fn delay(&self, failures: u32) -> Duration {
         match failures {
             0 => Duration::ZERO,

@@ -38,12 +38,12 @@ enum Source {
         epoch: Timestamp,
         start: tokio::time::Instant,
     },
-    /// Another clock.
+    /// The time of another clock.
     Other(Clock),
 }
 
 impl Clock {
-    /// The machine's clock.
+    /// Returns the machine's clock.
     #[expect(clippy::disallowed_methods, reason = "with `now` the one place that reads the machine's clock")]
     pub fn machine() -> Self {
         Self::new(Source::Machine { begin: Timestamp::now(), start: tokio::time::Instant::now() })

@@ -52,7 +52,7 @@ where
     rand::Rng::random(&mut Random)
 }
 
-/// A new uid as text: a UUID of version 4.
+/// Returns a new uid as text: a UUID of version 4.
 pub fn uuid() -> String {
     uuid::Builder::from_random_bytes(random()).into_uuid().to_string()
 }

@@ -86,12 +86,12 @@ macro_rules! bodies {
                 match self { $(Self::$kind(_) => Kind::$kind,)* Self::Custom(o) => o.kind(), }
             }
 
-            /// The object's metadata.
+            /// Returns the object's metadata.
             pub fn meta(&self) -> &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
                 match self { $(Self::$kind(o) => &o.metadata,)* Self::Custom(o) => &o.metadata, }
             }
 
-            /// The object's metadata, for changing.
+            /// Returns the object's metadata, for changing.
             pub fn meta_mut(&mut self) -> &mut k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
                 match self { $(Self::$kind(o) => &mut o.metadata,)* Self::Custom(o) => &mut o.metadata, }
             }
@@ -381,17 +381,17 @@ impl Object {
         Key::of(self.meta())
     }
 
-    /// `metadata.name`.
+    /// Returns `metadata.name`.
     pub fn name(&self) -> &str {
         self.meta().name.as_deref().unwrap_or_default()
     }
 
-    /// `metadata.namespace`; empty for cluster-scoped objects.
+    /// Returns `metadata.namespace`; empty for cluster-scoped objects.
     pub fn namespace(&self) -> &str {
         self.meta().namespace.as_deref().unwrap_or_default()
     }
 
-    /// `metadata.uid`.
+    /// Returns `metadata.uid`.
     pub fn uid(&self) -> &str {
         self.meta().uid.as_deref().unwrap_or_default()
     }
@@ -582,22 +582,22 @@ impl<T: TypedKind> SharedObject<T> {
         self.object.key()
     }
 
-    /// `metadata.name`.
+    /// Returns `metadata.name`.
     pub fn name(&self) -> &str {
         self.object.name()
     }
 
-    /// `metadata.namespace`; empty for cluster-scoped objects.
+    /// Returns `metadata.namespace`; empty for cluster-scoped objects.
     pub fn namespace(&self) -> &str {
         self.object.namespace()
     }
 
-    /// `metadata.uid`.
+    /// Returns `metadata.uid`.
     pub fn uid(&self) -> &str {
         self.object.uid()
     }
 
-    /// `metadata.resourceVersion`.
+    /// Returns `metadata.resourceVersion`.
     pub fn revision(&self) -> Revision {
         self.object.revision()
     }

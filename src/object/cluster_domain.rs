@@ -29,12 +29,12 @@ impl ClusterDomain {
     /// The annotation of the Service `kube-system/kube-dns` that holds the domain.
     pub const ANNOTATION: &str = "podium.dev/cluster-domain";
 
-    /// The domain without a dot at its end.
+    /// Returns the domain without a dot at its end.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The names of the API inside the cluster.
+    /// Returns the names of the API inside the cluster.
     pub fn api_names(&self) -> [String; 4] {
         [
             "kubernetes".to_owned(),
@@ -44,7 +44,7 @@ impl ClusterDomain {
         ]
     }
 
-    /// The issuer of service account tokens, as kubeadm names it.
+    /// Returns the issuer of service account tokens, as kubeadm names it.
     pub fn issuer(&self) -> String {
         format!("https://{API}.{}", self.0)
     }

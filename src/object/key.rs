@@ -14,17 +14,17 @@ pub struct Key {
 }
 
 impl Key {
-    /// A key in a namespace (or, with "", of a cluster-scoped object).
+    /// Creates a key in a namespace (or, with "", of a cluster-scoped object).
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
 
-    /// The key of the object with this metadata.
+    /// Returns the key of the object with this metadata.
     pub fn of(meta: &ObjectMeta) -> Self {
         Self::new(meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
     }
 
-    /// The namespace, or None for a cluster-scoped object.
+    /// Returns the namespace, or None for a cluster-scoped object.
     pub fn namespace(&self) -> Option<&str> {
         (!self.namespace.is_empty()).then_some(self.namespace.as_str())
     }
@@ -48,18 +48,18 @@ pub type Uid = String;
 pub struct Revision(pub u64);
 
 impl Revision {
-    /// The revision an object was stored at; 0 when it never was.
+    /// Returns the revision an object was stored at; 0 if it never was.
     pub fn of(meta: &ObjectMeta) -> Self {
         meta.resource_version.as_deref().and_then(Self::parse).unwrap_or_default()
     }
 
-    /// A resource version as clients write it: digits, nothing else.
+    /// Parses a resource version as clients write it: digits, nothing else.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.bytes().all(|b| b.is_ascii_digit());
         if digits { text.parse().ok().map(Self) } else { None }
     }
 
-    /// The following revision.
+    /// Returns the following revision.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0 + 1)

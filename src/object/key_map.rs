@@ -53,7 +53,7 @@ impl<V> KeyMap<V> {
         Some(removed)
     }
 
-    /// All values.
+    /// Returns all values.
     pub fn values(&self) -> impl Iterator<Item = &V> {
         self.namespaces.values().flat_map(BTreeMap::values)
     }

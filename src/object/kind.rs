@@ -53,7 +53,7 @@ pub enum Subresource {
 }
 
 impl Subresource {
-    /// The path segment.
+    /// Returns the path segment.
     pub fn path(self) -> &'static str {
         match self {
             Self::Status => "status",
@@ -104,7 +104,7 @@ pub struct KindInfo {
 }
 
 impl KindInfo {
-    /// `apps/v1`, or `v1` in the core group.
+    /// Returns `apps/v1`, or `v1` in the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_string()
@@ -193,9 +193,9 @@ macro_rules! kinds {
     };
 }
 
-// The word before the subresources is the kind's shape: `Plain` (neither spec nor status), `SpecOnly`,
-// `SpecStatus`, or `Generations` (both, and `metadata.generation` counts the changes of the spec). So it does in
-// `SpecGenerations` (no status), and in `PlainGenerations` it counts those of all but the metadata.
+// The word before the subresources is the kind's shape: `Plain` (neither spec nor status), `SpecOnly`, `SpecStatus`, or
+// `Generations`: spec and status, and `metadata.generation` counts the changes of the spec. In `SpecGenerations` (no
+// status) it counts the same, and in `PlainGenerations` the changes of all but the metadata.
 kinds! { $
     /// A namespace.
     Namespace(core::v1::Namespace) = "", "v1", "namespaces", "namespace",
@@ -473,18 +473,18 @@ impl Kind {
         usize::from(self.0)
     }
 
-    /// The built-in kind with this group, version and kind name.
+    /// Returns the built-in kind with this group, version and kind name.
     pub(crate) fn from_gvk(group: &str, version: &str, name: &str) -> Option<Self> {
         TABLE.iter().find(|i| i.group == group && i.version == version && i.name == name).map(|i| i.kind)
     }
 
-    /// The built-in kind of a manifest's `apiVersion` and `kind`.
+    /// Returns the built-in kind of a manifest's `apiVersion` and `kind`.
     pub fn from_api_version(api_version: &str, name: &str) -> Option<Self> {
         let (group, version) = split_api_version(api_version);
         Self::from_gvk(group, version, name)
     }
 
-    /// The built-in kind served under this path.
+    /// Returns the built-in kind served under this path.
     #[cfg(test)]
     pub(crate) fn from_path(group: &str, version: &str, plural: &str) -> Option<Self> {
         TABLE.iter().find(|i| i.group == group && i.version == version && i.plural == plural).map(|i| i.kind)
@@ -510,7 +510,7 @@ impl Kind {
     }
 }
 
-/// The group and the version of an `apiVersion`: `apps/v1`, or `v1` in the core group.
+/// Returns the group and the version of an `apiVersion`: `apps/v1`, or `v1` in the core group.
 pub fn split_api_version(api_version: &str) -> (&str, &str) {
     api_version.rsplit_once('/').unwrap_or(("", api_version))
 }

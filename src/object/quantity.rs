@@ -25,12 +25,12 @@ impl Amount {
     /// Zero.
     pub const ZERO: Self = Self { nanos: 0 };
 
-    /// A whole number of units.
+    /// Returns the amount of this many units.
     pub fn from_units(units: i64) -> Self {
         Self { nanos: i128::from(units) * NANO }
     }
 
-    /// A number of thousandths.
+    /// Returns the amount of this many thousandths.
     pub fn from_millis(millis: i64) -> Self {
         Self { nanos: i128::from(millis) * (NANO / 1000) }
     }

@@ -321,7 +321,7 @@ mod parse {
             if valid { Ok(key) } else { Err(SelectorError::Syntax(format!("invalid label key \"{key}\""))) }
         }
 
-        /// A value may be empty: `a=`.
+        /// Reads a value, which may be empty: `a=`.
         fn value(&mut self) -> String {
             match self.tokens.next_if(|t| matches!(t, Token::Word(_))) {
                 Some(Token::Word(word)) => word.to_string(),

@@ -8,9 +8,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 /// The text for an unknown age.
 pub const UNKNOWN: &str = "<unknown>";
 
-/// A duration in kubectl's short form: `12s`, `2m30s`, `3h4m`, `5d2h`, `2y11d`.
+/// Formats a duration in kubectl's short form: `12s`, `2m30s`, `3h4m`, `5d2h`, `2y11d`.
 ///
-/// More precise the shorter it is, never more than two units.
+/// The text is more precise the shorter the duration is, and never has more than two units.
 pub fn human_duration(seconds: i64) -> String {
     if seconds < -1 {
         return "<invalid>".into();

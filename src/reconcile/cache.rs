@@ -97,7 +97,7 @@ impl Caches {
         &self.inner.api
     }
 
-    /// The cache of `T`s.
+    /// Returns the cache of `T`s.
     pub fn of<T: TypedKind>(&self) -> Cache<T> {
         Cache { slot: self.slot(T::kind()), of: PhantomData }
     }

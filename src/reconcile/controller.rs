@@ -1,5 +1,5 @@
-//! The builder of a controller, after controller-runtime's and kube-rs': what it is for, what it owns, what else it
-//! watches, and how many workers it has.
+//! The builder of a controller, after controller-runtime's and kube-rs': the kind it reconciles, the kinds it owns and
+//! watches, and its number of workers.
 //!
 //! ```text
 //! change of an object ─► handler ─► keys ─► work queue ─► workers ─► Reconciler::reconcile(key)

@@ -1,6 +1,6 @@
 //! A deduplicating work queue: a key waits at most once, and is never handed out while it is being processed.
 //!
-//! `queue_look.rs` reports its status.
+//! `queue_head.rs` reports its status.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt::{Debug, Display};

@@ -22,7 +22,7 @@ pub enum ReconcileError {
 pub trait Reconciler: Send + Sync + 'static {
     /// The type of the queue's keys.
     type Key: QueueKey;
-    /// The name in logs and in `--disable`.
+    /// Returns the name in logs and in `--disable`.
     fn name(&self) -> &'static str;
     /// Reads everything about `key` and takes the next step. Must be idempotent.
     fn reconcile(&self, key: &Self::Key) -> Result<(), ReconcileError>;

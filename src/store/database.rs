@@ -52,7 +52,7 @@ pub(super) struct DatabaseError {
 }
 
 impl DatabaseError {
-    /// A refusal for another reason than a full disk.
+    /// Returns a refusal for another reason than a full disk.
     pub(super) fn other(reason: String) -> Self {
         Self { reason, is_full: false }
     }

@@ -96,7 +96,7 @@ pub enum DiskFault {
 pub(crate) struct DiskFaults(Arc<(Mutex<DiskFault>, Condvar)>);
 
 impl DiskFaults {
-    /// Called before a group of writes: waits while the disk hangs, or returns the reason of a failure.
+    /// Runs before a group of writes: waits while the disk hangs, or returns the reason of a failure.
     pub(crate) fn pass(&self) -> Result<(), String> {
         let (fault, changed) = &*self.0;
         let mut fault = fault.lock();

@@ -31,7 +31,7 @@ impl Allocator {
         self.range
     }
 
-    /// The address at this offset from the first.
+    /// Returns the address at this offset from the first.
     fn nth(&self, offset: u128) -> IpAddr {
         match self.range.network() {
             IpAddr::V4(first) => {

@@ -35,7 +35,7 @@ impl Allocators {
         std::iter::once(&self.v4).chain(&self.v6)
     }
 
-    /// The cluster's families, its default one first.
+    /// Returns the cluster's families, its default one first.
     fn families(&self) -> &'static [&'static str] {
         if self.v6.is_some() { &[IPV4, IPV6] } else { &[IPV4] }
     }
@@ -62,8 +62,8 @@ pub(super) struct Allocation {
 }
 
 impl Allocation {
-    /// The resources of an object: empty, unless it is a service, or an IPAddress that does not belong to a
-    /// service.
+    /// Returns the resources of an object: empty, unless it is a service, or an IPAddress that does not
+    /// belong to a service.
     fn by(object: &Object) -> Self {
         if let Some(address) = object.get::<IPAddress>() {
             return Self { addresses: reserved(address).into_iter().collect(), ..Self::default() };
@@ -86,7 +86,7 @@ impl Allocation {
     }
 }
 
-/// The address, unless it belongs to a service, which holds it itself.
+/// Returns the address, unless it belongs to a service, which holds it itself.
 fn reserved(address: &IPAddress) -> Option<IpAddr> {
     let parent = &address.spec.parent_ref;
     let of_service = parent.resource == "services" && parent.group.as_ref().is_none_or(String::is_empty);
@@ -94,12 +94,12 @@ fn reserved(address: &IPAddress) -> Option<IpAddr> {
 }
 
 impl Api {
-    /// The range of services' cluster addresses.
+    /// Returns the range of services' cluster addresses.
     pub fn service_range(&self) -> Ipv4Net {
         self.config().service_range
     }
 
-    /// The ranges of all families, the default one first.
+    /// Returns the ranges of all families, the default one first.
     pub fn service_ranges(&self) -> Vec<IpNet> {
         self.inner.addresses.all().map(Allocator::range).collect()
     }

@@ -24,7 +24,7 @@ pub(super) struct RequestActivation<'a> {
 }
 
 impl<'a> RequestActivation<'a> {
-    /// The request in the version of a rule.
+    /// Returns the request in the version of a rule.
     pub(super) fn of(
         api: &'a Api,
         attributes: &Attributes<'_>,
@@ -74,12 +74,12 @@ impl<'a> RequestActivation<'a> {
         }
     }
 
-    /// The API that evaluates.
+    /// Returns the API that evaluates.
     pub(super) fn api(&self) -> &'a Api {
         self.authorizer.api
     }
 
-    /// The variables of expressions.
+    /// Returns the variables of expressions.
     pub(super) fn variables<'b>(&'b self, param: &'b Value) -> Vec<(&'b str, Val<'b>)> {
         let authority = Authority::new(&self.authorizer, self.resource.clone());
         vec![
@@ -93,7 +93,7 @@ impl<'a> RequestActivation<'a> {
     }
 }
 
-/// The message for an expression that fails to evaluate.
+/// Returns the message for an expression that fails to evaluate.
 pub(super) fn unjudged(text: &str, error: &Error) -> String {
     format!("expression '{text}' resulted in error: {error}")
 }

@@ -71,7 +71,7 @@ pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), Api
     Ok(())
 }
 
-/// The budget of new pods, at least one; or the present number and the limit.
+/// Returns the budget of new pods, at least one; or the present number and the limit.
 fn remaining_capacity(api: &Api) -> Result<usize, (usize, usize)> {
     let limit = api.inner.config.limits.active_pods.unwrap_or_else(|| derived_limit(api));
     let all = api.count(Kind::Pod);

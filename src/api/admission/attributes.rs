@@ -27,7 +27,7 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// The name in rules and requests.
+    /// Returns the name in rules and requests.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -58,7 +58,7 @@ pub(crate) enum Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// The labels for selectors; `None` if there is no object.
+    /// Returns the labels for selectors; `None` if there is no object.
     pub(crate) fn labels(self) -> Option<Cow<'a, Labels>> {
         match self {
             Self::None => None,
@@ -76,7 +76,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The object in a version; null if there is none. This may call a conversion webhook.
+    /// Returns the object in a version; null if there is none. This may call a conversion webhook.
     pub(crate) fn value(self, api: &Api, served: ServedKind) -> Result<Value, ApiError> {
         let converted = |object: &Object| -> Result<Value, ApiError> {
             let converted =
@@ -120,12 +120,12 @@ pub(crate) enum Options<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Requester<'a> {
     User(&'a User),
-    /// By its field manager name.
+    /// An actor, by its field manager name.
     Actor(&'static str),
 }
 
 impl<'a> Requester<'a> {
-    /// The user, derived from the name for an actor.
+    /// Returns the user, derived from the name for an actor.
     pub(crate) fn user(self) -> Cow<'a, User> {
         match self {
             Self::User(user) => Cow::Borrowed(user),
@@ -134,7 +134,6 @@ impl<'a> Requester<'a> {
     }
 }
 
-/// A request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attributes<'a> {
     pub(crate) operation: Operation,
@@ -142,9 +141,9 @@ pub(crate) struct Attributes<'a> {
     pub(crate) resource: ServedKind,
     /// `status`, `scale`, `eviction`, …; empty for the object itself.
     pub(crate) subresource: &'a str,
-    /// For a namespace its own name, as in Kubernetes.
+    /// The namespace; of a namespace its own name, as in Kubernetes.
     pub(crate) namespace: &'a str,
-    /// Empty if it is still to be generated.
+    /// The name; empty if it is still to be generated.
     pub(crate) name: &'a str,
     /// The object in its present state on the way to the store.
     pub(crate) object: Subject<'a>,
@@ -167,7 +166,7 @@ pub(crate) struct WriteAttributes<'a> {
 }
 
 impl<'a> WriteAttributes<'a> {
-    /// The attributes while admission may still change the object.
+    /// Returns the attributes while admission may still change the object.
     pub(crate) fn of_draft<'b>(&self, object: &'b Object) -> Attributes<'b>
     where
         'a: 'b,
@@ -178,7 +177,7 @@ impl<'a> WriteAttributes<'a> {
         Attributes { name, ..self.about(object, subject) }
     }
 
-    /// The attributes with the final object.
+    /// Returns the attributes with the final object.
     pub(crate) fn of_object<'b>(&self, object: &'b Object) -> Attributes<'b>
     where
         'a: 'b,
@@ -212,7 +211,7 @@ impl<'a> WriteAttributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// The same request with another object.
+    /// Returns the same request with another object.
     pub(crate) fn with_object<'b>(&self, object: Subject<'b>) -> Attributes<'b>
     where
         'a: 'b,
@@ -225,7 +224,7 @@ impl<'a> Attributes<'a> {
         self.warnings().warn([warning]);
     }
 
-    /// The request's audit context, if it is audited.
+    /// Returns the request's audit context, if it is audited.
     pub(crate) fn trail(&self) -> Option<&'a AuditContext> {
         self.warnings().trail()
     }
@@ -267,14 +266,15 @@ impl<'a> Attributes<'a> {
             && EXEMPT.contains(&self.resource.kind().info().name)
     }
 
-    /// The same resource in all other served versions.
+    /// Returns the same resource in all other served versions.
     pub(crate) fn equivalents(&self, kinds: &Kinds) -> Vec<ServedKind> {
         let kind = self.resource.kind();
         let of_kind = kinds.served().map(|served| served.served).filter(|served| served.kind() == kind);
         of_kind.filter(|served| *served != self.resource).collect()
     }
 
-    /// The kind of the request's objects in a version: for most subresources, that of the object itself.
+    /// Returns the kind of the request's objects in a version: for most subresources, that of the object
+    /// itself.
     fn kind_in(&self, served: ServedKind) -> (&'static str, &'static str, &'static str) {
         let options = |name| ("", "v1", name);
         match self.subresource {
@@ -294,7 +294,7 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// The request in the version of a rule, without its objects: CEL's `request`.
+    /// Returns the request in the version of a rule, without its objects: CEL's `request`.
     pub(crate) fn request(&self, matched: ServedKind) -> Value {
         Value::Object(self.request_fields(matched))
     }
@@ -331,7 +331,7 @@ impl<'a> Attributes<'a> {
         fields
     }
 
-    /// The `AdmissionRequest` in the version of a rule.
+    /// Returns the `AdmissionRequest` in the version of a rule.
     pub(crate) fn admission_request(
         &self,
         api: &Api,

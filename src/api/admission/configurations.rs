@@ -49,7 +49,7 @@ impl<T> Configurations<T> {
         }
     }
 
-    /// All compiled objects, ordered by name.
+    /// Returns all compiled objects, ordered by name.
     pub(crate) fn current(
         &self,
         api: &Api,
@@ -84,7 +84,7 @@ impl<T> Configurations<T> {
         compiled
     }
 
-    /// The compiled objects, if they include that many writes or more.
+    /// Returns the compiled objects, if they include that many writes or more.
     fn since(&self, written: u64) -> Option<Arc<Vec<CompiledConfiguration<T>>>> {
         let snapshot = self.snapshot.read();
         let is_known = snapshot.written.is_some_and(|known| known >= written);

@@ -22,7 +22,7 @@ pub(crate) fn has_matching_configuration(
     policy::are_any(api) || webhook::has_matching_webhook(api, operations, kind, subresource)
 }
 
-/// The callees that such a request in a namespace may wait for, without duplicates.
+/// Returns the callees that such a request in a namespace may wait for, without duplicates.
 pub(crate) fn parties(
     api: &Api,
     operations: &[Operation],

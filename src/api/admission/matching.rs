@@ -107,7 +107,7 @@ impl Rules {
         self.rules.is_empty()
     }
 
-    /// The version in which a rule matches the request: the request's own, if a rule has it.
+    /// Returns the version in which a rule matches the request: the request's own, if a rule has it.
     pub(crate) fn matches(&self, api: &Api, attributes: &Attributes<'_>) -> Option<ServedKind> {
         if self.rules.iter().any(|rule| rule.matches(attributes, attributes.resource)) {
             return Some(attributes.resource);
@@ -140,7 +140,7 @@ pub(crate) struct Selectors {
 }
 
 impl Selectors {
-    /// Missing selectors select everything.
+    /// Compiles selectors; missing ones select everything.
     pub(crate) fn new(namespace: Option<&LabelSelector>, object: Option<&LabelSelector>) -> Self {
         let read =
             |given: Option<&LabelSelector>| given.map_or_else(Selector::everything, Selector::from_field);

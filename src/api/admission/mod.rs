@@ -64,7 +64,7 @@ type Validate = fn(&Request<'_>, &Object) -> Result<(), ApiError>;
 enum PluginOperations {
     Create,
     CreateAndUpdate,
-    /// And the addition of ephemeral containers.
+    /// Creations, updates, and additions of ephemeral containers.
     CreateUpdateAndDebug,
 }
 
@@ -82,7 +82,8 @@ struct Plugin {
     name: &'static str,
     mutate: Option<(PluginOperations, MutateFn)>,
     validate: Option<(PluginOperations, Validate)>,
-    /// Runs after the configured admission, which may take a minute and may refuse.
+    /// Checks the final object once more after the configured admission, which may take a minute and may
+    /// refuse.
     settle: Option<(PluginOperations, Validate)>,
 }
 
@@ -143,11 +144,11 @@ static PLUGINS: [Plugin; 15] = [
     },
     mutating("DefaultIngressClass", PluginOperations::Create, default_ingress_class::admit),
     Plugin { name: "ActivePods", settle: Some((PluginOperations::Create, active_pods::validate)), ..NOTHING },
-    // It holds its lock from before the write until that is stored: see `charge`.
+    // ResourceQuota holds its lock from before the write until the write is stored: see `charge`.
     Plugin { name: RESOURCE_QUOTA, ..NOTHING },
 ];
 
-/// The names of all plugins.
+/// Returns the names of all plugins.
 pub fn plugin_names() -> impl Iterator<Item = &'static str> {
     PLUGINS.iter().map(|plugin| plugin.name)
 }

@@ -9,7 +9,7 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
     validate(request, object)
 }
 
-/// Repeated after the configured admission: the namespace may have been deleted meanwhile.
+/// Repeats the check after the configured admission: the namespace may have been deleted meanwhile.
 pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
     let api = request.api;
     if !object.kind().namespaced() {

@@ -11,7 +11,7 @@ use object::ServedKind;
 
 /// An object that webhooks and policies may change.
 pub(super) trait Draft {
-    /// The attributes of the request with the present object.
+    /// Returns the attributes of the request with the present object.
     fn attributes(&self) -> Attributes<'_>;
 
     /// Replaces the object by a changed one in a version; returns true if it differs.
@@ -21,9 +21,9 @@ pub(super) trait Draft {
 /// Webhooks or policies that request reinvocation when the object changes after them.
 #[derive(Debug)]
 pub(super) struct ReinvocationSet<K> {
-    /// Those to reinvoke if the object changes again.
+    /// Webhooks or policies to reinvoke if the object changes again.
     requested: HashSet<K>,
-    /// Those to reinvoke.
+    /// Webhooks or policies to reinvoke.
     reinvoke: HashSet<K>,
 }
 

@@ -63,7 +63,7 @@ fn limits(spec: &ResourceQuotaSpec) -> impl Iterator<Item = &String> {
     spec.hard.iter().flatten().map(|(name, _)| name)
 }
 
-/// `limits.cpu for: a,b; memory for: a`; `None` if every container sets all that is required.
+/// Returns `limits.cpu for: a,b; memory for: a`; `None` if every container sets all that is required.
 fn missing(spec: &ResourceQuotaSpec, pod: &Pod) -> Option<String> {
     let spec_of_pod = pod.spec.as_ref()?;
     let for_all = named_resources(spec_of_pod.resources.as_ref());
@@ -81,7 +81,7 @@ fn missing(spec: &ResourceQuotaSpec, pod: &Pod) -> Option<String> {
     Some(missing.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
 }
 
-/// The increase of the resources that the quota limits.
+/// Returns the increase of the resources that the quota limits.
 fn increase(spec: &ResourceQuotaSpec, before: &ResourceList, after: &ResourceList) -> ResourceList {
     let more = limits(spec).filter_map(|name| {
         let quantity = after.get(name)?;
@@ -136,7 +136,7 @@ fn is_counted(quota: &ResourceQuota) -> bool {
             .all(|(name, _)| status.used.as_ref().is_some_and(|u| u.contains_key(name)))
 }
 
-/// The resources that would exceed the quota.
+/// Returns the resources that would exceed the quota.
 fn over<'a>(quota: &ResourceQuota, more: &'a ResourceList) -> Vec<&'a str> {
     let hard = quota.spec.as_ref().and_then(|s| s.hard.as_ref());
     let used = quota.status.as_ref().and_then(|s| s.used.as_ref());

@@ -69,7 +69,7 @@ fn fill(spec: &mut PodSpec, class: &RuntimeClass) -> Result<(), String> {
     Ok(())
 }
 
-/// The overhead of a class, if it has any.
+/// Returns the overhead of a class, if it has any.
 fn fixed(overhead: Option<&Overhead>) -> Option<&ResourceList> {
     overhead.and_then(|overhead| overhead.pod_fixed.as_ref()).filter(|fixed| !fixed.is_empty())
 }

@@ -57,7 +57,7 @@ struct ApiResource {
 }
 
 impl DiscoveryResult {
-    /// The same, marked stale because the server does not respond.
+    /// Returns the same, marked stale because the server does not respond.
     pub(super) fn as_stale(&self) -> Self {
         Self { is_current: false, ..self.clone() }
     }

@@ -23,7 +23,7 @@ pub enum AutomanagedLabel {
 }
 
 impl AutomanagedLabel {
-    /// The label's value.
+    /// Returns the label's value.
     pub fn label(self) -> &'static str {
         match self {
             Self::Always => "true",
@@ -31,7 +31,7 @@ impl AutomanagedLabel {
         }
     }
 
-    /// From the labels of an object; `None` if it is not managed automatically.
+    /// Reads the labels of an object; `None` if it is not managed automatically.
     pub fn of(metadata: &ObjectMeta) -> Option<Self> {
         let value = metadata.labels.as_ref()?.get(AUTOMANAGED)?;
         [Self::Always, Self::OnStart].into_iter().find(|one| one.label() == value)
@@ -76,7 +76,7 @@ const GROUPS: [(&str, i32); 25] = [
 /// Priorities of groups from definitions; Kubernetes' numbers.
 const DEFINED: Priorities = Priorities { group: 1_000, version: 100 };
 
-/// The priorities of a group and version without a stored APIService.
+/// Returns the priorities of a group and version without a stored APIService.
 pub(crate) fn priorities(of: &GroupVersion) -> Priorities {
     let Some((_, group)) = GROUPS.iter().find(|(group, _)| *group == of.group) else { return DEFINED };
     let version = match of.version.as_str() {
@@ -94,7 +94,7 @@ pub(crate) fn has_built_in(of: &GroupVersion) -> bool {
     is_built_in(&of.group, &of.version)
 }
 
-/// All groups and versions that have an APIService of their own.
+/// Returns all groups and versions that have an APIService of their own.
 fn registered(kinds: &Kinds) -> BTreeSet<(&'static str, &'static str)> {
     let stored = kinds.served().map(|resource| (resource.served.group(), resource.served.version()));
     let all = stored.chain(ANSWERED_ONLY).chain([METRICS]);
@@ -102,13 +102,13 @@ fn registered(kinds: &Kinds) -> BTreeSet<(&'static str, &'static str)> {
 }
 
 impl Api {
-    /// The names of the APIServices of all locally served groups.
+    /// Returns the names of the APIServices of all locally served groups.
     pub fn local_api_services(&self) -> Vec<String> {
         let kinds = self.kinds();
         registered(&kinds).iter().map(|(group, version)| format!("{version}.{group}")).collect()
     }
 
-    /// The desired APIService of this name, if it is of a locally served group.
+    /// Returns the desired APIService of this name, if it is of a locally served group.
     pub fn local_api_service(&self, name: &str) -> Option<APIService> {
         let of = GroupVersion::of_name(name);
         let key = (of.group.as_str(), of.version.as_str());

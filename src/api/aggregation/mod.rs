@@ -43,18 +43,18 @@ impl GroupVersion {
         Self { group: group.into(), version: version.into() }
     }
 
-    /// From the name of its APIService, `VERSION.GROUP`.
+    /// Parses the name of its APIService, `VERSION.GROUP`.
     fn of_name(name: &str) -> Self {
         let (version, group) = name.split_once('.').unwrap_or((name, ""));
         Self::new(group, version)
     }
 
-    /// The name of its APIService.
+    /// Returns the name of its APIService.
     fn name(&self) -> String {
         format!("{}.{}", self.version, self.group)
     }
 
-    /// The path prefix under which it is served.
+    /// Returns the path prefix under which it is served.
     fn path(&self) -> String {
         format!("/apis/{}/{}", self.group, self.version)
     }
@@ -63,9 +63,9 @@ impl GroupVersion {
 /// The position of a group and version among others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Priorities {
-    /// Of the group; the highest among its versions counts.
+    /// The group's priority; the highest among its versions counts.
     pub(crate) group: i32,
-    /// Of the version within its group.
+    /// The version's priority within its group.
     pub(crate) version: i32,
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct ApiServices {
 }
 
 impl ApiServices {
-    /// The APIService of a group and version.
+    /// Returns the APIService of a group and version.
     pub(crate) fn get(&self, of: &GroupVersion) -> Option<ApiService> {
         self.services.read().get(of).cloned()
     }
@@ -101,14 +101,14 @@ impl ApiServices {
         self.services.read().get(of).is_some_and(|service| service.remote.is_some())
     }
 
-    /// The APIServices whose requests are proxied.
+    /// Returns the APIServices whose requests are proxied.
     pub(crate) fn remote(&self) -> Vec<(GroupVersion, ApiService)> {
         let services = self.services.read();
         let remote = services.iter().filter(|(_, service)| service.remote.is_some());
         remote.map(|(of, service)| (of.clone(), service.clone())).collect()
     }
 
-    /// The priorities of a group and version.
+    /// Returns the priorities of a group and version.
     pub(crate) fn priorities(&self, of: &GroupVersion) -> Priorities {
         let stored = self.services.read().get(of).map(|service| service.priorities);
         stored.unwrap_or_else(|| priorities(of))
@@ -155,7 +155,7 @@ impl Api {
         services.insert(of, ApiService { spec: Arc::new(spec), uid, priorities, remote, is_available });
     }
 
-    /// The front proxy, whose certificate identifies this API to extension API servers.
+    /// Returns the front proxy, whose certificate identifies this API to extension API servers.
     pub fn front_proxy(&self) -> Option<Arc<FrontProxy>> {
         let made = || match &self.inner.config.front_proxy {
             Some(given) => Some(given.clone()),

@@ -89,7 +89,7 @@ pub(super) async fn probe(
     Ok(discovered)
 }
 
-/// The hash of its document in an index; `None` if it has none.
+/// Returns the hash of its document in an index; `None` if it has none.
 fn openapi_hash(of: &GroupVersion, index: &[u8]) -> Option<String> {
     let index: Value = serde_json::from_slice(index).ok()?;
     let path = of.path();

@@ -30,7 +30,7 @@ pub(crate) struct RemoteServer {
 }
 
 impl RemoteServer {
-    /// The server that a spec names; `None` if the group is served here.
+    /// Returns the server that a spec names; `None` if the group is served here.
     pub(super) fn of(of: &GroupVersion, spec: &APIServiceSpec) -> Option<Self> {
         let service = spec.service.as_ref()?;
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -50,12 +50,12 @@ impl RemoteServer {
         })
     }
 
-    /// The present peer; the error says why there is none.
+    /// Returns the present peer; the error says why there is none.
     pub(crate) fn peer(&self, api: &Api) -> Result<Peer, String> {
         peer(api, &self.service)
     }
 
-    /// A dialler that trusts the authorities of the spec, and shows the front proxy's certificate.
+    /// Returns a dialer that trusts the authorities of the spec, and presents the front proxy's certificate.
     pub(crate) fn dialler(&self, api: &Api) -> Result<ServerDialer, String> {
         let made = || {
             let front_proxy = api.front_proxy().ok_or("the front proxy has no certificate")?;
@@ -70,7 +70,7 @@ impl RemoteServer {
         Ok(ServerDialer { from: api.dialer(), name, tls })
     }
 
-    /// The discovery of the server.
+    /// Returns the discovery of the server.
     pub(crate) fn discovered(&self) -> Arc<DiscoveryResult> {
         self.discovered.read().clone()
     }
@@ -102,7 +102,7 @@ pub(crate) struct ServerDialer {
 }
 
 impl ServerDialer {
-    /// A connection to this peer.
+    /// Returns a connection to this peer.
     pub(crate) async fn dial(self, peer: Peer) -> Result<TlsClient<TcpStream>, String> {
         connect(&*self.from, &peer, self.name, &self.tls).await.map_err(|error| error.to_string())
     }

@@ -69,7 +69,7 @@ impl AuditContext {
         Self { inner: Arc::new(Inner { log, request, head: OnceLock::new(), state: Mutex::default() }) }
     }
 
-    /// The request's unique id.
+    /// Returns the request's unique id.
     pub(crate) fn id(&self) -> &str {
         &self.inner.request.id
     }
@@ -227,7 +227,7 @@ impl AuditContext {
     }
 }
 
-/// The status of a request whose client did not wait for the response.
+/// Returns the status of a request whose client did not wait for the response.
 fn closed_early() -> Status {
     Status {
         status: Some("Success".into()),

@@ -42,7 +42,7 @@ pub(super) struct Body {
 }
 
 impl Body {
-    /// The length in bytes.
+    /// Returns the length in bytes.
     pub(super) fn len(&self) -> usize {
         self.pieces.iter().map(Bytes::len).sum()
     }
@@ -149,7 +149,7 @@ fn is_empty(list: &&[String]) -> bool {
 }
 
 impl Event {
-    /// The approximate memory it holds until it is written, in bytes.
+    /// Returns the approximate memory it holds until it is written, in bytes.
     pub(super) fn weight(&self) -> usize {
         let bodies = self.record.request.iter().chain(&self.record.response).map(Body::len).sum::<usize>();
         let annotations =
@@ -157,7 +157,7 @@ impl Event {
         1024 + self.head.uri.len() + annotations + bodies
     }
 
-    /// The event as one line of JSON with a newline.
+    /// Returns the event as one line of JSON with a newline.
     pub(super) fn line(mut self) -> Vec<u8> {
         let head = &self.head;
         let level = head.decision.level;

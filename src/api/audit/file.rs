@@ -154,13 +154,13 @@ impl RotatingFile {
     }
 }
 
-/// `audit.log` → `audit-2026-11-23T06-01-41.123.log`.
+/// Returns the path of a rotated file: `audit.log` → `audit-2026-11-23T06-01-41.123.log`.
 fn backup(path: &Path, at: Timestamp) -> PathBuf {
     let (stem, extension) = parts(path);
     path.with_file_name(format!("{stem}-{}{extension}", at.to_zoned(TimeZone::UTC).strftime(TIME)))
 }
 
-/// The file stem, and the extension with its dot.
+/// Returns the file stem, and the extension with its dot.
 fn parts(path: &Path) -> (String, String) {
     let text = |part: Option<&std::ffi::OsStr>| part.map(|part| part.to_string_lossy().into_owned());
     let extension = text(path.extension()).map(|extension| format!(".{extension}"));

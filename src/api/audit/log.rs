@@ -132,7 +132,7 @@ impl AuditLog {
         }
     }
 
-    /// A reservation for a response, initially empty.
+    /// Returns a reservation for a response, initially empty.
     pub(super) fn reserve(&self) -> BodyReservation {
         BodyReservation { of: self.inner.reserved.clone(), bytes: 0 }
     }

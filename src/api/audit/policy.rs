@@ -25,7 +25,7 @@ pub(crate) enum Level {
 impl Level {
     const ALL: [Self; 4] = [Self::None, Self::Metadata, Self::Request, Self::RequestResponse];
 
-    /// The name in events and policies.
+    /// Returns the name in events and policies.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::None => "None",
@@ -43,7 +43,7 @@ pub(crate) enum Stage {
     RequestReceived,
     /// The response has started; only for long-running requests (watches, sessions).
     ResponseStarted,
-    /// The answer has ended.
+    /// The response has ended.
     ResponseComplete,
     /// The request panicked and has no response.
     Panic,
@@ -53,7 +53,7 @@ impl Stage {
     const ALL: [Self; 4] =
         [Self::RequestReceived, Self::ResponseStarted, Self::ResponseComplete, Self::Panic];
 
-    /// The name in events and policies.
+    /// Returns the name in events and policies.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::RequestReceived => "RequestReceived",
@@ -135,7 +135,7 @@ struct GroupResources {
 }
 
 impl Default for AuditPolicy {
-    /// By default, metadata of every request; one event, at its end.
+    /// Returns the default policy: metadata of every request, and one event, at the request's end.
     fn default() -> Self {
         let omitted = vec![Stage::RequestReceived];
         let decision = Decision { level: Level::Metadata, omitted, ..Decision::default() };
@@ -179,7 +179,7 @@ impl AuditPolicy {
         Ok(Self { rules: rules.collect() })
     }
 
-    /// The decision for a request: no event if no rule matches.
+    /// Returns the decision for a request: no event if no rule matches.
     pub(super) fn decide(&self, attributes: &AuditAttributes) -> Decision {
         let rule = self.rules.iter().find(|rule| rule.input.matches(attributes));
         rule.map(|rule| rule.decision.clone()).unwrap_or_default()

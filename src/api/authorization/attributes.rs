@@ -34,7 +34,7 @@ pub(crate) struct ResourceAttributes<'a> {
 }
 
 impl ResourceAttributes<'_> {
-    /// `pods`, or `pods/log`.
+    /// Returns `pods`, or `pods/log`.
     pub(super) fn combined(&self) -> String {
         match self.subresource {
             "" => self.resource.to_string(),
@@ -44,7 +44,7 @@ impl ResourceAttributes<'_> {
 }
 
 impl Attributes<'_> {
-    /// The refusal; `reason` lists the errors of roles that might have allowed it.
+    /// Returns the refusal; `reason` lists the errors of roles that might have allowed it.
     pub(crate) fn refusal(&self, reason: &str) -> ApiError {
         let mut message = self.description();
         if !reason.is_empty() {

@@ -83,7 +83,7 @@ fn check_role(
     Ok(())
 }
 
-/// The rules of `cluster-admin`.
+/// Returns the rules of `cluster-admin`.
 pub(crate) fn everything() -> [PolicyRule; 2] {
     let all = || Some(vec!["*".to_string()]);
     let verbs = || vec!["*".to_string()];

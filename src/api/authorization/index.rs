@@ -22,7 +22,7 @@ pub(super) struct Grant {
 }
 
 impl Grant {
-    /// `ClusterRoleBinding "b" of ClusterRole "view" to Group "g"`.
+    /// Returns `ClusterRoleBinding "b" of ClusterRole "view" to Group "g"`.
     pub(super) fn description(&self) -> String {
         let (role, subject) = (&self.role, &self.subject);
         let name = match subject.namespace.as_deref().filter(|_| subject.kind == "ServiceAccount") {
@@ -48,7 +48,7 @@ struct Scope {
 pub(super) struct Subjects(HashMap<String, Scope>);
 
 impl Subjects {
-    /// The grants of a user in a namespace (empty: cluster-wide), by name or by group.
+    /// Returns the grants of a user in a namespace (empty: cluster-wide), by name or by group.
     pub(super) fn grants<'a>(
         &'a self,
         namespace: &str,
@@ -105,7 +105,7 @@ impl Subjects {
     }
 }
 
-/// The role of a binding, and its subjects; `None` for other objects.
+/// Returns the role of a binding, and its subjects; `None` for other objects.
 pub(super) fn bound(object: &Object) -> Option<(&RoleRef, &[Subject])> {
     if let Some(binding) = object.get::<RoleBinding>() {
         return Some((&binding.role_ref, binding.subjects.as_deref().unwrap_or_default()));
@@ -125,7 +125,7 @@ pub(crate) struct Bindings {
 const BINDINGS: [Kind; 2] = [Kind::ClusterRoleBinding, Kind::RoleBinding];
 
 impl Bindings {
-    /// The subjects, including every write whose response was sent.
+    /// Returns the subjects, including every write whose response was sent.
     pub(super) fn current(&self, api: &Api) -> RwLockReadGuard<'_, Subjects> {
         let mut followed = self.followed.lock();
         let expired = match followed.as_mut() {

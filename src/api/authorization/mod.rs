@@ -46,7 +46,7 @@ pub(crate) struct Decision {
 }
 
 impl Decision {
-    /// For a member of `system:masters`, who may do everything.
+    /// Returns the decision for a member of `system:masters`, who may do everything.
     pub(crate) fn for_master() -> Self {
         Self { allowed: true, reason: String::new() }
     }
@@ -75,7 +75,7 @@ impl Api {
         if decision.allowed { Ok(()) } else { Err(attributes.refusal(&decision.reason)) }
     }
 
-    /// All rules of a user's roles in a namespace, and the errors of roles that could not be read.
+    /// Returns all rules of a user's roles in a namespace, and the errors of roles that could not be read.
     pub(crate) fn rules_for(
         &self,
         user: &User,

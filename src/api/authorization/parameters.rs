@@ -42,7 +42,7 @@ fn kind_of(policy: &Object) -> Option<&ParamKind> {
     policy.get::<MutatingAdmissionPolicy>()?.spec.as_ref()?.param_kind.as_ref()
 }
 
-/// The policy of a binding with parameters, and the parameters.
+/// Returns the policy of a binding with parameters, and the parameters.
 fn bound(binding: &Object) -> Option<(Kind, &str, &ParamRef)> {
     if let Some(binding) = binding.get::<ValidatingAdmissionPolicyBinding>() {
         let kind = Kind::ValidatingAdmissionPolicy;
@@ -52,7 +52,8 @@ fn bound(binding: &Object) -> Option<(Kind, &str, &ParamRef)> {
     Some((Kind::MutatingAdmissionPolicy, spec.policy_name.as_deref()?, spec.param_ref.as_ref()?))
 }
 
-/// For an unknown kind, permission to read everything is required.
+/// Checks that the author may get the parameters; for an unknown kind, this requires permission to read
+/// everything.
 fn may_get(
     api: &Api,
     user: &User,

@@ -31,7 +31,7 @@ pub(super) fn decide(api: &Api, attributes: &Attributes<'_>) -> Decision {
     }
 }
 
-/// All rules of a user in a namespace, and the errors of roles that could not be read.
+/// Returns all rules of a user in a namespace, and the errors of roles that could not be read.
 pub(super) fn rules_for(api: &Api, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<String>) {
     let (mut all, mut faults) = (Vec::new(), Vec::new());
     let _: Option<()> = visit(api, user, namespace, &mut faults, |rules, _| {
@@ -78,8 +78,8 @@ fn visit<T>(
     None
 }
 
-/// The rules of the role that a binding in this namespace (empty: cluster-wide) names; `None` if the role
-/// does not exist.
+/// Returns the rules of the role that a binding in this namespace (empty: cluster-wide) names; `None` if the
+/// role does not exist.
 fn with_rules<T>(
     api: &Api,
     role: &RoleRef,
@@ -94,7 +94,7 @@ fn with_rules<T>(
     Some(look(role.rules.as_deref().unwrap_or_default()))
 }
 
-/// The rules that a binding would grant.
+/// Returns the rules that a binding would grant.
 pub(super) fn rules_of(api: &Api, role: &RoleRef, namespace: &str) -> Result<Vec<PolicyRule>, ApiError> {
     with_rules(api, role, namespace, <[PolicyRule]>::to_vec).ok_or_else(|| {
         let (kind, key) = match role.kind.as_str() {

@@ -51,7 +51,8 @@ fn covers_resource(list: &[String], attributes: &ResourceAttributes<'_>) -> bool
     })
 }
 
-/// No names match all names; a list of names does not match requests without a name: a list, a creation.
+/// Returns true if the list covers the requested name. An empty list covers all names; another list does not
+/// cover requests without a name: a list, a creation.
 fn covers_name(names: &[String], requested: &str) -> bool {
     names.is_empty() || names.iter().any(|name| name == requested && !requested.is_empty())
 }
@@ -69,8 +70,8 @@ enum Subrule<'a> {
     Path { url: &'a str, verb: &'a str },
 }
 
-/// The permissions of `requested` that `held` lacks, combined into few rules; empty if all are covered. Rules
-/// that exceed the limit count as not covered.
+/// Returns the permissions of `requested` that `held` lacks, combined into few rules; empty if all are
+/// covered. Rules that exceed the limit count as not covered.
 pub(super) fn covers(held: &[PolicyRule], requested: &[PolicyRule]) -> Vec<PolicyRule> {
     let mut missing = Vec::new();
     let mut looked_at = 0;
@@ -176,7 +177,7 @@ fn compact(singles: Vec<Subrule<'_>>) -> Vec<PolicyRule> {
     verbs.into_iter().map(rule).collect()
 }
 
-/// A rule in the form of refusals: `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`.
+/// Returns a rule in the form of refusals: `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`.
 pub(super) fn format_rule(rule: &PolicyRule) -> String {
     let parts = [
         ("APIGroups", list(&rule.api_groups)),
@@ -190,7 +191,7 @@ pub(super) fn format_rule(rule: &PolicyRule) -> String {
     format!("{{{}}}", parts.join(", "))
 }
 
-/// A list as Go prints it: `["a" "b"]`.
+/// Returns a list as Go prints it: `["a" "b"]`.
 pub(super) fn quoted(list: &[String]) -> String {
     format!("[{}]", list.iter().map(|text| quote(text)).collect::<Vec<_>>().join(" "))
 }

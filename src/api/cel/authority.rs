@@ -6,7 +6,7 @@ use super::authorization_check::{Authority, AuthorizationCheck, Authorizer};
 use super::values::{Outcome, Text, Val};
 use super::{Budget, Error};
 
-/// The cost of one check, Kubernetes'.
+/// The cost of one check, as in Kubernetes.
 const CHECK_COST: u64 = 350_000;
 
 impl<'a> From<Authority<'a>> for Val<'a> {
@@ -79,7 +79,7 @@ impl<'a> Authority<'a> {
 }
 
 impl<'a> Authority<'a> {
-    /// The value of one of its fields.
+    /// Returns the value of one of its fields.
     pub(super) fn field(&self, name: &str) -> Option<Val<'a>> {
         match self {
             Self::Fresh { judge, request, account } if name == "requestResource" => {

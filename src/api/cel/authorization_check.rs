@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 /// Decides on a check.
 pub(crate) trait Authorizer: std::fmt::Debug {
-    /// The decision; an error if none is possible.
+    /// Returns the decision; an error if none is possible.
     fn decide(&self, question: &AuthorizationCheck) -> Result<Decision, String>;
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct AuthorizationCheck {
 }
 
 impl AuthorizationCheck {
-    /// The size of all its strings in bytes.
+    /// Returns the size of all its strings in bytes.
     pub(super) fn bytes(&self) -> usize {
         let account = self.account.as_ref().map_or(0, |(namespace, name)| namespace.len() + name.len());
         let path = self.path.as_ref().map_or(0, String::len);
@@ -58,12 +58,12 @@ pub(crate) enum Authority<'a> {
 }
 
 impl<'a> Authority<'a> {
-    /// The authorizer for a request with these attributes.
+    /// Returns the authorizer for a request with these attributes.
     pub(crate) fn new(judge: &'a dyn Authorizer, request: AuthorizationCheck) -> Self {
         Self::Fresh { judge, request: Rc::new(request), account: None }
     }
 
-    /// The name of its type.
+    /// Returns the name of its type.
     pub(super) fn type_name(&self) -> &'static str {
         match self {
             Self::Fresh { .. } => "kubernetes.authorization.Authorizer",

@@ -165,7 +165,7 @@ const FUNCTIONS: [(&str, Type<'static>, &[&str]); 6] = [
     ),
 ];
 
-/// The result type of a function, if it does not depend on the arguments.
+/// Returns the result type of a function, if it does not depend on the arguments.
 pub(super) fn result_of(name: &str) -> Option<Type<'static>> {
     FUNCTIONS.iter().find(|(_, _, names)| names.contains(&name)).map(|(_, type_, _)| *type_)
 }
@@ -272,7 +272,7 @@ impl<'s> Checker<'s, '_> {
         is_named && self.environment.is_composed() && self.find(COMPOSED).is_none()
     }
 
-    /// An object literal; its parts are identified by their positions in it.
+    /// Returns an object literal; its parts are identified by their positions in it.
     fn written(&mut self, at: u64, made: &StructExpr) -> Result<Type<'s>, Fault> {
         let name = made.type_name.as_str();
         let type_ = match name {

@@ -51,8 +51,8 @@ pub(super) enum DeclTypeKind {
 }
 
 impl DeclType {
-    /// The declaration of a schema; `None` if it does not define the type. `is_resource`: the values are
-    /// whole objects.
+    /// Returns the declaration of a schema; `None` if it does not define the type. `is_resource`: the values
+    /// are whole objects.
     pub(crate) fn of(schema: &JSONSchemaProps, is_resource: bool) -> Option<Self> {
         if schema.x_kubernetes_int_or_string == Some(true) {
             return Some(Self::simple(DeclTypeKind::Dyn, letters(schema, MAX_REQUEST_BYTES - 2), 1));
@@ -123,7 +123,7 @@ impl DeclType {
         }
     }
 
-    /// The declaration of an object's field; `None` for fields that the schema does not name.
+    /// Returns the declaration of an object's field; `None` for fields that the schema does not name.
     pub(crate) fn field(&self, name: &str) -> Option<&Self> {
         match &self.kind {
             DeclTypeKind::Object(fields) => fields.get(name),
@@ -131,7 +131,7 @@ impl DeclType {
         }
     }
 
-    /// The declaration of a list's items, or of a map's values.
+    /// Returns the declaration of a list's items, or of a map's values.
     pub(crate) fn element(&self) -> Option<&Self> {
         match &self.kind {
             DeclTypeKind::List(element) | DeclTypeKind::Map(element) => Some(element),
@@ -139,7 +139,7 @@ impl DeclType {
         }
     }
 
-    /// The maximum number of such values in one object, if nothing else bounds them.
+    /// Returns the maximum number of such values in one object, if nothing else bounds them.
     pub(crate) fn max_per_request(&self) -> u64 {
         MAX_REQUEST_BYTES / (self.min_bytes + 1)
     }
@@ -153,12 +153,13 @@ fn count(bound: i64) -> u64 {
     u64::try_from(bound).unwrap_or(0)
 }
 
-/// The maximum bytes of a string: a letter takes up to four.
+/// Returns the maximum bytes of a string: a letter takes up to four.
 fn letters(schema: &JSONSchemaProps, unbounded: u64) -> u64 {
     schema.max_length.map_or(unbounded, |most| count(most).saturating_mul(4))
 }
 
-/// The fields that rules of a whole object can always read; empty if its schema names them all itself.
+/// Returns the fields that rules of a whole object can always read; empty if its schema names them all
+/// itself.
 fn object_meta(schema: &JSONSchemaProps) -> Vec<(&'static str, DeclType)> {
     let property = |of: &JSONSchemaProps, name: &str, type_: &str| {
         let found = of.properties.as_ref().and_then(|properties| properties.get(name));

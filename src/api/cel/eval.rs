@@ -39,7 +39,7 @@ impl<'a> CompositionContext<'a> {
 
 /// One evaluation.
 pub(super) struct Evaluation<'a, 'b> {
-    /// The innermost last. An accumulator may be an error that is never read.
+    /// The variables in scope, the innermost last. An accumulator may be an error that is never read.
     variables: Vec<(&'a str, Outcome<'a>)>,
     composed: Option<&'b CompositionContext<'a>>,
     budget: &'b mut Budget,
@@ -225,7 +225,8 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         }
     }
 
-    /// The value `decides` determines the result regardless of the other operand, even if that is an error.
+    /// Evaluates `&&` or `||`. The value `decides` determines the result regardless of the other operand,
+    /// even if that is an error.
     fn logical(&mut self, a: &'a Node, b: &'a Node, decides: bool) -> Outcome<'a> {
         let first = self.eval(a);
         match &first {

@@ -12,11 +12,11 @@ use super::{Budget, Error};
 /// The identity of list elements.
 #[derive(Clone, Copy)]
 enum ListKind<'a> {
-    /// Their index.
+    /// Elements are identified by their index.
     Atomic,
-    /// Their value, in any order.
+    /// Elements are identified by their value; their order does not matter.
     Set(&'a JSONSchemaProps),
-    /// These fields of theirs, in any order.
+    /// Elements are identified by these fields; their order does not matter.
     Keyed(&'a JSONSchemaProps, &'a [String]),
 }
 
@@ -33,7 +33,7 @@ impl<'a> ListKind<'a> {
         }
     }
 
-    /// The identity of an element; `None` if it is the index.
+    /// Returns the identity of an element; `None` if it is the index.
     fn key(self, item: &Val<'_>, budget: &mut Budget) -> Result<Option<String>, Error> {
         match self {
             Self::Atomic => Ok(None),

@@ -23,7 +23,7 @@ pub(super) enum Macro<'e> {
 }
 
 impl<'e> Macro<'e> {
-    /// The macro of a call, if it is one; or the error in it.
+    /// Returns the macro of a call, if it is one; or the error in it.
     pub(super) fn of(call: &'e CallExpr) -> Option<Result<Self, Fault>> {
         let target = call.target.as_deref()?;
         let kind = match (call.func_name.as_str(), call.args.as_slice()) {

@@ -54,7 +54,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// A budget of this many units for all calls.
+    /// Returns a budget of this many units for all calls.
     pub(crate) fn of(steps: u64) -> Self {
         Self { object: steps, call: CALL_BUDGET.min(steps) }
     }

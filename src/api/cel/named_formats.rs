@@ -20,12 +20,12 @@ const NAMES: [&str; 14] = [
     "duration",
 ];
 
-/// The format of this name.
+/// Returns the format of this name.
 pub(super) fn find(name: &str) -> Option<&'static str> {
     NAMES.into_iter().find(|known| *known == name)
 }
 
-/// The errors of a text in a format.
+/// Returns the errors of a text in a format.
 pub(super) fn validate(format: &str, text: &str) -> Vec<String> {
     let as_prefix = names::as_prefix(text);
     match format {

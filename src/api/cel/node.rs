@@ -120,7 +120,7 @@ pub(super) fn fault(at: u64, message: impl Into<String>) -> Fault {
 /// Names before a dot that are no values: `math.greatest(…)` is a function of that name.
 pub(super) const NAMESPACES: [&str; 7] = ["optional", "math", "sets", "format", "ip", "cidr", "jsonpatch"];
 
-/// The type of a name, as in `type(self.x) == string`.
+/// Returns the type of a name, as in `type(self.x) == string`.
 pub(super) fn type_named(name: &str) -> Option<&'static str> {
     const TYPES: [&str; 10] =
         ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"];
@@ -161,7 +161,7 @@ pub(crate) fn is_identifier(name: &str) -> bool {
     begins && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !RESERVED.contains(&name)
 }
 
-/// The name of a field that a rule writes as an identifier: `x__dash__y` is `x-y`.
+/// Returns the name of a field that a rule writes as an identifier: `x__dash__y` is `x-y`.
 pub(super) fn unescape(name: &str) -> String {
     if !name.contains("__") {
         return name.to_string();

@@ -11,7 +11,7 @@ use super::lists;
 use super::values::{Outcome, Val, item_schema};
 use super::{Budget, Error, other};
 
-/// The result of an operator; `None` if the name is not an operator.
+/// Returns the result of an operator; `None` if the name is not an operator.
 pub(super) fn apply<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> Option<Outcome<'a>> {
     let overload = || Error::Overload(name.to_string());
     Some(match (name, values) {
@@ -61,7 +61,7 @@ pub(super) fn apply<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> 
     })
 }
 
-/// The cost of comparing two strings: in Kubernetes, a tenth of the letters of the shorter one.
+/// Returns the cost of comparing two strings: in Kubernetes, a tenth of the letters of the shorter one.
 fn letters(a: &Val<'_>, b: &Val<'_>) -> u64 {
     let size = |value: &Val<'_>| match value {
         Val::Text(_) | Val::Bytes(_) => value.size().unwrap_or_default(),
@@ -78,7 +78,7 @@ fn duration_overflow() -> Error {
     other("duration overflow")
 }
 
-/// A computed duration.
+/// Returns a computed duration.
 fn duration<'a>(made: SignedDuration) -> Outcome<'a> {
     if durations::is_within_bounds(made) { Ok(Val::Duration(made)) } else { Err(duration_overflow()) }
 }
@@ -171,7 +171,7 @@ fn contains<'a>(item: &Val<'a>, of: &Val<'a>, budget: &mut Budget) -> Option<Out
     Some(found.map(|found| Val::Bool(found.is_some())))
 }
 
-/// The index of the first item that equals `needle`.
+/// Returns the index of the first item that equals `needle`.
 pub(super) fn position<'a>(
     items: impl Iterator<Item = impl Borrow<Val<'a>>>,
     needle: &Val<'a>,
@@ -187,7 +187,7 @@ pub(super) fn position<'a>(
     Ok(None)
 }
 
-/// The item at an index, or the entry of a key; `None` if it is neither list nor map.
+/// Returns the item at an index, or the entry of a key; `None` if it is neither list nor map.
 fn index<'a>(of: &Val<'a>, key: &Val<'a>) -> Option<Outcome<'a>> {
     if let Some(found) = of.entry(key) {
         return Some(found.ok_or_else(|| other(format!("no such key: {}", key.to_display_string()))));
@@ -212,8 +212,8 @@ fn index<'a>(of: &Val<'a>, key: &Val<'a>) -> Option<Outcome<'a>> {
 }
 
 impl Val<'_> {
-    /// CEL's equality: numbers by their value, anything else only within a type. Each part that is compared
-    /// is charged: a small value may contain the same part many times.
+    /// Compares by CEL's equality: numbers by their value, anything else only within a type. Each part that
+    /// is compared is charged: a small value may contain the same part many times.
     pub(super) fn equals(&self, other: &Val<'_>, budget: &mut Budget) -> Result<bool, Error> {
         budget.take(1)?;
         Ok(match (self, other) {
@@ -248,7 +248,7 @@ impl Val<'_> {
         })
     }
 
-    /// The same for values without parts; values with parts are equal to nothing.
+    /// As [`Val::equals`], for values without parts; values with parts are equal to nothing.
     pub(super) fn equals_plainly(&self, other: &Val<'_>) -> bool {
         match (self, other) {
             (Val::Null, Val::Null) | (Val::Optional(None), Val::Optional(None)) => true,

@@ -76,7 +76,7 @@ impl Program {
         Ok(Self { root, uses: reader.uses, result, depth, cost })
     }
 
-    /// The maximum cost, if its environment has the sizes of values.
+    /// Returns the maximum cost, if its environment has the sizes of values.
     pub(crate) fn cost(&self) -> Option<u64> {
         self.cost
     }
@@ -125,7 +125,7 @@ fn failed(text: &str) -> String {
     format!("compilation failed: {text}")
 }
 
-/// The nesting of an expression below a level.
+/// Returns the nesting of an expression below a level.
 fn depth(node: &IdedExpr, environment: &Environment<'_>, level: usize) -> Result<usize, Fault> {
     let read = match &node.expr {
         Expr::Select(select) if matches!(&select.operand.expr, Expr::Ident(name) if name == COMPOSED) => {

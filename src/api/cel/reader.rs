@@ -21,7 +21,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// A reader that resolves these names to other expressions.
+    /// Returns a reader that resolves these names to other expressions.
     pub(super) fn new(composed: Vec<String>) -> Self {
         Self { composed, ..Self::default() }
     }

@@ -55,7 +55,7 @@ pub(crate) enum Type<'s> {
 }
 
 impl<'s> Type<'s> {
-    /// The type of a schema's values: that of a scalar, if it is one.
+    /// Returns the type of a schema's values: that of a scalar, if it is one.
     pub(super) fn of_schema(schema: &'s JSONSchemaProps) -> Self {
         if schema.x_kubernetes_int_or_string == Some(true) {
             return Self::Dyn;
@@ -76,7 +76,7 @@ impl<'s> Type<'s> {
         }
     }
 
-    /// The type of a field that every whole object has, which its schema may omit and cannot change.
+    /// Returns the type of a field that every whole object has, which its schema may omit and cannot change.
     pub(super) fn of_every_object(self, field: &str) -> Option<Self> {
         match (self, field) {
             (Self::Object(_), "apiVersion" | "kind") => Some(Self::Text),
@@ -87,7 +87,7 @@ impl<'s> Type<'s> {
         }
     }
 
-    /// The type without its schema.
+    /// Returns the type without its schema.
     pub(super) fn lasting(self) -> Type<'static> {
         match self {
             Self::Dyn | Self::Schema(_) | Self::Object(_) => Type::Dyn,
@@ -182,7 +182,7 @@ struct NamedExpression {
 }
 
 impl<'s> Environment<'s> {
-    /// An environment with only these variables.
+    /// Returns an environment with only these variables.
     pub(crate) fn of(variables: Vec<(&'s str, Type<'s>)>) -> Self {
         Self { variables, ..Self::default() }
     }
@@ -202,7 +202,7 @@ impl<'s> Environment<'s> {
         self.compose(name, Type::Dyn, 0);
     }
 
-    /// The names of those expressions.
+    /// Returns the names of those expressions.
     pub(super) fn composed_names(&self) -> Vec<String> {
         self.composed.iter().map(|named| named.name.clone()).collect()
     }
@@ -212,12 +212,12 @@ impl<'s> Environment<'s> {
         !self.composed.is_empty()
     }
 
-    /// The type of the expression of this name, if there is one.
+    /// Returns the type of the expression of this name, if there is one.
     pub(super) fn composed_type(&self, name: &str) -> Option<Type<'static>> {
         self.composed.iter().find(|named| named.name == name).map(|named| named.type_)
     }
 
-    /// The nesting of the expression of this name.
+    /// Returns the nesting of the expression of this name.
     pub(super) fn composed_depth(&self, name: &str) -> usize {
         self.composed.iter().find(|named| named.name == name).map_or(0, |named| named.depth)
     }

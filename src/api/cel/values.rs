@@ -71,7 +71,7 @@ pub(crate) enum Val<'a> {
 }
 
 impl<'a> Val<'a> {
-    /// A JSON value, typed by its schema.
+    /// Returns a JSON value, typed by its schema.
     pub(crate) fn of_json(value: &'a Value, schema: Option<&'a JSONSchemaProps>) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -125,7 +125,7 @@ impl<'a> Val<'a> {
         Self::Optional(Some(Rc::new(value)))
     }
 
-    /// The string, if it is one.
+    /// Returns the string, if it is one.
     pub(crate) fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -133,7 +133,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The number of its parts: letters, items, entries.
+    /// Returns the number of its parts: letters, items, entries.
     pub(super) fn size(&self) -> Option<usize> {
         Some(match self {
             Self::Text(text) => text.chars().count(),
@@ -158,7 +158,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The values that a macro iterates over: the items of a list, the keys of a map.
+    /// Returns the values that a macro iterates over: the items of a list, the keys of a map.
     pub(super) fn visited(&self) -> Option<Vec<Self>> {
         match self {
             Self::Map(entries) => Some(entries.iter().map(|(key, _)| key.clone()).collect()),
@@ -169,7 +169,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The cost of converting the field to this value: bytes are decoded again each time.
+    /// Returns the cost of converting the field to this value: bytes are decoded again each time.
     pub(super) fn decoded(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64 / 10,
@@ -177,7 +177,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The cost of finding an entry: a computed map is searched linearly.
+    /// Returns the cost of finding an entry: a computed map is searched linearly.
     pub(super) fn search_cost(&self) -> u64 {
         match self {
             Self::Map(entries) => entries.len() as u64 / 10,
@@ -185,7 +185,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The entries of a map, or the items of a list with their indices.
+    /// Returns the entries of a map, or the items of a list with their indices.
     pub(super) fn pairs(&self) -> Option<Vec<(Self, Self)>> {
         match self {
             Self::Map(entries) => Some(entries.to_vec()),
@@ -204,8 +204,8 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The value as JSON; fails if a part has no JSON form, such as a function's special type, or if there is
-    /// too much of it: a small value may contain the same part many times.
+    /// Returns the value as JSON; fails if a part has no JSON form, such as a function's special type, or if
+    /// there is too much of it: a small value may contain the same part many times.
     pub(crate) fn to_json(&self, budget: &mut Budget) -> Result<Value, Error> {
         budget.take(1 + self.size().unwrap_or_default() as u64 / 10)?;
         Ok(match self {
@@ -237,7 +237,7 @@ impl<'a> Val<'a> {
         })
     }
 
-    /// The entry of a map, or the field of an object; fails for other values.
+    /// Returns the entry of a map, or the field of an object; fails for other values.
     #[expect(clippy::option_option, reason = "no entry in a map is not the same as no map")]
     pub(super) fn entry(&self, key: &Val<'_>) -> Option<Option<Self>> {
         match self {
@@ -252,7 +252,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The value as a string, as in `string()`.
+    /// Returns the value as a string, as in `string()`.
     pub(super) fn to_display_string(&self) -> String {
         match self {
             Self::Text(text) => text.to_string(),
@@ -275,7 +275,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The name of its type.
+    /// Returns the name of its type.
     pub(super) fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null_type",
@@ -305,7 +305,7 @@ fn no_json(value: &Val<'_>) -> Error {
     Error::Other(format!("cannot encode a {} as JSON", value.type_name()))
 }
 
-/// The cost of traversing a value once.
+/// Returns the cost of traversing a value once.
 fn parts(value: &Value) -> u64 {
     match value {
         Value::Array(items) => 1 + items.iter().map(parts).sum::<u64>(),
@@ -317,7 +317,7 @@ fn parts(value: &Value) -> u64 {
     }
 }
 
-/// The schema of the items of a list.
+/// Returns the schema of the items of a list.
 pub(super) fn item_schema(schema: Option<&JSONSchemaProps>) -> Option<&JSONSchemaProps> {
     match &schema?.items {
         Some(JSONSchemaPropsOrArray::Schema(schema)) => Some(schema),
@@ -325,7 +325,7 @@ pub(super) fn item_schema(schema: Option<&JSONSchemaProps>) -> Option<&JSONSchem
     }
 }
 
-/// The schema of a field.
+/// Returns the schema of a field.
 pub(crate) fn field_schema<'a>(
     schema: Option<&'a JSONSchemaProps>,
     name: &str,

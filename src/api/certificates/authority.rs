@@ -32,7 +32,7 @@ impl std::fmt::Debug for CertificateAuthority {
 }
 
 impl CertificateAuthority {
-    /// A new authority.
+    /// Returns a new authority.
     pub fn generate() -> Result<Self, TlsError> {
         let key = KeyPair::generate()?;
         let params = authority_params();
@@ -41,7 +41,7 @@ impl CertificateAuthority {
     }
 }
 
-/// The certificate parameters of every authority of Podium; authorities differ in their keys.
+/// Returns the certificate parameters of every authority of Podium; authorities differ in their keys.
 pub(crate) fn authority_params() -> CertificateParams {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -9,8 +9,8 @@ use x509_parser::time::ASN1Time;
 /// The limit on described certificates of a chain.
 const MAX_CERTIFICATES: usize = 16;
 
-/// The contents of the certificates in a PEM text: `notBefore`, `notAfter` (RFC 3339), `subject`, `issuer`,
-/// `dnsNames`. Blocks that are no certificate are left out.
+/// Returns the contents of the certificates in a PEM text: `notBefore`, `notAfter` (RFC 3339), `subject`,
+/// `issuer`, `dnsNames`. Blocks that are no certificate are left out.
 pub fn described(pem: &[u8]) -> Vec<Value> {
     let blocks = Pem::iter_from_buffer(pem).take(MAX_CERTIFICATES).filter_map(Result::ok);
     let described = blocks.filter_map(|block| {

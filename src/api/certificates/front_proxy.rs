@@ -34,14 +34,14 @@ pub struct FrontProxy {
 }
 
 impl FrontProxy {
-    /// A new authority for [`FrontProxy::new`].
+    /// Returns a new authority for [`FrontProxy::new`].
     pub fn generate_authority() -> Result<CertificateAuthority, TlsError> {
         let key = KeyPair::generate()?;
         let certificate = params().self_signed(&key)?;
         Ok(CertificateAuthority { certificate_pem: certificate.pem(), key_pem: key.serialize_pem() })
     }
 
-    /// The front proxy of this authority, with a new certificate.
+    /// Returns the front proxy of this authority, with a new certificate.
     pub fn new(authority: &CertificateAuthority) -> Result<Self, TlsError> {
         let issuer_params = params();
         let issuer = Issuer::from_params(&issuer_params, KeyPair::from_pem(&authority.key_pem)?);
@@ -58,12 +58,12 @@ impl FrontProxy {
         Ok(Self { certificate_pem, identity: ClientIdentity { certificate, key } })
     }
 
-    /// A front proxy whose authority ends with the process.
+    /// Returns a front proxy whose authority ends with the process.
     pub(crate) fn ephemeral() -> Result<Self, TlsError> {
         Self::new(&Self::generate_authority()?)
     }
 
-    /// The authority's certificate, for servers.
+    /// Returns the authority's certificate, for servers.
     pub fn certificate_pem(&self) -> &str {
         &self.certificate_pem
     }
@@ -73,7 +73,8 @@ impl FrontProxy {
     }
 }
 
-/// A subject other than the cluster authority's: verifiers that trust both find an issuer by its name.
+/// Returns a subject other than the cluster authority's: verifiers that trust both find an issuer by its
+/// name.
 fn params() -> CertificateParams {
     let mut params = authority_params();
     params.distinguished_name = rcgen::DistinguishedName::new();

@@ -92,7 +92,7 @@ pub(crate) fn check_certificates(pem: &[u8]) -> Result<(), String> {
 }
 
 impl CertificateRequest {
-    /// The reason why a signer refuses to sign it, if any; an unknown signer signs nothing.
+    /// Returns the reason why a signer refuses to sign it, if any; an unknown signer signs nothing.
     pub fn fault(&self, signer: &str, usages: &[String], requester: &str) -> Option<&'static str> {
         let only = |allowed: &[&str]| usages.iter().all(|usage| allowed.contains(&usage.as_str()));
         let has = |usage: &str| usages.iter().any(|each| each == usage);
@@ -142,7 +142,7 @@ impl CertificateRequest {
 }
 
 impl CertificateAuthority {
-    /// The signed certificate, in PEM.
+    /// Returns the signed certificate, in PEM.
     pub fn sign(
         &self,
         mut request: CertificateRequest,
@@ -158,7 +158,7 @@ impl CertificateAuthority {
         };
         let params = &mut request.params.params;
         (params.not_before, params.not_after) = (time(from)?, time(until)?);
-        // Regardless of the request.
+        // A signed certificate is never an authority, even if the request asks for one.
         params.is_ca = IsCa::NoCa;
         params.key_usages.clear();
         params.extended_key_usages.clear();

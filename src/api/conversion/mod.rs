@@ -4,8 +4,8 @@
 //! Objects stay as they were stored. When they are read, they are converted and given defaults that the
 //! schema gained since, and the next write stores them in the definition's storage version. Reads wait for
 //! the webhook without a thread ([`Api::in_version`]); writes, which are synchronous, hold one, under a
-//! permit (`http::turns`). No lock is held meanwhile. Actors of this process read and write objects as they
-//! are stored, without conversion.
+//! permit (`http::webhook_queue`). No lock is held meanwhile. Actors of this process read and write objects
+//! as they are stored, without conversion.
 
 mod cache;
 mod owners;
@@ -51,7 +51,8 @@ pub(crate) enum Source {
 }
 
 impl Api {
-    /// Stored objects of one kind in a version; those in that version already are returned as they are.
+    /// Returns stored objects of one kind in a version; those in that version already are returned as they
+    /// are.
     pub(crate) async fn in_version(
         &self,
         objects: Vec<Arc<Object>>,
@@ -131,7 +132,7 @@ impl Api {
         Ok(work.objects)
     }
 
-    /// One object in a version, while the caller's thread waits.
+    /// Returns one object in a version, while the caller's thread waits.
     pub(crate) fn convert_one<'a>(
         &self,
         object: &'a Object,
@@ -147,7 +148,7 @@ impl Api {
         }
     }
 
-    /// The conversion to do; the objects themselves if there is none.
+    /// Returns the conversion to do; the objects themselves if there is none.
     fn conversion(
         &self,
         objects: Vec<Arc<Object>>,
@@ -245,7 +246,7 @@ impl ConversionBatch {
         Ok(work)
     }
 
-    /// The object with the version's name, pruned to the version's fields and with its defaults.
+    /// Returns the object with the version's name, pruned to the version's fields and with its defaults.
     fn relabelled(&self, object: &Object) -> Object {
         let mut next = object.clone();
         if let Some(custom) = next.custom_mut() {
@@ -276,7 +277,7 @@ impl ConversionBatch {
         }
     }
 
-    /// The next review; `None` if no objects remain.
+    /// Returns the next review; `None` if no objects remain.
     fn next_review(&mut self, api: &Api) -> Option<Review> {
         let (mut places, mut bytes) = (Vec::new(), 0);
         while let Some(place) = self.missing.front() {

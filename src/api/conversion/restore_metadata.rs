@@ -22,7 +22,7 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// The message, for the object at an index among several.
+    /// Returns the message, for the object at an index among several.
     pub(super) fn message(&self, place: Option<usize>) -> String {
         match (self, place) {
             (Self::Object(why), None) => format!("returned invalid object: {why}"),
@@ -88,7 +88,7 @@ pub(super) fn restore_metadata(
     Ok(ConvertedObject(object))
 }
 
-/// The labels or annotations of the response; validated if they differ from those before.
+/// Returns the labels or annotations of the response; validated if they differ from those before.
 fn texts(
     metadata: &Map<String, Value>,
     field: &str,
@@ -126,7 +126,7 @@ fn texts(
     Ok(Some(all).filter(|all| !all.is_empty()))
 }
 
-/// The type of a value as Go names it.
+/// Returns the type of a value as Go names it.
 fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",

@@ -16,7 +16,7 @@ pub(super) enum Version {
 }
 
 impl Version {
-    /// The first supported version among those that a webhook reads.
+    /// Returns the first supported version among those that a webhook reads.
     pub(super) fn first_of(versions: &[String]) -> Result<Self, String> {
         let known = versions.iter().find_map(|version| match version.as_str() {
             "v1" => Some(Self::V1),
@@ -34,7 +34,7 @@ impl Version {
     }
 }
 
-/// The review that requests these objects in a version.
+/// Returns the review that requests these objects in a version.
 pub(super) fn request<'a>(
     version: Version,
     uid: &str,

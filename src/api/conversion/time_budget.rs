@@ -34,7 +34,7 @@ impl TimeBudget {
         self.0 = self.0.saturating_sub(time);
     }
 
-    /// The remaining time; fails if it is over.
+    /// Returns the remaining time; fails if it is over.
     pub(super) fn remaining(&self) -> Result<Duration, ApiError> {
         if self.0.is_zero() { Err(too_late()) } else { Ok(self.0) }
     }

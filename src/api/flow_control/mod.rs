@@ -73,12 +73,12 @@ impl std::fmt::Debug for Flow {
 }
 
 impl Flow {
-    /// The uid of its schema.
+    /// Returns the uid of its schema.
     pub(crate) fn schema_uid(&self) -> &str {
         &self.0.schema.uid
     }
 
-    /// The uid of its level.
+    /// Returns the uid of its level.
     pub(crate) fn level_uid(&self) -> &str {
         &self.0.level_uid
     }
@@ -139,7 +139,7 @@ impl Drop for QueuedRequest<'_> {
 }
 
 impl FlowController {
-    /// The number of seats by the configured limit: `None`: Kubernetes' default, 0: unlimited.
+    /// Creates the controller; `limit` is the number of seats: `None`: Kubernetes' default, 0: unlimited.
     pub(crate) fn new(limit: Option<usize>, clock: Clock, metrics: FlowMetrics) -> Self {
         let seats = match limit.unwrap_or(SEATS) {
             0 => u32::MAX,
@@ -202,7 +202,7 @@ impl FlowController {
         Table { schemas }
     }
 
-    /// The flow of the cluster's owner, which is exempt.
+    /// Returns the flow of the cluster's owner, which is exempt.
     pub(crate) fn of_master(&self, api: &Api) -> Option<Flow> {
         let table = self.table(api);
         let exempt = table.schemas.iter().find(|served| served.schema.name == EXEMPT)?;
@@ -264,7 +264,7 @@ impl FlowController {
         }
     }
 
-    /// The names of all schemas and levels, for metrics.
+    /// Returns the names of all schemas and levels, for metrics.
     pub(crate) fn names(&self, api: &Api) -> HashSet<String> {
         let table = self.table(api);
         let both = |served: &Arc<ActiveSchema>| [served.schema.name.clone(), served.schema.level.clone()];
@@ -280,13 +280,13 @@ impl FlowController {
 }
 
 impl Flow {
-    /// The names of the level and the schema.
+    /// Returns the names of the level and the schema.
     fn labels(&self) -> (&str, &str) {
         (&self.0.schema.level, &self.0.schema.name)
     }
 }
 
-/// The configuration of a level; `None` if it is exempt.
+/// Returns the configuration of a level; `None` if it is exempt.
 fn config(level: &PriorityLevelConfiguration) -> Option<LevelConfig> {
     let limited = level.spec.limited.as_ref()?;
     let number = |number: Option<i32>| u32::try_from(number.unwrap_or_default()).unwrap_or_default();

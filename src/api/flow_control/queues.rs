@@ -45,7 +45,7 @@ pub(super) enum RejectReason {
 }
 
 impl RejectReason {
-    /// The name in metrics.
+    /// Returns the name in metrics.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::ConcurrencyLimit => "concurrency-limit",
@@ -141,7 +141,7 @@ pub(super) struct Load {
 }
 
 impl<W> PriorityLevels<W> {
-    /// `total` seats, and no levels yet.
+    /// Starts with `total` seats and no levels.
     pub(super) fn new(total: u32) -> Self {
         Self { total, by_name: BTreeMap::new(), tickets: 0 }
     }
@@ -172,7 +172,7 @@ impl<W> PriorityLevels<W> {
         self.dispatch()
     }
 
-    /// A request of a flow arrives at a level and requests this number of seats.
+    /// Adds a request of a flow to a level; it requests this number of seats.
     pub(super) fn arrive(&mut self, name: &str, flow: u64, seats: u32, who: W) -> DispatchResult {
         let Some(level) = self.by_name.get(name) else {
             return DispatchResult::Refused(RejectReason::ConcurrencyLimit);
@@ -202,7 +202,7 @@ impl<W> PriorityLevels<W> {
         DispatchResult::Waits(place)
     }
 
-    /// A request ends that held its seats for this long; returns the requests that get seats by that.
+    /// Ends a request that held its seats for this long; returns the requests that get seats by that.
     pub(super) fn finish(&mut self, name: &str, place: QueueTicket, took: Duration) -> Vec<(QueueTicket, W)> {
         if let Some(level) = self.by_name.get_mut(name) {
             level.in_use -= place.seats;
@@ -236,7 +236,7 @@ impl<W> PriorityLevels<W> {
         }
     }
 
-    /// The load of each level.
+    /// Returns the load of each level.
     pub(super) fn loads(&self) -> impl Iterator<Item = (&str, Load)> {
         self.by_name.iter().map(|(name, level)| {
             (name.as_str(), Load { nominal: level.nominal, in_use: level.in_use, waiting: level.waiting })
@@ -304,7 +304,8 @@ impl<W> Level<W> {
         self.queues.entry(index).or_insert_with(|| Queue { waiting: VecDeque::new(), running: 0, had: now })
     }
 
-    /// The queue whose first request goes next: the one with the least virtual time, then the oldest request.
+    /// Returns the queue whose first request goes next: the one with the least virtual time, then the oldest
+    /// request.
     fn next(&self) -> Option<u32> {
         let waiting = self.queues.iter().filter(|(_, queue)| !queue.waiting.is_empty());
         let first = |queue: &Queue<W>| queue.waiting.front().map_or(u64::MAX, |one| one.ticket.ticket);
@@ -335,12 +336,12 @@ impl<W> Level<W> {
     }
 }
 
-/// The shortest queue of a hand.
+/// Returns the shortest queue of a hand.
 fn shortest<W>(level: &Level<W>, hand: impl Iterator<Item = u32>) -> u32 {
     hand.min_by_key(|queue| level.queues.get(queue).map_or(0, Queue::length)).unwrap_or(0)
 }
 
-/// The queues of a flow's hand, without duplicates: always the same for the same flow.
+/// Returns the queues of a flow's hand, without duplicates: always the same for the same flow.
 fn hand(flow: u64, queuing: QueuingConfig) -> impl Iterator<Item = u32> {
     let (mut left, mut dealt) = (flow, Vec::<u32>::new());
     for i in 0..queuing.hand_size.min(queuing.queues) {

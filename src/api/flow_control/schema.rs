@@ -48,7 +48,7 @@ impl Schema {
         }
     }
 
-    /// The sort key among matching schemas: the least wins.
+    /// Returns the sort key among matching schemas: the least wins.
     pub(super) fn order(&self) -> (i32, &str) {
         (self.precedence, &self.name)
     }
@@ -71,7 +71,7 @@ impl Schema {
         })
     }
 
-    /// The flow of a matching request.
+    /// Returns the flow of a matching request.
     pub(super) fn flow(&self, attributes: &Attributes<'_>) -> u64 {
         let distinguisher = match (self.by, attributes.on) {
             (Distinguisher::User, _) => attributes.user.name.as_str(),

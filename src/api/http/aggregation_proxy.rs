@@ -28,10 +28,10 @@ use crate::{Api, ApiError};
 
 /// Characters other than these are escaped in path segments and queries.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
-/// The text of the response for an unavailable server, Kubernetes'.
+/// The text of the response for an unavailable server, as in Kubernetes.
 const UNAVAILABLE: &str = "service unavailable";
 
-/// The group and version of a path, or of the path of a schema, if an extension API server serves it.
+/// Returns the group and version of a path, or of the path of a schema, if an extension API server serves it.
 pub(super) fn of_path(api: &Api, path: &str) -> Option<GroupVersion> {
     let decoded = percent_decode_str(path).decode_utf8().ok()?;
     let mut parts = decoded.split('/').filter(|part| !part.is_empty());
@@ -108,12 +108,12 @@ pub(super) async fn handle(
     }
 }
 
-/// The response that Go's `http.Error` writes: text, not a Status.
+/// Returns the response that Go's `http.Error` writes: text, not a Status.
 fn refusal(status: StatusCode, text: &str) -> Response {
     Responder::text(status, format!("{text}\n"))
 }
 
-/// The request as the extension API server gets it.
+/// Returns the request as the extension API server gets it.
 fn onward(mut request: Request, host: &str, user: &User) -> Result<Request, ApiError> {
     let unsayable = |error: &dyn std::fmt::Display| {
         ApiError::BadRequest(format!("cannot write the user into a header: {error}"))
@@ -145,7 +145,7 @@ fn onward(mut request: Request, host: &str, user: &User) -> Result<Request, ApiE
     Ok(request)
 }
 
-/// The protocols of a WebSocket, without the one that is a token.
+/// Returns the protocols of a WebSocket, without the one that is a token.
 fn protocols(headers: &HeaderMap) -> Option<HeaderValue> {
     let requested = upgrade::requested_protocols(headers);
     let retained: Vec<&str> =
@@ -153,7 +153,7 @@ fn protocols(headers: &HeaderMap) -> Option<HeaderValue> {
     (!retained.is_empty()).then(|| HeaderValue::try_from(retained.join(", ")).ok())?
 }
 
-/// The URI for the server: path and query as they were authorized, in their only encoding.
+/// Returns the URI for the server: path and query as they were authorized, in their only encoding.
 fn onward_uri(requested: &Uri) -> Result<Uri, ApiError> {
     let bad = |reason: String| ApiError::BadRequest(reason);
     let decoded = percent_decode_str(requested.path())
@@ -190,7 +190,7 @@ fn onward_uri(requested: &Uri) -> Result<Uri, ApiError> {
     uri.parse().map_err(|error| bad(format!("{error}")))
 }
 
-/// The response as the client gets it.
+/// Returns the response as the client gets it.
 fn homeward(mut response: Response, is_endless: bool) -> Response {
     if response.status().is_redirection() && response.headers().contains_key(LOCATION) {
         // Following the redirect would lead the client, with its credential, to an address of the server's

@@ -37,23 +37,23 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// The owner's bearer token; a blank token grants nothing.
+    /// Creates credentials with the owner's bearer token; a blank token grants nothing.
     pub fn new(owner_token: &str) -> Self {
         let token = owner_token.trim();
         Self { owner: (!token.is_empty()).then(|| Sha256::digest(token).into()), clients: None }
     }
 
-    /// The same, and client certificates of this authority.
+    /// Also accepts client certificates of this authority.
     pub fn with_certificates_of(self, certificate_pem: &str) -> Result<Self, TlsError> {
         Ok(Self { clients: Some(ClientAuthority::new(certificate_pem)?), ..self })
     }
 
-    /// The client that its certificate chain identifies.
+    /// Returns the client that its certificate chain identifies.
     pub(super) fn certified(&self, api: &Api, chain: &[CertificateDer<'_>]) -> Option<Arc<CertifiedClient>> {
         Some(Arc::new(self.clients.as_ref()?.client(chain, api.server_clock().now())?))
     }
 
-    /// The user of a request; fails without a valid credential (API-1).
+    /// Returns the user of a request; fails without a valid credential (API-1).
     pub(super) fn identify(&self, api: &Api, request: &Request) -> Result<User, ApiError> {
         if request.extensions().get::<TrustedConnection>().is_some() {
             return Ok(User::owner());
@@ -68,8 +68,8 @@ impl Credentials {
         })
     }
 
-    /// The user of a token, and its audiences among the requested ones; none requested: the API itself. The
-    /// owner's token is for the API only.
+    /// Returns the user of a token, and its audiences among the requested ones; none requested: the API
+    /// itself. The owner's token is for the API only.
     pub(super) fn authenticate(
         &self,
         api: &Api,
@@ -94,7 +94,8 @@ pub(super) fn is_anonymous(api: &Api, request: &Request) -> bool {
         && certified(api, request).is_none()
 }
 
-/// The user of the connection's client certificate, if it is still valid and the request is not cross-site.
+/// Returns the user of the connection's client certificate, if it is still valid and the request is not
+/// cross-site.
 fn certified(api: &Api, request: &Request) -> Option<User> {
     if is_cross_site(request.uri(), request.headers(), &api.config().cluster_domain) {
         return None;
@@ -102,7 +103,7 @@ fn certified(api: &Api, request: &Request) -> Option<User> {
     request.extensions().get::<Arc<CertifiedClient>>()?.at(api.server_clock().now()).cloned()
 }
 
-/// The token of a request; never blank.
+/// Returns the token of a request; never blank.
 fn token(headers: &HeaderMap) -> Option<String> {
     let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let token = match given {
@@ -112,7 +113,7 @@ fn token(headers: &HeaderMap) -> Option<String> {
     (!token.trim().is_empty()).then_some(token)
 }
 
-/// The token of an `Authorization` header. The scheme's case is ignored (RFC 9110).
+/// Returns the token of an `Authorization` header. The scheme's case is ignored (RFC 9110).
 fn bearer(header: &str) -> Option<&str> {
     let (scheme, token) = header.trim().split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
@@ -123,7 +124,7 @@ pub(super) fn is_token(protocol: &str) -> bool {
     protocol.starts_with(PROTOCOL_PREFIX)
 }
 
-/// The token among the protocols of a WebSocket: exactly one, beside a protocol to speak.
+/// Returns the token among the protocols of a WebSocket: exactly one, beside a protocol to speak.
 fn of_web_socket(headers: &HeaderMap) -> Option<String> {
     if !upgrade::is_web_socket(headers) {
         return None;

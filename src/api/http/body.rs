@@ -21,13 +21,13 @@ pub(super) struct ReadValue {
     pub(super) duplicates: Vec<String>,
 }
 
-/// The request's media type without parameters.
+/// Returns the request's media type without parameters.
 pub(super) fn media_type(request: &Request) -> String {
     let given = request.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
     given.split(';').next().unwrap_or("").trim().to_ascii_lowercase()
 }
 
-/// The whole body.
+/// Returns the whole body.
 pub(super) async fn read_bytes(request: Request) -> Result<Bytes, ApiError> {
     let recording = trail(&request).map(|trail| (trail, media_type(&request)));
     let bytes = read_in_time(request).await?;
@@ -37,7 +37,7 @@ pub(super) async fn read_bytes(request: Request) -> Result<Bytes, ApiError> {
     Ok(bytes)
 }
 
-/// The audit context of a request.
+/// Returns the audit context of a request.
 fn trail(request: &Request) -> Option<AuditContext> {
     request.extensions().get::<AuditContext>().cloned()
 }
@@ -78,7 +78,7 @@ fn too_large() -> ApiError {
     ApiError::TooLarge(format!("Request entity too large: limit is {MAX_BODY}"))
 }
 
-/// The body as a value.
+/// Returns the body as a value.
 pub(super) async fn read_value(request: Request) -> Result<ReadValue, ApiError> {
     let (media_type, trail) = (media_type(&request), trail(&request));
     let bytes = read_bytes(request).await?;
@@ -148,14 +148,15 @@ impl JsonSize {
     }
 }
 
-/// The body as a value; `None` if it is empty.
+/// Returns the body as a value; `None` if it is empty.
 pub(super) async fn read_optional_value(request: Request) -> Result<Option<Value>, ApiError> {
     let media_type = media_type(&request);
     let bytes = read_bytes(request).await?;
     if bytes.is_empty() { Ok(None) } else { decode(&media_type, &bytes).map(|read| Some(read.value)) }
 }
 
-/// The body of a request or response for the audit log, patches included; `None` if it cannot be parsed.
+/// Returns the body of a request or response for the audit log, patches included; `None` if it cannot be
+/// parsed.
 pub(super) fn value_of(media_type: &str, bytes: &[u8]) -> Option<Value> {
     match media_type {
         "application/yaml" | "application/apply-patch+yaml" => yaml(bytes).ok().map(|read| read.value),

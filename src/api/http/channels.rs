@@ -15,12 +15,12 @@ pub(super) enum Framing {
 }
 
 impl Framing {
-    /// The framing of a protocol, by its name.
+    /// Returns the framing of a protocol, by its name.
     pub(super) fn of(protocol: &str) -> Self {
         if protocol.contains("base64") { Self::Base64 } else { Self::Binary }
     }
 
-    /// A message on a channel.
+    /// Returns a message on a channel.
     pub(super) fn message(self, channel: u8, data: &[u8]) -> Message {
         match self {
             Self::Base64 => {
@@ -37,7 +37,7 @@ impl Framing {
         }
     }
 
-    /// The channel and content of a message; `None` for messages without a channel.
+    /// Returns the channel and content of a message; `None` for messages without a channel.
     pub(super) fn content(self, message: Message) -> Option<(u8, Bytes)> {
         let bytes = data(message)?;
         let channel = *bytes.first()?;
@@ -48,8 +48,8 @@ impl Framing {
     }
 }
 
-/// The payload of a message. Text and binary are equal: some clients send typed input as text even if the
-/// protocol demands binary.
+/// Returns the payload of a message. Text and binary are equal: some clients send typed input as text even if
+/// the protocol demands binary.
 pub(super) fn data(message: Message) -> Option<Bytes> {
     match message {
         Message::Binary(bytes) => Some(bytes),

@@ -37,12 +37,12 @@ impl ChunkBuilder {
         }
     }
 
-    /// The next chunk, if one is full.
+    /// Returns the next chunk, if one is full.
     pub(super) fn full(&mut self) -> Option<Bytes> {
         self.ready.pop_front()
     }
 
-    /// The next chunk, full or not; `None` if none remain.
+    /// Returns the next chunk, full or not; `None` if none remain.
     pub(super) fn next(&mut self) -> Option<Bytes> {
         if self.ready.is_empty() {
             self.cut();

@@ -36,7 +36,7 @@ pub(super) struct CertifiedClient {
 }
 
 impl CertifiedClient {
-    /// The user, unless the certificate has expired: connections live long.
+    /// Returns the user, unless the certificate has expired: connections live long.
     pub(super) fn at(&self, now: Timestamp) -> Option<&User> {
         (now <= self.not_after).then_some(&self.user)
     }
@@ -55,7 +55,7 @@ impl ClientAuthority {
         Ok(Self { verifier })
     }
 
-    /// The client of this certificate chain; `None` if the authority does not vouch for it now.
+    /// Returns the client of this certificate chain; `None` if the authority does not vouch for it now.
     pub(super) fn client(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Option<CertifiedClient> {
         let (first, others) = chain.split_first()?;
         let at = UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(now.as_second()).ok()?));
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use crate::certificates::{CertificateAuthority, authority_params};
 
-    /// A client certificate that is signed with the authority's key.
+    /// Returns a client certificate that is signed with the authority's key.
     fn issue(
         authority: &CertificateAuthority,
         names: &[(DnType, &str)],

@@ -31,7 +31,7 @@ const ROW_BYTES: u64 = 512;
 /// Bytes that are encoded before the length computation yields to other tasks.
 const COUNTED_AT_ONCE: usize = 1 << 20;
 
-/// The response with a page of objects, in the requested form.
+/// Returns the response with a page of objects, in the requested form.
 pub(super) async fn respond(
     server: &Server,
     served: ServedKind,
@@ -102,8 +102,8 @@ pub(super) async fn respond(
     Ok(response)
 }
 
-/// The response as a protobuf message. Its length comes first, so every object is encoded twice: for its
-/// length, and when it is sent.
+/// Returns the response as a protobuf message. Its length comes first, so every object is encoded twice: for
+/// its length, and when it is sent.
 async fn messages(
     server: &Server,
     served: ServedKind,
@@ -146,8 +146,8 @@ async fn messages(
     Ok(response)
 }
 
-/// The total length of the objects' encodings. Yields now and then: a worker that encoded ten thousand
-/// objects without a pause would serve no other request meanwhile.
+/// Returns the total length of the objects' encodings. Yields now and then: a worker that encoded ten
+/// thousand objects without a pause would serve no other request meanwhile.
 async fn counted(
     objects: &[Arc<Object>],
     length: impl Fn(&Arc<Object>) -> Result<usize, ApiError>,

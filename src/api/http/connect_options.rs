@@ -41,7 +41,7 @@ pub(super) async fn admit(
     server.run_queued(target, &operations, check_session).await
 }
 
-/// The name in `[SCHEME:]NAME[:PORT]`.
+/// Returns the name in `[SCHEME:]NAME[:PORT]`.
 fn bare(text: &str) -> &str {
     let mut parts = text.split(':');
     match (parts.next(), parts.next(), parts.next()) {

@@ -81,7 +81,7 @@ fn find(server: &Server, request: &Request, format: &mut ResponseFormat) -> Resu
     Ok(Responder::typed(StatusCode::OK, document.content_type, document.body.into()))
 }
 
-/// An OpenAPI document, which clients cache under its hash.
+/// Returns an OpenAPI document, which clients cache under its hash.
 fn schemas(
     server: &Server,
     name: &str,
@@ -150,7 +150,7 @@ fn in_a_year(now: Timestamp) -> String {
     then.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
-/// Every path that can be read by itself.
+/// Returns every path that can be read by itself.
 fn paths(all: &[GroupVersionEntry<'_>]) -> Vec<String> {
     let fixed = [
         "/.well-known/openid-configuration",

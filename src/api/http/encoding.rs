@@ -55,7 +55,7 @@ impl ResponseEncoding {
         Self { media: MediaType::Json, pretty, gzip }
     }
 
-    /// The response in the client's encoding. Streams pass unchanged.
+    /// Returns the response in the client's encoding. Streams pass unchanged.
     pub(super) async fn apply(self, response: Response) -> Response {
         if response.extensions().get::<ReadMode>().is_some() {
             return response;

@@ -18,7 +18,7 @@ use object::time::go_duration;
 enum Check {
     /// The server responds.
     Ping,
-    /// Writes can be stored; named after the component that stores in Kubernetes.
+    /// Writes can be stored; named after the component that stores objects in Kubernetes.
     Etcd,
     /// The server is not shutting down.
     Shutdown,
@@ -49,7 +49,7 @@ const ENDPOINTS: [(&str, &[Check]); 3] = [
     ("readyz", &[Check::Ping, Check::Etcd, Check::Shutdown]),
 ];
 
-/// All paths of health endpoints.
+/// Returns all paths of health endpoints.
 pub(super) fn paths() -> impl Iterator<Item = String> {
     ENDPOINTS.iter().flat_map(|(name, checks)| {
         let each = checks.iter().map(move |check| format!("/{name}/{}", check.name()));
@@ -57,7 +57,7 @@ pub(super) fn paths() -> impl Iterator<Item = String> {
     })
 }
 
-/// The response of a health endpoint; `None` for other paths.
+/// Returns the response of a health endpoint; `None` for other paths.
 pub(super) fn handle(server: &Server, path: &str, query: &Query) -> Option<Response> {
     let (endpoint, one) = path.strip_prefix('/')?.split_once('/').unwrap_or((&path[1..], ""));
     let (name, checks) = ENDPOINTS.iter().find(|(name, _)| *name == endpoint)?;

@@ -97,7 +97,7 @@ pub(super) fn handle(
     Ok(ShownRevision::up_to(history.revision, Responder::json(StatusCode::OK, &body)?))
 }
 
-/// The revision of a point in time: given as a revision, or as a time.
+/// Returns the revision of a point in time: given as a revision, or as a time.
 fn until(api: &Api, text: &str) -> Result<Revision, ApiError> {
     if let Some(revision) = Revision::parse(text) {
         return Ok(revision);

@@ -26,7 +26,7 @@ struct ImpersonatedUser {
     extra: BTreeMap<String, Vec<String>>,
 }
 
-/// The effective user: the one that the headers name, if `user` may impersonate it; else `user`.
+/// Returns the effective user: the one that the headers name, if `user` may impersonate it; else `user`.
 pub(super) fn acting(api: &Api, user: User, headers: &HeaderMap) -> Result<User, ApiError> {
     let Some(impersonated) = impersonated_user(headers)? else { return Ok(user) };
     let may = |group, resource, subresource, namespace, name| {
@@ -66,7 +66,7 @@ pub(super) fn is_requested(headers: &HeaderMap) -> bool {
     headers.contains_key(USER)
 }
 
-/// The namespace and name of a service account from its user name.
+/// Returns the namespace and name of a service account from its user name.
 fn account(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
     (!namespace.is_empty() && !name.is_empty() && !name.contains(':')).then_some((namespace, name))

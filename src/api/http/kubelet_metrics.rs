@@ -216,7 +216,7 @@ struct ContainerMetrics<'a> {
     status: Option<&'a ContainerStatus>,
 }
 
-/// The measured usage of these pods.
+/// Returns the measured usage of these pods.
 fn used<'a>(pods: &'a [SharedObject<Pod>], measured: &'a NodeUsage) -> impl Iterator<Item = PodMetrics<'a>> {
     pods.iter().filter_map(|pod| {
         let uid = runtime_uid(pod);

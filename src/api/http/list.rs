@@ -60,8 +60,8 @@ struct Token {
 }
 
 impl PagedLists {
-    /// The page that a query requests, in its version. A selection by more than names requires converting the
-    /// whole list, once; later pages are converted one by one.
+    /// Returns the page that a query requests, in its version. A selection by more than names requires
+    /// converting the whole list, once; later pages are converted one by one.
     pub(super) async fn page(
         &self,
         api: &Api,
@@ -181,7 +181,7 @@ impl PagedLists {
     }
 }
 
-/// The identity of a list's request: the same for all of its pages.
+/// Returns the identity of a list's request: the same for all of its pages.
 fn question(served: ServedKind, namespace: Option<&str>, query: &Query) -> String {
     let selector = |name| query.get(name).unwrap_or_default();
     // Only the last part can contain a newline: selectors with one would not have parsed.
@@ -215,7 +215,7 @@ pub(super) fn not_older_than(api: &Api, query: &Query) -> Result<Option<Revision
     }
 }
 
-/// The list's own metadata.
+/// Returns the list's own metadata.
 pub(super) fn metadata(page: &Page) -> serde_json::Value {
     let mut metadata = serde_json::json!({"resourceVersion": page.revision.to_string()});
     if let Some(next) = &page.next {

@@ -111,7 +111,7 @@ impl ListOptions {
     }
 }
 
-/// The revision that a read names; 0 counts as none.
+/// Returns the revision that a read names; 0 counts as none.
 pub(super) fn revision(query: &Query) -> Result<Option<Revision>, ApiError> {
     let Some(text) = query.get("resourceVersion") else { return Ok(None) };
     match Revision::parse(text) {
@@ -123,8 +123,8 @@ pub(super) fn revision(query: &Query) -> Result<Option<Revision>, ApiError> {
     }
 }
 
-/// The duration of a watch: `timeoutSeconds`, else random between half an hour and an hour, as in Kubernetes'
-/// API server.
+/// Returns the duration of a watch: `timeoutSeconds`, else random between half an hour and an hour, as in
+/// Kubernetes' API server.
 pub(super) fn watch_timeout(query: &Query) -> Result<Duration, ApiError> {
     let requested = query.number::<u64>("timeoutSeconds")?.filter(|seconds| *seconds > 0);
     Ok(Duration::from_secs(requested.unwrap_or_else(|| base::random::rng().random_range(1800..3600))))

@@ -49,7 +49,7 @@ impl Options {
         })
     }
 
-    /// Kubernetes' rules (`ValidatePodLogOptions`).
+    /// Checks the options by Kubernetes' rules (`ValidatePodLogOptions`).
     fn check(&self, pod: &str) -> Result<(), ApiError> {
         let mut causes = Vec::new();
         let mut refuse = |reason: &str, field: &str, message: String| {
@@ -139,7 +139,7 @@ pub(super) async fn handle(
     Ok(response)
 }
 
-/// The container of a request: the named one, or the only one.
+/// Returns the container of a request: the named one, or the only one.
 pub(super) fn container_of(pod: &SharedObject<Pod>, requested: Option<&str>) -> Result<String, ApiError> {
     let spec = pod.spec.clone().unwrap_or_default();
     let regular: Vec<String> = spec.containers.iter().map(|c| c.name.clone()).collect();
@@ -182,7 +182,7 @@ pub(super) fn container_of(pod: &SharedObject<Pod>, requested: Option<&str>) -> 
 }
 
 impl Server {
-    /// The kubelet that runs the pod.
+    /// Returns the kubelet that runs the pod.
     pub(super) fn node_of(
         &self,
         pod: &SharedObject<Pod>,

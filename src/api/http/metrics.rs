@@ -46,7 +46,7 @@ impl MetricsTarget {
         Some(Self { of, namespace: namespace.map(Into::into), name: name.map(Into::into) })
     }
 
-    /// The resource.
+    /// Returns the resource.
     pub(super) fn plural(&self) -> &'static str {
         self.of.info().plural
     }

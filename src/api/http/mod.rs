@@ -110,7 +110,7 @@ use response_format::{ResponseFormat, not_allowed};
 pub use tls::serve_tls;
 pub use watch_events::error_event as watch_error_event;
 
-/// The message to a client whose request panicked, Kubernetes'.
+/// The message to a client whose request panicked, as in Kubernetes.
 const PANICKED: &str = "This request caused apiserver to panic. Look in the logs for details.";
 
 /// The API server.
@@ -148,7 +148,7 @@ pub struct ServerConfig {
 }
 
 impl Server {
-    /// A server of this API that accepts these credentials.
+    /// Returns a server of this API that accepts these credentials.
     pub fn new(
         api: Api,
         credentials: Credentials,
@@ -162,13 +162,13 @@ impl Server {
         Self { inner: Arc::new(inner), interceptor: None, audit: None }
     }
 
-    /// The same server behind an interceptor.
+    /// Returns the same server behind an interceptor.
     #[must_use]
     pub fn intercepted_by(self, interceptor: Arc<dyn Interceptor>) -> Self {
         Self { interceptor: Some(interceptor), ..self }
     }
 
-    /// The same server with an audit log.
+    /// Returns the same server with an audit log.
     #[must_use]
     pub fn audited_by(self, log: AuditLog) -> Self {
         Self { audit: Some(log), ..self }
@@ -178,13 +178,13 @@ impl Server {
         &self.inner.api
     }
 
-    /// The `host:port` for clients. Never taken from a client's request: others would trust it.
+    /// Returns the `host:port` for clients. Never taken from a client's request: others would trust it.
     fn address(&self) -> String {
         let address = self.inner.config.address;
         address.map_or_else(|| "kubernetes.default.svc:443".into(), |address| address.to_string())
     }
 
-    /// Discovery and schemas of the kinds that are served at present.
+    /// Returns discovery and schemas of the kinds that are served at present.
     fn documents(&self) -> Arc<openapi::Documents> {
         let kinds = self.api().kinds();
         let mut documents = self.inner.documents.lock();
@@ -253,7 +253,7 @@ impl Server {
         measured.answered(Responder::marked(response, trail.as_ref().map(AuditContext::id)))
     }
 
-    /// The target of a path: aggregated APIs take precedence over local ones.
+    /// Returns the target of a path: aggregated APIs take precedence over local ones.
     fn target(&self, path: &str) -> Result<Target, ApiError> {
         match aggregation_proxy::of_path(self.api(), path) {
             Some(of) => Ok(Target::Aggregated(of)),
@@ -304,8 +304,8 @@ impl Server {
         Ok(acting)
     }
 
-    /// The number of seats a request has to wait for; `None` for sessions, and for the cluster's owner, who
-    /// is exempt.
+    /// Returns the number of seats a request has to wait for; `None` for sessions, and for the cluster's
+    /// owner, who is exempt.
     fn seats(
         &self,
         request: &Request,

@@ -23,7 +23,7 @@ pub(super) enum MetaVersion {
 }
 
 impl MetaVersion {
-    /// The value of `apiVersion`.
+    /// Returns the value of `apiVersion`.
     pub(super) fn api_version(self) -> &'static str {
         match self {
             Self::V1 => "meta.k8s.io/v1",
@@ -42,7 +42,7 @@ pub(super) enum MediaType {
 }
 
 impl MediaType {
-    /// The `Content-Type` value, of a stream of events or of a document.
+    /// Returns the `Content-Type` value, of a stream of events or of a document.
     pub(super) fn content_type(self, is_stream: bool) -> &'static str {
         match (self, is_stream) {
             (Self::Json, _) => "application/json",
@@ -80,7 +80,7 @@ pub(super) enum Messages {
     Metadata,
 }
 
-/// The best form that a client accepts; plain JSON for a client without preference, and for one that accepts
+/// Returns the best form that a client accepts; plain JSON for a client without preference, and for one that accepts
 /// only protobuf if there is no such form, since every such client also reads JSON.
 pub(super) fn negotiate(accept: &str, offer: SupportedTypes) -> Result<MediaTypeOptions, ApiError> {
     if accept.trim().is_empty() {

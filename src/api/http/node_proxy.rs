@@ -60,7 +60,7 @@ fn pods(server: &Server, node: &str) -> Vec<SharedObject<Pod>> {
     server.api().list_as::<Pod>(None).into_iter().filter(on_node).collect()
 }
 
-/// The volumes of a pod's claims, in the kubelet's format.
+/// Returns the volumes of a pod's claims, in the kubelet's format.
 fn volumes_of(pod: &SharedObject<Pod>, measured: &BTreeMap<String, VolumeUsage>, at: &Time) -> Value {
     let stats = claims_of(pod).filter_map(|used| {
         let volume = measured.get(used.volume)?;
@@ -72,7 +72,7 @@ fn volumes_of(pod: &SharedObject<Pod>, measured: &BTreeMap<String, VolumeUsage>,
     Value::Array(stats.collect())
 }
 
-/// Usage of the node and its pods, as in `metrics.k8s.io`, in the kubelet's format.
+/// Returns the usage of the node and its pods, as in `metrics.k8s.io`, in the kubelet's format.
 fn summary(server: &Server, node: &SharedObject<Node>) -> Value {
     let Some(measured) = server.api().node_usage(node.name()) else {
         return json!({"node": {"nodeName": node.name()}, "pods": []});

@@ -18,7 +18,7 @@ use crate::subresource::scale_of;
 use crate::{ApiError, WriteOptions};
 use object::{Key, Object, ServedKind};
 
-/// An object in the requested version and form.
+/// Returns an object in the requested version and form.
 pub(super) async fn respond_with_object(
     server: &Server,
     served: ServedKind,
@@ -36,7 +36,7 @@ pub(super) async fn respond_with_object(
     Ok(ShownRevision::up_to(object.revision(), response))
 }
 
-/// The object as it was stored, once it is durable.
+/// Returns the object as it was stored, once it is durable.
 pub(super) async fn respond_with_stored(
     server: &Server,
     served: ServedKind,
@@ -49,7 +49,7 @@ pub(super) async fn respond_with_stored(
     respond_with_object(server, served, status, format, stored).await
 }
 
-/// The scale of a workload, in the kind's version.
+/// Returns the scale of a workload, in the kind's version.
 pub(super) async fn scale_in(server: &Server, served: ServedKind, key: &Key) -> Result<Scale, ApiError> {
     let object = server.api().get(served.kind(), key)?;
     let shown = server.api().in_version(vec![object.clone()], served, Source::Fresh).await?;

@@ -20,8 +20,8 @@ pub(super) struct ChunkSender {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReaderGone;
 
-/// A stream and its producer's end. A reader that requests nothing for `timeout` while a chunk is available
-/// is dropped.
+/// Returns a stream and its producer's end. A reader that requests nothing for `timeout` while a chunk is
+/// available is dropped.
 pub(super) fn pair(timeout: Duration) -> (ChunkSender, impl Stream<Item = Bytes>) {
     let demand = Arc::new(Notify::new());
     let (pieces, mut given) = mpsc::channel(1);

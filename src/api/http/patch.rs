@@ -26,13 +26,13 @@ impl Patch {
         Ok(Self { type_, bytes })
     }
 
-    /// The patched object.
+    /// Returns the patched object.
     pub(super) fn apply(&self, served: ServedKind, current: &Value) -> Result<Value, ApiError> {
         Ok(apply_patch(served, self.type_, current, &self.bytes)?)
     }
 
-    /// The patched scale of an object. A strategic merge patch may name any kind, because Kubernetes ignores
-    /// it there: clients send the workload's own.
+    /// Returns the patched scale of an object. A strategic merge patch may name any kind, because Kubernetes
+    /// ignores it there: clients send the workload's own.
     pub(super) fn apply_to_scale(&self, current: &Value) -> Result<Value, ApiError> {
         let target = PatchTarget { group: "autoscaling", version: "v1", kind: "Scale" };
         let mut patched = apply_patch(target, self.type_, current, &self.bytes)?;
@@ -47,11 +47,11 @@ impl Patch {
     }
 }
 
-/// The supported patch types; an apply is read in [`super::applying`].
+/// The supported patch types; an apply is read in [`super::server_side_apply`].
 const SERVED: [PatchType; 4] =
     [PatchType::Json, PatchType::Merge, PatchType::StrategicMerge, PatchType::Apply];
 
-/// Kubernetes' refusal of any other type.
+/// Returns Kubernetes' refusal of any other type.
 fn unsupported() -> ApiError {
     let served = SERVED.map(PatchType::content_type).join(", ");
     ApiError::UnsupportedMediaType(format!(

@@ -103,7 +103,7 @@ struct Thread {
 
 type Threads = BTreeMap<u32, Thread>;
 
-/// The threads of this process by id; empty if the system does not report them.
+/// Returns the threads of this process by id; empty if the system does not report them.
 async fn threads() -> Threads {
     tokio::task::spawn_blocking(|| {
         let mut threads = Threads::new();
@@ -146,7 +146,7 @@ impl RuntimeLoad {
     }
 }
 
-/// The differences of each thread between two readings, most CPU time first.
+/// Returns the differences of each thread between two readings, most CPU time first.
 fn page(elapsed: Duration, work: &RuntimeLoad, before: &Threads, after: &Threads) -> String {
     let spent = |(id, thread): (&u32, &Thread)| {
         // A new thread started at zero. An id may have been reused by another thread.

@@ -26,7 +26,7 @@ impl Query {
         Self { values }
     }
 
-    /// The parameter's value; an empty value counts as absent.
+    /// Returns the parameter's value; an empty value counts as absent.
     pub(super) fn get(&self, key: &str) -> Option<&str> {
         self.values.get(key)?.first().map(String::as_str).filter(|v| !v.is_empty())
     }
@@ -36,7 +36,7 @@ impl Query {
         self.values.contains_key(key)
     }
 
-    /// All values of a repeated parameter.
+    /// Returns all values of a repeated parameter.
     pub(super) fn all(&self, key: &str) -> Vec<String> {
         self.values.get(key).cloned().unwrap_or_default()
     }
@@ -48,7 +48,7 @@ impl Query {
         first.is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 
-    /// The parameter as a number.
+    /// Returns the parameter as a number.
     pub(super) fn number<N: std::str::FromStr>(&self, key: &str) -> Result<Option<N>, ApiError> {
         self.get(key)
             .map(|value| {
@@ -59,12 +59,12 @@ impl Query {
             .transpose()
     }
 
-    /// The part of its object that a table row includes.
+    /// Returns the part of its object that a table row includes.
     pub(super) fn include_object(&self) -> IncludeObject {
         self.get("includeObject").and_then(IncludeObject::from_parameter).unwrap_or_default()
     }
 
-    /// The selection by label and field selectors.
+    /// Returns the selection by label and field selectors.
     pub(super) fn selection(&self, kinds: &Kinds, served: ServedKind) -> Result<Selection, ApiError> {
         let bad = |e: object::selector::SelectorError| ApiError::BadRequest(e.to_string());
         let labels = Selector::parse(self.get("labelSelector").unwrap_or("")).map_err(bad)?;

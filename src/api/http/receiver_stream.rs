@@ -3,7 +3,7 @@
 use futures::Stream;
 use tokio::sync::mpsc;
 
-/// The end of a channel as a stream.
+/// Returns the end of a channel as a stream.
 pub(super) fn receiver_stream<T>(receiver: mpsc::Receiver<T>) -> impl Stream<Item = T> {
     futures::stream::unfold(receiver, |mut receiver| async move {
         receiver.recv().await.map(|item| (item, receiver))

@@ -37,7 +37,7 @@ pub(super) fn encode_one(
     })
 }
 
-/// The version and kind of an object in a form other than a table.
+/// Returns the version and kind of an object in a form other than a table.
 fn named(form: Representation, served: ServedKind) -> (String, &'static str) {
     match form {
         Representation::Metadata(version) | Representation::Table(version) => {
@@ -47,7 +47,7 @@ fn named(form: Representation, served: ServedKind) -> (String, &'static str) {
     }
 }
 
-/// An object in a form other than a table, as a message without its envelope.
+/// Returns an object in a form other than a table, as a message without its envelope.
 pub(super) fn message(
     form: Representation,
     served: ServedKind,
@@ -59,7 +59,7 @@ pub(super) fn message(
     }
 }
 
-/// An object's metadata as an object of its own.
+/// Returns an object's metadata as an object of its own.
 pub(super) fn partial(version: MetaVersion, object: &Object) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": version.api_version(), "metadata": object.client_metadata()})
 }

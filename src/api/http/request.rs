@@ -59,7 +59,7 @@ impl ResourceTarget {
         self.served.kind()
     }
 
-    /// The forms of the response; `None` if it is not an object.
+    /// Returns the forms of the response; `None` if it is not an object.
     pub(super) fn offer(&self, method: &Method, query: &Query) -> Option<SupportedTypes> {
         use Subresource::{Attach, Exec, Log, PortForward, Proxy};
         let messages = if has_form(self.served) { Messages::Whole } else { Messages::Metadata };
@@ -77,7 +77,8 @@ impl ResourceTarget {
         *method == Method::GET && (self.watched || by_query)
     }
 
-    /// The seats that a request occupies: a list of many objects takes several, as Kubernetes estimates.
+    /// Returns the seats that a request occupies: a list of many objects takes several, as Kubernetes
+    /// estimates.
     pub(super) fn seats(&self, api: &Api, method: &Method, query: &Query) -> u32 {
         const OBJECTS_A_SEAT: usize = 100;
         const MAX_SEATS: usize = 10;
@@ -89,7 +90,7 @@ impl ResourceTarget {
         u32::try_from(objects.div_ceil(OBJECTS_A_SEAT).clamp(1, MAX_SEATS)).unwrap_or(1)
     }
 
-    /// The object's key; `None` for a collection.
+    /// Returns the object's key; `None` for a collection.
     pub(super) fn key(&self) -> Option<Key> {
         self.name.as_ref().map(|name| Key::new(self.namespace.clone().unwrap_or_default(), name.clone()))
     }
@@ -155,7 +156,7 @@ impl Target {
     }
 }
 
-/// The inner path of a history path.
+/// Returns the inner path of a history path.
 pub(super) fn history_path<'a>(parts: &'a [&'a str]) -> Option<&'a [&'a str]> {
     match parts {
         ["apis", group, version, "history", inner @ ..]
@@ -167,7 +168,7 @@ pub(super) fn history_path<'a>(parts: &'a [&'a str]) -> Option<&'a [&'a str]> {
     }
 }
 
-/// The group, the version, and the remaining segments; `None` if the path ends before.
+/// Returns the group, the version, and the remaining segments; `None` if the path ends before.
 pub(super) fn split<'a>(parts: &'a [&'a str]) -> Option<(&'a str, &'a str, &'a [&'a str])> {
     match parts {
         ["api", version, rest @ ..] if !rest.is_empty() => Some(("", version, rest)),
@@ -193,7 +194,7 @@ fn review(group: &str, version: &str, rest: &[&str]) -> Option<ReviewKind> {
     }
 }
 
-/// The target of a deprecated watch path: a collection or an object.
+/// Returns the target of a deprecated watch path: a collection or an object.
 fn watched(kinds: &Kinds, group: &str, version: &str, rest: &[&str]) -> Result<ResourceTarget, ApiError> {
     match resource(kinds, group, version, rest)? {
         ResourceTarget { subresource: Some(_), .. } => Err(ApiError::NoSuchResource),

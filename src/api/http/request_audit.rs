@@ -43,7 +43,7 @@ pub(super) fn begin(log: &AuditLog, now: Timestamp, request: &Request) -> AuditC
     )
 }
 
-/// The addresses that a request claims to come from, and the one that it does come from: Kubernetes'
+/// Returns the addresses that a request claims to come from, and the one that it does come from: Kubernetes'
 /// `SourceIPs`.
 fn sources(request: &Request) -> Vec<IpAddr> {
     const FORWARDED: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -60,7 +60,7 @@ fn sources(request: &Request) -> Vec<IpAddr> {
     sources
 }
 
-/// The attributes of a request, by `user`; `None` if the user is not authenticated.
+/// Returns the attributes of a request, by `user`; `None` if the user is not authenticated.
 pub(super) fn attributes_of(
     info: Result<RequestInfo, ApiError>,
     request: &Request,

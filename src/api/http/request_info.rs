@@ -116,7 +116,7 @@ impl RequestInfo {
         SESSIONS.contains(&part)
     }
 
-    /// The attributes for readers other than authorizers.
+    /// Returns the attributes for readers other than authorizers.
     pub(super) fn attributes(&self) -> RequestAttributes {
         let named = self.resource.clone().unwrap_or_default();
         RequestAttributes {
@@ -130,7 +130,7 @@ impl RequestInfo {
         }
     }
 
-    /// The attributes for the audit log.
+    /// Returns the attributes for the audit log.
     pub(super) fn audited(&self, user: Option<Arc<User>>) -> audit::AuditAttributes {
         let on = match &self.resource {
             None => audit::RequestTarget::Path(self.path.clone()),
@@ -146,7 +146,7 @@ impl RequestInfo {
         audit::AuditAttributes { verb: self.verb.to_string(), user, on }
     }
 
-    /// The attributes for the authorizer, with this user.
+    /// Returns the attributes for the authorizer, with this user.
     pub(super) fn by<'a>(&'a self, user: &'a User) -> Attributes<'a> {
         self.as_verb(user, &self.verb)
     }
@@ -166,8 +166,8 @@ impl RequestInfo {
         Attributes { user, verb, on }
     }
 
-    /// The additional `create` permission that a GET needs if it opens a session in a pod, as in Kubernetes
-    /// since 1.35.
+    /// Returns the additional `create` permission that a GET needs if it opens a session in a pod, as in
+    /// Kubernetes since 1.35.
     pub(super) fn also_creates<'a>(&'a self, user: &'a User) -> Option<Attributes<'a>> {
         let named = self.resource.as_ref()?;
         let session = named.group.is_empty()
@@ -192,7 +192,7 @@ fn verb(method: &Method, watches: bool, is_collection: bool) -> &'static str {
     }
 }
 
-/// The value that a field selector demands of a field; empty if it demands none.
+/// Returns the value that a field selector demands of a field; empty if it demands none.
 fn demanded(query: &Query, field: &str) -> String {
     let selector = query.get("fieldSelector").unwrap_or_default();
     if selector.contains('\\') {

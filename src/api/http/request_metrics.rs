@@ -39,15 +39,15 @@ struct InFlightRequest {
     gauge: IntGauge,
     /// On the monotonic clock.
     started_at: Duration,
-    /// Of the response; 0 before there is one.
+    /// The status code of the response; 0 before the response.
     code: AtomicU16,
-    /// Of the response, as far as the client has read it.
+    /// The bytes of the response that the client has read.
     bytes: AtomicU64,
     /// Its audit context, which ends with it.
     trail: Option<AuditContext>,
 }
 
-/// The current request: it counts as in flight while this handle is held.
+/// Returns the current request: it counts as in flight while this handle is held.
 pub(super) fn current() -> Option<MeasuredRequest> {
     REQUEST.try_with(Clone::clone).ok()
 }
@@ -115,7 +115,7 @@ impl Drop for InFlightRequest {
     }
 }
 
-/// The labels of a request: none contains a client's own text.
+/// Returns the labels of a request: none contains a client's own text.
 fn labels(request: &Request, query: &Query, target: Option<&Target>) -> RequestLabels {
     let method = request.method();
     let verb = match *method {
@@ -209,7 +209,7 @@ fn is_apply(request: &Request) -> bool {
     PatchType::from_content_type(&body::media_type(request)) == Some(PatchType::Apply)
 }
 
-/// The label of a path of the server itself; empty for paths in unlimited number.
+/// Returns the label of a path of the server itself; empty for paths in unlimited number.
 fn document(path: &str) -> &'static str {
     const PARTS: [&str; 12] = [
         "/.well-known/openid-configuration",

@@ -9,7 +9,7 @@ use crate::ApiError;
 use crate::kinds::Kinds;
 use object::Object;
 
-/// The object in a request's body, checked against the path.
+/// Returns the object in a request's body, checked against the path.
 pub(super) fn read_object(
     kinds: &Kinds,
     target: &ResourceTarget,

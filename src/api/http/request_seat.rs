@@ -1,6 +1,6 @@
 //! The seat of the current request (`flow_control`), and its early release: a request that waits for webhooks
-//! waits for a permit (`turns`) and needs no seat. A webhook that calls the API in turn, as most do, would
-//! otherwise find all seats of its level taken by the requests that wait for it.
+//! waits for a permit (`webhook_queue`) and needs no seat. A webhook that calls the API in turn, as most do,
+//! would otherwise find all seats of its level taken by the requests that wait for it.
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -366,7 +366,7 @@ pub(super) async fn bind(
     Responder::outcome(StatusCode::CREATED, done(201))
 }
 
-/// The response to an action without an object.
+/// Returns the response to an action without an object.
 fn done(code: i32) -> Status {
     Status { status: Some("Success".into()), code: Some(code), ..Status::default() }
 }
@@ -390,7 +390,7 @@ async fn issue_token(
         if options.dry_run
             && let Some(status) = &mut issued.status
         {
-            // It would be as valid as any other.
+            // A token from a dry run would be as valid as any other.
             status.token = Some(String::new());
         }
         Ok(issued)

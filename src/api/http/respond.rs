@@ -29,23 +29,23 @@ const LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-priorityl
 pub(super) struct Responder;
 
 impl Responder {
-    /// JSON that is already encoded.
+    /// Responds with JSON that is already encoded.
     pub(super) fn bytes(status: StatusCode, bytes: Bytes) -> Response {
         Self::typed(status, "application/json", Body::from(bytes))
     }
 
-    /// JSON.
+    /// Responds with a value as JSON.
     pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Result<Response, ApiError> {
         let bytes = serde_json::to_vec(value).map_err(|e| ApiError::Internal(e.to_string()))?;
         Ok(Self::bytes(status, bytes.into()))
     }
 
-    /// Plain text.
+    /// Responds with plain text.
     pub(super) fn text(status: StatusCode, text: impl Into<Body>) -> Response {
         Self::typed(status, "text/plain; charset=utf-8", text.into())
     }
 
-    /// Any body.
+    /// Responds with a body of any content type.
     pub(super) fn typed(status: StatusCode, content_type: &'static str, body: Body) -> Response {
         let mut response = Response::new(body);
         *response.status_mut() = status;
@@ -53,7 +53,7 @@ impl Responder {
         response
     }
 
-    /// An error as a `Status`.
+    /// Responds with an error as a `Status`.
     pub(super) fn error(error: &ApiError) -> Response {
         let status = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let status_object = error.to_status();
@@ -66,7 +66,7 @@ impl Responder {
         response
     }
 
-    /// The result of an action without an object.
+    /// Responds with the result of an action without an object.
     pub(super) fn outcome(code: StatusCode, outcome: Status) -> Result<Response, ApiError> {
         let mut response = Self::json(code, &outcome)?;
         response.extensions_mut().insert(Arc::new(outcome));

@@ -72,12 +72,12 @@ impl ResponseFormat {
         Ok(())
     }
 
-    /// The form of the answer.
+    /// Returns the form of the response.
     pub(super) fn form(&self) -> Representation {
         self.form
     }
 
-    /// The negotiated form and media type.
+    /// Returns the negotiated form and media type.
     pub(super) fn accepted(&self) -> MediaTypeOptions {
         // The audit log records JSON; the final encoding produces the client's format from it.
         let is_recorded = self.warnings.trail().is_some_and(AuditContext::records_response);
@@ -87,23 +87,23 @@ impl ResponseFormat {
         }
     }
 
-    /// The `Accept` header.
+    /// Returns the `Accept` header.
     pub(super) fn accept(&self) -> &str {
         &self.accept
     }
 
-    /// For resources that can be read and not watched: refuses every method but GET, and watches.
+    /// Refuses every method but GET, and watches: for resources that can be read and not watched.
     pub(super) fn only_reads(&self, method: &Method) -> Result<(), ApiError> {
         if *method == Method::GET && !self.query.flag("watch") { Ok(()) } else { Err(not_allowed()) }
     }
 }
 
-/// The refusal of an unsupported method.
+/// Returns the refusal of an unsupported method.
 pub(super) fn not_allowed() -> ApiError {
     ApiError::MethodNotAllowed("the server does not allow this method on the requested resource".into())
 }
 
-/// The kind of a method's options.
+/// Returns the kind of a method's options.
 fn options_kind(method: &Method) -> &'static str {
     match *method {
         Method::PUT => "UpdateOptions",

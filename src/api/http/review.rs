@@ -96,7 +96,7 @@ fn is_set(review: &Value, field: &str) -> bool {
     review.pointer(&format!("/spec/{field}")).is_some_and(|value| !value.is_null())
 }
 
-/// The node that a review's field selector demands of pods.
+/// Returns the node that a review's field selector demands of pods.
 fn demanded_node(review: &Value) -> String {
     let requirements = review.pointer("/spec/resourceAttributes/fieldSelector/requirements");
     let requirements = requirements.and_then(Value::as_array).into_iter().flatten();
@@ -105,7 +105,7 @@ fn demanded_node(review: &Value) -> String {
     values.and_then(|values| values[0].as_str()).unwrap_or_default().to_string()
 }
 
-/// The user that a review names.
+/// Returns the user that a review names.
 fn subject(review: &Value) -> User {
     let texts = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(Value::as_str).map(ToString::to_string).collect()
@@ -119,7 +119,7 @@ fn subject(review: &Value) -> User {
     }
 }
 
-/// Refuses a review without a question, or with too many.
+/// Refuses a review that does not have exactly one type of attributes, or that names no subject.
 fn check(kind: &'static str, review: &Value, of: ReviewSubject<'_>) -> Result<(), ApiError> {
     let text = |pointer: &str| review.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (resource, path) = (is_set(review, "resourceAttributes"), is_set(review, "nonResourceAttributes"));
@@ -160,7 +160,7 @@ fn check(kind: &'static str, review: &Value, of: ReviewSubject<'_>) -> Result<()
     Err(ApiError::InvalidRequest { kind, group, name, causes })
 }
 
-/// All permissions of the user in a namespace.
+/// Returns all permissions of the user in a namespace.
 fn rules(api: &Api, user: &User, review: &Value) -> Result<Value, ApiError> {
     let namespace = review.pointer("/spec/namespace").and_then(Value::as_str).unwrap_or_default();
     if namespace.is_empty() {
@@ -170,7 +170,7 @@ fn rules(api: &Api, user: &User, review: &Value) -> Result<Value, ApiError> {
     let all =
         |list: &Option<Vec<String>>| list.as_ref().is_some_and(|list| list.iter().any(|one| one == "*"));
     if user.is_master() && !rules.iter().any(|rule| all(&rule.resources) && all(&rule.api_groups)) {
-        // Even if the role that grants it was deleted.
+        // A master may do everything, even if the role that grants it was deleted.
         rules.extend(everything());
     }
     let (paths, resources): (Vec<_>, Vec<_>) = rules
@@ -195,7 +195,7 @@ fn to_user_info(user: &User) -> Value {
     shown
 }
 
-/// The user of a token: requested by servers that accept pods' tokens.
+/// Returns the user of a token: requested by servers that accept pods' tokens.
 fn token(server: &Server, review: &Value) -> Value {
     let token = review.pointer("/spec/token").and_then(Value::as_str).unwrap_or_default();
     let requested = review.pointer("/spec/audiences").and_then(Value::as_array);
@@ -209,7 +209,7 @@ fn token(server: &Server, review: &Value) -> Value {
     }
 }
 
-/// The OpenID configuration with which others verify our tokens by themselves.
+/// Returns the OpenID configuration with which others verify our tokens by themselves.
 pub(super) fn openid(issuer: &str, server: &str) -> Value {
     json!({
         "issuer": issuer,

@@ -8,7 +8,7 @@ use crate::{ApiError, object_checks};
 use base::quote::quote;
 use object::{DecodeError, Object, ServedKind};
 
-/// The typed object.
+/// Returns the typed object.
 pub(super) fn object(
     kinds: &Kinds,
     served: ServedKind,

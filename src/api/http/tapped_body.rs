@@ -13,7 +13,7 @@ struct TappedBody<F> {
     tap: F,
 }
 
-/// A body that shows its chunks to `tap`.
+/// Returns a body that shows its chunks to `tap`.
 pub(super) fn tapped(inner: Body, tap: impl FnMut(&Bytes) + Send + Unpin + 'static) -> Body {
     Body::new(TappedBody { inner, tap })
 }

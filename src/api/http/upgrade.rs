@@ -76,7 +76,8 @@ pub(super) fn is_web_socket(headers: &HeaderMap) -> bool {
     requests_protocol(headers, "websocket")
 }
 
-/// The protocols that a WebSocket client names, in the order of its header: the first supported one is used.
+/// Returns the protocols that a WebSocket client names, in the order of its header: the first supported one
+/// is used.
 pub(super) fn requested_protocols(headers: &HeaderMap) -> Vec<String> {
     listed(headers, &SEC_WEBSOCKET_PROTOCOL).map(ToString::to_string).collect()
 }
@@ -87,13 +88,13 @@ fn requests_protocol(headers: &HeaderMap, protocol: &str) -> bool {
     lists(&CONNECTION, "upgrade") && lists(&UPGRADE, protocol)
 }
 
-/// The elements of a list header.
+/// Returns the elements of a list header.
 fn listed<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
     let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).map(str::trim).filter(|one| !one.is_empty())
 }
 
-/// The client's first protocol that we support; else Kubernetes' refusal.
+/// Returns the client's first protocol that we support; else Kubernetes' refusal.
 pub(super) fn choose<'a>(requested: &[&str], served: &[&'a str]) -> Result<&'a str, String> {
     let chosen = requested.iter().find_map(|requested| served.iter().find(|served| *served == requested));
     chosen.copied().ok_or_else(|| {
@@ -106,7 +107,7 @@ pub(super) fn choose<'a>(requested: &[&str], served: &[&'a str]) -> Result<&'a s
 }
 
 impl SpdyUpgrade {
-    /// The protocol inside SPDY, or the response that refuses.
+    /// Returns the protocol inside SPDY, or the response that refuses.
     pub(super) fn choose(&self, served: &[&'static str]) -> Result<&'static str, Box<Response>> {
         let requested: Vec<&str> = listed(&self.headers, &PROTOCOL_VERSION).collect();
         if requested.is_empty() {
@@ -151,7 +152,7 @@ impl SpdyUpgrade {
 }
 
 impl WebSocketRequest {
-    /// The protocol over WebSocket; `none` for clients that name none.
+    /// Returns the protocol over WebSocket; `none` for clients that name none.
     pub(super) fn choose(
         &mut self,
         served: &[&'static str],
@@ -191,8 +192,9 @@ impl WebSocketRequest {
     }
 }
 
-/// A node's error with the prefix that kubectl expects of a kubelet's errors. Always a Status: kubectl
-/// decodes every body as one, and reads text such as `a: b`, which is YAML, as a Status without a message.
+/// Returns a node's error with the prefix that kubectl expects of a kubelet's errors. Always a Status:
+/// kubectl decodes every body as one, and reads text such as `a: b`, which is YAML, as a Status without a
+/// message.
 pub(super) fn refusal(error: ApiError) -> ApiError {
     match error {
         ApiError::Internal(text) => ApiError::Failure(format!("unable to upgrade connection: {text}")),
@@ -200,7 +202,7 @@ pub(super) fn refusal(error: ApiError) -> ApiError {
     }
 }
 
-/// The message that closes a WebSocket normally; without a code kubectl reports a broken connection.
+/// Returns the message that closes a WebSocket normally; without a code kubectl reports a broken connection.
 pub(super) fn normal_close() -> Message {
     Message::Close(Some(CloseFrame { code: close_code::NORMAL, reason: Utf8Bytes::default() }))
 }
@@ -228,7 +230,7 @@ pub(super) async fn send_to<E>(
     }
 }
 
-/// The messages of a WebSocket as a byte stream in each direction.
+/// Returns the messages of a WebSocket as a byte stream in each direction.
 pub(super) fn byte_stream(socket: WebSocket) -> impl AsyncRead + AsyncWrite + Send {
     let (sink, stream) = socket.split();
     let messages = stream.filter_map(|message| async {

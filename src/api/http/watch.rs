@@ -128,8 +128,8 @@ impl View {
         self.namespace.as_deref().is_none_or(|n| n == object.namespace()) && self.selection.matches(object)
     }
 
-    /// The event of a change for this watcher: an object that leaves the selection is deleted, one that
-    /// enters it is added.
+    /// Returns the event of a change for this watcher: an object that leaves the selection is deleted, one
+    /// that enters it is added.
     fn event(&self, change: &Change) -> Option<(&'static str, Arc<Object>)> {
         let now = change.kind != ChangeKind::Deleted && self.shows(&change.object);
         let before = change.previous.as_ref().is_some_and(|p| self.shows(p));
@@ -148,7 +148,7 @@ impl View {
         self.api.in_version(objects, self.served, Source::Known).await
     }
 
-    /// The changes of a custom kind that may concern the watcher, with objects in its version.
+    /// Returns the changes of a custom kind that may concern the watcher, with objects in its version.
     async fn changes(&self, mut changes: Vec<Change>) -> Result<Vec<Change>, ApiError> {
         let sees_previous = !self.selection.is_of_names();
         changes.retain(|change| {

@@ -13,14 +13,14 @@ use super::protobuf;
 use super::respond::Responder;
 use crate::ApiError;
 
-/// The refusal of a watch: once the request is parsed, Kubernetes reports errors in the stream.
+/// Returns the refusal of a watch: once the request is parsed, Kubernetes reports errors in the stream.
 pub(super) fn refusal(media: MediaType, error: &ApiError) -> Response {
     let mut out = ChunkBuilder::default();
     put_error(&mut out, media, error);
     followed(media, out.next().unwrap_or_default().into())
 }
 
-/// The response with a watch stream.
+/// Returns the response with a watch stream.
 pub(super) fn followed(media: MediaType, body: Body) -> Response {
     let mut response = Responder::typed(StatusCode::OK, media.content_type(true), body);
     response.extensions_mut().insert(ReadMode::Followed);
@@ -33,7 +33,7 @@ pub(super) fn put_error(out: &mut ChunkBuilder, media: MediaType, error: &ApiErr
     put_value(out, media, "ERROR", &status);
 }
 
-/// The event that ends a watch with an error, in a response of this content type.
+/// Returns the event that ends a watch with an error, in a response of this content type.
 pub fn error_event(content_type: &str, error: &ApiError) -> Bytes {
     let is_json = content_type.starts_with(MediaType::Json.content_type(true));
     let mut out = ChunkBuilder::default();

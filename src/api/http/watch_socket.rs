@@ -80,7 +80,7 @@ pub(super) fn handle(server: &Server, upgrade: Upgrade, watch: Response) -> Resu
     })
 }
 
-/// The events of a body, one by one.
+/// Returns the events of a body, one by one.
 fn events(framing: Framing, body: Body) -> impl Stream<Item = Bytes> {
     let state = (body.into_data_stream(), BytesMut::new(), 0);
     futures::stream::unfold(state, move |(mut pieces, mut buffered, mut searched)| async move {

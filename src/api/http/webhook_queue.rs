@@ -1,7 +1,7 @@
 //! Requests that may call webhooks, for admission or conversion, wait for a permit before they start, so that
 //! a webhook that hangs holds a bounded number of threads, and delays no request that does not call it. The
 //! webhooks of one configuration, and the conversion webhook of one definition, each have a share of the
-//! permits, so that they do not delay requests that call others (`webhook_client::turns`).
+//! permits, so that they do not delay requests that call others (`webhook_client::queue`).
 
 use super::request::ResourceTarget;
 use super::{Server, request_seat};

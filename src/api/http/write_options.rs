@@ -10,12 +10,12 @@ use crate::{ApiError, Cause, DeleteOptions, Propagation, WriteOptions};
 use base::quote::quote;
 use object::Revision;
 
-/// The options of a write from its query; without a field manager, the program's name is used.
+/// Returns the options of a write from its query; without a field manager, the program's name is used.
 pub(super) fn of_write(format: &ResponseFormat) -> Result<WriteOptions, ApiError> {
     checked(format, Vec::new())
 }
 
-/// The options of a patch that is no apply, from its query.
+/// Returns the options of a patch that is no apply, from its query.
 pub(super) fn of_patch(format: &ResponseFormat) -> Result<WriteOptions, ApiError> {
     let forced = format.query.has("force").then(|| Cause {
         reason: "FieldValueForbidden".into(),
@@ -25,7 +25,7 @@ pub(super) fn of_patch(format: &ResponseFormat) -> Result<WriteOptions, ApiError
     checked(format, forced.into_iter().collect())
 }
 
-/// The options of an apply, from its query.
+/// Returns the options of an apply, from its query.
 pub(super) fn of_apply(format: &ResponseFormat) -> Result<WriteOptions, ApiError> {
     let missing_manager = format.query.get("fieldManager").is_none().then(|| Cause {
         reason: "FieldValueRequired".into(),
@@ -50,7 +50,7 @@ fn checked(format: &ResponseFormat, mut wrong: Vec<Cause>) -> Result<WriteOption
     })
 }
 
-/// The options of a deletion, from its body, or from its query if the body has none.
+/// Returns the options of a deletion, from its body, or from its query if the body has none.
 pub(super) fn of_delete(body: Option<Value>, format: &ResponseFormat) -> Result<DeleteOptions, ApiError> {
     let given = match body {
         None | Some(Value::Null) => Given::default(),
@@ -94,7 +94,7 @@ pub(super) fn of_delete(body: Option<Value>, format: &ResponseFormat) -> Result<
     })
 }
 
-/// The value of that parameter, if present.
+/// Returns the value of that parameter, if present.
 fn orphan_dependents(query: &Query) -> Option<bool> {
     query.get("orphanDependents").map(|_| query.flag("orphanDependents"))
 }
@@ -129,7 +129,7 @@ fn propagation(wrong: &mut Vec<Cause>, policy: Option<&str>, orphan: Option<bool
     }
 }
 
-/// `All`, or nothing.
+/// Returns true for a dry run; reports any value other than `All`.
 fn dry_run(wrong: &mut Vec<Cause>, values: &[String]) -> bool {
     let values: Vec<&String> = values.iter().filter(|v| !v.is_empty()).collect();
     if values.iter().any(|value| *value != "All") {

@@ -15,7 +15,7 @@ const TYPE: &str = "bootstrap.kubernetes.io/token";
 const GROUP: &str = "system:bootstrappers";
 const UNKNOWN: TokenError = TokenError::Malformed("unknown or expired bootstrap token");
 
-/// The id and the secret of a text in the form of a bootstrap token: `abcdef.0123456789abcdef`.
+/// Returns the id and the secret of a text in the form of a bootstrap token: `abcdef.0123456789abcdef`.
 pub(super) fn parts(token: &str) -> Option<(&str, &str)> {
     let (id, secret) = token.split_once('.')?;
     let is_made_of = |text: &str, length| {
@@ -25,7 +25,7 @@ pub(super) fn parts(token: &str) -> Option<(&str, &str)> {
 }
 
 impl Api {
-    /// The user of a bootstrap token.
+    /// Returns the user of a bootstrap token.
     pub(super) fn bootstrapper(&self, id: &str, secret: &str) -> Result<User, TokenError> {
         let key = Key::new(NAMESPACE, format!("bootstrap-token-{id}"));
         let stored: SharedObject<Secret> = self.get_as(&key).map_err(|_| UNKNOWN)?;
@@ -54,7 +54,7 @@ impl Api {
         Ok(User::named(format!("system:bootstrap:{id}"), groups))
     }
 
-    /// An unreadable time counts as expired.
+    /// Returns true if the token has expired; an unreadable time counts as expired.
     fn is_expired(&self, expiration: Option<&str>) -> bool {
         let Some(text) = expiration.filter(|text| !text.is_empty()) else { return false };
         text.parse::<Timestamp>().map_or(true, |at| at <= self.server_clock().now())

@@ -21,7 +21,7 @@ const MAX_SECONDS: i64 = 1 << 32;
 const EXTENDED_REQUEST_SECONDS: i64 = 3607;
 const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
 
-/// The errors of a request.
+/// Returns the errors of a request.
 pub(crate) fn check_request(spec: &TokenRequestSpec) -> Vec<Cause> {
     let seconds = spec.expiration_seconds.unwrap_or(DEFAULT_SECONDS);
     let cause = |message: &str| Cause {
@@ -93,7 +93,7 @@ impl Api {
         })
     }
 
-    /// The claims that bind a token to an object; empty if it is bound to its account only.
+    /// Returns the claims that bind a token to an object; empty if it is bound to its account only.
     fn bind_token(
         &self,
         account: &Key,

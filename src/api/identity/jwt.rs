@@ -3,8 +3,8 @@
 //! The crate `jsonwebtoken` (11.1) does not fit: since its version 10 it has no backend for ring, which signs
 //! everywhere here. Its two backends are aws-lc, which is C, and RustCrypto's crates, which bring RSA, HMAC,
 //! P-384 and Ed25519 that no token here may use; a backend for ring would be longer than the code it
-//! replaces, which is two splits at a dot and one comparison of `alg`. `biscuit` uses ring, and chrono, and
-//! `num-bigint` besides. ECDSA is ring's here, base64url and JSON are libraries'; keys, bound objects and
+//! replaces, which is two splits at a dot and one comparison of `alg`. `biscuit` uses ring, but also chrono
+//! and `num-bigint`. Here ring does ECDSA, and libraries do base64url and JSON; keys, bound objects and
 //! expiry by the cluster's clock would be implemented here in any case.
 
 use base64::Engine;
@@ -102,17 +102,17 @@ struct PrivateClaims {
 }
 
 impl Signer {
-    /// A new key, as PEM.
+    /// Returns a new key, as PEM.
     pub fn generate_key() -> String {
         rcgen::KeyPair::generate().expect("a P-256 key can always be generated").serialize_pem()
     }
 
-    /// A signer with a new key that ends with the process.
+    /// Returns a signer with a new key that ends with the process.
     pub(crate) fn ephemeral() -> Self {
         Self::new(&Self::generate_key()).expect("a new key is valid")
     }
 
-    /// A signer with this key (PEM, P-256).
+    /// Returns a signer with this key (PEM, P-256).
     pub fn new(key_pem: &str) -> Result<Self, String> {
         let describe =
             |error: &dyn std::fmt::Display| format!("invalid key for service account tokens: {error}");

@@ -8,7 +8,7 @@ use crate::{Api, ApiError};
 use object::SharedObject;
 
 impl Api {
-    /// A token of the account for this Secret.
+    /// Returns a token of the account for this Secret.
     pub fn token_for_secret(
         &self,
         account: &SharedObject<ServiceAccount>,

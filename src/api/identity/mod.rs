@@ -48,25 +48,26 @@ pub(crate) const ANONYMOUS: &str = "system:anonymous";
 const NODES: &str = "system:nodes";
 
 impl User {
-    /// A user with this name and these groups.
+    /// Returns a user with this name and these groups.
     pub(crate) fn named(name: impl Into<String>, groups: Vec<String>) -> Self {
         Self { name: name.into(), uid: None, groups, extra: BTreeMap::new() }
     }
 
-    /// A service account by its names, without its uid.
+    /// Returns a service account by its names, without its uid.
     pub(crate) fn of_service_account(namespace: &str, name: &str) -> Self {
         let groups =
             ["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}"), AUTHENTICATED];
         Self::named(format!("system:serviceaccount:{namespace}:{name}"), groups.map(String::from).to_vec())
     }
 
-    /// The unauthenticated user.
+    /// Returns the unauthenticated user.
     pub(crate) fn anonymous() -> Self {
         Self::named(ANONYMOUS, vec![UNAUTHENTICATED.into()])
     }
 
-    /// An actor of this process, by its field manager name, as the user that it would be in Kubernetes, where
-    /// each is a client. The API itself acts as Kubernetes' loopback client, which may do everything.
+    /// Returns the user for an actor of this process, by its field manager name: the user that it would be in
+    /// Kubernetes, where each is a client. The API itself acts as Kubernetes' loopback client, which may do
+    /// everything.
     pub(crate) fn of_actor(name: &str) -> Self {
         match name {
             "kube-scheduler" => Self::named("system:kube-scheduler", vec![AUTHENTICATED.into()]),
@@ -82,7 +83,7 @@ impl User {
         }
     }
 
-    /// The `UserInfo` for reviews and logs.
+    /// Returns the `UserInfo` for reviews and logs.
     pub(crate) fn info(&self) -> Value {
         let mut value = json!({"username": self.name});
         if let Some(uid) = &self.uid {
@@ -102,13 +103,13 @@ impl User {
         self.groups.iter().any(|group| group == MASTERS)
     }
 
-    /// The node whose kubelet the user is.
+    /// Returns the node whose kubelet the user is.
     pub(crate) fn node_name(&self) -> Option<&str> {
         let name = self.name.strip_prefix("system:node:").filter(|name| !name.is_empty())?;
         self.groups.iter().any(|group| group == NODES).then_some(name)
     }
 
-    /// The cluster's owner, who may do everything.
+    /// Returns the cluster's owner, who may do everything.
     pub(crate) fn owner() -> Self {
         Self {
             name: "podium-admin".into(),
@@ -142,12 +143,13 @@ pub enum TokenError {
 }
 
 impl Api {
-    /// The issuer of the cluster's tokens, which is also the audience of those that name none.
+    /// Returns the issuer of the cluster's tokens, which is also the audience of those that name none.
     pub(crate) fn issuer(&self) -> String {
         self.inner.config.cluster_domain.issuer()
     }
 
-    /// The user of a token, and its audiences among the requested ones; none requested: the API itself.
+    /// Returns the user of a token, and its audiences among the requested ones; none requested: the API
+    /// itself.
     pub fn authenticate(&self, token: &str, audiences: &[String]) -> Result<(User, Vec<String>), TokenError> {
         if let Some((id, secret)) = bootstrap::parts(token) {
             let user = self.bootstrapper(id, secret)?;
@@ -208,7 +210,7 @@ impl Api {
         self.server_clock().now().as_second() > at.as_second().saturating_add(LEEWAY_SECONDS)
     }
 
-    /// The keys for verifying tokens, as a JSON Web Key Set.
+    /// Returns the keys for verifying tokens, as a JSON Web Key Set.
     pub(crate) fn token_keys(&self) -> Value {
         self.inner.signer.key_set()
     }

@@ -20,7 +20,7 @@ pub const EXTRA_HEADER_PREFIX: &str = "X-Remote-Extra-";
 const PREFIX: &str = "x-remote-";
 
 impl User {
-    /// Kubernetes' aggregator, which probes servers.
+    /// Returns Kubernetes' aggregator, which probes servers.
     pub(crate) fn aggregator() -> Self {
         Self::named("system:kube-aggregator", vec![super::MASTERS.into()])
     }
@@ -57,7 +57,7 @@ fn remove_remote_headers(headers: &mut HeaderMap) {
     }
 }
 
-/// A key for the end of a header name: invalid characters and the percent sign are percent-encoded.
+/// Returns a key for the end of a header name: invalid characters and the percent sign are percent-encoded.
 fn escaped(key: &str) -> String {
     let mut text = String::with_capacity(key.len());
     for byte in key.bytes() {

@@ -167,13 +167,13 @@ fn conditions(
     request.status.iter().flat_map(|status| status.conditions.iter().flatten())
 }
 
-/// The certificate that the signer issued; empty before that.
+/// Returns the certificate that the signer issued; empty before that.
 fn certificate(request: &CertificateSigningRequest) -> &[u8] {
     let certificate = request.status.as_ref().and_then(|status| status.certificate.as_ref());
     certificate.map(|certificate| certificate.0.as_slice()).unwrap_or_default()
 }
 
-/// `Pending`, `Approved`, `Denied`, with `,Failed` and `,Issued`.
+/// Returns `Pending`, `Approved`, `Denied`, with `,Failed` and `,Issued`.
 fn condition(request: &CertificateSigningRequest) -> String {
     let has = |type_: &str| conditions(request).any(|condition| condition.type_ == type_);
     let mut text = match (has("Denied"), has("Approved")) {

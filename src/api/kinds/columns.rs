@@ -52,7 +52,7 @@ pub(crate) struct Column<T: 'static> {
 }
 
 impl<T> Column<T> {
-    /// A column of texts.
+    /// Returns a column of texts.
     pub(crate) const fn text(
         name: &'static str,
         description: &'static str,
@@ -61,7 +61,7 @@ impl<T> Column<T> {
         Self { name, type_: "string", format: "", description, priority: 0, cell }
     }
 
-    /// A column of whole numbers.
+    /// Returns a column of whole numbers.
     pub(crate) const fn number(
         name: &'static str,
         description: &'static str,
@@ -70,7 +70,7 @@ impl<T> Column<T> {
         Self { type_: "integer", ..Self::text(name, description, cell) }
     }
 
-    /// A column of truth values.
+    /// Returns a column of truth values.
     pub(crate) const fn boolean(
         name: &'static str,
         description: &'static str,
@@ -79,7 +79,7 @@ impl<T> Column<T> {
         Self { type_: "boolean", ..Self::text(name, description, cell) }
     }
 
-    /// A column of texts that only `-o wide` shows.
+    /// Returns a column of texts that only `-o wide` shows.
     pub(crate) const fn wide(
         name: &'static str,
         description: &'static str,
@@ -110,12 +110,12 @@ impl<T> Column<T> {
 }
 
 impl<T: TypedKind> Column<T> {
-    /// The column of the object's name.
+    /// Returns the column of the object's name.
     pub(crate) const fn name() -> Self {
         Self::name_as(|object, _| json!(object.metadata().name.as_deref().unwrap_or_default()))
     }
 
-    /// The column of the object's name, in the kind's own format.
+    /// Returns the column of the object's name, in the kind's own format.
     pub(crate) const fn name_as(cell: fn(&T, Timestamp) -> Value) -> Self {
         Self {
             format: "name",
@@ -127,7 +127,7 @@ impl<T: TypedKind> Column<T> {
         }
     }
 
-    /// The column of the object's age.
+    /// Returns the column of the object's age.
     pub(crate) const fn age() -> Self {
         Self::text(
             "Age",
@@ -136,7 +136,7 @@ impl<T: TypedKind> Column<T> {
         )
     }
 
-    /// The column of the object's creation time, in the API's time format.
+    /// Returns the column of the object's creation time, in the API's time format.
     pub(crate) const fn created_at() -> Self {
         Self::text("Created At", "The time of the object's creation.", |object, _| {
             json!(created_at(object.metadata()))
@@ -144,12 +144,12 @@ impl<T: TypedKind> Column<T> {
     }
 }
 
-/// The default columns: name and age.
+/// Returns the default columns: name and age.
 pub(super) fn of_any_kind() -> Vec<ColumnDefinition> {
     [Column::<Lease>::name(), Column::age()].iter().map(Column::definition).collect()
 }
 
-/// The cells of [`of_any_kind`].
+/// Returns the cells of [`of_any_kind`].
 pub(super) fn cells_of_any_kind(object: &Object, now: Timestamp) -> Vec<Value> {
     vec![json!(object.name()), json!(human_age_of(object.meta().creation_timestamp.as_ref(), now))]
 }
@@ -164,19 +164,19 @@ pub(crate) fn or_none(text: Option<&str>) -> Value {
     json!(text.filter(|t| !t.is_empty()).unwrap_or(NONE))
 }
 
-/// `a=1,b=2` in the order of the keys; `<none>` without any.
+/// Returns `a=1,b=2` in the order of the keys; `<none>` without any.
 pub(crate) fn labels_text(labels: Option<&BTreeMap<String, String>>) -> Value {
     let all: Vec<String> =
         labels.into_iter().flatten().map(|(key, value)| format!("{key}={value}")).collect();
     or_none(Some(&all.join(",")))
 }
 
-/// The cell of the labels in a pod template.
+/// Returns the cell of the labels in a pod template.
 pub(crate) fn template_labels(template: Option<&PodTemplateSpec>) -> Value {
     labels_text(template.and_then(|t| t.metadata.as_ref()).and_then(|m| m.labels.as_ref()))
 }
 
-/// A selector as `kubectl` writes it: `app=web,tier in (a,b)`; `<none>` if it is empty.
+/// Returns a selector as `kubectl` writes it: `app=web,tier in (a,b)`; `<none>` if it is empty.
 pub(crate) fn selector_cell(selector: Option<&LabelSelector>) -> Value {
     let mut selector = selector.cloned().unwrap_or_default();
     for expression in selector.match_expressions.iter_mut().flatten() {

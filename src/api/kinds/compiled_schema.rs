@@ -97,7 +97,7 @@ impl CompiledSchema {
         })
     }
 
-    /// The approximate memory that the schema takes now, in bytes.
+    /// Returns the approximate memory that the schema takes now, in bytes.
     pub(super) fn memory(&self) -> usize {
         let patterns = self.patterns_in_use.load(Ordering::Relaxed);
         let large = self.large_patterns.load(Ordering::Relaxed).min(MAX_LARGE_PATTERNS);

@@ -27,7 +27,7 @@ pub(crate) struct ConversionWebhook {
     pub(crate) review_versions: Vec<String>,
     /// Limits concurrent calls for reads, which wait for a permit without occupying a thread.
     pub(crate) permits: Semaphore,
-    /// The identity under which writes wait in the webhook queue (`http::turns`).
+    /// The identity under which writes wait in the webhook queue (`http::webhook_queue`).
     pub(crate) party: Callee,
 }
 

@@ -186,7 +186,7 @@ impl Strategy for CustomStrategy {
         }
     }
 
-    /// Without a status subresource, the status is written together with the other fields.
+    /// Returns true if the status is a subresource; otherwise it is written together with the other fields.
     fn has_status(&self) -> bool {
         self.status
     }

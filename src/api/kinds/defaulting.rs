@@ -47,7 +47,7 @@ fn remove_nulls_in(schema: &JSONSchemaProps, value: &mut Value) {
     }
 }
 
-/// The default that replaces a missing field or a null.
+/// Returns the default that replaces a missing field or a null.
 fn replacement<'a>(schema: &'a JSONSchemaProps, value: Option<&Value>) -> Option<&'a Value> {
     default_of(schema).filter(|_| value.is_none_or(|value| is_refused_null(schema, value)))
 }

@@ -80,7 +80,7 @@ fn addresses(errors: &mut FieldErrors, path: &Path<'_>, list: &[EndpointAddress]
     }
 }
 
-/// `10.0.0.1:80,10.0.0.2:80,10.0.0.3:80 + 2 more...`
+/// Returns `10.0.0.1:80,10.0.0.2:80,10.0.0.3:80 + 2 more...`
 fn endpoints_text(endpoints: &Endpoints) -> String {
     let mut all = Vec::new();
     for subset in endpoints.subsets.iter().flatten() {

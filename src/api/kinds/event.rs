@@ -153,7 +153,7 @@ fn age(then: Option<Timestamp>, now: Timestamp) -> Value {
     json!(then.map_or_else(|| UNKNOWN.into(), |then| human_age(then, now)))
 }
 
-/// `pod/web-1`.
+/// Returns `pod/web-1`.
 fn target(involved: &ObjectReference) -> String {
     let kind = involved.kind.as_deref().unwrap_or_default().to_lowercase();
     match involved.name.as_deref() {

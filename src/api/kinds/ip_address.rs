@@ -52,7 +52,7 @@ impl Resource for IPAddress {
     }
 }
 
-/// `services/default/web`; `things.example.com/web` for a cluster-scoped object of another group.
+/// Returns `services/default/web`; `things.example.com/web` for a cluster-scoped object of another group.
 fn parent(reference: &ParentReference) -> Value {
     let filled = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let mut text = reference.resource.clone();

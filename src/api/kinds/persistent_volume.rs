@@ -313,7 +313,7 @@ pub(super) fn storage_text(list: Option<&ResourceList>) -> &str {
     list.and_then(|l| l.get("storage")).map_or("", |Quantity(text)| text.as_str())
 }
 
-/// `RWO,ROX`: each mode once, in Kubernetes' order.
+/// Returns `RWO,ROX`: each mode once, in Kubernetes' order.
 pub(super) fn modes_text(modes: Option<&[String]>) -> String {
     let has = |mode: &str| modes.unwrap_or_default().iter().any(|m| m == mode);
     [

@@ -195,7 +195,7 @@ fn queuing(errors: &mut FieldErrors, path: &Path<'_>, queuing: &QueuingConfigura
     }
 }
 
-/// The number of bits of a hash that select a hand from a deck, counted up to just above the maximum.
+/// Returns the number of bits of a hash that select a hand from a deck, counted up to just above the maximum.
 fn entropy_bits(deck: u32, hand: u32) -> u32 {
     let mut bits = 0.0;
     for card in 0..hand {

@@ -71,18 +71,18 @@ impl Kinds {
         self.lists_legacy
     }
 
-    /// The number of changes of the set of kinds so far. Snapshots with the same number are equal.
+    /// Returns the number of changes of the set of kinds so far. Snapshots with the same number are equal.
     pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Every kind: first the built-in ones, in an order in which dependent objects can be applied, then the custom
-    /// ones.
+    /// Returns every kind: first the built-in ones, in an order in which dependent objects can be applied, then the
+    /// custom ones.
     pub fn all(&self) -> impl Iterator<Item = Kind> + '_ {
         Kind::BUILT_IN.iter().copied().chain(self.custom.keys().copied())
     }
 
-    /// Every kind in every version that discovery lists.
+    /// Returns every kind in every version that discovery lists.
     pub(crate) fn served(&self) -> impl Iterator<Item = ServedResource> + '_ {
         let listed = ServedKind::built_in().filter(|served| self.lists_legacy || !served.is_legacy());
         let built_in = listed.map(|served| {
@@ -282,7 +282,7 @@ impl Kinds {
     }
 }
 
-/// Only namespaced kinds are counted, since quotas are namespaced.
+/// Returns true if quotas count the kind's objects: only namespaced kinds, since quotas are namespaced.
 fn is_counted(kind: Kind, strategy: &dyn Strategy) -> bool {
     kind.namespaced() && strategy.is_counted()
 }

@@ -92,7 +92,7 @@ pub(crate) trait Resource: TypedKind {
     /// Validates a new status. The spec is the old one.
     fn validate_status(&self, _old: &Self, _errors: &mut FieldErrors) {}
 
-    /// The condition by which printers recognize a finished object's row.
+    /// Returns the condition by which printers recognize a finished object's row.
     fn row_condition(&self) -> Option<RowCondition> {
         None
     }
@@ -114,21 +114,21 @@ pub(crate) trait Resource: TypedKind {
 }
 
 impl<T: Resource> Column<T> {
-    /// The column of the container names in the pod template.
+    /// Returns the column of the container names in the pod template.
     pub(crate) const fn containers() -> Self {
         Self::text("Containers", "Names of each container in the template.", |object, _| {
             json!(of_containers(object, |c| Some(&c.name)))
         })
     }
 
-    /// The column of the container images in the pod template.
+    /// Returns the column of the container images in the pod template.
     pub(crate) const fn images() -> Self {
         Self::text("Images", "Images referenced by each container in the template.", |object, _| {
             json!(of_containers(object, |c| c.image.as_deref()))
         })
     }
 
-    /// The column of the selector of the object's pods.
+    /// Returns the column of the selector of the object's pods.
     pub(crate) const fn selector(cell: fn(&T, Timestamp) -> Value) -> Self {
         Self::wide("Selector", "Label selector for the pods of the object.", cell)
     }
@@ -192,7 +192,7 @@ pub(crate) trait Strategy: Send + Sync {
     fn keeps_status_at_creation(&self) -> bool {
         false
     }
-    /// The kind's status, if it has one, is a subresource.
+    /// Returns true if the kind's status, if it has one, is a subresource.
     fn has_status(&self) -> bool {
         true
     }

@@ -70,7 +70,7 @@ impl Resource for ResourceQuota {
     }
 }
 
-/// Used and hard amounts of some resources: `cpu: 1/2, pods: 3/10`.
+/// Returns used and hard amounts of some resources: `cpu: 1/2, pods: 3/10`.
 fn used_and_hard(quota: &ResourceQuota, of: fn(&str) -> bool) -> String {
     let zero = Quantity("0".into());
     let status = quota.status.as_ref();

@@ -46,7 +46,7 @@ pub(super) const USERS: &str = "Users in the binding.";
 pub(super) const GROUPS: &str = "Groups in the binding.";
 pub(super) const ACCOUNTS: &str = "Service accounts in the binding.";
 
-/// `ClusterRole/view`.
+/// Returns `ClusterRole/view`.
 pub(super) fn role(role: &RoleRef) -> Value {
     json!(format!("{}/{}", role.kind, role.name))
 }

@@ -41,7 +41,7 @@ impl Structural {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The approximate memory that the schema takes now, in bytes.
+    /// Returns the approximate memory that the schema takes now, in bytes.
     pub(super) fn memory(&self) -> usize {
         self.0.memory()
     }

@@ -4,7 +4,7 @@
 use super::types::Type;
 use crate::schema::{Shape, TypeId, graph};
 
-/// For every kind that has them.
+/// The fields that objects of every kind always contain, as far as the kind has them.
 const OF_A_KIND: [&str; 6] = ["metadata", "spec", "status", "template", "involvedObject", "source"];
 
 /// Types by the last part of their name, and the structs that they always contain.
@@ -35,9 +35,9 @@ const CONTAINERS: &str = "containers";
 pub(super) struct AlwaysEncoded(&'static [&'static str]);
 
 impl AlwaysEncoded {
-    /// Of an object.
+    /// Returns the fields that are always present in an object.
     pub(super) fn of_object(of: Type<'_>) -> Self {
-        // For a custom resource only the metadata, without content.
+        // A custom resource always contains only its metadata, without content.
         if let Type::Struct(_) = of { Self(&OF_A_KIND) } else { Self(&["metadata"]) }
     }
 

@@ -11,7 +11,7 @@ use object::managed::{PathElement, path_text};
 /// The limit on reported errors.
 const MAX_REPORTED: usize = 32;
 
-/// The errors of a configuration, in Kubernetes' words; `None` if there are none.
+/// Returns the errors of a configuration, in Kubernetes' words; `None` if there are none.
 pub(crate) fn faults(of: Type<'_>, config: &Value) -> Option<String> {
     let mut found = Faults { path: Vec::new(), faults: Vec::new() };
     found.value(of, config);
@@ -22,7 +22,7 @@ pub(crate) fn faults(of: Type<'_>, config: &Value) -> Option<String> {
     }
 }
 
-/// The paths of atomic lists and maps.
+/// Returns the paths of atomic lists and maps.
 pub(crate) fn wholes(of: Type<'_>, config: &Value) -> Vec<String> {
     let mut found = Vec::new();
     add_wholes(of, config, "", &mut found);

@@ -32,7 +32,7 @@ struct Differences {
     modified: Vec<(PathElement, Node)>,
 }
 
-/// The differences between two versions, given their [fingerprints](mod@super::fingerprint).
+/// Returns the differences between two versions, given their [fingerprints](mod@super::fingerprint).
 pub(crate) fn compare(old: &[u8], new: &[u8]) -> Changes {
     if old == new {
         return Changes::default();
@@ -113,7 +113,7 @@ impl Differences {
     }
 }
 
-/// The field set of a value.
+/// Returns the field set of a value.
 pub(crate) fn field_set(of: Type<'_>, value: &Value) -> FieldSet {
     fields_of(of, value).below
 }
@@ -157,8 +157,8 @@ fn is_bare_map(value: &Value) -> bool {
     value.is_null() || value.as_object().is_some_and(Map::is_empty)
 }
 
-/// The set with every field that leads to its paths and is named by the type: such a field exists because of
-/// its content.
+/// Returns the set with every field that leads to its paths and is named by the type: such a field exists
+/// because of its content.
 pub(crate) fn with_named_fields(of: Type<'_>, set: &FieldSet) -> FieldSet {
     set.nodes()
         .map(|(step, node)| {
@@ -192,8 +192,8 @@ fn any_part_of_a_whole(of: Type<'_>, level: &mut Cursor<'_>) -> bool {
     false
 }
 
-/// The set with atomic lists and maps in place of their parts, which were owned before the schema made them
-/// atomic.
+/// Returns the set with atomic lists and maps in place of their parts, which were owned before the schema
+/// made them atomic.
 pub(crate) fn with_wholes(of: Type<'_>, set: &FieldSet) -> FieldSet {
     set.nodes()
         .map(|(step, node)| {

@@ -11,12 +11,12 @@ use serde::ser::{Impossible, Serialize, SerializeMap, SerializeSeq, SerializeStr
 /// Random for each process, so that no client can construct two values with the same digest.
 static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// The digest of some bytes or of a value that is neither map nor list.
+/// Returns the digest of some bytes or of a value that is neither map nor list.
 pub(super) fn of(value: impl Hash) -> u64 {
     KEYS.hash_one(value)
 }
 
-/// The digest of a value.
+/// Returns the digest of a value.
 pub(super) fn digest<T: ?Sized + Serialize>(value: &T) -> Result<u64, Error> {
     value.serialize(Digest)
 }
@@ -58,7 +58,7 @@ impl MapDigest {
         self.entries += 1;
     }
 
-    /// The digest of the whole.
+    /// Returns the digest of the whole.
     pub(super) fn finish(&self) -> u64 {
         of((DigestKind::Map, self.entries, self.sum))
     }
@@ -115,7 +115,7 @@ impl ListDigest {
         Ok(())
     }
 
-    /// The digest of the whole.
+    /// Returns the digest of the whole.
     pub(super) fn finish(&self) -> u64 {
         of((DigestKind::List, self.items, self.state))
     }
@@ -134,7 +134,7 @@ impl SerializeSeq for ListDigest {
     }
 }
 
-/// The text of a map's key.
+/// Returns the text of a map's key.
 pub(super) fn key_text<T: ?Sized + Serialize>(key: &T) -> Result<String, Error> {
     let serde_json::Value::String(text) = serde_json::to_value(key).map_err(|_| Error)? else {
         return Err(Error);

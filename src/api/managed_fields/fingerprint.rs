@@ -19,9 +19,9 @@ use object::Object;
 use object::managed::PathElement;
 use object::managed::compact::{FieldName, NodeOffset, Writer};
 
-/// At the top of every object.
+/// Fields at the top of every object that have no owner.
 pub(super) const NOT_OWNED: [&str; 2] = ["apiVersion", "kind"];
-/// In the metadata of every object; sorted.
+/// Fields in the metadata of every object that have no owner; sorted.
 pub(super) const NOT_OWNED_METADATA: [&str; 9] = [
     "clusterName",
     "creationTimestamp",
@@ -52,12 +52,12 @@ impl Content for Value {
     }
 }
 
-/// The field set of a new object.
+/// Returns the field set of a new object.
 pub(super) fn fields(of: Type<'_>, object: &impl Content) -> Vec<u8> {
     written(of, false, &[], object)
 }
 
-/// The fields of an object with their digests, except for these fields at its top.
+/// Returns the fields of an object with their digests, except for these fields at its top.
 pub(super) fn fingerprint(of: Type<'_>, without: &[&str], object: &impl Content) -> Vec<u8> {
     written(of, true, without, object)
 }
@@ -101,11 +101,11 @@ pub(super) struct Element {
 pub(super) struct FingerprintWriter<'w, 'a> {
     to: &'w mut Writer,
     digests: bool,
-    /// Its node; `None` for the object itself.
+    /// The value's node; `None` for the object itself.
     at: Option<NodeOffset>,
     of: Type<'a>,
     level: Level<'w>,
-    /// The fields that are always present in it.
+    /// The fields that are always present in the value.
     always: AlwaysEncoded,
     /// The names of requested key fields.
     keys: &'w [&'w str],

@@ -18,7 +18,7 @@ fn annotation(object: &Value) -> Option<&str> {
     object.get("metadata")?.get("annotations")?.get(ANNOTATION)?.as_str()
 }
 
-/// The fields of the annotation whose values in the live object are unchanged.
+/// Returns the fields of the annotation whose values in the live object are unchanged.
 pub(crate) fn still_as_applied(of: Type<'_>, live: &Value, version: &str) -> FieldSet {
     let applied = annotation(live).and_then(|text| serde_json::from_str::<Value>(text).ok());
     let Some(applied) = applied.filter(|applied| applied["apiVersion"] == version) else {

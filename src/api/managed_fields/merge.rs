@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use super::types::{OwnershipKind, Type};
 use object::managed::{FieldSet, PathElement};
 
-/// The live value with the configuration merged in; lists follow the configuration's order for elements that
-/// it names.
+/// Returns the live value with the configuration merged in; lists follow the configuration's order for
+/// elements that it names.
 pub(crate) fn merge(of: Type<'_>, live: &Value, config: &Value) -> Value {
     let owned = of.owned(config);
     if of.owned(live) != owned {
@@ -109,7 +109,7 @@ fn lists(of: Type<'_>, owned: &OwnershipKind<'_>, live: &[Value], config: &[Valu
     Value::Array(out)
 }
 
-/// The value without the paths of a set; null if nothing remains.
+/// Returns the value without the paths of a set; null if nothing remains.
 pub(crate) fn remove(of: Type<'_>, value: &Value, set: &FieldSet) -> Value {
     if set.is_empty() {
         return value.clone();

@@ -48,7 +48,7 @@ pub(crate) struct Writer<'a> {
     pub(crate) now: i64,
 }
 
-/// The owners of a new version, written by anything but an apply.
+/// Returns the owners of a new version, written by anything but an apply.
 pub(crate) fn track(
     kinds: &Kinds,
     convert: Option<&dyn Converter>,
@@ -61,7 +61,7 @@ pub(crate) fn track(
     let given = if new.meta().managed_fields.is_some() { new.meta_mut().managed_fields.take() } else { None };
     let live = old.map(|old| old.managed_fields().clone()).unwrap_or_default();
     let base = match given.as_deref() {
-        // Not through a subresource.
+        // A single empty entry removes all managed fields, but not through a subresource.
         Some([only]) if writer.subresource.is_empty() && *only == ManagedFieldsEntry::default() => {
             ManagedFields::default()
         }
@@ -102,8 +102,9 @@ pub(crate) fn track(
     Ok(updater::updated(&base, changes, owner, writer.now, &of_others))
 }
 
-/// The owners adjusted to the present schema of a custom resource; schemas of built-in kinds never change.
-/// Entries in a version that no longer exists are dropped, because their fields have lost their meaning.
+/// Returns the owners adjusted to the present schema of a custom resource; schemas of built-in kinds never
+/// change. Entries in a version that no longer exists are dropped, because their fields have lost their
+/// meaning.
 fn reconciled(kinds: &Kinds, schemas: &KindSchemas, kind: Kind, owners: &ManagedFields) -> ManagedFields {
     if !kind.is_custom() {
         return owners.clone();
@@ -121,24 +122,24 @@ fn reconciled(kinds: &Kinds, schemas: &KindSchemas, kind: Kind, owners: &Managed
     ManagedFields::new(entries.collect())
 }
 
-/// The errors that prevent applying a configuration to an object of this type, in Kubernetes' words.
+/// Returns the errors that prevent applying a configuration to an object of this type, in Kubernetes' words.
 pub(crate) fn faults(of: Type<'_>, config: &Value) -> Option<String> {
     check::faults(of, config)
 }
 
-/// The paths of atomic lists and maps in a configuration: naming a part of one replaces all of it.
+/// Returns the paths of atomic lists and maps in a configuration: naming a part of one replaces all of it.
 pub(crate) fn wholes(of: Type<'_>, config: &Value) -> Vec<String> {
     check::wholes(of, config)
 }
 
-/// A value with a configuration merged into it, without changes of ownership.
+/// Returns a value with a configuration merged into it, without changes of ownership.
 pub(crate) fn merge(of: Type<'_>, live: &Value, config: &Value) -> Value {
     merge::merge(of, live, config)
 }
 
 /// A configuration to apply.
 pub(crate) struct Configuration<'a> {
-    /// In the storage version of the object.
+    /// The configuration, in the storage version of the object.
     pub(crate) value: &'a Value,
     pub(crate) version: &'a str,
     /// Fields that this part of the object ignores.
@@ -147,7 +148,7 @@ pub(crate) struct Configuration<'a> {
     pub(crate) force: bool,
 }
 
-/// The next version of an object with the configuration applied, and its owners.
+/// Returns the next version of an object with the configuration applied, and its owners.
 pub(crate) fn apply(
     kinds: &Kinds,
     convert: Option<&dyn Converter>,
@@ -221,7 +222,7 @@ fn apply_to(
 const MAX_CONFLICTS: usize = 1_000;
 const MAX_CONFLICT_BYTES: usize = 1024 * 1024;
 
-/// The number of conflicts within the limits.
+/// Returns the number of conflicts within the limits.
 fn reported_count(conflicts: &[Conflict]) -> usize {
     let mut left = MAX_CONFLICT_BYTES;
     let fits = |conflict: &&Conflict| {

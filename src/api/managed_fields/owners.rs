@@ -20,7 +20,7 @@ pub(crate) struct Owner {
     pub(crate) name: String,
     pub(crate) subresource: String,
     pub(crate) operation: Operation,
-    /// For updates only.
+    /// The version of the fields' names; empty for an applier.
     version: String,
 }
 
@@ -43,7 +43,7 @@ impl Owner {
         }
     }
 
-    /// The name in conflicts.
+    /// Returns the name in conflicts.
     pub(crate) fn text(&self) -> String {
         let mut text = base::quote::quote(&self.name);
         if !self.subresource.is_empty() {
@@ -98,7 +98,7 @@ static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {
     FieldSet::of(top.chain(below))
 });
 
-/// The set without fields that no entry contains.
+/// Returns the set without fields that no entry contains.
 pub(crate) fn stripped(set: FieldSet) -> FieldSet {
     set.difference(&STRIPPED)
 }

@@ -88,7 +88,7 @@ pub(crate) enum JsonType {
 }
 
 impl<'a> Type<'a> {
-    /// The type of an object, in its version.
+    /// Returns the type of an object, in its version.
     pub(crate) fn of(schemas: &'a KindSchemas, object: &Object) -> Self {
         let version = split_api_version(&object.api_version()).1.to_string();
         if let Some(schema) = schemas.named_or_stored(&version) {
@@ -98,7 +98,7 @@ impl<'a> Type<'a> {
         root.map_or(Type::Unknown, Type::Struct)
     }
 
-    /// The type of a kind in a version.
+    /// Returns the type of a kind in a version.
     pub(crate) fn served(schemas: &'a KindSchemas, served: ServedKind) -> Self {
         match schemas.named(served.version()) {
             Some(schema) => Self::Resource(schema),
@@ -106,12 +106,12 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// The type of a built-in kind's objects; unknown if there is none.
+    /// Returns the type of a built-in kind's objects; unknown if there is none.
     pub(crate) fn built_in(group: &str, version: &str, kind: &str) -> Type<'static> {
         graph().root(group, version, kind).map_or(Type::Unknown, Type::Struct)
     }
 
-    /// The granularity for a value of this type; a value of a wrong type is atomic.
+    /// Returns the granularity for a value of this type; a value of a wrong type is atomic.
     pub(crate) fn owned(self, value: &Value) -> OwnershipKind<'a> {
         self.owned_as(Json::of(value))
     }
@@ -165,7 +165,7 @@ impl<'a> Type<'a> {
         self.owned_as(like) == OwnershipKind::Leaf
     }
 
-    /// The fields of a built-in struct.
+    /// Returns the fields of a built-in struct.
     pub(crate) fn named_fields(self) -> Option<&'static ObjectType> {
         match self {
             Self::Struct(id) | Self::Shape(&Shape::Object(id), _) => Some(graph().get(id)),
@@ -173,7 +173,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// The type of a field or of a map's value, and true if the type names the field.
+    /// Returns the type of a field or of a map's value, and true if the type names the field.
     pub(crate) fn field(self, name: &str) -> (Self, bool) {
         let of_struct = |id: TypeId| match graph().get(id).field(name) {
             Some(field) => (Self::Shape(&field.shape, field.merge), true),
@@ -219,7 +219,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// The type of a list's elements.
+    /// Returns the type of a list's elements.
     pub(crate) fn item(self) -> Self {
         match self {
             Self::Shape(Shape::List(items), _) => Self::Shape(items, MergeRule::default()),
@@ -230,7 +230,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// The type below a path element.
+    /// Returns the type below a path element.
     pub(crate) fn below(self, step: &PathElement) -> Self {
         match step {
             PathElement::Field(name) => self.field(name).0,
@@ -238,7 +238,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// The JSON form that the type requires.
+    /// Returns the JSON form that the type requires.
     pub(crate) fn form(self) -> JsonType {
         match self {
             Self::Struct(_) | Self::Resource(_) => JsonType::Map,
@@ -267,7 +267,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// The default of a key field that an element omits.
+    /// Returns the default of a key field that an element omits.
     pub(crate) fn key_default(self, name: &str) -> Option<Value> {
         match self.item() {
             Type::Shape(..) => (name == "protocol").then(|| json!("TCP")),
@@ -276,7 +276,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// The path element of a list's element; the error says why it has no identity.
+    /// Returns the path element of a list's element; the error says why it has no identity.
     pub(crate) fn step_to(self, owned: &OwnershipKind<'_>, item: &Value) -> Result<PathElement, String> {
         let OwnershipKind::Keyed(keys) = owned else {
             return match item {

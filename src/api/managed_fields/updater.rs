@@ -54,8 +54,8 @@ impl TouchedFields {
     }
 }
 
-/// The owners after an update by `owner`, which takes the fields that it changes. Entries without changed
-/// fields are not decoded. Changes in other versions are given by version, if they differ.
+/// Returns the owners after an update by `owner`, which takes the fields that it changes. Entries without
+/// changed fields are not decoded. Changes in other versions are given by version, if they differ.
 pub(crate) fn updated(
     base: &ManagedFields,
     changes: Changes,
@@ -108,7 +108,7 @@ pub(crate) fn updated(
 #[derive(Clone, Copy)]
 pub(crate) struct Application<'a> {
     pub(crate) versions: Versions<'a>,
-    /// In the configuration's version.
+    /// The type of the object in the configuration's version.
     pub(crate) of: Type<'a>,
     pub(crate) config: &'a Value,
     /// The configuration's version.
@@ -123,7 +123,7 @@ pub(crate) struct Application<'a> {
 }
 
 impl Application<'_> {
-    /// The next version of the live object, and its owners; or the conflicts.
+    /// Returns the next version of the live object, and its owners; or the conflicts.
     pub(crate) fn apply(&self, live: &Value, owners: &Owners) -> Result<(Value, Owners), ApplyError> {
         let mut owners = owners.clone();
         let merged = merge(self.of, live, self.config);

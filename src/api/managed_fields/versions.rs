@@ -12,7 +12,7 @@ use crate::ApiError;
 use crate::kinds::{KindSchemas, Kinds};
 use object::Kind;
 
-/// The differences between two versions.
+/// Returns the differences between two versions.
 pub(crate) fn changes(of: Type<'_>, old: &Value, new: &Value) -> Changes {
     compare(&fingerprint(of, &[], old), &fingerprint(of, &[], new))
 }
@@ -33,7 +33,7 @@ pub(crate) enum Versions<'a> {
 }
 
 impl<'a> Versions<'a> {
-    /// The versions of a kind; `of` is the type in the present version.
+    /// Returns the versions of a kind; `of` is the type in the present version.
     pub(crate) fn new(
         kinds: &'a Kinds,
         schemas: &'a KindSchemas,
@@ -52,7 +52,7 @@ impl<'a> Versions<'a> {
         matches!(self, Self::Converted { .. })
     }
 
-    /// The type in a version.
+    /// Returns the type in a version.
     pub(crate) fn of(&self, api_version: &str) -> Type<'a> {
         match self {
             Self::Same(of) => *of,
@@ -79,8 +79,8 @@ impl<'a> Versions<'a> {
         }
     }
 
-    /// The differences between two objects of one version, in each of the other versions in which owners name
-    /// fields.
+    /// Returns the differences between two objects of one version, in each of the other versions in which
+    /// owners name fields.
     pub(crate) fn changes<'o>(
         &self,
         old: &Value,

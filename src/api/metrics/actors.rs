@@ -89,7 +89,7 @@ impl WorkQueueMetrics {
     }
 }
 
-/// The durations of reconciles in progress, by work queue.
+/// Returns the durations of reconciles in progress, by work queue.
 pub(super) fn unfinished(api: &Api) -> Vec<MetricFamily> {
     let together = FamilyOptions::alpha(
         "workqueue_unfinished_work_seconds",

@@ -32,7 +32,6 @@ pub(crate) struct WebhookCall<'a> {
     pub(crate) seconds: f64,
 }
 
-/// The families.
 pub(crate) struct AdmissionMetrics {
     webhook_durations: HistogramVec,
     webhook_requests: IntCounterVec,
@@ -116,7 +115,7 @@ impl AdmissionMetrics {
 
     /// Counts a failed validation of a policy, by binding and action: `deny`, `warn` or `audit`.
     pub(crate) fn policy_failed(&self, policy: &str, binding: &str, message: &str, action: &str) {
-        // Kubernetes' distinction.
+        // Kubernetes makes the same distinction.
         let error = if message.starts_with("compilation") {
             "compile_error"
         } else if message.contains("out of cost budget") {

@@ -4,7 +4,6 @@ use prometheus::{IntCounter, IntCounterVec};
 
 use super::family::{Families, FamilyOptions};
 
-/// The families.
 #[derive(Clone, Debug)]
 pub(crate) struct AuditMetrics {
     events: IntCounter,

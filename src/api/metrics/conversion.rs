@@ -38,7 +38,6 @@ pub(crate) struct ConversionCall<'a> {
     pub(crate) seconds: f64,
 }
 
-/// The families.
 pub(crate) struct ConversionMetrics {
     requests: IntCounterVec,
     durations: HistogramVec,

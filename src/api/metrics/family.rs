@@ -30,7 +30,7 @@ impl FamilyOptions {
         Self { name, stability: "[ALPHA] ", help }
     }
 
-    /// A metric of cAdvisor, which makes no promise.
+    /// Returns a metric of cAdvisor, which makes no promise.
     pub(crate) const fn unclassified(name: &'static str, help: &'static str) -> Self {
         Self { name, stability: "", help }
     }
@@ -62,7 +62,7 @@ impl CollectedFamily {
         self.series.with_label_values(labels).set(value);
     }
 
-    /// The collected series.
+    /// Returns the collected series.
     pub(crate) fn gather(&self) -> Vec<MetricFamily> {
         let mut families = self.series.collect();
         if self.is_counter {
@@ -106,7 +106,7 @@ impl Families {
     }
 }
 
-/// The value of a label of a series.
+/// Returns the value of a label of a series.
 pub(super) fn label<'a>(series: &'a Metric, name: &str) -> &'a str {
     let found = series.get_label().iter().find(|label| label.name() == name);
     found.map_or("", |label| label.value())

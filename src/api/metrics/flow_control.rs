@@ -13,7 +13,6 @@ const SECONDS: [f64; 12] = [0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0
 
 const NAMES: [&str; 2] = ["flow_schema", "priority_level"];
 
-/// The families.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowMetrics {
     dispatched: IntCounterVec,
@@ -55,7 +54,7 @@ impl FlowMetrics {
         }
     }
 
-    /// The counter of requests that were executed.
+    /// Returns the counter of requests that were executed.
     pub(crate) fn dispatched(&self, level: &str, schema: &str) -> IntCounter {
         self.dispatched.with_label_values(&[schema, level])
     }
@@ -65,12 +64,12 @@ impl FlowMetrics {
         self.refused.with_label_values(&[schema, level, reason]).inc();
     }
 
-    /// The gauge of waiting requests.
+    /// Returns the gauge of waiting requests.
     pub(crate) fn waiting(&self, (level, schema): (&str, &str)) -> IntGauge {
         self.waiting.with_label_values(&[schema, level])
     }
 
-    /// The gauge of executing requests.
+    /// Returns the gauge of executing requests.
     pub(crate) fn executing(&self, (level, schema): (&str, &str)) -> IntGauge {
         self.executing.with_label_values(&[schema, level])
     }

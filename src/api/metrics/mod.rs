@@ -69,17 +69,17 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// The metrics of the work queue of this name.
+    /// Returns the metrics of the work queue of this name.
     pub fn work_queue(&self, name: &str) -> WorkQueueMetrics {
         self.work_queues.named(name)
     }
 
-    /// The metrics of self-checks.
+    /// Returns the metrics of self-checks.
     pub fn self_checks(&self) -> &SelfCheckMetrics {
         &self.self_checks
     }
 
-    /// The metrics of the scheduler.
+    /// Returns the metrics of the scheduler.
     pub fn scheduler(&self) -> &SchedulerMetrics {
         &self.scheduler
     }
@@ -94,12 +94,12 @@ const NAMED: [Kind; 4] = [
 ];
 
 impl Api {
-    /// The log of contained panics.
+    /// Returns the log of contained panics.
     pub fn contained(&self) -> &base::panics::PanicLog {
         &self.inner.contained
     }
 
-    /// All metrics.
+    /// Returns all metrics.
     pub fn metrics(&self) -> &Metrics {
         &self.inner.metrics
     }
@@ -151,7 +151,7 @@ impl Api {
         );
     }
 
-    /// All metrics as text; `version` is that of `/version`.
+    /// Returns all metrics as text; `version` is that of `/version`.
     pub(crate) fn metrics_text(&self, version: &Value) -> String {
         // Removes series that were in use when their object was deleted.
         self.end_series_of_requests();
@@ -166,7 +166,7 @@ impl Api {
         text(families)
     }
 
-    /// The seats of priority levels, nominal and in use.
+    /// Returns the seats of priority levels, nominal and in use.
     fn seats(&self) -> Vec<MetricFamily> {
         let nominal = FamilyOptions::beta(
             "apiserver_flowcontrol_nominal_limit_seats",
@@ -186,7 +186,7 @@ impl Api {
         [nominal.gather(), executing.gather()].concat()
     }
 
-    /// The number of stored objects.
+    /// Returns the number of stored objects.
     fn objects(&self) -> Vec<MetricFamily> {
         let by_group = FamilyOptions::alpha(
             "apiserver_resource_objects",
@@ -209,7 +209,7 @@ impl Api {
     }
 }
 
-/// The build information of `/version`.
+/// Returns the build information of `/version`.
 pub(crate) fn build_info(version: &Value) -> Vec<MetricFamily> {
     let labels = [
         ("build_date", "buildDate"),

@@ -6,7 +6,7 @@ use prometheus::proto::MetricFamily;
 
 use super::family::FamilyOptions;
 
-/// The usage of this process; empty if `/proc` is not readable.
+/// Returns the usage of this process; empty if `/proc` is not readable.
 pub(crate) fn process() -> Vec<MetricFamily> {
     read().unwrap_or_else(|error| {
         tracing::debug!("cannot read this process's resource usage: {error}");

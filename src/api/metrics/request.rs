@@ -34,7 +34,7 @@ const ANSWERED_ONLY: [(&str, &str, &str); 12] = [
     ("podium.dev", "v1alpha1", "schedulingverdicts"),
 ];
 
-/// The group and version of a resource that is served and never stored; empty for others.
+/// Returns the group and version of a resource that is served and never stored; empty for others.
 pub(crate) fn answered_only(resource: &str) -> (&'static str, &'static str, &'static str) {
     ANSWERED_ONLY.into_iter().find(|(_, _, plural)| *plural == resource).unwrap_or_default()
 }
@@ -74,7 +74,6 @@ impl RequestLabels {
     }
 }
 
-/// The families.
 pub(crate) struct RequestMetrics {
     total: IntCounterVec,
     durations: HistogramVec,
@@ -140,7 +139,7 @@ impl RequestMetrics {
         }
     }
 
-    /// The gauge of requests in progress with these labels.
+    /// Returns the gauge of requests in progress with these labels.
     pub(crate) fn in_flight(&self, labels: &RequestLabels) -> IntGauge {
         if labels.is_long_running() {
             return self.long_running.with_label_values(&labels.without_dry_run());

@@ -4,7 +4,7 @@ use prometheus::{IntCounter, IntCounterVec, IntGauge};
 
 use super::family::{Families, FamilyOptions, set};
 
-/// The families.
+/// The metrics of self-checks and of contained panics.
 pub struct SelfCheckMetrics {
     checks: IntCounter,
     disk: IntGauge,

@@ -73,7 +73,7 @@ fn refused(operation: &json_patch::PatchOperation, kind: &json_patch::PatchError
     }
 }
 
-/// The approximate size of a document in bytes.
+/// Returns the approximate size of a document in bytes.
 fn weight(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 2,

@@ -31,7 +31,7 @@ fn merge_into(target: &mut Map<String, Value>, patch: Map<String, Value>) {
     }
 }
 
-/// The entries of an object; anything else becomes an empty object first.
+/// Returns the entries of an object; anything else becomes an empty object first.
 fn entries_of(value: &mut Value) -> &mut Map<String, Value> {
     if !value.is_object() {
         *value = Value::Object(Map::new());

@@ -33,7 +33,7 @@ pub enum PatchType {
 }
 
 impl PatchType {
-    /// The patch type of a `Content-Type` header; parameters such as `charset` are ignored.
+    /// Returns the patch type of a `Content-Type` header; parameters such as `charset` are ignored.
     pub(crate) fn from_content_type(header: &str) -> Option<Self> {
         match header.split(';').next().unwrap_or("").trim().to_ascii_lowercase().as_str() {
             "application/json-patch+json" => Some(Self::Json),

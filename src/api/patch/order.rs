@@ -9,17 +9,17 @@ use serde_json::Value;
 pub(super) struct Identity<'a>(pub(super) &'a str);
 
 impl Identity<'_> {
-    /// The identity of an element; `None` for an object without the key.
+    /// Returns the identity of an element; `None` for an object without the key.
     pub(super) fn of<'v>(&self, element: &'v Value) -> Option<&'v Value> {
         if self.0.is_empty() { Some(element) } else { element.get(self.0) }
     }
 
-    /// The identity as a string, for lookups.
+    /// Returns the identity as a string, for lookups.
     pub(super) fn text(&self, element: &Value) -> Option<String> {
         self.of(element).map(Value::to_string)
     }
 
-    /// The first index of each element in a list.
+    /// Returns the first index of each element in a list.
     pub(super) fn positions(&self, list: &[Value]) -> HashMap<String, usize> {
         let mut positions = HashMap::with_capacity(list.len());
         for (at, element) in list.iter().enumerate() {
@@ -35,8 +35,8 @@ impl Identity<'_> {
     }
 }
 
-/// Orders a merged list. Elements named in `desired` keep its order; the others are inserted between them at
-/// their live positions, as far as both orders permit.
+/// Orders a merged list. Elements named in `requested` keep its order; the others are inserted between them
+/// at their live positions, as far as both orders permit.
 pub(super) fn in_requested_order(
     merged: Vec<Value>,
     requested: &[Value],

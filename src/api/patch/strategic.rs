@@ -113,7 +113,7 @@ fn merge_field(
     Ok(())
 }
 
-/// `$retainKeys` names all keys that may remain; the patch may set no other.
+/// Removes the keys that `$retainKeys` does not name; the patch may set no other.
 fn retain_keys(live: &mut Entries, patch: &mut Entries) -> Result<(), PatchError> {
     let bad = || PatchError::BadRequest("invalid patch format of retainKeys".into());
     let Some(retained) = patch.shift_remove(RETAIN_KEYS) else { return Ok(()) };
@@ -168,7 +168,7 @@ fn merge_ordered_lists(live: &mut Entries, patch: &mut Entries, holder: &Shape) 
     Ok(())
 }
 
-/// The patch's elements must appear in the patch's own order.
+/// Checks that the patch's elements appear in the patch's own order.
 fn check_order(requested: &[Value], order: &[Value], key: &str) -> Result<(), PatchError> {
     let by = Identity(key);
     let mut rest = order.iter();
@@ -275,7 +275,7 @@ fn delete_primitives(live: &mut Entries, name: &str, deleted: Value) -> Result<(
     Ok(())
 }
 
-/// A value without a counterpart: without directives and nulls; `None` if it is only a directive.
+/// Returns a value without a counterpart: without directives and nulls; `None` if it is only a directive.
 fn new_value(value: Value) -> Option<Value> {
     match value {
         Value::Object(entries) => match entries.get(PATCH).map(Value::as_str) {
@@ -357,7 +357,7 @@ fn bad_patch_type(entries: &Entries) -> PatchError {
     PatchError::Unprocessable(format!("unknown patch type: {directive} in map: {}", go_map(entries)))
 }
 
-/// A map as Go prints it: sorted, without quotes.
+/// Returns a map as Go prints it: sorted, without quotes.
 fn go_map(entries: &Entries) -> String {
     let mut parts: Vec<String> =
         entries.iter().map(|(name, value)| format!("{name}:{}", go_value(value))).collect();

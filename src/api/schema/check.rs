@@ -44,13 +44,14 @@ pub(crate) struct SchemaReport {
 }
 
 impl SchemaReport {
-    /// `strict decoding error: unknown field "spec.replicaz", duplicate field "…"`; `None` without findings.
+    /// Returns `strict decoding error: unknown field "spec.replicaz", duplicate field "…"`; `None` without
+    /// findings.
     pub(crate) fn strict_error(&self, duplicates: &[String]) -> Option<String> {
         let findings: Vec<String> = self.findings(duplicates).collect();
         (!findings.is_empty()).then(|| format!("strict decoding error: {}", findings.join(", ")))
     }
 
-    /// One text per finding, for `Warning` headers: `unknown field "spec.replicaz"`.
+    /// Returns one text per finding, for `Warning` headers: `unknown field "spec.replicaz"`.
     pub(crate) fn findings<'a>(&'a self, duplicates: &'a [String]) -> impl Iterator<Item = String> + 'a {
         let duplicate = duplicates.iter().map(|path| format!("duplicate field {}", quote(path)));
         let unknown = self.unknown.iter().map(|path| format!("unknown field {}", quote(path)));

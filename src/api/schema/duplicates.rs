@@ -10,7 +10,7 @@ use super::MAX_DEPTH;
 /// The limit on reported paths; a hostile document could have any number.
 const MAX_REPORTED: usize = 32;
 
-/// The paths of all fields that occur more than once in their object, like `spec.replicas`, without
+/// Returns the paths of all fields that occur more than once in their object, like `spec.replicas`, without
 /// repetition.
 ///
 /// A malformed document has none: the decoder reports its error.

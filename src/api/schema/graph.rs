@@ -17,7 +17,7 @@ use object::managed::compact::FieldName;
 
 const TABLE: &str = include_str!("types.txt");
 
-/// The name of a schema without the common prefix.
+/// Returns the name of a schema without the common prefix.
 pub(super) fn bare(name: &str) -> &str {
     name.strip_prefix("io.k8s.").unwrap_or(name)
 }
@@ -72,7 +72,7 @@ impl Scalar {
         Self::Quantity,
     ];
 
-    /// The name in the table of types.
+    /// Returns the name in the table of types.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::String => "string",
@@ -118,8 +118,8 @@ pub struct Field {
 }
 
 impl Field {
-    /// The shape of a value of this field, which is a field of `holder`. In the schemas of definitions some
-    /// fields accept values of several types; the value determines which.
+    /// Returns the shape of a value of this field, which is a field of `holder`. In the schemas of
+    /// definitions some fields accept values of several types; the value determines which.
     pub(super) fn shape_of(&self, holder: &ObjectType, value: &Value) -> Cow<'_, Shape> {
         let Some(schema) = graph().named(holder.name).filter(|_| holder.name.ends_with(SCHEMA)) else {
             return Cow::Borrowed(&self.shape);
@@ -154,12 +154,12 @@ pub struct ObjectType {
 }
 
 impl ObjectType {
-    /// The field of this name.
+    /// Returns the field of this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.binary_search_by(|f| f.name.cmp(name)).ok().map(|i| &self.fields[i])
     }
 
-    /// The field of this name at or after a position, which is then advanced past it: faster than
+    /// Returns the field of this name at or after a position, which is then advanced past it: faster than
     /// [`ObjectType::field`] for callers that visit all fields in order.
     pub(crate) fn field_behind(&self, name: &str, place: &mut usize) -> Option<&Field> {
         let at = *place + self.fields.get(*place..)?.iter().position(|field| field.name == name)?;
@@ -167,7 +167,7 @@ impl ObjectType {
         self.fields.get(at)
     }
 
-    /// The Go type's name, as in error messages: `PodSpec`.
+    /// Returns the Go type's name, as in error messages: `PodSpec`.
     pub(crate) fn short_name(&self) -> &'static str {
         self.name.rsplit('.').next().unwrap_or(self.name)
     }
@@ -182,30 +182,30 @@ pub struct Graph {
     roots: Vec<Option<TypeId>>,
 }
 
-/// The single graph; the first call parses it (about a millisecond).
+/// Returns the single graph; the first call parses it (about a millisecond).
 pub fn graph() -> &'static Graph {
     static GRAPH: OnceLock<Graph> = OnceLock::new();
     GRAPH.get_or_init(|| Graph::read(TABLE))
 }
 
 impl Graph {
-    /// All types, in the order of their ids.
+    /// Returns all types, in the order of their ids.
     pub(crate) fn types(&self) -> impl Iterator<Item = &ObjectType> {
         self.types.iter()
     }
 
-    /// The type of a top-level kind.
+    /// Returns the type of a top-level kind.
     pub fn root(&self, group: &str, version: &str, kind: &str) -> Option<TypeId> {
         let at = roots::all().position(|r| r.kind == kind && r.version == version && r.group == group)?;
         self.roots[at]
     }
 
-    /// The type whose schema has this name.
+    /// Returns the type whose schema has this name.
     pub(crate) fn named(&self, schema: &str) -> Option<TypeId> {
         self.ids.get(bare(schema)).copied()
     }
 
-    /// The type of an id.
+    /// Returns the type of an id.
     pub fn get(&self, id: TypeId) -> &ObjectType {
         &self.types[id.index()]
     }

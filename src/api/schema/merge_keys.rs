@@ -21,7 +21,7 @@ pub enum PatchStrategy {
 }
 
 impl PatchStrategy {
-    /// The value of `x-kubernetes-patch-strategy`; empty when unset.
+    /// Returns the value of `x-kubernetes-patch-strategy`; empty when unset.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Unset => "",
@@ -274,13 +274,13 @@ static ATOMIC_TYPES: &[&str] = &[
     "Subject",
 ];
 
-/// The rule of one field; fields without an entry have the default rule.
+/// Returns the rule of one field; fields without an entry have the default rule.
 pub(crate) fn merge_rule(type_name: &str, field: &str) -> MergeRule {
     let of_type = rules_of(type_name);
     of_type.filter(|(name, _)| *name == field).map(|(_, rule)| rule).next().unwrap_or(MergeRule::NONE)
 }
 
-/// The merge rules of a type's fields; other fields have [`MergeRule::default`].
+/// Returns the merge rules of a type's fields; other fields have [`MergeRule::default`].
 pub(super) fn merge_rules(type_name: &str) -> Vec<(&'static str, MergeRule)> {
     rules_of(type_name).collect()
 }

@@ -72,7 +72,7 @@ const OTHERS: &[Root] = roots![
     meta::v1::Status,
 ];
 
-/// Every top-level type.
+/// Returns every top-level type.
 pub(crate) fn all() -> impl Iterator<Item = &'static Root> {
     STORED.iter().chain(OTHERS)
 }
@@ -80,7 +80,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Root> {
 /// The name of the schema of the request body of a DELETE.
 pub(crate) const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 
-/// The full schemas (with descriptions) of the given roots and of everything they refer to.
+/// Returns the full schemas (with descriptions) of the given roots and of everything they refer to.
 pub(crate) fn definitions<'a>(roots: impl IntoIterator<Item = &'a Root>) -> Map<String, Value> {
     let mut generator = SchemaSettings::openapi3().into_generator();
     for root in roots {
@@ -93,7 +93,7 @@ pub(crate) fn definitions<'a>(roots: impl IntoIterator<Item = &'a Root>) -> Map<
     generator.take_definitions(true)
 }
 
-/// The root of a group, version and kind.
+/// Returns the root of a group, version and kind.
 pub(crate) fn root_of(group: &str, version: &str, kind: &str) -> Option<&'static Root> {
     all().find(|r| r.kind == kind && r.version == version && r.group == group)
 }

@@ -58,7 +58,7 @@ fn read(shape: &Shape, value: &mut Value, depth: usize) -> Result<(), String> {
     }
 }
 
-/// The bytes, or the offset at which the text is invalid.
+/// Returns the bytes, or the offset at which the text is invalid.
 fn from_base64(text: &str) -> Result<Vec<u8>, usize> {
     let mut letters = text.bytes().enumerate().filter(|(_, letter)| !matches!(letter, b'\n' | b'\r'));
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
@@ -168,7 +168,7 @@ fn check_time(text: &str) -> Result<(), String> {
     }
 }
 
-/// The reason why a text is no quantity: its form, or an unknown suffix.
+/// Returns the reason why a text is no quantity: its form, or an unknown suffix.
 fn quantity_fault(text: &str) -> &'static str {
     let number = |letter: char| letter.is_ascii_digit();
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);

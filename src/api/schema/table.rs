@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::graph::{Scalar, bare};
 use super::roots;
 
-/// The table: all object types by name, with their fields by name.
+/// Returns the table: all object types by name, with their fields by name.
 fn table() -> String {
     let definitions = roots::definitions(roots::all());
     let types: BTreeMap<&str, BTreeSet<String>> = definitions
@@ -65,7 +65,7 @@ fn shape(schema: &Value, definitions: &Map<String, Value>) -> String {
     leaf.as_str().into()
 }
 
-/// A definition: a type with fields, a named leaf, or arbitrary JSON.
+/// Returns a definition: a type with fields, a named leaf, or arbitrary JSON.
 fn named(name: &str, schema: &Value, definitions: &Map<String, Value>) -> String {
     if schema.get("properties").is_some() {
         return bare(name).into();

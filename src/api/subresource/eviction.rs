@@ -52,7 +52,7 @@ impl Api {
         self.delete_if(Kind::Pod, key, options, |_| Ok(())).map(drop)
     }
 
-    /// The one budget that covers the pod.
+    /// Returns the one budget that covers the pod.
     fn budget_of(
         &self,
         pod: &SharedObject<Pod>,
@@ -152,8 +152,8 @@ fn refusal(detail: String, retry_after_seconds: i32) -> ApiError {
     }
 }
 
-/// The reason for a refusal. A budget that could not be computed reports that first, because its counts are
-/// meaningless.
+/// Returns the reason for a refusal. A budget that could not be computed reports that first, because its
+/// counts are meaningless.
 fn budget_exhausted_message(name: &str, status: &PodDisruptionBudgetStatus) -> String {
     let (healthy, desired) = (status.current_healthy.unwrap_or(0), status.desired_healthy.unwrap_or(0));
     let condition = status.conditions.iter().flatten().find(|c| c.type_ == DISRUPTION_ALLOWED);

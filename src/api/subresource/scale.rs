@@ -7,7 +7,7 @@ use crate::{Api, ApiError, Part, WriteOptions, object_checks};
 use object::{Key, Kind, Object, Revision};
 
 impl Api {
-    /// The scale of a workload.
+    /// Returns the scale of a workload.
     pub fn scale(&self, kind: Kind, key: &Key) -> Result<Scale, ApiError> {
         scale_of(self, &*self.get(kind, key)?)
     }
@@ -37,7 +37,7 @@ impl Api {
     }
 }
 
-/// The present scale of a workload.
+/// Returns the present scale of a workload.
 pub(crate) fn scale_of(api: &Api, object: &Object) -> Result<Scale, ApiError> {
     let replicas = api.kinds().strategy(object).replicas(object).ok_or(ApiError::NoSuchResource)?;
     let meta = object.meta();

@@ -34,7 +34,7 @@ pub enum FieldErrorReason {
 }
 
 impl FieldErrorReason {
-    /// The cause's `reason`, e.g. `FieldValueRequired`.
+    /// Returns the cause's `reason`, e.g. `FieldValueRequired`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Required => "FieldValueRequired",
@@ -77,7 +77,7 @@ pub struct FieldError {
 }
 
 impl FieldError {
-    /// The cause's `message`, e.g. `Invalid value: -1: must be greater than or equal to 0`.
+    /// Returns the cause's `message`, e.g. `Invalid value: -1: must be greater than or equal to 0`.
     pub fn message(&self) -> String {
         let mut text = self.reason.description().to_string();
         for part in self.value.iter().chain((!self.detail.is_empty()).then_some(&self.detail)) {
@@ -119,22 +119,22 @@ pub(crate) struct Path<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// A field of the object itself; may contain dots, as `spec.template`.
+    /// Creates the path of a field of the object itself; `field` may contain dots, as `spec.template`.
     pub(crate) fn root(field: &'a str) -> Self {
         Self { parent: None, part: PathElement::Field(field) }
     }
 
-    /// A field of the value at this path; may contain dots.
+    /// Creates the path of a field of the value at this path; `field` may contain dots.
     pub(crate) fn child(&'a self, field: &'a str) -> Self {
         Self { parent: Some(self), part: PathElement::Field(field) }
     }
 
-    /// An item of the list at this path.
+    /// Creates the path of an item of the list at this path.
     pub(crate) fn index(&'a self, index: usize) -> Self {
         Self { parent: Some(self), part: PathElement::Index(index) }
     }
 
-    /// An entry of the map at this path.
+    /// Creates the path of an entry of the map at this path.
     pub(crate) fn key(&'a self, key: &'a str) -> Self {
         Self { parent: Some(self), part: PathElement::Key(key) }
     }
@@ -179,7 +179,7 @@ impl FieldErrors {
         self.errors
     }
 
-    /// The number of errors so far, including those beyond the limits.
+    /// Returns the number of errors so far, including those beyond the limits.
     pub(crate) fn count(&self) -> usize {
         self.errors.len() + self.more.as_ref().map_or(0, |(_, count)| *count)
     }

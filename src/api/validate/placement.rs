@@ -63,7 +63,7 @@ pub(crate) fn spread_constraints(
     }
 }
 
-/// The identity of a constraint; no two constraints of a pod may share it.
+/// Returns the identity of a constraint; no two constraints of a pod may share it.
 fn pair(constraint: &TopologySpreadConstraint) -> (&str, &str) {
     (&constraint.topology_key, &constraint.when_unsatisfiable)
 }

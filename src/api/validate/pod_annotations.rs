@@ -82,7 +82,7 @@ pub(crate) fn changes(errors: &mut FieldErrors, new: Option<&Labels>, old: Optio
 type ConfinementFields<'a> =
     (&'static str, usize, &'a str, Option<&'a SeccompProfile>, Option<&'a AppArmorProfile>);
 
-/// All containers: field of the list, index, name, and own profiles.
+/// Returns all containers: field of the list, index, name, and own profiles.
 fn containers(spec: &PodSpec) -> impl Iterator<Item = ConfinementFields<'_>> {
     macro_rules! confined {
         ($field:literal, $list:expr) => {

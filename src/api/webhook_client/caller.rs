@@ -17,8 +17,8 @@ use super::queue::{CallQueue, Callee, CalleePermit, acquire_permits_for_call};
 
 /// The limit of actors of this process that wait for webhooks at once. Each holds a thread of the pool that
 /// also stands in for the workers (tokio has 512), and there may be thousands of kubelets. Requests are held
-/// before they get here, and wait for a permit (`http::turns`). Actors may occupy as many permits of one
-/// callee as requests may.
+/// before they get here, and wait for a permit (`http::webhook_queue`). Actors may occupy as many permits of
+/// one callee as requests may.
 const MAX_WAITING_ACTORS: usize = 64;
 
 /// The wait after which a caller releases the permits of servers that it would call afterwards.

@@ -45,7 +45,7 @@ pub(super) struct WebhookClient {
 }
 
 impl WebhookClient {
-    /// A client of `uri`, which must show a certificate of these authorities (empty: the system's).
+    /// Returns a client of `uri`, which must show a certificate of these authorities (empty: the system's).
     pub(super) fn new(uri: Uri, bundle: &[u8]) -> Result<Self, String> {
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_string();
         let peer = Peer { host: host.clone(), port: uri.port_u16().unwrap_or(443) };
@@ -104,8 +104,8 @@ impl WebhookClient {
     }
 }
 
-/// The message of a response other than 200, in client-go's words. Redirects are not followed: the server is
-/// fixed by the configuration.
+/// Returns the message of a response other than 200, in client-go's words. Redirects are not followed: the
+/// server is fixed by the configuration.
 fn refusal(status: StatusCode, body: &[u8]) -> String {
     match status.as_u16() {
         400 => "the server rejected our request for an unknown reason".into(),
@@ -127,7 +127,7 @@ fn refusal(status: StatusCode, body: &[u8]) -> String {
     }
 }
 
-/// The reason why a request failed: the innermost error.
+/// Returns the reason why a request failed: the innermost error.
 fn error_message(error: &ClientError) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {
@@ -191,7 +191,7 @@ mod tests {
         (address, certificate.pem().into_bytes())
     }
 
-    /// A relay to a server. Data in flight when it is cut is lost, and neither end notices.
+    /// Returns a relay to a server. Data in flight when it is cut is lost, and neither end notices.
     async fn wire(to: SocketAddr, cut: CancellationToken) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -13,7 +13,7 @@ pub(crate) fn complaint(mut message: String) -> String {
     message
 }
 
-/// The first of several messages, as many as the limit allows together.
+/// Returns the first of several messages, as many as the limit allows together.
 pub(crate) fn first_complaints<T>(all: Vec<T>, length: impl Fn(&T) -> usize) -> Vec<T> {
     let mut left = MAX_BYTES;
     let fits = |one: &T| {

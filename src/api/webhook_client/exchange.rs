@@ -25,8 +25,8 @@ pub(crate) struct OpenExchange {
 }
 
 impl OpenExchange {
-    /// The response's body, which holds the connection open; a body that is cut off ends in an error, so that
-    /// no incomplete body is taken for complete.
+    /// Returns the response's body, which holds the connection open; a body that is cut off ends in an error,
+    /// so that no incomplete body is taken for complete.
     pub(crate) fn holding(self, body: Incoming) -> Body {
         Body::new(GuardedBody { body, open: self })
     }
@@ -99,7 +99,7 @@ pub(crate) async fn exchange(
     Ok((response, guard))
 }
 
-/// The reason why there is no response: the innermost error.
+/// Returns the reason why there is no response: the innermost error.
 fn error_message(error: &hyper::Error) -> String {
     if error.is_incomplete_message() {
         return "EOF".into();

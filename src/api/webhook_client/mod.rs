@@ -46,8 +46,8 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The server at this URL or behind this service, with a certificate of the bundle's authorities (empty:
-    /// the system's).
+    /// Returns the server at this URL or behind this service, with a certificate of the bundle's authorities
+    /// (empty: the system's).
     pub(crate) fn new(
         url: Option<&str>,
         service: Option<ServiceTarget>,
@@ -65,7 +65,7 @@ impl Target {
         Ok(Self { service, client: WebhookClient::new(uri, ca_bundle)? })
     }
 
-    /// The call that sends a review; a response of more than `max_bytes` bytes is an error.
+    /// Returns the call that sends a review; a response of more than `max_bytes` bytes is an error.
     pub(crate) fn call(
         &self,
         api: &Api,
@@ -81,7 +81,7 @@ impl Target {
     }
 }
 
-/// The present peer of a service.
+/// Returns the present peer of a service.
 pub(crate) fn peer(api: &Api, service: &ServiceTarget) -> Result<Peer, String> {
     let key = Key::new(service.namespace.as_str(), service.name.as_str());
     let port = service.port.unwrap_or(DEFAULT_PORT);

@@ -2,12 +2,12 @@
 //! all of them, and on those that wait for one server, so that a server that hangs does not delay requests
 //! that call others.
 //!
-//! A request starts with a place at each party that it may call. It releases the place when it has the
-//! response; and while it waits long for one party, it releases its places at the parties that it would call
-//! afterwards. Once it continues, it does not wait for those places again: it has its thread. Requests that
-//! wait for a hanging party therefore occupy places only there. Among the requests that wait to start, the
-//! flow with the fewest permits goes first; when too many wait, the flow with the most of them loses its
-//! newest.
+//! A request starts with a reservation at each callee that it may call. It releases the reservation when it
+//! has the response; and while it waits long for one callee, it releases its reservations at the callees that
+//! it would call afterwards. Once it continues, it does not wait for those reservations again: it has its
+//! thread. Requests that wait for a hanging callee therefore count only against the capacity of that callee.
+//! Among the requests that wait to start, the flow with the fewest permits goes first; when too many wait,
+//! the flow with the most of them loses its newest.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -60,21 +60,21 @@ struct Waiter {
     sender: oneshot::Sender<CallPermit>,
 }
 
-/// A permit; released on drop.
+/// A permit for a request to run; released on drop.
 pub(crate) struct CallPermit {
     queue: CallQueue,
     flow: Arc<str>,
     reserved: CalleeReservations,
 }
 
-/// Places of a permit at parties that it has not called yet; a shared handle.
+/// The reservations of a permit at callees that it has not called yet; a shared handle.
 #[derive(Clone)]
 pub(super) struct CalleeReservations {
     queue: CallQueue,
     parties: Arc<Mutex<Vec<Callee>>>,
 }
 
-/// A place at a party with a call in progress; released on drop.
+/// A permit for a call in progress to one callee; released on drop.
 pub(crate) struct CalleePermit {
     queue: CallQueue,
     party: Callee,
@@ -87,13 +87,13 @@ struct WaitGuard<'a> {
 }
 
 impl CallQueue {
-    /// `total` is the number of permits.
+    /// Creates a queue with `total` permits.
     pub(crate) fn new(total: usize) -> Self {
         let (with, flows) = (HashMap::new(), HashMap::new());
         Self(Arc::new(Mutex::new(State { free: total, with, flows, waiting: Vec::new(), next: 0 })))
     }
 
-    /// Waits for a permit of a request that may call these parties; fails when that takes longer than
+    /// Waits for a permit of a request that may call these callees; fails when that takes longer than
     /// `timeout`, or too many requests wait.
     pub(crate) async fn begin(
         &self,
@@ -126,7 +126,7 @@ impl CallQueue {
         }
     }
 
-    /// A permit at once, if one is free, for a caller that then requests a place at each party.
+    /// Returns a permit at once, if one is free, for a caller that then requests a permit of each callee.
     pub(crate) fn try_begin(&self, flow: &str) -> Option<CallPermit> {
         let mut state = self.0.lock();
         (state.free > 0).then(|| state.start(self, flow.into(), Vec::new()))
@@ -219,7 +219,7 @@ impl CallPermit {
         CURRENT_PERMIT.sync_scope(self, work)
     }
 
-    /// Turns reserved places at these parties into places with calls in progress.
+    /// Turns the reservations at these callees into permits for calls in progress.
     fn acquire_permits(&self, parties: &[Callee]) -> Vec<CalleePermit> {
         let is_called = |party: &mut Callee| parties.contains(party);
         let reserved: Vec<Callee> = self.reserved.parties.lock().extract_if(.., is_called).collect();
@@ -234,7 +234,7 @@ impl CallPermit {
         parties.iter().map(|party| CalleePermit { queue: self.queue.clone(), party: party.clone() }).collect()
     }
 
-    /// A place at a party, if one is free.
+    /// Returns a permit for a call to this callee, if one is free.
     pub(crate) fn try_acquire(&self, party: &Callee) -> Option<CalleePermit> {
         let mut state = self.queue.0.lock();
         let has_place = state.has_permit(party);
@@ -251,8 +251,8 @@ impl CalleePermit {
     }
 }
 
-/// Places at these parties for the permit under which this thread works, and the places that it still
-/// reserves at others; empty if the thread has no permit.
+/// Returns permits for calls to these callees, for the permit under which this thread works, and the
+/// reservations that it still has at others; empty if the thread has no permit.
 pub(super) fn acquire_permits_for_call(
     parties: &[Callee],
 ) -> (Vec<CalleePermit>, Option<CalleeReservations>) {
@@ -262,7 +262,7 @@ pub(super) fn acquire_permits_for_call(
 }
 
 impl CalleeReservations {
-    /// Releases the reserved places.
+    /// Releases the reservations.
     pub(super) fn leave(&self) {
         let parties = std::mem::take(&mut *self.parties.lock());
         if !parties.is_empty() {

@@ -26,8 +26,8 @@ pub(crate) enum Trust<'a> {
     SkipVerify,
 }
 
-/// The configuration of a client with this trust, this certificate, and these protocols (ALPN), preferred
-/// first.
+/// Returns the configuration of a client with this trust, this certificate, and these protocols (ALPN),
+/// preferred first.
 pub(crate) fn config(
     trust: Trust<'_>,
     identity: Option<&ClientIdentity>,
@@ -57,7 +57,7 @@ pub(crate) fn config(
     Ok(config)
 }
 
-/// The system's authorities, read once.
+/// Returns the system's authorities, read once.
 fn system_roots() -> Arc<RootCertStore> {
     static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
     let read = || {
@@ -143,7 +143,7 @@ impl ServerCertVerifier for BundleVerifier {
     }
 }
 
-/// The reason of a failed handshake.
+/// Returns the reason of a failed handshake.
 pub(super) fn tls_error(error: &io::Error) -> String {
     use CertificateError::{
         BadSignature, Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet,

@@ -78,7 +78,7 @@ impl Api {
         Err(ApiError::modified(served.kind(), &key.name))
     }
 
-    /// An apply that creates an object also needs the permission to create.
+    /// Checks that the applier may also create, because the apply creates the object.
     fn check_may_create(&self, request: &Apply, options: &WriteOptions) -> Result<(), ApiError> {
         let Some(user) = options.user.as_deref() else { return Ok(()) };
         let on = ResourceAttributes {
@@ -91,7 +91,7 @@ impl Api {
         self.authorize(&Attributes { user, verb: "create", on: RequestTarget::Resource(on) })
     }
 
-    /// The fields of a configuration that a write of this part ignores: they get no owner.
+    /// Returns the fields of a configuration that a write of this part ignores: they get no owner.
     fn ignored(&self, served: ServedKind, part: Part, config: &Value) -> FieldSet {
         let has_status = self.kinds().strategy_in(served).has_status();
         let is_taken = |name: &str| match part {
@@ -126,7 +126,7 @@ fn check_configuration(of: Type<'_>, request: &Apply) -> Result<(), ApiError> {
     )))
 }
 
-/// The kind in the version in which its objects are compared.
+/// Returns the kind in the version in which its objects are compared.
 fn stored_version(served: ServedKind) -> ServedKind {
     match served {
         ServedKind::Other(_) => served.kind().into(),

@@ -230,7 +230,7 @@ impl Api {
         })
     }
 
-    /// A stored object in the version in which a request names its kind.
+    /// Returns a stored object in the version in which a request names its kind.
     pub(crate) fn as_requested(
         &self,
         stored: &Arc<Object>,
@@ -294,8 +294,8 @@ impl Api {
     }
 }
 
-/// The version that an edited object is based on; 0 if it names none. An invalid version is refused: treated
-/// as absent, it would overwrite other writes.
+/// Returns the version that an edited object is based on; 0 if it names none. An invalid version is refused:
+/// treated as absent, it would overwrite other writes.
 fn based_on(edited: &Object) -> Result<Revision, ApiError> {
     let text = edited.meta().resource_version.as_deref().unwrap_or_default();
     if text.is_empty() {

@@ -7,7 +7,7 @@ use crate::kinds::{Strategy, preserve_approval, with_approval};
 use crate::{ApiError, Part};
 use object::{Body, Object};
 
-/// The current version with the edited fields that the part allows, and with the fields that the API
+/// Returns the current version with the edited fields that the part allows, and with the fields that the API
 /// maintains.
 pub(super) fn take(
     part: Part,
@@ -69,7 +69,7 @@ fn keep_system_fields(current: &Object, edited: &mut Object) -> Result<(), ApiEr
     Ok(())
 }
 
-/// The current request with the metadata and conditions of the edited one.
+/// Returns the current request with the metadata and conditions of the edited one.
 fn with_approval_of(current: &Object, edited: &Object) -> Object {
     let mut next = current.clone();
     let of = |object: &Object| object.get::<CertificateSigningRequest>().cloned();
@@ -81,7 +81,7 @@ fn with_approval_of(current: &Object, edited: &Object) -> Object {
     next
 }
 
-/// The current pod with the ephemeral containers of the edited one.
+/// Returns the current pod with the ephemeral containers of the edited one.
 fn with_ephemeral_containers(current: &Object, edited: &Object) -> Object {
     let mut next = current.clone();
     if let (Some(to), Body::Pod(from)) = (next.get_mut::<Pod>().and_then(|p| p.spec.as_mut()), edited.body())
@@ -91,8 +91,8 @@ fn with_ephemeral_containers(current: &Object, edited: &Object) -> Object {
     next
 }
 
-/// The current pod with the resources of the edited one. Containers with unknown names stay, for validation
-/// to report.
+/// Returns the current pod with the resources of the edited one. Containers with unknown names stay, for
+/// validation to report.
 fn with_resources(current: &Object, edited: &Object) -> Object {
     let mut next = current.clone();
     let from = edited.get::<Pod>().and_then(|pod| pod.spec.as_ref());

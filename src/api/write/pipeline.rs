@@ -61,7 +61,7 @@ pub(super) struct PreparedWrite<'a> {
 }
 
 impl PreparedWrite<'_> {
-    /// The object that would have been stored: for a dry run.
+    /// Returns the object that would have been stored: for a dry run.
     pub(super) fn into_preview(self) -> Object {
         self.object
     }
@@ -110,7 +110,7 @@ impl<'a> PendingWrite<'a> {
         self.finish(object, attributes.as_ref(), events)
     }
 
-    /// The attributes for the admission that users configure; `None` for the API's own writes.
+    /// Returns the attributes for the admission that users configure; `None` for the API's own writes.
     fn attributes(&self, object: &Object) -> Option<WriteAttributes<'a>> {
         let subresource = match &self.ownership {
             Ownership::Through(subresource) | Ownership::Settled(_, subresource) => subresource,
@@ -206,7 +206,7 @@ impl<'a> PendingWrite<'a> {
         self.finish(object, attributes.as_ref(), mutated.events).map(Some)
     }
 
-    /// The version to store the object in; `None` if it stays in its own.
+    /// Returns the version to store the object in; `None` if it stays in its own.
     fn storage_of(&self, object: &Object) -> Option<ServedKind> {
         object.custom()?;
         let kinds = self.api.kinds();
@@ -261,7 +261,7 @@ impl<'a> PendingWrite<'a> {
         object_checks::refuse(new, errors)
     }
 
-    /// The steps after validation.
+    /// Returns the steps after validation.
     fn finish(
         &self,
         mut object: Object,

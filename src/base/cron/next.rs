@@ -103,7 +103,7 @@ fn whole_minutes(at: Timestamp) -> Option<Timestamp> {
     Timestamp::from_second(at.as_second().div_euclid(60) * 60).ok()
 }
 
-/// Both kinds of days must match; if both are restricted, one is enough.
+/// Returns true if the day matches. Both kinds of days must match; if both are restricted, one is enough.
 fn day_matches(fields: &Fields, date: Date) -> bool {
     let day = has(fields.days, date.day());
     let weekday = has(fields.weekdays, date.weekday().to_sunday_zero_offset());

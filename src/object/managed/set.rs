@@ -33,7 +33,7 @@ impl Node {
 }
 
 impl FieldSet {
-    /// The set of these paths.
+    /// Returns the set of these paths.
     pub fn of<P: AsRef<[PathElement]>>(paths: impl IntoIterator<Item = P>) -> Self {
         let mut set = Self::default();
         for path in paths {

@@ -24,7 +24,7 @@ pub enum DisruptionReason {
 }
 
 impl DisruptionReason {
-    /// The condition's reason.
+    /// Returns the condition's reason.
     pub fn reason(self) -> &'static str {
         match self {
             Self::TaintManager => "DeletionByTaintManager",

@@ -16,7 +16,7 @@ pub use readiness::{
     Availability, AvailabilityCounts, availability, condition, is_ready, is_true, ready_since,
 };
 
-/// The node the pod is bound to.
+/// Returns the node the pod is bound to.
 pub fn node_name(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
 }

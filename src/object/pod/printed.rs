@@ -24,7 +24,7 @@ pub struct PrintedStatus {
 }
 
 impl PrintedStatus {
-    /// The RESTARTS column: `0`, `3 (12s ago)`.
+    /// Returns the RESTARTS column: `0`, `3 (12s ago)`.
     pub fn restarts_text(&self, now: Timestamp) -> String {
         match self.last_restart {
             Some(then) if self.restarts != 0 => format!("{} ({} ago)", self.restarts, human_age(then, now)),
@@ -32,7 +32,7 @@ impl PrintedStatus {
         }
     }
 
-    /// The READY column: `1/2`.
+    /// Returns the READY column: `1/2`.
     pub fn ready_text(&self) -> String {
         format!("{}/{}", self.ready, self.total)
     }

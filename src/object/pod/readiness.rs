@@ -20,7 +20,7 @@ pub enum Availability {
     NotReady,
 }
 
-/// The pod's condition of a type.
+/// Returns the pod's condition of a type.
 pub fn condition<'a>(pod: &'a Pod, type_: &str) -> Option<&'a PodCondition> {
     conditions::get(pod.status.as_ref()?.conditions.as_ref(), type_)
 }

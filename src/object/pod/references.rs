@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{
     EnvFromSource, EnvVar, LocalObjectReference, PodSpec, Volume, VolumeProjection,
 };
 
-/// The secrets that the pod reads, or pulls its images with.
+/// Returns the secrets that the pod reads, or pulls its images with.
 pub fn secrets(spec: &PodSpec) -> impl Iterator<Item = &str> {
     let pulled = spec.image_pull_secrets.iter().flatten().map(|secret| secret.name.as_str());
     let mounted = spec.volumes.iter().flatten().filter_map(of_inline);
@@ -17,7 +17,7 @@ pub fn secrets(spec: &PodSpec) -> impl Iterator<Item = &str> {
     pulled.chain(mounted).chain(projected).chain(read)
 }
 
-/// The config maps that the pod reads.
+/// Returns the config maps that the pod reads.
 pub fn config_maps(spec: &PodSpec) -> impl Iterator<Item = &str> {
     let mounted = spec.volumes.iter().flatten().filter_map(|v| Some(v.config_map.as_ref()?.name.as_str()));
     let projected = projected(spec).filter_map(|source| Some(source.config_map.as_ref()?.name.as_str()));

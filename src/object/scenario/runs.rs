@@ -81,7 +81,7 @@ impl ScenarioRun {
         rank(self) > rank(other)
     }
 
-    /// `88 of 100, with 1 hint`, or `failed`.
+    /// Returns `88 of 100, with 1 hint`, or `failed`.
     pub fn summary(&self) -> String {
         let hints = match self.hints {
             ..=0 => String::new(),
@@ -168,7 +168,7 @@ impl AllScenarioRuns {
         self.0.iter().map(|(name, runs)| (name.clone(), text(runs))).collect()
     }
 
-    /// The runs of a name.
+    /// Returns the runs of a name.
     pub fn of(&self, name: &str) -> Option<&ScenarioRuns> {
         self.0.get(name)
     }

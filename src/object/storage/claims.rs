@@ -17,7 +17,7 @@ pub struct ClaimUse<'a> {
     pub read_only: bool,
 }
 
-/// The claims of a pod, volume by volume.
+/// Returns the claims of a pod, volume by volume.
 pub fn claims_of(pod: &Pod) -> impl Iterator<Item = ClaimUse<'_>> {
     let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
     volumes.filter_map(|volume| claim_of(pod, volume))

@@ -52,7 +52,7 @@ pub const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 /// Podium's own provisioner: a directory below the data directory for each claim.
 pub const DIRECTORY_PROVISIONER: &str = "podium.dev/directory";
 
-/// An annotation's value.
+/// Returns an annotation's value.
 pub fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
     meta.annotations.as_ref()?.get(key).map(String::as_str)
 }
@@ -93,7 +93,7 @@ pub fn names_class(claim: &PersistentVolumeClaim) -> bool {
         || claim.spec.as_ref().is_some_and(|spec| spec.storage_class_name.is_some())
 }
 
-/// The class of a volume; empty when it has none.
+/// Returns the class of a volume; empty when it has none.
 pub fn volume_class(volume: &PersistentVolume) -> &str {
     let field = || volume.spec.as_ref()?.storage_class_name.as_deref();
     annotation(&volume.metadata, BETA_CLASS).or_else(field).unwrap_or_default()
@@ -120,7 +120,7 @@ pub fn claim_ref(volume: &PersistentVolume) -> Option<&ObjectReference> {
     volume.spec.as_ref()?.claim_ref.as_ref()
 }
 
-/// The key of the claim that a reference names.
+/// Returns the key of the claim that a reference names.
 pub fn claim_key(reference: &ObjectReference) -> Key {
     Key::new(reference.namespace.clone().unwrap_or_default(), reference.name.clone().unwrap_or_default())
 }
@@ -165,12 +165,12 @@ pub fn is_fully_bound(claim: &PersistentVolumeClaim) -> bool {
     volume_name(claim).is_some() && annotation(&claim.metadata, BIND_COMPLETED).is_some()
 }
 
-/// `status.phase`; a claim without one is pending.
+/// Returns `status.phase`; a claim without one is pending.
 pub fn claim_phase(claim: &PersistentVolumeClaim) -> &str {
     claim.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or("Pending")
 }
 
-/// `status.phase`; a volume without one is pending.
+/// Returns `status.phase`; a volume without one is pending.
 pub fn volume_phase(volume: &PersistentVolume) -> &str {
     volume.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or("Pending")
 }

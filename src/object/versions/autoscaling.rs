@@ -108,7 +108,7 @@ fn percentage(metric: &Value, part: &str) -> Option<i64> {
         .then(|| resource.pointer(&format!("/{part}/averageUtilization"))?.as_i64())?
 }
 
-/// `averageValue` as `targetAverageValue`.
+/// Returns `averageValue` as `targetAverageValue`.
 fn prefixed(part: &str, name: &str) -> String {
     let mut letters = name.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());

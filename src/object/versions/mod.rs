@@ -130,7 +130,7 @@ impl ServedKind {
         Some(other.deprecation?.until)
     }
 
-    /// The built-in kind that is served under this path.
+    /// Returns the built-in kind that is served under this path.
     pub fn from_path(group: &str, version: &str, plural: &str) -> Option<Self> {
         Self::built_in()
             .find(|s| (s.group(), s.version(), s.kind().info().plural) == (group, version, plural))
@@ -142,7 +142,7 @@ impl ServedKind {
         Self::built_in().find(|s| (s.group(), s.version(), s.kind().info().name) == (group, version, name))
     }
 
-    /// The kind.
+    /// Returns the kind.
     pub fn kind(self) -> Kind {
         match self {
             Self::Stored(kind) | Self::Custom(kind, _) => kind,
@@ -150,7 +150,7 @@ impl ServedKind {
         }
     }
 
-    /// The API group; empty for the core group.
+    /// Returns the API group; empty for the core group.
     pub fn group(self) -> &'static str {
         match self {
             Self::Stored(kind) | Self::Custom(kind, _) => kind.info().group,
@@ -158,7 +158,7 @@ impl ServedKind {
         }
     }
 
-    /// The group's version.
+    /// Returns the group's version.
     pub fn version(self) -> &'static str {
         match self {
             Self::Stored(kind) => kind.info().version,
@@ -167,7 +167,7 @@ impl ServedKind {
         }
     }
 
-    /// `apps/v1`, or `v1` in the core group.
+    /// Returns `apps/v1`, or `v1` in the core group.
     pub fn api_version(self) -> String {
         match self {
             Self::Stored(kind) => kind.info().api_version(),
@@ -176,7 +176,7 @@ impl ServedKind {
         }
     }
 
-    /// The object's JSON in this version.
+    /// Returns the object's JSON in this version.
     pub fn json(self, object: &Object) -> Bytes {
         match self {
             Self::Stored(_) => object.json(),
@@ -185,7 +185,7 @@ impl ServedKind {
         }
     }
 
-    /// The object in this version, as a value.
+    /// Returns the object in this version, as a value.
     pub fn value(self, object: &Object) -> Value {
         let mut value = object.to_value();
         match self {

@@ -14,7 +14,7 @@ struct RequestedResources {
     limits: ResourceList,
 }
 
-/// The bounds of the item that the object violates; none if the item is for another type.
+/// Returns the bounds of the item that the object violates; none if the item is for another type.
 pub(super) fn broken(item: &LimitRangeItem, object: &Object) -> Vec<String> {
     let requested = match (item.type_.as_str(), object.body()) {
         ("Container", Body::Pod(pod)) => of_containers(pod),
@@ -115,7 +115,7 @@ fn too_wide(name: &str, type_: &str, bound: &Quantity, requested: &RequestedReso
     }
 }
 
-/// A quantity in canonical form: `100m` for `0.1`.
+/// Returns a quantity in canonical form: `100m` for `0.1`.
 fn text(quantity: &Quantity) -> String {
     Amount::of(quantity).to_text_like(quantity).0
 }

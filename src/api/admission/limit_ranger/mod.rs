@@ -55,7 +55,7 @@ fn items(range: &SharedObject<LimitRange>) -> impl Iterator<Item = &LimitRangeIt
     range.spec.iter().flat_map(|spec| &spec.limits)
 }
 
-/// A single reason unchanged, several in brackets.
+/// Returns a single reason unchanged, several in brackets.
 fn together(reasons: &[String]) -> String {
     match reasons {
         [reason] => reason.clone(),

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{Container, EnvVar, Pod, Volume, VolumeMount};
 use object::SharedObject;
 use object::pod_preset::PodPreset;
 
-/// The pod with everything from the presets; or the name of the first conflict.
+/// Returns the pod with everything from the presets; or the name of the first conflict.
 pub(super) fn merged(pod: &Pod, presets: &[SharedObject<PodPreset>]) -> Result<Pod, String> {
     let mut pod = pod.clone();
     let Some(spec) = pod.spec.as_mut() else { return Ok(pod) };
@@ -42,7 +42,7 @@ fn give(container: &mut Container, preset: &SharedObject<PodPreset>) -> Result<(
 trait UniqueItem: Clone + PartialEq {
     /// The name in conflict messages.
     const FIELD: &'static str;
-    /// The shared identity if only one of both may exist.
+    /// Returns the shared identity if only one of both may exist.
     fn clash<'a>(&'a self, other: &Self) -> Option<&'a str>;
 }
 

@@ -31,7 +31,7 @@ pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), Api
     }
 }
 
-/// The policy of the object's namespace.
+/// Returns the policy of the object's namespace.
 fn policy_of(request: &Request<'_>, object: &Object) -> Policy {
     let namespace = request.api.get_as::<Namespace>(&Key::new("", object.namespace()));
     namespace.map(|namespace| Policy::of(namespace.metadata.labels.as_ref()).0).unwrap_or_default()

@@ -12,7 +12,6 @@ use crate::validate::FieldErrors;
 use crate::{Api, ApiError};
 use object::{Object, ServedKind};
 
-/// A policy.
 pub(super) struct Policy {
     pub(super) name: String,
     pub(super) criteria: MatchCriteria,
@@ -59,7 +58,7 @@ impl Policy {
     }
 }
 
-/// The expressions, unless they are invalid.
+/// Returns the expressions, unless they are invalid.
 fn sound(expressions: Expressions, errors: FieldErrors) -> Result<Expressions, String> {
     match errors.into_vec().first() {
         None => Ok(expressions),
@@ -77,7 +76,7 @@ pub(super) enum Action {
 }
 
 impl Action {
-    /// The name in bindings.
+    /// Returns the name in bindings.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Deny => "Deny",
@@ -97,7 +96,7 @@ pub(super) struct Binding {
 }
 
 impl Binding {
-    /// Of a mutating policy.
+    /// Compiles the binding of a mutating policy.
     pub(super) fn mutating(object: &Object) -> Self {
         let spec = object.get::<MutatingAdmissionPolicyBinding>().and_then(|binding| binding.spec.clone());
         let spec = spec.unwrap_or_default();
@@ -110,7 +109,7 @@ impl Binding {
         }
     }
 
-    /// Of a validating policy.
+    /// Compiles the binding of a validating policy.
     pub(super) fn validating(object: &Object) -> Self {
         let spec = object.get::<ValidatingAdmissionPolicyBinding>().map(|binding| binding.spec.clone());
         let spec = spec.unwrap_or_default();
@@ -135,7 +134,7 @@ pub(super) struct MatchCriteria {
     rules: Rules,
     excluded: Rules,
     selectors: Selectors,
-    /// Without rules it matches every request; so in bindings.
+    /// Every request matches if there are no rules: true for bindings.
     is_open: bool,
 }
 
@@ -151,7 +150,7 @@ impl MatchCriteria {
         }
     }
 
-    /// The version in which a request matches, if it does.
+    /// Returns the version in which a request matches, if it does.
     pub(super) fn matches(
         &self,
         api: &Api,

@@ -27,7 +27,7 @@ pub(super) struct Denial {
 }
 
 impl Denial {
-    /// The denial for an expression that failed to evaluate.
+    /// Returns the denial for an expression that failed to evaluate.
     pub(super) fn unjudged(message: String) -> Self {
         Self { message, reason: None, index: 0 }
     }
@@ -92,7 +92,7 @@ pub(super) fn verdict(
     PolicyResult { denials, annotations }
 }
 
-/// The mutated object; `None` if there is no object, or it does not change.
+/// Returns the mutated object; `None` if there is no object, or it does not change.
 pub(super) fn mutated(
     activation: &RequestActivation<'_>,
     expressions: &Expressions,
@@ -114,7 +114,7 @@ pub(super) fn mutated(
     Ok(next.filter(|next| *next != activation.object))
 }
 
-/// The object with an apply configuration merged into it.
+/// Returns the object with an apply configuration merged into it.
 fn applied(activation: &RequestActivation<'_>, mut config: Value) -> Result<Option<Value>, String> {
     let kinds = activation.api().kinds();
     let schemas = kinds.schemas(activation.matched.kind());
@@ -137,7 +137,7 @@ fn applied(activation: &RequestActivation<'_>, mut config: Value) -> Result<Opti
     Ok(Some(managed_fields::merge(of, &activation.object, &config)))
 }
 
-/// The object after a JSON patch; `None` if one of the patch's tests fails.
+/// Returns the object after a JSON patch; `None` if one of the patch's tests fails.
 fn patched(activation: &RequestActivation<'_>, steps: Value) -> Result<Option<Value>, String> {
     match apply_patch_value(activation.matched.kind(), PatchType::Json, &activation.object, steps) {
         Ok(patched) => Ok(Some(patched)),
@@ -146,8 +146,8 @@ fn patched(activation: &RequestActivation<'_>, steps: Value) -> Result<Option<Va
     }
 }
 
-/// The message of a failed validation: the result of its expression, unless that fails or is not a line of
-/// text.
+/// Returns the message of a failed validation: the result of its expression, unless that fails or is not a
+/// line of text.
 fn message<'a>(validation: &'a Validation, composed: &CompositionContext<'a>, budget: &mut Budget) -> String {
     let made = validation.message_expression.as_ref().and_then(|program: &Program| {
         let made = program.run_composed(composed, budget).ok()?;

@@ -62,7 +62,7 @@ pub(super) fn are_any(api: &Api) -> bool {
         || !policies.mutating.current(api, Policy::mutating).is_empty()
 }
 
-/// The callees that a write may wait for because of policies.
+/// Returns the callees that a write may wait for because of policies.
 pub(super) fn parties(api: &Api) -> Vec<Callee> {
     let policies = &api.inner.policies;
     let all = [

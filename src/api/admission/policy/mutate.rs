@@ -64,7 +64,7 @@ pub(in crate::admission) fn mutate(
     }
 }
 
-/// The invocations of one policy through all its bindings.
+/// Returns the invocations of one policy through all its bindings.
 fn invoked<'a>(
     api: &Api,
     attributes: &Attributes<'_>,
@@ -142,7 +142,7 @@ fn change(api: &Api, draft: &mut dyn Draft, invocation: &Invocation, failures: &
     has_changed
 }
 
-/// The failure to report, unless the policy ignores failures.
+/// Returns the failure to report, unless the policy ignores failures.
 fn failure(policy: &Policy, binding: &Binding, detail: &str, reason: &'static str) -> Option<Failure> {
     let message =
         format!("policy '{}' with binding '{}' denied request: {detail}", policy.name, binding.name);

@@ -19,13 +19,13 @@ const MAX_PARAMS: usize = 100;
 pub(super) struct Param(Option<(ServedKind, Arc<Object>)>);
 
 impl Param {
-    /// The value for expressions.
+    /// Returns the value for expressions.
     pub(super) fn value(&self) -> Value {
         self.0.as_ref().map(|(served, object)| served.value(object)).unwrap_or_default()
     }
 }
 
-/// The conversion webhooks for the policies' parameters.
+/// Returns the conversion webhooks for the policies' parameters.
 pub(super) fn converters<'a>(api: &Api, policies: impl Iterator<Item = &'a Policy>) -> Vec<Callee> {
     let kinds = api.kinds();
     let converter = |policy: &Policy| {
@@ -39,8 +39,8 @@ pub(super) fn converters<'a>(api: &Api, policies: impl Iterator<Item = &'a Polic
     policies.filter_map(converter).collect()
 }
 
-/// The parameters of a binding, each for one evaluation, in the version that the policy names. Fails if
-/// parameters are required and missing.
+/// Returns the parameters of a binding, each for one evaluation, in the version that the policy names. Fails
+/// if parameters are required and missing.
 pub(super) fn of(
     api: &Api,
     attributes: &Attributes<'_>,
@@ -75,7 +75,7 @@ pub(super) fn of(
     Ok(found.into_iter().map(|object| Param(Some((served, object)))).collect())
 }
 
-/// The namespace of the parameters; empty for cluster-scoped ones.
+/// Returns the namespace of the parameters; empty for cluster-scoped ones.
 fn namespace(attributes: &Attributes<'_>, served: ServedKind, given: Option<&str>) -> Result<String, String> {
     let given = given.filter(|namespace| !namespace.is_empty());
     if !served.kind().namespaced() {

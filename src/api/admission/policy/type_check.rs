@@ -53,7 +53,7 @@ impl Api {
         expression_warnings(found)
     }
 
-    /// The types that the rules of a policy name, ordered by name.
+    /// Returns the types that the rules of a policy name, ordered by name.
     fn named_types(&self, spec: &ValidatingAdmissionPolicySpec) -> Vec<RuleType> {
         let rules =
             spec.match_constraints.as_ref().and_then(|constraints| constraints.resource_rules.as_ref());
@@ -75,7 +75,7 @@ impl Api {
         types.into_iter().collect()
     }
 
-    /// The schema of a kind in a version.
+    /// Returns the schema of a kind in a version.
     fn type_of(&self, served: ServedKind) -> Option<JSONSchemaProps> {
         if let Some(schema) = self.kinds().schema(served) {
             return Some(schema.load().root().clone());
@@ -153,7 +153,7 @@ impl<'a> SortedRule<'a> {
         Self { groups, versions, resources }
     }
 
-    /// All combinations of group, version and resource.
+    /// Returns all combinations of group, version and resource.
     fn paths(&self) -> impl Iterator<Item = (&'a str, &'a str, &'a str)> {
         let of_group = move |group: &'a str| {
             let of_version = move |version: &'a str| {
@@ -165,7 +165,7 @@ impl<'a> SortedRule<'a> {
     }
 }
 
-/// The checked expressions, with their field paths.
+/// Returns the checked expressions, with their field paths.
 fn expressions(spec: &ValidatingAdmissionPolicySpec) -> impl Iterator<Item = (String, &str)> {
     spec.validations.iter().flatten().enumerate().flat_map(|(i, validation)| {
         let at = move |field: &str| format!("spec.validations[{i}].{field}");
@@ -175,7 +175,8 @@ fn expressions(spec: &ValidatingAdmissionPolicySpec) -> impl Iterator<Item = (St
     })
 }
 
-/// The variables of expressions for objects of a type. A variable that is itself faulty has the type any.
+/// Returns the variables of expressions for objects of a type. A variable that is itself faulty has the type
+/// any.
 fn environment<'s>(
     spec: &ValidatingAdmissionPolicySpec,
     object: &'s JSONSchemaProps,

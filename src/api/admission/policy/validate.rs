@@ -151,7 +151,7 @@ fn evaluate_policy<'a>(
     refused
 }
 
-/// The message of a refusal, and its reason.
+/// Returns the message of a refusal, and its reason.
 fn denial_message(policy: &Policy, binding: Option<&Binding>, denial: Denial) -> (String, String) {
     let with = binding.map(|binding| format!(" with binding '{}'", binding.name)).unwrap_or_default();
     let message =

@@ -23,8 +23,8 @@ use object::{Kind, Object, ServedKind};
 
 /// Kubernetes' default.
 const TIMEOUT_SECONDS: i32 = 10;
-/// The limit on requests that wait for the webhooks of one configuration: a quarter of all (`http::turns`),
-/// so that a configuration that hangs leaves permits to requests that call others.
+/// The limit on requests that wait for the webhooks of one configuration: a quarter of all
+/// (`http::webhook_queue`), so that a configuration that hangs leaves permits to requests that call others.
 const MAX_REQUESTS: usize = 16;
 /// The limit on a review's response: longer than any valid patch.
 const MAX_RESPONSE_BYTES: usize = 3 * 1024 * 1024;
@@ -89,7 +89,7 @@ macro_rules! given {
     };
 }
 
-/// The webhooks of a configuration of either type, in its order.
+/// Returns the webhooks of a configuration of either type, in its order.
 pub(super) fn of_configuration(object: &Object) -> Vec<Webhook> {
     if let Some(configuration) = object.get::<MutatingWebhookConfiguration>() {
         let hooks = configuration.webhooks.iter().flatten();
@@ -135,7 +135,7 @@ impl Webhook {
         self.selectors.may_select(api, namespace)
     }
 
-    /// The version in which a request matches; `None` if it does not.
+    /// Returns the version in which a request matches; `None` if it does not.
     pub(super) fn matches(
         &self,
         api: &Api,
@@ -164,7 +164,7 @@ impl Webhook {
         Ok(())
     }
 
-    /// The call with this `AdmissionRequest`.
+    /// Returns the call with this `AdmissionRequest`.
     pub(super) fn call(
         &self,
         api: &Api,

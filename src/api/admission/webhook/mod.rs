@@ -52,7 +52,7 @@ impl Webhooks {
         self.validating.object_stored(object);
     }
 
-    /// The names of all webhooks.
+    /// Returns the names of all webhooks.
     pub(crate) fn names(&self, api: &Api) -> HashSet<String> {
         let configured = [self.mutating(api), self.validating(api)];
         configured.iter().flat_map(|one| each(one).map(|(_, hook)| hook.name.clone())).collect()
@@ -74,7 +74,7 @@ struct CallResult {
     time: Duration,
 }
 
-/// Each webhook, in order, with the indexes of its configuration and of itself in it.
+/// Returns each webhook, in order, with the indexes of its configuration and of itself in it.
 fn each(
     configured: &[CompiledConfiguration<Vec<Webhook>>],
 ) -> impl Iterator<Item = ((usize, usize), &Webhook)> {
@@ -95,7 +95,7 @@ pub(crate) fn has_matching_webhook(
         .any(|configured| each(configured).any(|(_, hook)| hook.may_match(operations, kind, subresource)))
 }
 
-/// The callees of such a request in a namespace (empty: cluster-scoped, or a namespace itself).
+/// Returns the callees of such a request in a namespace (empty: cluster-scoped, or a namespace itself).
 pub(super) fn parties(
     api: &Api,
     operations: &[Operation],
@@ -232,7 +232,7 @@ pub(super) fn validate(api: &Api, attributes: &Attributes<'_>) -> Result<(), Api
     first.map_or(Ok(()), Err)
 }
 
-/// The webhooks' responses, in their order.
+/// Returns the webhooks' responses, in their order.
 fn call_webhooks(
     api: &Api,
     attributes: &Attributes<'_>,

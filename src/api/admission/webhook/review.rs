@@ -22,7 +22,7 @@ pub(super) enum Version {
 }
 
 impl Version {
-    /// The first supported version among those that a webhook reads.
+    /// Returns the first supported version among those that a webhook reads.
     pub(super) fn first_of(versions: &[String]) -> Option<Self> {
         versions.iter().find_map(|version| match version.as_str() {
             "v1" => Some(Self::V1),
@@ -51,7 +51,7 @@ pub(super) enum WebhookType {
 }
 
 impl WebhookType {
-    /// The name in metrics.
+    /// Returns the name in metrics.
     pub(super) fn step(self) -> &'static str {
         match self {
             Self::Mutating => "admit",
@@ -60,7 +60,7 @@ impl WebhookType {
     }
 }
 
-/// The review that is sent to a webhook.
+/// Returns the review that is sent to a webhook.
 pub(super) fn request(version: Version, request: Value) -> Value {
     let mut review = json!({"kind": KIND, "apiVersion": version.api_version()});
     review["request"] = request;
@@ -158,7 +158,7 @@ pub(super) fn read(
     })
 }
 
-/// A refusal in Kubernetes' words.
+/// Returns a refusal in Kubernetes' words.
 pub(super) fn denied(webhook: &str, status: Status) -> ApiError {
     let by = format!("admission webhook {} denied the request", quote(webhook));
     let text = |text: Option<String>| text.filter(|text| !text.is_empty()).map(complaint);

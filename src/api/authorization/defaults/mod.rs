@@ -132,7 +132,7 @@ fn role_ref(kind: &str, name: &str) -> RoleRef {
     RoleRef { api_group: Some(GROUP.into()), kind: kind.into(), name: name.into() }
 }
 
-/// `user:NAME`, `group:NAME` or `account:NAMESPACE/NAME`.
+/// Parses `user:NAME`, `group:NAME` or `account:NAMESPACE/NAME`.
 fn subject(text: &str) -> Subject {
     let (kind, name) = text.split_once(':').unwrap_or(("user", text));
     match (kind, name.split_once('/')) {
@@ -159,7 +159,8 @@ fn cluster_binding(role: &str, subjects: &[&str]) -> ClusterRoleBinding {
     }
 }
 
-/// The rules of `system:node`, which the node authorizer applies even if the role was changed or deleted.
+/// Returns the rules of `system:node`, which the node authorizer applies even if the role was changed or
+/// deleted.
 pub(super) fn node_rules() -> &'static [PolicyRule] {
     static RULES: LazyLock<Vec<PolicyRule>> =
         LazyLock::new(|| roles::NODE.iter().map(Rule::policy_rule).collect());

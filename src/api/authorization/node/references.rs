@@ -78,7 +78,7 @@ pub(super) fn uses_audience(api: &Api, pod: &SharedObject<Pod>, audience: &str) 
     })
 }
 
-/// The name of the driver that provides a volume of the pod.
+/// Returns the name of the driver that provides a volume of the pod.
 fn driver_of(api: &Api, pod: &SharedObject<Pod>, volume: &Volume) -> Option<String> {
     if let Some(inline) = &volume.csi {
         return Some(inline.driver.clone());

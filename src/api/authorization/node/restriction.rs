@@ -130,7 +130,7 @@ pub(crate) fn restrict(
     result.map_err(|why| ApiError::forbidden(new.kind(), new.name(), why))
 }
 
-/// A node may only create mirror pods, which belong to it and reference nothing.
+/// Refuses a new pod of a node unless it is a mirror pod, which belongs to the node and references nothing.
 fn restrict_new_pod(api: &Api, node: &str, pod: &Pod) -> Result<(), String> {
     let name = quote(node);
     let meta = &pod.metadata;
@@ -172,7 +172,7 @@ fn restrict_new_pod(api: &Api, node: &str, pod: &Pod) -> Result<(), String> {
     }
 }
 
-/// The first kind of object that a pod references and a mirror pod must not.
+/// Returns the first kind of object that a pod references and a mirror pod must not.
 fn refers_to(spec: &PodSpec) -> Option<&'static str> {
     let referred = [
         (spec.service_account_name.as_ref().is_some_and(|name| !name.is_empty()), "a service account"),
@@ -192,7 +192,7 @@ fn refers_to(spec: &PodSpec) -> Option<&'static str> {
     referred.into_iter().find_map(|(is, what)| is.then_some(what))
 }
 
-/// A node may write a pod's observed status, but not its claims.
+/// Permits a node to write a pod's observed status, but not its claims.
 fn restrict_pod_status(node: &str, old: &Object, pod: &Pod) -> Result<(), String> {
     let name = quote(node);
     if old.meta().labels != pod.metadata.labels {
@@ -213,7 +213,7 @@ fn restrict_pod_status(node: &str, old: &Object, pod: &Pod) -> Result<(), String
     Ok(())
 }
 
-/// A node may write the present size of a volume claim's file system.
+/// Permits a node to write the present size of a volume claim's file system.
 fn restrict_claim(node: &str, part: Part, old: Option<&Object>, new: &Object) -> Result<(), String> {
     let (Some(old), Some(new), Part::Status) =
         (old.and_then(Object::get::<PersistentVolumeClaim>), new.get::<PersistentVolumeClaim>(), part)

@@ -34,13 +34,13 @@ impl CallEstimate {
         Self { size: Some(size), ..Self::of(cost) }
     }
 
-    /// A list of this many items is created.
+    /// Returns the estimate of a call that creates a list of this many items.
     fn list(size: Size, per_item: f64) -> Self {
         Self::sized(size.cost(per_item).saturating_add(1 + MAKE_LIST), size)
     }
 }
 
-/// The price of a function for such arguments; `nodes` are their expressions.
+/// Returns the price of a function for such arguments; `nodes` are their expressions.
 pub(super) fn price<'d>(
     name: &str,
     target: Option<&Value<'d>>,
@@ -151,7 +151,7 @@ fn list_price<'d>(
     })
 }
 
-/// The cost of looking at each item of a list, or each letter of a string.
+/// Returns the cost of looking at each item of a list, or each letter of a string.
 fn searched(name: &str, of: &Value<'_>) -> u64 {
     match list_item(of) {
         Some(item) => {
@@ -163,7 +163,7 @@ fn searched(name: &str, of: &Value<'_>) -> u64 {
     }
 }
 
-/// An item of a list by its schema; only the type is known for computed lists.
+/// Returns an item of a list by its schema; only the type is known for computed lists.
 fn list_item<'d>(list: &Value<'d>) -> Option<Value<'d>> {
     let Kind::List(item) = &list.kind else { return None };
     let declared = match list.origin {
@@ -181,13 +181,14 @@ fn integer(node: &IdedExpr) -> Option<i64> {
     }
 }
 
-/// The cost of a selector: it is traversed, and parsed into as many requirements as its length permits.
+/// Returns the cost of a selector: it is traversed, and parsed into as many requirements as its length
+/// permits.
 fn selector_cost(size: Size) -> u64 {
     let requirements = size.cost(0.5);
     MAKE_LIST.saturating_add(size.cost(PER_LETTER)).saturating_add(requirements.saturating_mul(50))
 }
 
-/// The cost of matching a string with a pattern; the empty string costs too.
+/// Returns the cost of matching a string with a pattern; the empty string costs too.
 fn matched(of: Size, pattern: Size) -> u64 {
     of.plus(Size::exactly(1)).cost(PER_LETTER).saturating_mul(pattern.cost(PER_PATTERN_LETTER))
 }
@@ -221,7 +222,7 @@ fn added(a: &Value<'_>, b: &Value<'_>) -> CallEstimate {
     }
 }
 
-/// The size of a string after replacements.
+/// Returns the size of a string after replacements.
 fn replaced_size(of: Size, part: Size, with: Size) -> Size {
     let per = |whole: u64, part: u64| (whole as f64 / part as f64).ceil() as u64;
     // An empty part matches around each letter; otherwise the string grows most with the most matches, if the
@@ -240,7 +241,7 @@ fn replaced_size(of: Size, part: Size, with: Size) -> Size {
     count.times(with).plus(Size { min: retained_fewest, max: retained_most })
 }
 
-/// The type of a function's result.
+/// Returns the type of a function's result.
 pub(super) fn result<'d>(
     name: &str,
     target: Option<&Value<'d>>,

@@ -76,7 +76,7 @@ impl<'d> Kind<'d> {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 
-    /// The type of a field.
+    /// Returns the type of a field.
     pub(super) fn field(&self, name: &str) -> Self {
         match self {
             Self::Object(declared) => declared.field(name).map_or(Self::Dyn, Kind::of),
@@ -86,7 +86,7 @@ impl<'d> Kind<'d> {
         }
     }
 
-    /// The type of an item or value.
+    /// Returns the type of an item or value.
     pub(super) fn element(&self) -> Self {
         match self {
             Self::List(item) => (**item).clone(),
@@ -96,7 +96,7 @@ impl<'d> Kind<'d> {
         }
     }
 
-    /// The type of its keys, or of list indexes.
+    /// Returns the type of its keys, or of list indexes.
     pub(super) fn key(&self) -> Self {
         match self {
             Self::List(_) => Self::Int,

@@ -25,7 +25,7 @@ const MAKE_LIST: u64 = 10;
 const MAKE_MAP: u64 = 30;
 const MAKE_OBJECT: u64 = 40;
 
-/// The maximum cost of an expression whose variables have such a schema.
+/// Returns the maximum cost of an expression whose variables have such a schema.
 pub(super) fn estimate(node: &IdedExpr, root: &DeclType) -> u64 {
     Estimator { root, scope: Vec::new() }.estimate(node).cost
 }
@@ -69,7 +69,7 @@ impl Entries {
 }
 
 impl<'d> Value<'d> {
-    /// A computed value; its size is known if its type implies one.
+    /// Returns a computed value; its size is known if its type implies one.
     fn computed(kind: Kind<'d>, size: Option<Size>) -> Self {
         let size = size.or_else(|| kind.is_scalar().then_some(Size::exactly(1)));
         Self { origin: ValueOrigin::None, kind, size, entries: None }
@@ -84,7 +84,7 @@ impl<'d> Value<'d> {
 struct ComprehensionEstimate<'d> {
     init: Value<'d>,
     init_cost: u64,
-    /// For each item.
+    /// The estimate for each item.
     step: Estimate<'d>,
     result_cost: u64,
     kind: Kind<'d>,
@@ -92,7 +92,7 @@ struct ComprehensionEstimate<'d> {
 
 struct Estimator<'d> {
     root: &'d DeclType,
-    /// The innermost last.
+    /// The variables in scope, the innermost last.
     scope: Vec<(String, Value<'d>)>,
 }
 
@@ -161,7 +161,7 @@ impl<'d> Estimator<'d> {
         }
     }
 
-    /// A step down from a place; from a computed value, it leads to the whole.
+    /// Returns the origin one step below another; below a computed value, the origin is the whole object.
     fn below(
         &self,
         origin: ValueOrigin<'d>,
@@ -251,7 +251,7 @@ impl<'d> Estimator<'d> {
         gathered(&range, ComprehensionEstimate { init, init_cost, step, result_cost: result.cost, kind })
     }
 
-    /// The value of a macro's single variable.
+    /// Returns the value of a macro's single variable.
     fn item(&self, range: &Value<'d>) -> Value<'d> {
         let is_list =
             range.entries.map_or_else(|| matches!(range.kind, Kind::List(_)), |entries| entries.is_list);
@@ -312,7 +312,8 @@ impl<'d> Estimator<'d> {
     }
 }
 
-/// A value at a place, or of a size that is known otherwise.
+/// Returns a value of this origin and kind; its size is that of the declaration, unless it is known
+/// otherwise.
 fn at<'d>(place: ValueOrigin<'d>, kind: Kind<'d>, known: Option<Size>) -> Value<'d> {
     let declared = match place {
         ValueOrigin::At(Some(declared)) => Some(Size::up_to(declared.max)),
@@ -322,7 +323,7 @@ fn at<'d>(place: ValueOrigin<'d>, kind: Kind<'d>, known: Option<Size>) -> Value<
     Value { origin: place, kind, size: declared.or(scalar).or(known), entries: None }
 }
 
-/// The accumulation of a macro over pairs, with the condition and step for each pair.
+/// Returns the accumulation of a macro over pairs, with the condition and step for each pair.
 fn pairs<'d>(pair_kind: PairKind, filter: Option<u64>, made: &Estimate<'d>) -> ComprehensionEstimate<'d> {
     // In addition to the expression: the condition, and the step that adds to the accumulator.
     let (init_cost, beside, result_cost) = match pair_kind {
@@ -359,7 +360,7 @@ fn pairs<'d>(pair_kind: PairKind, filter: Option<u64>, made: &Estimate<'d>) -> C
     ComprehensionEstimate { init, init_cost, step, result_cost, kind }
 }
 
-/// A macro over a range: its step runs for each item.
+/// Returns the estimate of a macro over a range, whose step runs for each item.
 fn gathered<'d>(range: &Estimate<'d>, macro_: ComprehensionEstimate<'d>) -> Estimate<'d> {
     let count = range.value.size();
     let steps = count.max.saturating_mul(macro_.step.cost);

@@ -37,13 +37,13 @@ impl Size {
         Self { min: self.min.min(other.min), max: self.max.max(other.max) }
     }
 
-    /// The maximum cost at this cost per unit.
+    /// Returns the maximum cost at this cost per unit.
     pub(super) fn cost(self, per_unit: f64) -> u64 {
         scaled(self.max, per_unit)
     }
 }
 
-/// A multiple of a count, rounded up and saturating.
+/// Returns a multiple of a count, rounded up and saturating.
 pub(super) fn scaled(count: u64, factor: f64) -> u64 {
     (count as f64 * factor).ceil() as u64
 }

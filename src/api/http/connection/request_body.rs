@@ -28,7 +28,7 @@ pub(super) struct RequestBody<B: Body<Data = Bytes> + Send + Unpin + 'static> {
 }
 
 impl<B: Body<Data = Bytes> + Send + Unpin + 'static> RequestBody<B> {
-    /// A body that must receive bytes at least this often.
+    /// Returns a body that must receive bytes at least this often.
     pub(super) fn new(inner: B, timeout: Duration) -> Self {
         Self { inner: Some(inner), timeout, overdue: None }
     }

@@ -33,7 +33,7 @@ impl ResponseBody {
         Self { inner, response: answer, rest: Bytes::new(), capacity_wait: None }
     }
 
-    /// Ready when all clients together have read enough.
+    /// Becomes ready when all clients together have read enough.
     fn poll_capacity(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while !self.response.load().has_capacity() {
             let notify = self.response.load().capacity_freed().clone();
@@ -52,7 +52,7 @@ impl ResponseBody {
         Poll::Ready(())
     }
 
-    /// Ready when the client has read enough of this response.
+    /// Becomes ready when the client has read enough of this response.
     fn poll_window(&self, cx: &Context<'_>) -> Poll<()> {
         if self.response.unread() < WINDOW_BYTES {
             return Poll::Ready(());

@@ -71,7 +71,7 @@ impl ControllerTarget {
         self.is_collection() && *method == Method::GET && query.flag("watch")
     }
 
-    /// The possible forms of the response.
+    /// Returns the possible forms of the response.
     pub(super) fn offer(&self, method: &Method, query: &Query) -> SupportedTypes {
         if self.is_watch(method, query) {
             SupportedTypes::Stream(Messages::Metadata)
@@ -103,15 +103,15 @@ impl NameSelection {
         self.0.iter().all(|field| (field.value == name) == field.equal)
     }
 
-    /// A controller that is selected by its name is reported with its keys, as in a request for the single
-    /// object.
+    /// Returns the report on a controller. It has the keys if the client selects the controller by its name,
+    /// as in a request for the single object.
     fn view_of(&self, api: &Api, seen: &ObservedController) -> ControllerView {
         let is_named = self.0.iter().any(|field| field.equal);
         ControllerView::new(seen, is_named.then(|| keys(api, &seen.name)).flatten())
     }
 }
 
-/// The keys of a running controller.
+/// Returns the keys of a running controller.
 fn keys(api: &Api, name: &str) -> Option<crate::controller_status::ControllerKeys> {
     Some(api.controller(name)??.keys(KEYS))
 }
@@ -211,7 +211,7 @@ async fn step(
     super::durability::once_durable(server, Ok(shown)).await
 }
 
-/// The key in the body of a step; `None` for the next one.
+/// Returns the key in the body of a step; `None` for the next one.
 fn key_of(step: &Value) -> Result<Option<String>, ApiError> {
     let wrong = |reason: &str| ApiError::BadRequest(format!("{STEP_KIND}: {reason}"));
     if !step.is_object() {

@@ -29,12 +29,13 @@ pub(super) struct ControllerView {
 }
 
 impl ControllerView {
-    /// From an observed controller; with its keys if the client selected it by name.
+    /// Reports an observed controller; with its keys if the client selected it by name.
     pub(super) fn new(seen: &ObservedController, keys: Option<ControllerKeys>) -> Self {
         Self { name: seen.name.clone(), status: seen.status.clone(), revision: seen.changed, keys }
     }
 
-    /// The object in this form; a table has one row, and column definitions only if `columns` demands them.
+    /// Returns the object in this form; a table has one row, and column definitions only if `columns` demands
+    /// them.
     pub(super) fn in_form(
         &self,
         form: Representation,
@@ -55,7 +56,7 @@ impl ControllerView {
         self.status.as_ref().map_or(ControllerState::Stopped, |status| status.state)
     }
 
-    /// The status; a controller that does not run is reported by name only.
+    /// Returns the status; a controller that does not run is reported by name only.
     fn running(&self) -> Option<&ControllerStatus> {
         self.status.as_deref()
     }
@@ -196,7 +197,7 @@ impl ControllerView {
     }
 }
 
-/// The text on one line, cut to a readable length.
+/// Returns the text on one line, cut to a readable length.
 fn beginning(text: &str) -> String {
     const MAX_CHARS: usize = 200;
     let mut cut: String =
@@ -235,7 +236,7 @@ pub(super) enum Columns {
     Known,
 }
 
-/// The table of these controllers.
+/// Returns the table of these controllers.
 pub(super) fn table(
     version: MetaVersion,
     views: &[ControllerView],
@@ -290,7 +291,7 @@ fn key_fields(key: &QueuedKey) -> Map<String, Value> {
     fields
 }
 
-/// A completed reconcile.
+/// Returns the JSON of a completed reconcile.
 pub(super) fn reconciled(ended: &ReconcileRecord) -> Value {
     let mut fields = key_fields(&ended.key);
     fields.insert("at".into(), json!(time(ended.at)));
@@ -308,7 +309,7 @@ pub(super) fn reconciled(ended: &ReconcileRecord) -> Value {
     Value::Object(fields)
 }
 
-/// The message of a result, if it has one.
+/// Returns the message of a result, if it has one.
 fn message(result: &ReconcileResult) -> Option<&str> {
     match result {
         ReconcileResult::Failed(text)
@@ -323,7 +324,7 @@ fn micros(duration: Duration) -> Value {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX).into()
 }
 
-/// `85µs`, `3.2ms`, `120ms`, `4.5s`, and from a minute on in the format of ages.
+/// Formats a duration: `85µs`, `3.2ms`, `120ms`, `4.5s`, and from a minute on in the format of ages.
 fn short(duration: Duration) -> String {
     let micros = duration.as_micros();
     match micros {

@@ -17,12 +17,12 @@ impl ServedGroupVersion {
         self.group.is_empty()
     }
 
-    /// `apps/v1`; `v1` for the core group.
+    /// Returns `apps/v1`; `v1` for the core group.
     pub(in crate::http) fn group_version(&self) -> String {
         if self.is_core() { self.version.into() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// The path prefix, without the leading slash: `apis/apps/v1`.
+    /// Returns the path prefix, without the leading slash: `apis/apps/v1`.
     pub(in crate::http) fn path(&self) -> String {
         if self.is_core() {
             format!("api/{}", self.version)
@@ -55,7 +55,7 @@ pub(in crate::http) struct Resource {
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::http) struct ResourcePart {
     pub(in crate::http) name: &'static str,
-    /// The kind of its requests and responses.
+    /// The group, version and kind of its requests and responses.
     pub(in crate::http) group: &'static str,
     pub(in crate::http) version: &'static str,
     pub(in crate::http) kind: &'static str,
@@ -86,7 +86,8 @@ const METRICS: [(&str, &str, bool); 2] = [("nodes", "NodeMetrics", false), ("pod
 /// Its kinds are in other groups too, and clients resolve a short name to the first group that has it.
 const LAST_GROUP: &str = "extensions";
 
-/// All groups and versions: the core group first, then by group name, the newest version of a group first.
+/// Returns all groups and versions: the core group first, then by group name, the newest version of a group
+/// first.
 pub(in crate::http) fn served(kinds: &Kinds) -> Vec<ServedGroupVersion> {
     let stored = kinds.served().map(|resource| stored(kinds, resource));
     let actions = ACTIONS.iter().map(|(group, version, plural, kind, namespaced)| Resource {
@@ -240,7 +241,7 @@ fn subresource(of: ServedKind, part: Subresource) -> ResourcePart {
     ResourcePart { name: part.path(), group, version, kind, verbs }
 }
 
-/// Stable before beta before alpha, higher numbers before lower ones.
+/// Returns a sort key: stable before beta before alpha, higher numbers before lower ones.
 pub(super) fn age(version: &str) -> (u8, u32, u32) {
     let digits =
         |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0);

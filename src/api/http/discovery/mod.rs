@@ -1,7 +1,7 @@
 //! Discovery: the resources that the API serves, in the legacy and the aggregated documents, and the version.
 //!
-//! Everything comes from the Kind table; resources that are served but never stored are in `served.rs`, and
-//! the order with aggregated APIs is in `listed.rs`.
+//! Everything comes from the Kind table; resources that are served but never stored are in
+//! `group_versions.rs`, and the order with aggregated APIs is in `order.rs`.
 
 mod group_versions;
 mod order;
@@ -58,8 +58,8 @@ fn preferred(accept: &str) -> DiscoveryFormat {
     DiscoveryFormat::Legacy
 }
 
-/// The document at a discovery path (`/version`, `/api`, `/apis`, `/api/v1`, `/apis/G`, `/apis/G/V`); `None`
-/// for other paths. `server` is the `host:port` for clients.
+/// Returns the document at a discovery path (`/version`, `/api`, `/apis`, `/api/v1`, `/apis/G`, `/apis/G/V`);
+/// `None` for other paths. `server` is the `host:port` for clients.
 pub(super) fn document(
     all: &[GroupVersionEntry<'_>],
     path: &str,
@@ -94,7 +94,7 @@ pub(super) fn document(
     }
 }
 
-/// The body of `/version`.
+/// Returns the body of `/version`.
 pub(crate) fn version() -> Value {
     let (major, minor) = KUBERNETES_VERSION
         .trim_start_matches('v')
@@ -112,7 +112,7 @@ pub(crate) fn version() -> Value {
     })
 }
 
-/// The build time, as far as the build knows it.
+/// Returns the build time, as far as the build knows it.
 fn build_date() -> String {
     let seconds = env!("PODIUM_BUILD_EPOCH").parse().unwrap_or(0);
     jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
@@ -126,7 +126,7 @@ fn go_arch() -> &'static str {
     }
 }
 
-/// The versions of each group but the core group, preferred version first.
+/// Returns the versions of each group but the core group, preferred version first.
 fn groups<'a, 'b>(all: &'a [GroupVersionEntry<'b>]) -> impl Iterator<Item = &'a [GroupVersionEntry<'b>]> {
     all.chunk_by(|a, b| a.group == b.group).filter(|versions| !versions[0].is_core())
 }

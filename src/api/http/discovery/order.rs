@@ -33,19 +33,20 @@ impl GroupVersionEntry<'_> {
         self.group.is_empty()
     }
 
-    /// `apps/v1`; `v1` for the core group.
+    /// Returns `apps/v1`; `v1` for the core group.
     pub(in crate::http) fn group_version(&self) -> String {
         if self.is_core() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// The path prefix, without the leading slash: `apis/apps/v1`.
+    /// Returns the path prefix, without the leading slash: `apis/apps/v1`.
     pub(in crate::http) fn path(&self) -> String {
         format!("{}/{}", if self.is_core() { "api" } else { "apis" }, self.group_version())
     }
 }
 
-/// All local and aggregated groups and versions in Kubernetes' order: groups by priority (the highest of a
-/// group's versions counts), then by name; the versions of a group by priority, then by stability and age.
+/// Returns all local and aggregated groups and versions in Kubernetes' order: groups by priority (the highest
+/// of a group's versions counts), then by name; the versions of a group by priority, then by stability and
+/// age.
 pub(in crate::http) fn listed<'a>(
     services: &ApiServices,
     served: &'a [ServedGroupVersion],

@@ -30,7 +30,7 @@ impl CompressedBytes {
         Self { deflated: deflated.into(), length: bytes.len() }
     }
 
-    /// The uncompressed bytes.
+    /// Returns the uncompressed bytes.
     pub(super) fn read(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.length);
         self.decoder().read_to_end(&mut bytes).expect("the data was compressed by this module");
@@ -74,7 +74,7 @@ impl BlockBody {
         self.waiting.push_back(Block::Compressed(compressed.clone()));
     }
 
-    /// The next chunk of the body.
+    /// Returns the next chunk of the body.
     fn next_piece(&mut self) -> Option<Bytes> {
         loop {
             if let Some(decoder) = &mut self.open {

@@ -11,7 +11,7 @@ const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object.";
 const KIND: &str = "Kind is a string value representing the REST resource this object represents.";
 
-/// The schema of a definition, with the fields that every object has.
+/// Returns the schema of a definition, with the fields that every object has.
 pub(super) fn schema(mut schema: Value, version: Version) -> Value {
     if version == Version::Two {
         if is(&schema, PRESERVE) {

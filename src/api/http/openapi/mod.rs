@@ -131,7 +131,7 @@ impl OpenApiV2Part {
     }
 }
 
-/// The JSON of an object without its braces.
+/// Returns the JSON of an object without its braces.
 fn entries(of: &Map<String, Value>) -> String {
     let mut text = serde_json::to_string(of).unwrap_or_default();
     text.pop();
@@ -157,7 +157,7 @@ impl BuiltinDocuments {
         Self { served, documents: made, version_2: OnceLock::new(), names: OnceLock::new() }
     }
 
-    /// The built-in kinds among these.
+    /// Returns the built-in kinds among these.
     fn among(kinds: &Kinds) -> &'static Self {
         static BASE: LazyLock<BuiltinDocuments> =
             LazyLock::new(|| BuiltinDocuments::of(&Kinds::built_in(false)));
@@ -184,7 +184,7 @@ impl BuiltinDocuments {
     }
 }
 
-/// The documents of the built-in kinds.
+/// Returns the documents of the built-in kinds.
 pub(super) fn built_in() -> &'static Arc<Documents> {
     static BUILT_IN: LazyLock<Arc<Documents>> =
         LazyLock::new(|| Arc::new(Documents::of(&Kinds::default(), None)));
@@ -209,7 +209,7 @@ impl Documents {
         Self { base, served, documents: made, index: OnceLock::new(), version_2_hash: OnceLock::new() }
     }
 
-    /// The served groups and versions.
+    /// Returns the served groups and versions.
     pub(super) fn served(&self) -> &[ServedGroupVersion] {
         &self.served
     }
@@ -233,8 +233,8 @@ impl Documents {
         })
     }
 
-    /// The same, with the documents of aggregated APIs, which replace local ones of the same path. Their
-    /// servers provide their content.
+    /// Returns the same, with the documents of aggregated APIs, which replace local ones of the same path.
+    /// Their servers provide their content.
     pub(super) fn index_with(&self, services: &ApiServices) -> Cow<'_, HashedBody> {
         let remote_services = services.remote();
         let local_index = self.index();
@@ -258,14 +258,14 @@ impl Documents {
         Cow::Owned(HashedBody::of(&index))
     }
 
-    /// The document of one group and version, named like its path (`api/v1`, `apis/apps/v1`).
+    /// Returns the document of one group and version, named like its path (`api/v1`, `apis/apps/v1`).
     pub(crate) fn version_3(&self, path: &str) -> Option<&HashedDocument> {
         let path = path.trim_matches('/');
         let (served, made) = self.groups().find(|(served, _)| served.path() == path)?;
         Some(made.version_3(served))
     }
 
-    /// The contributions of custom resources to version 2.
+    /// Returns the contributions of custom resources to version 2.
     fn custom_version_2(&self) -> impl Iterator<Item = &OpenApiV2Part> {
         self.groups().filter(|(served, _)| is_custom(served)).map(|(served, made)| {
             made.version_2.get_or_init(|| {
@@ -278,7 +278,7 @@ impl Documents {
         })
     }
 
-    /// The hash of `/openapi/v2`.
+    /// Returns the hash of `/openapi/v2`.
     pub(crate) fn version_2_hash(&self) -> &str {
         self.version_2_hash.get_or_init(|| {
             let mut hash = Sha512::new();

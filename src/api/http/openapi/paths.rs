@@ -121,8 +121,8 @@ fn parts(paths: &mut Map<String, Value>, base: &str, served: &ServedGroupVersion
 
 /// Gives operations the names that generated clients use.
 trait OperationNames {
-    /// `listCoreV1NamespacedPod`. The group is inserted before the suffix of the verb (`deleteCollection`),
-    /// or at `{}`.
+    /// Names an operation: `listCoreV1NamespacedPod`. The group is inserted before the suffix of the verb
+    /// (`deleteCollection`), or at `{}`.
     fn named(self, verb: &str, resource: &Resource, suffix: &str) -> Self;
 
     fn called(self, id: String) -> Self;
@@ -146,7 +146,7 @@ impl OperationNames for Value {
     }
 }
 
-/// `AppsV1`, `CoreV1`.
+/// Returns the group and version in an operation's name: `AppsV1`, `CoreV1`.
 fn owner(resource: &Resource) -> String {
     tag(resource.group, resource.version).split('_').map(capitalized).collect()
 }
@@ -224,7 +224,7 @@ fn operation(
     operation
 }
 
-/// A request that becomes a stream has neither body nor schema.
+/// Returns the operation of a request that becomes a stream; it has neither body nor schema.
 fn stream((group, version, kind): OperationKind<'_>) -> Value {
     json!({
         "tags": [tag(group, version)],
@@ -247,7 +247,7 @@ fn describe(action: &str, kind: &str) -> String {
     }
 }
 
-/// `apps_v1`, `core_v1`, `discovery_v1`.
+/// Returns the tag of a group and version: `apps_v1`, `core_v1`, `discovery_v1`.
 fn tag(group: &str, version: &str) -> String {
     let group = group.split('.').next().filter(|g| !g.is_empty()).unwrap_or("core");
     format!("{group}_{version}")

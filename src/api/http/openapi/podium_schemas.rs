@@ -7,7 +7,7 @@ use crate::http::{controllers, metrics, verdicts};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// The name and content of a kind's schema.
+/// Returns the name and content of a kind's schema.
 pub(super) fn schema(group: &str, version: &str, kind: &str) -> Option<(String, Value)> {
     let of_metrics = (group, version) == (metrics::GROUP, metrics::VERSION);
     match kind {

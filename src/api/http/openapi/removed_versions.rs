@@ -16,7 +16,7 @@ pub(super) struct RemovedVersion {
 }
 
 impl RemovedVersion {
-    /// The version of a group, version and kind, if Kubernetes has removed it.
+    /// Returns the version of a group, version and kind, if Kubernetes has removed it.
     pub(super) fn find(group: &str, version: &str, kind: &str) -> Option<Self> {
         let served = ServedKind::from_api_version(&format!("{group}/{version}"), kind)?;
         let info = served.kind().info();
@@ -24,7 +24,7 @@ impl RemovedVersion {
         Some(Self { served, root })
     }
 
-    /// Kubernetes' name for it: `io.k8s.api.extensions.v1beta1.Ingress`.
+    /// Returns Kubernetes' name for it: `io.k8s.api.extensions.v1beta1.Ingress`.
     pub(super) fn name(self) -> String {
         let stored = (self.root.schema)();
         // The library's group, version and kind follow its origin.
@@ -33,7 +33,7 @@ impl RemovedVersion {
         format!("{from}.{group}.{}.{}", self.served.version(), self.root.kind)
     }
 
-    /// Group, version and kind of the stored version.
+    /// Returns group, version and kind of the stored version.
     pub(super) fn stored(self) -> (&'static str, &'static str, &'static str) {
         (self.root.group, self.root.version, self.root.kind)
     }

@@ -9,7 +9,7 @@ use crate::http::discovery::{Resource, ServedGroupVersion};
 use crate::schema::roots;
 use crate::schema::{ListType, MapType, PatchStrategy, graph, merge_rule};
 
-/// The schema of a kind; `None` for kinds without one (the options of streams).
+/// Returns the schema of a kind; `None` for kinds without one (the options of streams).
 pub(super) fn name_of(served: &ServedGroupVersion, group: &str, version: &str, kind: &str) -> Option<String> {
     let is_it = |r: &Resource| r.schema.is_some() && (r.group, r.version, r.kind) == (group, version, kind);
     if served.resources.iter().any(is_it) {
@@ -21,13 +21,13 @@ pub(super) fn name_of(served: &ServedGroupVersion, group: &str, version: &str, k
         .or_else(|| RemovedVersion::find(group, version, kind).map(RemovedVersion::name))
 }
 
-/// `com.example.v1.Widget`.
+/// Returns `com.example.v1.Widget`.
 fn custom_name(group: &str, version: &str, kind: &str) -> String {
     let group: Vec<&str> = group.rsplit('.').collect();
     format!("{}.{version}.{kind}", group.join("."))
 }
 
-/// The schemas that the paths of a group and version refer to, and all that they refer to in turn.
+/// Returns the schemas that the paths of a group and version refer to, and all that they refer to in turn.
 pub(super) fn of(served: &ServedGroupVersion, version: Version) -> Map<String, Value> {
     let find_old = |r: &Resource| RemovedVersion::find(r.group, r.version, r.kind);
     let old: Vec<RemovedVersion> = served.resources.iter().filter_map(find_old).collect();

@@ -10,7 +10,7 @@ pub(super) const BETWEEN: &str = r#"},"definitions":{"#;
 /// After the last definition.
 pub(super) const TAIL: &str = r#"},"securityDefinitions":{"BearerToken":{"type":"apiKey","description":"Bearer Token authentication","name":"authorization","in":"header"}},"security":[{"BearerToken":[]}]}"#;
 
-/// The paths and definitions of documents of version 3.
+/// Returns the paths and definitions of documents of version 3.
 pub(super) fn of(documents: impl Iterator<Item = Value>) -> (Map<String, Value>, Map<String, Value>) {
     let mut paths = Map::new();
     let mut definitions = Map::new();

@@ -59,7 +59,7 @@ pub(super) async fn handle(
     }
 }
 
-/// The message on a connection's error stream.
+/// Returns the message on a connection's error stream.
 fn failure(ports: &dyn PodPorts, port: u16, reason: &str) -> String {
     format!("error forwarding port {port} to pod {}, uid : {reason}", ports.sandbox())
 }

@@ -106,7 +106,7 @@ impl<T> Pairs<T> {
         }
     }
 
-    /// The start of the longest wait.
+    /// Returns the start of the longest wait.
     pub(super) fn oldest(&self) -> Option<Instant> {
         self.waiting.values().map(|half| half.since).min()
     }

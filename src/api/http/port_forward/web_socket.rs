@@ -23,7 +23,7 @@ const MAX_IN_FLIGHT: usize = 8;
 
 const PIECE_BYTES: usize = 16 << 10;
 
-/// The ports of a query, repeated or separated by commas.
+/// Returns the ports of a query, repeated or separated by commas.
 pub(super) fn requested_ports(given: &[String]) -> Result<Vec<u16>, ApiError> {
     if given.is_empty() {
         return Err(ApiError::BadRequest("query parameter \"ports\" is required".into()));

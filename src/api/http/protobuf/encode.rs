@@ -22,7 +22,8 @@ struct FieldLocation {
     number: u32,
 }
 
-/// The positions of a type's fields, in the order of the graph; `None` for fields that the message lacks.
+/// Returns the positions of a type's fields, in the order of the graph; `None` for fields that the message
+/// lacks.
 fn locations(ty: TypeId) -> &'static [Option<FieldLocation>] {
     static LOCATIONS: OnceLock<Vec<Vec<Option<FieldLocation>>>> = OnceLock::new();
     let all = LOCATIONS.get_or_init(|| {

@@ -25,7 +25,7 @@ pub(super) enum Entry {
 /// The fields of one message by number.
 pub(super) type Fields = HashMap<u32, Entry>;
 
-/// The fields of a message of this name, e.g. `api.core.v1.Pod`; `None` when it has no protobuf form.
+/// Returns the fields of a message of this name, e.g. `api.core.v1.Pod`; `None` when it has no protobuf form.
 pub(super) fn fields(message: &str) -> Option<&'static Fields> {
     static TABLE: OnceLock<HashMap<&'static str, Fields>> = OnceLock::new();
     let table = TABLE.get_or_init(|| TEXT.lines().filter_map(line).collect());

@@ -86,7 +86,7 @@ impl Target<'_> {
         }
     }
 
-    /// One element of a list, or several numbers packed into one payload.
+    /// Reads one element of a list, or several numbers packed into one payload.
     fn read_element(self, items: &Shape, payload: Payload<'_>) -> Result<(), ProtobufError> {
         let mut elements = Vec::new();
         let numbers = matches!(items, Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Bool));
@@ -106,7 +106,7 @@ impl Target<'_> {
         Ok(())
     }
 
-    /// One entry of a map: a message of key and value.
+    /// Reads one entry of a map: a message of key and value.
     fn read_entry(self, values: &Shape, payload: Payload<'_>) -> Result<(), ProtobufError> {
         let Payload::Bytes(bytes) = payload else { return Err(wrong_wire(self.name, payload)) };
         let (mut key, mut value) = (String::new(), None);
@@ -129,7 +129,7 @@ impl Target<'_> {
     }
 }
 
-/// One value; null for an unset time.
+/// Reads one value; null for an unset time.
 fn single(name: &str, shape: &Shape, payload: Payload<'_>, depth: usize) -> Result<Value, ProtobufError> {
     if depth > MAX_DEPTH {
         return Err(ProtobufError::TooDeep);
@@ -193,7 +193,7 @@ fn int_or_string(name: &str, bytes: &[u8]) -> Result<Value, ProtobufError> {
     Ok(if is_text { Value::from(text) } else { Value::from(number) })
 }
 
-/// Seconds and nanoseconds; an empty message is no time at all.
+/// Reads seconds and nanoseconds; an empty message is no time at all.
 fn time(name: &str, bytes: &[u8], digits: usize) -> Result<Value, ProtobufError> {
     let (mut seconds, mut nanoseconds) = (0i64, 0i32);
     let mut reader = Reader::new(bytes);
@@ -214,7 +214,7 @@ fn time(name: &str, bytes: &[u8], digits: usize) -> Result<Value, ProtobufError>
     Ok(Value::from(format!("{}{fraction}Z", time.strftime("%Y-%m-%dT%H:%M:%S"))))
 }
 
-/// Embedded JSON (`RawExtension`, `FieldsV1`): a message whose first field is the text.
+/// Reads embedded JSON (`RawExtension`, `FieldsV1`): a message whose first field is the text.
 fn embedded(name: &str, bytes: &[u8]) -> Result<Value, ProtobufError> {
     let mut value = Value::Null;
     let mut reader = Reader::new(bytes);
@@ -238,7 +238,7 @@ fn is_zero(shape: &Shape, value: &Value) -> bool {
     }
 }
 
-/// The value of a map entry without one.
+/// Returns the value of a map entry without one.
 fn zero(shape: &Shape) -> Value {
     match shape {
         Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Double | Scalar::IntOrString) => Value::from(0),

@@ -37,7 +37,7 @@ fn broken() -> ApiError {
     ApiError::Internal("cannot encode an object as protobuf".into())
 }
 
-/// An object as a message without its envelope.
+/// Returns an object as a message without its envelope.
 pub(in crate::http) fn object(served: ServedKind, object: &Object) -> Result<Vec<u8>, ApiError> {
     let ty = message_type(served).ok_or_else(broken)?;
     let mut out = Vec::new();
@@ -53,7 +53,7 @@ pub(in crate::http) fn object(served: ServedKind, object: &Object) -> Result<Vec
     Ok(out)
 }
 
-/// An object's metadata alone, as a message without its envelope.
+/// Returns an object's metadata alone, as a message without its envelope.
 pub(in crate::http) fn partial(object: &Object) -> Result<Vec<u8>, ApiError> {
     metadata_alone(&object.client_metadata())
 }
@@ -73,7 +73,7 @@ fn put_metadata(out: &mut Vec<u8>, schema: &str, metadata: &Value) -> Result<(),
     Ok(())
 }
 
-/// A message in its envelope.
+/// Returns a message in its envelope.
 pub(in crate::http) fn enveloped(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8> {
     let mut out = envelope_head(api_version, kind, message.len());
     out.extend_from_slice(message);
@@ -100,7 +100,7 @@ pub(in crate::http) struct ListFrame {
     pub(in crate::http) tail: &'static [u8],
 }
 
-/// The frame of a list whose items take this many bytes, each with its [`item_head`].
+/// Returns the frame of a list whose items take this many bytes, each with its [`item_head`].
 pub(in crate::http) fn list_frame(
     api_version: &str,
     kind: &str,
@@ -114,14 +114,14 @@ pub(in crate::http) fn list_frame(
     Ok(ListFrame { head, tail: ENVELOPE_TAIL })
 }
 
-/// The bytes before an item of a list.
+/// Returns the bytes before an item of a list.
 pub(in crate::http) fn item_head(length: usize) -> Vec<u8> {
     let mut out = Vec::new();
     put_head(&mut out, ITEMS, length);
     out
 }
 
-/// A response other than a stored object, in its envelope; `None` if its type has no message.
+/// Returns a response other than a stored object, in its envelope; `None` if its type has no message.
 pub(in crate::http) fn of_value(value: &Value) -> Option<Vec<u8>> {
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     let (api_version, kind) = (text("apiVersion")?, text("kind")?);
@@ -147,7 +147,7 @@ pub(in crate::http) fn of_value(value: &Value) -> Option<Vec<u8>> {
     Some(enveloped(api_version, kind, &message))
 }
 
-/// An event of a watch, with an object in its envelope: a `meta.v1.WatchEvent` with its length first.
+/// Returns an event of a watch, with an object in its envelope: a `meta.v1.WatchEvent` with its length first.
 pub(in crate::http) fn event(type_: &str, object: &[u8]) -> Vec<u8> {
     let mut out = vec![0; 4];
     put_bytes(&mut out, 1, type_.as_bytes());

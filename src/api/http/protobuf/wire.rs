@@ -36,7 +36,7 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
-    /// The next field's number and payload; `None` at the end.
+    /// Returns the next field's number and payload; `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<(u32, Payload<'a>)>, ProtobufError> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
         Ok(Some((number, payload)))
     }
 
-    /// A bare number, as packed lists have them; `None` at the end.
+    /// Returns a bare number, as packed lists have them; `None` at the end.
     pub(super) fn next_packed(&mut self) -> Result<Option<u64>, ProtobufError> {
         if self.rest.is_empty() { Ok(None) } else { self.varint().map(Some) }
     }

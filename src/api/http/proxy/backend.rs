@@ -17,7 +17,7 @@ pub(super) struct Backend {
 }
 
 impl Backend {
-    /// The backend of a pod's or service's name in a path.
+    /// Returns the backend of a pod's or service's name in a path.
     pub(super) fn find(api: &Api, kind: Kind, key: &Key) -> Result<Self, ApiError> {
         let kind_name = if kind == Kind::Pod { "pod" } else { "service" };
         let invalid = || ApiError::BadRequest(format!("invalid {kind_name} request \"{}\"", key.name));
@@ -56,7 +56,7 @@ impl<'a> SchemeNamePort<'a> {
     }
 }
 
-/// The pod's address and port; `None` if the port is invalid.
+/// Returns the pod's address and port; `None` if the port is invalid.
 fn of_pod(api: &Api, key: &Key, port: &str) -> Result<Option<SocketAddr>, ApiError> {
     let pod = api.get_as::<Pod>(key)?;
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);

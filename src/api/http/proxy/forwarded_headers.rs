@@ -56,7 +56,7 @@ fn replace(headers: &mut HeaderMap, name: HeaderName, value: &[u8]) {
     }
 }
 
-/// The path of a request as sent, cleaned like Go's `path.Join`: escapes stay.
+/// Returns the path of a request as sent, cleaned like Go's `path.Join`: escapes stay.
 fn uri(path: &str) -> String {
     let mut segments: Vec<&str> = Vec::new();
     for segment in path.split('/') {

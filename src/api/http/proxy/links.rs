@@ -14,7 +14,7 @@ use crate::http::transformed_body::{Transform, TransformedBody};
 /// A longer tag ends the page: links of megabytes are no links.
 const MAX_MEMORY: usize = 4 << 20;
 
-/// The attributes of an element that contain links; Kubernetes' list.
+/// Returns the attributes of an element that contain links; Kubernetes' list.
 fn links_of(element: &str) -> &'static [&'static str] {
     match element {
         "a" | "area" | "base" | "link" => &["href"],
@@ -54,7 +54,7 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// The page with links replaced by `rewrite`; `None` leaves a link unchanged.
+    /// Returns the page with links replaced by `rewrite`; `None` leaves a link unchanged.
     pub(super) fn rewritten(
         page: AnyBody,
         rewrite: impl Fn(&str) -> Option<String> + Send + 'static,

@@ -100,7 +100,7 @@ async fn connect(dialer: &dyn Dial, backend: &Backend) -> Result<Box<dyn Duplex>
     stream.map(|stream| Box::new(stream) as Box<dyn Duplex>).map_err(|error| error.to_string())
 }
 
-/// The request as the pod sees it.
+/// Returns the request as the pod sees it.
 fn onward(mut request: Request, uri: Uri, backend: &Backend) -> Request {
     let upgrade = upgrade_of(request.headers());
     let is_upgrade = upgrade.is_some();
@@ -121,7 +121,7 @@ fn onward(mut request: Request, uri: Uri, backend: &Backend) -> Request {
     request
 }
 
-/// The protocol to which a message requests an upgrade.
+/// Returns the protocol to which a message requests an upgrade.
 pub(super) fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
     let mut options = headers
         .get_all(CONNECTION)
@@ -184,7 +184,7 @@ pub(super) async fn send(
     Ok(response.map(|body| open.holding(body)))
 }
 
-/// The response as the client sees it.
+/// Returns the response as the client sees it.
 fn homeward(mut response: Response, prefix: &str, backend: &Backend) -> Response {
     strip_response(&mut response);
     let headers = response.headers_mut();
@@ -203,7 +203,7 @@ fn homeward(mut response: Response, prefix: &str, backend: &Backend) -> Response
     response.map(|body| Body::new(links::Links::rewritten(body, move |link| below(link, &prefix, &backend))))
 }
 
-/// The outside path of a pod's own location; `None` if the location is not the pod's own.
+/// Returns the outside path of a pod's own location; `None` if the location is not the pod's own.
 fn below(location: &str, prefix: &str, backend: &Backend) -> Option<String> {
     let scheme = if backend.tls { "https" } else { "http" };
     let path = match location.strip_prefix(&format!("{scheme}://{}", backend.address)) {

@@ -6,7 +6,7 @@ use percent_encoding::percent_decode_str;
 
 use object::Kind;
 
-/// A request's path up to `proxy`, and the remainder as sent.
+/// Returns a request's path up to `proxy`, and the remainder as sent.
 pub(super) fn split(kind: Kind, path: &str) -> (&str, &str) {
     // api, v1, namespaces, NAMESPACE, KIND, NAME, proxy; for nodes api, v1, nodes, NAME, proxy.
     let before = if kind.namespaced() { 7 } else { 5 };
@@ -22,7 +22,7 @@ pub(super) fn split(kind: Kind, path: &str) -> (&str, &str) {
     (path, "")
 }
 
-/// The path on the proxied server, decoded: authorization and the proxy split at the same position.
+/// Returns the path on the proxied server, decoded: authorization and the proxy split at the same position.
 pub(in crate::http) fn path_below(kind: Kind, path: &str) -> Cow<'_, str> {
     percent_decode_str(split(kind, path).1).decode_utf8_lossy()
 }

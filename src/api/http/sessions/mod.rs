@@ -21,7 +21,7 @@ use crate::ApiError;
 use base::session::{Session, SessionInput, SessionOutput, SessionStreams};
 use object::{Key, Subresource};
 
-/// The streams that a query requests.
+/// Returns the streams that a query requests.
 fn requested_streams(query: &Query) -> Result<SessionStreams, ApiError> {
     let streams = SessionStreams {
         stdin: query.flag("stdin"),
@@ -88,7 +88,7 @@ pub(super) async fn handle(
 
 /// The input of a session.
 trait SessionReader: Send {
-    /// The client's next input; `None` if it has left. Cancelling loses nothing.
+    /// Returns the client's next input; `None` if it has left. Cancelling loses nothing.
     fn next(&mut self) -> impl Future<Output = Option<SessionInput>> + Send;
 
     /// Ends when the client has left, without taking its input, which the process may not want.
@@ -103,7 +103,7 @@ trait SessionWriter: Send {
     /// left.
     fn send_output(&mut self, output: SessionOutput) -> impl Future<Output = bool> + Send;
 
-    /// Work while there is nothing to send; ends when the client has left.
+    /// Does the work that is due while there is nothing to send; ends when the client has left.
     fn idle(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }

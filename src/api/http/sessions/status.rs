@@ -14,12 +14,12 @@ pub(super) enum StatusForm {
 }
 
 impl StatusForm {
-    /// The form of a protocol, by its name.
+    /// Returns the form of a protocol, by its name.
     pub(super) fn of_protocol(protocol: &str) -> Self {
         if protocol.starts_with("v4.") || protocol.starts_with("v5.") { Self::Json } else { Self::Text }
     }
 
-    /// The final status; `None` if there is nothing to report.
+    /// Returns the final status; `None` if there is nothing to report.
     pub(super) fn of(self, end: &SessionOutput) -> Option<String> {
         let status = status(end)?;
         match self {
@@ -48,7 +48,7 @@ fn status(end: &SessionOutput) -> Option<Value> {
     }
 }
 
-/// A terminal size as clients send it: `{"Width":80,"Height":24}`.
+/// Returns a terminal size as clients send it: `{"Width":80,"Height":24}`.
 pub(super) fn resize(data: &[u8]) -> Option<TerminalSize> {
     size(&serde_json::from_slice(data).ok()?)
 }

@@ -29,9 +29,9 @@ const CLOSE: u8 = 255;
 /// The time for a client to answer the first ping.
 const READY_WITHIN: Duration = Duration::from_secs(1);
 
-/// kubectl 1.30 to 1.32 discards output that arrives before it has registered its streams with its reader,
-/// and reports "Unknown stream id". It does both at the same time: the answer to a ping shows that it reads,
-/// and a moment later the streams are registered. Over longer distances servers are slower than that anyway.
+/// kubectl 1.30 to 1.32 discards output that arrives before it has registered its streams with its reader, and reports
+/// "Unknown stream id". It does both at the same time: the pong shows that it reads, and a moment later the streams are
+/// registered. Over longer distances servers are slower than that anyway.
 const SETTLE: Duration = Duration::from_millis(20);
 
 /// Keeps idle sessions alive through middleboxes, and detects silent clients that have disappeared.
@@ -53,14 +53,14 @@ pub(super) struct Subprotocol {
 }
 
 impl Subprotocol {
-    /// The version that the client prefers.
+    /// Returns the version that the client prefers.
     pub(super) fn choose(upgrade: &mut WebSocketRequest) -> Result<Self, ApiError> {
         let protocol = upgrade.choose(PROTOCOLS, "channel.k8s.io")?;
         Ok(Self { framing: Framing::of(protocol), status: StatusForm::of_protocol(protocol) })
     }
 }
 
-/// The input on a channel; `None` if it has no meaning here.
+/// Returns the input on a channel; `None` if it has no meaning here.
 fn input(channel: u8, data: Bytes) -> Option<SessionInput> {
     match channel {
         STDIN if data.is_empty() => None,
@@ -71,7 +71,7 @@ fn input(channel: u8, data: Bytes) -> Option<SessionInput> {
     }
 }
 
-/// Both halves of a socket.
+/// Returns both halves of a socket.
 pub(super) fn faces(socket: WebSocket, dialect: Subprotocol) -> (impl SessionReader, impl SessionWriter) {
     let (sink, stream) = socket.split();
     let (answered, ready) = oneshot::channel();

@@ -36,7 +36,7 @@ pub(in crate::http) struct Streams {
 }
 
 impl Streams {
-    /// The next stream; `None` if the connection is closed.
+    /// Returns the next stream; `None` if the connection is closed.
     pub(in crate::http) async fn next(&mut self) -> Option<IncomingStream> {
         self.offers.recv().await
     }
@@ -52,7 +52,7 @@ pub(in crate::http) struct IncomingStream {
 }
 
 impl IncomingStream {
-    /// The stream's number.
+    /// Returns the stream's number.
     pub(in crate::http) fn id(&self) -> u32 {
         self.id
     }
@@ -90,7 +90,7 @@ enum StreamChunk {
 }
 
 impl Reader {
-    /// The next bytes; `None` after the peer's last. Cancelling loses nothing.
+    /// Returns the next bytes; `None` after the peer's last. Cancelling loses nothing.
     pub(in crate::http) async fn read(&mut self) -> Result<Option<Bytes>, StreamClosed> {
         if self.ended {
             return Ok(None);

@@ -167,7 +167,7 @@ impl Decoder {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next frame; `None` while it is incomplete. After an error there are no more.
+    /// Returns the next frame; `None` while it is incomplete. After an error there are no more.
     pub(super) fn next(&mut self) -> Result<Option<Frame>, FrameError> {
         if let Some(open) = self.data.take() {
             return Ok(self.piece(open));
@@ -202,7 +202,7 @@ impl Decoder {
         control(kind, flags, body).map(Some).ok_or(FrameError::Malformed(kind))
     }
 
-    /// The available part of an open data frame.
+    /// Returns the available part of an open data frame.
     fn piece(&mut self, mut open: PartialDataFrame) -> Option<Frame> {
         let count = open.remaining.min(self.bytes.len());
         if count == 0 {
@@ -219,7 +219,7 @@ impl Decoder {
     }
 }
 
-/// A control frame by its type; `None` if its body does not fit the type.
+/// Returns a control frame by its type; `None` if its body does not fit the type.
 fn control(kind: u16, flags: u8, mut body: Bytes) -> Option<Frame> {
     let fin = flags & FLAG_FIN != 0;
     let number = |body: &mut Bytes| body.try_get_u32().ok();

@@ -18,7 +18,7 @@ const WINDOW_BITS: u8 = 15;
 pub(in crate::http) struct Headers(Vec<(String, String)>);
 
 impl Headers {
-    /// The first value of a lower-case name; empty if absent.
+    /// Returns the first value of a lower-case name; empty if absent.
     pub(in crate::http) fn get(&self, name: &str) -> &str {
         self.0.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value)
     }
@@ -54,7 +54,7 @@ impl HeaderWriter {
         Self(None)
     }
 
-    /// The next block of this connection.
+    /// Returns the next block of this connection.
     pub(super) fn write(&mut self, headers: &Headers) -> Result<Bytes, HeaderError> {
         let mut plain = Vec::new();
         plain.put_u32(headers.0.len() as u32);

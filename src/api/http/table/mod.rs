@@ -84,7 +84,7 @@ impl<'a> Table<'a> {
         Self { strategy, served, version, include, now }
     }
 
-    /// The JSON of a whole table.
+    /// Returns the JSON of a whole table.
     pub(super) fn whole<'o>(
         &self,
         objects: impl IntoIterator<Item = &'o Object>,
@@ -101,7 +101,7 @@ impl<'a> Table<'a> {
         out
     }
 
-    /// A table's JSON up to its first row.
+    /// Returns a table's JSON up to its first row.
     pub(super) fn head(&self, metadata: &TableMeta) -> String {
         format!(
             "{{\"kind\":\"Table\",\"apiVersion\":\"{}\",\"metadata\":{},\"columnDefinitions\":{},\"rows\":[",
@@ -111,7 +111,7 @@ impl<'a> Table<'a> {
         )
     }
 
-    /// One row's JSON; the caller puts commas between rows.
+    /// Returns one row's JSON; the caller puts commas between rows.
     pub(super) fn row(&self, object: &Object) -> Vec<u8> {
         let encoded;
         let object_part = match (self.include, self.served) {

@@ -11,8 +11,7 @@ use crate::cel::{Environment, Program, Type, is_identifier};
 use crate::kinds::match_conditions::{AUTHORIZER, Conditions, variables};
 use crate::validate::{FieldErrors, Path, names};
 
-/// The maximum number of expressions in a policy. Compiling them takes a while, during which the client that writes the
-/// policy waits.
+/// The maximum number of expressions in a policy. The client that writes the policy waits while they are compiled.
 const MAX_EXPRESSIONS: usize = 400;
 /// The maximum size of all expressions of a policy together.
 const MAX_BYTES: usize = 256 * 1024;

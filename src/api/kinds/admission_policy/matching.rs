@@ -68,14 +68,14 @@ pub(super) fn binding(
     }
 }
 
-/// The table cell for the kind of a policy's parameters.
+/// Returns the table cell for the kind of a policy's parameters.
 pub(super) fn format_param_kind(kind: Option<&ParamKind>) -> Value {
     let Some(kind) = kind else { return json!("<unset>") };
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     json!(format!("{}/{}", text(&kind.api_version), text(&kind.kind)))
 }
 
-/// The table cell for the reference from a binding to its parameters.
+/// Returns the table cell for the reference from a binding to its parameters.
 pub(super) fn format_param_ref(of: Option<&ParamRef>) -> Value {
     let Some(of) = of else { return json!("<unset>") };
     let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());

@@ -93,12 +93,12 @@ fn to(fault: &Fault) -> String {
     if fault.is_of_network() { side(fault.spec.to.as_ref()) } else { "<none>".into() }
 }
 
-/// The table cell of one side of a network fault.
+/// Returns the table cell of one side of a network fault.
 fn side(peer: Option<&FaultPeer>) -> String {
     peer.map_or_else(|| "<all>".into(), ToString::to_string)
 }
 
-/// The table cell of the fault's condition: whether it is active, or the reason why not.
+/// Returns the table cell of the fault's condition: whether it is active, or the reason why not.
 fn active(fault: &Fault) -> String {
     let conditions = fault.status.as_ref().and_then(|status| status.conditions.as_ref());
     match conditions::get(conditions, ACTIVE) {

@@ -147,7 +147,7 @@ fn metric_text(metric: &MetricSpec, current: Option<&MetricStatus>) -> String {
     }
 }
 
-/// `cpu: 12%/50%`, or with amounts.
+/// Returns `cpu: 12%/50%`, or with amounts.
 fn resource_text(name: &str, target: &MetricTarget, current: Option<&MetricValueStatus>) -> String {
     if let Some(average) = &target.average_value {
         return format!("{name}: {}/{}", amount(current.and_then(|c| c.average_value.as_ref())), average.0);

@@ -85,7 +85,8 @@ impl Version {
     }
 }
 
-/// Of the core group's kinds, only ReplicationControllers can be scaled.
+/// Returns the required version of a target: of the core group's kinds, only ReplicationControllers can be
+/// scaled.
 fn target_version(new: &CrossVersionObjectReference, old: Option<&CrossVersionObjectReference>) -> Version {
     match old {
         Some(old) if old.api_version == new.api_version && old.kind == new.kind => Version::Any,

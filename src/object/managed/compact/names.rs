@@ -70,7 +70,7 @@ impl Names {
         self.at(number).map_or("", |name| &name.text)
     }
 
-    /// The name of a number as a key of `fieldsV1`.
+    /// Returns the name of a number as a key of `fieldsV1`.
     pub(super) fn key(&self, number: u64) -> &[u8] {
         self.at(number).map_or(b"\"f:\":", |name| &name.key)
     }

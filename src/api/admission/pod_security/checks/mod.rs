@@ -33,12 +33,12 @@ impl Violation {
 pub(super) struct Violations(Vec<Violation>);
 
 impl Violations {
-    /// The reasons, joined.
+    /// Returns the reasons, joined.
     pub(super) fn reasons(&self) -> String {
         self.0.iter().map(|violation| violation.reason).collect::<Vec<_>>().join(", ")
     }
 
-    /// The reasons and their details.
+    /// Returns the reasons and their details.
     pub(super) fn details(&self) -> String {
         let each = self.0.iter().map(|Violation { reason, detail }| format!("{reason} ({detail})"));
         each.collect::<Vec<_>>().join(", ")
@@ -104,7 +104,7 @@ impl<'a> CheckInput<'a> {
         self.spec().host_users == Some(false)
     }
 
-    /// The names of the containers for which `holds` is true.
+    /// Returns the names of the containers for which `holds` is true.
     fn containers_that(&self, holds: impl Fn(&Container<'a>) -> bool) -> Vec<&'a str> {
         self.containers.iter().filter(|container| holds(container)).map(|container| container.name).collect()
     }
@@ -153,7 +153,7 @@ static CHECKS: [Check; 19] = [
     restricted(19, restricted::seccomp_profile),
 ];
 
-/// The violations of a level by a pod, if any.
+/// Returns the violations of a level by a pod, if any.
 pub(super) fn violations(policy: LevelVersion, shape: &PodShape<'_>) -> Option<Violations> {
     if policy.level == Level::Privileged {
         return None;
@@ -180,17 +180,17 @@ fn quoted<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
     format!("\"{}\"", items.join("\", \""))
 }
 
-/// A word for one, or for many.
+/// Returns a word for one, or for many.
 fn plural<'a>(one: &'a str, many: &'a str, count: usize) -> &'a str {
     if count == 1 { one } else { many }
 }
 
-/// `container "a"` or `containers "a", "b"`.
+/// Returns `container "a"` or `containers "a", "b"`.
 fn containers(names: &[&str]) -> String {
     format!("{} {}", plural("container", "containers", names.len()), quoted(names))
 }
 
-/// The pod, the containers, or both that set a field; `None` if none does.
+/// Returns the pod, the containers, or both that set a field; `None` if none does.
 fn setters(pod: bool, names: &[&str]) -> Option<String> {
     let of_containers = (!names.is_empty()).then(|| containers(names));
     let all: Vec<String> = pod.then(|| "pod".into()).into_iter().chain(of_containers).collect();
@@ -215,7 +215,7 @@ impl<'a> SecurityContextTypes<'a> {
         }
     }
 
-    /// The setters of forbidden values, and these values.
+    /// Returns the setters of forbidden values, and these values.
     fn bad(&self, allowed: fn(&str) -> bool) -> (bool, Vec<&'a str>, BTreeSet<&'a str>) {
         let is_bad = |of: Option<&'a str>| of.is_some_and(|of| !allowed(of));
         let containers: Vec<_> = self.of_containers.iter().filter(|(_, of)| is_bad(*of)).collect();

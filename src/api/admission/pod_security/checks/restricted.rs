@@ -65,7 +65,7 @@ pub(super) fn volumes(input: &CheckInput<'_>) -> Option<Violation> {
     Violation::report("restricted volume types", detail)
 }
 
-/// The type of a volume that not every pod may use.
+/// Returns the type of a volume that not every pod may use.
 fn forbidden_type(v: &Volume) -> Option<&'static str> {
     let allowed = v.config_map.is_some()
         || v.csi.is_some()

@@ -279,7 +279,7 @@ impl Connection {
         self.put(&Frame::GoAway { last: self.highest, status: u32::from(broken) });
     }
 
-    /// No stream is left.
+    /// Returns true if no stream is left.
     #[cfg(test)]
     pub(super) fn is_idle(&self) -> bool {
         self.streams.is_empty() && self.buffered == 0
