@@ -42,7 +42,7 @@ pub fn prints(c: char) -> bool {
     match c {
         ' '..='~' => true,
         c if c.is_ascii() => false,
-        // Rust's own escaping knows the printing characters, except that it escapes combining marks, which do print.
+        // Rust escapes characters that do not print, and also combining marks, which do print.
         c => c.escape_debug().count() == 1 || is_combining(c),
     }
 }

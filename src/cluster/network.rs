@@ -134,8 +134,7 @@ pub(super) fn start(
     Ok(PodNetwork { fabric: fabric.cloned(), low_ports, dns: Some(ip) })
 }
 
-/// Starts the servers in a network of the pods' own: the kernel's rules and the egress. Returns the proxy on the
-/// machine's side.
+/// Starts the servers of a fabric network: the kernel's rules and the egress. Returns the proxy on the machine's side.
 fn serve_inside(
     api: &Api,
     caches: &Caches,

@@ -11,7 +11,7 @@ use super::GroupVersion;
 /// The limit on resources and subresources of one group and version; the largest group of Kubernetes has a
 /// hundred.
 const MAX_RESOURCES: usize = 2_000;
-/// The longest text of a resource; none of Kubernetes' is longer.
+/// The maximum length of each text of a resource; no text of Kubernetes' own resources is longer.
 const MAX_TEXT: usize = 253;
 /// The limit on a resource's verbs, short names and categories, each.
 const MAX_NAMES: usize = 32;

@@ -248,7 +248,7 @@ fn of_text<'a>(
 
 fn of_list<'a>(name: &str, list: &Val<'a>, rest: &[Val<'a>], budget: &mut Budget) -> Option<Outcome<'a>> {
     let items = list.items()?;
-    // Sorting reads each string about as often as the logarithm of their number.
+    // Sorting reads each string about log2(n) times for n strings.
     let rounds = u64::from(items.len().checked_ilog2().unwrap_or(0) + 1);
     let letters = items.iter().filter(|item| matches!(item, Val::Text(_) | Val::Bytes(_)));
     let letters = letters.fold(0_u64, |sum, text| sum.saturating_add(text.size().unwrap_or(0) as u64 / 10));

@@ -9,9 +9,9 @@ use super::reader::Reader;
 use super::types::{Environment, Type};
 use super::{Budget, Error, Val, check, cost};
 
-/// The limit on a rule's length. The longest known ones have a quarter of it; the parser is recursive.
+/// The maximum length of a rule, because the parser is recursive. The longest known rules have a quarter of it.
 const MAX_SOURCE_BYTES: usize = 5 * 1024;
-/// The stack of the parser, as address space; memory is only used as needed.
+/// The size of the parser's stack. It reserves address space only; memory is used as needed.
 const STACK_BYTES: usize = 256 * 1024 * 1024;
 /// The limit on nesting: evaluation is recursive as well.
 const MAX_DEPTH: usize = 100;

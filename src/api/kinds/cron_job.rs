@@ -24,7 +24,7 @@ impl Resource for CronJob {
         Column::text("Timezone", "The time zone of the schedule.", |job, _| {
             or_none(job.spec.time_zone.as_deref())
         }),
-        Column::text("Suspend", "Whether later runs are suspended.", |job, _| {
+        Column::text("Suspend", "True if later runs are suspended.", |job, _| {
             json!(if job.spec.suspend == Some(true) { "True" } else { "False" })
         }),
         Column::number("Active", "The number of running jobs.", |job, _| {

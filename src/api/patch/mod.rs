@@ -103,7 +103,7 @@ pub fn apply_patch<'a>(
     apply_patch_value(target, patch_type, current, patch)
 }
 
-/// Applies a parsed patch, as the controllers of this process create.
+/// Applies a patch that is already a JSON value, such as those from controllers of this process.
 pub fn apply_patch_value<'a>(
     target: impl Into<PatchTarget<'a>>,
     patch_type: PatchType,

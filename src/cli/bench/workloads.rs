@@ -174,7 +174,7 @@ async fn writes() -> Result<()> {
     let events = event_writes(&client).await? - events_before;
     let each = |writes: f64| writes / f64::from(REPLICAS);
     let besides = each(written - by_kubelet - events);
-    Report::against_limit("writes a pod besides status and events", "", besides, "goal", GOAL_WRITES);
+    Report::against_limit("writes per pod, without status and events", "", besides, "goal", GOAL_WRITES);
     Report::alone("  writes of its status, each", "", each(by_kubelet));
     Report::alone("  events, each", "", each(events));
     instance.stop().await

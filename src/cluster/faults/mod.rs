@@ -194,8 +194,8 @@ impl Faults {
         self.is_behind |= !not_done.is_empty();
         self.api.hang_webhooks(desired.webhooks.clone());
         self.full.apply(&world.affected_volumes(&desired));
-        // The store must accept the statuses written below: an ended refusal is lifted here, a new one starts after
-        // them.
+        // The store must accept the statuses written below: a refusal that has ended is lifted before they are written,
+        // and a new one starts after that.
         if !matches!(desired.store, StoreFault::Refuses(_)) {
             self.break_store(&desired.store);
         }

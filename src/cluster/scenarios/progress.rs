@@ -85,8 +85,8 @@ pub(super) fn begin(spec: &ScenarioSpec, status: &mut ScenarioStatus, briefing: 
     }
 }
 
-/// Scenarios were not observed for a while: earlier observations do not cover the time since, so that the time for
-/// which each check holds starts again from zero. Returns true if there was anything to reset.
+/// Resets the time for which each check has held, after a time in which scenarios were not observed: a check may have
+/// failed in between. Returns true if there was anything to reset.
 pub(super) fn resume(status: &mut ScenarioStatus) -> bool {
     let mut counted = false;
     for check in &mut status.checks {

@@ -56,11 +56,13 @@ impl Model {
             Screen::Edit(edit) => of(edit.target(), edit.keep()),
             Screen::Terminal(terminal) => of(
                 terminal.target(),
-                terminal.keep().ok_or("its session came to its end before, or its pod is removed with it")?,
+                terminal
+                    .keep()
+                    .ok_or("its session has ended, or its pod is removed when the console ends")?,
             ),
             Screen::Drain(drain) => {
                 // It finds its nodes by name.
-                let target = drain.target().ok_or("it is of no node")?;
+                let target = drain.target().ok_or("it has no node")?;
                 SavedView { uid: None, ..of(target, SavedScreen::Drain(drain.keep())) }
             }
             Screen::Containers(containers) => of(containers.target(), SavedScreen::Containers),
@@ -94,13 +96,13 @@ impl Model {
             Screen::Files(files) => plain(SavedScreen::Files(files.directory().to_owned())),
             Screen::Dumps(_) => plain(SavedScreen::Dumps),
             Screen::DumpText(_) => {
-                return Err("it is of a file that may be removed by then; the list comes back");
+                return Err("its file may be removed by then; the list of files is restored");
             }
-            Screen::Transfer(_) => return Err("a copy ends with the console; none begins again by itself"),
-            Screen::Overview(_) => return Err("every tab begins with one"),
-            Screen::Help(_) => return Err("it is of the keys of the screen that it was opened over"),
+            Screen::Transfer(_) => return Err("a copy ends with the console and is not started again"),
+            Screen::Overview(_) => return Err("every tab starts with an overview"),
+            Screen::Help(_) => return Err("it lists the keys of the screen below it"),
             Screen::Forwards(_) => {
-                return Err("port-forwards end with the console; none listens again before somebody says so");
+                return Err("port-forwards end with the console and are not opened again");
             }
             #[cfg(test)]
             Screen::Faulty(_) => return Err("it panics"),

@@ -265,9 +265,8 @@ async fn gaps_in_the_history_of_a_kind_are_listed_below_the_rows_con_19() {
     for of_now in ["  web ", "  db ", "agent", "backup"] {
         assert!(!screen.contains(of_now), "{of_now} is of now\n{screen}");
     }
-    let text = line(&mut stage, "✖ no DaemonSets");
-    for expected in
-        ["✖ no DaemonSets from so far back", "✖ StatefulSets of then unknown", "○ Jobs not allowed"]
+    let text = line(&mut stage, "✖ no record of DaemonSets");
+    for expected in ["✖ no record of DaemonSets then", "✖ StatefulSets then unknown", "○ Jobs not allowed"]
     {
         assert!(text.contains(expected), "{expected}: {text}");
     }

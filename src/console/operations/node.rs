@@ -9,8 +9,8 @@ use crate::resource::ObjectRef;
 use crate::rows::node::is_cordoned;
 
 /// Cordons a node (`unschedulable` true) or uncordons it. If the node has the state already, according to the store,
-/// the action has no undo, which would change something that this did not. The request is sent nevertheless, because
-/// the store may be late.
+/// the action has no undo: an undo would revert an earlier change. The request is sent nevertheless, because the store
+/// may be late.
 pub(crate) fn cordon(cx: &Context<'_>, node: &ObjectRef, unschedulable: bool) -> Effect {
     let known = node.uid.as_ref().and_then(|uid| cx.stores.nodes().get(uid));
     let mut action = action(node, unschedulable);

@@ -5,7 +5,7 @@
 //! A built-in stands for a repository of docker.io/library, or for one that Kubernetes' documentation uses. Every other
 //! name belongs to its owner: only the user may map it to a built-in (`registry.builtin` in the config file).
 
-/// Tools inside this binary for containers that live on the machine's.
+/// Tools inside this binary for containers that use the machine's tools; each is offered if the machine lacks it.
 pub(super) const TOOLS: &[&str] = &["nslookup"];
 
 /// The program that a container of a built-in image runs.

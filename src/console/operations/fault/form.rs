@@ -137,7 +137,7 @@ impl Part {
                 return Input::Number(fields.add(Field::number("lost", "").hint("packets per thousand")));
             }
             Self::BytesPerSecond => {
-                let field = Field::number("bytes", "").hint("per second, each way");
+                let field = Field::number("bytes", "").hint("per second, in each direction");
                 return Input::Number(fields.add(field));
             }
             Self::With => {

@@ -67,7 +67,7 @@ fn state(edit: &Edit, theme: &Theme) -> (String, Style) {
         (EditStage::Typing, _) if !edit.is_changed() => ("unchanged".into(), theme.body.dim),
         (EditStage::Typing, DryRunResult::Unknown) => ("changed".into(), theme.body.dim),
         (EditStage::Typing, DryRunResult::Good) => {
-            ("changed ✔ the server would take it".into(), theme.status.running)
+            ("changed ✔ the server would accept it".into(), theme.status.running)
         }
         (EditStage::Typing, DryRunResult::Newer) => {
             ("changed ↻ so did the object: saving merges both".into(), theme.status.pending)

@@ -91,7 +91,7 @@ pub(super) fn template(
         && *number == revision.number
     {
         lines.push(match result {
-            Ok(()) => Line::styled("✔ dry run: the server would take it", cx.theme.status.succeeded),
+            Ok(()) => Line::styled("✔ dry run: the server would accept it", cx.theme.status.succeeded),
             Err(error) => Line::styled(format!("✖ dry run: {}", clean(error)), cx.theme.status.failed),
         });
     }

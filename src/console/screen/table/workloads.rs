@@ -64,11 +64,9 @@ impl KindNote {
         let (words, sign, why) = match &gap.missing {
             // The current refusal is reported instead.
             MissingReason::Refused(_) => return None,
-            MissingReason::NotRecorded => {
-                (format!("no {of} from so far back"), KindAvailability::Silent, None)
-            }
+            MissingReason::NotRecorded => (format!("no record of {of} then"), KindAvailability::Silent, None),
             MissingReason::Unanswered(why) => {
-                (format!("{of} of then unknown"), KindAvailability::Silent, Some(why.clone()))
+                (format!("{of} then unknown"), KindAvailability::Silent, Some(why.clone()))
             }
             MissingReason::Cut(cut) => {
                 (format!("{} more {of}", grouped(*cut as u64)), KindAvailability::Cut, None)

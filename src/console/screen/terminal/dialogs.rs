@@ -83,7 +83,7 @@ pub(super) fn debug_dialog(target: &ObjectRef, pod: &Pod) -> Dialog {
     Dialog::new(format!("Debug {name}"), "Start", move |dialog, _| {
         let image = dialog.text(image).trim().to_owned();
         if image.is_empty() {
-            return Err("an image is needed, for example busybox".to_owned());
+            return Err("the image is required, such as busybox".to_owned());
         }
         let chosen = dialog.choice(into);
         let into = (chosen != NONE).then(|| chosen.to_owned());

@@ -59,7 +59,7 @@ fn dialog(settings: &NodeShell, node: &ObjectRef, denial: CreateDenial) -> Dialo
     Dialog::new(format!("Shell on {}", node.describe()), "Open", move |dialog, _| {
         let image = dialog.text(image).trim().to_owned();
         if image.is_empty() {
-            return Err("an image is needed, for example busybox".to_owned());
+            return Err("the image is required, such as busybox".to_owned());
         }
         let namespace = dialog.text(namespace).trim().to_owned();
         if !node_shell::is_namespace(&namespace) {
@@ -70,7 +70,7 @@ fn dialog(settings: &NodeShell, node: &ObjectRef, denial: CreateDenial) -> Dialo
         Ok(vec![Effect::send(TerminalData::Decided(plan(settings)))])
     })
     .line("Creates a pod with the node's processes and network, and its files at /host.")
-    .line("It is removed when the shell ends, and ends by itself if the console is killed.")
+    .line("The pod is removed with the shell, and ends by itself if the console is killed.")
     .fields(fields)
     .notes(move |_, cx| notes(cx, &name, &denial))
     .on_cancel(|_, _| vec![Effect::Back])

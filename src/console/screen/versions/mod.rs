@@ -58,7 +58,7 @@ pub struct VersionsScreen {
     cursor: Option<u64>,
     /// The version to compare with; `None` is the previous one.
     base: Option<u64>,
-    /// True if versions that only the system wrote are listed, too.
+    /// True if versions that changed only the status are listed, too.
     lists_all: bool,
     scroll: Scroll,
 }

@@ -336,7 +336,7 @@ impl Catalogue {
         }
     }
 
-    /// Tools that many manifests call and that this binary contains, if the machine has none.
+    /// Tools that many manifests call, that this binary contains and that the machine lacks.
     fn tools_that_lack(&self) -> impl Iterator<Item = (String, Program)> {
         let lacking = TOOLS.iter().filter(|name| find_program(name, &self.search_path).is_none());
         lacking.map(|&name| (name.to_owned(), Program::Inside(name.to_owned())))

@@ -34,7 +34,7 @@ use host::protocol::{
 
 pub(super) struct SharedConnection {
     pub(super) config: ProcessConfig,
-    /// None while there is no connection. A mutex never held across an await.
+    /// `None` while there is no connection. The mutex is never held across an await.
     pub(super) link: Mutex<Option<Link>>,
     pub(super) isolation: Mutex<BTreeMap<String, String>>,
     /// The connected host's files in memory.
