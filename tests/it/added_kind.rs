@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::controllers::cluster::{Cluster, NO_NODES, key};
 
-/// The kind.
+/// The definition of the kind.
 pub(crate) fn widgets() -> CustomResourceDefinitionSpec {
     let schema = json!({"type": "object", "required": ["spec"], "properties": {
         "spec": {"type": "object", "required": ["replicas"], "properties": {
@@ -300,7 +300,7 @@ async fn a_custom_kind_survives_a_restart_api_7() {
     store.close();
     drop(store);
     let (store, api) = open();
-    // Its objects are there before its definition is.
+    // Its objects exist before its definition does.
     assert_eq!(api.count(kind), 1);
     assert_eq!(api.define(&widgets()).unwrap(), kind);
     let retained = api.get(kind, &key("kept")).unwrap();

@@ -28,7 +28,7 @@ async fn a_stop_and_a_start_leave_a_whole_log_api_19() {
     .unwrap();
     let (log_path, config) = (log.to_str().unwrap(), config.to_str().unwrap());
     for name in ["first", "second"] {
-        // A flag goes before the file.
+        // A flag takes precedence over the config file.
         let instance = home.start(&["--nodes", "0", "--config", config, "--audit-log-path", log_path]);
         create(instance.client().await, name).await;
         instance.stop();

@@ -67,7 +67,7 @@ fn a_broken_manifest_names_its_place_and_field_cli_6_api_12() {
         let applied = podium(&["apply", "--data-dir", data_dir, "-f", manifest]);
         assert!(applied.stderr.contains(&expected), "{expected}\nin {}", applied.stderr);
         assert_eq!(applied.code, Some(1));
-        // The server's refusals need a server; it ends again.
+        // The server's refusals need a running server, which is stopped again.
         let served =
             podium(&["serve", "--ephemeral", "--nodes", "0", "--listen", "127.0.0.1:0", "-f", manifest]);
         assert!(served.stderr.contains(&expected), "{expected}\nin {}", served.stderr);
@@ -139,7 +139,7 @@ fn a_start_that_cannot_be_says_why_and_exits_1_cli_2_cli_6_api_1() {
 #[test]
 fn a_busy_default_port_means_another_one_cli_2() {
     needs!(Kubectl);
-    // Held by this test, or by a cluster that runs on this machine.
+    // This test holds the port, or a cluster that runs on this machine does.
     let _held = std::net::TcpListener::bind("127.0.0.1:6443");
     let home = DataDir::new();
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));

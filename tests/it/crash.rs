@@ -40,7 +40,7 @@ async fn every_acknowledged_write_survives_kill_9_safe_2() {
                         return;
                     }
                     acknowledged.lock().unwrap().0.push(name.clone());
-                    // Every third one goes again.
+                    // Every third object is deleted again.
                     if n % 3 == 0 && api.delete(&name, &DeleteParams::default()).await.is_ok() {
                         acknowledged.lock().unwrap().1.push(name);
                     }

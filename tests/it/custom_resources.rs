@@ -20,7 +20,7 @@ use crate::controllers::cluster::{Cluster, NO_NODES};
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const GADGETS: &str = "/apis/made.test/v1/namespaces/default/gadgets";
 
-/// A definition of gadgets with this schema for the spec.
+/// A definition of gadgets whose spec has this schema.
 pub(crate) fn gadgets(spec: &Value) -> Value {
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "gadgets.made.test"},
@@ -136,7 +136,7 @@ async fn a_definition_that_goes_takes_its_objects_along_api_14() {
     let resources = client.get("/apis/made.test/v1").await;
     assert!(!resources["resources"][0]["verbs"].as_array().unwrap().contains(&json!("create")));
 
-    // Its finalizer runs.
+    // The definition's finalizer is processed.
     let (status, _) =
         client.merge(&format!("{GADGETS}/held"), &json!({"metadata": {"finalizers": null}})).await;
     assert_eq!(status, 200);
@@ -148,7 +148,7 @@ async fn a_definition_that_goes_takes_its_objects_along_api_14() {
     let lines = lines.expect("the watch ends with its kind").unwrap().to_bytes();
     assert_eq!(String::from_utf8_lossy(&lines).matches("\"DELETED\"").count(), 2);
 
-    // And it may come again.
+    // The definition can be created again.
     assert_eq!(client.create(DEFINITIONS, &gadgets(&sized(9))).await.0, 201);
     cluster.settle().await;
     assert_eq!(client.create(GADGETS, &gadget("one", &json!({}))).await.0, 201);
@@ -271,7 +271,7 @@ async fn a_definition_with_faults_is_refused_in_kubernetes_words_api_14() {
         let message = refused["message"].as_str().unwrap();
         assert!(message.contains(&expected), "{pointer}\n{message}\n{expected}");
     }
-    // As calico's and knative's definitions have it.
+    // A definition as calico and knative have it is accepted.
     let mut taken = gadgets(&json!({"type": "object", "properties": {
         "mark": {"type": "integer", "x-kubernetes-int-or-string": true, "pattern": "^.*"}}}));
     taken["spec"]["versions"][0]["additionalPrinterColumns"] =
@@ -367,7 +367,7 @@ async fn namespace_deletion_removes_objects_of_kinds_without_a_definition_api_14
     let team = "/apis/made.test/v1/namespaces/team/gadgets";
     assert_eq!(client.create(team, &gadget("left", &json!({}))).await.0, 201);
     let kind = cluster.api.kinds().in_group("made.test", "Gadget").unwrap();
-    // As if its finalizer had been taken off by hand.
+    // The definition disappears as if its finalizer had been removed by hand.
     cluster.controllers.stop_one("customresourcedefinition").await;
     let path = format!("{DEFINITIONS}/gadgets.made.test");
     client.ask(Method::DELETE, &path, &[], &Value::Null).await;
@@ -569,7 +569,7 @@ async fn a_rule_that_may_cost_too_much_is_refused_with_its_definition_api_14() {
         (&all_in_all, Some(10), vec![]),
         (&contained, Some(100), vec![]),
         (&message, Some(100), vec![]),
-        // Each for itself is cheap enough.
+        // Each rule alone is cheap enough.
         (
             &Value::Array(vec![half.clone(); 20]),
             Some(70),
@@ -619,7 +619,7 @@ async fn numbers_in_a_schema_stay_as_they_were_written_api_14() {
     cluster.stop().await;
 }
 
-/// Kubernetes' validation ratcheting: a definition became stricter than the objects that are there.
+/// Kubernetes' validation ratcheting: a definition became stricter than the existing objects.
 #[tokio::test(start_paused = true)]
 async fn a_stricter_definition_leaves_alone_what_is_as_it_was_api_14() {
     let cluster = Cluster::start(NO_NODES);

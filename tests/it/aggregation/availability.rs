@@ -18,7 +18,7 @@ use super::{GROUP, NAME, extension, register, serve_at};
 use crate::controllers::cluster::{Cluster, NO_NODES};
 use crate::http::InMemoryServer;
 
-/// Status, reason and message of the condition; empty where it is not there.
+/// Returns status, reason and message of the condition; empty strings if it is missing.
 fn availability_of(api: &Api, name: &str) -> [String; 3] {
     let service = api.get_as::<APIService>(&Key::new("", name)).unwrap();
     let conditions = service.status.as_ref().and_then(|status| status.conditions.as_ref());
@@ -41,7 +41,7 @@ async fn reason(api: &Api, reason: &str) -> [String; 3] {
     availability_of(api, NAME)
 }
 
-/// On the machine's clock, as its server is.
+/// This test runs on the machine's clock, as the server does.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_condition_follows_the_service_and_its_server_api_17() {
     let face = InMemoryServer::new();

@@ -1,4 +1,4 @@
-//! Servers that mean no good, and APIServices that make no sense.
+//! Hostile extension servers, and invalid APIServices.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -54,7 +54,7 @@ async fn an_answer_that_does_not_end_in_time_is_cut_off_api_17() {
     let answer = face.server.handle(request.body(Body::empty()).unwrap()).await;
     sender.send(Ok(Bytes::from_static(b"{\"items\": ["))).await.unwrap();
     assert!(answer.into_body().collect().await.is_err());
-    // Regardless of the protocol it requests.
+    // The timeout applies regardless of the upgrade that the request names.
     let upgrades = [("connection", "keep-alive, Upgrade"), ("upgrade", "x")];
     for headers in [&[][..], &[("connection", "close"), ("upgrade", "x")], &upgrades] {
         let late = face.get(&format!("{GROUP}/flunders/hangs"), headers).await;

@@ -39,7 +39,7 @@ fn resources() -> Value {
         {"name": "flunders/status", "singularName": "", "namespaced": true, "kind": "Flunder", "verbs": ["get"]}]})
 }
 
-/// A server of the group, for the front proxy of this API alone.
+/// Starts an extension server of the group, which accepts only this API's front proxy.
 fn extension(api: &Api, handler: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Extension {
     let front_proxy = api.front_proxy().unwrap();
     Extension::start("wardle.default.svc", front_proxy.certificate_pem(), move |request| {
@@ -81,7 +81,8 @@ fn mark(api: &Api, is_available: bool) {
     written.unwrap();
 }
 
-/// A server with a group that is served by another one, which is available and has been queried for its resources.
+/// Returns a server with a group that an extension server serves; the extension is available and its resources are
+/// known.
 async fn aggregated(
     handler: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
 ) -> (InMemoryServer, Extension) {

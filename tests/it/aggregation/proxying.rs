@@ -148,7 +148,7 @@ async fn both_sides_show_who_they_are_api_17() {
     let extension = super::extension(&other.api, |_| Reply::Json(json!({})));
     serve_at(&face.api, extension.address);
     register(&face.api, &extension.authority);
-    // Its clients are the other's.
+    // The extension accepts only the front proxy of the other API.
     let refused = face.api.probe_api_service(super::NAME).await.unwrap_err();
     assert!(
         refused.starts_with(&format!("failing or missing response from https://{}", extension.address)),
@@ -179,16 +179,16 @@ async fn a_watch_streams_and_ends_with_its_client_api_17() {
     let mut body = answer.into_body();
     for event in ["{\"type\": \"ADDED\"}\n", "{\"type\": \"DELETED\"}\n"] {
         sender.send(Ok(Bytes::from_static(event.as_bytes()))).await.unwrap();
-        // Each is there before the next one is sent.
+        // Each event arrives before the next one is sent.
         let frame = body.frame().await.unwrap().unwrap();
         assert_eq!(frame.data_ref().unwrap(), event);
     }
     drop(body);
-    // No data is sent: the server learns of it by the end of the connection.
+    // The server sends no further data: it learns of the client's end when the connection closes.
     sender.closed().await;
 }
 
-/// More than any buffer holds, in both directions.
+/// The bodies are larger than any buffer, in both directions.
 #[tokio::test(flavor = "multi_thread")]
 async fn long_bodies_pass_in_pieces_api_17() {
     const LONG: usize = 24 << 20;

@@ -21,7 +21,7 @@ use crate::webhooks::server::certified;
 
 /// A response of the server.
 pub(crate) enum Reply {
-    /// With 200.
+    /// A response with status 200.
     Json(Value),
     Text(u16, String),
     /// A redirect.
@@ -54,7 +54,7 @@ impl ReceivedRequest {
 
 type Handler = dyn Fn(&ReceivedRequest) -> Reply + Send + Sync;
 
-/// The server; ended when dropped.
+/// A running server; it stops when it is dropped.
 pub(crate) struct Extension {
     pub(crate) address: SocketAddr,
     /// The authority that has signed its certificate, in PEM.

@@ -1,4 +1,4 @@
-//! Case 06: a client makes a mirror pod that has a service account.
+//! Case 06: a client creates a mirror pod that has a service account.
 
 use crate::instance::DataDir;
 use crate::needs::needs;

@@ -3,7 +3,8 @@
 use crate::instance::{DataDir, wait_for};
 use crate::needs::needs;
 
-/// The pod tolerates the taint for three seconds. A real clock and kubectl, which never sets `timeAdded`.
+/// The pod tolerates the taint for three seconds. The test uses the real clock, and kubectl, which never sets
+/// `timeAdded`.
 #[test]
 fn a_pod_leaves_three_seconds_after_kubectl_taints_its_node_node_2() {
     needs!(Kubectl);

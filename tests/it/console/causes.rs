@@ -1,4 +1,5 @@
-//! Why something is not ready, from the object down to the container; the topology; the journal over restarts.
+//! The causes why an object is not ready, from the object down to the container; the topology; the journal after
+//! restarts.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
@@ -58,7 +59,7 @@ fn the_causes_stand_below_one_another_down_to_the_container_con_19() {
         &stage.screen(),
         &["why not ready · Deployment default/web", "◐ Pod default/web-new-b: ContainerCreating"],
     );
-    // Down to what the cursor is on.
+    // Enter opens the object under the cursor.
     stage.press("j j enter");
     shows(&stage.screen(), &["Containers of Pod default/web-new-b"]);
 }
@@ -179,7 +180,7 @@ fn the_topology_shows_zones_nodes_and_how_their_pods_are_con_19() {
 fn the_journal_is_read_and_saved_per_cluster_con_17() {
     let mut stage = TestConsole::new(120, 36);
     stage.model.setup.config_dir = Some("/nowhere".into());
-    // Before it is known which cluster this is, nothing is lost.
+    // Changes made before the cluster is identified are not lost.
     let jobs = {
         stage.feed(cluster().into_iter().skip(1).collect());
         stage.press("n c")

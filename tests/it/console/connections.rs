@@ -60,7 +60,7 @@ fn refused() -> Value {
     })
 }
 
-/// Sends a line in the place of its task.
+/// Sends a line as the screen's task would.
 fn tell(stage: &mut TestConsole, data: Data) {
     let (screen, _) = stage.model.top();
     let screen = *screen;

@@ -248,7 +248,7 @@ fn a_cron_job_is_triggered_and_suspended_con_16() {
     shows(&stage.screen(), &["Trigger CronJob default/one", "▸ job one-manual-"]);
     assert!(stage.press("ctrl-u enter").is_empty());
     shows(&stage.screen(), &["✖ a Job name has 1 to 63 characters"]);
-    // The template is the server's as it is then.
+    // The Job gets the server's current template.
     let jobs = stage.press("\"now\" enter");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))) && acted(&jobs).is_empty(), "{jobs:?}");
     let jobs = stage.press("s");

@@ -151,7 +151,7 @@ impl TcpRelay {
             while let Ok((mut here, _)) = listener.accept().await {
                 connections.spawn(async move {
                     let mut there = TcpStream::connect(to).await.unwrap();
-                    // One of both goes away in the end.
+                    // One of the two connections ends, and with it the copy.
                     let _ = tokio::io::copy_bidirectional(&mut here, &mut there).await;
                 });
             }
@@ -239,7 +239,7 @@ async fn an_action_on_a_row_reaches_only_the_server_of_its_cluster_con_16() {
     assert_eq!((rows(&screen, &["podium", "api"]), rows(&screen, &["other", "api"])), (1, 1), "{screen}");
     assert!(screen.contains("pods is forbidden"), "why, in the server's words: {screen}");
 
-    // One of two of the same name.
+    // The cursor selects one of two rows with the same name.
     console.select(&["other", "web"]);
     console.press("ctrl-d");
     console.until_shown("in the context other").await;
@@ -249,7 +249,7 @@ async fn an_action_on_a_row_reaches_only_the_server_of_its_cluster_con_16() {
     assert_eq!(names(&other).await, ["api", "cart"]);
     assert_eq!(names(&home).await, ["api", "cart", "web"]);
 
-    // Both at once, each after a confirmation of its own; and one without.
+    // Two objects at once, each after its own confirmation; then a single one.
     for context in ["podium", "other"] {
         console.select(&[context, "api"]);
         console.press("space");

@@ -409,7 +409,7 @@ fn kubelets_and_loops_are_in_the_table_and_what_has_no_queue_shows_none_con_19()
         let screen = stage.screen();
         assert!(screen.lines().all(|line| line.chars().count() <= usize::from(width)), "{screen}");
         shows(&screen, &["deployment ● Running 2", "dns-names ● Running –", "kubelet:n1 ● Running 0"]);
-        // Those of a part of the cluster.
+        // The filter selects the components of one part of the cluster.
         stage.press("/ \"network\" enter");
         let screen = stage.screen();
         assert!(screen.contains("dns-names") && !screen.contains("kubelet:n1"), "{screen}");

@@ -82,7 +82,7 @@ fn each_pause_asks_the_server_and_its_complaints_stand_at_their_lines_con_11() {
     shows(&screen, &["✖ and the moon is full"]);
     let line = |what: &str| screen.lines().position(|line| line.contains(what)).expect("on the screen");
     assert_eq!(line("╰ spec.replicas"), line("replicas: 5") + 1, "it stands below its line");
-    // The next letter makes it another text.
+    // The next letter changes the text.
     stage.press("backspace");
     assert!(!stage.screen().contains("problem"));
 }

@@ -1,4 +1,4 @@
-//! Events as a place to live in: readable at every width, in groups, truly held, the newest first (CON-7).
+//! The events screen: readable at every width, grouped, still while it is paused, newest first (CON-7).
 
 use k8s_openapi::api::core::v1::Event;
 use podium::console::store::{Change, Delta};
@@ -75,7 +75,7 @@ fn events_with_the_same_object_and_reason_are_one_row_con_7() {
     shows(&stage.screen(), &["▸ default 5s ⚠ Unhealthy pod/a 2"]);
     applied(&mut stage, vec![revised(15, 24, "Warning", "Pod/a", "Unhealthy", "probe failed: 502", 1)]);
     shows(&stage.screen(), &["▸ default 1s ⚠ Unhealthy pod/a 3 probe failed: 502 (and 2 others)"]);
-    // Events go one by one; with the last of them goes the row.
+    // Events are removed one by one; the row is removed with the last of them.
     for (id, left) in [
         (15, "▸ default 5s ⚠ Unhealthy pod/a 2"),
         (12, "▸ default 40s ⚠ Unhealthy pod/a 1 probe failed: 503"),
@@ -128,7 +128,7 @@ fn the_newest_of_a_second_comes_first_con_7() {
         ],
     );
     shows(&stage.screen(), &["Started", "Pulled", "Scheduled", "ScalingReplicaSet"]);
-    // The overview is not behind, though it was covered.
+    // The overview is up to date, although another screen covered it.
     stage.press("~");
     shows(&stage.screen(), &["pod/x Started", "pod/x Pulled", "pod/x Scheduled"]);
 }

@@ -148,7 +148,7 @@ fn faults_are_listed_with_what_is_left_of_them_fault_1() {
     shows(&looking.screen(), &["✖ read-only: heal"]);
 }
 
-/// The fence of node-1, so far.
+/// The fence of node-1 in this phase.
 fn fence(phase: &str, reason: &str, status: &str, message: &str) -> Value {
     json!({"metadata": {"name": "node-1", "uid": "fence-1", "creationTimestamp": ago(9)}, "spec": {"reason": "hangs"},
         "status": {"phase": phase, "startedAt": ago(8), "conditions": [{"type": "Fenced", "status": status,

@@ -52,7 +52,7 @@ fn a_port_is_forwarded_in_the_background_con_16() {
     let address = "127.0.0.1:18080".parse().unwrap();
     tell(&mut stage, State::Listening { address, open: 0, all: 0, last_error: None });
     shows(&stage.screen(), &["✔ 127.0.0.1:18080 forwards to default/api-1-a:8080"]);
-    // Another one goes to the same list.
+    // A second forward is added to the same list.
     stage.press("j F ctrl-u 8 0 enter");
     shows(&stage.screen(), &["⧗ 2 port-forwards"]);
     stage.press(": \"pf\" enter");

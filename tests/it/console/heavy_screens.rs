@@ -56,7 +56,7 @@ pub(super) fn revision(
     })
 }
 
-/// A stage with the rollout of `web` on it.
+/// Returns a console with the rollout of `web` on the screen.
 fn rollout(width: u16, height: u16) -> TestConsole {
     let mut stage = TestConsole::new(width, height);
     stage.feed(cluster());
@@ -117,7 +117,7 @@ fn ready(name: &str) -> Change<k8s_openapi::api::core::v1::Pod> {
     Change::Applied(Arc::new(serde_json::from_value(pod).expect("a pod")))
 }
 
-/// A stage with the drain of `node-2` on it.
+/// Returns a console with the drain of `node-2` on the screen.
 fn drain(width: u16, height: u16) -> TestConsole {
     let mut stage = TestConsole::new(width, height);
     stage.feed(cluster());
@@ -138,7 +138,7 @@ fn the_drain_says_before_what_will_happen_to_each_pod_con_6() {
     shows(&screen, &["waits   web-old-b", "budget web-pdb: 3 available − 1 < 3"]);
     shows(&screen, &["refuse  scratch", "no controller: would be lost", "[ ] evict it anyway"]);
     shows(&screen, &["grace: pod's own", "[x] ignore DaemonSets", "[ ] bypass budgets"]);
-    // The exception is for this pod alone.
+    // The exception applies to this pod only.
     stage.press("down down down space");
     shows(&stage.screen(), &["Drain node-2 ── 4 pods, 4 leave"]);
     shows(&stage.screen(), &["[x] evict it anyway"]);
@@ -182,7 +182,7 @@ fn the_same_rows_carry_the_progress_and_the_result_stays_con_6() {
     tell(&mut stage, Progress::Ended { node: 0, result: Ok(()) });
     tell(&mut stage, Progress::Over);
     shows(&stage.screen(), &["Drain node-2 ── ◐ not empty: 1 refused, 2 of 3 gone"]);
-    // Left and come back to: the result is still there, and is no work that quitting would stop.
+    // After leaving and returning, the result is still there, and does not count as work that quitting would stop.
     stage.press("esc");
     shows(&stage.screen(), &["Nodes", "its result stays available"]);
     assert!(stage.press("q q").iter().any(|job| matches!(job, Job::Quit)), "nothing is under way");
@@ -293,7 +293,7 @@ fn a_stopped_drain_goes_on_and_keeps_what_is_gone_con_6() {
     shows(&stage.screen(), &["Drain node-2 ── 1 of 3 gone", "api-1-b", "✔ evicted in 4s"]);
 }
 
-/// A stage with the logs of a pod on it.
+/// Returns a console with the logs of a pod on the screen.
 fn logs(width: u16, height: u16) -> TestConsole {
     let mut stage = TestConsole::new(width, height);
     stage.feed(cluster());

@@ -1,4 +1,4 @@
-//! The journal: every kind of change is remembered with its kubectl command and taken back with one key (CON-15).
+//! The journal: every kind of change is recorded with its kubectl command and can be undone with one key (CON-15).
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Node;
@@ -23,8 +23,8 @@ use super::{acted, shows, succeed};
 use crate::instance::DataDir;
 use crate::needs::needs;
 
-/// Presses `u` in the journal, for the newest change, and sends the object's state `now` and its state `then`, after
-/// the undo. The screen shows the confirmation, or a refusal.
+/// Presses `u` in the journal, for the newest change, and sends the object's present state `now` and its state `then`
+/// after the undo. The screen shows the confirmation, or a refusal.
 fn ask_back(stage: &mut TestConsole, now: &Value, then: &Value) {
     let jobs = stage.press("u");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "the server is asked first: {jobs:?}");
@@ -35,7 +35,7 @@ fn ask_back(stage: &mut TestConsole, now: &Value, then: &Value) {
     stage.send(Message::Data(screen, Data::new(JournalData::Previewed(entry.id, Ok(preview)))));
 }
 
-/// The same, and confirms.
+/// Undoes the newest change in the same way, and confirms. Returns the jobs.
 pub(super) fn take_back(stage: &mut TestConsole, now: &Value, then: &Value) -> Vec<Job> {
     ask_back(stage, now, then);
     assert!(acted(&stage.press("enter")).is_empty(), "Cancel comes first");
@@ -43,7 +43,7 @@ pub(super) fn take_back(stage: &mut TestConsole, now: &Value, then: &Value) -> V
     stage.press("right enter")
 }
 
-/// Two states of an object, for tests that do not depend on them.
+/// Returns two states of an object, for tests that do not depend on them.
 fn something() -> (Value, Value) {
     (json!({"spec": {"field": "new"}}), json!({"spec": {"field": "old"}}))
 }
@@ -179,14 +179,14 @@ fn an_undo_belongs_to_its_own_line_even_where_titles_are_alike_con_15() {
     }
     stage.press("U");
     let (now, then) = something();
-    // The older line is taken back; the newer one of the same title stays.
+    // The older change is undone; the newer one with the same title stays.
     stage.press("j u");
     let older = stage.model.shared.journal.entries()[0].id;
     let screen = stage.model.top().0;
     let preview = UndoPreview::of(&now, Some(&then), None);
     stage.send(Message::Data(screen, Data::new(JournalData::Previewed(older, Ok(preview)))));
     let back = stage.press("right enter");
-    // Meanwhile the user uncordons by hand: the same title, another matter.
+    // Meanwhile the user uncordons by hand: another change with the same title.
     cordoned(&mut stage);
     let jobs = stage.press("~ n u");
     succeed(&mut stage, jobs);

@@ -21,7 +21,7 @@ impl SpeechReader {
         Self { stage, reader: Reader::default() }
     }
 
-    /// The output now.
+    /// Returns the new output.
     fn hear(&mut self) -> Vec<String> {
         let spoken = self.reader.read(&self.stage.model, self.stage.now).into_iter();
         spoken
@@ -32,7 +32,7 @@ impl SpeechReader {
             .collect()
     }
 
-    /// The output after these keys.
+    /// Presses keys and returns the output after them.
     fn after(&mut self, keys: &str) -> Vec<String> {
         self.stage.press(keys);
         self.reader.heed();
@@ -292,7 +292,7 @@ fn use_is_no_news_con_20() {
     ear.wait(1_500);
     assert_eq!(ear.hear(), Vec::<String>::new());
     assert_eq!(measured(&mut ear, 14), Vec::<String>::new());
-    // A page: the line of a container, of which only the state is news.
+    // On a page, only the state in the line of a container is announced.
     let spoken = ear.after("enter").join("\n");
     assert!(spoken.contains("14m") && spoken.contains("main"), "{spoken}");
     assert_eq!(measured(&mut ear, 15), Vec::<String>::new());

@@ -114,11 +114,11 @@ fn a_forbidden_kind_is_reported_once_in_place_of_its_rows_con_18() {
     stage.press("~ : \"ns\" enter");
     shows(&stage.screen(), &["not allowed: namespaces is forbidden"]);
     assert!(acted(&stage.press("ctrl-d")).is_empty());
-    // Allowed after all: a list comes, and all is as usual.
+    // The list is allowed after all: the rows come, and the screen is as usual.
     stage.feed(cluster());
     stage.press("~");
     shows(&stage.screen(), &["3 nodes ● 2 ✖ 1"]);
-    // A kind the server has not got is no question of rights.
+    // A kind that the server does not have is not reported as a missing permission.
     stage.send(Message::Link(Link::Refused(
         ResourceKey::of::<PodDisruptionBudget>(),
         UnavailableReason::Absent,

@@ -128,7 +128,7 @@ fn pods_are_shown_with_the_columns_of_kubectl_con_4() {
 
 #[test]
 fn keys_do_what_the_footer_says_con_3() {
-    // Initially: the overview. Keys, then the expected screen.
+    // The screen starts with the overview. Each case: keys, then the expected screen.
     for (keys, expected) in [
         ("p /", vec!["Pods all 10", " /   regex"]),
         ("p / \"web\" enter", vec!["Pods all 4 of 10 /web"]),
@@ -200,7 +200,7 @@ fn changes_ask_act_and_are_remembered_con_6() {
     assert!(stage.press("u").is_empty(), "an action is taken back once");
 }
 
-/// The key that leads to the revisions takes one back where they are, and news covers neither.
+/// The key that opens the revisions undoes to one of them on that screen, and a toast covers no part of either screen.
 #[test]
 fn the_cockpit_keeps_its_totals_in_sight_and_takes_the_key_that_led_there_con_5() {
     for (width, height) in [(80, 24), (120, 36), (40, 12)] {
@@ -317,7 +317,7 @@ fn the_cursor_stays_with_its_object_con_1() {
     let one = |name: &str| objects([pod("default", name, None, Some("node-1"), "Running", 1)]).remove(0);
     stage.feed(vec![Delta::of::<Pod>(vec![Change::Applied(one("aaa"))])]);
     shows(&stage.screen(), &["  default        aaa", "▸ default        cart-1-a"]);
-    // Its object goes: the cursor stays where it was on the screen.
+    // Its object is deleted: the cursor stays at its line of the screen.
     stage.feed(vec![Delta::of::<Pod>(vec![Change::Deleted(
         objects([pod("default", "cart-1-a", None, None, "Pending", 1)]).remove(0),
     )])]);

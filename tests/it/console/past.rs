@@ -167,7 +167,7 @@ async fn a_table_is_looked_at_as_it_was_and_nothing_is_done_there_con_19() {
     // A minute and a half further back only the first existed; a time beyond the history is reported.
     let then = show.press(": \"at_-140s\" enter", "2m20s ago").await;
     assert!(then.contains("early") && !then.contains("late"), "{then}");
-    // One object of then.
+    // The description shows one object at that time.
     show.press("enter", "describe · Pod default/early").await;
     show.until("THE PAST").await;
     show.press("y", "early yaml").await;
@@ -221,7 +221,7 @@ async fn esc_leaves_the_past_once_and_never_returns_to_it_con_19() {
     show.stage.press("esc");
     assert!(show.stage.screen().contains("Deployments") && !is_past(&mut show), "{}", show.stage.screen());
 
-    // So does one of now that opens over one of the past.
+    // A view of the present that opens over one of the past leaves the past as well.
     show.stage.press("esc");
     show.press(": \"at_-30s\" enter", "THE PAST").await;
     show.stage.press(": \"nodes\" enter");
@@ -307,7 +307,7 @@ async fn all_workloads_are_looked_at_as_they_were_con_2_con_19() {
     show.stage.press("esc");
     assert!(show.stage.screen().contains("THE PAST"), "{}", show.stage.screen());
     show.press("/ backspace backspace backspace enter", "nightly").await;
-    // Change by change, as from other tables, and back to now.
+    // The keys go change by change, as from other tables, and back to the present.
     show.press("<", "THE PAST").await;
     show.press(">", "THE PAST").await;
     let live = show.press("esc", "alone").await;
@@ -372,7 +372,7 @@ async fn the_overview_is_looked_at_as_it_was_con_19() {
     assert!(!filtered.contains("newest") && filtered.contains("4/4"), "{filtered}");
     show.stage.press("/ backspace backspace backspace enter");
 
-    // Further back; before anything was.
+    // Further back, before the deployment was scaled.
     let then = show.press(": \"at_-150s\" enter", "2/2").await;
     assert!(then.contains("● Running      2") && !then.contains("from 2 to 4"), "{then}");
     // Views opened from there are of that moment, too.
@@ -434,14 +434,14 @@ async fn versions_are_listed_and_any_two_compared_con_12() {
     for expected in ["3 versions", "data.k one → two", "created", "-   k: two", "+   k: three"] {
         assert!(screen.contains(expected), "{expected} is not in\n{screen}");
     }
-    // The first and the last.
+    // The first version and the last.
     let screen = show.press("G space g", "-   k: one").await;
     assert!(screen.contains("+   k: three"), "{screen}");
-    // As it was in between.
+    // The version in between.
     show.press("j enter", "k: two").await;
     let screen = show.stage.screen();
     assert!(screen.contains("THE PAST") && !screen.contains("k: three"), "{screen}");
-    // From there to the change before, and to now.
+    // The keys go from there to the change before, and to the present.
     show.press("<", "k: one").await;
     show.press(": \"at_now\" enter", "k: three").await;
     assert!(!show.stage.screen().contains("THE PAST"));

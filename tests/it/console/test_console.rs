@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The moment every test stands at.
+/// The time at which the clock of every test stands.
 pub(crate) fn now() -> Timestamp {
     "2026-05-01T12:00:00Z".parse().expect("a time")
 }
@@ -127,7 +127,7 @@ impl TestConsole {
         self.keys(script, |_| Vec::new())
     }
 
-    /// Types a text that Enter follows by a finger, not by a paste.
+    /// Types a text, and pauses long enough that the Enter after it counts as typed, not as pasted.
     pub(crate) fn burst_before_enter(&mut self, text: Option<&str>) {
         if let Some(text) = text {
             self.burst(text);

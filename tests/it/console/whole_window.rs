@@ -1,4 +1,5 @@
-//! The whole window: keys before anything is there, windows too small, news, themes, help, read-only mode.
+//! The whole window: keys before any data has arrived, windows that are too small, toasts, themes, help, read-only
+//! mode.
 
 use podium::console::command::{Command, CommandImpact, TABLE};
 use podium::console::console_state::ConsoleState;
@@ -126,7 +127,7 @@ fn news_covers_neither_hints_nor_buttons_con_15() {
         assert!(count >= 30, "shown whole: {count}\n{screen}");
         assert_eq!(screen.lines().last(), Some(plain.as_str()));
     }
-    // News stands at the top if the last lines hold hints or the newest text, and below the cockpit on a rollout.
+    // A toast is at the top if the last lines hold hints or the newest text, and below the cockpit on a rollout.
     for (script, first, last) in [("p l", 0, 5), ("d R", 6, 8)] {
         let mut stage = TestConsole::new(80, 24);
         stage.feed(cluster());

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::cluster::{Cluster, NAME_STAYS_FREE, NO_NODES, key};
 
-/// A set of one pod that gives itself no time, running.
+/// Returns a cluster with a running set of one pod, whose grace period is zero.
 async fn running() -> (Cluster, SharedObject<Pod>) {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<StatefulSet>(json!({"metadata": {"name": "web", "namespace": "default"},
@@ -24,7 +24,7 @@ async fn running() -> (Cluster, SharedObject<Pod>) {
     (cluster, pod)
 }
 
-/// Checks that the same pod is still there and terminating; then its node confirms.
+/// Checks that the same pod still exists and terminates; then its node confirms its end.
 async fn is_only_requested(cluster: Cluster, pod: &SharedObject<Pod>, way: &str) {
     cluster.settle().await;
     let pods = cluster.pods();

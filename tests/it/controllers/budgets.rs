@@ -17,7 +17,7 @@ pub(super) fn budget(name: &str, spec: Value) -> Value {
     budget
 }
 
-/// expected, desired healthy, current healthy, allowed
+/// Returns the expected, desired healthy, current healthy and allowed pods of a budget.
 pub(super) fn counts(cluster: &Cluster, name: &str) -> (i32, i32, i32, i32) {
     let status = cluster.get::<PodDisruptionBudget>(name).status.clone().unwrap();
     (

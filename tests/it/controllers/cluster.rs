@@ -27,7 +27,7 @@ pub(crate) struct Cluster {
 /// Disabled where pods run on nodes that have no objects.
 pub(crate) const NO_NODES: &[&str] = &["podgc", "nodelifecycle"];
 
-/// So many turns without an end and a test gives up: a livelock fails instead of hanging.
+/// Maximum number of turns without an end: a livelock fails the test instead of hanging it.
 pub(crate) const TURNS: usize = 2_000;
 
 /// A StatefulSet recreates a pod that someone else deleted within this time.
@@ -39,16 +39,16 @@ pub(crate) fn key(name: &str) -> Key {
 }
 
 impl Cluster {
-    /// With every controller but these, and the namespace `default`.
+    /// Starts a cluster with all controllers except these, and with the namespace `default`.
     pub(crate) fn start(disabled: &[&str]) -> Self {
         Self::start_with(disabled, Settings::default())
     }
 
-    /// The same with these settings.
+    /// Starts the same cluster with these settings.
     pub(crate) fn start_with(disabled: &[&str], settings: Settings) -> Self {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
         let store = Store::ephemeral();
-        // As many pods as a test makes: most have no nodes for them.
+        // The number of pods is not limited, because most tests have no nodes for them.
         let limits = Limits { active_pods: Some(0), ..Limits::default() };
         let api = Api::new(store.clone(), clock, ApiConfig { limits, ..ApiConfig::default() });
         let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": "default"}})).unwrap();
@@ -105,7 +105,7 @@ impl Cluster {
         self.api.list_as(Some("default"))
     }
 
-    /// Deletes every pod as soon as it is there, for so much virtual time; how many there were.
+    /// Deletes every pod as soon as it exists, for this much virtual time; returns their number.
     pub(crate) async fn remove_pods_as_they_come(&self, span: Duration) -> usize {
         let (mut removed, start) = (0, tokio::time::Instant::now());
         while start.elapsed() < span {
@@ -118,7 +118,7 @@ impl Cluster {
         removed
     }
 
-    /// `name-hash:size/available` by revision, the hash left out.
+    /// Formats the ReplicaSets by revision as `name-hash:size/available`, without the hash.
     pub(crate) fn sets(&self) -> String {
         let mut sets = self.api.list_as::<ReplicaSet>(Some("default"));
         let revision = |set: &ReplicaSet| {
@@ -136,7 +136,7 @@ impl Cluster {
         described.collect::<Vec<_>>().join(" ")
     }
 
-    /// `type=status reason` of a Deployment's conditions.
+    /// Formats a Deployment's conditions as `type=status reason`.
     pub(crate) fn conditions(&self, deployment: &str) -> Vec<String> {
         let deployment = self.get::<Deployment>(deployment);
         let mut conditions: Vec<String> = deployment
@@ -183,12 +183,12 @@ impl Cluster {
         false
     }
 
-    /// The kubelet acts and everything settles, until there is nothing left to do.
+    /// Lets the kubelet act and the cluster settle until nothing is left to do.
     pub(crate) async fn run(&self) {
         self.run_seen_by(|| ()).await;
     }
 
-    /// The same, with a callback before each turn.
+    /// Does the same, with a callback before each turn.
     pub(crate) async fn run_seen_by(&self, mut look: impl FnMut()) {
         let mut was_idle = false;
         for _ in 0..TURNS {
@@ -207,7 +207,7 @@ impl Cluster {
         panic!("the kubelet always finds something to do");
     }
 
-    /// Running, and ready or not, since now.
+    /// Sets the pod's status to running since now, and ready or not.
     pub(crate) fn set_ready(&self, pod: &SharedObject<Pod>, ready: bool) {
         let now = self.api.clock().time();
         self.api
@@ -228,7 +228,7 @@ impl Cluster {
             .unwrap();
     }
 
-    /// The pod's only container exits with this code and is not restarted.
+    /// Ends the pod's only container with this exit code; it is not restarted.
     pub(crate) fn end(&self, pod: &SharedObject<Pod>, exit_code: i32) {
         let now = self.api.clock().time();
         let ended: ContainerStatus = serde_json::from_value(json!({"name": "c", "image": "", "imageID": "",
@@ -246,7 +246,7 @@ impl Cluster {
             .unwrap();
     }
 
-    /// The pod's processes die and are not restarted.
+    /// Fails the pod: its processes die and are not restarted.
     pub(crate) fn fail(&self, pod: &SharedObject<Pod>) {
         self.api
             .modify_status::<Pod>(&pod.key(), |pod| {

@@ -70,12 +70,12 @@ impl RolloutObserver {
         self.living.values().filter_map(|o| o.get::<Pod>()).filter(|p| is_active(p))
     }
 
-    /// Nodes with a pod that serves.
+    /// Counts the nodes with a ready pod.
     fn served(&self) -> usize {
         self.active().filter(|p| is_ready(p)).map(place).collect::<HashSet<_>>().len()
     }
 
-    /// Nodes with more than one pod, and the most that one has.
+    /// Returns the number of nodes with more than one pod, and the largest number of pods on one node.
     fn doubled(&self) -> (usize, usize) {
         let mut by_node: BTreeMap<String, usize> = BTreeMap::new();
         for pod in self.active() {
@@ -190,7 +190,7 @@ async fn play(surge: usize, unavailable: usize, steps: Vec<Step>) {
     cluster.stop().await;
 }
 
-/// The kubelet makes all steps for all pods, and the witness observes each.
+/// The kubelet makes all steps for all pods, and the observer checks after each.
 async fn run(cluster: &Cluster, witness: &mut RolloutObserver) {
     cluster.run_seen_by(|| witness.follow()).await;
 }

@@ -32,7 +32,7 @@ fn slices(cluster: &Cluster) -> Vec<SharedObject<EndpointSlice>> {
     cluster.api.list_as(Some("default"))
 }
 
-/// `name:port,…=pods` of each slice, `!` after a pod that is not ready.
+/// Formats each slice as `name:port,…=pods`, with `!` after a pod that is not ready.
 fn describe_slices(cluster: &Cluster) -> Vec<String> {
     let mut all: Vec<String> = slices(cluster)
         .iter()
@@ -164,7 +164,7 @@ async fn endpoints_by_hand_are_mirrored_until_the_service_selects_pods_svc_1() {
     cluster.change::<EndpointSlice>(slices(&cluster)[0].name(), |s| s.endpoints = None);
     cluster.settle().await;
     assert_eq!(describe_slices(&cluster), [":9376=192.0.2.42,192.0.2.43!"]);
-    // With a selector the service has endpoints of its own.
+    // A service with a selector gets endpoints of its own.
     pod(&cluster, "a", &[], true);
     cluster.change::<Service>("web", |s| {
         s.spec.as_mut().unwrap().selector = Some([("app".to_string(), "web".to_string())].into());
@@ -268,7 +268,7 @@ async fn slices_of_others_stay_and_near_ones_are_hinted_at_svc_1() {
     service(&cluster, &json!({"ports": [{"port": 80}]}));
     cluster.settle().await;
     assert_eq!(describe_slices(&cluster), [":9376=192.0.2.7"]);
-    // With a selector the service has slices of its own beside it.
+    // A service with a selector has slices of its own beside it.
     pod(&cluster, "a", &[], true);
     pod(&cluster, "b", &[], false);
     cluster.change::<Service>("web", |s| {

@@ -30,7 +30,7 @@ fn on_node(cluster: &Cluster, node: &str) -> Vec<SharedObject<Pod>> {
     pods
 }
 
-/// The Deployment's pod that has no node gets this one.
+/// Binds the Deployment's unscheduled pod to this node.
 fn place(cluster: &Cluster, node: &str) -> SharedObject<Pod> {
     let waiting = cluster.pods().into_iter().find(|p| p.spec.as_ref().unwrap().node_name.is_none()).unwrap();
     cluster.api.bind(&waiting.key(), waiting.uid(), node).unwrap();
@@ -114,7 +114,7 @@ async fn an_eviction_takes_one_disruption_and_marks_the_pod_pdb_1() {
     assert_eq!(cluster.api.evict(&key("no-such-pod"), &DeleteOptions::default()).unwrap_err().code(), 404);
 
     cluster.api.evict(&pods[0].key(), &DeleteOptions::default()).unwrap();
-    // Before any controller has seen it.
+    // The API has updated the budget before any controller has seen the eviction.
     let status = cluster.get::<PodDisruptionBudget>("b").status.clone().unwrap();
     assert_eq!(status.disruptions_allowed, Some(0));
     assert!(status.disrupted_pods.as_ref().unwrap().contains_key(pods[0].name()));
@@ -147,7 +147,7 @@ async fn a_refusal_says_what_is_wrong_with_the_budget_pdb_1() {
     pod(&cluster, "p", Some(&owner("batch/v1", "Job", "no-such-uid")));
     let processing = "The disruption budget b is still being processed by the server.";
     assert_eq!(refusal(&cluster, "p"), (processing.into(), 10));
-    // It is counted while it has no pods; with a Job's it cannot be: a Job has no scale.
+    // A budget counts even without pods; it cannot count a Job's pod, because a Job has no scale.
     let at_once = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
     cluster.api.delete(Kind::Pod, &key("p"), &at_once).unwrap();
     cluster.controllers.start_one("disruption");

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::cluster::{Cluster, NO_NODES};
 
-/// Status and message of the condition `Dangling`.
+/// Returns status and message of the condition `Dangling`.
 fn dangling(cluster: &Cluster) -> (String, String) {
     let schema = cluster.api.get_as::<FlowSchema>(&Key::new("", "mine")).unwrap();
     let conditions = schema.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();

@@ -20,7 +20,7 @@ fn map(cluster: &Cluster, name: &str, owners: &[Value], finalizers: &[&str]) -> 
         "finalizers": finalizers}}))
 }
 
-/// The existing maps, with `-` after terminating ones.
+/// Returns the names of the existing maps, with `-` after terminating ones.
 fn maps(cluster: &Cluster) -> String {
     let all = cluster.api.list_as::<ConfigMap>(Some("default"));
     let own = all.iter().filter(|m| m.name() != "kube-root-ca.crt");

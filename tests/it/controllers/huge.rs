@@ -79,7 +79,7 @@ async fn is_bounded(
     assert!(failed(&cluster), "{what}: nothing tells of the refusal");
     let events = cluster.api.count(Kind::Event);
     cluster.pass(3600).await;
-    // A dozen tries with longer and longer waits between them.
+    // The controller makes a dozen tries with growing waits between them.
     assert!(cluster.api.count(Kind::Event) <= events + 20, "{what}: events pile up");
 
     // Other workloads get their pods.
@@ -242,7 +242,7 @@ async fn no_bound_overflows_what_is_computed_of_it_pdb_1_hpa_1_ds_1_cj_1() {
         json!({"strategy": {"rollingUpdate": {"maxSurge": i32::MAX, "maxUnavailable": i32::MAX}}}),
     ));
     cluster.run().await;
-    // An old ReplicaSet that claims to have as many.
+    // An old ReplicaSet claims to have as many replicas.
     let first = cluster.api.list_as::<ReplicaSet>(Some("default")).remove(0);
     cluster.change::<Deployment>("huge", |d| {
         d.spec.template.spec.as_mut().unwrap().containers[0].image = Some("nginx:2".into());

@@ -191,7 +191,7 @@ async fn do_act(cluster: &Cluster, act: UserAction) {
     }
 }
 
-/// Undisturbed from here on, all pods end well.
+/// Lets all pods succeed without further disturbance.
 async fn finish(cluster: &Cluster, witness: &mut JobObserver) {
     cluster.change::<Job>("work", |j| {
         let spec = j.spec.as_mut().unwrap();

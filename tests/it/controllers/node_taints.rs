@@ -37,7 +37,7 @@ fn exists(key: &str, seconds: Option<i64>) -> Value {
     json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds})
 }
 
-/// The pods that are not terminating.
+/// Returns the pods that are not terminating.
 fn staying(cluster: &Cluster) -> String {
     let mut names: Vec<String> =
         cluster.pods().iter().filter(|pod| !is_going(pod)).map(|pod| pod.name().to_string()).collect();
@@ -103,7 +103,7 @@ async fn a_taint_without_a_time_drives_a_pod_away_after_its_toleration_seconds_n
     set(json!([team]));
     for _ in 0..5 {
         pass(&cluster, 10, &["n1", "n2"]).await;
-        // Every change of the pod and of the node's taints is a new pass.
+        // Every change of the pod and of the node's taints starts a new pass.
         cluster.change::<Pod>("minute", |pod| {
             let annotations = pod.metadata.annotations.get_or_insert_default();
             annotations.insert("seen".into(), cluster.api.clock().now().to_string());

@@ -85,20 +85,20 @@ fn get(cluster: &Cluster, name: &str) -> Node {
     (*cluster.api.get_as::<Node>(&Key::new("", name)).unwrap()).clone()
 }
 
-/// `key:effect` of the node's taints.
+/// Formats the node's taints as `key:effect`.
 pub(super) fn taints(cluster: &Cluster, name: &str) -> String {
     let taints = get(cluster, name).spec.unwrap_or_default().taints.unwrap_or_default();
     taints.iter().map(|t| format!("{}:{}", &t.key[19..], t.effect)).collect::<Vec<_>>().join(" ")
 }
 
-/// The nodes that pods are driven from.
+/// Returns the nodes with a `NoExecute` taint, from which pods are evicted.
 pub(super) fn driven(cluster: &Cluster) -> String {
     let nodes = cluster.api.list_as::<Node>(None);
     let names = nodes.iter().map(|n| n.name().to_string());
     names.filter(|n| taints(cluster, n).contains("NoExecute")).collect::<Vec<_>>().join(" ")
 }
 
-/// A Deployment of one pod, on `n1`, that stays for this long where it is unreachable or not ready.
+/// A Deployment of one pod, on `n1`, that tolerates an unreachable or unready node for this long.
 fn patient(seconds: i64) -> Value {
     let toleration = |key: &str| {
         json!({"key": format!("node.kubernetes.io/{key}"), "operator": "Exists", "effect": "NoExecute",
@@ -221,7 +221,7 @@ async fn no_pod_is_evicted_while_every_node_is_silent_node_2() {
     cluster.create::<Deployment>(patient(300));
     cluster.run().await;
     pass(&cluster, 10, &["n1", "n2", "n3"]).await;
-    // One after the other: the first is believed until the last one falls silent, too.
+    // The nodes fall silent one after the other: the first is believed until the last one falls silent, too.
     pass(&cluster, 30, &["n2", "n3"]).await;
     pass(&cluster, 20, &["n3"]).await;
     assert_eq!(driven(&cluster), "n1");
@@ -250,12 +250,12 @@ async fn a_zone_gives_up_its_nodes_one_by_one_or_not_at_all_node_2() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let cluster = started(&names);
     pass(&cluster, 10, &["n1", "n2", "n3", "n4", "n5", "n6", "z"]).await;
-    // Three of six: one in ten seconds.
+    // Three of six nodes are silent: one is evicted every ten seconds.
     pass(&cluster, 31, &["n4", "n5", "n6", "z"]).await;
     assert_eq!(driven(&cluster), "n1");
     pass(&cluster, 10, &["n4", "n5", "n6", "z"]).await;
     assert_eq!(driven(&cluster), "n1 n2");
-    // Four of six: the zone is not to be trusted, and n3 is not given up.
+    // Four of six nodes are silent: the zone is not to be trusted, and the pods of n3 are not evicted.
     report(&cluster, "n4", "Ready", "False");
     pass(&cluster, 300, &["n5", "n6", "z"]).await;
     assert_eq!(driven(&cluster), "n1 n2");

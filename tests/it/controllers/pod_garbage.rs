@@ -23,7 +23,7 @@ fn names(cluster: &Cluster) -> String {
     pods.iter().map(SharedObject::name).collect::<Vec<_>>().join(" ")
 }
 
-/// The last that was seen of a pod: phase and why it was disrupted.
+/// Returns a pod's last observed phase, and the reason of its disruption.
 fn last(watcher: &mut Watcher, name: &str) -> (String, Option<String>) {
     let changes = watcher.take().unwrap();
     let last = changes.iter().rfind(|c| c.object.name() == name).unwrap();

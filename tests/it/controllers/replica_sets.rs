@@ -1,4 +1,4 @@
-//! The ReplicaSet page's scenarios that its relatives do not share: acquiring, isolating, handing over.
+//! The ReplicaSet page's scenarios that other workloads do not share: adopting, isolating and handing over pods.
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
@@ -17,7 +17,7 @@ fn frontend(name: &str, replicas: i32, image: &str) -> Value {
                 "spec": {"containers": [{"name": "c", "image": image}]}}}})
 }
 
-/// `owner/image` of every pod, sorted.
+/// Formats every pod as `owner/image`, sorted.
 fn owned(cluster: &Cluster) -> String {
     let mut described: Vec<String> = cluster
         .pods()

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::cluster::{Cluster, NO_NODES, key};
 
-/// The documentation's controller: three nginx pods, the selector left to its default.
+/// The documentation's controller: three nginx pods, and the default selector.
 fn nginx(replicas: i32) -> Value {
     json!({"metadata": {"name": "nginx", "namespace": "default"},
         "spec": {"replicas": replicas, "template": {"metadata": {"labels": {"app": "nginx"}},
@@ -93,7 +93,7 @@ async fn a_replication_controller_scales_adopts_releases_and_leaves_rc_1() {
     assert_eq!(names(&cluster).len(), 2);
     assert_eq!(cluster.events("SuccessfulDelete").len(), 1);
 
-    // kubectl delete rc nginx --cascade=orphan, and another one takes over.
+    // kubectl delete rc nginx --cascade=orphan; then another controller adopts the pods.
     let options = DeleteOptions { propagation: Some(Propagation::Orphan), ..DeleteOptions::default() };
     cluster.api.delete(Kind::ReplicationController, &key("nginx"), &options).unwrap();
     cluster.run().await;
@@ -267,7 +267,7 @@ async fn two_controllers_roll_an_application_by_hand_rc_1() {
         let replaced = usize::try_from(step).unwrap();
         assert_eq!((count("v1"), count("v2")), (3 - replaced, replaced));
     }
-    // A template that changes concerns pods to come and no others.
+    // A changed template applies only to later pods.
     cluster.change::<ReplicationController>("v2", |c| {
         let template = c.spec.as_mut().unwrap().template.as_mut().unwrap();
         template.spec.as_mut().unwrap().containers[0].image = Some("nginx:2".into());

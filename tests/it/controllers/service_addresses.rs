@@ -14,7 +14,7 @@ fn service(name: &str, spec: &Value) -> Value {
     json!({"metadata": {"name": name, "namespace": "default"}, "spec": spec})
 }
 
-/// `address=resource/namespace/name`, in order.
+/// Formats the addresses as `address=resource/namespace/name`, in order.
 fn addresses(cluster: &Cluster) -> Vec<String> {
     let mut all: Vec<String> = cluster
         .api

@@ -15,7 +15,7 @@ use crate::webhooks::server::{Reply, Webhook};
 /// Changes a correct response into a wrong one.
 type MutateAnswerFn = fn(&mut Value);
 
-/// A server that changes its correct response in this way, the next time.
+/// Starts a server that changes its next correct response in this way.
 fn lying(how: MutateAnswerFn) -> Webhook {
     Webhook::start(move |_, review| {
         let mut answer = honest(review);

@@ -14,7 +14,7 @@ fn a_definition_and_its_objects_are_applied_in_one_run_api_14_cli_4() {
     let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "sites.conv.test"}, "spec": by(&webhook, "v1")});
     let object = |port: &str| json!({"apiVersion": "conv.test/v2", "kind": "Site", "metadata": {"name": "a"}, "spec": {"host": "h", "port": port}});
-    // The object comes first: its definition is applied before it all the same.
+    // The object precedes its definition in the file, and the definition is applied first all the same.
     let write = |objects: &[&Value]| {
         let documents: Vec<String> = objects.iter().map(ToString::to_string).collect();
         std::fs::write(&manifest, documents.join("\n---\n")).unwrap();

@@ -1,4 +1,4 @@
-//! Every door through which an object shows in another version than the stored one.
+//! Every entry point that shows an object in another version than the stored one.
 
 use axum::body::Body;
 use http::{Method, Request};
@@ -42,7 +42,7 @@ async fn an_object_is_read_and_written_in_every_version_api_14() {
     let (_, same) = merge(&face, &format!("{V2}/a"), &json!({"spec": {"host": "other"}})).await;
     assert_eq!(same["metadata"]["resourceVersion"], before, "nothing is written that is the same");
 
-    // Its parts.
+    // The subresources.
     let (status, response) =
         merge(&face, &format!("{V2}/a/status"), &json!({"status": {"replicas": 3}})).await;
     assert_eq!(
@@ -154,7 +154,7 @@ impl Lines {
         Self(face.server.handle(request).await.into_body(), String::new())
     }
 
-    /// The next one; none at the end.
+    /// Returns the next event; `None` at the end.
     async fn next(&mut self) -> Option<Value> {
         loop {
             if let Some((line, rest)) = self.1.split_once('\n') {
@@ -264,7 +264,7 @@ async fn actors_of_the_cluster_ask_no_webhook_api_14() {
     let (webhook, face) = (converter(), InMemoryServer::new());
     let kind = define(&face, &by(&webhook, "v1"));
     post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
-    // Others own fields in other versions.
+    // Other managers own fields in other versions.
     let other = format!("{V2}/a?fieldManager=other");
     assert_eq!(merge(&face, &other, &json!({"spec": {"replicas": 1}})).await.0, 200);
     define(&face, &by(&webhook, "v2"));

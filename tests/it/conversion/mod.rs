@@ -59,7 +59,7 @@ fn define(face: &InMemoryServer, spec: &Value) -> Kind {
     face.api.define(&serde_json::from_value(spec.clone()).unwrap()).unwrap()
 }
 
-/// The object, in the desired version.
+/// Converts the object to the desired version.
 fn converted(object: &Value, desired: &str) -> Value {
     let mut object = object.clone();
     let of_v1 = object["apiVersion"] == "conv.test/v1";
@@ -105,7 +105,7 @@ fn site(version: &str, name: &str, spec: &Value) -> Value {
     json!({"apiVersion": format!("conv.test/{version}"), "kind": "Site", "metadata": {"name": name}, "spec": spec})
 }
 
-/// The number of objects in each call.
+/// Returns the number of objects in each call.
 fn calls(webhook: &Webhook) -> Vec<usize> {
     webhook.take_seen().iter().map(|request| request["objects"].as_array().map_or(0, Vec::len)).collect()
 }
@@ -129,7 +129,7 @@ async fn get(face: &InMemoryServer, path: &str) -> (u16, Value) {
     ask(face, Method::GET, path, "application/json", &Value::Null).await
 }
 
-/// An object as it is stored.
+/// Returns an object as it is stored.
 fn stored(face: &InMemoryServer, kind: Kind, name: &str) -> Value {
     let object: std::sync::Arc<Object> = face.api.get(kind, &Key::new("default", name)).unwrap();
     let mut value = object.to_value();

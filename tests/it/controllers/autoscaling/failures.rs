@@ -37,7 +37,7 @@ async fn an_autoscaler_reports_missing_metrics_and_targets_in_its_conditions_hpa
             "invalid metrics (1 invalid out of 1), first error is: failed to get cpu resource metric value: {why}"
         )]
     );
-    // Half the picture may let the target grow, never shrink.
+    // If some metrics are missing, the target may grow but never shrink.
     let pods_metric = json!({"type": "Pods", "pods": {"metric": {"name": "requests"},
         "target": {"type": "AverageValue", "averageValue": "1k"}}});
     let both = json!([pods_metric, cpu(50)[0]]);
@@ -46,7 +46,7 @@ async fn an_autoscaler_reports_missing_metrics_and_targets_in_its_conditions_hpa
     });
     assert_eq!(under(&cluster, 15, |_| 1).await, [2]);
     assert_eq!(conditions(&cluster)[1], "ScalingActive=False FailedGetPodsMetric");
-    // Its events are more than one object may have by now (API-11).
+    // By now its events exceed the limit of events for one object (API-11).
     let why = "unable to get metric requests: unable to fetch metrics from custom metrics API: no custom metrics API \
                (custom.metrics.k8s.io) registered";
     assert!(message(&cluster, "ScalingActive").ends_with(why), "{}", message(&cluster, "ScalingActive"));

@@ -60,7 +60,7 @@ fn start(cluster: &Cluster, pod: &SharedObject<Pod>) {
         .unwrap();
 }
 
-/// Every pod uses this much cpu (in millicores) and memory, by container, from now on.
+/// Sets the usage of every pod from now on: cpu (in millicores) and memory, by container.
 fn load(cluster: &Cluster, of: impl Fn(&Pod) -> Option<(u64, u64)>) {
     let mut pods = BTreeMap::new();
     for pod in cluster.pods() {
@@ -73,7 +73,7 @@ fn load(cluster: &Cluster, of: impl Fn(&Pod) -> Option<(u64, u64)>) {
             pods.insert(pod.uid().to_string(), BTreeMap::from([("c".to_string(), usage)]));
         }
     }
-    // A measurement is good for a while; these are to last.
+    // A measurement expires; these must stay valid for the whole test.
     let (at, window) = (cluster.api.clock().now(), Duration::from_secs(30));
     cluster.api.set_node_usage(
         "n1",
@@ -89,7 +89,7 @@ fn load(cluster: &Cluster, of: impl Fn(&Pod) -> Option<(u64, u64)>) {
     );
 }
 
-/// Lets the autoscaler look several times while every pod has this load; returns the sizes it chose.
+/// Lets the autoscaler sync several times while every pod has this load; returns the sizes it chose.
 async fn under(cluster: &Cluster, seconds: u64, millis: impl Fn(usize) -> u64) -> Vec<i32> {
     let mut sizes = Vec::new();
     for _ in 0..seconds.div_ceil(15) {
@@ -108,7 +108,7 @@ async fn under(cluster: &Cluster, seconds: u64, millis: impl Fn(usize) -> u64) -
     sizes
 }
 
-/// `type=status reason` of the conditions.
+/// Formats the conditions as `type=status reason`.
 fn conditions(cluster: &Cluster) -> Vec<String> {
     let scaler = cluster.get::<HorizontalPodAutoscaler>("php-apache");
     let conditions = scaler.status.as_ref().and_then(|s| s.conditions.clone()).unwrap_or_default();
@@ -124,7 +124,7 @@ fn message(cluster: &Cluster, type_: &str) -> String {
     conditions.into_iter().find(|c| c.type_ == type_).and_then(|c| c.message).unwrap_or_default()
 }
 
-/// The page "HorizontalPodAutoscaler Walkthrough": load comes, load goes.
+/// The page "HorizontalPodAutoscaler Walkthrough": the load rises and falls.
 #[tokio::test(start_paused = true)]
 async fn the_walkthrough_grows_under_load_and_shrinks_without_hpa_1() {
     let cluster = Cluster::start(NO_NODES);

@@ -64,7 +64,7 @@ async fn suspending_stops_what_is_to_come_not_what_runs_cj_1() {
     assert_eq!((cluster.times().as_str(), cluster.pods().len()), ("", 0), "nothing is kept");
     let status = cluster.get::<CronJob>("report").status.clone().unwrap();
     assert!(status.last_successful_time.is_some(), "but known");
-    // A change is for the Jobs to come.
+    // A change applies only to later Jobs.
     cluster.change::<CronJob>("report", |c| {
         c.spec.suspend = Some(false);
         c.spec.schedule = "30 * * * *".into();
@@ -74,7 +74,7 @@ async fn suspending_stops_what_is_to_come_not_what_runs_cj_1() {
     assert_eq!(cluster.times(), "03:30*");
     let job = cluster.api.list_as::<Job>(None).remove(0);
     assert_eq!(job.spec.as_ref().unwrap().backoff_limit, Some(1));
-    // With the CronJob go its Jobs and their pods.
+    // The CronJob's Jobs and their pods are deleted with it.
     cluster.run().await;
     cluster.api.delete(Kind::CronJob, &key("report"), &DeleteOptions::default()).unwrap();
     cluster.run().await;

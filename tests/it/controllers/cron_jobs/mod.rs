@@ -20,7 +20,7 @@ fn cron_job(schedule: &str, fields: &Value) -> Value {
 }
 
 impl Cluster {
-    /// The times of day of the CronJob's Jobs, with `*` after the running ones.
+    /// Returns the times of day of the CronJob's Jobs, with `*` after the running ones.
     fn times(&self) -> String {
         let mut times: Vec<String> = self
             .api
@@ -37,7 +37,7 @@ impl Cluster {
         times.join(" ")
     }
 
-    /// All pods that run end.
+    /// Ends all running pods.
     async fn end_running(&self, exit_code: i32) {
         for pod in self.pods().into_iter().filter(|pod| is_active(pod)) {
             self.end(&pod, exit_code);

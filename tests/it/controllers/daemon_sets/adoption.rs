@@ -89,7 +89,7 @@ async fn a_bare_pod_takes_its_node_s_place_until_an_update_replaces_it_ds_1() {
     assert_eq!(pods(&cluster), "n1=bare n2=one", "a pod that is there is as good as a new one");
     assert_eq!(controller_of(&cluster.get::<Pod>("mine").metadata).unwrap().uid, set.uid());
     assert_eq!(counts(&cluster), [2, 2, 2, 1, 2, 0], "but it is not of the template");
-    // A second one on the same node is one too many: the younger goes.
+    // A second pod on the same node is surplus: the younger one is deleted.
     cluster.pass(60).await;
     cluster.create::<Pod>(bare("more", "n2", &json!([])));
     cluster.run().await;

@@ -29,7 +29,7 @@ pub(super) fn daemon_set(name: &str) -> Value {
                 "spec": {"containers": [{"name": "c", "image": "one"}]}}}})
 }
 
-/// With these nodes, and a DaemonSet `agent` that runs on all that it is for.
+/// Starts a cluster with these nodes, and a DaemonSet `agent` with a running pod on every matching node.
 async fn started(nodes: &[&str], set: Value) -> Cluster {
     let cluster = Cluster::start(NO_NODES);
     for name in nodes {
@@ -57,7 +57,7 @@ fn place(pod: &Pod) -> String {
     node_name(pod).map(Into::into).or_else(named).unwrap_or_default()
 }
 
-/// `node=image` of the set's pods that count, by node.
+/// Formats the set's active pods as `node=image`, by node.
 fn pods(cluster: &Cluster) -> String {
     let all = cluster.pods();
     let mut described: Vec<String> =
@@ -70,7 +70,7 @@ fn status(cluster: &Cluster) -> DaemonSetStatus {
     cluster.get::<DaemonSet>("agent").status.clone().unwrap_or_default()
 }
 
-/// desired, current, ready, up to date, available, misscheduled: the columns of `kubectl get`.
+/// Returns the columns of `kubectl get`: desired, current, ready, up to date, available, misscheduled.
 fn counts(cluster: &Cluster) -> [i32; 6] {
     let s = status(cluster);
     [

@@ -48,7 +48,7 @@ async fn daemons_follow_the_nodes_that_come_and_go_ds_1() {
     cluster.create::<Node>(node("n3", json!({})));
     cluster.run().await;
     assert_eq!(pods(&cluster), "n1=one n2=one n3=one");
-    // Before the scheduler has bound it, its node goes again.
+    // Its node is deleted before the scheduler has bound the pod.
     cluster.create::<Node>(node("n4", json!({})));
     cluster.settle().await;
     assert_eq!(counts(&cluster), [4, 4, 3, 4, 3, 0]);
@@ -148,7 +148,7 @@ async fn failed_daemons_are_replaced_more_slowly_each_time_ds_1() {
     assert_eq!(cluster.events("FailedDaemonPod"), [expected]);
     cluster.run().await;
     assert_ne!(cluster.pods()[0].uid(), first.uid());
-    // 1, 2 and 4 seconds from the removal before.
+    // The waits are 1, 2 and 4 seconds from the previous removal.
     for wait in [1, 2, 4] {
         let failed = refused();
         cluster.settle().await;

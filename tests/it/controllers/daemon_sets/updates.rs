@@ -99,7 +99,8 @@ async fn revision_history_is_recorded_rolled_back_to_and_limited_ds_1() {
     cluster.stop().await;
 }
 
-/// The nodes in the order in which new pods came, and the maximum number of nodes without a ready pod.
+/// Rolls out an image; returns the nodes in the order of their new pods, and the maximum number of nodes without a
+/// ready pod.
 async fn roll_out(cluster: &Cluster, image: &str) -> (Vec<String>, usize) {
     set_image(cluster, image);
     let (mut order, mut worst) = (Vec::new(), 0);
@@ -132,7 +133,7 @@ async fn an_update_goes_over_the_nodes_as_fast_as_agreed_ds_1() {
         let mut set = daemon_set("agent");
         set["spec"]["updateStrategy"] = strategy.clone();
         let cluster = started(&["n1", "n2", "n3", "n4"], set).await;
-        // The first step alone: no kubelet does anything yet.
+        // Only the first step is visible, because no kubelet acts yet.
         set_image(&cluster, "two");
         cluster.settle().await;
         let pods_now = cluster.pods();
@@ -187,7 +188,7 @@ async fn templates_are_numbered_for_old_clients_ds_1() {
     cluster.change::<DaemonSet>("agent", |set| set.metadata.annotations = None);
     cluster.run().await;
     assert_eq!(number(), ("2".into(), "2".into()));
-    // An old template has a new number, as it has a new revision.
+    // A revision with an old template gets a new number.
     set_image(&cluster, "one");
     cluster.run().await;
     assert_eq!(number(), ("3".into(), "3".into()));

@@ -30,7 +30,7 @@ fn image(cluster: &Cluster) -> String {
     web.spec.template.spec.as_ref().unwrap().containers[0].image.clone().unwrap()
 }
 
-/// Three revisions, each with its cause.
+/// Returns a cluster with three revisions, each with its change cause.
 async fn three() -> Cluster {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Deployment>(deployment("web", 2, 1, 0));
@@ -134,7 +134,7 @@ async fn sets_left_behind_are_adopted_with_their_history_dep_1_dep_4() {
     assert_eq!((cluster.sets().as_str(), uids()), ("1:0/0 2:0/0 3:2/2", before.clone()));
 
     let mut again = deployment("web", 2, 1, 0);
-    // The object as updates left it: the policy is that of the first image.
+    // The object is as updates left it: the pull policy is that of the first image.
     again["spec"]["template"]["spec"]["containers"] =
         json!([{"name": "c", "image": "three", "imagePullPolicy": "IfNotPresent"}]);
     let again = cluster.create::<Deployment>(again);

@@ -16,7 +16,7 @@ use super::cluster::{Cluster, NO_NODES, deployment, key, set_image};
 
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
-/// The `ScalingReplicaSet` events, in the form `a:0>3`; `a` is the ReplicaSet of the first one.
+/// Formats the `ScalingReplicaSet` events as `a:0>3`; `a` is the ReplicaSet of the first event.
 fn scalings(cluster: &Cluster) -> String {
     let mut known: Vec<String> = Vec::new();
     let described = cluster.events("ScalingReplicaSet").into_iter().map(|message| {

@@ -40,7 +40,7 @@ async fn a_canary_shares_the_load_and_is_promoted_dep_2_svc_1() {
     cluster.run().await;
     let counts = |pairs: &[(&str, usize)]| pairs.iter().map(|(k, n)| ((*k).to_string(), *n)).collect();
     assert_eq!(reached(&cluster), counts(&[("canary", 1), ("stable", 3)]));
-    // Promoted: the stable track gets the image, the canary goes.
+    // The canary is promoted: the stable track gets the image, and the canary is deleted.
     cluster.change::<Deployment>("stable", |d| set_image(d, "v4"));
     cluster.run().await;
     cluster.change::<Deployment>("canary", |d| d.spec.replicas = Some(0));
@@ -53,7 +53,7 @@ async fn a_canary_shares_the_load_and_is_promoted_dep_2_svc_1() {
 #[tokio::test(start_paused = true)]
 async fn overlapping_selectors_take_nothing_from_one_another_dep_1() {
     let cluster = Cluster::start(NO_NODES);
-    // The same selector, and the same template: even the hash is the same.
+    // Both have the same selector and the same template: even the hash is the same.
     for name in ["one", "two"] {
         let mut value = deployment(name, 2, 1, 0);
         value["spec"]["selector"] = json!({"matchLabels": {"app": "shared"}});

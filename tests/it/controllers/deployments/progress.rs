@@ -13,7 +13,7 @@ fn condition(cluster: &Cluster, type_: &str) -> Option<DeploymentCondition> {
     conditions.into_iter().find(|c| c.type_.as_deref() == Some(type_))
 }
 
-/// `status reason: message` of the condition Progressing, the ReplicaSet's name as `SET`.
+/// Formats the condition Progressing as `status reason: message`, with the ReplicaSet's name as `SET`.
 fn progressing(cluster: &Cluster) -> String {
     let Some(condition) = condition(cluster, "Progressing") else { return "none".into() };
     let message = condition.message.unwrap();

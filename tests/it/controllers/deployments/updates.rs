@@ -119,7 +119,7 @@ async fn a_rollover_does_not_wait_for_the_update_before_dep_3() {
         .collect();
     assert_eq!(old, serving, "what does not serve yet goes at once, and nothing else");
     assert_eq!(cluster.sets(), "1:3/3 2:3/0");
-    // Nor does the third wait for the second: its pods, none of which serves, go first.
+    // The third rollout does not wait for the second: the second's pods, none of which is ready, are deleted first.
     cluster.change::<Deployment>("web", |d| set_image(d, "three"));
     cluster.settle().await;
     assert_eq!(cluster.sets(), "1:3/3 2:0/0 3:3/0");
@@ -162,7 +162,7 @@ async fn labels_may_be_added_to_the_template_and_selectors_never_change_dep_2_ap
     cluster.run().await;
     assert_eq!(cluster.sets(), "1:0/0 2:3/3");
     assert!(cluster.pods().iter().all(|p| p.metadata.labels.as_ref().unwrap()["tier"] == "front"));
-    // A label taken away that no selector needs is a new template, too; here it is the first one again.
+    // The removal of a label that no selector needs is a new template, too; here it equals the first one.
     cluster.change::<Deployment>("nginx", relabelled("tier", None));
     cluster.run().await;
     assert_eq!(cluster.sets(), "2:0/0 3:3/3");

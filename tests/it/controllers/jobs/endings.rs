@@ -13,7 +13,7 @@ async fn of_an_end_well_and_an_end_badly_the_first_decides_job_1() {
     let policy = json!({"completionMode": "Indexed", "completions": 3, "parallelism": 3, "backoffLimit": 0,
         "successPolicy": {"rules": [{"succeededCount": 1}]}});
     for (ends, expected) in [
-        // At the same time: failure takes precedence.
+        // Both happen at the same time: failure takes precedence.
         (
             &[&[(0, 0), (1, 1)][..]][..],
             "0/0/1/2 FailureTarget(BackoffLimitExceeded) Failed(BackoffLimitExceeded)",
@@ -49,7 +49,7 @@ async fn a_job_reports_its_end_only_after_every_pod_has_terminated_job_1() {
     let status = || cluster.get::<Job>("slow").status.clone().unwrap();
     assert_eq!(describe(&cluster, "slow"), "0/0/0/3 FailureTarget(BackoffLimitExceeded)");
     assert_eq!((status().terminating, cluster.events("BackoffLimitExceeded").len()), (Some(2), 0));
-    // The first of the two that are left goes.
+    // The first of the two remaining pods is deleted.
     let going: Vec<_> =
         cluster.pods().into_iter().filter(|p| p.metadata.deletion_timestamp.is_some()).collect();
     cluster.act_on(&going[0]);
@@ -190,7 +190,7 @@ async fn a_finished_job_goes_when_its_time_is_over_job_1() {
     assert_eq!(names(), "never soon");
     cluster.pass(10).await;
     assert_eq!((names().as_str(), cluster.pods().len()), ("never", 1), "its pods went with it");
-    // Set later: counted from the end.
+    // A TTL that is set later counts from the Job's end.
     cluster.change::<Job>("never", |j| j.spec.as_mut().unwrap().ttl_seconds_after_finished = Some(200));
     cluster.pass(80).await;
     assert_eq!(names(), "never");

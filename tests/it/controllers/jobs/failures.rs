@@ -14,7 +14,7 @@ use super::{Cluster, NO_NODES, describe, job};
 async fn failures_are_retried_after_growing_delays_up_to_the_limit_job_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Job>(job("broken", &json!({"backoffLimit": 8})));
-    // Doubled up to six minutes.
+    // The wait doubles up to six minutes.
     for (failures, wait) in [10, 20, 40, 80, 160, 320, 360, 360].into_iter().enumerate() {
         cluster.run().await;
         cluster.end_all(1).await;
@@ -93,7 +93,7 @@ async fn pods_that_go_are_replaced_at_once_or_once_they_are_gone_job_1() {
         assert_eq!(describe(&cluster, "one"), counts, "{policy}");
         let status = cluster.get::<Job>("one").status.clone().unwrap();
         assert_eq!(status.terminating, Some(terminating), "{policy}");
-        // The kubelet ends the pod, and only then lets its object go.
+        // The kubelet ends the pod, and only then removes its object.
         if policy == "Failed" {
             cluster.end(&pod, 137);
         }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Cluster, NO_NODES, describe, job};
 
-/// A pod is disrupted: it fails with that condition.
+/// Disrupts a pod: it fails with that condition.
 fn disrupt(cluster: &Cluster, pod: &SharedObject<Pod>) {
     cluster.end(pod, 137);
     cluster
@@ -21,14 +21,14 @@ fn disrupt(cluster: &Cluster, pod: &SharedObject<Pod>) {
         .unwrap();
 }
 
-/// `completed/failed` indexes.
+/// Returns the `completed/failed` indexes.
 fn indexes(cluster: &Cluster) -> String {
     let status = cluster.get::<Job>("each").status.clone().unwrap();
     let [done, failed] = [status.completed_indexes, status.failed_indexes].map(Option::unwrap_or_default);
     format!("{done}/{failed}")
 }
 
-/// `failures/ignored` of the pod that an index has now.
+/// Returns `failures/ignored` of the current pod of an index.
 fn counts(cluster: &Cluster, index: i32) -> String {
     let pod = cluster.of_index(index);
     let annotations = pod.metadata.annotations.clone().unwrap();
@@ -60,7 +60,7 @@ async fn a_failure_counts_fails_its_index_or_is_ignored_by_policy_job_1() {
         assert_eq!(counts(&cluster, 1), expected);
     }
     assert_eq!(describe(&cluster, "each"), "3/3/0/1");
-    // Anything else is counted: the second time is the last.
+    // Any other failure counts: the second one is the last.
     cluster.end_index(2, 1).await;
     cluster.pass(10).await;
     cluster.run().await;

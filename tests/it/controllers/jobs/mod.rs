@@ -25,7 +25,7 @@ pub(super) fn job(name: &str, fields: &Value) -> Value {
     job
 }
 
-/// `active/ready/succeeded/failed`, and the conditions that hold.
+/// Formats a Job as `active/ready/succeeded/failed`, and the conditions that are true.
 pub(super) fn describe(cluster: &Cluster, name: &str) -> String {
     let status = cluster.get::<Job>(name).status.clone().unwrap_or_default();
     let counts = [status.active, status.ready, status.succeeded, status.failed];
@@ -60,13 +60,13 @@ impl Cluster {
         self.active().into_iter().find(of).unwrap()
     }
 
-    /// The active pod for an index ends.
+    /// Ends the active pod of an index.
     async fn end_index(&self, index: i32, exit_code: i32) {
         self.end(&self.of_index(index), exit_code);
         self.settle().await;
     }
 
-    /// All active pods end.
+    /// Ends all active pods.
     async fn end_all(&self, exit_code: i32) {
         for pod in self.active() {
             self.end(&pod, exit_code);

@@ -50,7 +50,7 @@ async fn a_queue_says_where_a_suspended_job_is_to_run_job_1() {
         refused.contains("spec.template: Invalid value: ") && refused.ends_with("field is immutable"),
         "{refused}"
     );
-    // Suspended again, and its pods are gone: the zone may be changed.
+    // The Job is suspended again, and its pods are gone: the zone may be changed.
     suspend(&cluster, true);
     cluster.run().await;
     assert_eq!(cluster.events("SuccessfulDelete").len(), 2);

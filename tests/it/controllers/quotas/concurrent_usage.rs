@@ -40,7 +40,7 @@ fn requested(api: &Api) -> (usize, i64) {
     (living.len(), cpu)
 }
 
-/// Several writers at once, from threads of their own; returns once all are through.
+/// Runs the steps concurrently, each in its own thread; returns once all have ended.
 fn at_once(api: &Arc<Api>, steps: &[Step]) {
     std::thread::scope(|scope| {
         for part in steps.chunks(steps.len().div_ceil(4).max(1)) {

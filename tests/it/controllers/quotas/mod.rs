@@ -33,7 +33,7 @@ fn refusal<T: TypedKind>(api: &Api, manifest: Value) -> String {
     error.to_string()
 }
 
-/// `name=amount` of all that is used.
+/// Formats all used amounts as `name=amount`.
 fn used(api: &Api, quota: &str) -> String {
     let quota = api.get_as::<ResourceQuota>(&key(quota)).unwrap();
     let used = quota.status.as_ref().and_then(|s| s.used.clone()).unwrap_or_default();
@@ -69,7 +69,7 @@ async fn the_quota_page_s_pods_fit_or_are_refused_quo_1() {
     let dry = WriteOptions { dry_run: true, ..WriteOptions::default() };
     let fits = Object::from_value(Kind::Pod, pod("two", ask("1m", "1Mi"), ask("1m", "1Mi"))).unwrap();
     cluster.api.create(fits, &dry).unwrap();
-    // Nor does a name that is taken.
+    // A pod with an existing name uses no quota either.
     let taken = Object::from_value(Kind::Pod, pod("one", ask("1m", "1Mi"), ask("1m", "1Mi"))).unwrap();
     assert!(cluster.api.create(taken, &WriteOptions::default()).unwrap_err().is_already_exists());
     assert_eq!(used(&cluster.api, "q"), after_one);
@@ -90,7 +90,7 @@ async fn room_that_was_given_up_is_found_before_a_refusal_quo_1() {
     cluster.api.delete(Kind::Pod, &key("one"), &DeleteOptions::default()).unwrap();
     assert_eq!(used(&cluster.api, "q"), "pods=1", "nobody has counted yet");
     cluster.create::<Pod>(pod("two", json!({}), json!({})));
-    // Another hard limit is obeyed at once, too.
+    // A changed hard limit applies at once, too.
     cluster.change::<ResourceQuota>("q", |q| {
         q.spec.as_mut().unwrap().hard =
             serde_json::from_value(json!({"count/pods": "2", "pods": "9"})).unwrap();
@@ -143,7 +143,7 @@ async fn objects_of_every_kind_are_counted_quo_1() {
     cluster.create::<PersistentVolumeClaim>(claim("fits", "silver", "2Gi"));
     cluster.create::<ConfigMap>(json!({"metadata": meta("m")}));
     cluster.settle().await;
-    // kube-root-ca.crt is the other map, the Deployment's ReplicaSet the set.
+    // kube-root-ca.crt is the other config map, and the Deployment's ReplicaSet is the set.
     assert_eq!(
         used(&cluster.api, "q"),
         "configmaps=2 count/configmaps=2 count/deployments.apps=1 count/replicasets.apps=1 count/unheard.of=0 \

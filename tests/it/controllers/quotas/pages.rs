@@ -52,7 +52,7 @@ async fn each_class_has_a_quota_of_its_own_quo_1() {
         "pods \"another\" is forbidden: exceeded quota: pods-low, requested: memory=10Gi,pods=1, used: \
          memory=10Gi,pods=1, limited: memory=10Gi,pods=1"
     );
-    // A pod without a class counts for no quota.
+    // A pod without a class counts in no quota.
     cluster.create::<Pod>(pod("plain", json!({}), json!({})));
     cluster.stop().await;
 }
@@ -86,7 +86,7 @@ async fn a_quota_that_is_lowered_takes_nothing_away_quo_1() {
     }
     allow("2");
     cluster.create::<Pod>(pod("d", json!({}), json!({})));
-    // Two quotas both have to allow it.
+    // With two quotas, both must allow the pod.
     let mut tight = quota(json!({"count/pods": "2"}));
     tight["metadata"]["name"] = json!("tight");
     cluster.create::<ResourceQuota>(tight);
@@ -147,7 +147,7 @@ async fn the_requests_and_limits_of_a_container_override_limit_range_defaults_qu
         "Pod \"torn\" is invalid: spec.containers[0].resources.requests: Invalid value: \"1500m\": must be less than or \
          equal to cpu limit of 1"
     );
-    // A range is for pods to come.
+    // A limit range applies only to later pods.
     let before = cluster.get::<Pod>("neither");
     cluster.api.delete(Kind::LimitRange, &key("r"), &DeleteOptions::default()).unwrap();
     range(&cluster, &json!([{"type": "Container", "max": {"cpu": "100m"}}]));

@@ -50,7 +50,7 @@ async fn presets_are_merged_into_the_pods_they_select_pp_1() {
         let key = format!("podpreset.admission.kubernetes.io/podpreset-{}", preset.name());
         assert_eq!(annotations[&key], preset.object().revision().to_string());
     }
-    // Pods that opt out, that others created, and with other labels are left alone.
+    // Pods that opt out, pods of other creators, and pods with other labels stay unchanged.
     let exclude = json!({"podpreset.admission.kubernetes.io/exclude": "true"});
     let mirror = json!({"kubernetes.io/config.mirror": "abc"});
     let mut other = frontend("other", &json!({}));
@@ -119,7 +119,7 @@ async fn presets_reach_pods_that_a_controller_makes_and_only_those_to_come_pp_1(
         (variables("before"), variables("after")),
         (vec!["DB_PORT".into()], vec!["DB_PORT".into(), "PROXY".into()])
     );
-    // One preset that does not fit invalidates the other, too; the event is about the created pod.
+    // One conflicting preset excludes the other, too; the event is about the created pod.
     cluster.create::<PodPreset>(preset("database", &json!({"env": [{"name": "DB_PORT", "value": "2"}]})));
     cluster.create::<ReplicaSet>(set("torn"));
     cluster.settle().await;

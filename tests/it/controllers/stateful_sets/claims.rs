@@ -13,7 +13,7 @@ fn policy(scaled: &str, deleted: &str) -> Value {
     json!({"persistentVolumeClaimRetentionPolicy": {"whenScaled": scaled, "whenDeleted": deleted}})
 }
 
-/// `kind/name controller` of a claim's owners.
+/// Formats a claim's owners as `kind/name controller`.
 fn owners(cluster: &Cluster, claim: &str) -> String {
     let claim = cluster.get::<PersistentVolumeClaim>(claim);
     let described = claim.metadata.owner_references.iter().flatten().map(|r| {

@@ -1,4 +1,4 @@
-//! Making, scaling, losing and leaving pods.
+//! Creating, scaling, losing and orphaning pods.
 
 use std::time::Duration;
 
@@ -152,7 +152,7 @@ async fn a_lost_pod_comes_back_only_when_the_old_one_is_gone_sts_3() {
     cluster.pass(3600).await;
     assert_eq!(pods(&cluster), "0:v1- 1:v1");
     assert_eq!(cluster.get::<Pod>("web-0").uid(), old);
-    // The user knows better, or the node is back.
+    // The user forces the deletion, because the node is known to be dead.
     let force = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
     cluster.api.delete(Kind::Pod, &key("web-0"), &force).unwrap();
     cluster.settle().await;

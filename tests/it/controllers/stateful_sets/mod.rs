@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::cluster::{Cluster, NAME_STAYS_FREE, key};
 
-/// The tutorial's set: nginx with a claim a pod. `differences` are merged into the spec.
+/// The tutorial's set: nginx with one claim for each pod. `differences` are merged into the spec.
 #[expect(clippy::needless_pass_by_value, reason = "scenarios read better without borrows")]
 fn web(replicas: i32, differences: Value) -> Value {
     let mut spec = json!({"replicas": replicas, "serviceName": "nginx",
@@ -30,7 +30,7 @@ fn web(replicas: i32, differences: Value) -> Value {
     json!({"metadata": {"name": "web", "namespace": "default"}, "spec": spec})
 }
 
-/// `0:v1` a pod, by ordinal; `!` not ready, `*` failed or succeeded, `-` going.
+/// Formats the pods by ordinal as `0:v1`; `!` is not ready, `*` failed or succeeded, `-` terminating.
 fn pods(cluster: &Cluster) -> String {
     let mut pods = cluster.pods();
     pods.sort_by_key(ordinal);
@@ -57,7 +57,7 @@ fn claims(cluster: &Cluster) -> String {
     claims.iter().map(SharedObject::name).collect::<Vec<_>>().join(" ")
 }
 
-/// `revision:image` by revision.
+/// Formats the revisions as `revision:image`.
 fn revisions(cluster: &Cluster) -> String {
     let mut all = cluster.api.list_as::<ControllerRevision>(Some("default"));
     all.sort_by_key(|r| r.revision);
@@ -74,7 +74,7 @@ fn image_of(cluster: &Cluster, revision: Option<&String>) -> String {
     revision.data.0["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap().to_string()
 }
 
-/// `replicas ready current updated` and the images of the current and the update revision.
+/// Formats the status as `replicas ready current updated` and the images of the current and the update revision.
 fn status(cluster: &Cluster) -> String {
     let set = cluster.get::<StatefulSet>("web");
     let status = set.status.clone().unwrap();

@@ -56,9 +56,9 @@ fn step() -> impl Strategy<Value = Step> {
 /// Follows every revision of the store.
 struct SequenceObserver {
     watcher: Watcher,
-    /// The pods there are, by name.
+    /// The existing pods, by name.
     living: BTreeMap<String, Arc<Object>>,
-    /// Those that were ready when the controller last had time to see it.
+    /// True if the set's policy is OrderedReady, so that the order of creations is checked.
     in_order: bool,
 }
 
@@ -190,7 +190,7 @@ async fn play(policy: &str, steps: Vec<Step>) {
     cluster.stop().await;
 }
 
-/// STS-2: the pod that never gets ready comes first, and a failed one after it waits.
+/// STS-2: a pod that never becomes ready is handled first, and a failed one after it waits.
 #[test]
 fn a_failed_pod_waits_behind_a_broken_one() {
     let steps = [Step::Kubelet(0), Step::Kubelet(0), Step::Kubelet(1), Step::Kubelet(1)];

@@ -42,7 +42,7 @@ async fn a_policy_is_about_scaling_and_deleting_the_set_and_nothing_else_sts_1()
     cluster.create::<StatefulSet>(web(2, policy));
     cluster.run().await;
     let before = uids(&cluster);
-    // A node that fails, a deleted pod, a pod that ends: each comes back to the same claim.
+    // A node fails, a pod is deleted, a pod ends: each pod comes back with the same claim.
     delete_pod(&cluster, "web-1");
     cluster.run().await;
     let force = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
@@ -51,7 +51,8 @@ async fn a_policy_is_about_scaling_and_deleting_the_set_and_nothing_else_sts_1()
     cluster.fail(&cluster.get("web-1"));
     cluster.run().await;
     assert_eq!((pods(&cluster).as_str(), uids(&cluster)), ("0:v1 1:v1", before.clone()));
-    // Scaled down and up again before the pod is gone: its claim is deleted with it, and a new one is created.
+    // The set is scaled down and up again before the pod is gone: its claim is deleted with it, and a new one is
+    // created.
     scale(&cluster, 1);
     cluster.settle().await;
     assert_eq!(pods(&cluster), "0:v1 1:v1-");
@@ -81,7 +82,7 @@ async fn a_set_that_goes_takes_its_pods_and_leaves_its_claims_sts_1() {
     cluster.settle().await;
     assert!(cluster.api.get(Kind::StatefulSet, &key("web")).is_err());
     assert_eq!(pods(&cluster), "0:v1- 1:v1-");
-    // The same again while the old pods still terminate: they are waited for, one after the other.
+    // The same again while the old pods still terminate: the set waits for each of them in turn.
     cluster.create::<StatefulSet>(web(2, json!({})));
     cluster.settle().await;
     assert_eq!(pods(&cluster), "0:v1- 1:v1-");

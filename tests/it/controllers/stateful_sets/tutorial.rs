@@ -1,5 +1,5 @@
-//! The tutorial "StatefulSet Basics" where it leaves the concept page: deletion without and with the pods,
-//! adoption, growing after it, and pods in parallel.
+//! The parts of the tutorial "StatefulSet Basics" beyond the concept page: deletion without and with the pods,
+//! adoption, growth after it, and parallel pods.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
@@ -56,7 +56,7 @@ async fn a_recreated_set_may_grow_at_once_and_updates_the_pods_it_adopts_sts_1_s
     assert_eq!(cluster.get::<Pod>("web-2").uid(), uid);
     assert_eq!(claims(&cluster), "www-web-0 www-web-1 www-web-2 www-web-3 www-web-4");
 
-    // With another template the adopted ones are old, and updated from the highest down.
+    // With another template the adopted pods are outdated, and are updated from the highest ordinal down.
     delete_set(&cluster, Propagation::Orphan);
     cluster.run().await;
     cluster.create::<StatefulSet>(web(

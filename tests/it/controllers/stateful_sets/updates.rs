@@ -39,7 +39,7 @@ async fn a_partition_stages_a_canary_and_phases_sts_2() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<StatefulSet>(web(3, json!({})));
     cluster.run().await;
-    // Staged: no pod is updated, and a deleted pod comes back with the old template.
+    // A staged update: no pod is updated, and a deleted pod comes back with the old template.
     set_partition(&cluster, 3);
     set_image(&cluster, "v2");
     cluster.run().await;
@@ -55,7 +55,7 @@ async fn a_partition_stages_a_canary_and_phases_sts_2() {
     delete_pod(&cluster, "web-2");
     cluster.run().await;
     assert_eq!(pods(&cluster), "0:v1 1:v1 2:v2");
-    // In phases.
+    // The update continues in phases.
     set_partition(&cluster, 1);
     cluster.run().await;
     assert_eq!((pods(&cluster).as_str(), status(&cluster).as_str()), ("0:v1 1:v2 2:v2", "3 3 1 2 v1>v2"));

@@ -94,7 +94,7 @@ async fn claims_and_volumes_can_be_meant_for_one_another_vol_2() {
     assert_eq!(stage.describe_claim("late"), "Bound reserved 1Gi");
     let of_user = stage.volume("reserved").unwrap().metadata.annotations.clone().unwrap_or_default();
     assert!(!of_user.contains_key("pv.kubernetes.io/bound-by-controller"));
-    // Requests for a volume that does not fit, or belongs to another claim.
+    // Claims that request a volume that does not fit, or that belongs to another claim.
     stage.create::<PersistentVolume>(volume("slow", "1Gi", &json!({"storageClassName": "slow"})));
     let named = |volume: &str| json!({"storageClassName": "", "volumeName": volume});
     stage.create::<PersistentVolumeClaim>(claim("wrong", "1Gi", &named("slow")));
@@ -108,7 +108,7 @@ async fn claims_and_volumes_can_be_meant_for_one_another_vol_2() {
         stage.events_of("PersistentVolumeClaim", "wrong"),
         ["VolumeMismatch: Cannot bind to requested volume \"slow\": storageClassName does not match"]
     );
-    // Labels.
+    // A claim selects volumes by labels.
     let selecting = json!({"storageClassName": "", "selector": {"matchLabels": {"disk": "ssd"}}});
     stage.create::<PersistentVolumeClaim>(claim("choosy", "1Gi", &selecting));
     stage.create::<PersistentVolume>(volume(
@@ -132,7 +132,7 @@ async fn a_claim_that_loses_its_volume_is_lost_vol_2() {
     stage.create::<PersistentVolume>(volume("v", "1Gi", &json!({})));
     stage.create::<PersistentVolumeClaim>(claim("c", "1Gi", &json!({"storageClassName": ""})));
     stage.settle().await;
-    // Deleted first, the volume waits for its claim.
+    // The volume is deleted first, and waits for its claim.
     stage.delete(Kind::PersistentVolume, "v");
     stage.settle().await;
     assert_eq!(

@@ -82,7 +82,7 @@ async fn claims_that_a_directory_cannot_satisfy_fail_with_the_reason_vol_2() {
         assert!(events.contains(&expected), "{name}: {events:?}");
         assert_eq!(stage.describe_claim(name), "Pending");
     }
-    // An administrator makes one by hand.
+    // An administrator creates one by hand.
     let by_hand = json!({"storageClassName": "foreign"});
     stage.create::<PersistentVolume>(volume("by-hand", "1Gi", &by_hand));
     stage.settle().await;
@@ -108,7 +108,7 @@ async fn a_claim_for_one_pod_is_used_by_one_pod_at_a_time_vol_2() {
     stage.end("first").await;
     stage.pass(15).await;
     assert!(stage.node_of("second").is_some(), "{:?}", stage.events_of("Pod", "second"));
-    // Shared on one node is what ReadWriteOnce means: a second pod is no conflict.
+    // ReadWriteOnce allows pods of one node to share the volume: a second pod is no conflict.
     stage.create::<PersistentVolumeClaim>(claim("node", "1Gi", &json!({"storageClassName": "late"})));
     stage.create::<Pod>(pod("third", "node"));
     stage.create::<Pod>(pod("fourth", "node"));

@@ -74,7 +74,7 @@ impl VolumeFixture {
         self.api.get_as(&key(name)).ok()
     }
 
-    /// `phase` or `phase claim`, and `going` when it is.
+    /// Formats a volume as `phase` or `phase claim`, with `going` if it is terminating.
     fn describe_volume(&self, name: &str) -> String {
         let Some(volume) = self.volume(name) else { return "gone".into() };
         let claim = volume.spec.as_ref().unwrap().claim_ref.as_ref().and_then(|r| r.name.clone());
@@ -93,7 +93,7 @@ impl VolumeFixture {
         text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// The name of the volume that was created for a claim.
+    /// Returns the name of the volume that was created for a claim.
     fn made_for(&self, claim: &str) -> String {
         format!("pvc-{}", self.claim(claim).unwrap().uid())
     }
@@ -111,14 +111,14 @@ impl VolumeFixture {
         self.get::<Pod>(pod).spec.as_ref().unwrap().node_name.clone()
     }
 
-    /// The kubelet is done with a pod: its object goes.
+    /// Ends a pod as its kubelet does: the object is removed.
     async fn end(&self, pod: &str) {
         let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
         self.api.delete(Kind::Pod, &key(pod), &now).unwrap();
         self.settle().await;
     }
 
-    /// `reason: message` of the events about an object, in order.
+    /// Formats the events about an object as `reason: message`, in order.
     fn events_of(&self, kind: &str, name: &str) -> Vec<String> {
         let mut events = self.api.list_as::<Event>(None);
         let about = |e: &SharedObject<Event>| {

@@ -24,7 +24,7 @@ async fn volumes_and_claims_in_use_are_protected_in_either_order_of_deletion_vol
     stage.settle().await;
     assert_eq!(stage.describe_claim("c"), "Bound v 1Gi going");
     assert_eq!(stage.describe_volume("v"), "Bound c going");
-    // A pod that comes now does not get it.
+    // A pod that is created now does not get the volume.
     stage.create::<Pod>(pod("q", "c"));
     stage.settle().await;
     assert_eq!(stage.node_of("q"), None);
@@ -95,7 +95,7 @@ async fn a_volume_deleted_before_its_claim_takes_its_directory_along_vol_2() {
     stage.settle().await;
     assert_eq!((stage.describe_volume(&made).as_str(), stage.directory(&made).exists()), ("gone", false));
 
-    // The policy in force at the end counts.
+    // The policy at the time of the claim's deletion counts.
     for (from, to, left) in [("Delete", "Retain", true), ("Retain", "Delete", false)] {
         let name = format!("from-{}", from.to_lowercase());
         stage.class(&name, &json!({"reclaimPolicy": from}));

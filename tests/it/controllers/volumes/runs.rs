@@ -67,7 +67,7 @@ async fn act(stage: &VolumeFixture, controllers: &Controllers, deed: UserAction)
         UserAction::Restart(n) => {
             let name = RESTARTED[n % RESTARTED.len()];
             controllers.stop_one(name).await;
-            // Others go on meanwhile.
+            // Other tasks run meanwhile.
             tokio::task::yield_now().await;
             controllers.start_one(name);
         }
