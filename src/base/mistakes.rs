@@ -65,7 +65,7 @@ mistakes! {
     FenceBeforeDeath = "fence-before-death";
     /// Failed reconciles are tried again at once.
     ForgetBackOff = "forget-back-off";
-    /// Finished reconciles are repeated soon, for ever.
+    /// Finished reconciles are repeated soon, forever.
     NeverRest = "never-rest";
     /// A watch with a selector does not report that an object stopped matching.
     KeepSelected = "keep-selected";

@@ -45,7 +45,7 @@ impl RootDir {
 
     /// Returns the text of a file inside; `None` if it is not a regular file below 4 MiB.
     pub fn read(&self, path: &Path) -> Option<String> {
-        // Opening or reading anything but a regular file might block for ever.
+        // Opening or reading anything but a regular file might block forever.
         let file = File::from(self.open(path, OFlags::RDONLY | OFlags::NONBLOCK).ok()?);
         let is_file = file.metadata().is_ok_and(|about| about.is_file() && about.len() < 4 << 20);
         if is_file { io::read_to_string(file).ok() } else { None }
@@ -234,7 +234,7 @@ mod tests {
         }
         inside.ensure_parent(Path::new("run/a/b")).unwrap();
         assert!(root.join("etc/a").is_dir());
-        // The targets of links are created inside, and a link to itself does not loop for ever.
+        // The targets of links are created inside, and a link to itself does not loop forever.
         symlink("../../../../nowhere/at/all", root.join("far")).unwrap();
         symlink("/loop", root.join("loop")).unwrap();
         inside.file(Path::new("/dangling")).unwrap();

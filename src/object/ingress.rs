@@ -13,7 +13,7 @@ pub const OUR_CLASS: &str = "podium";
 /// The name of that controller.
 pub const OUR_CONTROLLER: &str = "podium.dev/ingress";
 
-/// Returns the class for Ingresses that name none: of several defaults the youngest, of these the first by name.
+/// Returns the class for Ingresses that name none: of several defaults the newest, of these the first by name.
 pub fn default_class(classes: Vec<SharedObject<IngressClass>>) -> Option<SharedObject<IngressClass>> {
     let is_default = |class: &SharedObject<IngressClass>| {
         let annotations = class.metadata.annotations.as_ref();

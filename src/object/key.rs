@@ -4,7 +4,7 @@ use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// An object's place within its kind: namespace (empty for cluster-scoped kinds) and name.
+/// The identity of an object within its kind: namespace (empty for cluster-scoped kinds) and name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// Empty for cluster-scoped kinds.

@@ -194,7 +194,7 @@ impl Caches {
     }
 }
 
-/// Lists, then applies changes for ever; lists again after falling behind.
+/// Lists, then applies changes forever; lists again after falling behind.
 async fn follow(api: Api, slot: Arc<KindCache>) {
     loop {
         let snapshot = api.list(slot.kind, None);
@@ -377,7 +377,7 @@ mod tests {
     use base::clock::Clock;
     use store::Store;
 
-    /// Simulation seed 1542: objects owned by the first of two with the same name stayed for ever, because handlers
+    /// Simulation seed 1542: objects owned by the first of two with the same name stayed forever, because handlers
     /// never received its deletion.
     #[tokio::test(start_paused = true)]
     async fn an_object_replaced_while_the_watch_lagged_is_reported_as_deleted_gc_1() {

@@ -61,7 +61,7 @@ impl Drop for PanicGuard<'_> {
 }
 
 impl<R: Reconciler> Worker<R> {
-    /// Processes the queue for ever, one key after the other.
+    /// Processes the queue forever, one key after the other.
     pub(super) async fn work(self: Arc<Self>) {
         // A restarted worker no longer counts as down; a new one was never counted.
         let _ = self.down.fetch_update(Ordering::AcqRel, Ordering::Acquire, |down| down.checked_sub(1));

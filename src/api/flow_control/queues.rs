@@ -534,7 +534,7 @@ mod tests {
         assert_eq!(levels.finish("a", wide, MILLISECOND).len(), 1);
     }
 
-    /// Regression: it waited for ever, because all other levels together held more seats than existed.
+    /// Regression: it waited forever, because all other levels together held more seats than existed.
     #[test]
     fn a_wide_request_of_a_level_that_lends_goes_on_where_seats_are_few_api_17() {
         let others = ["b", "c", "d", "e"].map(|name| (name, config(10, 0)));

@@ -206,7 +206,7 @@ fn read_token(text: &str) -> Result<Token, ApiError> {
 }
 
 /// Refuses a read at or after a revision that does not exist yet: reads see every write, so waiting for it,
-/// as a lagging cache does, would be in vain.
+/// as a lagging cache does, would never end.
 pub(super) fn not_older_than(api: &Api, query: &Query) -> Result<Option<Revision>, ApiError> {
     let (requested, current) = (revision(query)?, api.revision());
     match requested {

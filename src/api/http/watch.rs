@@ -94,7 +94,7 @@ pub(super) fn handle(
 }
 
 /// Waits until the kind's definition is deleted, or no longer serves the version, and all earlier writes are
-/// durable; for ever with a built-in kind.
+/// durable; forever with a built-in kind.
 async fn no_longer_served(api: Api, served: ServedKind) {
     if !served.kind().is_custom() {
         return std::future::pending().await;

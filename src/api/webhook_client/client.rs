@@ -26,7 +26,7 @@ const MAX_IDLE: usize = 4;
 /// The idle timeout of connections: Go's default.
 const IDLE: Duration = Duration::from_secs(90);
 /// The idle time after which an HTTP/2 connection is checked with a ping: Kubernetes' default. Calls share
-/// one connection; without the ping, every call would wait in vain on a connection whose peer has vanished
+/// one connection; without the ping, every call would time out on a connection whose peer has vanished
 /// silently.
 const SILENCE: Duration = Duration::from_secs(30);
 /// The timeout of that ping: Kubernetes' default.

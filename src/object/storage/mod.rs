@@ -67,7 +67,7 @@ pub(crate) fn is_default(class: &StorageClass) -> bool {
     [DEFAULT_CLASS, BETA_DEFAULT_CLASS].iter().any(|key| annotation(&class.metadata, key) == Some("true"))
 }
 
-/// Returns the class for claims that name none: of several defaults the youngest, of these the first by name.
+/// Returns the class for claims that name none: of several defaults the newest, of these the first by name.
 pub fn default_class(classes: Vec<SharedObject<StorageClass>>) -> Option<SharedObject<StorageClass>> {
     let age = |class: &StorageClass| class.metadata.creation_timestamp.clone();
     let first = |a: &SharedObject<StorageClass>, b: &SharedObject<StorageClass>| {

@@ -98,7 +98,7 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(100);
 
-    /// Regression: sessions that clients had abandoned stayed open for ever and were not counted.
+    /// Regression: sessions that clients had abandoned stayed open forever and were not counted.
     #[tokio::test(start_paused = true)]
     async fn a_connection_on_which_nothing_passes_is_an_error_and_counts_until_it_is_dropped_api_1() {
         let free = Arc::new(Semaphore::new(1));

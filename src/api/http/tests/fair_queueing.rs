@@ -67,7 +67,7 @@ async fn a_request_without_a_seat_waits_for_a_limited_time_api_17() {
     drop(body);
     assert_eq!(holder.await, 201);
     assert_eq!(waits.await.status, 200);
-    // A client that leaves frees its place, in the queue as well as in a seat.
+    // A client that leaves frees its position in the queue, or its seat.
     let (_body, holder) = open_request(&client, "jo");
     let mut holder = Box::pin(holder);
     assert_eq!(holder.as_mut().now_or_never(), None);
