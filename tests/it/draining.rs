@@ -56,7 +56,7 @@ fn apply(home: &DataDir, instance: &Instance, text: &str) {
     instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
 }
 
-/// The apps of the pods on a node, each once.
+/// Returns the apps of the pods on a node, each once.
 fn apps(instance: &Instance, node: &str) -> String {
     let (selector, path) = (format!("spec.nodeName={node}"), "jsonpath={.items[*].metadata.labels.app}");
     let text = instance.kubectl(&["get", "pods", "--field-selector", &selector, "-o", path]);
@@ -73,7 +73,7 @@ fn settled(instance: &Instance) {
     });
 }
 
-/// The console's last report of a drain about each pod, and about the node.
+/// Drains a node with the console; returns its last report about each pod, and about the node.
 async fn console_drain(
     instance: &Instance,
     node: &str,
@@ -138,7 +138,7 @@ async fn a_drain_asks_what_it_must_and_leaves_the_rest_node_3() {
     instance.kubectl(&["uncordon", one]);
     settled(&instance);
 
-    // The same of the other node, by the console.
+    // The console drains the other node in the same way.
     apply(&home, &instance, &LONELY.replace("NODE", two));
     instance.kubectl(&["wait", "--for=condition=Ready", "pod/lonely", "--timeout=60s"]);
     let careful = Options { timeout: Some(Duration::from_secs(2)), ..Options::default() };

@@ -48,7 +48,7 @@ impl Lab {
         String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
     }
 
-    /// The time of the log's last line, and by how much it is ahead of this machine's.
+    /// Returns the time of the log's last line, and by how much it is ahead of this machine's clock.
     fn last_line(&self) -> (Timestamp, SignedDuration) {
         let lines = self.logs(&["--timestamps", "--tail=1"]);
         let at: Timestamp = lines[0].split(' ').next().unwrap().parse().unwrap();
@@ -118,7 +118,7 @@ fn a_nodes_clock_that_is_off_is_in_its_logs_and_in_what_is_measured_fault_1() {
     lab.fault(&["skew", "kubelet/node-1", "--by", "-3h", "--name", "behind"]);
     wait_for("what is measured then", || measured().filter(|ahead| off_by_hours(-3)(*ahead)).map(drop));
     wait_for("lines with that time", || off_by_hours(-3)(lab.last_line().1).then_some(()));
-    // A control plane that is killed leaves it as it is, and the next one can heal it.
+    // The kill of a control plane leaves the clock skewed, and the next control plane can heal it.
     let Lab { home, instance } = lab;
     instance.crash();
     let instance = home.start(&["--nodes", "1"]);

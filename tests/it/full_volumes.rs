@@ -42,15 +42,15 @@ fn runs(program: &str, arguments: &[&str], last: &Path) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Has a file open in each of two volumes, and writes there.
+/// A script that has a file open in each of two volumes, and writes to it.
 const HOLD: &str =
     "exec 3>>/directory/held 4>>/cache/held; while sleep 0.3 3>&- 4>&-; do echo x >&3; echo x >&4; done";
 
 struct Lab {
     instance: Instance,
-    // After the instance, which holds it.
+    // Dropped after the instance, which uses it.
     file_system: FileSystem,
-    // Last: the file system lies in it.
+    // Dropped last, because the file system is in it.
     home: DataDir,
     /// Number of files written.
     written: Cell<u32>,
@@ -75,7 +75,7 @@ impl Lab {
         );
         lab.apply(&json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": {
             "accessModes": ["ReadWriteOnce"], "storageClassName": "by-hand", "resources": storage}}));
-        // One of the default class: a directory.
+        // A claim of the default class has a directory as its volume.
         lab.apply(
             &json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "directory"},
             "spec": {"accessModes": ["ReadWriteOnce"], "resources": storage}}),
@@ -269,7 +269,7 @@ fn a_claims_directory_and_an_empty_dir_take_no_writes_until_healed_and_lose_noth
     drop((file_system, home));
 }
 
-/// The files of the pod, and those that a file system of this kind always has.
+/// Lists the files of the pod, and those that a file system of this kind always has.
 fn listed(lab: &Lab) -> String {
     let own = if lab.file_system.point.join("lost+found").is_dir() { "lost+found\n" } else { "" };
     format!("kept\nlarge\n{own}more-0\n")

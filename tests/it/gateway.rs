@@ -11,7 +11,7 @@ use crate::ingress::{backend, certificate, secret, service, whole};
 use crate::instance::{DataDir, Instance, PATIENCE, wait_for};
 use crate::needs::needs;
 
-/// The kinds, without validation: objects that the real definitions refuse must be handled here.
+/// The kinds, without validation, because Podium must handle objects that the real definitions refuse.
 const KINDS: [(&str, &str, &str); 4] = [
     ("GatewayClass", "gatewayclasses", "Cluster"),
     ("Gateway", "gateways", "Namespaced"),
@@ -32,7 +32,7 @@ fn definitions() -> String {
     KINDS.map(one).concat()
 }
 
-/// An address and a port of it that no other test has, nor one of another run on this machine.
+/// Returns an address and a port that no other test has, nor another run on this machine.
 fn place() -> (String, u16) {
     static TURN: AtomicUsize = AtomicUsize::new(0);
     let (pid, turn) = (std::process::id(), TURN.fetch_add(1, Ordering::Relaxed));
@@ -96,7 +96,7 @@ impl GatewayInstance {
         self.instance.kubectl(&["apply", "-f", path.to_str().unwrap()]);
     }
 
-    /// `Accepted=True:Accepted` and the like: of a Gateway's listeners, or of a route's parents.
+    /// Formats conditions as `Accepted=True:Accepted`: of a Gateway's listeners, or of a route's parents.
     fn conditions(&self, what: &str, path: &str) -> String {
         let each = "{range .conditions[*]}{.type}={.status}:{.reason} {.message};{end}";
         let path = format!("jsonpath={{range {path}[*]}}{each}{{'\\n'}}{{end}}");

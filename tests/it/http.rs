@@ -43,7 +43,7 @@ impl InMemoryServer {
         Self::configured(token, ServerConfig::default(), Timings::default())
     }
 
-    /// A server with less than usual.
+    /// A server with lower limits.
     pub(crate) fn limited(limits: Limits) -> Self {
         let config = ServerConfig { limits, ..ServerConfig::default() };
         Self::configured("secret", config, Timings::default())
@@ -58,7 +58,7 @@ impl InMemoryServer {
         Self::whole(token, config, ApiConfig { timings, ..ApiConfig::default() })
     }
 
-    /// A server of an API that is configured so.
+    /// A server of an API with this configuration.
     pub(crate) fn of(api_config: ApiConfig) -> Self {
         Self::whole("secret", ServerConfig::default(), api_config)
     }
@@ -117,7 +117,7 @@ async fn a_request_acts_only_as_the_user_of_its_token_api_1() {
     let message = "namespaces is forbidden: User \"nobody\" cannot list resource \"namespaces\" in API group \"\" at the \
                    cluster scope";
     assert_eq!(refused.json()["message"], message);
-    // A stranger does not learn it.
+    // An unauthenticated client does not learn of the permission.
     assert_eq!(codes(&[("impersonate-user", "nobody")]).await, 401);
 
     let blank = InMemoryServer::with_token("");

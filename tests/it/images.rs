@@ -11,7 +11,7 @@ use tar::{Builder, EntryType, Header};
 use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks, needs};
 
-/// A layer in the making.
+/// A layer under construction.
 struct Layer(Builder<Vec<u8>>);
 
 impl Layer {
@@ -34,7 +34,7 @@ impl Layer {
         self.0.append_link(&mut header, path, target).unwrap();
     }
 
-    /// A program of this machine with the libraries it needs, at the same places.
+    /// Adds a program of this machine with the libraries that it needs, at the same paths.
     fn program(&mut self, name: &str) {
         let output = Command::new("sh").args(["-c", &format!("command -v {name}")]).output().unwrap();
         let path = PathBuf::from(String::from_utf8(output.stdout).unwrap().trim());

@@ -108,7 +108,7 @@ impl IngressInstance {
         stream
     }
 
-    /// The whole response to these bytes.
+    /// Returns the whole response to these bytes.
     fn raw(&self, bytes: &[u8]) -> String {
         let mut stream = self.connect();
         let _ = stream.write_all(bytes);

@@ -45,7 +45,7 @@ impl Drop for HostDirectory {
     }
 }
 
-/// A data directory that several instances may follow each other on.
+/// A data directory for several instances, one after the other.
 pub(crate) struct DataDir {
     directory: HostDirectory,
 }
@@ -64,8 +64,8 @@ impl DataDir {
         home
     }
 
-    /// A directory that every user may write to, at a place where containers see the machine's directories: they have
-    /// their own `/tmp`.
+    /// A directory that every user may write to, at a path where containers see the machine's directories, because they
+    /// have their own `/tmp`.
     pub(crate) fn in_sight() -> Self {
         use std::os::unix::fs::PermissionsExt;
         let home = Self { directory: HostDirectory(tempfile::tempdir_in("/var/tmp").unwrap()) };
@@ -120,7 +120,7 @@ impl ChildGuard {
 
 impl Drop for ChildGuard {
     fn drop(&mut self) {
-        // It may have ended before.
+        // The process may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -179,7 +179,7 @@ impl Instance {
         panic!("{ip} is nobody's of {network}");
     }
 
-    /// A client like any other, over HTTPS.
+    /// Returns a client over HTTPS, like any user's.
     pub(crate) async fn client(&self) -> kube::Client {
         kube::Client::try_from(self.client_config().await).unwrap()
     }
@@ -212,13 +212,13 @@ impl Instance {
         }
     }
 
-    /// Ends it as `kill -9` does.
+    /// Kills it with SIGKILL.
     pub(crate) fn crash(mut self) {
         self.signal(Signal::KILL);
         self.wait();
     }
 
-    /// Ends it with SIGTERM; it must exit successfully.
+    /// Stops it with SIGTERM; it must exit successfully.
     pub(crate) fn stop(mut self) {
         self.signal(Signal::TERM);
         assert_eq!(self.wait(), 0, "a clean stop exits 0");

@@ -42,7 +42,7 @@ metadata: {name: choosy}
 spec: {type: LoadBalancer, selector: {app: web}, loadBalancerIP: 198.51.100.1, ports: [{port: 8093, targetPort: 80}]}
 ";
 
-/// The addresses of a service's load balancer, that for programs of the machine first.
+/// Returns the addresses of a service's load balancer; the one for programs of the machine comes first.
 fn addresses(instance: &Instance, service: &str) -> Vec<String> {
     let path = "jsonpath={.status.loadBalancer.ingress[*].ip}";
     let output = instance.kubectl(&["get", "service", service, "-o", path]);
@@ -61,8 +61,8 @@ fn answers(address: &str, port: u16) -> bool {
     response().is_ok_and(|text| text.contains(" 200 OK"))
 }
 
-/// NET-6: its address is reachable from the machine and from pods, survives a restart and is released; clients outside
-/// the source ranges are refused; a missing address is reported.
+/// NET-6: the load balancer's address is reachable from the machine and from pods, survives a restart and is released;
+/// clients outside of the source ranges are refused; a missing address is reported.
 #[test]
 fn a_load_balancer_has_an_address_that_serves_net_6() {
     needs!(Kubectl);

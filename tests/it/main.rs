@@ -1,4 +1,4 @@
-//! The integration tests: one binary, a module each subject.
+//! The integration tests: one binary, with one module for each subject.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod added_kind;

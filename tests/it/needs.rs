@@ -10,7 +10,7 @@
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Something that not every machine has.
+/// A feature that not every machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
     /// An unmodified `kubectl` on the PATH.
@@ -19,7 +19,7 @@ pub(crate) enum Need {
     OldKubectl,
     /// PID, mount, host name and IPC namespaces for containers.
     Namespaces,
-    /// User namespaces that an ordinary user may make.
+    /// User namespaces that an ordinary user may create.
     UserNamespaces,
     /// Control groups that hold processes, memory and processor time.
     Cgroups,
@@ -29,7 +29,7 @@ pub(crate) enum Need {
     Mounts,
     /// A file system mounted below `/dev`.
     NestedMounts,
-    /// A program that lies in memory alone, and a processor we wrote it for.
+    /// The right to run a program from memory, and a processor for which Podium has one.
     ProgramInMemory,
     /// `strace`, and the right to trace.
     Strace,
@@ -61,7 +61,7 @@ impl Need {
         Self::Programs,
     ];
 
-    /// Its name in the two variables.
+    /// Returns its name in the two variables.
     fn name(self) -> &'static str {
         match self {
             Self::Kubectl => "kubectl",
@@ -81,7 +81,7 @@ impl Need {
         }
     }
 
-    /// The reason that is reported at the end.
+    /// Returns the reason that is reported at the end.
     fn reason(self) -> &'static str {
         match self {
             Self::Kubectl => "no kubectl",
@@ -156,7 +156,7 @@ pub(crate) fn own_mounts() -> &'static [&'static str] {
     if rustix::process::geteuid().is_root() { &["--mount"] } else { &["--map-root-user", "--mount"] }
 }
 
-/// Returns true if that works here.
+/// Returns true if a process can mount its own file systems here.
 pub(crate) fn mounts() -> bool {
     let mut unshare = std::process::Command::new("unshare");
     let mut mount = unshare.args(own_mounts()).args(["mount", "-t", "tmpfs", "tried", "/mnt"]);
@@ -189,7 +189,7 @@ macro_rules! needs {
 }
 pub(crate) use needs;
 
-/// libtest has no hook behind its closing lines, but it leaves by `exit`.
+/// libtest has no hook after its closing lines, but it ends the process by `exit`.
 fn tell_at_exit() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -61,7 +61,7 @@ fn the_config_files_nodes_come_and_go_while_the_cluster_runs_node_6() {
     let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
     let config = home.path("config.yaml");
     let write = |nodes: &str| {
-        // As editors do it: another file in its place.
+        // Editors replace the file by another one.
         let draft = home.path("draft.yaml");
         std::fs::write(&draft, format!("timings: {{fileCheckFrequency: 0.1}}\nnodes:\n{nodes}")).unwrap();
         std::fs::rename(&draft, &config).unwrap();
@@ -103,7 +103,7 @@ fn the_config_files_nodes_come_and_go_while_the_cluster_runs_node_6() {
     instance.kubectl(&["wait", "--for=condition=Ready", "pod/again", "--timeout=60s"]);
     instance.crash();
     assert_eq!(sleepers(&mark), 1);
-    // All of it taken back, as editors leave it.
+    // All entries are commented out, as editors leave them.
     write("# - name: gpu\n");
     let instance = home.start(&["--nodes", "1", "--config", config.to_str().unwrap()]);
     assert_eq!(nodes(&instance), "node-1");
@@ -115,7 +115,7 @@ const NODE_MANIFEST: &str = "apiVersion: v1\nkind: Node\nmetadata:\n  name: extr
     annotations: {podium.dev/node: process}\nspec:\n  taints: [{key: team, value: a, effect: NoExecute}]\n\
     status:\n  capacity: {cpu: \"7\", example.com/gpu: \"2\"}\n";
 
-/// cpu, which no machine of a test has as many of, and an extended resource.
+/// Returns a node's capacity of cpu, of which the test sets more than any machine has, and of an extended resource.
 fn capacity(instance: &Instance, node: &str) -> String {
     let node = format!("node/{node}");
     let gpu = field(instance, &node, ".status.capacity['example\\.com/gpu']");

@@ -21,7 +21,7 @@ spec:
     lifecycle: {preStop: {httpGet: {path: /, port: 80}}}
 ";
 
-/// Only there are low ports root's.
+/// In the loopback network, unlike in the fabric, only root may bind low ports.
 const ON_LOOPBACK: [&str; 5] = ["--ephemeral", "--nodes", "1", "--network", "loopback"];
 
 fn ready(instance: &Instance, pod: &str) {

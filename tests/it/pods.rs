@@ -87,7 +87,7 @@ fn pods_are_measured_and_have_an_identity() {
     let token = exec(&instance, "busy", &format!("cat {place}/token"));
     assert_eq!(exec(&instance, "busy", &format!("cat {place}/namespace")), "default");
     assert!(exec(&instance, "busy", &format!("cat {place}/ca.crt")).contains("BEGIN CERTIFICATE"));
-    // Only the token: the kubeconfig's own credential is not sent with it.
+    // The request has only the token: the kubeconfig's own credential is not sent with it.
     let server = instance.ready_line.split_whitespace().nth(1).unwrap().to_string();
     let certificate = home.path("ca.crt");
     std::fs::write(&certificate, exec(&instance, "busy", &format!("cat {place}/ca.crt"))).unwrap();

@@ -97,7 +97,7 @@ fn a_cluster_is_saved_restored_and_forked_safe_8() {
     );
     assert!(snapshot(&data, &["save", "good"]).unwrap_err().contains("already exists"));
 
-    // The data is spoilt, and more.
+    // The file is overwritten, and another one is added.
     instance.kubectl(&["exec", "db-0", "--", "sh", "-c", "echo spoilt > /data/log; touch /data/more"]);
     instance.kubectl(&["delete", "service", "web"]);
     let output = snapshot(&data, &["restore", "good", "--claims", "--grace-period", "1"]).unwrap();
@@ -139,7 +139,7 @@ fn a_cluster_is_saved_restored_and_forked_safe_8() {
     assert_eq!(uid_of_db(&instance), Some(third.clone()), "the first is as it was");
     fork.stop();
 
-    // Without a running instance, the next start does it.
+    // Without a running instance, the next start restores the snapshot.
     instance.kubectl(&["delete", "statefulset", "db", "--cascade=orphan"]);
     instance.stop();
     let output = snapshot(&data, &["restore", "good"]).unwrap();

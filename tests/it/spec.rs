@@ -26,7 +26,7 @@ fn spec() -> (BTreeSet<String>, BTreeSet<String>) {
     (ids, id.find_iter(rest).map(|found| found.as_str().to_string()).collect())
 }
 
-/// The ids a text names: in prose, and at the ends of functions' names.
+/// The ids that a text names: in prose, and at the ends of functions' names.
 struct Names {
     prose: Regex,
     function: Regex,

@@ -97,8 +97,7 @@ fn after_kill_9_the_next_start_finds_the_same_processes_safe_3_safe_7() {
     assert_eq!(processes(&mark), BTreeMap::new());
 }
 
-/// The oldest process that hosts a node: what it forks is a copy of it for a moment.
-/// When a process began, in the kernel's own count; none when there is none.
+/// Returns the time when a process started, in the kernel's clock ticks; `None` if it does not exist.
 fn started(pid: i32) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     Some(stat.rsplit(')').next()?.split_whitespace().nth(19)?.to_owned())
@@ -160,7 +159,7 @@ fn after_kill_9_of_a_node_host_its_pods_run_again_by_their_policy_safe_3_pod_10(
     });
     let path = "jsonpath={.items[*].status.containerStatuses[*].lastState.terminated.exitCode}";
     assert_eq!(instance.kubectl(&["get", "pods", "-l", "app=sleepers", "-o", path]), "137 137 137");
-    // The files from the API were in the memory of the dead host (VOL-1).
+    // The files from the API were in the memory of the killed host (VOL-1).
     let file = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
     assert_eq!(instance.kubectl(&["exec", "deployment/sleepers", "--", "cat", file]), "default");
     wait_for("the pod that is never restarted to have failed", || {
@@ -329,7 +328,7 @@ fn the_first_signal_ends_podium_regardless_of_the_grace_period_of_pods_cli_5() {
     let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
     let (manifest, folder, marker) = (home.path("stubborn.yaml"), home.path("told"), home.path("told/asked"));
     std::fs::create_dir(&folder).unwrap();
-    // The grace first: a mark may have these digits.
+    // The grace period is replaced first, because a mark may have these digits.
     let text = STUBBORN.replace("3600", "9223372036854775807").replace("MARK", &mark);
     let text = text.replace("FOLDER", folder.to_str().unwrap()).replace("ASKED", marker.to_str().unwrap());
     std::fs::write(&manifest, text).unwrap();

@@ -174,7 +174,7 @@ fn forward(instance: &Instance, protocol: &str, web_sockets: &str) {
     );
 }
 
-/// API-3: the older protocol, two channels of a WebSocket a port, as the kube crate speaks it.
+/// API-3: the older protocol, with two WebSocket channels for each port, as the kube crate speaks it.
 async fn channels(instance: &Instance) {
     let pods: Api<Pod> = Api::default_namespaced(instance.client().await);
     let mut forward = pods.portforward("web", &[80]).await.unwrap();

@@ -51,7 +51,7 @@ impl Lab {
         text(&output.stdout)
     }
 
-    /// Phase, readiness and restarts of the pod.
+    /// Returns true if the pod has this phase, readiness and restart count.
     fn shows(&self, expected: &str) -> bool {
         let path = "jsonpath={.status.phase} {.status.containerStatuses[0].ready} {.status.containerStatuses[0].restartCount}";
         self.instance.kubectl(&["get", "pod", "a", "-o", path]) == expected
@@ -121,12 +121,12 @@ fn a_healed_kubelet_sees_containers_exit_again_fault_1_safe_7() {
             (lab.instance.kubectl(&["get", "pod", &name, "-o", path]) == "Failed 4").then_some(())
         });
     }
-    // A container that ran all the while is started again when it dies.
+    // A container that ran all the while restarts when it dies.
     for pid in lab.pids() {
         kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
     }
     wait_for("the container to be restarted", || lab.shows("Running true 1").then_some(()));
-    // A deletion ends when the container does, long before its grace.
+    // A deletion ends when the container does, long before its grace period.
     let quick = "trap 'exit 0' TERM; while :; do sleep 0.05; done";
     lab.make(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "quick"}, "spec": {
         "terminationGracePeriodSeconds": 3600,
@@ -161,7 +161,7 @@ fn a_node_that_is_switched_off_is_dead_until_it_boots_and_memory_runs_out_once_f
     lab.instance.stop();
 }
 
-/// Makes a ConfigMap; how long that took.
+/// Creates a ConfigMap; returns the time that this took.
 fn make_map(lab: &Lab, name: &str) -> Duration {
     let started = Instant::now();
     lab.instance.kubectl(&["create", "configmap", name]);

@@ -200,7 +200,7 @@ fn changes_ask_act_and_are_remembered_con_6() {
     assert!(stage.press("u").is_empty(), "an action is taken back once");
 }
 
-/// The key that opens the revisions undoes to one of them on that screen, and a toast covers no part of either screen.
+/// The key that opens the rollout starts an undo there, and a toast does not cover the rollout's totals.
 #[test]
 fn the_cockpit_keeps_its_totals_in_sight_and_takes_the_key_that_led_there_con_5() {
     for (width, height) in [(80, 24), (120, 36), (40, 12)] {

@@ -85,7 +85,7 @@ fn packets_of_a_leaf_with_a_forged_source_address_are_dropped_net_5() {
         }
         let heard = running.datagrams("l1", "10.244.1.1:99");
         let mut buffer = [0; 16];
-        // Another leaf's address, the router's, an unused one, one of the world.
+        // The forged sources are another leaf's address, the router's, an unused one, and one of the world.
         for name in ["10.244.1.3:1", "10.244.0.1:1", "10.244.9.9:1", "203.0.113.7:1"] {
             running.datagrams_as("l2", name).send_to(b"forged", "10.244.1.1:99").unwrap();
             running.datagrams("l2", "10.244.1.2:1").send_to(b"own", "10.244.1.1:99").unwrap();

@@ -32,7 +32,7 @@ pub(crate) enum User {
 /// `nobody`: no process of the tests runs as this user but the fabric.
 const ORDINARY: u32 = 65_534;
 
-/// A fabric's process and a connection to it.
+/// A fabric's process, and a connection to it.
 struct FabricProcess {
     directory: TempDir,
     process: Child,
@@ -40,7 +40,7 @@ struct FabricProcess {
 }
 
 impl FabricProcess {
-    /// Starts one; where the machine does not let it, why.
+    /// Starts a fabric's process; the error is the reason for which the machine refuses it.
     fn start(user: User) -> Result<Self, String> {
         let directory = tempfile::tempdir().unwrap();
         if user == User::Ordinary {
@@ -51,7 +51,7 @@ impl FabricProcess {
         Ok(Self { directory, process, fabric })
     }
 
-    /// The same with a router and so many leaves `l1`, `l2` … at 10.244.1.N and fd00:10:244::1:N.
+    /// Starts one with a router and this many leaves `l1`, `l2` … at 10.244.1.N and fd00:10:244::1:N.
     fn with_leaves(user: User, count: u8) -> Result<Self, String> {
         let running = Self::start(user)?;
         running.route();
@@ -72,7 +72,7 @@ impl FabricProcess {
         self.directory.path().join("socket")
     }
 
-    /// A listener in a leaf.
+    /// Opens a listener in a leaf.
     fn listen(&self, leaf: &str, address: &str) -> TcpListener {
         let address: SocketAddr = address.parse().unwrap();
         let spec = SocketSpec {
@@ -85,7 +85,7 @@ impl FabricProcess {
         listener
     }
 
-    /// A connection from a leaf.
+    /// Connects from a leaf.
     fn connect(&self, leaf: &str, to: &str) -> std::io::Result<TcpStream> {
         let to: SocketAddr = to.parse().unwrap();
         connect(self.fabric.socket(&SocketSpec::new(tcp(to)).in_leaf(leaf)).unwrap(), to)
@@ -137,15 +137,15 @@ fn spawn(directory: &Path, user: User, set: impl FnOnce(&mut Command)) -> Result
     Err(line.trim().to_owned())
 }
 
-/// Both users, or the only one available: only root can become another. Users that this machine refuses such a network
-/// are left out, and counted.
+/// Both users, or the only one available: only root can become another user. Users that this machine refuses such a
+/// network are left out, and counted.
 fn users() -> Vec<User> {
     let is_root = rustix::process::geteuid().is_root();
     let all = if is_root { vec![User::Own, User::Ordinary] } else { vec![User::Own] };
     all.into_iter().filter(|user| !lacks(Need::PodNetwork, can_be_made(*user))).collect()
 }
 
-/// Returns true if this machine lets a user have such a network: tried once, completely.
+/// Returns true if this machine lets a user have such a network; the first call tries that with a complete one.
 pub(crate) fn can_be_made(user: User) -> bool {
     static OWN: OnceLock<bool> = OnceLock::new();
     static ORDINARY: OnceLock<bool> = OnceLock::new();

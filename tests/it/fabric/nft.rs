@@ -16,9 +16,9 @@ use super::{FabricProcess, User, users};
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// Before routing, where addresses are changed.
+/// The chain before routing, where addresses are changed.
 const TRANSLATE: BaseChain = BaseChain { kind: Kind::Nat, hook: Hook::PreRouting, priority: -100 };
-/// Between leaves.
+/// The chain of packets between leaves.
 const FORWARD: BaseChain = BaseChain { kind: Kind::Filter, hook: Hook::Forward, priority: 0 };
 
 /// A fabric with leaves, and a table of IPv4 in it that a test fills.

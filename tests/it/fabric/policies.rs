@@ -161,14 +161,14 @@ async fn many_policies_of_many_pods_are_enforced_at_every_moment_net_8() {
             is_over.store(true, Ordering::Relaxed);
             changes.unwrap();
         });
-        // And each change is in force.
+        // Each change is in force.
         cluster.relabel("stranger", "friend");
         wait_for("the label", || cluster.running.refused("l17", to).is_none().then_some(()));
         cluster.relabel("friend", "stranger");
         cluster.until_refused("l16", to, ErrorKind::TimedOut);
         cluster.pod("late", "late", "10.244.1.2");
         cluster.until_refused("l17", "10.244.1.2:8081", ErrorKind::TimedOut);
-        // No kubelet is there to end it.
+        // No kubelet exists that would end the pod.
         let at_once = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
         cluster.api.delete(Kind::Pod, &Key::new("default", "late"), &at_once).unwrap();
         wait_for("a pod that is gone", || {

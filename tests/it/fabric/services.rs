@@ -104,7 +104,7 @@ impl Cluster {
         self.create::<Service>(json!({"metadata": {"name": name, "namespace": "default"}, "spec": whole}));
     }
 
-    /// Sets the endpoints of a service: leaves, each ready, `t`erminating but serving, or gone.
+    /// Sets the endpoints of a service: leaves, each `r`eady, `t`erminating but serving, or gone.
     pub(super) fn endpoints(&self, service: &str, protocol: &str, of: &[(u8, char)]) {
         let endpoints: Vec<Value> = of.iter().map(|(number, state)| endpoint(*number, *state)).collect();
         let slice: EndpointSlice = serde_json::from_value(json!({
@@ -122,7 +122,7 @@ impl Cluster {
         }
     }
 
-    /// The same of IPv6, of which all are ready.
+    /// Sets IPv6 endpoints of a service, all of them ready.
     fn endpoints_v6(&self, service: &str, of: &[u8]) {
         let endpoints: Vec<Value> =
             of.iter().map(|number| json!({"addresses": [format!("fd00:10:244::1:{number}")]})).collect();

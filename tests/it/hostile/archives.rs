@@ -51,7 +51,7 @@ fn load(home: &DataDir, archive: &[u8]) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8_lossy(&combined).into_owned())
 }
 
-/// Every file below, links not followed.
+/// Finds every file below a directory; links are not followed.
 fn files(directory: &Path, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         found.push(entry.path().display().to_string());

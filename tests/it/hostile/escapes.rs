@@ -15,7 +15,7 @@ const WAYS: [(&str, &str); 12] = [
     ("another name", "exec -a '[kworker/0:1]' SLEEP"),
     (
         "stopped",
-        // Not before it is the sleeper.
+        // The script stops the child only once it has become the sleeper.
         "setsid sh -c 'kill -STOP $$; :' & SLEEP & until grep -q ^sleep /proc/$!/cmdline; do :; done; kill -STOP $!; \
          sleep 10000",
     ),
@@ -50,7 +50,7 @@ impl EscapeRoute {
     fn container(&self, pod: &str) -> ContainerSpec {
         let id = format!("way-{}", self.seconds);
         let mut spec = ContainerSpec { pod_uid: pod.to_owned(), ..shell(&id, &self.script) };
-        // `exec -a` is bash's.
+        // `exec -a` needs bash.
         spec.command[0] = "bash".into();
         spec.image = "host".into();
         spec

@@ -43,7 +43,7 @@ async fn write(
                 continue;
             }
             let value = (!deletes).then_some(step);
-            // From now on it may be so.
+            // From now on the stored value may be this one.
             shared.lock().unwrap().values.entry(name.clone()).or_insert_with(|| vec![None]).push(value);
             // Sizes from a line to more than a disk's block.
             let data = json!({"step": step.to_string(), "filling": "x".repeat(n % 7 * 3000)});

@@ -35,25 +35,25 @@ fn pod_spec() -> Value {
         "command": ["sleep", "3600"]}]})
 }
 
-/// So many objects in a list, and not many more, are an object that the API takes.
+/// Number of items in a list that the API accepts; it refuses not much longer lists.
 const MOST_TAKEN: usize = 9_950;
 
 /// The share of a manifest's size that a part of it takes.
 #[derive(Clone, Copy, Debug)]
 struct Fill {
     part: f64,
-    /// Not more items than the API takes.
+    /// Limits the number of items to what the API accepts.
     taken: bool,
 }
 
-/// The number of items of this text in a manifest.
+/// Returns the number of items of this text in a manifest.
 fn items(item: &str, fill: Fill) -> usize {
     let room = (LONGEST - 4096) / (item.len() + 1);
     let most = if fill.taken { room.min(MOST_TAKEN) } else { room };
     ((most as f64) * fill.part) as usize
 }
 
-/// From nothing to the maximum; most often much.
+/// Generates a share from almost nothing to the maximum; most often a large one.
 fn fill() -> impl Strategy<Value = Fill> {
     let part = prop_oneof![3 => 0.9..1.0, 2 => 0.01..0.9, 1 => 0.0001..0.01];
     (part, any::<bool>()).prop_map(|(part, taken)| Fill { part, taken })

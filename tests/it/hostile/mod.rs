@@ -1,4 +1,4 @@
-//! Hostile tests found bugs here, or held from the start: the cases must go on holding.
+//! Hostile input: each case found a bug, or was handled from the start and must stay so.
 
 mod archives;
 mod escapes;

@@ -47,7 +47,7 @@ pub(super) fn dump(instance: &Instance, home: &DataDir) {
     assert!(output.contains("Cluster info dumped to"), "{output}");
     instance.kubectl(&["cluster-info", "dump", "--all-namespaces", &to(&all)]);
     assert_eq!(names(&all.join("nodes.json")), ["node-1", "node-2", "node-3"]);
-    // Without the flag the namespace of the context and that of the system; with it all there are.
+    // Without the flag, the dump has the context's namespace and kube-system; with it, all namespaces.
     let spaces = |directory: &Path| {
         let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
         let mut names: Vec<String> = entries
@@ -78,7 +78,7 @@ pub(super) fn dump(instance: &Instance, home: &DataDir) {
             assert!(log.contains("==== END logs for container nginx of pod default/"), "{log}");
         }
     }
-    // On standard output it is all of that in one stream.
+    // On standard output, the dump is a single stream.
     let stream = instance.kubectl(&["cluster-info", "dump", "-n", "default"]);
     assert!(stream.contains("==== START logs for container nginx of pod default/web-"), "{stream}");
     let lists = stream.matches("List\",").count();

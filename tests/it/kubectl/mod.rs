@@ -47,7 +47,7 @@ fn pods(instance: &Instance) -> Vec<Value> {
     json(instance, &["get", "pods", "-l", "app=web"])["items"].as_array().unwrap().clone()
 }
 
-/// The response of a web server on its pod's address.
+/// Returns the response of a web server at its pod's address.
 fn get(ip: &str) -> String {
     // A pod's mirror address on this machine appears a moment after the pod.
     let mut stream = wait_for("the web server", || TcpStream::connect((ip, 80)).ok());

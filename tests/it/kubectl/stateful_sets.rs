@@ -75,7 +75,7 @@ fn kubectl_rolls_stateful_sets_out_and_back() {
     instance.kubectl(&["rollout", "restart", "sts/web"]);
     rolled_out(&instance);
 
-    // Left behind, and taken up again.
+    // The pods are orphaned, and adopted again.
     instance.kubectl(&["delete", "sts", "web", "--cascade=orphan"]);
     assert_eq!(images(&instance).split(' ').count(), 3);
     instance.kubectl(&["apply", "-f", manifest]);

@@ -1,4 +1,4 @@
-//! Knots: modules of one parent that name each other in a circle.
+//! Module cycles: modules of one parent that reference each other in a circle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ pub(crate) struct ModuleCycle {
     pub(crate) ties: Vec<String>,
 }
 
-/// Every knot of a crate.
+/// Returns every module cycle of a crate.
 ///
 /// A child A references a child B if any module at or below A uses an item that any module at or below B defines,
 /// through any re-export. References between a module and its own ancestors do not count: a child may use the items of

@@ -11,8 +11,8 @@ use std::sync::LazyLock;
 
 use modules::Modules;
 
-/// The remaining knots: a module, and those of its children that reference each other in cycles. To see their
-/// references, remove an entry and run the test: it prints every path.
+/// The remaining cycles: a module, and those of its children that reference each other. To see their references, remove
+/// an entry and run the test: it prints every path.
 const KNOWN_KNOTS: &[(&str, &[&str])] = &[];
 
 pub(crate) fn sources(directory: &Path, into: &mut Vec<PathBuf>) {
@@ -113,7 +113,7 @@ fn no_path_climbs_twice() {
     assert!(climbing.is_empty(), "say `crate::…`: {climbing:#?}");
 }
 
-/// The files below `src` with this pattern in a line that is no comment, by their paths inside.
+/// Returns the files below `src` that have this pattern in a line other than a comment, by their paths inside.
 fn files_with(pattern: &str) -> Vec<String> {
     let root = source_root();
     let pattern = regex::Regex::new(pattern).unwrap();

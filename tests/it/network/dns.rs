@@ -75,7 +75,7 @@ async fn world() -> SocketAddr {
                 reply.metadata.response_code = ResponseCode::NXDomain;
             }
             let packet = reply.to_vec().unwrap();
-            // First a response that a stranger might send: with the wrong ID.
+            // The first response has a wrong ID, as a forged one might.
             let mut wrong = packet.clone();
             wrong[0] ^= 0xff;
             let _ = socket.send_to(&wrong, from).await;
@@ -181,7 +181,7 @@ async fn connections_are_left_to_others_sec_2() {
     let packet = question(name, RecordType::A).to_vec().unwrap();
     stream.write_u16(u16::try_from(packet.len()).unwrap()).await.unwrap();
     stream.write_all(&packet).await.unwrap();
-    // Sooner than silent clients are disconnected.
+    // The response comes sooner than silent clients are disconnected.
     let answered = tokio::time::timeout(Duration::from_secs(5), stream.read_u16()).await;
     assert!(matches!(answered, Ok(Ok(length)) if length > 0), "{answered:?}");
     drop(held);
@@ -202,7 +202,8 @@ async fn garbage_is_no_reason_to_be_silent_to_others_sec_2() {
     };
     found().await;
     let query = question(name, RecordType::A).to_vec().unwrap();
-    // Always the same: whole questions that are cut, twisted and continued, and noise of every length.
+    // The data is the same in every run: whole questions that are cut, changed and continued, and noise of every
+    // length.
     let mut seed = 0x9e37_79b9_u32;
     let mut noise = || {
         seed ^= seed << 13;

@@ -103,7 +103,7 @@ async fn a_pod_is_served_at_its_host_port() {
     let port = free_port().await;
     let ports = json!([{"containerPort": 8080, "hostPort": port}]);
     net.runs("a", 1, a, &ports);
-    // Its program starts only later.
+    // The pod's program starts only later.
     let _a = greet("a", (a, 8080)).await;
     answers("a at its node", one, port, Some("a")).await;
     answers("a at localhost", Ipv4Addr::LOCALHOST, port, Some("a")).await;
@@ -121,7 +121,7 @@ async fn a_pod_is_served_at_its_host_port() {
     net.tasks.stop().await;
 }
 
-/// NET-2: as TCP and as UDP, at one address only; and an unavailable port is reported.
+/// NET-2: a host port is served as TCP and as UDP, at one address only; an unavailable port is reported.
 #[tokio::test]
 async fn a_host_port_is_one_addresss_and_one_protocols() {
     let net = proxied();
@@ -143,7 +143,7 @@ async fn a_host_port_is_one_addresss_and_one_protocols() {
     until("b", || async {
         let client = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         client.connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
-        // Each time a new client: the first datagram of a flow arrives as any other does.
+        // Each try has a new client: the first datagram of a flow arrives like any other.
         client.send(b"hello").await.ok()?;
         let mut datagram = [0; 64];
         let answer = tokio::time::timeout(std::time::Duration::from_millis(200), client.recv(&mut datagram));

@@ -27,7 +27,7 @@ struct Net {
     services: Ipv4Net,
 }
 
-/// Beyond the range of clusters (127.16 to 127.127), by process and by test.
+/// The next address: beyond the range of clusters (127.16 to 127.127), separate for each process and each test.
 static NEXT: AtomicU8 = AtomicU8::new(0);
 
 impl Net {

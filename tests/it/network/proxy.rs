@@ -34,7 +34,7 @@ fn ports(protocol: &str) -> Value {
     json!([{"name": "", "port": PORT, "protocol": protocol}])
 }
 
-/// `r`eady or `t`erminating but serving.
+/// An endpoint: `r`eady, or `t`erminating but serving.
 fn endpoint(ip: Ipv4Addr, state: char) -> Value {
     json!({"addresses": [ip.to_string()],
         "conditions": {"ready": state == 'r', "serving": true, "terminating": state == 't'}})

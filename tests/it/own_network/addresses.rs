@@ -49,7 +49,7 @@ fn each_of_several_clusters_says_where_the_machine_reaches_its_services_and_pods
         wait_for(&of_service[0][3], || title(&of_service[0][3]));
         let of_pod = address(cluster, &["pod/web"]);
         wait_for(&of_pod[0][3], || title(&of_pod[0][3]));
-        // All of the namespace: services first.
+        // Without a name, all objects of the namespace are listed: services first.
         let all: Vec<String> = address(cluster, &[]).into_iter().map(|mut row| row.remove(0)).collect();
         assert_eq!(all, ["service/kubernetes", "service/web", "pod/idle", "pod/web"]);
         reported.push(of_service[0][3].clone());

@@ -1,4 +1,4 @@
-//! Another domain than `cluster.local` (`clusterDomain` of the config file).
+//! A cluster domain other than `cluster.local` (`clusterDomain` of the config file).
 
 use std::process::Command;
 
@@ -63,12 +63,12 @@ fn another_cluster_domain_is_the_one_of_names_certificates_and_tokens_net_3() {
     let report = String::from_utf8_lossy(&why.output().unwrap().stdout).into_owned();
     assert!(report.contains("web is web.default.svc.corp.test"), "{report}");
 
-    // Tokens from before a change are as good as ever.
+    // Tokens from before the change of the domain stay valid.
     let Cluster { instance, home, .. } = cluster;
     instance.stop();
     cluster = Cluster::start_with(home, user, &config("cluster.local"));
     let whoami = ["auth", "whoami", "-o", "jsonpath={.status.userInfo.username}", "--token", token.trim()];
-    // A client certificate or token of the kubeconfig would come first.
+    // kubectl would prefer a client certificate or token of the kubeconfig.
     let kubeconfig = cluster.home.path("anonymous");
     let text = std::fs::read_to_string(cluster.instance.kubeconfig()).unwrap();
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("token:")).collect();

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use super::{Cluster, idle, needs, running, users, wait_for, web};
 
-/// The processes of a cluster with this word on their command line.
+/// Returns the processes of a cluster with this word on their command lines.
 pub(super) fn processes(cluster: &Cluster, word: &str) -> Vec<i32> {
     let data = cluster.home.data_dir().display().to_string();
     let entries = std::fs::read_dir("/proc").unwrap().flatten();

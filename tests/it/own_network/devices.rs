@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Cluster, needs, users};
 use crate::fabric::User;
 
-/// A pod that waits, with every kind of place that it may write.
+/// A pod that waits, with every kind of path that it may write to.
 fn pod(name: &str, security: &Value, host: &str) -> Value {
     let mounts = [("disk", "/disk"), ("memory", "/memory"), ("host", "/host")];
     let mounts = mounts.map(|(name, path)| json!({"name": name, "mountPath": path}));
@@ -85,7 +85,7 @@ fn a_container_opens_no_device_but_those_of_its_own_dev_pod_16() {
                 let opened = cluster.shell(name, &format!("set -- {device}; {TRY}"));
                 let opened: Vec<_> = opened.lines().collect();
                 let all = ["/", "/tmp/", "/var/", "/dev/", "/dev/shm/", "/disk/", "/memory/", "/host/"];
-                // A tmpfs that lets no device be opened is the pod's, not the container's.
+                // The pod's tmpfs mounts, /dev/shm and /memory, let no device be opened.
                 let everywhere = all.iter().filter(|place| !["/dev/shm/", "/memory/"].contains(place));
                 let expected: Vec<_> =
                     if *name == "all" && is_root { everywhere.copied().collect() } else { Vec::new() };
@@ -99,7 +99,7 @@ fn a_container_opens_no_device_but_those_of_its_own_dev_pod_16() {
         assert_eq!(std::os::unix::fs::PermissionsExt::mode(&machines) & 0o777, 0o666);
         cluster.shell("plain", "chmod 666 /dev/null 2>&1");
         if is_root {
-            // Also a device that a privileged pod has left in one of the machine's directories.
+            // The same holds for a device that a privileged pod has left in one of the machine's directories.
             cluster.shell("all", "mknod -m 666 /host/left c 1 11");
             assert_eq!(cluster.shell("all", "(exec 3> /host/left) && echo opened"), "opened");
             let refused = cluster.shell("plain", "(exec 3> /host/left) || true");

@@ -132,7 +132,7 @@ fn pods_and_services_have_both_families_net_5_net_6_net_8_svc_1() {
         for _ in 0..4 {
             assert_eq!(code(&cluster, "a", 6, "http://both/"), "200 0");
         }
-        // One client, one endpoint.
+        // One client is always served by the same endpoint.
         for _ in 0..6 {
             assert_eq!(code(&cluster, "asker", 6, "http://six/sticky"), "404 0");
         }
@@ -163,7 +163,7 @@ fn pods_and_services_have_both_families_net_5_net_6_net_8_svc_1() {
         assert_eq!(code(&cluster, "asker", 4, &format!("http://{four}:8000/")), "200 0");
         assert_eq!(code(&cluster, "asker", 4, "http://both/"), "200 0");
 
-        // Down to one family and back, by the policy alone.
+        // The service changes to one family and back, only by its policy.
         let patch = |policy: &str| {
             let patch = format!(r#"{{"spec": {{"ipFamilyPolicy": "{policy}"}}}}"#);
             cluster.instance.kubectl(&["patch", "service", "both", "-p", &patch]);

@@ -57,7 +57,7 @@ fn pods_share_the_network_of_the_machine_and_the_node_says_why_if_none_can_be_ma
     let stderr = String::from_utf8_lossy(&insisted.stderr).into_owned();
     assert!(!insisted.status.success() && stderr.contains(step), "{stderr}");
 
-    // A machine that has come to allow it: the objects keep their addresses, and the log says what to do.
+    // The machine allows network namespaces later: the objects keep their addresses, and the log says what to do.
     let mut allowed = Command::new(env!("CARGO_BIN_EXE_podium"));
     allowed.args(["serve", "--nodes", "1", "--listen", "127.0.0.1:0", "--data-dir"]).arg(home.data_dir());
     allowed.env_remove("PODIUM_NETWORK");

@@ -109,7 +109,7 @@ impl Lab {
         ReceivedDatagrams::read(&self.cluster.instance.kubectl(&[&command[..], &numbers].concat()))
     }
 
-    /// curl's status and exit code.
+    /// Returns curl's status and exit code.
     fn code(&self, url: &str) -> String {
         let script = format!("curl -g -s -m 2 -o /dev/null -w '%{{http_code}} %{{exitcode}}' {url}");
         self.cluster.shell("asker", &script)
@@ -128,7 +128,7 @@ impl Lab {
         output
     }
 
-    /// All nftables rules, routing rules and links inside.
+    /// Returns all nftables rules, routing rules and links of the fabric.
     fn inside(&self) -> String {
         let process = super::crashes::processes(&self.cluster, "fabric");
         let shown = |arguments: &[&str]| {
@@ -192,17 +192,17 @@ fn network_faults_affect_only_their_targets_net_10_fault_1() {
         lab.a.iter().for_each(|a| assert_eq!(lab.asks(a, 50, 10).count, 50));
         lab.fault(&["heal", "loss"]);
         lab.fault(&["loss", "pod/asker", "pod/a", "--per-mille", "500", "--name", "loss"]);
-        // A quarter comes there and back: 100 ± 9.
+        // A quarter of the datagrams passes in both directions: 100 ± 9.
         let back = lab.asks(&lab.a[0], 400, 10).count;
         assert!((40..=160).contains(&back), "{back} of 400");
         lab.fault(&["heal", "loss"]);
         lab.fault(&["loss", "pod/asker", "pod/a", "--per-mille", "1000", "--name", "loss"]);
         lab.a.iter().for_each(|a| assert_eq!(lab.asks(a, 50, 10).count, 0));
 
-        // Two at once, of others.
+        // Two faults at once, with different targets.
         lab.fault(&["rate", "pod/asker", "pod/b", "--bytes-per-second", "1000", "--name", "rate"]);
         let back = lab.asks(&lab.b[0], 300, 1000).count;
-        // 20 000 bytes at once, and then 1000 a second.
+        // The rate allows 20 000 bytes at once, and then 1000 a second.
         assert!((1..=60).contains(&back), "{back} of 300");
         let listed = lab.fault(&["list"]);
         assert!(listed.contains("loss") && listed.contains("pod/default/b"), "{listed}");

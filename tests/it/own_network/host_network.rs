@@ -81,7 +81,7 @@ fn pods_on_the_host_network_bind_the_ports_that_they_declare_net_6() {
     }
 }
 
-/// NET-11: there the nodes share the machine's network, and programs bind their node's address.
+/// NET-11: in the loopback network, the nodes share the machine's network, and programs bind their node's address.
 #[test]
 fn pods_on_the_host_network_bind_the_ports_that_they_declare_on_loopback_net_11() {
     needs!(Kubectl);

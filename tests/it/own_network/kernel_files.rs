@@ -42,7 +42,7 @@ fn proc_and_sys_are_the_pods_and_tell_nothing_of_the_machine_net_5_pod_16() {
             );
             assert_eq!(cluster.shell(name, "test -d /sys/devices/system/cpu/cpu0 && echo yes"), "yes");
             if is_root {
-                // The machine's is not mounted below it, nor its control groups a second time.
+                // The machine's /sys is not mounted below it, and its control groups are not mounted a second time.
                 let mounts = "for at in /sys /sys/fs/cgroup; do cut -d ' ' -f 5 /proc/self/mountinfo | grep -c -x $at; done";
                 assert_eq!(cluster.shell(name, mounts), "1\n1", "{name}");
             }

@@ -36,17 +36,17 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts one; `network` goes into that section of the config file.
+    /// Starts a cluster; `network` goes into that section of the config file.
     pub(crate) fn start(user: User, network: &str) -> Self {
         Self::start_at(DataDir::for_everyone(), user, network)
     }
 
-    /// The same, at this place.
+    /// Starts a cluster in this data directory.
     fn start_at(home: DataDir, user: User, network: &str) -> Self {
         Self::start_with(home, user, &format!("network: {{mode: fabric{network}}}\n"))
     }
 
-    /// The same with this config file.
+    /// Starts a cluster in this data directory with this config file.
     pub(crate) fn start_with(home: DataDir, user: User, config: &str) -> Self {
         std::fs::write(home.path("config.yaml"), config).unwrap();
         let instance = Self::serve(&home, user);
@@ -85,30 +85,30 @@ impl Cluster {
         self.instance.kubectl(&["get", "pod", pod, "-o", "jsonpath={.status.podIP}"])
     }
 
-    /// The output of a shell in a pod.
+    /// Returns the output of a shell in a pod.
     pub(crate) fn shell(&self, pod: &str, script: &str) -> String {
         let Output { stdout, stderr, .. } =
             self.instance.kubectl_output(&["exec", pod, "--", "sh", "-c", script]);
         let stderr = String::from_utf8_lossy(&stderr);
-        // That it failed is kubectl's own remark.
+        // kubectl adds that the command failed.
         let text = stderr.split("command terminated with exit code").next().unwrap_or_default();
         format!("{}{text}", String::from_utf8_lossy(&stdout)).trim().to_owned()
     }
 }
 
-/// The users that may have such a network here; the others are counted.
+/// Returns the users that may have such a network here; the others are counted.
 pub(crate) fn users() -> Vec<User> {
     let is_root = rustix::process::geteuid().is_root();
     let all = if is_root { vec![User::Own, User::Ordinary] } else { vec![User::Own] };
     all.into_iter().filter(|user| !lacks(Need::PodNetwork, can_be_made(*user))).collect()
 }
 
-/// A pod of a shell that waits, on a node.
+/// A pod with a shell that waits, on a node.
 pub(crate) fn idle(name: &str, node: &str) -> String {
     running(name, node, "[sleep, '100000']")
 }
 
-/// A pod of one command, as YAML has it, on a node.
+/// A pod with one command, written as in YAML, on a node.
 fn running(name: &str, node: &str, command: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec:\n  nodeName: {node}\n  \

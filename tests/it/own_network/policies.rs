@@ -2,7 +2,8 @@
 
 use super::{Cluster, idle, needs, users, wait_for, web};
 
-/// Only `app: friend` may connect to the servers, to port 80; and the shut-in may only connect to DNS and the servers.
+/// Only `app: friend` and `app: shut-in` may connect to the servers, to port 80; and `app: shut-in` may only connect to
+/// DNS and the servers.
 const POLICIES: &str = r"
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy

@@ -49,7 +49,7 @@ fn with(name: &str, of_container: &Value, of_pod: &Value) -> Value {
     pod
 }
 
-/// A set of a process' capabilities, of its status.
+/// Reads a set of capabilities from a process' status.
 fn set(status: &str, name: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix(&format!("{name}:\t")));
     u64::from_str_radix(line.unwrap_or_else(|| panic!("no {name} in {status}")), 16).unwrap()

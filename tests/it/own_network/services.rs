@@ -63,7 +63,8 @@ fn services_are_served_by_the_kernel_net_6() {
         wait_for("all to be logged", || {
             (count_hits(&cluster, &both, &own, "/sticky").iter().sum::<usize>() == 6).then_some(())
         });
-        // In turn, and by the client's own address. A change of the service's rules restarts with the first endpoint.
+        // Endpoints are used in turn, and see the client's own address. A change of the service's rules restarts with
+        // the first endpoint.
         let fair = count_hits(&cluster, &both, &own, "/fair");
         assert!(fair.iter().sum::<usize>() == 6 && fair.iter().all(|count| *count >= 2), "{fair:?}");
         let mut sticky = count_hits(&cluster, &both, &own, "/sticky");
@@ -104,7 +105,7 @@ fn host_ports_are_at_the_nodes_address_net_6() {
     }
 }
 
-/// The number of this cluster's slot in the loopback range.
+/// Returns the number of this cluster's slot in the loopback range.
 fn slot(cluster: &Cluster) -> u8 {
     std::fs::read_to_string(cluster.home.data_dir().join("slot")).unwrap().trim().parse().unwrap()
 }

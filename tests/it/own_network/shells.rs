@@ -36,7 +36,7 @@ impl Cluster {
         command
     }
 
-    /// The output of a script in such a shell; it must succeed.
+    /// Returns the output of a script in such a shell; it must succeed.
     pub(super) fn inside(&self, arguments: &[&str], script: &str) -> String {
         let output = self.podium_shell(&[arguments, &["--", "sh", "-c", script]].concat()).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
@@ -124,7 +124,7 @@ fn a_shell_is_in_the_clusters_network_and_is_its_users_net_7() {
     }
 }
 
-/// A shell that runs until it is killed, and its first output.
+/// Starts a shell that runs until it is killed; returns it and its first output.
 fn staying(cluster: &Cluster) -> (ChildGuard, String) {
     let mut command = cluster.podium_shell(&["--", "sh", "-c", "echo $PODIUM_SHELL; exec sleep 100000"]);
     let mut shell = ChildGuard::spawn(command.stdout(Stdio::piped()).stderr(Stdio::null()));
@@ -163,8 +163,8 @@ fn a_shells_place_is_gone_with_it_net_7() {
     }
 }
 
-/// NET-7, NET-8: a shell in a node's or a pod's network is treated like these; in a network of its own it is no pod for
-/// policies, and an `ipBlock` admits it.
+/// NET-7, NET-8: policies treat a shell in a node's or a pod's network like that node or pod; a shell in a network of
+/// its own is no pod, and an `ipBlock` admits it.
 #[test]
 fn a_shell_may_be_where_a_node_or_a_pod_is_net_7() {
     needs!(Kubectl);

@@ -14,7 +14,7 @@ impl Cluster {
         copy.unwrap_or_else(|| self.home.program())
     }
 
-    /// A terminal with `podium shell` as the user that runs the cluster; it prints the exit code.
+    /// Opens a terminal with `podium shell` as the user that runs the cluster; it prints the exit code.
     fn shell_in_a_terminal(&self) -> Terminal {
         let program = self.program();
         let (home, data) = (self.home.path(""), self.home.data_dir());
@@ -33,13 +33,13 @@ impl Cluster {
     }
 }
 
-/// A line of the screen that starts with this, without it.
+/// Returns the rest of the screen's line that starts with this name.
 fn value_of(terminal: &Terminal, name: &str) -> String {
     let line = |screen: &str| screen.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
     wait_for(name, || line(&terminal.screen())).trim().to_owned()
 }
 
-/// Processes in a network namespace, as far as this test may see them.
+/// Finds processes in a network namespace, as far as this test may see them.
 fn inside(namespace: &str) -> Vec<PathBuf> {
     let all = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
     let is_there = |process: &PathBuf| {
@@ -48,7 +48,7 @@ fn inside(namespace: &str) -> Vec<PathBuf> {
     all.filter(is_there).collect()
 }
 
-/// NET-7: the shell is the user's own in a terminal: prompt, jobs, Ctrl-Z and Ctrl-C, the size, the exit code.
+/// NET-7: the shell has the user's own terminal: prompt, jobs, Ctrl-Z and Ctrl-C, the size, the exit code.
 #[test]
 fn a_shell_has_the_terminal_as_any_other_net_7() {
     for user in users() {
@@ -64,7 +64,7 @@ fn a_shell_has_the_terminal_as_any_other_net_7() {
         terminal.shows("Stopped");
         terminal.keys(&["jobs -r; echo $((40 + 2)) jobs; fg", "Enter"]);
         terminal.shows("42 jobs");
-        // The shell gives it the terminal before it has it go on.
+        // The shell gives the program the terminal before it continues it.
         terminal.shows("\non");
         terminal.keys(&["C-c"]);
         // Input typed before the shell's next prompt may be discarded with the program.

@@ -37,7 +37,7 @@ spec: {podSelector: {matchLabels: {app: web}}}
 /// A server that listens only on loopback.
 const LOCAL: &str = "[perl, -MIO::Socket::INET, -e, '$s = IO::Socket::INET->new(LocalAddr => \"127.0.0.1\", LocalPort => 8000, Listen => 1) or die; sleep 100000']";
 
-/// The exit code, and the output.
+/// Returns the exit code, and the output.
 fn ask(data_dir: &Path, arguments: &[&str]) -> (i32, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
     let Output { status, stdout, stderr } =
@@ -164,7 +164,7 @@ fn a_report_omits_facts_that_the_roles_of_the_user_hide_net_8() {
     cluster.instance.stop();
 }
 
-/// NET-8: where pods share the machine's network as well, as far as it goes.
+/// NET-8: the command works as far as possible where pods share the machine's network, too.
 #[test]
 fn a_connection_is_walked_in_the_machines_network_too_net_8() {
     needs!(Kubectl);

@@ -51,7 +51,7 @@ fn the_machine_is_reached_by_its_name_for_the_ports_that_are_named_net_7() {
     }
 }
 
-/// An address of this machine that is not its loopback; none where it is in no network.
+/// Returns an address of this machine that is not its loopback; `None` if it is in no network.
 fn machines_address() -> Option<String> {
     // This sends no packet: the kernel only selects the source address.
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
@@ -125,7 +125,7 @@ fn datagrams_go_out_and_come_back_net_7() {
                 machine.send_to(&buffer[..length].to_ascii_uppercase(), from).unwrap();
             }
         });
-        // bash opens datagrams as files.
+        // bash opens UDP sockets as files.
         let script = format!(
             "bash -c 'exec 3<>/dev/udp/169.254.1.2/{port}; for i in 1 2; do echo hello$i >&3; echo got $(timeout 5 dd bs=100 count=1 status=none <&3); done'"
         );

@@ -40,7 +40,7 @@ async fn a_container_that_cannot_start_reports_the_reason_as_runc_does() {
     node.shutdown().await;
 }
 
-/// POD-3: odd ends are still the main process' own.
+/// POD-3: unusual ends are still reported as the main process' own.
 #[tokio::test]
 async fn odd_programs_have_their_own_end() {
     for namespaces in modes().await {

@@ -94,7 +94,7 @@ async fn a_start_beside_a_host_that_does_not_answer_fails_and_ending_it_does_not
     node.signal_host(Signal::STOP);
     let pid = node.host_pid();
     let Node { runtime, directory, .. } = node;
-    // As after kill -9 of the control plane.
+    // The control plane is gone, as after kill -9.
     drop(runtime);
     let config = || ProcessConfig {
         status_timeout: Duration::from_millis(500),

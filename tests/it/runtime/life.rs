@@ -40,7 +40,7 @@ async fn the_environment_is_the_pods_alone() {
             log.lines().filter_map(|line| line.split(" stdout F ").nth(1)?.split('=').next()).collect();
         let mut expected = BTreeSet::from(["HOME", "HOSTNAME", "PATH", "PODIUM_CONTAINER", "PWD"]);
         if !namespaces {
-            // The paths of its own files, if they cannot be at their usual places.
+            // The paths of the container's own files, if they cannot be at their usual places.
             expected.extend(["PODIUM_HOSTNAME", "PODIUM_SHM", "PODIUM_TERMINATION_LOG"]);
         }
         assert_eq!(names, expected);
@@ -129,7 +129,7 @@ async fn a_restarted_kubelet_learns_of_exits_safe_7() {
     let mut node = Node::new(true).await;
     for attempt in 0..3 {
         let record = node.start(ContainerSpec { attempt, ..shell("main", "sleep 1000") }).await;
-        // The earlier one gets no further events.
+        // The earlier receiver gets no further events.
         let mut before = std::mem::replace(&mut node.events, node.runtime.events());
         assert_eq!(soon("end of events", before.recv()).await, None);
         node.runtime.kill_container(&record.id).await.unwrap();

@@ -7,7 +7,7 @@ use podium::kubelet::runtime::{ContainerRecord, ResourceLimits, Runtime, Runtime
 use super::node::{Node, shell, soon};
 use crate::needs::{Need, lacks};
 
-/// POD-12: over its memory limit a container is killed.
+/// POD-12: a container that exceeds its memory limit is killed.
 #[tokio::test]
 async fn memory_limits_kill() {
     let mut node = Node::new(true).await;
@@ -19,7 +19,7 @@ async fn memory_limits_kill() {
     node.shutdown().await;
 }
 
-/// POD-12: a running container is held to another limit from now on, by the same process.
+/// POD-12: another limit applies to a running container from now on, without a restart.
 #[tokio::test]
 async fn limits_change_while_it_runs() {
     let mut node = Node::new(true).await;

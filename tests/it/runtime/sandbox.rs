@@ -141,7 +141,7 @@ async fn processes_have_the_user_groups_and_rights_of_their_security_context() {
 /// conformance test "should run the container as unprivileged when false" expects (POD-16).
 #[tokio::test]
 async fn processes_have_the_capabilities_that_containerd_gives_them() {
-    // Only root has any to give.
+    // Only root has capabilities to give.
     needs!(Root);
     let own = std::fs::read_to_string("/proc/self/status").unwrap();
     let own = own.lines().find_map(|line| line.strip_prefix("CapBnd:\t")).unwrap();

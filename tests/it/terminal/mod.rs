@@ -1,4 +1,4 @@
-//! The built binary in a real terminal: a test holds it, types and looks (CON-1, CLI-5, CLI-7).
+//! The built binary in a real terminal: a test types keys and reads the screen (CON-1, CLI-5, CLI-7).
 
 mod node_shells;
 pub(crate) mod pty;
@@ -44,7 +44,8 @@ fn the_console_comes_up_follows_keys_and_gives_the_terminal_back_con_1() {
     terminal.keys(&["Escape"]);
     // Keys have no effect if the window is too small to draw: this one has to arrive before.
     terminal.shows("node-2");
-    // Smaller than it can draw, and back.
+    // The window becomes too small to draw, and large again. A window that was briefly resized has lost the content
+    // outside of the smaller size, although its final size is the one last drawn.
     terminal.resize(40, 8);
     wait_for("word of the size", || (!terminal.screen().contains("node-2")).then_some(()));
     terminal.resize(100, 30);
@@ -70,13 +71,11 @@ fn the_console_comes_up_follows_keys_and_gives_the_terminal_back_con_1() {
     // The changes are in the journal, among the files of this terminal's user.
     assert!(terminal.config_dir().join("podium/journal").is_dir());
     terminal.is_as_it_was();
-    // The shell that ran it has it in its command line until it becomes `cat`.
+    // Before the shell that runs the editor becomes `cat`, its command line has the directory.
     let data_dir = home.data_dir();
     wait_for("nothing to be left", || (processes_with(data_dir.to_str().unwrap()) == 0).then_some(()));
 }
 
-/// A window that was briefly resized has lost the content outside of the smaller size, though its final size is the one
-/// last drawn.
 #[test]
 fn the_default_theme_follows_the_background_of_the_terminal_con_20() {
     let home = DataDir::new();

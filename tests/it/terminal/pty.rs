@@ -52,7 +52,7 @@ impl Terminal {
         Self::on_ground(false, command)
     }
 
-    /// The same on a light ground, or on a dark one.
+    /// Runs a shell command on a light or a dark background.
     pub(crate) fn on_ground(light: bool, command: &str) -> Self {
         let (master, slave) = open();
         let master = Arc::new(File::from(master));
@@ -79,7 +79,7 @@ impl Terminal {
         Self { shell, master: Some(master), screen, over, light, reader: Some(reader), own_files }
     }
 
-    /// The directory of the user's configuration.
+    /// Returns the directory of the user's configuration.
     pub(crate) fn config_dir(&self) -> std::path::PathBuf {
         self.own_files.path().join("xdg_config_home")
     }
@@ -99,7 +99,7 @@ impl Terminal {
         self.master().write_all(&bytes).unwrap();
     }
 
-    /// Another size, as when its window is resized.
+    /// Changes the size, as when a window is resized.
     pub(crate) fn resize(&self, columns: u16, rows: u16) {
         self.screen.lock().unwrap().screen_mut().set_size(rows, columns);
         resize(self.master(), (columns, rows));
@@ -124,7 +124,7 @@ impl Terminal {
         Some(String::from_utf8_lossy(parser.callbacks().0.as_ref()?).into_owned())
     }
 
-    /// The ground of the screen's first place.
+    /// Returns the background colour of the screen's first cell.
     pub(crate) fn ground(&self) -> vt100::Color {
         self.with(|screen| screen.cell(0, 0).map(vt100::Cell::bgcolor).unwrap_or_default())
     }
@@ -139,8 +139,8 @@ impl Terminal {
         self.repeat(keys, &format!("{text:?} on the screen"), |screen| screen.contains(text));
     }
 
-    /// Types these until the screen no longer shows this: a question refuses an Enter that comes in one burst with
-    /// other keys.
+    /// Types these keys until the screen no longer shows this text: a confirmation ignores an Enter that comes in one
+    /// burst with other keys.
     pub(crate) fn until_gone(&self, keys: &[&str], text: &str) {
         self.repeat(keys, &format!("no {text:?} on the screen"), |screen| !screen.contains(text));
     }
@@ -231,7 +231,7 @@ fn read(mut master: &File, screen: &Mutex<vt100::Parser<Clipboard>>, over: &Atom
                 // The program may have ended already.
                 let _ = master.write_all(answers.as_bytes());
             }
-            // Linux' error if no process has the other end open.
+            // Linux returns this error if no process has the other end open.
             _ => return,
         }
     }

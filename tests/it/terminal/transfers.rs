@@ -1,4 +1,4 @@
-//! Copies out of a container and into it, driven as a person would (CON-3).
+//! Copies out of a container and into it, with the keys of a user (CON-3).
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -69,7 +69,7 @@ fn files_are_copied_out_of_a_container_and_into_it_con_3() {
     terminal.shows("✖ tar in box ended with exit code");
     assert!(!none.exists());
     terminal.keys(&["Escape"]);
-    // Into it, and out again.
+    // A file is copied into the container, and out again.
     std::fs::write(here.join("big"), vec![7; 200_000]).unwrap();
     copy(&terminal, IN, "/tmp/back", here.to_str().unwrap());
     terminal.shows("✔ copied to /tmp/back");

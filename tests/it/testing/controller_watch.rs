@@ -213,7 +213,7 @@ async fn a_watch_tells_once_a_second_what_has_changed_and_nothing_else_con_19_ap
     nodes.delete("hollow-00001", &DeleteParams::default()).await.unwrap();
     let gone = events_in(&mut events, Duration::from_mins(2)).await;
     assert_eq!(of(&gone, KUBELET).last().unwrap().0, "DELETED");
-    // Versions of another process are not known.
+    // Resource versions of another process are unknown.
     for unknown in ["7", "9000000000000000000"] {
         let mut refused = watch(&client, &format!("&resourceVersion={unknown}")).await.unwrap();
         assert_eq!(events_in(&mut refused, Duration::from_secs(1)).await, [("ERROR", json!(410))]);
@@ -221,7 +221,7 @@ async fn a_watch_tells_once_a_second_what_has_changed_and_nothing_else_con_19_ap
     cluster.stop().await;
 }
 
-/// The status as it is in a list.
+/// Returns the status as it is in a list.
 fn strip(mut status: Value) -> Value {
     for part in ["waiting", "delayed", "inFlight", "recent", "lastErrors"] {
         status.as_object_mut().unwrap().remove(part);

@@ -94,7 +94,7 @@ async fn a_paused_controllers_queue_grows_a_step_takes_one_key_and_it_goes_on_co
         (1, 1)
     );
 
-    // The chosen key, and that alone.
+    // The step processes only the named key.
     let client = cluster.client();
     let done = step(&client, "deployment", json!({"spec": {"key": "default/db"}})).await.unwrap();
     assert_eq!((&done["key"], &done["object"]["name"]), (&json!("default/db"), &json!("db")), "{done}");
@@ -108,7 +108,7 @@ async fn a_paused_controllers_queue_grows_a_step_takes_one_key_and_it_goes_on_co
         "default/web",
         "what it has made asks for it again, behind the others"
     );
-    // The next.
+    // Without a name, the step processes the next key.
     let done = step(&client, "deployment", json!({})).await.unwrap();
     assert_eq!((&done["key"], replica_sets(&cluster).await), (&json!("default/web"), 3));
     let (code, why) =

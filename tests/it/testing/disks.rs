@@ -18,7 +18,7 @@ use podium::store::{Change, ChangeKind, Visibility, Watcher};
 use podium::testing::{Cluster, Controllers, HollowNode};
 use serde_json::{Value, json};
 
-/// Containers take so long to end.
+/// Time that containers take to end.
 const STOP_TIME: Duration = Duration::from_secs(20);
 
 /// A cluster of the nodes `a` and `b`, which reach the volume, and `c`, which does not, with controllers that the test
@@ -36,7 +36,7 @@ struct DiskFixture {
 }
 
 impl DiskFixture {
-    /// With so many attach/detach controllers at once, and no leader among them.
+    /// Starts this many attach/detach controllers at once, without a leader among them.
     async fn with_attachers(count: usize) -> Self {
         let node = |name: &str| HollowNode::new(name).label("disk", if name == "c" { "far" } else { "near" });
         let builder = Cluster::builder().hollow_nodes(0).controllers(Controllers::except(["attachdetach"]));
@@ -65,7 +65,7 @@ impl DiskFixture {
             users: BTreeSet::new(),
             forced: false,
         };
-        // 1 and 2.
+        // Steps 1 and 2.
         stage.create::<PersistentVolume>(
             json!({"metadata": {"name": "v"}, "spec": {"capacity": {"storage": "1Gi"},
             "accessModes": ["ReadWriteOnce"], "csi": {"driver": "disk.podium.dev", "volumeHandle": "disk-1",
@@ -86,7 +86,7 @@ impl DiskFixture {
         SharedObject::from_object(&created).unwrap()
     }
 
-    /// 3 and 9: a pod that names the claim, and is to be anywhere but on this node.
+    /// Steps 3 and 9: creates a pod that uses the claim, and may run on any node but this one.
     fn pod(&self, name: &str, not_on: &str) {
         self.create::<Pod>(json!({"metadata": {"name": name, "namespace": "default"}, "spec": {
             "terminationGracePeriodSeconds": 60,
@@ -130,7 +130,8 @@ impl DiskFixture {
         }
     }
 
-    /// At every change: one node uses the disk at most, it is attached where it is used, and a pod that runs uses it.
+    /// Checks at every change: at most one node uses the disk, it is attached where it is used, and a running pod uses
+    /// it.
     fn hold_to_the_rules(&mut self, change: &Change) {
         let (name, log) = (change.object.name().to_owned(), &self.log);
         let gone = change.kind == ChangeKind::Deleted;
@@ -188,7 +189,8 @@ impl DiskFixture {
         }
     }
 
-    /// Kubelets and controllers die and come back, so many times, as often as this many milliseconds.
+    /// Restarts a kubelet in each of these rounds, down for `period` milliseconds, and the controllers in every third
+    /// one.
     async fn weather(&mut self, period: u64, rounds: usize) {
         for (round, node) in ["a", "b"].into_iter().cycle().take(rounds).enumerate() {
             self.cluster.silence_node(node).await.unwrap();
@@ -330,7 +332,7 @@ async fn a_controller_that_crashes_at_any_step_changes_nothing_vol_3_safe_6() {
     stage.crash().await;
     stage.pod("pod-1", "b");
     for _ in 0..40 {
-        // At any point of its work.
+        // The controllers may crash at any point of their work.
         stage.crash().await;
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

@@ -195,7 +195,7 @@ async fn a_set_may_ask_for_its_silent_node_to_be_fenced_safe_5() {
     let after = db(&cluster);
     assert!(after.uid() != before.uid() && is_ready(&after), "it serves again two minutes after the cut");
 
-    // The machine is there again.
+    // The machine answers again.
     cluster.wake_node(&silent).await.unwrap();
     cluster.advance(Duration::from_secs(5)).await.unwrap();
     assert_eq!(status_of(&cluster, &silent), None);

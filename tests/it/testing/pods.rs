@@ -28,7 +28,7 @@ async fn a_test_says_when_a_pod_ends_and_how_api_20() {
     for (name, policy) in [("done", "Never"), ("failed", "Never"), ("crashed", "Always")] {
         create::<Pod>(&cluster, pod(name, policy)).await;
     }
-    // They wait for the pod to run.
+    // The calls wait for the pod to run.
     cluster.pod("default", "done").succeed().await.unwrap();
     cluster.pod("default", "failed").fail(3).await.unwrap();
     cluster.pod("default", "crashed").exit_container("c", 137).await.unwrap();

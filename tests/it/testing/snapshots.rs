@@ -43,7 +43,7 @@ async fn restore(cluster: &Cluster, name: &str, snapshot: &str) -> Value {
     status(cluster, "ClusterRestore", name).await
 }
 
-/// The pods that are not about to go, by name, with their uids.
+/// Returns the pods that are not terminating, by name, with their uids.
 async fn living(cluster: &Cluster) -> BTreeMap<String, String> {
     let all = pods(cluster).list(&ListParams::default()).await.unwrap().items;
     let living = all.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
@@ -83,7 +83,7 @@ async fn a_cluster_comes_back_as_it_was_and_goes_back_again_safe_8() {
     let then = living(&cluster).await;
     save(&cluster, "good").await;
 
-    // A bad day.
+    // Many objects are deleted or changed after the snapshot.
     deployments.delete("web", &DeleteParams::default()).await.unwrap();
     services.delete("web", &DeleteParams::default()).await.unwrap();
     pods(&cluster).delete("bare", &DeleteParams::default()).await.unwrap();

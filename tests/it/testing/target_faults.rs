@@ -227,7 +227,7 @@ async fn a_node_that_is_switched_off_boots_with_its_pods_fault_1() {
     );
     pass(&cluster, 10).await;
     assert_eq!(active(&cluster, "later"), "True InForce");
-    // It was there for a moment.
+    // The node was ready only for a moment before the fault.
     pass(&cluster, 50).await;
     assert_ne!(node_condition(&cluster, "new", "Ready"), "True");
     heal(&cluster, "later").await;
@@ -318,7 +318,7 @@ async fn a_full_store_refuses_writes_for_its_time_and_loses_nothing_fault_1() {
     let for_ever = json!({"metadata": {"name": "long"}, "spec": {"type": "Disk", "target": {"component": "store"},
         "disk": {"failure": "Failing"}, "duration": "2h"}});
     assert!(try_make::<Fault>(&cluster, for_ever).is_err(), "nobody could take that back");
-    // A state that is in memory alone has no disk to be slow.
+    // A store in memory has no disk that could be slow.
     let slow =
         json!({"type": "Disk", "target": {"component": "store"}, "disk": {"failure": "Slow", "delay": "1s"}});
     fault(&cluster, "slow", slow).await;

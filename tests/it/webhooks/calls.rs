@@ -275,7 +275,7 @@ async fn webhooks_are_called_in_order_and_again_after_the_object_changed_api_16(
     )
     .await;
     let answer = post(&face, MAPS, &map("m")).await;
-    // The second time `a` makes something else of it, which `e` wants to see.
+    // At the second call, `a` changes the object again, so that `e` is called again.
     assert_eq!(answer.json()["data"]["steps"], "acdeae", "{}", answer.body);
 }
 

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 /// A response of the webhook.
 pub(crate) enum Reply {
-    /// With 200.
+    /// A response with status 200.
     Json(Value),
     Text(u16, String),
     /// No response, until the server is released.
@@ -54,7 +54,7 @@ pub(crate) fn denied(review: &Value, status: &Value) -> Value {
 
 type Handler = dyn Fn(&str, &Value) -> Reply + Send + Sync;
 
-/// The server; ended when dropped.
+/// A running webhook server; it stops when it is dropped.
 pub(crate) struct Webhook {
     pub(crate) address: SocketAddr,
     /// The authority that has signed its certificate, in PEM.
@@ -66,12 +66,12 @@ pub(crate) struct Webhook {
 }
 
 impl Webhook {
-    /// At the machine's own address.
+    /// Starts a server at 127.0.0.1, with a certificate for `localhost`.
     pub(crate) fn start(handler: impl Fn(&str, &Value) -> Reply + Send + Sync + 'static) -> Self {
         Self::start_at(Ipv4Addr::LOCALHOST.into(), "localhost", handler)
     }
 
-    /// At an address, with a certificate for that and for this name.
+    /// Starts a server at an address, with a certificate for the address and this name.
     pub(crate) fn start_at(
         ip: IpAddr,
         name: &str,
@@ -93,17 +93,17 @@ impl Webhook {
         Self { address, authority, seen, let_go, stop, thread: Some(thread) }
     }
 
-    /// Its `clientConfig`, below a path.
+    /// Returns its `clientConfig` for a path.
     pub(crate) fn client_config(&self, path: &str) -> Value {
         json!({"url": format!("https://{}{path}", self.address), "caBundle": STANDARD.encode(&self.authority)})
     }
 
-    /// The recorded admission requests.
+    /// Returns the recorded admission requests.
     pub(crate) fn seen(&self) -> Vec<Value> {
         self.seen.lock().unwrap().clone()
     }
 
-    /// And forgets them.
+    /// Returns the recorded admission requests, and clears them.
     pub(crate) fn take_seen(&self) -> Vec<Value> {
         std::mem::take(&mut *self.seen.lock().unwrap())
     }

@@ -94,7 +94,7 @@ impl DrillRun {
         pods
     }
 
-    /// The player, with their own name.
+    /// Returns an API handle of the player, whose writes are not the scenario's.
     fn player(&self) -> Api {
         self.cluster.api().acting_as("kubectl")
     }
@@ -225,7 +225,7 @@ async fn a_lost_node_is_fenced_and_its_set_goes_on_fault_2_safe_5() {
     let played = DrillRun::troubled("node-lost").await;
     let node = status(&played.cluster, "node-lost").variables["node"].clone();
     let before = played.pods("db")[0].uid().to_owned();
-    // Waiting is of no use.
+    // Waiting has no effect.
     pass_seconds(&played.cluster, 60).await;
     assert_eq!(played.pods("db")[0].uid(), before);
     let fence = Object::from_value(Kind::NodeFence, json!({"metadata": {"name": node}})).unwrap();
@@ -233,7 +233,7 @@ async fn a_lost_node_is_fenced_and_its_set_goes_on_fault_2_safe_5() {
     played.passes().await;
 }
 
-/// Takes the demand for a zone out of a template.
+/// Removes the node selector of a zone from a template.
 fn anywhere(deployment: &mut Deployment) {
     deployment.spec.template.spec.as_mut().unwrap().node_selector = None;
 }
