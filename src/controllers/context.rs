@@ -20,19 +20,19 @@ pub struct Settings {
     pub disabled: Vec<String>,
     /// Controllers that are paused from the start.
     pub paused: BTreeSet<&'static str>,
-    /// The wall clock of CronJobs that name no time zone; none = UTC.
+    /// The wall clock of CronJobs that name no time zone; `None` means UTC.
     pub time_zone: Option<TimeZone>,
     /// The cluster's CA certificate in PEM, which every namespace gets in `kube-root-ca.crt`.
     pub root_certificate: String,
-    /// Signs certificates; `None` = no certificates are signed.
+    /// Signs certificates; `None` means that no certificates are signed.
     pub authority: Option<Arc<CertificateAuthority>>,
     /// The rates of eviction from unreachable nodes.
     pub node_lifecycle: NodeLifecycleConfig,
-    /// The most ended pods that are retained: none = Kubernetes' 12 500, 0 = all.
+    /// The most ended pods that are retained: `None` means Kubernetes' 12 500, 0 means all.
     pub terminated_pod_threshold: Option<usize>,
-    /// The pool of load balancer addresses; none = services of that type wait for another controller.
+    /// The pool of load balancer addresses; with `None`, services of that type wait for another controller.
     pub balancers: Option<BalancerPool>,
-    /// The directory of provisioned volumes; none = no volumes are provisioned.
+    /// The directory of provisioned volumes; with `None`, no volumes are provisioned.
     pub volumes: Option<VolumeDirectory>,
 }
 

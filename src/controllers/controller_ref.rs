@@ -12,7 +12,7 @@ use object::selector::Selector;
 use object::{Key, SharedObject, TypedKind};
 use reconcile::{Cache, controllers_of, ignore_gone, optional};
 
-/// The relation between an owner and an object.
+/// The decision about an object from its relation to an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClaimDecision {
     /// The owner controls the object.

@@ -17,7 +17,8 @@ use crate::{FabricError, LeafSpec, Namespaces, RouterHandle};
 /// Timeout of a request. The process waits for no client: if it does not respond it has a defect, or is suspended.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A connection to a fabric's process. Requests block for some ten microseconds; a leaf's for some milliseconds.
+/// A connection to a fabric's process. Requests block for some ten microseconds; those for leaves, for some
+/// milliseconds.
 #[derive(Debug)]
 pub struct Fabric {
     connection: Mutex<OwnedFd>,
@@ -36,7 +37,7 @@ impl Fabric {
         Ok(Self { connection: Mutex::new(connection) })
     }
 
-    /// Its namespaces.
+    /// Returns the fabric's namespaces.
     pub fn namespaces(&self) -> Result<Namespaces, FabricError> {
         let mut descriptors = self.request(&Request::Namespaces)?.into_iter();
         let network =
@@ -44,7 +45,7 @@ impl Fabric {
         Ok(Namespaces { network, user: descriptors.next() })
     }
 
-    /// The handle for creating leaves; for a process that has entered the namespaces.
+    /// Returns the handle for creating leaves, for a process that has entered the namespaces.
     pub fn trunk(&self) -> Result<RouterHandle, FabricError> {
         let route = self.socket(&SocketSpec::new(crate::SocketKind::Route))?;
         Ok(RouterHandle::new(self.namespaces()?.network, route))
@@ -55,7 +56,7 @@ impl Fabric {
         self.request(&Request::Leaf(leaf)).map(drop)
     }
 
-    /// The namespace of a leaf that the process retains.
+    /// Returns the namespace of a leaf that the process retains.
     pub fn leaf_namespace(&self, link: &str) -> Result<OwnedFd, FabricError> {
         let namespace = self.request(&Request::LeafNamespace(link.to_owned()))?.pop();
         namespace.ok_or_else(|| FabricError::new(format!("leaf {link}"), missing_descriptor()))
@@ -83,19 +84,19 @@ impl Fabric {
         self.request(&Request::RemoveDetour(slot)).map(drop)
     }
 
-    /// A socket.
+    /// Opens a socket.
     pub fn socket(&self, spec: &SocketSpec) -> Result<OwnedFd, FabricError> {
         let socket = self.sockets(spec, 1)?.pop();
         socket.ok_or_else(|| FabricError::new("socket", missing_descriptor()))
     }
 
-    /// Sockets, all alike; 64 at most.
+    /// Opens `count` equal sockets, 64 at most.
     pub fn sockets(&self, spec: &SocketSpec, count: usize) -> Result<Vec<OwnedFd>, FabricError> {
         self.request(&Request::Sockets { spec: spec.clone(), count: count.min(AT_ONCE) })
     }
 
-    /// Ends the process: it has exited when this returns. Namespaces live on while other processes hold descriptors of
-    /// them.
+    /// Ends the process, which has exited when this returns. Namespaces live on while other processes hold descriptors
+    /// of them.
     pub fn shut_down(&self) -> Result<(), FabricError> {
         self.request(&Request::Shutdown)?;
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);

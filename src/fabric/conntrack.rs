@@ -1,7 +1,7 @@
 //! Lists and deletes the kernel's conntrack entries.
 //!
 //! The first datagram of a flow decides its destination; later ones follow it for as long as they come, even to an
-//! endpoint that no longer exists. TCP connections need nothing of this: they end by themselves.
+//! endpoint that no longer exists. TCP connections end by themselves, so their entries are left alone.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -42,7 +42,7 @@ pub struct Flow {
 pub struct Conntrack(Netlink);
 
 impl Conntrack {
-    /// Over a socket.
+    /// Lists and deletes entries over this socket.
     pub fn new(socket: OwnedFd) -> Self {
         Self(Netlink::from_descriptor(socket))
     }
@@ -75,7 +75,7 @@ impl Conntrack {
                 requests.extend(encoded(family, message, NLM_F_REQUEST | NLM_F_ACK, number));
             }
             match self.0.send(&requests, some.len()) {
-                // A flow that ended meanwhile: the others have responses of their own.
+                // The flow ended meanwhile; the responses to the others still follow.
                 Err(failed) if failed.error.kind() == io::ErrorKind::NotFound => {}
                 Err(failed) => return Err(FabricError::new("forget connections", failed.error)),
                 Ok(()) => {}
@@ -96,7 +96,7 @@ fn encoded(family: NetfilterProtoFamily, message: ConntrackMessage, flags: u16, 
     bytes
 }
 
-/// The UDP flow in a message of the kernel's, and the attributes that identify it; none for other flows.
+/// Returns the UDP flow in a message of the kernel, and the attributes that identify it; `None` for other flows.
 fn flow_in(message: &[u8]) -> Option<(Flow, Vec<ConntrackAttribute>)> {
     let message = NetlinkMessage::<NetfilterMessage>::deserialize(message).ok()?;
     let NetlinkPayload::InnerMessage(message) = message.payload else { return None };
@@ -119,14 +119,14 @@ fn flow_in(message: &[u8]) -> Option<(Flow, Vec<ConntrackAttribute>)> {
     Some((Flow { client, destination, endpoint }, names))
 }
 
-/// The same attribute in the kernel's input form.
+/// Converts an attribute to the kernel's input form.
 fn number(id: &DefaultNla) -> ConntrackAttribute {
     let mut bytes = vec![0; id.value_len()];
     id.emit_value(&mut bytes);
     ConntrackAttribute::Other(DefaultNla::new(ID, bytes))
 }
 
-/// From where and to where, for UDP alone.
+/// Returns the source and the destination of a UDP flow; `None` for other protocols.
 fn ends(tuple: &[Tuple]) -> Option<(SocketAddr, SocketAddr)> {
     let (mut ips, mut ports, mut is_udp) = ([None::<IpAddr>; 2], [None; 2], false);
     for part in tuple {

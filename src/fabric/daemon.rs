@@ -50,7 +50,7 @@ pub fn fabric_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Its command line.
+/// The command line of the process.
 #[derive(Debug)]
 struct Arguments {
     state: PathBuf,
@@ -291,7 +291,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    /// Serves until no client can need it any more; `own` identifies the state directory at the start.
+    /// Serves until no client can need the fabric any more; `own` is the id of the state directory at the start.
     fn serve(&mut self, (state, own): (&Path, Option<(u64, u64)>), unclaimed: Duration) -> io::Result<()> {
         let mut alone = Duration::ZERO;
         loop {
@@ -367,7 +367,7 @@ impl Daemon {
 enum ClientOutcome {
     Stays,
     Goes,
-    /// It has requested the end.
+    /// It has requested the shutdown.
     Ends,
 }
 

@@ -1,4 +1,4 @@
-//! Datagrams of a transparent socket: where each was sent to.
+//! Receives the datagrams of a transparent socket, each with its original destination.
 #![expect(unsafe_code, reason = "the control message with the original destination has no safe wrapper")]
 
 use std::io;
@@ -38,7 +38,8 @@ pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Received
     let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
     let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
     let mut to = None;
-    // SAFETY: the kernel has filled in the message; its macros stay within the room that it tells of.
+    // SAFETY: the kernel has filled in the message; its macros stay within the control buffer's length, which the
+    // message has.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(&raw const message);
         while !header.is_null() {
@@ -53,7 +54,7 @@ pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Received
         }
     }
     let from = match i32::from(from.ss_family) {
-        // SAFETY: the family says which of its forms the address has.
+        // SAFETY: the family determines the type of the address.
         libc::AF_INET => of_v4(unsafe { &*(&raw const from).cast() }),
         // SAFETY: as above.
         libc::AF_INET6 => of_v6(unsafe { &*(&raw const from).cast() }),

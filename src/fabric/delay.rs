@@ -19,9 +19,9 @@ use tokio::time::Instant;
 use crate::detour::ABOUT;
 use crate::leaf::FABRIC_MAC;
 
-/// The most that waits, in bytes.
+/// The maximum size of the held packets, in bytes.
 const BYTES: usize = 16 << 20;
-/// The most packets that wait.
+/// The maximum number of held packets.
 const PACKETS: usize = 16_384;
 /// The longest packet with its header.
 const LONGEST: usize = ABOUT + 14 + 65_536;
@@ -60,8 +60,8 @@ pub struct DelayBox {
 }
 
 impl DelayBox {
-    /// Starts one at a detour's socket ([`crate::Fabric::detour`]). `ended` is called on a fatal error, but not when
-    /// the box is dropped.
+    /// Starts a delay box at a detour's socket ([`crate::Fabric::detour`]). `ended` is called on a fatal error, but not
+    /// when the box is dropped.
     pub fn start(
         socket: OwnedFd,
         delay: Delay,
@@ -80,7 +80,7 @@ impl DelayBox {
         Ok(this)
     }
 
-    /// The counts so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> DelayCounts {
         let Counters { delayed, dropped } = &*self.counters;
         DelayCounts { delayed: delayed.load(Ordering::Relaxed), dropped: dropped.load(Ordering::Relaxed) }
@@ -135,7 +135,7 @@ fn serve(socket: &OwnedFd, stop: &OwnedFd, mut queue: Queue, counters: &Counters
     }
 }
 
-/// The link was deleted: no packet comes any more.
+/// Returns true if the error means that the link was deleted: no packet comes any more.
 fn is_over(error: Errno) -> bool {
     matches!(error, Errno::NETDOWN | Errno::NXIO | Errno::NODEV | Errno::BADF)
 }
@@ -151,7 +151,7 @@ fn is_detoured(packet: &[u8]) -> bool {
 /// Packets by the time at which they are due.
 struct Queue {
     delay: Delay,
-    /// By their time, and those of the same time in the order of arrival.
+    /// The packets by their due time, and those of the same time in the order of arrival.
     packets: BTreeMap<(Instant, u64), Box<[u8]>>,
     bytes: usize,
     /// Counts the received packets.
@@ -178,7 +178,7 @@ impl Queue {
         true
     }
 
-    /// A packet that is due.
+    /// Takes a packet that is due.
     fn due(&mut self, now: Instant) -> Option<Box<[u8]>> {
         let first = self.packets.first_entry().filter(|first| first.key().0 <= now)?;
         let packet = first.remove();
@@ -186,12 +186,12 @@ impl Queue {
         Some(packet)
     }
 
-    /// The time at which the next packet is due.
+    /// Returns the time at which the next packet is due.
     fn next(&self) -> Option<Instant> {
         self.packets.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// SplitMix64.
+    /// Returns the next random number, by the SplitMix64 algorithm.
     fn chance(&mut self) -> u64 {
         self.chance = self.chance.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.chance;

@@ -23,18 +23,18 @@ pub const DETOURS: u8 = 8;
 pub const OF_BEGINNINGS: u8 = DETOURS;
 /// The prefix of the names of the fabric's ends; the slot follows it.
 pub const DETOUR_LINK: &str = "detoured";
-/// The mark of their packets, combined with the slot.
+/// The mark of packets that take a detour, combined with the slot.
 pub const DETOUR_MARK: u32 = 0x100;
 
 /// The size of the header before each packet on a detour's socket, in bytes (`virtio_net_hdr`).
 pub const ABOUT: usize = 10;
-/// The number of their first routing table.
+/// The number of the first detour's routing table.
 const TABLE: u8 = 110;
-/// Larger than any pod's: no packet must be fragmented on the way.
+/// The MTU of a detour's link, larger than any pod's: no packet must be fragmented on the way.
 const MTU: u32 = 65_535;
 /// The setting that looks up sockets before packets are routed, for both families.
 const EARLY_DEMUX: &str = "ipv4/ip_early_demux";
-/// The receive buffer of a socket, in bytes.
+/// The size of a detour socket's receive buffer, in bytes.
 const WAITING: libc::c_int = 4 << 20;
 
 fn families() -> impl Iterator<Item = IpAddr> {
@@ -115,8 +115,8 @@ impl RouterHandle {
     }
 }
 
-/// A socket that receives the incoming packets of the link in this thread's namespace, but not those that it sends
-/// itself.
+/// Opens a socket that receives the incoming packets of the link in this thread's namespace, but not those that it
+/// sends itself.
 #[expect(unsafe_code, reason = "packet sockets have no safe wrapper")]
 fn packet_socket() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

@@ -17,7 +17,7 @@ impl FabricError {
         Self { step: step.into(), source }
     }
 
-    /// The same for each error of a step.
+    /// Returns a function that converts an error of this step.
     pub(crate) fn at<E: Into<io::Error>>(step: &str) -> impl FnOnce(E) -> Self {
         move |error| Self::new(step, error.into())
     }

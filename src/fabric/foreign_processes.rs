@@ -1,7 +1,7 @@
-//! Finds and ends processes in the network that its owner does not know: shells that were opened inside, and their
+//! Finds and ends processes in the network that its owner did not start: shells that were opened inside, and their
 //! remaining children.
 //!
-//! A process retains the namespace that it is in. So ending the network must end them, for nothing of it is to remain.
+//! A process retains the namespace that it is in, so the network is gone only once these processes have ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
@@ -26,11 +26,11 @@ const TO_DIE: Duration = Duration::from_secs(2);
 /// The interval at which their exit is checked.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A process inside.
+/// A process inside the network that its owner did not start.
 #[derive(Debug)]
 struct ForeignProcess {
     pid: i32,
-    /// Outlives the number.
+    /// The pidfd, which stays valid if the pid is reused.
     handle: OwnedFd,
 }
 
@@ -85,11 +85,12 @@ impl ForeignProcess {
 fn wait(occupants: &[ForeignProcess], timeout: Duration) {
     let handles = occupants.iter().map(|occupant| PollFd::new(&occupant.handle, PollFlags::IN));
     let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.subsec_nanos().into() };
-    // Interrupted is as good.
+    // An interrupted wait is as good.
     let _ = poll(&mut handles.collect::<Vec<_>>(), Some(&timeout));
 }
 
-/// The processes in leaves of the fabric in which this socket was opened, as far as they are visible to this user.
+/// Returns the processes in leaves of the fabric in which this socket was opened, as far as they are visible to this
+/// user.
 fn occupants(route: &Netlink) -> io::Result<Vec<ForeignProcess>> {
     let mut known = BTreeMap::new();
     let mut found = Vec::new();

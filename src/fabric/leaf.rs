@@ -47,12 +47,12 @@ pub struct LeafSpec {
 }
 
 impl LeafSpec {
-    /// A leaf whose programs reach its own addresses directly.
+    /// Describes a leaf whose programs reach its own addresses directly.
     pub fn new(link: impl Into<String>, addresses: Vec<IpAddr>, mtu: u32) -> Self {
         Self { link: link.into(), addresses, mtu, meets_itself_outside: false }
     }
 
-    /// A leaf whose programs reach its own addresses through the fabric.
+    /// Makes programs of the leaf reach its own addresses through the fabric.
     #[must_use]
     pub fn meeting_itself_outside(self) -> Self {
         Self { meets_itself_outside: true, ..self }
@@ -66,17 +66,17 @@ pub struct RouterHandle {
     pub(crate) route: Netlink,
 }
 
-/// A leaf's side.
+/// The leaf's side of a link.
 struct LeafInterface {
     namespace: OwnedFd,
-    /// A route socket in it.
+    /// A route socket in the leaf's namespace.
     route: Netlink,
     /// Its link to the fabric.
     link: u32,
 }
 
 impl RouterHandle {
-    /// Of a fabric's network namespace and a route socket in it ([`crate::SocketKind::Route`]).
+    /// Creates the handle from a fabric's network namespace and a route socket in it ([`crate::SocketKind::Route`]).
     pub fn new(network: OwnedFd, route: OwnedFd) -> Self {
         Self::from_parts(network, Netlink::from_descriptor(route))
     }
@@ -101,8 +101,8 @@ impl RouterHandle {
         self.connect(spec, made.map_err(|error| error.within("leaf"))?)
     }
 
-    /// As above, for the first of these with a free name: an existing leaf is left alone, even if it is about to be
-    /// deleted. An error is that of the last one.
+    /// Like [`Self::leaf`], for the first of these specs with a free name: an existing leaf is left alone, even if it
+    /// is about to be deleted. An error is that of the last one.
     pub fn first_free_leaf(&self, specs: &[LeafSpec]) -> Result<(usize, OwnedFd), FabricError> {
         let home = own_network()?;
         let mut last = FabricError::new("leaf", io::ErrorKind::NotFound.into());
@@ -202,7 +202,7 @@ fn gateway(of: IpAddr) -> IpAddr {
     }
 }
 
-/// The leaf's Ethernet address: derived from its first address, in the locally administered range.
+/// Returns the leaf's Ethernet address, derived from its first address, in the locally administered range.
 fn mac(spec: &LeafSpec) -> MacAddress {
     let last = match spec.addresses.first() {
         Some(IpAddr::V4(ip)) => ip.octets(),

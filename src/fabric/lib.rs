@@ -5,9 +5,9 @@
 //! faults are nftables of the fabric. All of it is written by netlink; no program of the machine is run.
 //!
 //! For an ordinary user the fabric lies in a user namespace. A process inside cannot come out again, and a process with
-//! threads cannot go in: [`fabric_main`] is the small process that is inside and hands sockets out ([`Fabric`]), those
-//! that configure it as well. It outlives the control plane, and its namespaces outlive it: the kernel retains a
-//! namespace for as long as any process has a descriptor of it, and the nodes' hosts have.
+//! threads cannot go in: [`fabric_main`] is the small process that is inside and hands out sockets ([`Fabric`]),
+//! including those that configure the fabric. It outlives the control plane, and its namespaces outlive it: the kernel
+//! retains a namespace for as long as any process has a descriptor of it, and the nodes' hosts have.
 //!
 //! Architecture Invariant: nothing here knows of Kubernetes.
 

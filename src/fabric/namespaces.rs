@@ -60,12 +60,12 @@ pub fn enter_private_mounts() -> io::Result<()> {
     Ok(())
 }
 
-/// This thread's network namespace.
+/// Returns this thread's network namespace.
 pub(crate) fn own_network() -> Result<OwnedFd, FabricError> {
     own("net")
 }
 
-/// This thread's user namespace.
+/// Returns this thread's user namespace.
 pub(crate) fn own_user() -> Result<OwnedFd, FabricError> {
     own("user")
 }

@@ -35,7 +35,7 @@ pub struct PreflightFabric {
 }
 
 impl PreflightFabric {
-    /// Creates one; the process must have one thread.
+    /// Creates the fabric; the process must have one thread.
     pub fn start() -> Result<Self, FabricError> {
         let namespaces = new_namespaces()?;
         set_up(route()?, &RouterConfig { own: Vec::new(), cluster: vec![LEAVES.into()] })?;
@@ -45,7 +45,7 @@ impl PreflightFabric {
         Ok(Self { namespaces, trunk, server, client })
     }
 
-    /// Joins another leaf with an address of each family, as pods have; it lasts as long as the result.
+    /// Joins another leaf with an address of each family, as pods have; it lasts as long as the returned descriptor.
     pub fn leaf(&self, number: u8) -> Result<OwnedFd, FabricError> {
         let v4 = Ipv4Addr::from(u32::from(LEAVES.network()) + 0x100 + u32::from(number));
         let v6 = Ipv6Addr::new(0xfd00, 0x10, 0x244, 0, 0, 0, 0, u16::from(number));
@@ -53,7 +53,7 @@ impl PreflightFabric {
         self.trunk.leaf(&LeafSpec::new(format!("leaf{number}"), addresses, 1500))
     }
 
-    /// Its nftables.
+    /// Returns the fabric's nftables.
     pub fn nft(&self) -> Result<Nft, FabricError> {
         Nft::new(one(open_sockets(&SocketSpec::new(SocketKind::Netfilter), 1)?)?)
     }
@@ -97,7 +97,7 @@ fn one(sockets: Vec<OwnedFd>) -> Result<OwnedFd, FabricError> {
     sockets.into_iter().next().ok_or_else(none)
 }
 
-/// A socket that waits, but not for long.
+/// Sets a timeout of [`CONNECT_TIMEOUT`] on a socket.
 fn waiting(socket: OwnedFd) -> Result<OwnedFd, FabricError> {
     let set = || {
         rustix::io::ioctl_fionbio(&socket, false)?;

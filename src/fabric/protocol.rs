@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{LeafSpec, descriptors};
 
-/// No message is longer.
+/// The maximum length of a message in bytes.
 const MESSAGE_BYTES: usize = 16 << 10;
 
 /// The protocol of a socket.
@@ -47,12 +47,12 @@ pub struct SocketSpec {
 }
 
 impl SocketSpec {
-    /// A socket of this kind in the fabric itself.
+    /// Specifies a socket of this kind in the fabric itself.
     pub fn new(kind: SocketKind) -> Self {
         Self { leaf: None, kind, transparent: false, bind: None, listen: None }
     }
 
-    /// The same in a leaf.
+    /// Opens the socket in a leaf instead.
     #[must_use]
     pub fn in_leaf(mut self, link: &str) -> Self {
         self.leaf = Some(link.to_owned());
@@ -88,7 +88,7 @@ pub(crate) enum Request {
 pub(crate) enum Response {
     /// Done; the requested descriptors go with the response.
     Done,
-    /// The step that failed, and the kernel's number for why.
+    /// The failed step, and the kernel's error number.
     Failed { step: String, code: i32 },
 }
 

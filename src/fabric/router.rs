@@ -17,7 +17,7 @@ pub(crate) const LOCAL_MARK: u32 = 1;
 /// The table that delivers them locally.
 const LOCAL_TABLE: u8 = 100;
 
-/// A fabric's knowledge of the cluster.
+/// The parts of the cluster's configuration that a fabric needs.
 #[derive(Clone, Debug)]
 pub struct RouterConfig {
     /// The fabric's own addresses, at which the control plane serves inside.

@@ -1,4 +1,4 @@
-//! The kernel's settings of a network namespace: files that speak of the namespace of the thread that writes them.
+//! The kernel's settings of a network namespace: files that apply to the namespace of the thread that writes them.
 
 use std::fs::File;
 use std::io::Write;
@@ -41,7 +41,7 @@ pub(crate) struct FamilySettings {
 }
 
 impl FamilySettings {
-    /// Of `ipv4` or `ipv6`.
+    /// Opens the settings of `ipv4` or `ipv6`.
     pub(crate) fn of(family: &'static str) -> Result<Self, FabricError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match rustix::fs::open(Path::new(ROOT).join(family), flags, Mode::empty()) {
@@ -51,7 +51,7 @@ impl FamilySettings {
         }
     }
 
-    /// Sets one by its path below the family's directory.
+    /// Sets a sysctl by its path below the family's directory.
     pub(crate) fn set(&self, name: &str, value: &str) -> Result<(), FabricError> {
         let written = || -> io::Result<()> {
             let directory = self.directory.as_ref().ok_or(io::ErrorKind::NotFound)?;
@@ -61,7 +61,7 @@ impl FamilySettings {
         written().map_err(|error| FabricError::new(format!("sysctl {}/{name}", self.family), error))
     }
 
-    /// Sets one if the kernel has it.
+    /// Sets a sysctl if the kernel has it.
     pub(crate) fn set_if_exists(&self, name: &str, value: &str) -> Result<(), FabricError> {
         ignore_missing(self.set(name, value))
     }

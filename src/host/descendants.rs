@@ -15,7 +15,8 @@ use super::process_tree;
 /// The interval between two checks while killing.
 const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// After a host's death its keepers kill the processes below them; until then the keepers must not be killed.
+/// The time for which a dead host's subreapers kill the processes below them; meanwhile the subreapers must not be
+/// killed.
 const SUBREAPER_GRACE: Duration = Duration::from_secs(2);
 
 /// The descendants of a host, and the processes that carry its mark.

@@ -50,7 +50,7 @@ fn json<T: Serialize + DeserializeOwned>(bytes: &[u8]) {
     }
 }
 
-/// The result of a future over memory, which never waits.
+/// Returns the result of a future over memory, which never waits.
 fn now<T>(future: impl Future<Output = T>) -> T {
     future.now_or_never().expect("reading from memory never waits")
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::journal;
 
-/// `container NAME of pod NAMESPACE/NAME`, of every node below `nodes`, for each container with this root.
+/// Returns `container NAME of pod NAMESPACE/NAME` for each container with this root, of every node below `nodes`.
 pub fn containers_with_root(nodes: &Path, root: &Path) -> Vec<String> {
     let nodes = fs::read_dir(nodes).into_iter().flatten().flatten().map(|node| node.path());
     let mut users = Vec::new();

@@ -50,7 +50,7 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Process> {
         parent: fields.get(1)?.parse().ok()?,
         session: fields.get(3)?.parse().ok()?,
         zombie: matches!(*fields.first()?, "Z" | "X"),
-        // Its own and its reaped children's.
+        // The process' own time, and that of its reaped children.
         cpu_ticks: number(11)? + number(12)? + number(13)? + number(14)?,
         threads: number(17)? as u32,
     })
@@ -104,7 +104,7 @@ pub(crate) fn memory_of_tree(roots: &[i32]) -> u64 {
     roots.iter().chain(&below(roots)).copied().collect::<BTreeSet<i32>>().into_iter().map(memory_bytes).sum()
 }
 
-/// All descendants of the roots, without the roots.
+/// Returns all descendants of the roots, without the roots.
 pub(crate) fn below(roots: &[i32]) -> BTreeSet<i32> {
     let mut found = BTreeSet::new();
     let mut next: Vec<i32> = roots.iter().flat_map(|pid| children(*pid)).collect();

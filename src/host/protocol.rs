@@ -22,7 +22,7 @@ use fabric::SocketKind;
 
 use base::session::{SessionInput, SessionOutput, SessionStreams, TerminalSize};
 
-/// Both sides must have the same.
+/// The version of the protocol, which must be the same on both sides.
 pub const VERSION: u32 = 4;
 
 /// Longer requests are refused before they are sent. The largest one starts a container: the kernel's limit for a
@@ -37,7 +37,7 @@ pub const RESPONSE_LIMIT: usize = 64 << 20;
 /// The maximum size of a chunk of a session's streams; a client's longer input is split.
 const PIECE_LIMIT: usize = 64 << 10;
 
-/// A host of another version may send longer chunks, within reason.
+/// The maximum length of a chunk that is read: a host of another version may send longer ones than [`PIECE_LIMIT`].
 const SESSION_LIMIT: usize = 1 << 20;
 
 /// The first frame of a connection, from the kubelet's side.
@@ -64,7 +64,7 @@ pub enum Purpose {
     Leaf { pod: Option<PodUid> },
 }
 
-/// `SessionStreams` as it travels.
+/// The serialized form of `SessionStreams`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Streams {
     pub(crate) stdin: bool,
@@ -158,7 +158,7 @@ pub enum Request {
     Resize(ContainerId, ResourceLimits),
     Terminate(ContainerId),
     Kill(ContainerId),
-    /// Kills as the kernel does where memory runs out.
+    /// Kills the container as the kernel's OOM killer does.
     KillForMemory(ContainerId),
     RemoveContainer(ContainerId),
     ExecSync {
@@ -215,7 +215,7 @@ pub fn encode(value: &impl Serialize, limit: usize) -> std::io::Result<Vec<u8>> 
 
 const LENGTH_BYTES: usize = 4;
 
-/// Grows to its limit.
+/// A buffer that grows to its limit.
 struct Frame {
     bytes: Vec<u8>,
     limit: usize,
@@ -425,7 +425,7 @@ mod tests {
         assert!(wire.is_empty());
     }
 
-    /// A client's input in one piece does not have to fit into the host's memory.
+    /// A client's input is split, so that it need not fit into the host's memory.
     #[tokio::test]
     async fn input_of_any_length_is_cut_into_pieces() {
         let bytes = Bytes::from(vec![7; 3 * PIECE_LIMIT + 1]);

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::{ContainerId, PodUid, SandboxSpec};
 
-/// Why a container ended.
+/// The end of a container: its exit code, signal and time.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ContainerExit {
     /// The exit code; 128 + signal when a signal ended it.
@@ -119,7 +119,7 @@ pub enum RuntimeError {
     /// A command inside the container exceeded its timeout.
     #[error("command timed out after {0:?}")]
     Timeout(Duration),
-    /// The node's host process cannot be reached or answered nonsense.
+    /// The node's host process cannot be reached or sent an invalid response.
     #[error("node host: {0}")]
     Host(String),
     /// The node's host process exists but does not respond.

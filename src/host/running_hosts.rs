@@ -14,7 +14,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::journal;
 
-/// The kernel's unit of times in /proc, a second's part: the same on every machine we run on.
+/// The kernel's unit of times in /proc, as a fraction of a second: the same on every supported machine.
 const TICKS_PER_SECOND: u64 = 100;
 /// Timeout for a host to end by itself.
 const EXIT_TIMEOUT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };

@@ -160,7 +160,7 @@ impl AdmittedPods {
     }
 }
 
-/// As the scheduler counts: cpu in thousandths.
+/// Converts an amount to the scheduler's unit: cpu in thousandths.
 fn number(resource: &str, amount: Amount) -> i64 {
     if resource == "cpu" { amount.millis() } else { amount.units() }
 }

@@ -30,7 +30,7 @@ impl NodeIpv6 {
 }
 
 impl Ips {
-    /// All there are.
+    /// Returns all addresses.
     pub(crate) fn all(self) -> impl Iterator<Item = IpAddr> {
         self.first.into_iter().chain(self.second)
     }

@@ -215,7 +215,7 @@ async fn remove_stray(workers: Arc<PodWorkers>, node: Arc<Node>, spec: SandboxSp
 /// The grace periods of pods at termination.
 #[derive(Clone, Copy)]
 enum ShutdownGrace {
-    /// As specified.
+    /// The pods' own grace periods.
     Whole,
     /// The grace periods as a stop of the node shortens them.
     Cut,

@@ -31,9 +31,9 @@ pub(crate) struct ObservedPod {
     ///
     /// Boxed: a map reserves space for several entries, and most pods have one.
     pub(crate) containers: BTreeMap<String, Box<ContainerMemory>>,
-    /// Why and since when the whole pod ends.
+    /// The end of the whole pod, once it has begun.
     pub(crate) stop: Option<PodStop>,
-    /// Since when its `activeDeadlineSeconds` count.
+    /// The time from which its `activeDeadlineSeconds` count.
     pub(crate) active_since: Option<Timestamp>,
     /// The control plane stops: a pod that has ended for good leaves the node too, but its object stays.
     pub(crate) shutdown: bool,
@@ -51,7 +51,7 @@ pub(crate) enum SetupState {
     /// Not tried yet.
     #[default]
     No,
-    /// All there.
+    /// Everything is prepared.
     Yes,
     /// Something is missing; retried at `until`.
     Blocked {
@@ -62,7 +62,7 @@ pub(crate) enum SetupState {
     },
 }
 
-/// Why a whole pod ends.
+/// The cause of a whole pod's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StopCause {
     /// Its containers have done their work, or failed for good.
@@ -94,9 +94,9 @@ impl StopCause {
 /// The end of a whole pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PodStop {
-    /// Why.
+    /// The cause.
     pub(crate) cause: StopCause,
-    /// Since when.
+    /// The time at which it began.
     pub(crate) began: Timestamp,
     /// The grace period of its containers.
     pub(crate) grace: Duration,
@@ -158,7 +158,7 @@ pub(crate) enum ImageState {
     Present(Image),
     /// It is being pulled, more slowly than usual.
     Pulling {
-        /// Until then, on the steady clock.
+        /// The time at which the pull completes, on the steady clock.
         until: Timestamp,
         /// The delay after the last failed pull, if one failed.
         waited: Option<Duration>,
@@ -210,7 +210,7 @@ pub(crate) enum HookState {
     Pending,
     /// It runs.
     Running,
-    /// It is over, well or (for preStop) not.
+    /// It is over; a preStop hook may have failed.
     Done,
     /// It failed with this message.
     Failed(String),
@@ -219,7 +219,7 @@ pub(crate) enum HookState {
 /// The end of one container attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ContainerStop {
-    /// Since when.
+    /// The time at which it began.
     pub(crate) began: Timestamp,
     /// The grace period, including preStop.
     pub(crate) grace: Duration,

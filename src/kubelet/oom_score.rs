@@ -8,9 +8,9 @@ use crate::spec::{self, Role};
 use object::quantity::Amount;
 use object::resources::{pod_level_resources, qos_class, requests_of_containers};
 
-/// Of containers of guaranteed pods, and of pods that a node cannot do without.
+/// The value for containers of guaranteed pods, and of pods that a node cannot do without.
 const GUARANTEED: i32 = -997;
-/// Of containers that request no memory: the kernel's highest.
+/// The value for containers that request no memory: the kernel's highest.
 const BEST_EFFORT: i32 = 1000;
 /// The lowest value for a burstable pod's container, above that of any guaranteed one.
 const LOWEST_BURSTABLE: i32 = 3;
@@ -34,7 +34,7 @@ fn is_node_critical(pod: &Pod) -> bool {
         && spec.priority_class_name.as_deref() == Some("system-node-critical")
 }
 
-/// The larger the part of the machine's memory that the container requests, the lower.
+/// Returns the value for a burstable pod's container: lower for larger memory requests.
 fn burstable(pod: &Pod, role: Role, container: &Container, memory_bytes: i64) -> i32 {
     let mut requested = memory_request(container);
     if role == Role::Sidecar {

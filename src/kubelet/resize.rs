@@ -27,7 +27,7 @@ pub(crate) struct Resize {
     pub(crate) started: Option<i64>,
 }
 
-/// Why a resize waits.
+/// A resize that waits, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PendingResize {
     /// `Infeasible` (never on this node) or `Deferred` (not now).
@@ -40,7 +40,7 @@ pub(crate) struct PendingResize {
     pub(crate) generation: Option<i64>,
 }
 
-/// Why a resize is not in effect.
+/// A resize that is not in effect, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FailedResize {
     /// The error.

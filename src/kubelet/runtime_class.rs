@@ -1,4 +1,4 @@
-//! The handlers of the runtime: a pod's runtime class must name one of them, or nothing of the pod runs.
+//! The handlers of the runtime: a pod's runtime class must name one of them, or no container of the pod runs.
 
 use k8s_openapi::api::core::v1::{NodeRuntimeHandler, NodeRuntimeHandlerFeatures, PodSpec};
 use k8s_openapi::api::node::v1::RuntimeClass;
@@ -11,7 +11,7 @@ use object::Key;
 /// in documents that require no other.
 const HANDLERS: [&str; 3] = ["", "podium", "runc"];
 
-/// Why there is no handler for a pod, in the words of Kubernetes and containerd.
+/// Checks that there is a handler for a pod; the error is in the words of Kubernetes and containerd.
 pub(super) fn find_handler(api: &Api, spec: &PodSpec) -> Result<(), String> {
     let Some(name) = spec.runtime_class_name.as_ref().filter(|name| !name.is_empty()) else { return Ok(()) };
     let class = api

@@ -41,10 +41,10 @@ fn contexts<'a>(
     (spec::spec(pod).security_context.as_ref(), container.security_context.as_ref())
 }
 
-/// The node's abilities.
+/// The properties of the node that decide which security settings take effect.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NodeAbilities {
-    /// Its user: only root may become another.
+    /// The node's user: only root may become another user.
     pub(super) uid: u32,
     /// Containers have namespaces of their own.
     pub(super) namespaces: bool,

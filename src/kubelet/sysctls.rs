@@ -27,10 +27,10 @@ const SAFE: [(&str, Namespace); 12] = [
 /// Contains group ids, of which an ordinary user has one.
 const PING_GROUPS: &str = "net.ipv4.ping_group_range";
 
-/// The node's abilities.
+/// The properties of the node that decide which sysctls can be set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SysctlSupport {
-    /// It is root's.
+    /// The node runs as root.
     pub(super) root: bool,
     /// Pods have IPC namespaces of their own.
     pub(super) own_ipc: bool,

@@ -19,7 +19,7 @@ pub(super) async fn measure(workers: Arc<PodWorkers>) {
     }
 }
 
-/// One measurement; a runtime that does not respond in time is skipped.
+/// Measures one node once; a runtime that does not respond in time is skipped.
 async fn measure_once(workers: &PodWorkers, node: Arc<Node>, timeout: Duration) {
     match tokio::time::timeout(timeout, node.runtime.usage_of_all()).await {
         Ok(Ok(counters)) => {

@@ -17,7 +17,7 @@ use reconcile::ignore_not_found;
 /// The most pods created or deleted in one sync, as in Kubernetes; the rest follows once the cache shows these.
 const BURST: usize = 250;
 
-/// True if a sync acted on the present set, so that its generation counts as observed.
+/// The result of a sync. If it acted on the present set, the set's generation counts as observed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SyncResult {
     Yes,

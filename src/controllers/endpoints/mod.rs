@@ -27,7 +27,7 @@ use reconcile::{
     Cache, LastWrites, ReconcileError, Reconciler, UpdateExpectations, WorkQueue, ignore_not_found,
 };
 
-/// The form in which the endpoints are written.
+/// The format in which the endpoints are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndpointsFormat {
     Endpoints,

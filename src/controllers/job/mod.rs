@@ -1,8 +1,8 @@
 //! Jobs: pods that run to their end, a number of times.
 //!
 //! One reconcile reads a Job and its pods ([`view`]), determines its progress ([`counts`]), whether it should end
-//! ([`verdict`]) or which pods it needs ([`manage`]), and counts the ends of pods ([`track`]). Those are pure;
-//! [`sync`] reads and executes, [`record`] writes.
+//! ([`outcome`]) or which pods it needs ([`manage`]), and counts the ends of pods ([`track`]). Those are pure;
+//! [`sync`] reads and executes, [`write_status`] writes.
 //!
 //! Invariant: the status is only written over the version on which the decisions were based, so that two controllers
 //! at once never count twice.

@@ -87,7 +87,7 @@ impl FenceAfter {
         }
     }
 
-    /// The set's annotation may have changed.
+    /// Handles a change of a set, whose annotation may have changed.
     fn set_changed(&self, change: &Change) {
         let Some(set) = change.object.get::<StatefulSet>() else { return };
         let before = change.previous.as_ref().and_then(|previous| previous.get::<StatefulSet>());

@@ -1,7 +1,7 @@
 //! StatefulSets: pods with stable names, an order and storage of their own.
 //!
 //! [`plan`] decides the next steps from the desired ([`desired`]) and the actual state ([`member`]); [`identity`] and
-//! [`storage`] define pods and their claims, [`pod caches`] remember the pods, [`status`] counts, [`sync`] and
+//! [`storage`] define pods and their claims, [`pod_caches`] remember the pods, [`status`] counts, [`sync`] and
 //! [`claims`] execute. There is at most one pod of each identity: a new one is created only once the old one's object
 //! is gone, and this controller never removes that itself.
 

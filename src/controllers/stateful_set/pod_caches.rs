@@ -42,7 +42,7 @@ impl PodCaches {
 
     /// Returns the set's pod cache with all observed changes; calls `list` for its pods if there is none.
     ///
-    /// The next sync lists again unless the cache is [put back](Self::put_back).
+    /// The next sync lists again unless the cache is [stored](Self::store).
     pub(super) fn take(&self, set: &str, list: impl FnOnce() -> Vec<SharedObject<Pod>>) -> PodCache {
         let pending = std::mem::take(self.pending.lock().entry(set.to_string()).or_default());
         let idle = self.idle.lock().remove(set);
@@ -110,7 +110,7 @@ mod tests {
         Change { revision: Revision(revision), kind, object: object.clone(), previous: previous.cloned() }
     }
 
-    /// Runs a sync that takes new versions and puts the cache back; returns the pods as `ordinal@revision`.
+    /// Runs a sync that takes new versions and stores the cache; returns the pods as `ordinal@revision`.
     fn sync(pod_caches: &PodCaches, list: &[&Arc<Object>]) -> String {
         let pods = list.iter().filter_map(|object| SharedObject::from_object(object)).collect();
         let mut pod_cache = pod_caches.take("set", || pods);

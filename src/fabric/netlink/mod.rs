@@ -24,7 +24,7 @@ pub(crate) enum Family {
 }
 
 impl Family {
-    /// Its number; none is 0.
+    /// Returns its number; `None` means 0.
     pub(crate) fn protocol(self) -> Option<Protocol> {
         match self {
             Self::Route => None,
@@ -38,7 +38,7 @@ impl Family {
 pub(crate) struct Netlink(OwnedFd);
 
 impl Netlink {
-    /// Opens one in the network namespace of this thread.
+    /// Opens a netlink socket in the network namespace of this thread.
     pub(crate) fn open(family: Family) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let kind = SocketType::RAW;
@@ -132,7 +132,7 @@ impl Netlink {
         }
     }
 
-    /// All responses that lie in the socket.
+    /// Reads all responses that lie in the socket.
     fn drain_responses(&self) -> rustix::io::Result<Vec<(usize, i32)>> {
         let mut buffer = vec![0; RESPONSE_BYTES];
         let (mut all, mut overflown) = (Vec::new(), false);
@@ -166,7 +166,7 @@ pub(crate) struct RequestError {
     pub(crate) error: io::Error,
 }
 
-/// The acknowledgements in the received bytes: the index of the request, and 0 or a negative error number.
+/// Returns the acknowledgements in the received bytes: the index of the request, and 0 or a negative error number.
 fn parse_acks(mut bytes: &[u8]) -> Vec<(usize, i32)> {
     const HEADER: usize = 16;
     let mut answers = Vec::new();

@@ -28,8 +28,8 @@ use crate::FabricError;
 /// An Ethernet address.
 pub(crate) type MacAddress = [u8; 6];
 
-/// The size of a TCP segment that the kernel passes on as one (BIG TCP, Linux 6.3; before, 64 KiB): the cost is per
-/// segment, for any MTU. Only packet captures show them.
+/// The maximum size of a TCP segment that the kernel passes on whole (BIG TCP, Linux 6.3; before, 64 KiB): the cost is
+/// per segment, for any MTU. Only packet captures show them.
 const HANDED_OVER: u32 = 256 << 10;
 
 /// The kernel's table of ordinary routes.
@@ -181,21 +181,21 @@ impl Requests {
         self.add_route(to, MAIN_TABLE, RouteType::Unreachable, RouteScope::Universe, Vec::new())
     }
 
-    /// Packets routed by this table are delivered locally, for any destination.
+    /// Delivers packets that are routed by this table locally, for any destination.
     pub(crate) fn everything_is_local(self, table: u8, of: IpAddr) -> Self {
         const LOOPBACK: u32 = 1;
         let attributes = vec![RouteAttribute::Oif(LOOPBACK)];
         self.add_route(everywhere(of), table, RouteType::Local, RouteScope::Host, attributes)
     }
 
-    /// Packets routed by this table leave by a link without ARP.
+    /// Sends packets that are routed by this table out by a link without ARP.
     pub(crate) fn everything_leaves(self, table: u8, index: u32, of: IpAddr) -> Self {
         let scope = if of.is_ipv4() { RouteScope::Link } else { RouteScope::Universe };
         let attributes = vec![RouteAttribute::Oif(index)];
         self.add_route(everywhere(of), table, RouteType::Unicast, scope, attributes)
     }
 
-    /// Packets routed by this table without another matching route are dropped silently.
+    /// Silently drops packets that are routed by this table and match none of its other routes.
     pub(crate) fn add_blackhole_route(self, table: u8, of: IpAddr) -> Self {
         const LAST: u32 = 1 << 20;
         let attributes = vec![RouteAttribute::Priority(LAST)];
@@ -231,7 +231,7 @@ impl Requests {
         )
     }
 
-    /// Marked packets of a family go by this table; refused where they do already.
+    /// Routes marked packets of a family by this table; fails if the rule exists.
     pub(crate) fn add_mark_rule(self, mark: u32, table: u8, of: IpAddr) -> Self {
         let message = RouteNetlinkMessage::NewRule(rule_of_mark(mark, table, of));
         self.add(format!("rule for mark {mark}"), message, NLM_F_CREATE | NLM_F_EXCL)
@@ -243,7 +243,8 @@ impl Requests {
         self.add(format!("delete rule for mark {mark}"), message, 0)
     }
 
-    /// Local programs' packets to this own address are routed by this table; rules apply in the order of their numbers.
+    /// Routes local programs' packets to this address of their own by this table; rules apply in the order of their
+    /// numbers.
     pub(crate) fn add_local_rule(self, ip: IpAddr, table: u8, order: u32) -> Self {
         let mut message = rule_of(table, order, ip);
         message.header.dst_len = host_bits(ip);
@@ -296,18 +297,18 @@ fn rule_of(table: u8, order: u32, of: IpAddr) -> RuleMessage {
     message
 }
 
-/// The number of a link of this namespace.
+/// Returns the number of a link of this namespace.
 pub(crate) fn index_of(socket: &Netlink, name: &str) -> Result<u32, FabricError> {
     rustix::net::netdevice::name_to_index(socket, name)
         .map_err(|error| FabricError::new(format!("link {name}"), error.into()))
 }
 
-/// A socket for these requests, in the network namespace of this thread.
+/// Opens a socket for these requests, in the network namespace of this thread.
 pub(crate) fn open() -> Result<Netlink, FabricError> {
     Netlink::open(Family::Route).map_err(|error| FabricError::new("netlink socket", error))
 }
 
-/// The prefix that contains only this address.
+/// Returns the prefix that contains only this address.
 pub(crate) fn alone(ip: IpAddr) -> IpNet {
     IpNet::from(ip)
 }

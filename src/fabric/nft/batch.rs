@@ -50,7 +50,7 @@ pub struct Nft {
 }
 
 impl Nft {
-    /// Over a socket.
+    /// Changes nftables over this socket.
     pub fn new(socket: OwnedFd) -> Result<Self, FabricError> {
         // Without the privilege the buffer stays smaller.
         let _ = rustix::net::sockopt::set_socket_send_buffer_size(&socket, SEND_BYTES);
@@ -94,13 +94,13 @@ impl Nft {
         messages_per_transaction(&batch.messages, self.max_bytes) >= batch.messages.len()
     }
 
-    /// The size of one transaction, in bytes; larger batches take several.
+    /// Returns the maximum size of one transaction, in bytes; larger batches take several.
     pub fn max_bytes(&self) -> usize {
         self.max_bytes.saturating_sub(2 * edge(ControlMessage::BatchBegin).len())
     }
 }
 
-/// The number of these messages that fit into one transaction of this many bytes: as many as possible, without
+/// Returns the number of these messages that fit into one transaction of this many bytes: as many as possible, without
 /// splitting messages that belong together.
 fn messages_per_transaction(messages: &[Message], most: usize) -> usize {
     let mut bytes = 2 * edge(ControlMessage::BatchBegin).len();
@@ -130,7 +130,7 @@ fn stamp(message: &mut [u8], sequence: u32, flags: u16) {
     message[8..12].copy_from_slice(&sequence.to_ne_bytes());
 }
 
-/// The message that begins or ends a batch.
+/// Returns the message that begins or ends a batch.
 fn edge(message: ControlMessage) -> Vec<u8> {
     let header = NetfilterHeader::new(NetfilterProtoFamily::Unspec, 0, NFTABLES);
     encoded(NetfilterMessage::new(header, message), NLM_F_REQUEST)
@@ -167,7 +167,7 @@ pub struct Batch {
 static SETS: AtomicU32 = AtomicU32::new(1);
 
 impl Batch {
-    /// Nothing to change yet.
+    /// Creates an empty batch.
     pub fn new() -> Self {
         Self::default()
     }
@@ -177,7 +177,7 @@ impl Batch {
         self.messages.is_empty()
     }
 
-    /// The size of the messages, in bytes.
+    /// Returns the size of the messages, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -367,7 +367,7 @@ impl Batch {
     /// Creates a map that belongs to a rule, and returns its number.
     fn add_anonymous(&mut self, table: &Table, map: &AnonymousMap) -> u32 {
         let (number, mut attributes) = head_of_set(table, ANONYMOUS);
-        // As nft shows it: a number, and an address with a port.
+        // The value as nft prints it: a number, and an address with a port.
         let (data_type, data_bytes) = match map.value_bytes {
             Some(bytes) => {
                 let address = if table.family == Family::V4 { 7 } else { 8 };
@@ -443,7 +443,7 @@ fn chunks(elements: &[ListAttribute<SetElementAttribute>]) -> Vec<&[ListAttribut
     all
 }
 
-/// The attributes that the kernel needs for every new set, and the set's number.
+/// Returns the attributes that the kernel needs for every new set, and the set's number.
 fn head_of_set(table: &Table, name: &str) -> (u32, Vec<SetAttribute>) {
     let number = SETS.fetch_add(1, Ordering::Relaxed);
     let attributes = vec![
@@ -454,12 +454,13 @@ fn head_of_set(table: &Table, name: &str) -> (u32, Vec<SetAttribute>) {
     (number, attributes)
 }
 
-/// Ranges of several fields are stored differently than those of one.
+/// Returns true if the keys are ranges of several fields, which are stored differently than those of one.
 fn is_concatenated(set: &Set) -> bool {
     set.fields.len() > 1
 }
 
-/// The kernel's form of an element: two elements for a range of one field, its start and the value after its end.
+/// Returns the kernel's form of an element: two elements for a range of one field, its start and the value after its
+/// end.
 fn attributes_of(element: &Element, set: &Set) -> Vec<ListAttribute<SetElementAttribute>> {
     let mut own = vec![SetElementAttribute::Key(DataAttribute::Value(element.key.0.clone()))];
     own.extend(element.value.as_ref().map(value_of));
@@ -480,7 +481,7 @@ fn attributes_of(element: &Element, set: &Set) -> Vec<ListAttribute<SetElementAt
     vec![ListAttribute::Element(own)]
 }
 
-/// The number after this one; none after the last.
+/// Returns the number after this one; `None` after the last.
 fn after(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut next = bytes.to_vec();
     for byte in next.iter_mut().rev() {

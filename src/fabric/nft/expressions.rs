@@ -1,5 +1,5 @@
-//! Translates parts of rules to the kernel's expressions, which work on registers: numbers and layouts are those of
-//! `linux/netfilter/nf_tables.h`.
+//! Translates statements of rules to the kernel's expressions, which work on registers: numbers and layouts are those
+//! of `linux/netfilter/nf_tables.h`.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::OnceLock;
@@ -20,15 +20,15 @@ pub(super) type Expression = ListAttribute<ExpressionAttribute>;
 pub(super) struct AnonymousMap {
     /// Bytes of a key.
     pub(super) key_bytes: u32,
-    /// Bytes of a value; none = verdicts.
+    /// Bytes of a value; `None` means verdicts.
     pub(super) value_bytes: Option<u32>,
     pub(super) elements: Vec<(Key, Value)>,
 }
 
-/// A map inside a rule as its expressions name it.
+/// The name by which a rule's expressions refer to its map.
 pub(super) const ANONYMOUS: &str = "__map%d";
 
-/// The expressions of a part; `anonymous` creates a map for it and returns its number in the batch.
+/// Returns the expressions of a statement; `anonymous` creates a map for it and returns its number in the batch.
 pub(super) fn of(
     part: &Statement,
     family: Family,
@@ -143,7 +143,7 @@ pub(super) fn of(
     }
 }
 
-/// The data of a verdict, for rules and elements.
+/// Returns the data of a verdict, for rules and elements.
 pub(super) fn data_of_verdict(verdict: &Verdict) -> DefaultNla {
     let (code, chain): (i32, Option<&str>) = match verdict {
         Verdict::Drop => (0, None),
@@ -157,7 +157,7 @@ pub(super) fn data_of_verdict(verdict: &Verdict) -> DefaultNla {
     nested(2, &parts)
 }
 
-/// The data of a value.
+/// Returns the data of a value.
 pub(super) fn attribute_value(bytes: &[u8]) -> DefaultNla {
     attribute(1, bytes.to_vec())
 }
@@ -170,14 +170,14 @@ pub(super) fn u32_be(kind: u16, value: u32) -> DefaultNla {
     attribute(kind, value.to_be_bytes().to_vec())
 }
 
-/// An attribute with nested ones.
+/// Returns an attribute with nested ones.
 pub(super) fn nested(kind: u16, inside: &[DefaultNla]) -> DefaultNla {
     let mut bytes = vec![0; inside.buffer_len()];
     inside.emit(&mut bytes);
     attribute(kind | NLA_F_NESTED, bytes)
 }
 
-/// Bytes of a field's value in registers and keys.
+/// Returns the size in bytes of a field's value in registers and keys.
 pub(super) fn width(field: Field, family: Family) -> u32 {
     match field {
         Field::SourceAddress | Field::DestinationAddress => 4 * address_words(family),
@@ -186,7 +186,7 @@ pub(super) fn width(field: Field, family: Family) -> u32 {
     }
 }
 
-/// The type as which nft prints a field.
+/// Returns the type as which nft prints a field.
 pub(super) fn nft_type(field: Field, family: Family) -> u32 {
     match field {
         Field::SourceAddress | Field::DestinationAddress if family == Family::V4 => 7,
@@ -200,7 +200,7 @@ pub(super) fn nft_type(field: Field, family: Family) -> u32 {
     }
 }
 
-/// The number of a family (`NFPROTO_IPV4`, `NFPROTO_IPV6`).
+/// Returns the number of a family (`NFPROTO_IPV4`, `NFPROTO_IPV6`).
 fn number(family: Family) -> u32 {
     match family {
         Family::V4 => 2,
@@ -273,7 +273,7 @@ fn lookup(set: &str, number: Option<u32>, to: Option<u32>, inverted: bool) -> Ex
     expression("lookup", parts)
 }
 
-/// A number below `count`, the next one for each packet.
+/// Returns an expression for a number below `count`, the next one for each packet.
 fn number_generator(count: usize) -> Expression {
     let count = u32::try_from(count).unwrap_or(u32::MAX).max(1);
     expression("numgen", vec![u32_be(1, FIRST), u32_be(2, count), u32_be(3, 0)])
@@ -310,7 +310,7 @@ fn immediate(register: u32, data: &DefaultNla) -> Expression {
     expression("immediate", vec![u32_be(1, register), at(2, data)])
 }
 
-/// Data as an attribute of this kind.
+/// Returns data as an attribute of this kind.
 fn at(kind: u16, data: &DefaultNla) -> DefaultNla {
     nested(kind, std::slice::from_ref(data))
 }
@@ -333,7 +333,7 @@ fn is_withheld(name: &str) -> bool {
     !withheld.is_empty() && withheld.split(',').any(|withheld| withheld == name)
 }
 
-/// An expression that loads a value, followed by one that examines it.
+/// Returns an expression that loads a value, followed by one that examines it.
 fn with(mut first: Vec<Expression>, then: Expression) -> Vec<Expression> {
     first.push(then);
     first

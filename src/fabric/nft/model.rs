@@ -13,7 +13,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// That of an address.
+    /// Returns the family of an address.
     pub fn of(ip: IpAddr) -> Self {
         if ip.is_ipv4() { Self::V4 } else { Self::V6 }
     }
@@ -46,7 +46,7 @@ pub enum Kind {
     Filter,
     /// Change addresses: applies only to the first packet of a connection.
     Nat,
-    /// Like the first, for packets that the fabric itself sends; a packet marked there is routed again.
+    /// Like `Filter`, for packets that the fabric itself sends; a packet marked there is routed again.
     Route,
 }
 
@@ -93,12 +93,12 @@ pub enum Field {
 pub struct Key(pub(super) Vec<u8>);
 
 impl Key {
-    /// Of no field yet.
+    /// Creates a key without fields.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An address.
+    /// Appends an address.
     #[must_use]
     pub fn ip(self, ip: IpAddr) -> Self {
         match ip {
@@ -107,25 +107,25 @@ impl Key {
         }
     }
 
-    /// A protocol by its number.
+    /// Appends a protocol by its number.
     #[must_use]
     pub fn protocol(self, number: u8) -> Self {
         self.bytes(&[number])
     }
 
-    /// A port.
+    /// Appends a port.
     #[must_use]
     pub fn port(self, port: u16) -> Self {
         self.bytes(&port.to_be_bytes())
     }
 
-    /// A number in the machine's byte order: a mark, bits of a connection.
+    /// Appends a number in the machine's byte order: a mark, bits of a connection.
     #[must_use]
     pub fn number(self, number: u32) -> Self {
         self.bytes(&number.to_ne_bytes())
     }
 
-    /// A link by its name.
+    /// Appends a link by its name.
     #[must_use]
     pub fn link(mut self, name: &str) -> Self {
         let end = self.0.len() + 16;
@@ -134,7 +134,8 @@ impl Key {
         self
     }
 
-    /// All links with this prefix, whose length must be a multiple of four: the kernel compares only the key's bytes.
+    /// Appends all links with this prefix, whose length must be a multiple of four: the kernel compares only the key's
+    /// bytes.
     #[must_use]
     pub fn links(self, prefix: &str) -> Self {
         self.bytes(prefix.as_bytes())
@@ -152,44 +153,44 @@ impl Key {
 pub struct Set {
     /// Its name.
     pub name: String,
-    /// Of which fields its keys are.
+    /// The fields that its keys consist of.
     pub fields: Vec<Field>,
     /// Its keys are ranges.
     pub intervals: bool,
     /// Its values are verdicts.
     pub verdicts: bool,
-    /// True if its values are numbers; without either, it has none.
+    /// Its values are numbers; with neither verdicts nor numbers, it has no values.
     pub numbers: bool,
     /// Rules add elements, which expire after this time.
     pub forgets_after: Option<Duration>,
 }
 
 impl Set {
-    /// A plain set.
+    /// Creates a plain set.
     pub fn new(name: &str, fields: &[Field]) -> Self {
         let (name, fields) = (name.to_owned(), fields.to_vec());
         Self { name, fields, intervals: false, verdicts: false, numbers: false, forgets_after: None }
     }
 
-    /// The same of ranges.
+    /// Makes its keys ranges.
     #[must_use]
     pub fn of_intervals(self) -> Self {
         Self { intervals: true, ..self }
     }
 
-    /// A map to verdicts.
+    /// Makes it a map to verdicts.
     #[must_use]
     pub fn of_verdicts(self) -> Self {
         Self { verdicts: true, ..self }
     }
 
-    /// A map to numbers, from which another map may continue ([`Statement::DispatchBy`]).
+    /// Makes it a map to numbers, from which another map may continue ([`Statement::DispatchBy`]).
     #[must_use]
     pub fn of_numbers(self) -> Self {
         Self { numbers: true, ..self }
     }
 
-    /// A set that rules fill.
+    /// Makes it a set that rules fill; elements expire after this time.
     #[must_use]
     pub fn forgetting(self, after: Duration) -> Self {
         Self { forgets_after: Some(after), ..self }
@@ -208,23 +209,23 @@ pub struct Element {
 }
 
 impl Element {
-    /// Of a plain set.
+    /// Creates an element of a plain set.
     pub fn new(key: Key) -> Self {
         Self { key, last: None, value: None }
     }
 
-    /// An element of a set of ranges: from a key to another, both included.
+    /// Creates an element of a set of ranges: from a key to another, both included.
     pub fn range(first: Key, last: Key) -> Self {
         Self { key: first, last: Some(last), value: None }
     }
 
-    /// Of a map.
+    /// Makes it an element of a map to verdicts.
     #[must_use]
     pub fn to(self, verdict: Verdict) -> Self {
         Self { value: Some(Value::Verdict(verdict)), ..self }
     }
 
-    /// Of a map to numbers.
+    /// Makes it an element of a map to numbers.
     #[must_use]
     pub fn to_number(self, number: u32) -> Self {
         Self { value: Some(Value::Key(Key::new().number(number))), ..self }
@@ -275,10 +276,10 @@ pub enum Reject {
     Prohibited,
 }
 
-/// A rule: its parts are evaluated in order, while they match.
+/// A rule: its statements are evaluated in order, while they match.
 pub type Rule = Vec<Statement>;
 
-/// A part of a rule.
+/// A statement of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Statement {
     /// Continues if the fields have these values.
@@ -303,13 +304,13 @@ pub enum Statement {
     /// with one map from addresses to numbers and another from numbers to verdicts this cost arises only once per
     /// verdict.
     DispatchBy(Vec<Field>, String, String),
-    /// Ends.
+    /// Ends the evaluation with this verdict.
     Verdict(Verdict),
     /// Sends the connection to one of these, round-robin.
     DnatAmong(Vec<SocketAddr>),
     /// One of these verdicts, round-robin.
     VerdictAmong(Vec<Verdict>),
-    /// Sends the connection there.
+    /// Sends the connection to this address.
     Dnat(SocketAddr),
     /// Gives the connection the fabric's own address as its source.
     Masquerade,
@@ -319,7 +320,7 @@ pub enum Statement {
     SetMark(u32),
     /// Refuses it.
     Reject(Reject),
-    /// It belongs to no connection.
+    /// Excludes the packet from connection tracking.
     NoTrack,
     /// Continues if more bytes than this come in a second.
     BytesPerSecondOver(u64),

@@ -105,7 +105,7 @@ impl Nft {
     }
 }
 
-/// An element that remains for a moment; none for one that is just expiring.
+/// Returns an element with its remaining time; `None` if it is just expiring.
 fn remembered(attributes: Vec<SetElementAttribute>) -> Option<TimedElement> {
     let (mut key, mut expires) = (None, None);
     for attribute in attributes {

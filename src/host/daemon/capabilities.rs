@@ -96,7 +96,7 @@ pub(super) fn bound(keep: CapabilitySet) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// As the conformance test "should run the container as unprivileged when false" expects (POD-16).
+    /// The conformance test "should run the container as unprivileged when false" expects this (POD-16).
     #[test]
     fn a_container_has_containerds_capabilities_and_what_it_adds_without_what_it_drops() {
         let text = |add: &[&str], drop: &[&str], privileged: bool| {

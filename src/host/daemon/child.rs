@@ -56,7 +56,7 @@ pub(super) struct Plan<'a> {
     pub(super) user: Option<User>,
     pub(super) security: &'a Security,
     pub(super) oom_score_adj: Option<i32>,
-    /// True if the network is not the machine's: then every user may bind every port.
+    /// The network is not the machine's: every user may bind every port.
     pub(super) own_network: bool,
     /// The files to which the process writes `0` to enter its control groups.
     pub(super) doors: &'a [PathBuf],
@@ -66,7 +66,7 @@ pub(super) struct Plan<'a> {
     pub(super) report: OwnedFd,
 }
 
-/// Becomes the program, or reports why not and ends with 128.
+/// Becomes the program, or reports the reason why it cannot and ends with 128.
 pub(super) fn run(plan: &Plan<'_>) -> ! {
     let mut report = File::from(plan.report.try_clone().unwrap_or_else(|_| os::exit_now(128)));
     let reason = prepare_and_exec(plan);

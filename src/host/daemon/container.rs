@@ -38,7 +38,7 @@ pub(super) struct Container {
     pub(super) private: PathBuf,
     pub(super) launch: Launch,
     pub(super) record: RefCell<ContainerRecord>,
-    /// It has not executed its program yet.
+    /// Its program has not been executed yet.
     pub(super) starting: Cell<bool>,
     pub(super) env: Vec<(String, String)>,
     pub(super) account: Option<super::user::User>,
@@ -49,7 +49,7 @@ pub(super) struct Container {
     pub(super) pid_namespace: RefCell<Option<Rc<OwnedFd>>>,
     /// Leaders of commands that run in it.
     pub(super) execs: RefCell<Vec<Pid>>,
-    /// The keepers of commands that ran in it, as long as processes are left below them.
+    /// The subreapers of commands that ran in it, as long as processes are left below them.
     pub(super) exec_keepers: RefCell<Vec<Rc<Subreaper>>>,
     pub(super) streams: Streams,
     /// Its control group, if the kernel limits a resource of it.
@@ -65,7 +65,7 @@ pub(super) struct Container {
 pub(super) enum ContainerInit {
     /// Pid 1 of the container's own PID namespace.
     Init(Pid),
-    /// A keeper, in a shared PID namespace or without any.
+    /// A subreaper, in a shared PID namespace or without any.
     Keeper(Rc<Subreaper>),
 }
 
@@ -164,7 +164,7 @@ impl Container {
         }
     }
 
-    /// Holds a command's keeper for as long as processes are left below it.
+    /// Holds a command's subreaper for as long as processes are left below it.
     pub(super) fn hold(&self, keeper: Option<Rc<Subreaper>>) {
         let mut keepers = self.exec_keepers.borrow_mut();
         keepers.retain(|keeper| !keeper.has_exited());

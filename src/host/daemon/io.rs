@@ -154,7 +154,7 @@ impl Streams {
         buffered.into_iter().flatten().map(output).collect()
     }
 
-    /// From now on a copy of the output.
+    /// Returns a copy of the output from now on.
     pub(super) fn tap(&self, stdout: bool, stderr: bool) -> mpsc::Receiver<SessionOutput> {
         let (sender, receiver) = mpsc::channel(16);
         if !*self.over.borrow() {
@@ -173,7 +173,7 @@ impl Streams {
         if self.once && self.terminal.is_some() { END_OF_FILE } else { &[] }
     }
 
-    /// An attached client has no more input.
+    /// Handles the end of an attached client's input.
     pub(super) fn close_input(&self) {
         if self.once && self.terminal.is_none() {
             self.input.borrow_mut().take();
@@ -202,13 +202,13 @@ impl Log {
         }
     }
 
-    /// As [`LogWriter::flush`], as the disk is now.
+    /// Like [`LogWriter::flush`], with the current fault of the disk.
     fn flush(&self) -> io::Result<()> {
         self.faults.admit()?;
         self.writer.borrow_mut().flush()
     }
 
-    /// The stream has ended: [`LogWriter::end`], and the rest is written.
+    /// Ends the stream ([`LogWriter::end`]) and writes the rest.
     fn finish(&self, stream: Stream) -> io::Result<()> {
         self.writer.borrow_mut().end(stream, self.faults.now());
         self.flush()
@@ -253,7 +253,7 @@ async fn pump(
     }
 }
 
-/// Sends a piece to every attached client; disconnects those that left or stopped reading.
+/// Sends a chunk to every attached client; disconnects those that left or stopped reading.
 async fn feed(taps: &RefCell<Vec<AttachedClient>>, stream: Stream, bytes: &Bytes) {
     let wants = |tap: &&AttachedClient| if stream == Stream::Stdout { tap.stdout } else { tap.stderr };
     let senders: Vec<_> = taps.borrow().iter().filter(wants).map(|tap| tap.sender.clone()).collect();

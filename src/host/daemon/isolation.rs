@@ -20,13 +20,13 @@ pub(super) struct Isolation {
     pub(super) namespaces: bool,
     /// This process may leave its namespaces and return: they belong to root, as it does.
     pub(super) can_return: bool,
-    /// The same for the Node's annotations.
+    /// The isolation in the form of the Node's annotations.
     pub(super) facts: BTreeMap<String, String>,
 }
 
 impl Isolation {
-    /// Tries in a child, then enters a user namespace if that makes it work; `inside` = this process is in one already,
-    /// with all rights there.
+    /// Tries namespaces in a child, then enters a user namespace if that makes it work; `inside` means that this
+    /// process is in one already, with all rights there.
     pub(super) fn choose(no_namespaces: bool, inside: bool, cgroups: &Cgroups) -> Self {
         let root = rustix::process::geteuid().is_root();
         let can_return = root && may_come_back();

@@ -90,7 +90,7 @@ struct Host {
     isolation: Isolation,
     /// The node's network, if pods have networks of their own.
     network: Option<Network>,
-    /// This binary, for programs inside it; also after the file was replaced.
+    /// This binary, for programs inside it; stays valid after the file was replaced.
     own_program: OwnedFd,
     /// The program of pid 1 in a PID namespace; none if it is a copy of this process.
     pause: Option<OwnedFd>,

@@ -51,7 +51,7 @@ impl Request {
 /// Finds the machine's mounts.
 #[derive(Debug)]
 pub(super) struct MountTable {
-    /// Below it only this host mounts.
+    /// The directory below which only this host mounts.
     memory: PathBuf,
     /// Numbers of mounts below it, which are never reused.
     own: BTreeSet<u64>,

@@ -19,7 +19,7 @@ pub(super) struct Network {
     trunk: RouterHandle,
     /// The fabric's namespaces, for a new fabric process after the previous one died.
     namespaces: Namespaces,
-    /// The node's own.
+    /// The node's own network.
     own: OwnedFd,
     mtu: u32,
     /// This connection tells the fabric's process that the host still needs it.

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use base::session::TerminalSize;
 
-/// The size of a read; one buffer serves all wires.
+/// The size of a read; one buffer serves all pipe ends.
 const CHUNK_BYTES: usize = 64 << 10;
 
 thread_local! {
@@ -94,12 +94,12 @@ impl PipeEnd {
     }
 }
 
-/// A pipe: (read end, write end).
+/// Creates a pipe: (read end, write end).
 pub(super) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(Into::into)
 }
 
-/// /dev/null, for unused streams.
+/// Opens /dev/null, for unused streams.
 pub(super) fn nothing() -> io::Result<OwnedFd> {
     std::fs::File::options().read(true).write(true).open("/dev/null").map(Into::into)
 }

@@ -30,7 +30,7 @@ pub(super) struct Pod {
     pub(super) containers: RefCell<Vec<Rc<Container>>>,
     /// Host name, IPC and network namespaces; none without namespaces, or for a dead sandbox.
     pub(super) namespaces: RefCell<Vec<(OwnedFd, LinkNameSpaceType)>>,
-    /// The init of a pod with a shared PID namespace.
+    /// The init process of a pod with a shared PID namespace.
     pub(super) init: RefCell<Option<Init>>,
 }
 

@@ -64,7 +64,7 @@ impl Pod {
     }
 }
 
-/// The usage of one container, and its limit.
+/// The memory usage of one container, and its limit.
 #[derive(Clone, Copy, Debug)]
 struct Descendants {
     bytes: u64,

@@ -37,7 +37,8 @@ pub(super) struct Reaper {
 }
 
 impl Reaper {
-    /// The end of a child. Must be called before the loop runs again after the fork, so that no end is missed.
+    /// Returns a receiver of a child's exit. Must be called before the loop runs again after the fork, so that no exit
+    /// is missed.
     pub(super) fn expect(&self, pid: Pid) -> oneshot::Receiver<ProcessExit> {
         let (sender, receiver) = oneshot::channel();
         self.waiting.borrow_mut().insert(pid, sender);

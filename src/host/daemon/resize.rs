@@ -9,7 +9,7 @@ use super::container::Container;
 use super::error::os_error;
 use crate::{ContainerId, ResourceLimits, RuntimeError};
 
-/// The number of rounds after which a tree that forks faster than we move it is left alone.
+/// The number of rounds after which a process tree that forks faster than it can be moved is left alone.
 const LOOKS: usize = 50;
 
 impl Host {

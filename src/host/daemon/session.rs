@@ -146,6 +146,6 @@ async fn feed_input(
 
 /// Returns when the other side has closed, even if data it has sent is still to be read.
 async fn hung_up(reader: &OwnedReadHalf) {
-    // A socket has no urgent bytes: of the events that this waits for only the end ever comes.
+    // A socket has no urgent bytes: of the events that this waits for, only the end can come.
     let _ = reader.ready(Interest::PRIORITY).await;
 }

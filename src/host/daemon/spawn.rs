@@ -39,7 +39,7 @@ pub(super) struct SpawnRequest<'a> {
 pub(super) enum Parent<'a> {
     /// In a PID namespace of its own, whose end is the container's end.
     Own(&'a OwnedFd),
-    /// Below a keeper: in a shared PID namespace, or in the host's own.
+    /// Below a subreaper: in a shared PID namespace, or in the host's own.
     BelowKeeper(Option<&'a OwnedFd>),
 }
 

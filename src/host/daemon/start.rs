@@ -74,7 +74,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let _ = rustix::process::setrlimit(Resource::Nofile, all);
 
     let id_prefix = id_prefix(&dir);
-    // The remains of a host that was killed together with its keepers.
+    // The remains of a host that was killed together with its subreapers.
     Descendants::of(&dir, None).kill_all(TO_DIE).map_err(at("kill the previous host's containers"))?;
     // Before a user namespace is entered, whose root could not write them.
     let cgroups = if arguments.no_cgroups { Cgroups::default() } else { Cgroups::find(&id_prefix) };

@@ -1,8 +1,8 @@
 //! For a container without a PID namespace: a small process above it that inherits all its orphans.
 //!
-//! A keeper is a subreaper: every process that a container forks, detaches, renames or strips of its environment stays
-//! below it. The host kills the processes below; only if the host has died does the keeper do it. It exits when nothing
-//! is left. It allocates nothing: its heap goes back to the kernel.
+//! The process is a subreaper: every process that a container forks, detaches, renames or strips of its environment
+//! stays below it. The host kills the processes below; the subreaper does so only if the host has died. It exits when
+//! nothing is left. It allocates nothing: its heap goes back to the kernel.
 
 use crate::process_tree;
 use std::cell::Cell;
@@ -23,10 +23,10 @@ use super::{Host, os, signals};
 /// The interval between two rounds of killing, for processes that were created meanwhile.
 const KILL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// The host's side of a keeper.
+/// The host's side of a subreaper.
 pub(super) struct Subreaper {
     pub(super) pid: Pid,
-    /// Its closing tells the keeper that the host has died; held as long as the keeper is needed.
+    /// Its closing tells the subreaper that the host has died; held as long as the subreaper is needed.
     _line: Rc<PipeEnd>,
     killing: Cell<bool>,
     exited: watch::Receiver<bool>,
@@ -62,7 +62,7 @@ impl Subreaper {
 }
 
 impl Host {
-    /// Forks a keeper, in a PID namespace or in the host's own, and below it the process of the plan.
+    /// Forks a subreaper, in a PID namespace or in the host's own, and below it the process of the plan.
     pub(super) fn fork_under_subreaper(
         self: &Rc<Self>,
         plan: &Plan<'_>,
@@ -91,7 +91,7 @@ impl Host {
         let host = Rc::clone(self);
         tokio::task::spawn_local(async move {
             if end.await.is_ok_and(|end| end.signal.is_some()) {
-                // Something killed the keeper: its processes are now the host's own orphans.
+                // Something killed the subreaper: its processes are now the host's own orphans.
                 host.bury_strays().await;
             }
             sender.send_replace(true);
@@ -125,7 +125,8 @@ impl Host {
     }
 }
 
-/// The main process's exit, as its keeper reports it; a keeper that cannot report was killed, and the process with it.
+/// Returns the main process's exit, as its subreaper reports it; a subreaper that cannot report was killed, and the
+/// process with it.
 async fn read_end(line: &PipeEnd) -> ProcessExit {
     let mut report = Vec::new();
     let (_open, mut over) = watch::channel(false);
@@ -139,7 +140,7 @@ async fn read_end(line: &PipeEnd) -> ProcessExit {
     ProcessExit { code: 128 + libc::SIGKILL, signal: Some(libc::SIGKILL) }
 }
 
-/// Becomes a keeper, with the plan's process below it.
+/// Becomes a subreaper, with the plan's process below it.
 fn keep(line: &OwnedFd, plan: &Plan<'_>) -> ! {
     let _ = rustix::process::setsid();
     if rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_err() {

@@ -1,4 +1,4 @@
-//! Settings of the kernel in a pod's namespaces: files that speak of the namespaces of the thread that writes them.
+//! Settings of the kernel in a pod's namespaces: files that apply to the namespaces of the thread that writes them.
 
 use std::fs;
 use std::io;

@@ -10,9 +10,9 @@ use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::pty::OpenptFlags;
 
-/// Below the pod's private directory.
+/// The directory of terminals, below the pod's private directory.
 const DEVPTS_DIR: &str = "pts";
-/// Like containerd's; in a user namespace there is no group of terminals.
+/// The mount options for root, like containerd's; in a user namespace there is no group of terminals.
 const OF_ROOT: &std::ffi::CStr = c"newinstance,ptmxmode=0666,mode=0620,gid=5";
 const OF_A_USER: &std::ffi::CStr = c"newinstance,ptmxmode=0666,mode=0620";
 /// The flags for both ends of a terminal.

@@ -44,7 +44,7 @@ pub(crate) enum Entry<'a> {
     SandboxRemoved(Cow<'a, PodUid>),
 }
 
-/// A pod as it was written down.
+/// A pod as the journal records it.
 #[derive(Debug)]
 pub(crate) struct JournaledPod {
     pub(crate) spec: SandboxSpec,
@@ -53,14 +53,14 @@ pub(crate) struct JournaledPod {
     pub(crate) containers: Vec<JournaledContainer>,
 }
 
-/// A container as it was written down.
+/// A container as the journal records it.
 #[derive(Debug)]
 pub(crate) struct JournaledContainer {
     pub(crate) record: ContainerRecord,
     pub(crate) launch: Launch,
 }
 
-/// Every pod that is written down below a node's directory.
+/// Every pod that the journal of a node records.
 pub(crate) type JournaledPods = BTreeMap<PodUid, JournaledPod>;
 
 /// The directories below a node's that contain one for each container.

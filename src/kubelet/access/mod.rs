@@ -1,4 +1,4 @@
-//! The node's door for clients of the API: logs, exec, attach, port-forward.
+//! Serves clients of the API on the node: logs, exec, attach, port-forward.
 
 mod network;
 mod ports;

@@ -1,4 +1,4 @@
-//! Why a pod was evicted, in the kubelet's words (the blanks at the ends are its own).
+//! The message of an eviction, in the kubelet's words (the blanks at the ends are its own).
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::pressure::{Observations, Signal};
 use crate::spec;
 use object::quantity::Amount;
 
-/// As quantities are shown: `64Mi`, `1500Ki`, `17`.
+/// Formats an amount as a quantity: `64Mi`, `1500Ki`, `17`.
 fn format_amount(signal: Signal, amount: i64) -> String {
     let amount = Amount::from_units(amount);
     match signal {

@@ -105,7 +105,7 @@ async fn control(workers: &Arc<PodWorkers>, nodes: &[Arc<Node>]) {
     evict_one(workers, nodes, &threshold, &observations, now).await;
 }
 
-/// Conditions that came (true) and went (false).
+/// Returns the conditions that were added (true) and removed (false).
 fn differences(before: &[Condition], now: &[Condition]) -> Vec<(Condition, bool)> {
     let added = now.iter().filter(|c| !before.contains(c)).map(|c| (*c, true));
     added.chain(before.iter().filter(|c| !now.contains(c)).map(|c| (*c, false))).collect()
@@ -190,12 +190,12 @@ fn counted(node: &Node, signal: Signal) -> BTreeMap<PodUid, BTreeMap<String, i64
         .collect()
 }
 
-/// Static pods and critical pods.
+/// Returns true for static pods and critical pods, which are never evicted.
 pub(super) fn is_critical(pod: &Pod) -> bool {
     is_from_file(pod) || spec::spec(pod).priority.is_some_and(|p| p >= SYSTEM_CRITICAL)
 }
 
-/// The reason why a new pod may not start on a node in this state; none = it may.
+/// Returns the reason why a new pod may not start on a node in this state; `None` if it may.
 pub(super) fn refusal(conditions: &[Condition], pod: &SharedObject<Pod>) -> Option<String> {
     if conditions.is_empty() || is_critical(pod) {
         return None;

@@ -120,7 +120,7 @@ impl ImageEntry {
         faults
     }
 
-    /// Returns true if some reference means both.
+    /// Returns true if some reference matches both entries.
     pub fn collides(&self, other: &Self) -> bool {
         let same_name = match (ImageReference::parse(&self.name), ImageReference::parse(&other.name)) {
             (Ok(one), Ok(two)) => one.name() == two.name(),

@@ -17,12 +17,12 @@ const MAX_NAMES: usize = 5;
 /// The catalogue's images that containers of one node were created from.
 #[derive(Debug, Default)]
 pub(crate) struct PresentImages {
-    /// By name in its short form, with tag or digest.
+    /// The images by their short name, with tag or digest.
     used: BTreeMap<String, Image>,
 }
 
 impl PresentImages {
-    /// It is here now.
+    /// Adds an image that the node has.
     pub(crate) fn add(&mut self, reference: &str, image: Image) {
         self.used.insert(short(reference), image);
     }
@@ -32,7 +32,7 @@ impl PresentImages {
         self.used.contains_key(&short(reference))
     }
 
-    /// It is not here any more.
+    /// Removes an image that the node no longer has.
     pub(crate) fn forget(&mut self, reference: &str) {
         self.used.remove(&short(reference));
     }

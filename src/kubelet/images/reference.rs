@@ -17,7 +17,7 @@ pub(crate) struct ImageReference {
     pub(crate) digest: Option<String>,
 }
 
-/// Why a text is no image reference.
+/// The reason why a text is not an image reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidReference {
     /// It does not follow the grammar.

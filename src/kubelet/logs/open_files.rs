@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use super::entry::entry;
 
-/// Files that are held for a reader that is behind: about 320 MB of disk, once for all readers of a log.
+/// Maximum number of files held for a reader that is behind: about 320 MB of disk, once for all readers of a log.
 const MAX_OPEN_FILES: usize = 32;
-/// Attempts to open a log without a rotation in between. Rotations are half a second apart, so the second one succeeds on an
-/// idle machine; a busy one may interrupt several.
+/// Attempts to open a log without a rotation in between. Rotations are half a second apart, so the second attempt
+/// succeeds on an idle machine; a busy one may interrupt several.
 const TRIES: usize = 64;
 /// Bytes read at a time.
 const CHUNK: usize = 128 * 1024;
@@ -91,7 +91,7 @@ impl OpenFiles {
         self.queue.front()
     }
 
-    /// All of them.
+    /// Returns all files.
     pub(super) fn all(&self) -> Vec<Arc<OpenFile>> {
         self.queue.iter().map(|held| Arc::clone(&held.file)).collect()
     }

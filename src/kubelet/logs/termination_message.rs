@@ -9,7 +9,7 @@ use crate::runtime::{ContainerId, Runtime};
 const MAX_MESSAGE_BYTES: usize = 2048;
 const MAX_MESSAGE_LINES: usize = 80;
 
-/// The last lines of a container's log, as they become its termination message.
+/// Returns the last lines of a container's log in the form of a termination message.
 pub(crate) async fn termination_message(runtime: &dyn Runtime, id: &ContainerId) -> String {
     let files = runtime.log_files(id).await.unwrap_or_default();
     tokio::task::spawn_blocking(move || read_tail(&files)).await.unwrap_or_default()
@@ -37,7 +37,7 @@ pub(super) fn read_tail(files: &[PathBuf]) -> String {
     last_lines(&text)
 }
 
-/// The last 80 lines, 2 KiB at most.
+/// Returns the last 80 lines, 2 KiB at most.
 fn last_lines(text: &[u8]) -> String {
     let from = text.len().saturating_sub(MAX_MESSAGE_BYTES);
     let text = String::from_utf8_lossy(&text[from..]);

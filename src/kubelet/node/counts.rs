@@ -40,7 +40,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// A pass over a pod panicked.
+    /// Counts a pass over a pod that panicked.
     pub(crate) fn panicked(&self) {
         self.panics.fetch_add(1, Ordering::Relaxed);
     }
@@ -53,7 +53,7 @@ impl Counts {
         }
     }
 
-    /// A pod's status was written.
+    /// Counts a written status of a pod.
     pub(crate) fn wrote_status(&self) {
         self.status_writes.fetch_add(1, Ordering::Relaxed);
     }

@@ -27,7 +27,7 @@ impl Health {
         *self.answered_at.lock() = self.clock.monotonic();
     }
 
-    /// Why the node is not ready, in Kubernetes' words; none while the runtime is well.
+    /// Returns the reason why the node is not ready, in Kubernetes' words; `None` while the runtime responds.
     pub(crate) fn failure(&self) -> Option<String> {
         let silent = self.clock.monotonic().saturating_sub(*self.answered_at.lock());
         (silent > self.threshold).then(|| {

@@ -18,7 +18,7 @@ pub(crate) struct Meter {
     last: Option<(Duration, Counters)>,
     /// The sum of all cpu time observed: containers come and go, and it never falls.
     cpu_time: Duration,
-    /// The same of each pod that there is.
+    /// The cpu time of each current pod.
     pod_cpu_times: BTreeMap<String, Duration>,
 }
 
@@ -83,7 +83,7 @@ impl Meter {
     }
 }
 
-/// A counter that went back belongs to a new attempt: all it counted came since.
+/// A counter that went back belongs to a new attempt: everything it counted was used since then.
 fn spent(then: &Usage, now: &Usage) -> Duration {
     now.cpu_time.checked_sub(then.cpu_time).unwrap_or(now.cpu_time)
 }

@@ -66,7 +66,7 @@ pub struct NodeConfig {
     pub capacity: ResourceList,
     /// The directory with a subdirectory for each pod's volumes.
     pub pods_dir: PathBuf,
-    /// No process runs here: probes and hooks over the network count as answered, no volume is written.
+    /// No process runs here: probes and hooks over the network count as successful, and no volume is written.
     pub hollow: bool,
     /// Its static pods.
     pub static_pods: Vec<StaticManifest>,
@@ -118,7 +118,7 @@ pub(super) struct Node {
     pub(super) meter: Mutex<Meter>,
     /// The requests of the pods it has accepted.
     pub(super) admitted: Mutex<AdmittedPods>,
-    /// Manifests of static pods that cannot be used, and why, as last reported.
+    /// Manifests of static pods that cannot be used, with the reasons, as last reported.
     pub(super) broken_manifests: Mutex<BTreeSet<(String, String)>>,
     /// The pressure conditions of its machine.
     pub(super) eviction: NodePressure,
@@ -147,14 +147,14 @@ pub(super) struct Node {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NodeShutdown {
     pub(super) how: ShutdownMode,
-    /// Since when, on the monotonic clock.
+    /// The time at which it began to stop, on the monotonic clock.
     pub(super) since: Duration,
 }
 
 /// The manner in which a stopping node ends its pods: those it has, and any that is bound to it meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShutdownMode {
-    /// Each within its grace.
+    /// Each pod within its grace period.
     Gracefully,
     /// At once.
     ByForce,

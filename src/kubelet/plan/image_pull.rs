@@ -8,7 +8,7 @@ use crate::observed::ImageState;
 use base::clock::saturating_after;
 use object::config::Timings;
 
-/// For this long a failed pull shows its own error; after that, that it is backing off.
+/// The time for which the status shows the error of a failed pull; after it, the status shows the back-off.
 const PULL_ERROR_DURATION: Duration = Duration::from_secs(1);
 
 /// The end of a failed image's back-off, and the time from which on it is shown as a back-off; none if it may be pulled

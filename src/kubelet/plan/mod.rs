@@ -56,7 +56,7 @@ pub(crate) enum Action {
         message: String,
         /// The grace period.
         grace: Duration,
-        /// It is only for its new resources, and is started again at once.
+        /// It ends only to get its new resources, and is started again at once.
         for_resize: bool,
     },
     /// Apply the allocated resources to a running container.
@@ -116,7 +116,7 @@ pub(crate) enum Action {
     },
     /// The whole pod ends.
     StopPod {
-        /// Why.
+        /// The cause.
         cause: StopCause,
         /// The grace period.
         grace: Duration,

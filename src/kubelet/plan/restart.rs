@@ -24,7 +24,7 @@ pub(crate) enum RestartState {
     },
     /// It failed and waits (`CrashLoopBackOff`).
     BackOff {
-        /// Until then.
+        /// The end of the wait.
         until: Timestamp,
         /// The whole wait.
         delay: Duration,
@@ -33,12 +33,12 @@ pub(crate) enum RestartState {
     ImageBackOff {
         /// The time of the next attempt.
         until: Timestamp,
-        /// From when on it is shown as `ImagePullBackOff`.
+        /// The time from which the status reports `ImagePullBackOff`.
         reported_from: Timestamp,
     },
     /// It could not be created and is retried later.
     ErrorWait {
-        /// Then.
+        /// The time of the next attempt.
         until: Timestamp,
     },
     /// It has ended and does not restart.

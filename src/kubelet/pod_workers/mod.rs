@@ -124,7 +124,7 @@ struct PodWorker {
 /// A pass over a pod, requested or running.
 #[derive(Clone, Copy, Debug, Default)]
 struct SyncPass {
-    /// Since when, on the monotonic clock.
+    /// The time of the request or of the start, on the monotonic clock.
     since: Duration,
     has_started: bool,
 }
@@ -288,7 +288,7 @@ impl PodWorkers {
         }
     }
 
-    /// Leaves a note for every pod of a node.
+    /// Adds an event for every pod of a node, and syncs them.
     pub(super) fn push_event_to_all(self: &Arc<Self>, node: &str, note: &PodEvent) {
         let mut pods = self.pods.lock();
         for (uid, slot) in pods.iter_mut().filter(|(_, slot)| slot.node.config.name == node) {

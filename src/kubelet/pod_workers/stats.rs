@@ -32,11 +32,11 @@ struct NodePodCounts {
 
 /// The queue state of a pod.
 enum WorkerPosition {
-    /// Awaits a pass, for this long.
+    /// Has awaited a pass for this long.
     Due(Duration),
-    /// In progress, for this long.
+    /// Has been in progress for this long.
     InFlight(Duration),
-    /// Scheduled, in this time.
+    /// Is scheduled to run in this time.
     Later(Duration),
     /// Waits for an event.
     Rests,

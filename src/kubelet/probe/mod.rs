@@ -1,7 +1,8 @@
 //! Probes: their schedule and the meaning of their results (POD-5).
 //!
-//! The state machines here are pure; [`check`] runs the probes, and `early` those of a program that has just started.
-//! Thresholds, the startup gate and the initial results are those of Kubernetes' prober. Times are the steady clock's.
+//! The state machines here are pure; [`check`] runs the probes, and `first_probe` those of a program that has just
+//! started. Thresholds, the startup gate and the initial results are those of Kubernetes' prober. Times are the steady
+//! clock's.
 
 pub(crate) mod check;
 pub(super) mod first_probe;

@@ -9,7 +9,7 @@ enum ContainerPhase {
     Running,
     Waiting,
     Succeeded,
-    /// With this exit code.
+    /// It failed with this exit code.
     Failed(i32),
     Unknown,
 }

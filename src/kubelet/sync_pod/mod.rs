@@ -76,7 +76,7 @@ struct SyncPod<'a> {
     state: &'a mut PodState,
 }
 
-/// The pass's next step after an action.
+/// The result of an action, which determines the pass's next step.
 enum ActionResult {
     /// Continue with the next action.
     Next,
@@ -96,7 +96,7 @@ fn after(result: Result<(), RuntimeError>) -> ActionResult {
 }
 
 impl SyncPod<'_> {
-    /// On the steady clock, as all deadlines are.
+    /// Returns the time on the steady clock, by which all deadlines go.
     fn now(&self) -> Timestamp {
         self.workers.context.clock.steady()
     }

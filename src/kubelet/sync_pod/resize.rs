@@ -13,7 +13,7 @@ use crate::{plan, spec, volumes};
 use base::clock::saturating_after;
 use reconcile::EventType;
 
-/// After this long limits that could not be set are tried again.
+/// The interval at which limits that could not be set are tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
 impl SyncPod<'_> {

@@ -77,7 +77,7 @@ impl SyncPod<'_> {
         }
     }
 
-    /// The pod's address and volumes.
+    /// Allocates the pod's address and prepares its volumes.
     pub(super) async fn prepare(&mut self) -> ActionResult {
         let again = saturating_after(self.now(), Duration::from_secs(2));
         let host_network = spec::spec(&self.pod).host_network == Some(true);

@@ -53,7 +53,7 @@ impl SyncPod<'_> {
         let started = self.node.runtime.start_container(spec).await;
         let (now, wall) = (self.now(), self.workers.context.clock.now());
         if let (Ok(record), Some(sandbox)) = (&started, &mut self.state.observed.sandbox) {
-            // As a relist would find it; everything that happens to it from here on comes as an event.
+            // Recorded as a relist would find it; everything that happens to it from here on comes as an event.
             sandbox.containers.retain(|known| known.id != record.id);
             sandbox.containers.push(record.clone());
         } else {

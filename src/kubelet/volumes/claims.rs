@@ -38,13 +38,13 @@ pub(super) struct ClaimVolume {
 /// The required state of the path.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Check {
-    /// As the type of a hostPath requires.
+    /// The path must have the type of the hostPath.
     HostPath(HostPathVolumeSource),
     /// Anything that exists.
     Exists,
 }
 
-/// A claim's volume is not to be had.
+/// The reason why a claim's volume cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ClaimError {
     /// The claim is not ready.

@@ -18,7 +18,7 @@ use object::quantity::ResourceList;
 /// Files by path within the volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Content {
-    /// Bytes and mode of each.
+    /// The bytes and the mode of each file.
     pub(crate) files: BTreeMap<String, (Vec<u8>, u32)>,
     /// The paths that are tokens.
     pub(crate) tokens: BTreeSet<String>,

@@ -1,7 +1,7 @@
 //! A pod's volumes as directories on the node (VOL-1): emptyDir, hostPath, configMap, secret, downwardAPI,
 //! projected; and the volumes of its claims (VOL-2), which may have to be attached first (VOL-3).
 //!
-//! They live as long as the pod, below `PODS_DIR/UID/volumes/NAME`. What comes from API objects is swapped
+//! They live as long as the pod, below `PODS_DIR/UID/volumes/NAME`. Content from API objects is swapped
 //! in whole (`atomic`), so that a reader never sees half an update.
 
 mod atomic;
@@ -45,7 +45,7 @@ pub(crate) use paths::join_inside;
 pub(super) use tokens::Tokens;
 pub(super) use usage::of_claims as usage_of_claims;
 
-/// The longest path there is: the kernel's `PATH_MAX` without its end.
+/// The maximum length of a path: the kernel's `PATH_MAX` without its end.
 const PATH_BYTES: usize = 4095;
 
 /// A volume could not be set up.
@@ -112,7 +112,7 @@ fn in_memory(pod_dir: &Path, volume: &str) -> PathBuf {
     pod_dir.join("volumes").join(volume)
 }
 
-/// Returns true if the pod has a volume with this config map or secret, or of this claim.
+/// Returns true if the pod has a volume with this config map or secret, or with this claim.
 pub(super) fn shows(pod: &Pod, kind: Kind, name: &str) -> bool {
     if kind == Kind::PersistentVolumeClaim {
         return claims_of(pod).any(|used| used.claim == name);

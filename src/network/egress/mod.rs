@@ -2,7 +2,7 @@
 //! Podium sends it on from this machine, as the user who runs it.
 //!
 //! Podium connects to the destination first and accepts the pod's connection only if that succeeds; otherwise the pod
-//! sees the destination's refusal. The pod's SYN waits until then ([`beginnings`]). Where connecting first is
+//! sees the destination's refusal. The pod's SYN waits until then ([`handshake`]). Where connecting first is
 //! impossible, Podium accepts the pod's connection at once and resets it if the destination cannot be reached. Pods
 //! reach the machine's own loopback only under the name [`HOST`], and only at the ports that the user has allowed.
 

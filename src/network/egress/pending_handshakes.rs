@@ -20,7 +20,8 @@ pub(super) type EgressPermit = (ClientPermit, OwnedSemaphorePermit);
 pub(super) struct DestinationConnection {
     pub(super) world: TcpStream,
     pub(super) permit: EgressPermit,
-    /// Dropped when the connection is taken, which resolves the receiver that [`PendingHandshakes::made`] returned.
+    /// Dropped when the connection is taken, which resolves the receiver that [`PendingHandshakes::connected`]
+    /// returned.
     _claimed: oneshot::Sender<()>,
 }
 

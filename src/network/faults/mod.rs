@@ -1,9 +1,9 @@
 //! Faults of the pods' network (FAULT-1, NET-10): applies Fault objects, and reverts them when they end.
 //!
 //! A fault drops, loses, slows down, refuses or delays packets between two sides, each of which is a node, pods or
-//! addresses. Rules of the kernel (`crate::rules`) do so, and for delays, boxes at the end of detours ([`boxes`]).
-//! [`sides`] and [`mod@plan`] are pure. Objects are the only state: after a crash, the next process finds them and
-//! continues; a fault's remaining time is computed from its status.
+//! addresses. Rules of the kernel (`crate::rules`) do so, and for delays, delay boxes at the end of detours
+//! ([`delay_boxes`]). [`sides`] and [`mod@plan`] are pure. Objects are the only state: after a crash, the next process
+//! finds them and continues; a fault's remaining time is computed from its status.
 //!
 //! A fault ends when its object is deleted or its time is over. While no control plane runs, rules stay in force and
 //! faults do not end; delays need the control plane and stop with it: packets then take their ordinary path.

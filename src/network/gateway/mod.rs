@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! GatewayClass, Gateway ─► listener (accepted? in conflict?) ─► ports ──────────┐
-//! HTTPRoute ─► route (read, checked) ─► attach ─► resolve (Services, grants) ─► table ─► judge
+//! HTTPRoute ─► route (read, checked) ─► attach ─► resolve (Services, grants) ─► table ─► router
 //!                                          └─► status                client ─► reverse_proxy ─► endpoint
 //! ```
 //!
@@ -56,7 +56,7 @@ use route::Route;
 use router::ServingState;
 use serving_plan::{GatewayObjects, ServingPlan};
 
-/// The controller's name in GatewayClasses.
+/// The controller's name in a GatewayClass.
 pub const CONTROLLER: &str = "podium.dev/gateway";
 /// The GatewayClass that is created when the CRDs appear, unless there is one of this controller already.
 const OUR_CLASS: &str = "podium";

@@ -1,8 +1,8 @@
 //! The ingress controller: serves Ingresses of its class at ports of the machine (NET-9).
 //!
 //! ```text
-//! Ingress, IngressClass, Service, EndpointSlice, Secret ─► table::build, certificates::load ─► Current
-//! client ─► reverse_proxy ─► judge (by the table) ─► reverse_proxy ─► endpoint
+//! Ingress, IngressClass, Service, EndpointSlice, Secret ─► table::build, certificates::load ─► ServingState
+//! client ─► reverse_proxy ─► router (by the table) ─► reverse_proxy ─► endpoint
 //! ```
 //!
 //! Sockets are open while there is an Ingress of its class; before the first one, no other kinds are followed. Problems

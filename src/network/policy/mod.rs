@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  NetworkPolicies ─┐             ┌─► compile ─► Model: isolated pods, sets of addresses
-//!  Pods ────────────┼─► World ────┤
+//!  Pods ────────────┼─► PolicyInputs ─┤
 //!  Namespaces ──────┘             └─► explain ─► the policies that allow or refuse, in sentences
 //!                     Index = World with indexes to find the pods that a change affects ─► Changes of the Model
 //! ```

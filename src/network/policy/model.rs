@@ -158,7 +158,7 @@ impl Isolations {
     }
 }
 
-/// Computes the model of a whole world, matching each policy with each pod. [`Index`](super::Index) does the same
+/// Computes the model of all inputs, matching each policy with each pod. [`Index`](super::Index) does the same
 /// incrementally.
 pub fn compile(world: &PolicyInputs) -> Model {
     let (mut model, mut known) = (Model::default(), KnownRanges::default());

@@ -2,7 +2,7 @@
 //!
 //! A pod without a `hostIP` is served at its node's address, and at 127.0.0.1 unless another pod is served there: all
 //! nodes share this machine, so pods on different nodes may have the same port. [`HostPorts`] tracks changed pods as
-//! [`Follower`](crate::follow::Follower) does for services; the listeners are computed purely.
+//! [`Follower`](crate::service_follower::Follower) does for services; the listeners are computed purely.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -1,7 +1,7 @@
 //! The reverse proxy: serves HTTP at ports of the machine for Ingresses and Gateways.
 //!
 //! ```text
-//! client ─► serve (limits, TLS) ─► forward (asks the port's Judge, forwards) ─► upstream ─► endpoint
+//! client ─► serve (limits, TLS) ─► forward (asks the port's Router, forwards) ─► upstream ─► endpoint
 //! ```
 //!
 //! It knows none of the API objects that configure it: the caller that opens a port brings a [`Router`], which routes

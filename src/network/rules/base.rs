@@ -28,7 +28,7 @@ pub(super) const EGRESS_OF: &str = "egress-of";
 pub(super) const INGRESS_OF: &str = "ingress-of";
 /// Map of isolations: number → chain. Pods with the same isolation share one chain.
 pub(super) const ISOLATIONS: &str = "isolations";
-/// Maps to numbers, each with the map in which these are looked up.
+/// Maps with numbers as values, each with the map in which these are looked up.
 pub(super) const LEADS_ON: [(&str, &str); 2] = [(EGRESS_OF, ISOLATIONS), (INGRESS_OF, ISOLATIONS)];
 /// Set of nodes paired with their own pods, in both directions: policies do not isolate these from each other.
 pub(super) const OWN_NODE: &str = "own-node";

@@ -50,13 +50,13 @@ pub(crate) enum PacketEffect {
     Delay(u8),
 }
 
-/// Before egress, which is at -150.
+/// Priority before egress, which is at -150.
 const BEFORE_OUT: i32 = -160;
-/// After the translation of service addresses to endpoints, at -100.
+/// Priority after the translation of service addresses to endpoints, at -100.
 const AFTER_TRANSLATION: i32 = -60;
-/// Before policies, at 0.
+/// Priority before policies, which are at 0.
 const BEFORE_POLICIES: i32 = -10;
-/// Before connection tracking, at -200.
+/// Priority before connection tracking, which is at -200.
 const BEFORE_CONNECTIONS: i32 = -300;
 
 /// Returns a fault's rules in the tables of these families.
@@ -200,14 +200,14 @@ struct DesiredFaults {
     all: BTreeMap<String, PacketFault>,
     /// Names whose fault has changed since the last [`FaultRules::take`].
     dirty: BTreeSet<String>,
-    /// Number of changes of the desired faults; 0 until the first.
+    /// Number of changes of the desired faults; 0 before the first.
     generation: u64,
 }
 
 /// The faults in the tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AppliedFaults {
-    /// The desired faults up to this turn have been tried.
+    /// The desired faults up to this generation have been tried.
     pub(crate) generation: u64,
     /// Faults that the kernel refuses.
     pub(crate) refused: BTreeSet<String>,
@@ -221,7 +221,7 @@ impl Default for FaultRules {
 }
 
 impl FaultRules {
-    /// Replaces the desired faults and returns the number of this turn.
+    /// Replaces the desired faults and returns their generation.
     pub(crate) fn set_desired(&self, all: BTreeMap<String, PacketFault>) -> u64 {
         let mut wishes = self.wishes.lock();
         let names: BTreeSet<String> = wishes.all.keys().chain(all.keys()).cloned().collect();
@@ -239,8 +239,8 @@ impl FaultRules {
         generation
     }
 
-    /// Waits until the desired faults of this turn have been tried, and returns the result for all faults; `None` after
-    /// [`APPLY_TIMEOUT`].
+    /// Waits until the desired faults of this generation have been tried, and returns the result for all faults; `None`
+    /// after [`APPLY_TIMEOUT`].
     pub(crate) async fn wait_applied(&self, generation: u64) -> Option<AppliedFaults> {
         let mut applied = self.applied.subscribe();
         let waited = applied.wait_for(|settled| settled.generation >= generation);
@@ -292,7 +292,7 @@ impl FaultRules {
         (wishes.generation, dirty.into_iter().map(piece).collect())
     }
 
-    /// Records that the desired faults of a turn have been tried, and which the kernel refuses.
+    /// Records that the desired faults of a generation have been tried, and which the kernel refuses.
     pub(crate) fn record_applied(&self, generation: u64, is_refused: impl Fn(&str) -> bool) {
         let names = self.wishes.lock().all.keys().filter(|name| is_refused(name)).cloned().collect();
         let now = AppliedFaults { generation, refused: names };
@@ -319,7 +319,7 @@ mod tests {
         PacketFault { from: nets(from), to: nets(to), is_one_way, how }
     }
 
-    /// Returns a chain's verdict on a packet: the last part of the first rule that matches, `-` if none does.
+    /// Returns a chain's verdict on a packet: the last statement of the first rule that matches, `-` if none does.
     fn verdict_of(half: &FamilyRules, chain: &str, from: &str, to: &str) -> String {
         let (from, to): (IpAddr, IpAddr) = (from.parse().unwrap(), to.parse().unwrap());
         let Some(chain) = half.chains.get(chain) else { return "-".to_owned() };

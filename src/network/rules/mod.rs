@@ -93,7 +93,7 @@ pub struct RulesConfig {
 pub struct FaultHook(pub(crate) Arc<FaultRules>);
 
 impl FaultHook {
-    /// Creates a seam without a fault controller: the rules do not wait.
+    /// Creates a hook without a fault controller: the rules do not wait.
     pub fn unused() -> Self {
         let seam = Self::default();
         seam.0.set_desired(BTreeMap::new());

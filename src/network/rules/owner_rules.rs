@@ -67,7 +67,7 @@ impl OwnerRules {
 /// A change of an owner's rules.
 #[derive(Clone, Debug)]
 pub(crate) enum RulesUpdate {
-    /// Replaces them; an empty piece removes them.
+    /// Replaces them; empty rules remove them.
     Whole(OwnerRules),
     /// Adds and removes elements.
     Change(Delta),
@@ -98,7 +98,7 @@ impl Delta {
         self.sets.entry((family, set.to_owned())).or_default()
     }
 
-    /// Applies the changes to a piece.
+    /// Applies the changes to an owner's rules (`piece`).
     pub(super) fn apply(&self, piece: &mut OwnerRules) {
         for ((family, set), moves) in &self.sets {
             let elements = piece.half(*family).elements.entry(set.clone()).or_default();

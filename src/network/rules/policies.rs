@@ -143,9 +143,9 @@ fn plain(ranges: &BTreeSet<PortRange>) -> Option<Statement> {
     }
 }
 
-/// Returns the rules of an isolation: its chain, which a number refers to, with parts of at most `max_rules` rules. Each new
-/// version gets another `turn`, and thereby another name, so that the rules of a chain never change: however large the
-/// chain is, it comes into force at once. Unchanged parts keep their names.
+/// Returns the rules of an isolation: its chain, which a number refers to, with parts of at most `max_rules` rules.
+/// Each new version gets another generation, and thereby another name, so that the rules of a chain never change:
+/// however large the chain is, it comes into force at once. Unchanged parts keep their names.
 pub(super) fn chain(
     (number, turn): (u32, u64),
     (direction, isolation): (Direction, &Isolation),

@@ -125,7 +125,7 @@ impl Chains {
         moved
     }
 
-    /// Rewrites the chains that all of their pods leave for a new isolation; returns the old and new side of each.
+    /// Rewrites the chains that all of their pods leave for a new isolation; returns the old and new key of each.
     fn turned(
         &mut self,
         pods: &[(Key, Option<IsolatedPod>)],

@@ -51,7 +51,7 @@ impl fmt::Display for Port {
     }
 }
 
-/// An invalid question; the text says how to ask.
+/// An invalid question; the text describes the valid forms.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);

@@ -268,7 +268,7 @@ fn closest(selector: &Labels, pods: &[&Pod]) -> Vec<String> {
     near.into_iter().take(3).map(|(_, _, line)| line).collect()
 }
 
-/// Says in a few words why a pod gets no connections.
+/// Returns the reason, in a few words, for which a pod gets no connections.
 pub(super) fn not_ready_reason(pod: &Pod, probe: Option<&String>) -> String {
     if pod.metadata.deletion_timestamp.is_some() {
         return "terminating".to_owned();

@@ -84,7 +84,7 @@ pub fn outside_name(facts: &Facts, question: &ConnectionQuestion) -> Option<Stri
     }
 }
 
-/// Follows the path as far as objects determine it. The error says how to ask.
+/// Follows the path as far as objects determine it. The error describes the valid forms of a destination.
 pub fn walk(facts: &Facts, question: &ConnectionQuestion) -> Result<Walk, UsageError> {
     let mut walk = Walk {
         source: question.source.clone(),

@@ -41,7 +41,7 @@ struct Document {
     #[serde(default)]
     profiles: Vec<Section>,
     percentage_of_nodes_to_score: Option<u32>,
-    // Of v1alpha1 and Policy: one scheduler, with its fields at the top level.
+    // The form of v1alpha1 and Policy: one scheduler, with its fields at the top level.
     scheduler_name: Option<String>,
     #[serde(default)]
     plugins: Points,

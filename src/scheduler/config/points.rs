@@ -177,7 +177,7 @@ impl ResolvedPoints {
     }
 }
 
-/// With this limit the sum of weighted scores of 100 fits easily into 64 bits.
+/// The maximum weight, with which the sum of weighted scores of 100 fits easily into 64 bits.
 const MAX_WEIGHT: i64 = 1 << 40;
 
 fn read(entry: &Entry, path: &str) -> Result<PluginName, ConfigError> {

@@ -1,8 +1,8 @@
 //! The scheduler without I/O: takes changes as input, and returns the action for one pod after another.
 //!
-//! [`changes`] takes the input, this file decides, [`placing`] leads a decided pod to its binding.
+//! [`changes`] takes the input, this file decides, [`reserve_and_permit`] leads a decided pod to its binding.
 //!
-//! Architecture Invariant: the caller of [`Core::turn`] executes the returned action before the next call, and
+//! Architecture Invariant: the caller of [`Core::schedule_one`] executes the returned action before the next call, and
 //! reports a binding that fails or has to wait; the resources of a decided pod are assumed at once.
 
 mod changes;
@@ -64,7 +64,7 @@ pub(crate) enum CoreAction {
     },
 }
 
-/// The result of a turn.
+/// The result of a scheduling cycle.
 #[derive(Debug)]
 pub(crate) enum CycleOutcome {
     /// No pod is due now.
@@ -140,7 +140,7 @@ impl Core {
         self.queue.waiting()
     }
 
-    /// Returns the time of the next [`Core::turn`] if nothing changes before.
+    /// Returns the time of the next [`Core::schedule_one`] if nothing changes before.
     pub(crate) fn next_wake(&self) -> Option<Duration> {
         self.queue.next_wake().into_iter().chain(self.waiting_pods.next_deadline()).min()
     }

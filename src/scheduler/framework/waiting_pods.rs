@@ -31,11 +31,11 @@ enum Stage {
     Permit(Vec<PendingPlugin>),
     /// Its volumes are being prepared.
     PreBind,
-    /// It has finished waiting and is in `turns`.
+    /// It has finished waiting and is in `finished`.
     Over(WaitOutcome),
 }
 
-/// The end of a pod's wait.
+/// The outcome of a pod's wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WaitOutcome {
     /// Bind it, or try to.
@@ -175,7 +175,7 @@ impl WaitingPods {
 
     fn end(&mut self, uid: &str, end: WaitOutcome) {
         let Some(waiting) = self.pods.get_mut(uid) else { return };
-        // The first end applies, except that a pod with a removed node is never bound.
+        // The first outcome applies, except that a pod with a removed node is never bound.
         if matches!(waiting.stage, Stage::Over(_)) {
             if matches!(end, WaitOutcome::Failed(_)) {
                 waiting.stage = Stage::Over(end);
@@ -189,7 +189,7 @@ impl WaitingPods {
 }
 
 impl WaitingPod {
-    /// Returns the end that applies at the deadline.
+    /// Returns the outcome that applies at the deadline.
     fn over_at(&self, deadline: Duration) -> WaitOutcome {
         match &self.stage {
             Stage::Permit(holds) => {

@@ -38,7 +38,7 @@ struct Candidate {
     violations: usize,
 }
 
-/// The harm: less is better, the first difference decides.
+/// The cost of an eviction, which is its harm: less is better, the first difference decides.
 type PreemptionCost = (usize, i32, i64, usize, Reverse<Timestamp>);
 
 impl Candidate {
@@ -142,7 +142,7 @@ fn evict_from(unfit: &mut PostFilterInput<'_, '_>, position: usize) -> Result<Ca
         put_back(unfit, &removed, &mut without);
         return Err(refusal.map(|refusal| refusal.reasons.as_slice().to_vec()).unwrap_or_default());
     }
-    // As many as possible stay: first those with evictions that would violate a budget, then the most important.
+    // Keep as many pods as possible: first those with evictions that would violate a budget, then the most important.
     let violates = unfit.snapshot.budgets().violated_by(removed.iter().map(AsRef::as_ref));
     let (breaking, harmless): (Vec<_>, Vec<_>) = removed.into_iter().zip(violates).partition(|(_, v)| *v);
     let mut victims = Vec::new();

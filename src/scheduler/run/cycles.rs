@@ -1,5 +1,5 @@
-//! The scheduler's turns: its task takes one after the other, and a step takes a single one while the task is paused;
-//! reports their statistics (CON-19).
+//! The scheduling cycles: the scheduler's task runs one after the other, and a step runs a single one while the task is
+//! paused; reports their statistics (CON-19).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl SchedulerRun {
         Self { inner: inner.clone(), tasks: tasks.clone(), figures, core, is_started }
     }
 
-    /// Takes turns for ever.
+    /// Runs scheduling cycles for ever.
     pub(super) async fn schedule_forever(self: Arc<Self>) {
         let inner = &self.inner;
         let _panics = PanicGuard(&self.is_started);

@@ -1,6 +1,6 @@
 //! The scheduler's task: feeds the core with changes from the caches, and executes its actions.
 //!
-//! Invariant: the core has one user at a time: the task for a batch, or a step while the task is paused (`turns.rs`).
+//! Invariant: the core has one user at a time: the task for a batch, or a step while the task is paused (`cycles.rs`).
 
 mod bind;
 mod cycles;
@@ -62,7 +62,7 @@ const WATCHED: [Kind; 11] = [
 const WORKLOADS: [Kind; 4] =
     [Kind::Service, Kind::ReplicationController, Kind::ReplicaSet, Kind::StatefulSet];
 
-/// The part under which plugins' panics are counted.
+/// The source under which plugins' panics are counted.
 const PLUGIN: PanicSource = ("scheduler", "plugin");
 
 /// The scheduler's configuration.

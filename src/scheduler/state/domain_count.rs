@@ -1,9 +1,9 @@
 //! DomainCounts: the number of pods of a group in each domain, updated pod by pod.
 //!
 //! Topology spread and pod affinity need the same counts for every pod of a workload. Counting in every cycle costs
-//! in proportion to the cluster; a domain_count costs in proportion to the changes.
+//! in proportion to the cluster; a domain count costs in proportion to the changes.
 //!
-//! Architecture Invariant: a domain_count is a cache. It may be dropped at any time, and one built from scratch is
+//! Architecture Invariant: a domain count is a cache. It may be dropped at any time, and one built from scratch is
 //! equal.
 
 use std::collections::{BTreeMap, HashMap};
@@ -126,7 +126,7 @@ impl HypotheticalCount<'_> {
         bump(&mut self.changed, domain, sign);
     }
 
-    /// Returns the underlying domain_count.
+    /// Returns the underlying domain count.
     pub(crate) fn domain_count(&self) -> &DomainCount {
         self.domain_count
     }
@@ -166,20 +166,20 @@ pub(crate) fn bump(changed: &mut Vec<(Domain, i64)>, domain: Domain, sign: i64) 
     }
 }
 
-/// The most domain_counts retained; the least recently used are dropped.
+/// The most domain counts retained; the least recently used are dropped.
 const MAX_TALLIES: usize = 1024;
 /// The most domains in all of them together.
 const MAX_DOMAINS: usize = 4_000_000;
 
-/// The domain_counts in use.
+/// The domain counts in use.
 #[derive(Debug, Default)]
 pub(crate) struct DomainCounts {
     slots: Vec<Option<DomainCount>>,
     free: Vec<usize>,
     by_key: HashMap<Arc<DomainCountKey>, usize>,
-    /// Domain_counts with this label on all their pods.
+    /// Domain counts with this label on all their pods.
     by_label: HashMap<(String, String), Vec<usize>>,
-    /// Domain_counts without a common label.
+    /// Domain counts without a common label.
     unlabelled: Vec<usize>,
     tick: u64,
 }
@@ -190,7 +190,7 @@ impl DomainCounts {
         self.slots.get(*self.by_key.get(key)?)?.as_ref()
     }
 
-    /// Notes the use of a domain_count; returns false if it must be [created](Self::insert) first.
+    /// Notes the use of a domain count; returns false if it must be [created](Self::insert) first.
     pub(crate) fn touch(&mut self, key: &DomainCountKey) -> bool {
         let Some(slot) = self.by_key.get(key) else { return false };
         self.tick += 1;
@@ -255,7 +255,7 @@ impl DomainCounts {
         }
     }
 
-    /// Drops the domain_counts that `stale` selects; returns their topologies.
+    /// Drops the domain counts that `stale` selects; returns their topologies.
     pub(crate) fn drop_where(&mut self, mut stale: impl FnMut(&DomainCount) -> bool) -> Vec<TopologyId> {
         let mut topologies = Vec::new();
         for slot in 0..self.slots.len() {
@@ -282,7 +282,7 @@ impl DomainCounts {
         self.tick
     }
 
-    /// Drops the least recently used ones beyond the limits, but none used after this turn; returns their topologies.
+    /// Drops the least recently used ones beyond the limits, but none used after this tick; returns their topologies.
     pub(crate) fn shrink(&mut self, tick: u64) -> Vec<TopologyId> {
         let domains =
             || self.slots.iter().flatten().map(|domain_count| domain_count.domains.len()).sum::<usize>();

@@ -16,7 +16,7 @@ use object::taint::untolerated;
 /// The labels of every namespace, for terms that select namespaces.
 pub(crate) type Namespaces = HashMap<String, Labels>;
 
-/// The namespaces of a term: those named, and those selected.
+/// The namespaces of a term: those that it names, and those that it selects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct NamespaceSet {
     /// By name.

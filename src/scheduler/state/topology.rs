@@ -56,8 +56,8 @@ impl Topologies {
         self.by_key.get(key).copied()
     }
 
-    /// Adds a user. Returns true if the topology was not in use before: every node must then be [placed](Self::place)
-    /// in it.
+    /// Adds a user. Returns true if the topology was not in use before: every node must then be
+    /// [assigned](Self::assign) in it.
     pub(crate) fn acquire(&mut self, key: &str) -> (TopologyId, bool) {
         if let Some(id) = self.id(key) {
             self.slots[id.0].users += 1;

@@ -14,11 +14,11 @@ use crate::Usage;
 /// The period of cpu limits, in microseconds, as in Kubernetes.
 const CPU_PERIOD_MICROS: u64 = 100_000;
 
-/// A container's group.
+/// A container's control group.
 #[derive(Debug)]
 pub(in crate::daemon) struct Group {
     parts: Vec<HierarchyGroup>,
-    /// In the hierarchies that it came to need when it was resized.
+    /// The groups in hierarchies that it has needed since it was resized.
     more: OnceCell<Vec<HierarchyGroup>>,
 }
 
@@ -72,7 +72,7 @@ impl Group {
         self.parts().try_for_each(|part| part.limit(limits))
     }
 
-    /// The processes that are in all of its parts now.
+    /// Returns the processes that are now in its group of every hierarchy.
     pub(in crate::daemon) fn processes(&self) -> Vec<Pid> {
         let in_each: Vec<Vec<Pid>> = self.parts().map(|part| processes(&part.directory)).collect();
         let (first, rest) = in_each.split_first().map_or((&[][..], &[][..]), |(first, rest)| (first, rest));
@@ -90,7 +90,7 @@ impl Group {
         Ok(())
     }
 
-    /// The files a process writes `0` to for getting into the group.
+    /// Returns the files to which a process writes `0` to enter the group.
     pub(in crate::daemon) fn doors(&self) -> Vec<PathBuf> {
         self.parts().map(|part| part.directory.join("cgroup.procs")).collect()
     }

@@ -58,16 +58,16 @@ pub(super) struct Limits {
     pub(super) cpu_millicores: Option<u64>,
     /// Its CPU request: its share when processes compete for CPU time.
     pub(super) cpu_request_millicores: Option<u64>,
-    /// Of its whole pod.
+    /// The maximum number of processes of its whole pod.
     pub(super) pod_pids: Option<u64>,
-    /// Of its whole pod.
+    /// The memory limit of its whole pod.
     pub(super) pod_memory_bytes: Option<u64>,
-    /// Of its whole pod.
+    /// The CPU limit of its whole pod.
     pub(super) pod_cpu_millicores: Option<u64>,
 }
 
 impl Limits {
-    /// Of a container in a pod that is held to limits as a whole.
+    /// Returns the limits of a container in a pod that has limits as a whole.
     pub(super) fn new(own: &ResourceLimits, pod: &ResourceLimits, pod_pids: Option<u64>) -> Self {
         Self {
             memory_bytes: own.memory_bytes,

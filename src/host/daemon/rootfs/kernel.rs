@@ -10,7 +10,7 @@ use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive};
 use super::devices::DeviceMounts;
 use super::mount::lock_all_read_only;
 
-/// Shown empty: files that describe the machine, its keys and its memory.
+/// Paths that are shown empty: files that describe the machine, its keys and its memory.
 const MASKED: [&str; 11] = [
     "proc/acpi",
     "proc/asound",

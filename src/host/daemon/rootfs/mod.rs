@@ -51,7 +51,7 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     }
     let root = &view.root;
     let built = layout::build(view).map_err(|error| format!("root: {}", os_text(&error)))?;
-    // Sources and layers are held by descriptors: after the pivot their paths mean something else.
+    // Sources and layers are held by descriptors: after the pivot their paths lead elsewhere.
     let dir = LazyDirectory::new(&view.dir).map_err(at("container directory"))?;
     let layers = LazyDirectory::new(&view.layers).map_err(at("layers"))?;
     let sources = view.shows.iter().map(|show| show.hold().map_err(|error| show.failure(&error)));

@@ -268,7 +268,7 @@ impl<'a> LayerUnpacker<'a> {
     }
 }
 
-/// Why an entry was not unpacked.
+/// The reason why an entry was not unpacked.
 enum EntryError {
     Load(LoadError),
     Io(io::Error),

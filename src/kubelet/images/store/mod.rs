@@ -4,12 +4,12 @@
 //! lock                one writer at a time
 //! tags.json           name:tag → id; replaced as a whole, last, so that a reader sees all of an image or none
 //! sha256-HEX/         one image by the digest of its configuration
-//!   image.json        what it runs
+//!   image.json        the process it runs
 //!   rootfs/           its layers, one over the other
 //! unpack-…/           being unpacked, or left by a crash; the next writer removes it
 //! ```
 //!
-//! Readers take no lock. Nothing here runs anything, and nothing asks a network.
+//! Readers take no lock. Nothing here runs anything, and nothing uses a network.
 
 mod archive;
 mod compression;

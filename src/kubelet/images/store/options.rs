@@ -77,9 +77,9 @@ pub enum LoadError {
     /// The requested name is not a valid reference.
     #[error("invalid image name {name:?}: {error}")]
     Name {
-        /// As the user gave it.
+        /// The name as the user gave it.
         name: String,
-        /// Why.
+        /// The reason why it is not valid.
         error: InvalidReference,
     },
     /// One name cannot be given to several images.
@@ -90,7 +90,7 @@ pub enum LoadError {
     Io {
         /// The path or step that failed.
         subject: String,
-        /// Why it failed.
+        /// The error.
         source: io::Error,
     },
 }

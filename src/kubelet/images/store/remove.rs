@@ -1,11 +1,11 @@
-//! Taking a loaded image away: its name first, its files when no name is left, neither while it is in use.
+//! Removes a loaded image: its name first, its files when no name is left, neither while it is in use.
 
 use std::fs;
 
 use super::{ImageStore, StoredImage, UNPACKING};
 use crate::images::ImageReference;
 
-/// Why an image was not removed.
+/// The reason why an image was not removed.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoveError {
     /// No image of this name was loaded.
@@ -24,7 +24,7 @@ pub enum RemoveError {
     Io {
         /// The path or step that failed.
         subject: String,
-        /// Why it failed.
+        /// The error.
         source: std::io::Error,
     },
 }

@@ -14,11 +14,11 @@ use object::{Revision, SharedObject};
 enum UserAction {
     Annotate,
     SetImage,
-    /// With a grace: the kubelet removes the object.
+    /// Deletes it with a grace period: the kubelet removes the object.
     Delete,
-    /// At once.
+    /// Deletes it at once.
     ForceDelete,
-    /// Another client's status: a controller fails the pod.
+    /// Another client writes the status: a controller fails the pod.
     Fail,
 }
 
@@ -163,7 +163,7 @@ impl ModelState {
         }
     }
 
-    /// The worlds that one step of any actor makes of this one.
+    /// Returns the states that one step of any actor leads to.
     fn next(&self) -> Vec<ModelState> {
         let mut all = Vec::new();
         let mut step = |name: &'static str, change: &dyn Fn(&mut ModelState)| {
@@ -188,7 +188,7 @@ impl ModelState {
             step("watch", &|world| match world.watch.remove(0) {
                 Some(object) => match &mut world.pending {
                     Some(pending) => pending.see(&object.shared()),
-                    // As in `PodWorkers::see`: ignores a pod that the API no longer has.
+                    // Like `PodWorkers::see`, this ignores a pod that the API no longer has.
                     None if world.object.is_some() => {
                         world.pending = Some(PendingUpdates::new(object.shared()));
                     }
@@ -203,7 +203,7 @@ impl ModelState {
         }
         if self.may_exit && self.container.is_some() {
             step("exit", &|world| {
-                // The host restarts it here, so that only the telling matters.
+                // The host restarts it here, so that only the report matters.
                 (world.may_exit, world.exit_reported) = (false, true);
             });
         }

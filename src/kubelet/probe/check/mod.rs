@@ -1,4 +1,4 @@
-//! Asking a container: exec, httpGet, tcpSocket, grpc, with the texts of Kubernetes' prober.
+//! Probes a container: exec, httpGet, tcpSocket, grpc, with the texts of Kubernetes' prober.
 
 mod grpc;
 mod http;
@@ -26,7 +26,7 @@ pub(crate) struct Target {
     pub(crate) id: ContainerId,
     /// The address of its ports.
     pub(crate) endpoint: PodEndpoint,
-    /// There is no process behind the address: asking over the network counts as answered.
+    /// There is no process behind the address: probes over the network count as successful.
     pub(crate) hollow: bool,
 }
 
@@ -49,7 +49,7 @@ impl PodEndpoint {
     }
 }
 
-/// Output of a failed command that goes into the event.
+/// Maximum size of a failed command's output in the event.
 const MAX_OUTPUT: usize = 1024;
 
 /// Probes once.

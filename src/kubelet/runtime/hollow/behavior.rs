@@ -11,7 +11,7 @@ use crate::spec::{self, Role};
 /// The behavior of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContainerBehavior {
-    /// As the runtime is configured.
+    /// It behaves as the runtime is configured.
     AsConfigured,
     /// An init container: it ends after `init_run_time`, since the others wait for it.
     Finishes,
@@ -25,7 +25,7 @@ pub enum ContainerBehavior {
     Ends {
         /// After running this long.
         after: Duration,
-        /// With this.
+        /// The exit code.
         exit_code: i32,
     },
     /// It cannot be started.

@@ -14,7 +14,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_mins(2);
 /// Injected failures of a hollow runtime.
 #[derive(Debug)]
 pub struct Faults {
-    /// Calls are answered; otherwise they wait.
+    /// Calls return; otherwise they hang.
     responsive: watch::Sender<bool>,
     /// The reason why sandboxes cannot be removed, and the number of attempts.
     stuck: Mutex<Option<(String, u64)>>,

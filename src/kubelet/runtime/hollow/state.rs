@@ -51,7 +51,7 @@ impl Pod {
 }
 
 impl State {
-    /// No pods; events are dropped until the kubelet subscribes.
+    /// Creates a state without pods; events are dropped until the kubelet subscribes.
     pub(super) fn new(seed: u64) -> Self {
         Self {
             pods: BTreeMap::new(),

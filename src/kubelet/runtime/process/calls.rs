@@ -146,7 +146,7 @@ impl Runtime for ProcessRuntime {
     fn remove_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async {
             match self.shared.request(Request::RemoveContainer(id.clone())).await {
-                // Asking twice is fine.
+                // A repeated request is fine.
                 Ok(_) | Err(RuntimeError::NotFound(_)) => Ok(()),
                 Err(error) => Err(error),
             }

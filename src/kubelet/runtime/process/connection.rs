@@ -52,7 +52,7 @@ pub(super) struct SharedConnection {
     pub(super) unburied: Mutex<Option<Descendants>>,
     /// Sockets of the node's own network, opened in advance.
     pub(super) ready_sockets: Mutex<ReadySockets>,
-    /// Of requests, over all connections.
+    /// The id of the next request, over all connections.
     pub(super) next_id: AtomicU64,
     /// The host's desired faults; marked as changed when a new host must receive them.
     pub(super) faults: watch::Sender<HostFaults>,
@@ -65,7 +65,7 @@ pub(super) struct SharedConnection {
 /// A host process.
 pub(super) struct HostProcess {
     pub(super) pid: u32,
-    /// Outlives its number.
+    /// The pidfd, which stays valid if the pid is reused.
     pub(super) handle: OwnedFd,
 }
 
@@ -80,7 +80,7 @@ pub(super) struct Link {
     waiting: HashMap<u64, oneshot::Sender<Result<Response, RuntimeError>>>,
 }
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 pub(super) enum ConnectError {
     /// No host runs, or it died just now.
     Absent(String),
@@ -103,7 +103,7 @@ impl From<ConnectError> for RuntimeError {
 }
 
 impl SharedConnection {
-    /// Not connected yet.
+    /// Creates a connection that is not connected yet.
     pub(super) fn new(config: ProcessConfig) -> Arc<Self> {
         Arc::new(Self {
             config,
@@ -309,14 +309,14 @@ impl SharedConnection {
         }
     }
 
-    /// From here on requests are accepted.
+    /// Accepts requests from now on.
     pub(super) fn open_link(&self) -> mpsc::Receiver<Vec<u8>> {
         let (requests, receiver) = mpsc::channel(MAX_QUEUED_REQUESTS);
         *self.link.lock() = Some(Link { requests, waiting: HashMap::new() });
         receiver
     }
 
-    /// Until the connection breaks.
+    /// Serves a connection until it breaks.
     async fn serve(&self, stream: UnixStream, mut requests: mpsc::Receiver<Vec<u8>>) {
         let (reader, mut writer) = stream.into_split();
         let mut reader = BufReader::new(reader);
@@ -431,14 +431,14 @@ impl Drop for PendingReply<'_> {
 }
 
 impl HostProcess {
-    /// None if it has exited, or the kernel does not support such handles.
+    /// Opens a handle of the process; `None` if it has exited, or the kernel does not support such handles.
     fn of(pid: u32) -> Option<Self> {
         let handle = pidfd_open(Pid::from_raw(pid.cast_signed())?, PidfdFlags::empty()).ok()?;
         Some(Self { pid, handle })
     }
 }
 
-/// Returns true if a pipe becomes readable within the timeout, be it with its end.
+/// Returns true if a pipe becomes readable within the timeout, or ends.
 fn wait_readable(pipe: &ChildStdout, timeout: Duration) -> std::io::Result<bool> {
     let timeout = Timespec::try_from(timeout).map_err(std::io::Error::other)?;
     let ready = retry_on_intr(|| poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&timeout)))?;

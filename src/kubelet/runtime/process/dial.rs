@@ -24,7 +24,7 @@ const AT_ONCE: usize = 16;
 /// Dials from the node's network, or from a pod's.
 pub(super) struct HostDialer {
     pub(super) shared: Arc<SharedConnection>,
-    /// None = from the node's.
+    /// `None` means the node's network.
     pub(super) pod: Option<PodUid>,
 }
 

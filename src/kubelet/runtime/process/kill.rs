@@ -33,8 +33,8 @@ impl SharedConnection {
         child.map_or(Ok(()), reap)
     }
 
-    /// Kills the host and all its processes. Its keepers notice its death and kill the processes below them; others are
-    /// killed by their handles and by their marks. May be retried: processes that did not die are remembered.
+    /// Kills the host and all its processes. Its subreapers notice its death and kill the processes below them; others
+    /// are killed by their handles and by their marks. May be retried: processes that did not die are remembered.
     pub(super) fn kill(&self) -> Result<(), RuntimeError> {
         let (mut host, mut child) = (self.host.lock(), self.child.lock());
         let running = |host: &&HostProcess| has_ended(&host.handle, Duration::ZERO).is_ok_and(|ended| !ended);

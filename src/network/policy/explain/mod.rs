@@ -160,7 +160,7 @@ impl Explanation {
     }
 
     /// Returns sentences for users: one for the source and one for the destination. If the connection is refused, only
-    /// sentences that explain the refusal. An end that is not a pod has none. `world` must be the one that was
+    /// sentences that explain the refusal. An end that is not a pod has none. `world` must be the inputs that were
     /// evaluated.
     pub fn sentences(&self, world: &PolicyInputs) -> Vec<String> {
         sentences::sentences(self, world)

@@ -3,7 +3,7 @@
 //!
 //! The policies that isolate a pod, and the sets that it is in, are found by its namespace and labels; the pods of a
 //! policy or a set are found in the same way. A namespace's labels affect only sets that select namespaces. Several
-//! changes can be staged and settled together, so that each pod is evaluated once.
+//! changes can be staged and committed together, so that each pod is evaluated once.
 
 mod classes;
 mod pods;
@@ -33,7 +33,7 @@ use sets::{Set, SetMember};
 /// is matched with all its policies.
 const FEW: usize = 64;
 
-/// A world with its model.
+/// The inputs of policies (`world`) with the model that they result in.
 ///
 /// Invariant: except for staged changes, `model` equals the result of [`compile`](super::compile) for `world`.
 #[derive(Default)]
@@ -55,7 +55,7 @@ pub struct Index {
     staged: StagedChanges,
 }
 
-/// Changes that are not settled yet.
+/// Changes that are not committed yet.
 #[derive(Default)]
 struct StagedChanges {
     /// Changes of the model so far; complete for sets.
@@ -101,7 +101,7 @@ impl Index {
         self.commit()
     }
 
-    /// Like [`Self::set_pod`], but takes effect with the next [`Self::settle`].
+    /// Like [`Self::set_pod`], but takes effect with the next [`Self::commit`].
     pub fn stage_pod(&mut self, key: &Key, pod: Option<&Pod>) {
         let before = self.world.replace_pod(key, pod);
         let now = self.world.pods.get(key);
@@ -122,7 +122,7 @@ impl Index {
         self.update_pod(key);
     }
 
-    /// Like [`Self::set_namespace`], but takes effect with the next [`Self::settle`].
+    /// Like [`Self::set_namespace`], but takes effect with the next [`Self::commit`].
     pub fn stage_namespace(&mut self, name: &str, namespace: Option<&Namespace>) {
         let before = self.selectors_of(name);
         self.world.set_namespace(name, namespace);
@@ -142,7 +142,7 @@ impl Index {
         }
     }
 
-    /// Like [`Self::set_policy`], but takes effect with the next [`Self::settle`].
+    /// Like [`Self::set_policy`], but takes effect with the next [`Self::commit`].
     pub fn stage_policy(&mut self, key: &Key, policy: Option<&NetworkPolicy>) {
         let before = self.world.replace_policy(key, policy);
         let now = self.world.policies.get(key).cloned();

@@ -1,5 +1,5 @@
-//! Keeps the kernel's tables as their owners want them: by minimal changes, or by a rebuild if the state of the tables
-//! is unknown or wrong.
+//! Keeps the kernel's tables in their owners' desired state: by minimal changes, or by a rebuild if the state of the
+//! tables is unknown or wrong.
 //!
 //! If the kernel refuses an owner's rules, that owner keeps its previous rules and no other owner is affected.
 

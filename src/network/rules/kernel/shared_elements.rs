@@ -1,4 +1,4 @@
-//! Elements that several owners want in one set: for each key, the first one is in force.
+//! Elements that several owners add to one set: for each key, the first one is in force.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::rules::owner_rules::ElementMoves;
 
 /// The elements of a set with their owners.
 pub(super) struct SharedElements<Owner> {
-    /// By key: the elements that owners want there, each with these owners. The first one is in the kernel.
+    /// By key: the desired elements, each with its owners. The first one is in the kernel.
     pub(super) desired: BTreeMap<Key, Vec<(Element, Vec<Owner>)>>,
 }
 
