@@ -27,7 +27,7 @@ const SCHEDULER: &str = "kube-scheduler";
 pub(super) struct Actors {
     api: Api,
     caches: Caches,
-    /// They end with it.
+    /// The tasks that end the control loops with them.
     tasks: Tasks,
     settings: Settings,
     /// The clocks of the controllers and of the scheduler.
@@ -58,7 +58,7 @@ pub(super) struct ActorFaults {
     pub(super) paused: BTreeSet<&'static str>,
     /// The offset of the controllers' clock, in milliseconds.
     pub(super) controllers_skew: i64,
-    /// And the scheduler's.
+    /// The offset of the scheduler's clock, in milliseconds.
     pub(super) scheduler_skew: i64,
 }
 

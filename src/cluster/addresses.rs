@@ -27,9 +27,9 @@ const SMALLEST_WITH_BALANCERS: u8 = 20;
 /// The address ranges of a cluster.
 #[derive(Debug)]
 pub(super) enum AddressPlan {
-    /// On the machine's loopback.
+    /// Pods have addresses on the machine's loopback.
     Loopback(LoopbackSlot),
-    /// A network of their own, with mirror addresses in a slot of the machine's loopback.
+    /// Pods have a network of their own, with mirror addresses in a slot of the machine's loopback.
     Fabric { ranges: NetworkRanges, slot: LoopbackSlot },
 }
 
@@ -54,11 +54,11 @@ pub(super) struct MirrorRanges {
 pub(super) struct NetworkRanges {
     /// The range of all pods; each node has a /24 of it.
     pub(super) pods: Ipv4Net,
-    /// Of services.
+    /// The range of services.
     pub(super) services: Ipv4Net,
     /// The range of nodes. The last address but one is the control plane's.
     pub(super) nodes: Ipv4Net,
-    /// The same of IPv6, where there is any.
+    /// The IPv6 ranges, if there are any.
     pub(super) v6: Option<Ipv6Ranges>,
 }
 
@@ -77,12 +77,12 @@ impl AddressPlan {
         Self::Loopback(LoopbackSlot { number: preferred.unwrap_or(0) % SLOTS, _listener: None })
     }
 
-    /// A plan without a held slot: other clusters may use the same addresses.
+    /// Returns a plan without a held slot: other clusters may use the same addresses.
     pub(super) fn unheld() -> Self {
         Self::Loopback(LoopbackSlot { number: 0, _listener: None })
     }
 
-    /// A network of its own, with mirrors in the slot of another plan on loopback.
+    /// Returns the plan of a network of its own, with mirrors in the slot of another plan on loopback.
     pub(super) fn fabric(ranges: NetworkRanges, on_machine: Self) -> Self {
         match on_machine {
             Self::Loopback(slot) | Self::Fabric { slot, .. } => Self::Fabric { ranges, slot },
@@ -213,7 +213,7 @@ fn balancers_of(nodes: Ipv4Net) -> Option<Ipv4Net> {
     Ipv4Net::new(nodes.network().saturating_add(2 * quarter), length).ok()
 }
 
-/// Of all hollow pods.
+/// The range of all hollow pods.
 const HOLLOW_PODS: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 64, 0, 0), 10);
 
 fn pods_of(first: Ipv4Addr, index: usize) -> Ipv4Net {

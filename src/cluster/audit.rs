@@ -19,7 +19,7 @@ const MAX_BACKUPS: usize = 10;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct AuditConfig {
-    /// The file, or `-` for standard output; none = no log.
+    /// The file, or `-` for standard output; `None` means no log.
     pub(crate) log_path: Option<PathBuf>,
     /// A `Policy` of `audit.k8s.io/v1`; none = the metadata of every request.
     pub(crate) policy_file: Option<PathBuf>,

@@ -20,11 +20,11 @@ use object::config::{Limits, NodeLifecycleConfig, Seconds, Timings};
 /// A part of the cluster that can be left out, by its name in kube-controller-manager.
 pub(crate) type ComponentName = String;
 
-/// A name of no component.
+/// A name that no component has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no component \"{name}\"{}; there are {}", self.hint(), components.join(", "))]
 pub(crate) struct UnknownComponent {
-    /// As given.
+    /// The name as given.
     pub(crate) name: String,
     /// The known components.
     pub(crate) components: Vec<String>,
@@ -39,9 +39,9 @@ impl UnknownComponent {
 
 /// The default number of nodes that run processes.
 const DEFAULT_NODES: usize = 3;
-/// The maximum of each count: there are addresses for so many.
+/// The maximum number of nodes with processes: there are addresses for so many.
 pub(crate) const MOST_NODES: u16 = 1000;
-/// The same of hollow nodes.
+/// The maximum number of hollow nodes.
 pub(crate) const MOST_HOLLOW_NODES: u16 = 16_000;
 
 /// The configuration of a cluster's start.
@@ -152,7 +152,7 @@ pub(crate) struct ConfigFile {
     pub(crate) unprivileged_port_start: Option<u16>,
 }
 
-/// A list with all lines commented out is empty.
+/// Reads a list; one with all lines commented out (`null`) is empty.
 fn empty_when_null<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {

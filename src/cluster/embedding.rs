@@ -17,7 +17,7 @@ pub(crate) type PodBehaviorFn = Arc<dyn Fn(&Pod, &str) -> ContainerBehavior + Se
 /// The settings of an embedded cluster.
 #[derive(Clone, Default)]
 pub(crate) struct EmbedOptions {
-    /// Its clock; none = the machine's.
+    /// Its clock; `None` means the machine's.
     pub(crate) clock: Option<Clock>,
     /// Access to its API.
     pub(crate) door: ApiTransport,
@@ -57,7 +57,7 @@ pub(crate) enum HostProgram {
     This,
     /// A podium that is installed.
     At(PathBuf),
-    /// There is none: nodes are hollow.
+    /// There is no such program: nodes are hollow.
     Absent,
 }
 

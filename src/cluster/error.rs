@@ -1,4 +1,4 @@
-//! Why a cluster could not be started.
+//! The errors for which a cluster could not be started.
 
 use std::net::SocketAddr;
 
@@ -24,13 +24,13 @@ pub(crate) enum StartError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The error.
         source: std::io::Error,
     },
     /// Listening beyond loopback was not permitted.
     #[error("{0} can be reached from other machines; use --expose to allow this")]
     Exposed(SocketAddr),
-    /// Certificates.
+    /// Certificates cannot be created or used.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// The key of service account tokens cannot be used.
@@ -48,9 +48,9 @@ pub(crate) enum StartError {
          configuration requests \"{requested}\"; undo this change, or choose another data directory with --data-dir"
     )]
     NetworkChanged {
-        /// At its creation.
+        /// The network at its creation.
         before: String,
-        /// In the config file.
+        /// The network in the config file.
         requested: String,
     },
     /// The first objects were refused.
@@ -64,7 +64,7 @@ pub(crate) enum StartError {
     Audit {
         /// The subject, mostly a file.
         subject: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// A file of the image catalogue cannot be used.
@@ -78,7 +78,7 @@ pub(crate) enum StartError {
     Node {
         /// The node.
         node: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

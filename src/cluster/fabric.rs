@@ -67,7 +67,7 @@ pub(super) struct ClusterFabric {
     config: FabricConfig,
     /// The connection to its process.
     connection: Mutex<Arc<Fabric>>,
-    /// For the next process if this one dies.
+    /// The descriptors for the next process if this one dies.
     handles: FabricHandles,
     /// True once it has been stopped: locked while a process is started or stopped, so that none is started afterwards.
     stopped: Mutex<bool>,
@@ -111,7 +111,7 @@ impl ClusterFabric {
         self.config.control_plane_address()
     }
 
-    /// All of them, one of each family.
+    /// Returns all of its addresses, one of each family.
     pub(super) fn addresses(&self) -> Vec<IpAddr> {
         self.config.control_plane().addresses
     }
@@ -124,7 +124,7 @@ impl ClusterFabric {
         TcpListener::from_std(socket.into()).map_err(self::at("listen"))
     }
 
-    /// The same for datagrams; this socket is not retained.
+    /// Opens a socket for datagrams; it is not retained.
     pub(super) fn datagrams(&self, at: SocketAddr) -> Result<UdpSocket, FabricError> {
         let spec = own(if at.is_ipv4() { SocketKind::UdpV4 } else { SocketKind::UdpV6 });
         let socket = self.connection().socket(&SocketSpec { bind: Some(at), ..spec })?;
@@ -236,7 +236,7 @@ impl ClusterFabric {
         NodeNetwork { fabric: self.config.directory.join("socket"), leaf }
     }
 
-    /// A node runs, and `sockets` opens sockets of its network.
+    /// Records that a node runs; `sockets` opens sockets of its network.
     pub(super) fn node_runs(&self, ip: Ipv4Addr, sockets: NodeSockets, tasks: &Tasks) {
         self.nodes.add(ip, sockets, tasks);
     }

@@ -203,7 +203,7 @@ impl<R: NodeRunner> FencingController<R> {
         }
     }
 
-    /// A fenced node stays fenced until it registers again. After a start of the control plane it starts like any
+    /// Keeps a fenced node fenced until it registers again. After a start of the control plane it starts like any
     /// other.
     async fn hold_fence(&self, fence: &SharedObject<NodeFence>) -> Result<(), ApiError> {
         let name = fence.name();
@@ -311,7 +311,7 @@ impl<R: NodeRunner> FencingController<R> {
         }))
     }
 
-    /// The fence is over: deletes its object.
+    /// Ends a fence by deleting its object.
     fn end(&self, fence: &SharedObject<NodeFence>) -> Result<(), ApiError> {
         ignore_gone(self.api.delete(Kind::NodeFence, &fence.key(), &DeleteOptions::uid(fence.uid())))?;
         let uid = fence.uid();

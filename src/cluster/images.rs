@@ -17,7 +17,7 @@ use super::error::StartError;
 use kubelet::images::{Catalogue, ImageEntry, ImageStore, UserImageSource, UserImages};
 use manifest::Document;
 
-/// Larger files are no catalogue.
+/// The maximum size of a catalogue file.
 const MAX_BYTES: u64 = 4 << 20;
 
 /// The end of the error for a pipe, a device or a directory.

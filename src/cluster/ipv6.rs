@@ -31,7 +31,7 @@ pub(crate) struct Ipv6Ranges {
     /// The range of all pods; each node has a /64 of it.
     #[serde(rename = "podSubnet", alias = "pods")]
     pub pods: Ipv6Net,
-    /// Of services.
+    /// The range of services.
     #[serde(rename = "serviceSubnet", alias = "services")]
     pub services: Ipv6Net,
     /// The range of nodes. The last address but one is the control plane's.
@@ -48,7 +48,7 @@ impl Default for Ipv6Config {
 impl Default for Ipv6Ranges {
     fn default() -> Self {
         let net = |a, b, length| Ipv6Net::new_assert(Ipv6Addr::new(0xfd00, a, b, 0, 0, 0, 0, 0), length);
-        // As many nodes as fit into the usual IPv4 range.
+        // There is space for as many nodes as in the usual IPv4 range.
         Self { pods: net(0x10, 0x244, 54), services: net(0x10, 0x96, 112), nodes: net(0x172, 0x20, 112) }
     }
 }
@@ -117,7 +117,7 @@ impl Ipv6Ranges {
         is_in_range.then_some(NodeIpv6 { ip, pods })
     }
 
-    /// A line with the ranges.
+    /// Returns a line with the ranges.
     pub(super) fn described(self) -> String {
         let Self { pods, services, nodes } = self;
         format!("pods={pods} services={services} nodes={nodes}")

@@ -28,10 +28,10 @@ use reconcile::Caches;
 /// The descriptors that this process requests: each connection through a service takes two, each service port one.
 const OPEN_FILES: u64 = 65_536;
 
-/// Clients of Ingresses at once, at most.
+/// The maximum number of concurrent clients of Ingresses.
 const MAX_CLIENTS: usize = 4096;
 
-/// Why no fault can be between pods of the loopback network.
+/// The reason why there are no faults between pods of the loopback network.
 const NOTHING_TO_BREAK: &str = "pods share the machine's network, where network faults are not possible; start podium \
                                 with --network fabric, and see the Node's annotation podium.dev/network-note";
 /// The reason why there are no faults without the writer of the network's rules.
@@ -54,7 +54,7 @@ pub(super) struct PodNetwork {
     pub(super) dns: Option<IpAddr>,
 }
 
-/// Starts both, and returns the address of the cluster's DNS.
+/// Starts the network's servers, and returns the address of the cluster's DNS.
 pub(super) fn start(
     api: &Api,
     caches: &Caches,

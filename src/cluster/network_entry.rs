@@ -17,7 +17,7 @@ use fabric::LeafSpec;
 use kubelet::runtime::{PodUid, ProcessRuntime, RuntimeError};
 use object::ClusterDomain;
 
-/// Below the data directory.
+/// The path of the file, below the data directory.
 const FILE: &str = "fabric/entry.json";
 /// The API's port at its service.
 const API_PORT: u16 = 443;
@@ -30,7 +30,7 @@ const VISITORS: u32 = 64;
 pub(crate) struct NetworkEntry {
     /// The range of nodes. Its last addresses are the control plane's and the visitors'.
     nodes: Ipv4Net,
-    /// The same of IPv6, where there is any.
+    /// The IPv6 range of nodes, if there is one.
     #[serde(default)]
     nodes_v6: Option<Ipv6Net>,
     /// The largest packet, in bytes.
@@ -60,7 +60,7 @@ impl NetworkEntry {
         data_dir.write(FILE, &text)
     }
 
-    /// Reads that of a data directory; none where pods share the machine's network.
+    /// Reads the entry of a data directory; `None` where pods share the machine's network.
     pub(crate) fn read(data_dir: &Path) -> Option<Self> {
         serde_json::from_str(&std::fs::read_to_string(data_dir.join(FILE)).ok()?).ok()
     }

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use base::task::Tasks;
 use kubelet::runtime::NodeSockets;
 
-/// By the addresses of the nodes.
+/// The running nodes, by their addresses.
 #[derive(Default)]
 pub(super) struct NodeRegister(Arc<RegisterState>);
 
@@ -26,7 +26,7 @@ struct RegisterState {
 }
 
 impl NodeRegister {
-    /// A node runs, replacing one that had this address.
+    /// Records that a node runs; it replaces one that had this address.
     pub(super) fn add(&self, ip: Ipv4Addr, sockets: NodeSockets, tasks: &Tasks) {
         let mut renewals = sockets.renewed();
         self.0.nodes.lock().insert(ip, sockets);

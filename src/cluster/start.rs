@@ -75,7 +75,7 @@ impl Cluster {
         Self::start_within(config, data_dir, EmbedOptions::default()).await
     }
 
-    /// The same, inside of a program that decides more than flags can.
+    /// Does the same in a program that embeds the cluster and sets more than flags can.
     pub(crate) async fn start_within(
         config: ClusterConfig,
         data_dir: DataDir,
@@ -162,7 +162,7 @@ impl Cluster {
             serve_tls(server.clone(), listener, tls, &base);
 
             let text = kubeconfig::text(&format!("https://{reachable}"), &authority.certificate_pem, &token);
-            // Always here too: it is where `podium apply` and its like find the instance (CLI-4).
+            // Always written here too, because it is where `podium apply` and its like find the instance (CLI-4).
             data_dir.write("kubeconfig", &text)?;
             if config.kubeconfig.is_some() {
                 write_private(&kubeconfig_path, &text)?;
@@ -176,7 +176,7 @@ impl Cluster {
             Actors::new(&api, &caches, &actors, &config, &authority, balancers, data_dir.path())?
         };
         let control_loops = Arc::new(control_loops);
-        // Faults that were in force apply from the first moment on.
+        // Faults that were in force at the last stop apply from the first moment on.
         let standing = faults::active_faults_at_start(&api, &control_loops);
         control_loops.set_faults(standing.actors.clone()).await;
         snapshots::take_over(&api, &data_dir)?;
@@ -263,7 +263,7 @@ impl Cluster {
         client::in_process(self.server.clone(), headers)
     }
 
-    /// Its nodes.
+    /// Returns the nodes of the cluster.
     pub(crate) fn nodes(&self) -> &super::nodes::Nodes {
         &self.kubelets
     }
@@ -357,12 +357,12 @@ impl Cluster {
 /// The parts to end if a start fails, or is abandoned halfway.
 struct StartGuard<'a> {
     api: &'a Api,
-    /// None once the start is done.
+    /// The tasks to end; empty once the start is done.
     tasks: Vec<Tasks>,
 }
 
 impl StartGuard<'_> {
-    /// The start is done.
+    /// Marks the start as done.
     fn stays(mut self) {
         self.tasks.clear();
     }

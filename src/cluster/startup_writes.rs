@@ -25,7 +25,7 @@ impl StartupWrites {
         objects: &'static str,
         write: impl Fn() -> Result<(), ApiError> + Send + 'static,
     ) -> Result<(), ApiError> {
-        // The disk may have had free space again between the refusal and the question.
+        // The disk may have had free space again between the refusal and this check.
         let Err(error) = write().or_else(|error| match self.store.refuses_writes() {
             Some(_) => Err(error),
             None => write(),

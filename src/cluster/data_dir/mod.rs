@@ -36,7 +36,7 @@ pub(crate) enum DataDirError {
         directory: PathBuf,
         /// Its owner's id.
         owner: u32,
-        /// Ours.
+        /// The id of the user that runs Podium.
         us: u32,
     },
     /// Others could replace our files with theirs.
@@ -84,7 +84,7 @@ pub(crate) enum DataDirError {
         /// Its permissions.
         mode: u32,
     },
-    /// A secret that is no use.
+    /// A secret that cannot be used.
     #[error("{}: {reason}; delete it, and Podium creates a new one", path.display())]
     Unusable {
         /// The file.
@@ -97,7 +97,7 @@ pub(crate) enum DataDirError {
     Io {
         /// The path that failed.
         path: PathBuf,
-        /// Why it failed.
+        /// The error.
         source: io::Error,
     },
     /// There is no default location for data.
@@ -112,10 +112,10 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> DataDirError {
 
 /// The identity of a cluster: its keys, and certificates of them.
 const IDENTITY: [&str; 5] = ["ca.crt", "ca.key", "sa.key", "front-proxy-ca.crt", "front-proxy-ca.key"];
-/// A shorter token could be guessed.
+/// The minimum length of a token; a shorter one could be guessed.
 const SHORTEST_TOKEN: usize = 16;
 
-/// The platform's data directory and `podium`.
+/// Returns `podium` in the platform's data directory.
 pub(crate) fn default_data_dir() -> Result<PathBuf, DataDirError> {
     directories::BaseDirs::new().map(|dirs| dirs.data_dir().join("podium")).ok_or(DataDirError::NoHome)
 }
@@ -179,12 +179,12 @@ impl DataDir {
         Ok(Self { path, lock, ephemeral })
     }
 
-    /// Its path.
+    /// Returns its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A secret, created by `make` if its file is missing or empty.
+    /// Returns a secret, created by `make` if its file is missing or empty.
     pub(super) fn secret(&self, name: &str, make: impl FnOnce() -> String) -> Result<String, DataDirError> {
         let path = self.path.join(name);
         match ownership::read_private(&path)? {
@@ -197,7 +197,7 @@ impl DataDir {
         Ok(text)
     }
 
-    /// The bearer token of the cluster's owner, created by `make` if there is none.
+    /// Returns the bearer token of the cluster's owner, created by `make` if there is none.
     pub(super) fn token(&self, make: impl FnOnce() -> String) -> Result<String, DataDirError> {
         let token = self.secret("token", make)?.trim().to_string();
         if token.len() < SHORTEST_TOKEN || !token.chars().all(|letter| letter.is_ascii_graphic()) {
@@ -222,7 +222,7 @@ impl DataDir {
         Ok(())
     }
 
-    /// A small file's content.
+    /// Returns a small file's content.
     pub(super) fn read(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.path.join(name)).ok()
     }
@@ -237,7 +237,7 @@ impl DataDir {
         }
     }
 
-    /// A private directory below it.
+    /// Creates a private directory below it.
     pub(super) fn directory(&self, name: &str) -> Result<PathBuf, DataDirError> {
         let path = self.path.join(name);
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(at(&path))?;
@@ -250,13 +250,13 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), DataDirError>
     put_private(path, text, File::sync_all)
 }
 
-/// The same of a file that need not outlive the machine's next crash.
+/// Does the same for a file that need not outlive the machine's next crash.
 fn write_unsynced(path: &Path, text: &str) -> Result<(), DataDirError> {
     put_private(path, text, |_| Ok(()))
 }
 
-/// The same, with `finish` applied to the file before it gets its name. A file that is already correct is left alone;
-/// another is overwritten if the disk has no space for a second one, since most of its blocks exist.
+/// Does the same, with `finish` applied to the file before it gets its name. A file that is already correct is left
+/// alone; another is overwritten if the disk has no space for a second one, since most of its blocks exist.
 fn put_private(
     path: &Path,
     text: &str,
@@ -286,7 +286,7 @@ fn put_private(
     written.map_err(at(path))
 }
 
-/// Replaces the content of a file in place: that needs space only for what is longer than before.
+/// Replaces the content of a file in place: that needs space only for the part beyond the previous length.
 fn overwrite(file: &mut File, text: &str) -> io::Result<()> {
     file.rewind()?;
     file.write_all(text.as_bytes())?;
@@ -534,7 +534,7 @@ mod tests {
         for next_is_ephemeral in [true, false] {
             let killed = DataDir::open(parent.path(), true).unwrap();
             killed.token(|| "k".repeat(43)).unwrap();
-            // As if it had been killed: nothing is removed, and the lock is free.
+            // Simulate a killed run: nothing is removed, and the lock is free.
             let killed = std::mem::ManuallyDrop::new(killed);
             flock(&killed.lock, FlockOperation::Unlock).unwrap();
             let next = DataDir::open(parent.path(), next_is_ephemeral).unwrap();

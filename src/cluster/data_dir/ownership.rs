@@ -19,7 +19,7 @@ pub(super) const MARK: &str = "podium.json";
 pub(super) const LOCK: &str = "lock";
 /// The directory of log files; the console alone has them too, in a directory that is not marked.
 const LOGS: &str = "logs";
-/// Larger files are none of ours.
+/// The maximum size of our own files; larger ones are not ours.
 const LARGEST_FILE_BYTES: u64 = 1 << 20;
 
 /// The files that we create in a data directory, besides the mark and the lock.

@@ -3,7 +3,8 @@
 //! memory.
 //!
 //! [`mod@plan`] decides purely; actors, nodes, store and API each apply their part. Objects are the only state: a
-//! starting control plane applies the faults in force before anything runs ([`standing`]), and continues from there.
+//! starting control plane applies the faults in force before anything runs ([`active_faults_at_start`]), and continues
+//! from there.
 //!
 //! Architecture Invariant: no fault prevents its own healing: this is not a controller among those that crash, its time
 //! runs by the cluster's own clock, and a store refuses writes only for a limited time.

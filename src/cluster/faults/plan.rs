@@ -67,9 +67,9 @@ pub(super) enum Effect {
     PowerOff(BTreeSet<String>),
     /// The disks of nodes.
     Disk(BTreeSet<String>, NodeDiskFault),
-    /// That of the store.
+    /// The disk of the store.
     StoreDisk(StoreFault),
-    /// The offset in milliseconds.
+    /// The components, and the offset of their clocks in milliseconds.
     Skew(TargetComponents, i64),
     Pulls(PullFault),
     /// Configurations of webhooks.
@@ -88,7 +88,7 @@ pub(super) struct Victim {
     pub(super) node: String,
 }
 
-/// Components that are met.
+/// The components that a fault affects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TargetComponents {
     /// The kubelets of nodes.
@@ -102,7 +102,7 @@ pub(super) enum TargetComponents {
 /// A fault of the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum StoreFault {
-    /// Nothing.
+    /// No fault.
     #[default]
     None,
     /// Writes do not end.
@@ -113,7 +113,7 @@ pub(super) enum StoreFault {
     Refuses(&'static str),
 }
 
-/// All faults in force.
+/// The effects of all faults in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::cluster) struct ActiveFaults {
     pub(in crate::cluster) actors: ActorFaults,
@@ -125,7 +125,7 @@ pub(in crate::cluster) struct ActiveFaults {
 }
 
 impl ActiveFaults {
-    /// Of all faults together.
+    /// Combines the effects of all faults.
     pub(super) fn of<'a>(planned: impl IntoIterator<Item = &'a FaultDecision>) -> Self {
         let mut all = Self::default();
         for one in planned {
@@ -176,7 +176,7 @@ impl ActiveFaults {
         }
     }
 
-    /// Of several faults of the store the worst counts.
+    /// Adds a fault of the store; the worst of several counts.
     fn worsen(&mut self, fault: &StoreFault) {
         let rank = |fault: &StoreFault| match fault {
             StoreFault::None => (0, Duration::ZERO),
@@ -190,7 +190,7 @@ impl ActiveFaults {
     }
 }
 
-/// Of two faults of a disk the worse.
+/// Returns the worse of two faults of a disk.
 fn worse(one: NodeDiskFault, other: NodeDiskFault) -> NodeDiskFault {
     let rank = |fault: NodeDiskFault| match fault {
         NodeDiskFault::Slow(delay) => (0, delay),
@@ -570,7 +570,7 @@ impl RequiredKinds {
         let targets = open.filter_map(|fault| Some((fault.spec.target.as_ref()?, of_disk(fault))));
         targets.fold(Self::default(), |needs, (target, of_disk)| Self {
             nodes: needs.nodes || target.node.is_some() || target.node_selector.is_some(),
-            // On a disk there are their emptyDirs.
+            // A fault of a disk affects the emptyDirs of pods.
             pods: needs.pods
                 || target.pod.is_some()
                 || target.pod_selector.is_some()

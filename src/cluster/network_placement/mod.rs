@@ -50,7 +50,7 @@ enum Network {
 }
 
 impl Network {
-    /// As a data directory remembers it.
+    /// Returns the text that a data directory records.
     fn text(&self) -> String {
         match self {
             Self::Loopback { why: Some(why) } => format!("{LOOPBACK}\n{why}"),
@@ -61,7 +61,7 @@ impl Network {
 }
 
 impl NetworkPlacement {
-    /// Finds it, or creates it.
+    /// Finds the network of a data directory, or creates it.
     pub(super) async fn find(
         data_dir: &DataDir,
         config: &ClusterConfig,

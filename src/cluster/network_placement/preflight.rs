@@ -18,11 +18,11 @@ use super::remedy::remedy;
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The output of a successful test.
 const WORKS: &str = "works";
-/// A service in it, and an external address.
+/// The address of a service in the tested network.
 const SERVICE: ([u8; 4], u16) = ([10, 96, 0, 80], 80);
 const WORLD: ([u8; 4], u16) = ([192, 0, 2, 1], 80);
 
-/// Runs the trial's process: `podium network-preflight`. It prints one line on standard output: `works`, or the failed
+/// Runs the test's process: `podium network-preflight`. It prints one line on standard output: `works`, or the failed
 /// step, the reason, and the remedy. Must be called while the process has one thread.
 pub(crate) fn network_trial_main() -> ExitCode {
     let line = match run() {
@@ -60,7 +60,7 @@ fn within(step: &str, error: FabricError) -> FabricError {
     FabricError { step: format!("{step}: {}", error.step), source: error.source }
 }
 
-/// Runs the trial in a process of this program; an error is the reason why pods cannot have a network of their own,
+/// Runs the test in a process of this program; an error is the reason why pods cannot have a network of their own,
 /// with the remedy.
 pub(super) fn try_network(program: &Path) -> Result<(), String> {
     let mut command = Command::new(program);

@@ -61,12 +61,12 @@ fn overlap(one: Ipv4Net, other: Ipv4Net) -> bool {
     one.contains(&other) || other.contains(&one)
 }
 
-/// A line with the ranges.
+/// Returns a line with the ranges.
 pub(super) fn text(NetworkRanges { pods, services, nodes, .. }: &NetworkRanges) -> String {
     format!("fabric pods={pods} services={services} nodes={nodes}")
 }
 
-/// Such a line, read.
+/// Parses such a line.
 pub(super) fn read(line: &str) -> Option<NetworkRanges> {
     let mut fields = line.split_whitespace();
     if fields.next() != Some("fabric") {

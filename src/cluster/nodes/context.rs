@@ -47,7 +47,7 @@ pub(super) struct NodeContext {
     pub(super) network_note: Option<String>,
     /// The directory with each node's directory.
     pub(super) nodes_dir: PathBuf,
-    /// The cluster's.
+    /// The cluster's data directory.
     pub(super) data_dir: PathBuf,
     pub(super) catalogue: Arc<Catalogue>,
     /// The capacity of a node with processes.
@@ -64,7 +64,7 @@ pub(super) struct RunningNode {
     /// Ends after the kubelet.
     pub(super) host: Host,
     pub(super) tasks: Tasks,
-    /// Of its Node object.
+    /// The uid of its Node object.
     pub(super) uid: String,
 }
 
@@ -101,7 +101,7 @@ impl RunningNode {
 pub(super) enum Host {
     /// Processes.
     Process(Arc<ProcessRuntime>),
-    /// Nothing.
+    /// No processes.
     Hollow(Arc<HollowRuntime>),
 }
 
@@ -253,8 +253,8 @@ impl NodeContext {
     }
 }
 
-/// Applies the director to hollow containers by the pod's object, as long as that is the running pod. Init containers
-/// always finish: otherwise the pod would never get to the others.
+/// Returns a [`BehaviorFn`] that applies the director to hollow containers by the pod's object, as long as that is the
+/// running pod. Init containers always finish: otherwise the pod would never get to the others.
 fn directed(api: Api, director: Option<PodBehaviorFn>) -> BehaviorFn {
     Arc::new(move |sandbox, container| {
         let pod = api.get_as::<Pod>(&Key::new(sandbox.namespace.as_str(), sandbox.name.as_str()));

@@ -121,7 +121,7 @@ pub(super) struct Member {
     pub(super) origin: Origin,
 }
 
-/// Why a node ends.
+/// The cause of a node's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EndCause {
     /// Its object was deleted.
@@ -130,7 +130,7 @@ pub(super) enum EndCause {
     Dropped,
 }
 
-/// The next step of a node.
+/// The next action for a node.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum NodeAction {
     /// It should run.

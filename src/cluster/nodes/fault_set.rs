@@ -7,15 +7,15 @@ use kubelet::{NodeDiskFault, PullFault};
 /// All faults in force on nodes, by their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::cluster) struct NodeFaults {
-    /// They are switched off.
+    /// Nodes that are switched off.
     pub(in crate::cluster) off: BTreeSet<String>,
-    /// Their kubelets are down.
+    /// Nodes with crashed kubelets.
     pub(in crate::cluster) crashed: BTreeSet<String>,
     /// Nodes with paused kubelets.
     pub(in crate::cluster) paused: BTreeSet<String>,
     /// The offsets of kubelets' clocks, in milliseconds.
     pub(in crate::cluster) skews: BTreeMap<String, i64>,
-    /// Their disks do this wrong.
+    /// The faults of nodes' disks.
     pub(in crate::cluster) disks: BTreeMap<String, NodeDiskFault>,
     /// Pulls of images are slow or fail.
     pub(in crate::cluster) pulls: Vec<PullFault>,

@@ -15,7 +15,7 @@ use super::fencing::kill;
 use super::follow::{Follower, NodeState};
 use kubelet::runtime::RuntimeError;
 
-/// The next step of a node.
+/// The next action for a node.
 enum FaultAction {
     Nothing,
     /// Stop its kubelet.
@@ -66,7 +66,7 @@ impl Nodes {
 }
 
 impl Follower {
-    /// Resumes all paused ones: they are about to stop.
+    /// Resumes all paused kubelets, which are about to stop.
     pub(super) fn resume_all(&self) {
         for slot in self.state.lock().slots.values() {
             if let NodeState::Running(running) | NodeState::Ending(running) = &slot.now {

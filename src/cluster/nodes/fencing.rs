@@ -23,10 +23,10 @@ pub(crate) enum FenceError {
          node.kubernetes.io/out-of-service"
     )]
     NotLocal(String),
-    /// It is about to start or to end.
+    /// The node is about to start or to end.
     #[error("node {0} is being started or removed")]
     Busy(String),
-    /// Something of it may still run.
+    /// Processes of the node may still run.
     #[error("processes of node {0} may still run: {1}")]
     MayLive(String, String),
 }

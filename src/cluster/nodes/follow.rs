@@ -142,7 +142,7 @@ impl State {
 }
 
 impl Follower {
-    /// Looks again and again.
+    /// Executes passes until the tasks end.
     pub(super) async fn run(self: Arc<Self>, rounds: Arc<WorkLoop>) {
         loop {
             let changed = self.changed.notified();

@@ -1,4 +1,4 @@
-//! The kubelets that should exist, by their nodes' names: one that is down is listed as well (CON-19).
+//! Lists the kubelets that should exist, by their nodes' names, including those that are down (CON-19).
 
 use std::sync::Arc;
 

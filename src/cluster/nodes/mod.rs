@@ -196,7 +196,7 @@ impl Follower {
         });
     }
 
-    /// Nodes that could not be started, but whose hosts may run.
+    /// Returns the nodes that could not be started, but whose hosts may run.
     fn unstarted(&self) -> Vec<String> {
         let state = self.state.lock();
         let unstarted = |slot: &NodeSlot| {

@@ -11,10 +11,10 @@ use kubelet::runtime::hollow::HollowRuntime;
 /// The operation is not possible for a node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NodeError {
-    /// None of this name runs here.
+    /// No node of this name runs here.
     #[error("no running node {name:?} in this cluster; nodes: {nodes}")]
     Unknown {
-        /// As given.
+        /// The name as given.
         name: String,
         /// The existing nodes.
         nodes: String,
@@ -30,7 +30,7 @@ pub(crate) enum NodeError {
     Restart {
         /// The node.
         name: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
 }
@@ -76,7 +76,7 @@ impl Nodes {
                 _ => false,
             };
             if is_fenced {
-                // As a machine that was switched off and on again.
+                // The node starts like a machine that was switched off and on again.
                 let failed = |reason: String| NodeError::Restart { name: name.into(), reason };
                 self.take_back(name, false).await.map_err(failed)?;
                 let started = Self::wait_until_started(follower, name).await;

@@ -29,7 +29,7 @@ pub(super) enum ActionError {
     Never(String),
 }
 
-/// The hands of one scenario.
+/// Executes the actions of one scenario.
 pub(super) struct ActionExecutor<'a> {
     pub(super) api: &'a Api,
     pub(super) client: &'a kube::Client,

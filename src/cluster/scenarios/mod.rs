@@ -4,7 +4,7 @@
 //! without observation does not count for checks; the scenario's own time goes on. It is not a controller of the
 //! registry, because a scenario may crash those.
 //!
-//! `progress` and `score` decide, purely; `observe` evaluates the checks; `hands` executes actions, by the API alone;
+//! `progress` and `score` decide, purely; `observe` evaluates the checks; `actions` executes actions, by the API alone;
 //! `runs` records the results.
 
 mod actions;
@@ -72,7 +72,7 @@ struct ScenarioController {
     recorder: Recorder,
     changed: Arc<Notify>,
     runs: Runs,
-    /// By uid, for the scenarios in progress.
+    /// The compiled expressions of the scenarios in progress, by uid.
     expressions: Arc<Mutex<BTreeMap<String, Arc<Expressions>>>>,
     rounds: Arc<WorkLoop>,
 }
@@ -119,7 +119,7 @@ impl ScenarioController {
         }
     }
 
-    /// It was deleted: removes the objects it has created, then the scenario itself.
+    /// Handles a deleted scenario: removes the objects it has created, then the scenario itself.
     fn end(&self, scenario: &SharedObject<Scenario>) -> Result<(), ApiError> {
         let executor = ActionExecutor { api: &self.api, client: &self.client, scenario, uid: scenario.uid() };
         match executor.clean_up() {

@@ -95,13 +95,13 @@ pub(super) fn resume(status: &mut ScenarioStatus) -> bool {
     counted
 }
 
-/// A step was done.
+/// Records that a step was executed.
 pub(super) fn step_done(status: &mut ScenarioStatus, index: usize, now: Timestamp) {
     status.steps_done = i32::try_from(index + 1).unwrap_or(i32::MAX);
     status.troubled_at.get_or_insert(Time(now));
 }
 
-/// It cannot be passed any more.
+/// Ends a scenario that cannot be passed any more.
 pub(super) fn fail(
     spec: &ScenarioSpec,
     status: &mut ScenarioStatus,
@@ -402,7 +402,7 @@ mod tests {
         assert_eq!((status.phase, status.reason.as_deref()), (ScenarioPhase::Failed, Some("Broken")));
     }
 
-    /// The control plane is away from the 15th to the 100th second.
+    /// The control plane does not run from the 15th to the 100th second.
     #[test]
     fn unobserved_time_does_not_count_for_checks_fault_2() {
         let spec = json!({"title": "t", "timeLimit": "5m", "steps": [{"at": "10s", "heal": "x"}],

@@ -75,7 +75,7 @@ impl Runs {
         map.ok().and_then(|map| map.data.as_ref().map(AllScenarioRuns::of_data)).unwrap_or_default()
     }
 
-    /// A cluster without any run has no ConfigMap.
+    /// Writes the ConfigMap; a cluster without any run has none.
     fn write(&self, runs: &AllScenarioRuns) -> Result<(), ApiError> {
         let data = runs.to_data();
         let is_there = self.api.get_as::<ConfigMap>(&key()).is_ok();

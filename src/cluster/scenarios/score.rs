@@ -5,11 +5,11 @@ use std::time::Duration;
 use object::scenario::{ScenarioPoints, ScenarioSpec, ScenarioStatus};
 use object::time::go_duration;
 
-/// For having repaired it at all.
+/// The points for repairing the trouble at all.
 const REPAIRED: i32 = 40;
-/// For having noticed it quickly, at most.
+/// The maximum of points for noticing the trouble quickly.
 const NOTICED: i32 = 20;
-/// For having repaired it quickly, at most.
+/// The maximum of points for repairing the trouble quickly.
 const QUICK: i32 = 40;
 
 /// The score of a passed scenario, out of a hundred, and its parts. A passed scenario gets at least one point.

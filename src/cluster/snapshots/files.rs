@@ -18,9 +18,9 @@ use store::archive::{self, Archive, ArchiveError};
 
 /// The maximum number of snapshots, by users or by restores.
 const MAX_SNAPSHOTS: usize = 100;
-/// Nor more bytes of objects together.
+/// The maximum size of the objects of a snapshot, in bytes.
 const MAX_BYTES: u64 = 8 << 30;
-/// Trees of claims are no deeper.
+/// The maximum depth of a claim's directory tree.
 const DEEPEST: usize = 200;
 /// The space that stays free on the disk when claims are copied.
 const FREE_BYTES: u64 = 64 << 20;
@@ -51,10 +51,10 @@ pub(crate) enum SnapshotError {
     Io {
         /// The path that failed.
         path: PathBuf,
-        /// Why it failed.
+        /// The error.
         source: io::Error,
     },
-    /// It is not as it was written.
+    /// The file is damaged.
     #[error("{}: {source}", path.display())]
     Damaged {
         /// The file.
@@ -62,7 +62,7 @@ pub(crate) enum SnapshotError {
         /// The defect.
         source: ArchiveError,
     },
-    /// There are enough.
+    /// There are [`MAX_SNAPSHOTS`] snapshots already.
     #[error("the limit of {MAX_SNAPSHOTS} snapshots is reached; delete one first")]
     TooMany,
     /// The file exceeds the maximum size.
@@ -71,12 +71,12 @@ pub(crate) enum SnapshotError {
     /// The claims' content exceeds the free space.
     #[error("the claims contain {required} bytes, and the disk has {free} bytes free")]
     NoRoom {
-        /// In bytes.
+        /// The required space in bytes.
         required: u64,
-        /// In bytes.
+        /// The free space in bytes.
         free: u64,
     },
-    /// There is none of this name.
+    /// There is no snapshot of this name.
     #[error("snapshot {0:?} not found")]
     Missing(String),
     /// A name that leads out of the directory.
@@ -125,7 +125,7 @@ impl Files {
         is_step(name).then(|| self.volumes.join(name))
     }
 
-    /// The names of all there are, in their order.
+    /// Returns the names of all snapshots, in order.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
         let named = entries.filter_map(|entry| {
@@ -262,7 +262,7 @@ impl Files {
             remove(left).map_err(at(left))?;
         }
         if !saved.is_dir() {
-            // It was empty then, without even a directory.
+            // The volume was empty at that time, without even a directory.
             return Ok(());
         }
         let required = bytes_in(&saved, 0);

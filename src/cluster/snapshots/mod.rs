@@ -46,7 +46,7 @@ const AT_START: &str = "restore-at-start";
 /// Marks a restore without a snapshot of the state before it: a fork's first.
 const OF_NOTHING: &str = "podium.dev/of-nothing";
 
-/// The dependencies besides the API.
+/// The dependencies of the controller besides the API.
 pub(super) struct SnapshotContext {
     pub(super) actors: Arc<Actors>,
     pub(super) data_dir: PathBuf,

@@ -55,9 +55,9 @@ const OF_NOW: [Kind; 9] = [
 /// The differences between the snapshot's cluster and this one.
 #[derive(Clone, Debug)]
 pub(super) struct RestoreMapping {
-    /// The ranges of services, by family: then and now.
+    /// The ranges of services, by family: the snapshot's and the current one.
     pub(super) services: Vec<(IpNet, IpNet)>,
-    /// The data directory, then and now.
+    /// The data directory of the snapshot, and the current one.
     pub(super) data_dir: (PathBuf, PathBuf),
 }
 

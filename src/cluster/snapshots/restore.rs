@@ -209,7 +209,7 @@ impl SnapshotController {
         }
     }
 
-    /// Writes the state of then over that of now, and that the restore is done.
+    /// Replaces the current state by the snapshot's, and records that the restore is done.
     async fn write_state(
         &self,
         restore: &SharedObject<ClusterRestore>,
@@ -231,7 +231,8 @@ impl SnapshotController {
         Ok(changes)
     }
 
-    /// Controllers that start with the old state would create objects that already exist.
+    /// Waits until the caches show the changes: controllers that start with the old state would create objects that
+    /// already exist.
     async fn wait_for_caches(&self, changes: &[Change]) {
         let last_of_kinds: std::collections::HashMap<Kind, &Change> =
             changes.iter().map(|change| (change.object.kind(), change)).collect();
@@ -335,7 +336,7 @@ fn rewrite(
     Ok(is_there.then_some(changes))
 }
 
-/// The restore that is done.
+/// Returns the restore with the status of a completed one.
 fn completed(
     current: &Arc<Object>,
     about: &SnapshotMetadata,

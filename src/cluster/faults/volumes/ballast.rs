@@ -22,7 +22,7 @@ pub(super) struct Ballast {
 }
 
 impl Ballast {
-    /// An empty one on the file system of a directory.
+    /// Creates an empty file on the file system of a directory.
     pub(super) fn at(place: &FillTarget) -> io::Result<Self> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let file = File::from(openat(&place.directory, ".", flags, Mode::RUSR | Mode::WUSR)?);

@@ -47,7 +47,7 @@ const OF_MACHINES: &[&str] = &[
     "/var/tmp",
 ];
 
-/// Why a volume is not filled.
+/// The reason why a volume is not filled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cluster::faults) struct FillRefusal {
     /// The reason of the condition and the event.
@@ -57,7 +57,7 @@ pub(in crate::cluster::faults) struct FillRefusal {
 }
 
 impl FillRefusal {
-    /// It was tried, and went wrong.
+    /// Returns the refusal for a failed attempt.
     pub(super) fn failed(path: &Path, error: &io::Error) -> Self {
         Self { reason: FAILED, message: format!("{}: {error}", path.display()) }
     }
@@ -77,7 +77,7 @@ pub(super) struct FillTarget {
 pub(super) struct ProtectedPaths(Vec<PathBuf>);
 
 impl ProtectedPaths {
-    /// The machine's own, and that of a data directory and of this program.
+    /// Returns the paths of the machine, of a data directory and of this program.
     pub(super) fn of_machine(data_dir: &Path) -> Self {
         let mut all: Vec<PathBuf> = OF_MACHINES.iter().map(PathBuf::from).collect();
         all.push(data_dir.to_owned());
@@ -120,7 +120,7 @@ struct VolumeSurvey<'a> {
     path: &'a Path,
     /// The mount at the directory, or above it.
     mount: &'a Mount,
-    /// It is where that is mounted.
+    /// The directory is the mount point of `mount`.
     is_mount_point: bool,
     /// Another mount point of the same file system.
     other_mount: Option<&'a Path>,

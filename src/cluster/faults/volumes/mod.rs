@@ -1,9 +1,10 @@
 //! Full volumes (FAULT-1), and emptyDirs on a node's disk that is full, fails or is slow: checked every second, for as
 //! long as the fault lasts.
 //!
-//! [`place`] decides if a volume is a file system of its own that may be filled; [`ballast`] occupies its free space,
-//! by a file without a name that this process holds open. If it is a directory among others, [`gate`] makes writes
-//! fail. Both are invisible in listings, and end with the process in every case: the next one starts from scratch.
+//! [`fill_target`] decides if a volume is a file system of its own that may be filled; [`ballast`] occupies its free
+//! space, by a file without a name that this process holds open. If it is a directory among others, [`gate`] makes
+//! writes fail. Both are invisible in listings, and end with the process in every case: the next one starts from
+//! scratch.
 //!
 //! Architecture Invariant: the machine's own file systems are never filled. A file system that does not certainly
 //! belong to one volume alone is refused.
@@ -34,7 +35,7 @@ const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The state of a volume's free space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FillState {
-    /// There is none.
+    /// No space is free.
     Filled,
     /// There is free space, but writes fail as if there were none.
     Denied {
@@ -58,7 +59,7 @@ pub(super) struct FillRequest {
 pub(super) enum FillMode {
     /// A volume is full.
     Full,
-    /// They lie on a disk with this effect on writes.
+    /// The directories lie on a disk with this effect on writes.
     OnDisk(WriteFault),
 }
 
@@ -129,7 +130,7 @@ struct VolumeFiller {
     changed: Arc<dyn Fn() + Send + Sync>,
 }
 
-/// The means that fills a volume.
+/// The method by which a volume is filled.
 enum FillMethod {
     Ballast(Ballast),
     Gate(WriteGate),
@@ -145,7 +146,7 @@ impl VolumeFiller {
                 (FillMode::Full, _) => (None, FillState::Denied { open_before: 0 }),
                 (FillMode::OnDisk(denial), paths) => install_gate(paths, &guarded, denial, means),
             });
-            // A panic has dropped the means; the next check starts from scratch.
+            // A panic has dropped the method's state; the next check starts from scratch.
             let (retained, room) = step.await.unwrap_or_else(|error| {
                 (
                     None,

@@ -12,7 +12,7 @@ use rustix::fs::{Stat, fstat, stat};
 pub(super) enum Call {
     /// Writes through a descriptor.
     Writes {
-        /// Of the thread that waits.
+        /// The descriptor, of the thread that waits.
         descriptor: u64,
         /// True if it appends, regardless of the descriptor's mode.
         appends: bool,
@@ -101,7 +101,7 @@ pub(super) fn change(thread: i32, file: BorrowedFd<'_>, range: Option<(u64, u64)
     Some(Change { needs_space: written.needs_space(u64::try_from(about.st_size).unwrap_or_default()) })
 }
 
-/// The end of a write.
+/// The extent of a write in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriteExtent {
     /// Starts at the file's end, or at an unknown position.

@@ -8,12 +8,12 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 const PRE_ACCESS: u64 = 0x0010_0000;
 /// `FAN_EVENT_INFO_TYPE_RANGE`.
 const RANGE: u8 = 6;
-/// Of `struct fanotify_event_metadata`, in bytes.
+/// The size of `struct fanotify_event_metadata`, in bytes.
 const METADATA: usize = 24;
-/// Of the record of a range, in bytes.
+/// The size of the record of a range, in bytes.
 const RANGE_RECORD: usize = 24;
 
-/// A thread waits for permission to read or change a file.
+/// An event: a thread waits for permission to read or change a file.
 #[derive(Debug)]
 pub(super) struct Event {
     /// The file; the response names it, and closing it is no response.
@@ -24,7 +24,7 @@ pub(super) struct Event {
     pub(super) range: Option<(u64, u64)>,
 }
 
-/// An fanotify group for pre-content events. It takes root's rights in the first user namespace, and Linux 6.14.
+/// An fanotify group for pre-content events. It requires root's rights in the first user namespace, and Linux 6.14.
 pub(super) fn group() -> io::Result<OwnedFd> {
     let flags = libc::FAN_CLASS_PRE_CONTENT | libc::FAN_CLOEXEC | libc::FAN_NONBLOCK | libc::FAN_REPORT_TID;
     let files = (libc::O_RDONLY | libc::O_LARGEFILE | libc::O_CLOEXEC).cast_unsigned();

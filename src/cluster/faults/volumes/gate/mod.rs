@@ -39,7 +39,7 @@ pub(in crate::cluster::faults) enum WriteFault {
     Slow(Duration),
 }
 
-/// Exists until it is dropped.
+/// A gate, which exists until it is dropped.
 #[derive(Debug)]
 pub(super) struct WriteGate {
     group: Arc<OwnedFd>,
@@ -51,7 +51,7 @@ pub(super) struct WriteGate {
 }
 
 impl WriteGate {
-    /// Before all files below a directory.
+    /// Sets a gate before all files below a directory.
     pub(super) fn before(directory: BorrowedFd<'_>, denial: WriteFault) -> io::Result<Self> {
         let group = Arc::new(fanotify::group()?);
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, openat, stat, statat};
 
-/// A volume with more directories is not watched over.
+/// A volume with more directories than this gets no gate.
 const MAX_DIRECTORIES: usize = 4096;
 /// Deeper directories are skipped too.
 const DEEPEST: usize = 64;
