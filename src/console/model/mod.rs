@@ -150,12 +150,13 @@ pub struct Model {
     /// The time of the last message: the reference for typed times.
     pub(crate) last_message_at: Timestamp,
     next_id: u64,
-    /// The model's state of clusters that are not in front, the last number assigned to one, and the needs of the front
-    /// one if it is not the console's own.
+    /// The model's state of the clusters that are not in front.
     behind: BTreeMap<ClusterId, clusters::BackgroundCluster>,
+    /// The last number that was assigned to a joined cluster.
     next_cluster: u16,
     /// Dropped clusters that may still receive requests.
     dropped: Vec<ClusterId>,
+    /// The built-in resources that are watched on the front cluster, if it is not the console's own.
     needs: BTreeSet<ResourceKey>,
     /// Dialogs that wait until the open one is answered.
     pub(super) asking: VecDeque<(ScreenId, Box<Dialog>)>,
