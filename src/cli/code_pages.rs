@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-/// Nodes have registered, and built-in images have been prepared, this long after a cluster became ready.
+/// The time after a cluster became ready in which nodes register and built-in images are prepared.
 const START_DURATION: Duration = Duration::from_secs(20);
 
 /// Waits until the start is over and returns its pages.

@@ -74,7 +74,7 @@ pub(super) fn stop(instance: &InstanceArgs) -> Result<()> {
     Ok(())
 }
 
-/// Asks the instance to stop and waits for its end. Returns false if none runs.
+/// Requests the instance to stop and waits for its end. Returns false if none runs.
 fn stop_instance(directory: &Path) -> Result<bool> {
     let Some(pid) = running_instance(directory) else { return Ok(false) };
     let Some(handle) = process(pid).with_context(|| format!("pid {pid}"))? else { return Ok(false) };
@@ -90,7 +90,7 @@ fn stop_instance(directory: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// The path as running instances report it; a path that no longer exists is only made absolute.
+/// Returns the path as running instances report it; a path that no longer exists is only made absolute.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_path_buf())
 }

@@ -20,9 +20,9 @@ pub(super) struct Logging {
 /// Selects whether logs also appear on stderr.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stderr {
-    /// The screen belongs to the console.
+    /// No logs on stderr, because the screen belongs to the console.
     Silent,
-    /// There is no console.
+    /// Logs on stderr too, because there is no console.
     Shown,
 }
 

@@ -56,7 +56,7 @@ fn drives_terminals(letter: char) -> bool {
         || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Standard error for the log, which is also written to a file.
+/// Standard error as an output of the log, which is also written to a file.
 pub(super) struct LogStderr;
 
 impl<'a> MakeWriter<'a> for LogStderr {

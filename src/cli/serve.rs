@@ -128,7 +128,7 @@ pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
     Ok(config)
 }
 
-/// Components that are neither controllers nor admission plugins.
+/// The components that are neither controllers nor admission plugins.
 const PARTS: [&str; 5] = ["scheduler", "kubelet", "proxy", "dns", "ingress"];
 
 /// Refuses unknown names of components.

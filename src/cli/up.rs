@@ -83,7 +83,7 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
     tokio::spawn(code_pages::return_after_start());
     let shown = tokio::spawn(console::run(cluster.client(), options));
     tokio::pin!(shown);
-    // The first of: the user quits, a signal arrives, or the terminal is closed.
+    // Wait for the first of these: the user quits, a signal arrives, or the terminal is closed.
     let ended = tokio::select! {
         ended = &mut shown => Some(ended),
         _ = quit_requested.recv() => None,

@@ -15,7 +15,7 @@ use base::did_you_mean::nearest;
 pub struct ConfigText {
     source: Arc<str>,
     value: Value,
-    /// None for an empty text.
+    /// The root of the document; `None` for an empty text.
     tree: Option<Arc<Node>>,
 }
 
@@ -31,12 +31,12 @@ impl ConfigText {
         Ok(Self { source, value, tree })
     }
 
-    /// The same, for keeping.
+    /// Returns the content as an owned value.
     pub(crate) fn into_value(self) -> Value {
         self.value
     }
 
-    /// An error about the value of a field; `field` is written as in field errors.
+    /// Returns an error about the value of a field; `field` is written as in field errors.
     pub fn fault(&self, field: &str, message: impl Into<String>) -> ManifestError {
         ManifestError {
             source: self.source.clone(),
@@ -67,7 +67,7 @@ pub fn from_yaml(text: &str) -> Result<Value, ManifestError> {
     ConfigText::parse(text, "yaml").map(ConfigText::into_value)
 }
 
-/// serde's message, with the nearest of the many expected names.
+/// Shortens serde's message: of the many expected names it names only the nearest.
 fn with_the_nearest_name(message: &str) -> String {
     // unknown field `a`, expected one of `b`, `c`
     let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();

@@ -49,7 +49,7 @@ impl Document {
         node::find(&self.tree, path)
     }
 
-    /// An error about one of its fields.
+    /// Returns an error about one of its fields.
     pub fn error(&self, field: &str, message: impl Into<String>) -> ManifestError {
         ManifestError {
             source: self.source.clone(),

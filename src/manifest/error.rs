@@ -32,7 +32,7 @@ pub struct ManifestError {
 }
 
 impl ManifestError {
-    /// About a whole file.
+    /// Returns an error about a whole file.
     pub(super) fn of_file(source: &str, message: impl Into<String>) -> Self {
         Self { source: source.into(), position: None, field: None, message: message.into() }
     }
@@ -41,13 +41,13 @@ impl ManifestError {
         Self::at(source, position, message)
     }
 
-    /// An error at a position.
+    /// Returns an error at a position.
     pub(super) fn at(source: &Arc<str>, position: Position, message: impl Into<String>) -> Self {
         Self { source: source.clone(), position: Some(position), field: None, message: message.into() }
     }
 }
 
-/// The error at a position of a text with a name not known yet.
+/// An error at a position of a text whose name is not known yet.
 pub(super) type Fault = (Position, String);
 
 impl fmt::Display for ManifestError {

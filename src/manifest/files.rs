@@ -1,4 +1,4 @@
-//! Finding manifests: a file, the manifests of a directory, or standard input.
+//! Finds manifests: a file, the manifests of a directory, or standard input.
 
 use std::fs;
 use std::io::{self, Read as _};

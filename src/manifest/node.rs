@@ -90,7 +90,7 @@ impl Builder {
         }
     }
 
-    /// The finished tree; None when the document was empty.
+    /// The finished tree; `None` if the document was empty.
     pub(super) fn take(&mut self) -> Option<Arc<Node>> {
         self.anchors.clear();
         self.open.clear();
@@ -261,7 +261,7 @@ fn merged(
 
 const TOO_LARGE: &str = "the document is too large after its aliases are expanded";
 
-/// The tree as JSON.
+/// Converts the tree to JSON.
 pub(super) fn to_value(root: &Node) -> Result<Value, Fault> {
     let mut budget = Budget { values: MAX_VALUES, bytes: MAX_BYTES };
     value_of(root, &mut budget)

@@ -45,7 +45,7 @@ pub(super) async fn liveness() -> io::Result<()> {
     serve("liveness", PORT, move |path| health(path, start.elapsed())).await
 }
 
-/// The liveness server's answer, given the time since it started.
+/// Returns the liveness server's response, given the time since it started.
 fn health(path: &str, running: Duration) -> (StatusCode, String) {
     let seconds = running.as_secs_f64();
     match path {

@@ -66,7 +66,7 @@ pub fn image_program_main(arguments: impl IntoIterator<Item = OsString>) -> Exit
     }
 }
 
-/// One thread, and little memory: there may be hundreds of these.
+/// Runs a program with one thread and little memory: there may be hundreds of these.
 fn run(program: impl Future<Output = std::io::Result<()>>) -> std::io::Result<()> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(program)
 }

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 
 use super::trace::Trace;
 
-/// So many steps (reconciles and writes) at one instant mean work without end: the start of a control plane takes a few
-/// hundred.
+/// The maximum number of steps (reconciles and writes) at one instant; more mean work without end: the start of a
+/// control plane takes a few hundred.
 const MAX_STEPS: u64 = 20_000;
 /// The number of last steps before the limit that are counted by name.
 const LOOKED_AT: u64 = 1_000;
@@ -27,7 +27,7 @@ pub(super) struct LivelockDetector(Arc<DetectorState>);
 #[derive(Default)]
 struct DetectorState {
     state: Mutex<State>,
-    /// The count of each step while [`LivelockDetector::taken`] runs; `None` at other times.
+    /// The count of each step while [`LivelockDetector::count_steps`] runs; `None` at other times.
     counted: Mutex<Option<BTreeMap<String, u64>>>,
     stuck: Notify,
 }

@@ -2,7 +2,7 @@
 //! one seed, so that a failure can be repeated exactly.
 //!
 //! `plan` draws the operations and faults, `world` is the cluster that they affect, `clients` and `faults` execute
-//! them, `checks` check what clients and watchers receive, `pace` checks that time passes, `trace` records it all,
+//! them, `checks` check what clients and watchers receive, `livelock` checks that time passes, `trace` records it all,
 //! `campaign` runs many seeds and shrinks a failing plan.
 //!
 //! A process runs exactly one simulation: `std`'s hash maps and tokio draw their random seeds once per process and
@@ -44,12 +44,12 @@ const LOOK: Duration = Duration::from_secs(10);
 const REST: Duration = Duration::from_mins(1);
 /// More writes than this in ten seconds are not caused by requests: a burst of operations causes a few hundred.
 const MAX_WRITES: u64 = 2_500;
-/// The same with two copies of each controller that see different states: each copy may write as much as one.
+/// The maximum with two copies of each controller that see different states: each copy may write as much as one.
 const MAX_TWIN_WRITES: u64 = 2 * MAX_WRITES;
 /// The writes, and the reconciles of one key, that are allowed per second of rest: four nodes renew their leases every
 /// ten seconds and report their status now and then, and a controller checks nodes every five seconds.
 const MAX_WRITES_AT_REST: u64 = 1;
-/// The prefix of a write's name among the steps that a pace counts.
+/// The prefix of a write's name among the steps that the livelock detector counts.
 const WRITE: &str = "write of ";
 /// The number of lines of the trace that are shown before a violation.
 const TRACE_LINES: usize = 40;
@@ -239,8 +239,8 @@ async fn watch_rate(world: Arc<World>) {
     }
 }
 
-/// Checks the rest at the end: once everything has ended, only nodes write, to report that they are alive, and no key
-/// is reconciled again and again.
+/// Checks that the cluster is quiescent at the end: once everything has ended, only nodes write, to report that they
+/// are alive, and no key is reconciled again and again.
 async fn wait_quiescent(world: &World, plane: &ControlPlane, pace: &LivelockDetector, lasts: Duration) {
     let before = plane.api.revision();
     let most = MAX_WRITES_AT_REST * lasts.as_secs().max(1);

@@ -67,7 +67,7 @@ impl Builder {
         Self { clock: ClockChoice::Manual(None), ..self }
     }
 
-    /// The same as [`manual_clock`](Self::manual_clock), starting at this time instead of the current one.
+    /// Does the same as [`manual_clock`](Self::manual_clock), but starts at this time instead of the current one.
     pub fn manual_clock_at(self, start: Timestamp) -> Self {
         Self { clock: ClockChoice::Manual(Some(start)), ..self }
     }
@@ -83,7 +83,7 @@ impl Builder {
         self
     }
 
-    /// The number of hollow nodes, `hollow-00001` and on; the default is one.
+    /// Sets the number of hollow nodes, `hollow-00001` and on; the default is one.
     pub fn hollow_nodes(self, count: usize) -> Self {
         Self { hollow_count: count, ..self }
     }
@@ -95,20 +95,20 @@ impl Builder {
         self
     }
 
-    /// The number of nodes with containers that are processes of this machine, `node-1` and on. They come with the
+    /// Sets the number of nodes with containers that are processes of this machine, `node-1` and on. They come with the
     /// cluster's network: services can be reached at their addresses, and DNS answers. They need the program `podium`:
     /// on the PATH, named by `$PODIUM`, or [given](Self::process_nodes_by).
     pub fn process_nodes(self, count: usize) -> Self {
         Self { process_nodes: count, ..self }
     }
 
-    /// The program that runs [nodes with processes](Self::process_nodes). It must be of the same version as this
+    /// Sets the program that runs [nodes with processes](Self::process_nodes). It must be of the same version as this
     /// library.
     pub fn process_nodes_by(self, program: impl Into<PathBuf>) -> Self {
         Self { program: Some(program.into()), ..self }
     }
 
-    /// The behavior of pods on hollow nodes; by default they run and are ready.
+    /// Sets the behavior of pods on hollow nodes; by default they run and are ready.
     pub fn pod_behaviour(self, behaviour: impl Fn(&Pod) -> PodBehaviour + Send + Sync + 'static) -> Self {
         self.behaviours.set(behaviour);
         self

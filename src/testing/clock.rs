@@ -15,11 +15,11 @@ use object::{Kind, Revision};
 
 use super::error::Error;
 
-/// A cluster is at rest after this time without writes.
+/// The time without writes after which a cluster is at rest.
 pub(super) const QUIET: Duration = Duration::from_millis(100);
-/// A cluster that does not come to rest in this time is given up, so that a livelock fails instead of hanging.
+/// The timeout for a cluster to come to rest, so that a livelock fails instead of hanging.
 const RESTLESS: Duration = Duration::from_mins(1);
-/// The machine's clock advances within this time.
+/// A time within which the machine's clock advances.
 const TICK: Duration = Duration::from_micros(20);
 
 /// The requested clock.

@@ -74,7 +74,8 @@ impl Cluster {
         (self.door == ApiTransport::Socket).then(|| self.running().url())
     }
 
-    /// The API without HTTP: synchronous, and without authorization. Its arguments and results are Podium's own types.
+    /// Returns the API without HTTP: synchronous, and without authorization. Its arguments and results are Podium's own
+    /// types.
     pub fn api(&self) -> &Api {
         self.running().api()
     }
@@ -166,8 +167,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Makes these requests fail, until the failure is [healed](Injected::heal). If several rules match a request, the
-    /// first one counts.
+    /// Makes these requests fail, until the failure is [healed](InjectedFailure::heal). If several rules match a
+    /// request, the first one counts.
     pub fn fail(&self, requests: Requests, failure: Failure) -> InjectedFailure {
         self.faults.inject(requests, failure, None)
     }
@@ -189,7 +190,7 @@ impl Cluster {
     }
 
     /// Holds back the events of the watches among these requests, open ones and new ones: their clients' caches grow
-    /// stale. They continue, with all the events held back, when this is [released](HeldWatches::release) or dropped;
+    /// stale. They continue, with all the events held back, when this is [released](PausedWatches::release) or dropped;
     /// clients miss the events in between if their watches are [expired](Self::expire_watches) meanwhile.
     pub fn hold_watches(&self, requests: Requests) -> PausedWatches {
         PausedWatches::new(self.faults.clone(), requests)

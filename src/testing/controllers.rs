@@ -8,7 +8,8 @@ use super::error::Error;
 use crate::cluster::UnknownComponent;
 
 const SCHEDULER: &str = "scheduler";
-/// Always runs: without it an API server never establishes definitions (in Kubernetes it is a part of the server).
+/// The controller that always runs: without it an API server never establishes definitions (in Kubernetes it is a part
+/// of the server).
 const ALWAYS: &str = "customresourcedefinition";
 /// The controller that creates the service accounts which [`ACCOUNT_ADMISSION`] requires of pods.
 const ACCOUNTS: &str = "serviceaccount";

@@ -52,7 +52,7 @@ pub enum Failure {
 struct Rule {
     requests: Requests,
     failure: Failure,
-    /// The failures that remain; `None` = no limit.
+    /// The failures that remain; `None` means no limit.
     remaining: Mutex<Option<u32>>,
     hits: AtomicU32,
 }

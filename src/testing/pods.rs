@@ -116,7 +116,7 @@ impl<'a> HollowPod<'a> {
         self.exit(None, exit_code).await
     }
 
-    /// The same for one of its containers.
+    /// Ends one of its containers with this exit code.
     pub async fn exit_container(&self, container: &str, exit_code: i32) -> Result<(), Error> {
         self.exit(Some(container), exit_code).await
     }

@@ -16,9 +16,9 @@ pub struct Requests {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Resource {
     plural: String,
-    /// `None` = of any group.
+    /// `None` means any group.
     group: Option<String>,
-    /// `*` = the object and all its subresources.
+    /// `*` means the object and all its subresources.
     subresource: String,
 }
 

@@ -38,7 +38,7 @@ pub(super) struct Watches {
     open: Mutex<Vec<OpenWatch>>,
     /// The requests with watches that are held back; each rule has a number.
     paused: watch::Sender<Vec<(u64, Requests)>>,
-    /// The number of rules that there have ever been.
+    /// The number of rules so far, which is the next rule's number.
     rules: AtomicU64,
 }
 

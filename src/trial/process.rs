@@ -35,7 +35,8 @@ impl Controller {
         Ok(())
     }
 
-    /// Starts the controller again if it has ended by itself, as a kubelet would. Returns true if it had.
+    /// Starts the controller again if it has ended by itself, as a kubelet would. Returns true if it has been
+    /// restarted.
     pub(super) fn keep(&mut self) -> Result<bool> {
         if self.child.try_wait().context("cannot wait for the controller")?.is_none() {
             return Ok(false);

@@ -74,7 +74,7 @@ impl State {
         all
     }
 
-    /// Counts the objects.
+    /// Returns the number of objects.
     pub(super) fn len(&self) -> usize {
         self.0.values().map(Vec::len).sum()
     }

@@ -45,7 +45,7 @@ impl Instance {
         Ok(instance)
     }
 
-    /// An ordinary client over HTTPS.
+    /// Returns an ordinary client over HTTPS.
     pub(super) async fn client(&self) -> Result<kube::Client> {
         let kubeconfig = Kubeconfig::read_from(self.directory.join("kubeconfig"))?;
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
@@ -92,7 +92,7 @@ impl Instance {
         self.child.id()
     }
 
-    /// Its data directory.
+    /// Returns its data directory.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }

@@ -82,7 +82,7 @@ fn at_rest() -> usize {
     all.flatten().filter(|process| is_at_rest(&process.path())).count()
 }
 
-/// Waits until this many have started: a spawned process does not run yet.
+/// Waits until this many processes have started: a spawned process does not run yet.
 async fn wait_started(count: usize) -> Result<()> {
     let deadline = Instant::now() + START_TIMEOUT;
     while at_rest() < count {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::cli::output::print_line;
 
-/// Source of the peer's figures.
+/// Source of the recorded figures.
 const RECORDED: &str = "Kubernetes 1.20 with etcd, 2 cores, 2026";
 
 /// Prints one row per figure.

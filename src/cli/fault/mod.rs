@@ -20,7 +20,7 @@ use object::fault::{
 const START_TIMEOUT: Duration = Duration::from_secs(15);
 /// Interval between two polls.
 const LOOK: Duration = Duration::from_millis(50);
-/// A server that is silent for this long may be stopped by the fault itself.
+/// The time of silence after which the server may be stopped by the fault itself.
 const SILENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Subcommand)]

@@ -11,7 +11,7 @@ use crate::cluster::{ConfigFile, image_catalogue};
 use kubelet::images::{CatalogueImage, ImageOrigin};
 
 const HEADERS: [&str; 6] = ["REPOSITORY", "TAG", "SOURCE", "IMAGE ID", "SIZE", "PROGRAM"];
-/// Longer cells are cut: an image's program may be a whole script.
+/// The maximum width of a cell; longer ones are cut, because an image's program may be a whole script.
 const WIDEST: usize = 60;
 
 pub(super) fn run(instance: &InstanceArgs, config: Option<&Path>) -> Result<()> {

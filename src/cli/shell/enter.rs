@@ -12,7 +12,7 @@ use fabric::{Fabric, RouterHandle, enter_network};
 
 /// The network to enter.
 pub(super) enum EnteredNetwork {
-    /// A network of its own, which ends with the last process in it.
+    /// A new network of the shell's own, which ends with the last process in it.
     Own,
     /// The network of a node or a pod.
     Of {

@@ -3,14 +3,14 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 
-/// The shell if the user has none.
+/// The shell for users that have none.
 const ANY_SHELL: &str = "/bin/sh";
 /// Exit code of shells for a command that does not exist.
 const NOT_FOUND: i32 = 127;
 /// Exit code of shells for a command that cannot be executed.
 const NOT_RUNNABLE: i32 = 126;
 
-/// The command, or the user's shell.
+/// Returns the command, or the user's shell.
 pub(super) fn command(requested: &[OsString], shell: Option<OsString>) -> Vec<OsString> {
     if requested.is_empty() {
         vec![shell.filter(|shell| !shell.is_empty()).unwrap_or_else(|| ANY_SHELL.into())]

@@ -115,7 +115,7 @@ async fn unfinished(client: &Client) -> Result<Option<String>> {
     Ok(left.into_iter().flatten().next())
 }
 
-/// Describes an object of a kind of which none may be left.
+/// Describes a remaining object of a kind of which none may be left.
 async fn find_remaining<K>(client: &Client) -> Result<Option<String>>
 where
     K: kube::Resource<DynamicType = ()> + Clone + fmt::Debug + DeserializeOwned,

@@ -178,7 +178,7 @@ impl Plan {
         lasting(&mut self.random, most)
     }
 
-    /// The next fault.
+    /// Draws the next fault.
     pub(super) fn fault(&mut self) -> Fault {
         self.is_of_objects = self.of_objects.random_ratio(1, OF_OBJECTS);
         if self.is_of_objects {

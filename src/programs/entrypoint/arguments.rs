@@ -14,7 +14,7 @@ pub(super) struct Rule {
 enum ProgramArguments {
     /// Arguments that begin with an option.
     Options,
-    /// The same, and a configuration file's name.
+    /// Arguments that begin with an option or with a configuration file's name.
     OptionsAndConfiguration,
     /// Arguments that do not begin with the name of a command.
     AllButCommands,

@@ -10,18 +10,18 @@ use super::{at, complete, real_path};
 
 const DIRECTORY: &str = "/docker-entrypoint-initdb.d";
 
-/// The way to run a file of the directory.
+/// The program that runs a file of the directory.
 #[derive(Debug, PartialEq, Eq)]
 enum ScriptRunner {
-    /// As a program.
+    /// The file itself is a program.
     Program,
-    /// By the shell.
+    /// The shell.
     Shell,
-    /// By the database's client.
+    /// The database's client.
     Client,
-    /// By the database's client, from the output of this command, which decompresses the file.
+    /// The database's client, with the output of this command, which decompresses the file.
     Unpacked(&'static [&'static str]),
-    /// The file is ignored.
+    /// None: the file is ignored.
     Not,
 }
 

@@ -26,7 +26,7 @@ const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
 const ROUNDS: usize = 2;
 const USAGE: &str = "usage: nslookup [-type=TYPE] HOST [DNS_SERVER]";
 
-/// Runs it; the exit code is busybox'.
+/// Runs the program; the exit code is busybox'.
 pub(super) fn run(arguments: &[String]) -> ExitCode {
     let lookup = match LookupArguments::parse(arguments) {
         Ok(lookup) => lookup,
@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// The path of a pod's file: without a mount namespace a variable contains it.
+/// Returns the path of a pod's file: without a mount namespace a variable contains it.
 fn file(variable: &str, usual: &str) -> PathBuf {
     std::env::var_os(variable).map_or_else(|| Path::new(usual).to_path_buf(), PathBuf::from)
 }
@@ -78,7 +78,7 @@ fn file(variable: &str, usual: &str) -> PathBuf {
 struct LookupArguments {
     name: String,
     server: Option<String>,
-    /// None prints addresses, as for a host.
+    /// The type of the records; `None` prints addresses, as for a host.
     type_: Option<RecordType>,
 }
 
@@ -133,7 +133,7 @@ impl Resolver {
         found.map(|ip| (ip, None)).ok_or_else(|| format!("can't resolve '{text}'"))
     }
 
-    /// Addresses of a host, each with the name that leads back to it.
+    /// Looks up and formats the addresses of a host, each with the name that leads back to it.
     fn show_host(&self, name: &str) -> (String, Result<(), String>) {
         let mut text = String::new();
         if let Some(server) = self.conf.servers().next() {
@@ -164,7 +164,7 @@ impl Resolver {
         name.map_or_else(|| ip.to_string(), |name| format!("{ip} {name}"))
     }
 
-    /// As libc finds them: the hosts file first, then the servers with every end.
+    /// Returns the addresses as libc finds them: the hosts file first, then the servers with every search domain.
     fn addresses(&self, name: &str) -> Vec<IpAddr> {
         if let Ok(ip) = name.parse() {
             return vec![ip];
@@ -200,7 +200,7 @@ impl Resolver {
         })
     }
 
-    /// The records of one type, with the first search domain that has the name.
+    /// Looks up and formats the records of one type, with the first search domain that has the name.
     fn show_records(&self, name: &str, type_: RecordType) -> (String, Result<(), String>) {
         let mut text = String::new();
         if let Some(server) = self.conf.servers().next() {
@@ -303,7 +303,7 @@ fn address(record: &Record) -> Option<IpAddr> {
     }
 }
 
-/// One record as the newer busybox prints it.
+/// Adds one record as the newer busybox prints it.
 fn line(text: &mut String, record: &Record) {
     let plain = |name: &Name| name.to_ascii().trim_end_matches('.').to_owned();
     let name = plain(&record.name);

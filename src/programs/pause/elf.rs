@@ -49,7 +49,7 @@ core::arch::global_asm!(
     ".popsection",
 );
 
-/// The instructions, and the number of their machine in an ELF header; none where they were not written.
+/// The instructions, and the number of their machine in an ELF header; none for machines without instructions here.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn code() -> (&'static [u8], u16) {
     unsafe extern "C" {

@@ -11,7 +11,7 @@ pub(super) struct Version {
     pub(super) length: u64,
 }
 
-/// The response that a request's conditions call for.
+/// The response that a request's conditions require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Evaluation {
     /// All of the file.

@@ -1,4 +1,4 @@
-//! From a request's path to a file of the served directory: pure decisions of the built-in web servers.
+//! Resolves a request's path to a file of the served directory: pure decisions of the built-in web servers.
 
 use std::path::{Path, PathBuf};
 

@@ -3,8 +3,8 @@
 //! Serves one directory over HTTP/1.1, one thread, files streamed. It reads no configuration file and reports that it
 //! ignores one.
 //!
-//! Why not `ServeDir` of `tower-http` (0.7): it does not support `If-Range`, so that a download that is resumed after
-//! the page has changed becomes a mixture of both; a directory without an index is 404 and not nginx's 403; its
+//! Reasons against `ServeDir` of `tower-http` (0.7): it does not support `If-Range`, so that a download that is resumed
+//! after the page has changed becomes a mixture of both; a directory without an index is 404 and not nginx's 403; its
 //! response does not name the file that failed and the reason, which the error log contains; a whole file is sent with
 //! its current length, not the announced one. The code still needed around it (an opener that refuses pipes and
 //! devices, both servers' pages, their logs, their redirects) is as long as the code it replaces. HTTP itself is

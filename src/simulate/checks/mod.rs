@@ -1,4 +1,4 @@
-//! The rules that every history must follow, checked on what clients and watchers received.
+//! Checks the rules that every history must follow, on the responses and events that clients and watchers received.
 
 mod final_state;
 mod history;

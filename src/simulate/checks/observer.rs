@@ -36,7 +36,7 @@ const WATCHED: [Kind; 13] = [
     Kind::Service,
     Kind::EndpointSlice,
 ];
-/// The wait before the watcher connects to a control plane again.
+/// The interval after which the watcher connects to a control plane again.
 const RECONNECT_INTERVAL: Duration = Duration::from_millis(100);
 /// One round in so many is followed by a new connection, and as many by a bookmark.
 const SELDOM: u32 = 20;

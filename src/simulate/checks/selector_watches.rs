@@ -28,7 +28,7 @@ use object::{Key, Object, Revision};
 const PAGE: u32 = 2;
 /// The timeout of a list.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
-/// The wait before a reader connects again.
+/// The interval after which a reader connects again.
 const RECONNECT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A selection of pods: the selectors that a client sends, and the same rule in Rust.

@@ -71,7 +71,7 @@ pub(super) fn make_disks(api: &Api) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The checker of identities recognizes this set's pods by the prefix `db-` of their names.
+/// Returns a StatefulSet with disks. The checker of identities recognizes its pods by the prefix `db-` of their names.
 pub(super) fn set_with_disks(replicas: u8, version: u8) -> Value {
     const NAME: &str = "db-with-disks";
     let mut template = template(NAME, version, &format!("db:v{version}"));
@@ -90,14 +90,14 @@ pub(super) fn job(key: &Key, completions: u8, seconds: u8) -> Value {
         "spec": {"completions": completions, "parallelism": 1, "backoffLimit": 20, "template": template}})
 }
 
-/// Runs one pod on each node.
+/// Returns a DaemonSet, which runs one pod on each node.
 pub(super) fn daemon_set(key: &Key, version: u8) -> Value {
     json!({"metadata": {"name": key.name, "namespace": key.namespace},
         "spec": {"selector": {"matchLabels": {"app": key.name}},
             "template": template(&key.name, version, &format!("agent:v{version}"))}})
 }
 
-/// Starts a Job each minute, which may take longer than that.
+/// Returns a CronJob that starts a Job each minute, which may take longer than that.
 pub(super) fn cron_job(key: &Key, replaces: bool, seconds: u8) -> Value {
     let one = job(key, 1, seconds);
     json!({"metadata": {"name": key.name, "namespace": key.namespace},
@@ -106,7 +106,7 @@ pub(super) fn cron_job(key: &Key, replaces: bool, seconds: u8) -> Value {
             "jobTemplate": {"spec": one["spec"]}}})
 }
 
-/// Selects the pods of the Deployment of the same name.
+/// Returns a Service that selects the pods of the Deployment of the same name.
 pub(super) fn service(key: &Key) -> Value {
     json!({"metadata": {"name": key.name, "namespace": key.namespace},
         "spec": {"selector": {"app": key.name}, "ports": [{"port": 80}]}})

@@ -434,7 +434,7 @@ impl Machine {
     }
 }
 
-/// Ends containers with the image `ends:SECONDS` after this number of seconds.
+/// Returns a function that ends containers with the image `ends:SECONDS` after this number of seconds.
 fn director() -> BehaviorFn {
     Arc::new(|_, container| {
         let seconds = container.image.strip_prefix("ends:").and_then(|seconds| seconds.parse().ok());

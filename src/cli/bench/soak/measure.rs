@@ -37,7 +37,7 @@ impl Sample {
     pub(super) const HEADING: &str =
         " minute  serve MiB  hosts MiB  descriptors  threads  disk MiB    pods  revision";
 
-    /// Measures all of it.
+    /// Measures all resources.
     pub(super) async fn take(instance: &Instance, client: &Client, after: Duration) -> Result<Self> {
         let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await?;
         let revision = pods.metadata.resource_version.as_deref().context("a list has a revision")?.parse()?;

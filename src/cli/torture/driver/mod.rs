@@ -37,7 +37,7 @@ enum Undo {
     Start,
     Thaw(Process),
     Heal(String),
-    /// Takes a node back; holds the processes that ran on it before it was fenced.
+    /// Takes a node back; has the processes that ran on it before it was fenced.
     Unfence(String, BTreeSet<Process>),
     Forget(SavedSnapshot),
     Uncordon(String),
