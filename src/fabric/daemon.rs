@@ -262,7 +262,7 @@ pub(crate) fn new_namespaces() -> Result<Namespaces, FabricError> {
     unshare_network()?;
     for (name, value) in [
         ("ipv4/ip_forward", "1"),
-        // Leaves share a gateway: there is no shorter route that a redirect could tell them of.
+        // Leaves share a gateway: no redirect could point to a shorter route.
         ("ipv4/conf/all/send_redirects", "0"),
         ("ipv4/conf/default/send_redirects", "0"),
         // A packet from a leaf must carry the leaf's own address: rules go by the sender. A link's setting may only

@@ -163,7 +163,7 @@ pub(crate) enum ImageState {
         /// The delay after the last failed pull, if one failed.
         waited: Option<Duration>,
     },
-    /// It could not be had.
+    /// The pull failed.
     Failed {
         /// `ErrImagePull`, `ErrImageNeverPull`, `InvalidImageName`.
         reason: &'static str,

@@ -1,7 +1,7 @@
 //! Decides which existing directories Podium accepts for its data, by a mark of its own.
 //!
-//! A mark, a file of ours, tells a data directory from any other. Without it a file with one of our names is not ours:
-//! it is not read, not written and not removed.
+//! A mark, a file of ours, distinguishes a data directory from any other. Without it a file with one of our names is
+//! not ours: it is not read, not written and not removed.
 
 use std::fs;
 use std::io::{self, Read};

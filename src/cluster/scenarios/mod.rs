@@ -1,7 +1,7 @@
 //! Plays scenarios, as Scenario objects request (FAULT-2).
 //!
 //! The object is the only state: if the control plane dies in the middle, the next one continues from the status. Time
-//! without observation does not count for checks; the scenario's own time goes on. It is not a controller of the
+//! without observation does not count for checks; the scenario's own time continues. It is not a controller of the
 //! registry, because a scenario may crash those.
 //!
 //! `progress` and `score` decide, purely; `observe` evaluates the checks; `actions` executes actions, by the API alone;

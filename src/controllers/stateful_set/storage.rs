@@ -113,8 +113,8 @@ pub(super) fn deletes_claims_on_scale_down(set: &StatefulSet) -> bool {
     policy.and_then(|p| p.when_scaled.as_deref()) == Some("Delete")
 }
 
-/// Returns a claim's desired owners: the keeper's reference, and those of other objects than this set or pod. A claim
-/// that has another controller is left alone.
+/// Returns a claim's desired owners: the reference to the owner that [`keeper`] returns, and those of other objects
+/// than this set or pod. A claim that has another controller is left alone.
 pub(super) fn owners(
     claim: &ObjectMeta,
     set: &SharedObject<StatefulSet>,

@@ -126,7 +126,7 @@ impl StatefulSets {
     }
 
     /// Takes the steps in order. After a pod that cannot be created no other is tried, so that a refusal is reported
-    /// once. Deletions go on: they may free the resources that are missing.
+    /// once. Deletions continue: they may free the resources that are missing.
     fn take_steps(&self, context: &mut SyncContext<'_>) -> Result<(), ApiError> {
         let (set, desired, update) = (context.set, &context.desired, context.update.name());
         let member = |(ordinal, pod_state): (i32, &mut PodState)| {

@@ -25,7 +25,7 @@ pub(super) enum ForkResult {
 /// Forks the (single-threaded) process. All signals are blocked in the child until [`signals::reset`].
 pub(super) fn fork() -> io::Result<ForkResult> {
     let before = signals::block_all();
-    // SAFETY: the process has one thread (see the file's head), so the child may go on as usual.
+    // SAFETY: the process has one thread (see the file's head), so the child may continue as usual.
     let result = unsafe { libc::fork() };
     if result == 0 {
         return Ok(ForkResult::Child);
@@ -110,7 +110,7 @@ pub(super) fn fork_sibling() -> io::Result<ForkResult> {
 
 fn clone(flags: libc::c_int) -> io::Result<ForkResult> {
     let before = signals::block_all();
-    // SAFETY: without a stack of its own the child goes on as after a fork; see `fork`.
+    // SAFETY: without a stack of its own the child continues as after a fork; see `fork`.
     let result = unsafe { libc::syscall(libc::SYS_clone, flags | libc::SIGCHLD, 0, 0, 0, 0) };
     if result == 0 {
         return Ok(ForkResult::Child);

@@ -140,7 +140,7 @@ pub(crate) fn resolve(sources: &Sources<'_>) -> Result<Vec<(String, String)>, En
     let links = spec::spec(sources.pod).enable_service_links != Some(false);
     let mut set = |name: String, value: String| env.set(name, value);
     services::variables(&(sources.services)(), sources.pod, links, sources.low_ports, &mut set)?;
-    // Our addition: a process cannot have an address of its own, so this variable tells it its pod's address (NET-1).
+    // Our addition: a process cannot have an address of its own, so this variable contains its pod's address (NET-1).
     if let Some(ip) = sources.pod_ips.first {
         env.set("POD_IP".into(), ip.to_string())?;
     }

@@ -1,4 +1,5 @@
-//! The back-off of images that cannot be had (IMG-1): `sync_pod/pull.rs` tries them, the plan waits between the tries.
+//! The back-off of images that are not available (IMG-1): `sync_pod/pull.rs` tries them, the plan waits between the
+//! attempts.
 
 use std::time::Duration;
 

@@ -106,7 +106,7 @@ pub(crate) enum Action {
         until: Timestamp,
         /// The event's text.
         message: String,
-        /// It is the image that cannot be had; a restart otherwise.
+        /// The pull of its image backs off; otherwise its restart.
         image: bool,
     },
     /// Forget an attempt that is older than the last two.

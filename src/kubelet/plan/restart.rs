@@ -29,7 +29,7 @@ pub(crate) enum RestartState {
         /// The whole wait.
         delay: Duration,
     },
-    /// Its image cannot be had and is tried again later.
+    /// Its image is not available, and the pull is retried later.
     ImageBackOff {
         /// The time of the next attempt.
         until: Timestamp,

@@ -115,7 +115,7 @@ pub trait Runtime: Send + Sync + 'static {
     /// Kills every process of the container; its exit follows as an event.
     fn kill_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>>;
 
-    /// Kills every process of the container as the kernel's OOM killer does; its exit says `OOMKilled`.
+    /// Kills every process of the container as the kernel's OOM killer does; its exit has `oom_killed` set.
     fn kill_for_memory<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>>;
 
     /// Removes a container attempt that has ended, with its log.

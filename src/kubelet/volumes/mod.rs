@@ -365,7 +365,7 @@ fn make_directory(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o755).create(path)
 }
 
-/// A container's mounts cannot be had.
+/// The reason why a container's mounts cannot be prepared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MountError {
     /// The container's mount is invalid.

@@ -110,7 +110,7 @@ pub(super) async fn create_events(client: &Client, events: usize) -> Result<()> 
     made.buffer_unordered(CLIENTS).try_collect().await
 }
 
-/// Changes that go on until `end` is called.
+/// Changes that continue until `end` is called.
 pub(super) struct Changes {
     workers: JoinSet<Result<()>>,
     work: Arc<LoadPlan>,

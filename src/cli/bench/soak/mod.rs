@@ -15,7 +15,7 @@ use measure::Sample;
 use report::{FLAT_WITHIN, SoakReport};
 
 /// Time for the watch history, caches and allocator to fill: the history's window is etcd's compaction interval, five
-/// minutes. A shorter run is judged after its first third.
+/// minutes. A shorter run is evaluated after its first third.
 const SETTLING: Duration = Duration::from_mins(5);
 
 /// Interval between two printed rows.
@@ -24,7 +24,7 @@ const ROW: Duration = Duration::from_mins(1);
 /// Minimum number of rows of a short run.
 const LEAST_ROWS: u32 = 9;
 
-/// Runs the churn for this long and judges the resources; fails if any has grown.
+/// Runs the churn for this long and evaluates the resources; fails if any has grown.
 pub(super) async fn run(length: Duration) -> Result<()> {
     let arguments = ["--nodes", "3", "--hollow-nodes", "20"];
     let instance = Instance::start(&arguments).await?;

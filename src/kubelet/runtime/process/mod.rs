@@ -63,7 +63,7 @@ pub struct ProcessConfig {
     pub cgroups: bool,
     /// The maximum number of processes in a pod (`podPidsLimit`), if there are control groups.
     pub pod_pids_limit: Option<u64>,
-    /// The time for which a host lives on that no control plane claims.
+    /// The time after which a host ends that no control plane claims.
     pub unclaimed: Duration,
     /// Timeout of a request to the host; a command gets this on top of its own timeout.
     pub request_timeout: Duration,

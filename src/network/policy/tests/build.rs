@@ -1,4 +1,4 @@
-//! Builds worlds from short JSON.
+//! Builds policy inputs from short JSON.
 
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::api::networking::v1::NetworkPolicy;

@@ -1,4 +1,4 @@
-//! Random histories: after each event, an index equals the model of the whole world, its changes lead there, and
+//! Random histories: after each event, an index equals the model of all inputs, its changes lead there, and
 //! explanations agree with the model.
 
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Policies against worlds: tables of allowed connections, and random histories.
+//! Policies applied to inputs: tables of allowed connections, and random histories.
 
 mod build;
 mod evaluate;
