@@ -17,7 +17,6 @@ pub(crate) struct InMemoryServer {
     pub(crate) server: Server,
 }
 
-/// A response.
 pub(crate) struct Response {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,

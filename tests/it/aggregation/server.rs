@@ -34,7 +34,6 @@ pub(crate) enum Reply {
     Echoes,
 }
 
-/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceivedRequest {
     pub(crate) method: Method,

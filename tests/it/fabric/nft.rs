@@ -650,7 +650,7 @@ fn a_transparent_listener_in_the_fabric_accepts_connections_to_the_world_net_6()
     }
 }
 
-/// Fills a batch.
+/// A function that fills a batch of changes of the table.
 type Fill<'a> = &'a dyn Fn(&mut Batch, &Table);
 
 /// NET-6: a batch is applied completely or not at all, an error names its step, and the next batch succeeds.

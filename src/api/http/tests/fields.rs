@@ -199,7 +199,7 @@ enum Example {
     Container(Value),
     /// Fields of a debug container.
     Debugger(Value),
-    /// A volume.
+    /// Fields of a volume source.
     Volume(Value),
     /// Fields of a claim's spec.
     Claim(Value),

@@ -35,7 +35,6 @@ struct Client {
     server: Server,
 }
 
-/// The response to a request.
 #[derive(Debug)]
 struct TestResponse {
     code: u16,
