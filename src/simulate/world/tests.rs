@@ -12,7 +12,7 @@ use api::{Api, Visibility};
 use object::Kind;
 use object::pod::is_ready;
 
-/// More writes than two copies of the controllers need for the world below.
+/// More writes than two copies of the controllers need for the cluster below.
 const MAX_WRITES: u64 = 1_000;
 
 fn from_json<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> T {
