@@ -86,8 +86,8 @@ fn without(steps: usize, left: &[usize]) -> BTreeSet<usize> {
     (0..steps).filter(|step| !left.contains(step)).collect()
 }
 
-/// Runs all seeds, as many at once as the machine has cores, and returns the number of failed seeds. `log_line` gets each
-/// line.
+/// Runs all seeds, as many at once as the machine has cores, and returns the number of failed seeds. `log_line` gets
+/// each line.
 pub(crate) fn run(campaign: &Campaign, log_line: impl Fn(&str) + Sync) -> io::Result<u64> {
     let next = AtomicU64::new(0);
     let failed: Mutex<Vec<u64>> = Mutex::default();

@@ -1,4 +1,5 @@
-//! The layout of a container's root over the machine's files: the machine's top-level directories, and a /proc, /dev and /tmp of its own.
+//! The layout of a container's root over the machine's files: the machine's top-level directories, and a /proc, /dev
+//! and /tmp of its own.
 
 use std::fs;
 use std::io;
