@@ -1,4 +1,4 @@
-//! `podium scenario run` while the control plane dies and comes back (FAULT-2): the scenario continues, and so does the command.
+//! `podium scenario run` while the control plane dies and comes back (FAULT-2): the scenario and the command continue.
 
 use std::process::{Command, Stdio};
 

@@ -53,7 +53,7 @@ fn an_unknown_mistake_is_refused_fault_3() {
     assert!(list.status.success() && text(&list).lines().count() >= 12, "{}", text(&list));
 }
 
-/// Each mistake is found by the rule that it breaks, within so many seeds.
+/// Each mistake is found by the rule that it breaks, within this number of seeds.
 macro_rules! mistakes_are_found {
     ($($test:ident: $name:literal by $rule:literal;)*) => {
         $(

@@ -1,6 +1,6 @@
 //! Faults of a node with real processes (FAULT-1): its kubelet crashes, it is switched off, a container runs out of
-//! memory, and the control plane is killed in the middle of each; disks of nodes and of the store that are slow, fail, or
-//! stall.
+//! memory, and the control plane is killed in the middle of each; disks of nodes and of the store that are slow, fail,
+//! or stall.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

@@ -363,7 +363,7 @@ mod tests {
         let youngest = now(flood.last_mut().unwrap().as_mut()).unwrap();
         assert_eq!(youngest.map(|_| ()).map_err(|error| error.code()), Err(429), "it makes room");
         flood.pop();
-        // The flow without a permit goes before the one that has one, once there are two.
+        // Once there are two permits, the flow without a permit precedes the flow that has one.
         queue.release(|state| state.free += 1);
         let other = now(other.as_mut()).unwrap().unwrap();
         assert!(now(flood[0].as_mut()).is_none());

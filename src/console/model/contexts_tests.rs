@@ -334,7 +334,7 @@ async fn a_bulk_action_asks_for_each_context_by_itself_con_16() {
     assert_eq!(stage.dialog(), ("Delete Pod default/web", Some("podium")));
     assert!(stage.screen().contains("question 1 of 3"), "{}", stage.screen());
     assert_eq!(changes(&stage.press("tab enter")), ["delete Pod default/web default-web"]);
-    // After a dialog is cancelled the next one opens all the same, and further typing does not answer it.
+    // A cancelled dialog does not prevent the next one, and further typing does not answer it.
     assert_eq!(stage.dialog(), ("Delete 2 objects", Some("prod")));
     assert!(changes(&stage.press("esc")).is_empty());
     assert_eq!(stage.dialog(), ("Delete Pod default/web", Some("qa")));

@@ -30,7 +30,7 @@ async fn a_runtime_that_falls_silent_makes_its_node_not_ready_until_it_answers()
     };
     assert!(reasons(&scene).contains(&"NodeNotReady".to_string()), "{:?}", reasons(&scene));
 
-    // A pod that is deleted meanwhile waits, and goes when the runtime is back.
+    // A pod that is deleted meanwhile waits, and is removed when the runtime answers again.
     scene.api.delete(Kind::Pod, &key, &DeleteOptions::default()).unwrap();
     tokio::time::sleep(Duration::from_mins(5)).await;
     assert!(scene.api.get(Kind::Pod, &key).is_ok(), "nobody knows that its processes are dead");

@@ -35,7 +35,7 @@ fn make_sets(api: &Api) {
         .unwrap();
 }
 
-/// Returns once so many writes were made; wakes for each of the kinds that controllers write here.
+/// Returns once more writes than the maximum were made; wakes for each of the kinds that controllers write here.
 async fn too_many(api: &Api) {
     let start_revision = api.revision();
     let watch = |kind| api.watch(kind, start_revision, Visibility::Applied);

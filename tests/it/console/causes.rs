@@ -40,7 +40,7 @@ fn the_causes_stand_below_one_another_down_to_the_container_con_19() {
         );
         shows(&screen, &["✖ container main: ImagePullBackOff"]);
         assert!(screen.lines().all(|line| line.chars().count() <= usize::from(width)), "{screen}");
-        // The latest warning says more than the state.
+        // The latest warning has more detail than the state.
         stage.press("G");
         shows(&stage.screen(), &["BackOff (×9), 12s ago: Back-off pulling"]);
     }

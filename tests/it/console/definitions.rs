@@ -57,7 +57,7 @@ async fn a_kind_comes_with_its_definition_and_goes_with_it_con_2_con_14() {
     for (plural, kind) in [("gadgets", "Gadget"), ("widgets", "Widget")] {
         definitions.create(&PostParams::default(), &definition(plural, kind)).await.unwrap();
     }
-    // Both may come at once, or one after the other; none goes meanwhile.
+    // Both kinds may appear at once, or one after the other; neither disappears meanwhile.
     let mut seen = Vec::new();
     while seen.len() < 2 {
         let now = changed(&mut inbox, &seen).await;
@@ -66,7 +66,7 @@ async fn a_kind_comes_with_its_definition_and_goes_with_it_con_2_con_14() {
     }
     definitions.delete("gadgets.made.test", &DeleteParams::default()).await.unwrap();
     assert_eq!(changed(&mut inbox, &seen).await, ["Widget"]);
-    // It comes again with its definition.
+    // The kind appears again with its definition.
     definitions.create(&PostParams::default(), &definition("gadgets", "Gadget")).await.unwrap();
     assert_eq!(changed(&mut inbox, &["Widget"]).await, ["Gadget", "Widget"]);
     for plural in ["gadgets", "widgets"] {

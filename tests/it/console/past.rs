@@ -171,7 +171,7 @@ async fn a_table_is_looked_at_as_it_was_and_nothing_is_done_there_con_19() {
     show.press("enter", "describe · Pod default/early").await;
     show.until("THE PAST").await;
     show.press("y", "early yaml").await;
-    // Views that open over the past but show the present say so.
+    // Views that open from the past but show the present report that.
     show.stage.press("esc");
     show.press("<", "THE PAST").await;
     show.stage.press(": \"nodes\" enter");

@@ -169,7 +169,7 @@ fn thousands_of_nodes_are_grouped_by_reason_and_open_con_9() {
     shows(&stage.screen(), &["▾ 4 990 nodes", "n0002 ✔ ✖ 302", "n0005 ✔ ✖ 302", "─ n0002 ─"]);
     stage.press("G");
     shows(&stage.screen(), &["n4989", "▸ 10 nodes", "─ 10 nodes ─"]);
-    // The row under the cursor stays there when a new verdict comes.
+    // The row under the cursor stays there when a new verdict arrives.
     let jobs = stage.press("g");
     assert!(jobs.is_empty());
     stage.press("enter");

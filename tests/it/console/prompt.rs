@@ -271,7 +271,7 @@ fn views_opened_by_name_start_a_new_stack_con_3() {
     shows(&stage.screen(), &["Deployments all 3"]);
 }
 
-/// After a failure, one key goes back.
+/// After a failure, a single key returns to the previous view.
 #[test]
 fn news_of_a_failure_takes_no_key_for_itself_con_15() {
     let mut stage = shop();

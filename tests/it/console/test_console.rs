@@ -28,7 +28,7 @@ pub(crate) fn now() -> Timestamp {
     "2026-05-01T12:00:00Z".parse().expect("a time")
 }
 
-/// A time so many seconds before now, as Kubernetes writes it.
+/// Formats the time this many seconds before now as Kubernetes does.
 pub(crate) fn ago(seconds: i64) -> String {
     now().saturating_sub(SignedDuration::from_secs(seconds)).expect("in range").to_string()
 }

@@ -71,7 +71,7 @@ async fn a_token_in_a_secret_lasts_as_long_as_the_secret_and_its_account_sa_1() 
     cluster.settle().await;
     let second = data(&cluster, "robot-secret", "token");
     assert!(second != token && who(&second).is_ok());
-    // The account goes, and comes again as another: the Secret was the first one's.
+    // The account is deleted and recreated with another uid: the Secret belonged to the first one.
     delete(&cluster, Kind::ServiceAccount, "robot").await;
     assert!(cluster.api.get(Kind::Secret, &key("robot-secret")).is_err() && who(&second).is_err());
     robot(&cluster);

@@ -203,7 +203,7 @@ async fn datagrams_flow_and_find_their_way_back_net_2() {
         Some(String::from_utf8_lossy(&buffer[..length]).into_owned())
     };
     assert_eq!(until("an answer", || ask("a")).await, format!("{one} a"));
-    // The flow moves when its endpoint goes.
+    // The flow moves when its endpoint is removed.
     net.endpoints("dns", &ports("UDP"), &json!([endpoint(two, 'r')]));
     until("the other", || async { ask("b").await.filter(|answer| answer.starts_with(&two.to_string())) })
         .await;

@@ -81,7 +81,7 @@ async fn asking_ends_a_plain_program_and_killing_ends_a_deaf_one() {
         let exit = node.exit(&plain.id).await;
         assert_eq!((exit.exit_code, exit.signal), (143, Some(15)));
 
-        // `lifecycle.stopSignal` goes before the image's.
+        // `lifecycle.stopSignal` takes precedence over the image's signal.
         let spec = shell("own", "trap 'echo asked; exit 7' USR1; echo ready; while :; do sleep 0.01; done");
         let own = node.start(ContainerSpec { stop_signal: Some(libc::SIGUSR1), ..spec }).await;
         node.log_has(&own.id, "ready").await;

@@ -187,7 +187,7 @@ async fn a_node_that_is_fenced_during_a_fault_never_runs_an_identity_twice_fault
         let second = node_name(&the_pod(&cluster, "db-0")).unwrap().to_owned();
         assert_ne!(first, second, "{type_}");
         assert_eq!(phase(&the_pod(&cluster, "db-0")), Phase::Running);
-        // The fence goes before the fault: the node stays as the fault has it.
+        // The fence is deleted before the fault is healed: the node stays as the fault has it.
         cluster.api().delete(Kind::NodeFence, &Key::new("", &first), &DeleteOptions::default()).unwrap();
         pass(&cluster, 90).await;
         assert_ne!(node_condition(&cluster, &first, "Ready"), "True", "{type_}");

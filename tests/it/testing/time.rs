@@ -24,7 +24,7 @@ async fn a_deployment_has_its_pods_as_soon_as_everything_is_at_rest_api_20() {
     assert!(took.as_secs() < 5, "to be at rest takes no time of weight: {took:?}");
 }
 
-/// A Job's pod runs for a minute; ten minutes after its end the Job goes.
+/// A Job's pod runs for a minute; ten minutes after its end the Job is deleted.
 #[tokio::test(start_paused = true)]
 async fn ten_minutes_pass_and_what_is_due_has_happened_api_20() {
     let runs = |_: &_| PodBehaviour::Succeeds { after: Duration::from_mins(1) };

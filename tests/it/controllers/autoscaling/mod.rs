@@ -155,7 +155,7 @@ async fn the_walkthrough_grows_under_load_and_shrinks_without_hpa_1() {
             "New size: 7; reason: "
         ]
     );
-    // The load goes: five minutes later the target shrinks.
+    // The load ends: five minutes later the target shrinks.
     assert_eq!(under(&cluster, 240, |_| 0).await, [7]);
     assert_eq!(conditions(&cluster)[0], "AbleToScale=True ScaleDownStabilized");
     assert_eq!(

@@ -101,7 +101,7 @@ async fn a_rollover_does_not_wait_for_the_update_before_dep_3() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Deployment>(deployment("web", 5, 1, 2));
     cluster.settle().await;
-    // Three of five run when the next template comes.
+    // Three of five pods run when the template changes again.
     for pod in cluster.pods().iter().take(3) {
         assert!(cluster.act_on(pod));
         cluster.set_ready(pod, true);

@@ -105,7 +105,7 @@ async fn suspending_costs_no_failure_and_resuming_says_so_job_1() {
 async fn a_deadline_counts_from_the_start_and_may_be_moved_job_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Job>(job("later", &json!({"activeDeadlineSeconds": 1000})));
-    // Its pod finds no node: the time passes all the same.
+    // Its pod finds no node, and the active time counts nevertheless.
     cluster.pass(500).await;
     let deadline = |seconds: i64| {
         cluster.change::<Job>("later", |j| j.spec.as_mut().unwrap().active_deadline_seconds = Some(seconds));
