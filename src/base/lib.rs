@@ -7,6 +7,7 @@ pub mod cron;
 pub mod dial;
 pub mod dial_error;
 pub mod did_you_mean;
+pub mod file_pages;
 mod gate;
 pub mod insecure_verifier;
 pub mod mistakes;

@@ -5,7 +5,6 @@ mod allocator;
 pub(crate) mod apply;
 mod args;
 mod bench;
-mod code_pages;
 mod drill;
 mod fault;
 mod fence;

@@ -7,7 +7,6 @@ use anyhow::{Context, Result};
 use tokio_util::sync::CancellationToken;
 
 use super::apply;
-use super::code_pages;
 use super::flags::ClusterArgs;
 use super::logging::{self, Logging, Stderr};
 use super::runtime::{run_to_end, runtime};
@@ -35,7 +34,7 @@ async fn serve(args: ClusterArgs) -> Result<()> {
     signals.before_an_end_by_force(cluster.killer());
     let run = async {
         until_ready(&cluster, manifests, args.reapply).await?;
-        code_pages::return_after_start().await;
+        base::file_pages::return_after_start().await;
         std::future::pending().await
     };
     let outcome = tokio::select! {

@@ -9,7 +9,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::allocator;
 use super::apply;
-use super::code_pages;
 use super::flags::{ClusterArgs, ConsoleArgs, ConsoleTarget};
 use super::logging::{self, Stderr};
 use super::runtime::{console_runtime, run_to_end, runtime};
@@ -80,7 +79,7 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
         diagnose: Some(why::diagnosis()),
         forks: Some(snapshot::forks(files)),
     };
-    tokio::spawn(code_pages::return_after_start());
+    tokio::spawn(base::file_pages::return_after_start());
     let shown = tokio::spawn(console::run(cluster.client(), options));
     tokio::pin!(shown);
     // Wait for the first of these: the user quits, a signal arrives, or the terminal is closed.

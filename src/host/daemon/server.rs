@@ -28,6 +28,7 @@ use base::dial::Transport;
 impl Host {
     /// Accepts connections for ever.
     pub(super) async fn serve(self: Rc<Self>, listener: UnixListener) {
+        tokio::task::spawn_local(base::file_pages::return_after_start());
         loop {
             match listener.accept().await {
                 Ok((stream, _)) => {

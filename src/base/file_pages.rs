@@ -1,0 +1,100 @@
+//! Returns the memory pages of the program's file that only a start uses.
+//!
+//! A start runs through most of a program once. The pages of its file that it has touched stay resident until the kernel
+//! needs the memory, although an idle cluster uses less than half of them. The kernel keeps the file's content in its
+//! page cache and maps a page again at its next use.
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::mm::{Advice, madvise};
+
+/// Nodes have registered and built-in images have been prepared this long after a cluster became ready.
+const START_DURATION: Duration = Duration::from_secs(20);
+
+/// Waits until the start is over and returns its pages.
+pub async fn return_after_start() {
+    tokio::time::sleep(START_DURATION).await;
+    if let Err(error) = return_pages() {
+        tracing::debug!(%error, "the pages of the program's file stay resident");
+    }
+}
+
+#[expect(unsafe_code, reason = "madvise has no safe wrapper")]
+fn return_pages() -> io::Result<()> {
+    let program = std::fs::read_link("/proc/self/exe")?;
+    for range in unchanged(&std::fs::read_to_string("/proc/self/smaps")?, &program) {
+        // SAFETY: the mapping cannot be written and no page of it differs from the file, from which the kernel reads
+        // each page again.
+        unsafe { madvise(range.start as *mut _, range.len(), Advice::LinuxDontNeed) }?;
+    }
+    Ok(())
+}
+
+/// The mappings of the program's code and constants, from `/proc/PID/smaps`. Pages that the loader has written (with
+/// relocated addresses) are anonymous: a mapping with such pages is left out.
+fn unchanged(smaps: &str, program: &Path) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut current = None;
+    for line in smaps.lines() {
+        if let Some(value) = line.strip_prefix("Anonymous:") {
+            let mapping = current.take();
+            found.extend(mapping.filter(|_| value.trim() == "0 kB"));
+        } else if let Some(mapping) = mapping(line, program) {
+            current = mapping;
+        }
+    }
+    found
+}
+
+/// The first line of a mapping: its range if it is a part of the program's file that cannot be written, or else `None`.
+#[expect(clippy::option_option, reason = "another line, another mapping, or one of the program")]
+fn mapping(line: &str, program: &Path) -> Option<Option<Range<usize>>> {
+    let mut words = line.split_ascii_whitespace();
+    let (start, end) = words.next()?.split_once('-')?;
+    let number = |digits| usize::from_str_radix(digits, 16).ok();
+    let range = number(start)?..number(end)?;
+    let is_constant = matches!(words.next()?, "r--p" | "r-xp");
+    // A path may have spaces.
+    let is_program =
+        words.nth(3).is_some_and(|_| line.find('/').is_some_and(|at| Path::new(&line[at..]) == program));
+    Some((is_constant && is_program).then_some(range))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_unchanged_constant_pages_of_the_program_are_returned_cli_1() {
+        let mapping = |range: &str, flags: &str, path: &str, anonymous: u32| {
+            format!(
+                "{range} {flags} 00001000 fe:00 7      {path}\nSize:  8 kB\nAnonymous:   {anonymous} kB\nVmFlags: rd\n"
+            )
+        };
+        let program = "/opt/my tools/podium";
+        let smaps = [
+            mapping("1000-2000", "r--p", program, 0),
+            mapping("2000-9000", "r-xp", program, 0),
+            mapping("9000-a000", "r--p", program, 96),
+            mapping("a000-b000", "rw-p", program, 0),
+            mapping("b000-c000", "rwxp", program, 0),
+            mapping("c000-d000", "r-xp", "/usr/lib/libc.so.6", 0),
+            mapping("d000-e000", "r-xp", "/opt/my tools/podium2", 0),
+            mapping("e000-f000", "r-xp", "[vdso]", 0),
+            "f000-ff00 r-xp 00000000 00:00 0\nAnonymous: 0 kB\nnonsense\n".to_owned(),
+        ]
+        .concat();
+        assert_eq!(unchanged(&smaps, Path::new(program)), [0x1000..0x2000, 0x2000..0x9000]);
+        assert!(unchanged(&smaps, Path::new("/opt/my")).is_empty());
+    }
+
+    #[test]
+    fn the_program_runs_on_after_its_pages_were_returned_cli_1() {
+        return_pages().unwrap();
+        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        assert!(!unchanged(&smaps, &std::env::current_exe().unwrap()).is_empty());
+    }
+}
