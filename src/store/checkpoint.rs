@@ -111,14 +111,14 @@ pub(super) enum StoredCheckpoint {
 }
 
 /// The checkpoint file of a database.
-pub(super) struct Record {
+pub(super) struct CheckpointFile {
     path: PathBuf,
     file: Option<File>,
     /// The last write failed; only the first failure of a series is logged.
     failing: bool,
 }
 
-impl Record {
+impl CheckpointFile {
     /// Returns the record of the database in `directory`, which lies beside it.
     pub(super) fn beside(directory: &Path) -> Self {
         Self { path: directory.with_extension("checkpoint"), file: None, failing: false }
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn a_record_is_read_as_it_was_written_and_damage_is_seen() {
         let directory = tempfile::tempdir().unwrap();
-        let mut record = Record::beside(&directory.path().join("state"));
+        let mut record = CheckpointFile::beside(&directory.path().join("state"));
         assert_eq!(record.read(), StoredCheckpoint::Nothing);
         let checkpoint = Checkpoint { revision: Revision(330), objects: 300, digest: 0xfeed };
         record.write(&Checkpoint::default());
@@ -190,7 +190,7 @@ mod tests {
         }
         std::fs::write(record.path(), [good.clone(), good].concat()).unwrap();
         assert_eq!(record.read(), StoredCheckpoint::Unreadable);
-        Record::beside(&directory.path().join("state")).write(&checkpoint);
+        CheckpointFile::beside(&directory.path().join("state")).write(&checkpoint);
         assert_eq!(record.read(), StoredCheckpoint::Known(checkpoint), "a longer one is cut");
     }
 

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{oneshot, watch};
 
-use super::checkpoint::{Checkpoint, Record};
+use super::checkpoint::{Checkpoint, CheckpointFile};
 use super::database::{Database, DatabaseError, OpenError, Records};
 use super::faults::{DiskFault, DiskFaults};
 use super::open::OpenedState;
@@ -46,7 +46,7 @@ pub(super) struct DiskState {
 pub(super) type WriteBatch = Vec<Change>;
 
 /// A request to the disk thread.
-pub(super) enum Order {
+pub(super) enum DiskRequest {
     /// Make these writes durable.
     Write(WriteBatch),
     /// Send all records once every earlier write is durable.
@@ -56,9 +56,9 @@ pub(super) enum Order {
 /// The receiver of requests.
 enum Queue {
     /// The disk thread.
-    Thread(mpsc::Sender<Order>),
+    Thread(mpsc::Sender<DiskRequest>),
     /// The task of a simulated disk.
-    Simulated(UnboundedSender<Order>),
+    Simulated(UnboundedSender<DiskRequest>),
 }
 
 /// The disk thread's handle.
@@ -113,7 +113,7 @@ impl Disk {
 
     /// Creates a disk served by a task, which publishes its progress through `state`.
     pub(super) fn simulated(
-        queue: UnboundedSender<Order>,
+        queue: UnboundedSender<DiskRequest>,
         state: watch::Receiver<DiskState>,
         faults: DiskFaults,
     ) -> Self {
@@ -123,18 +123,18 @@ impl Disk {
 
     /// Hands over the next writes. Callers hold the state's lock, so that writes arrive in the order of revisions.
     pub(super) fn submit(&self, together: WriteBatch) {
-        self.order(Order::Write(together));
+        self.order(DiskRequest::Write(together));
     }
 
     /// Requests all records, to be read once every write handed over is durable. Callers hold the state's lock, as
     /// for `submit`.
     pub(super) fn read(&self) -> oneshot::Receiver<Records> {
         let (answer, records) = oneshot::channel();
-        self.order(Order::Read(answer));
+        self.order(DiskRequest::Read(answer));
         records
     }
 
-    fn order(&self, order: Order) {
+    fn order(&self, order: DiskRequest) {
         // Fails only if the thread panicked; then nothing becomes durable, and `durable` reports it.
         match self.queue.lock().as_ref() {
             Some(Queue::Thread(queue)) => drop(queue.send(order)),
@@ -196,7 +196,7 @@ struct Writer {
     /// `None` after a failure: the database must be reopened.
     opened: Option<Database>,
     directory: PathBuf,
-    orders: mpsc::Receiver<Order>,
+    orders: mpsc::Receiver<DiskRequest>,
     publish: watch::Sender<DiskState>,
     signals: Signals,
     reserve: ReservedSpace,
@@ -204,7 +204,7 @@ struct Writer {
     deletions: ReservedSpace,
     /// The last commit failed because the disk is full.
     is_full: bool,
-    record: Record,
+    record: CheckpointFile,
     /// The checkpoint of the durable state.
     checkpoint: Checkpoint,
     faults: DiskFaults,
@@ -216,14 +216,14 @@ impl Writer {
         let mut next = self.next();
         while let Some(order) = next.take() {
             match order {
-                Order::Write(first) => {
+                DiskRequest::Write(first) => {
                     let (group, then) = self.gather(first);
                     if !self.write(group) {
                         return;
                     }
                     next = then;
                 }
-                Order::Read(answer) => {
+                DiskRequest::Read(answer) => {
                     // While the database must be reopened, the request fails: `answer` is dropped.
                     if let Some(database) = &self.opened {
                         drop(answer.send(database.records()));
@@ -235,10 +235,10 @@ impl Writer {
     }
 
     /// Adds the queued writes to the group; returns it and the next request of another type.
-    fn gather(&self, mut group: WriteBatch) -> (WriteBatch, Option<Order>) {
+    fn gather(&self, mut group: WriteBatch) -> (WriteBatch, Option<DiskRequest>) {
         while group.len() < GROUP {
             match self.orders.try_recv() {
-                Ok(Order::Write(more)) => group.extend(more),
+                Ok(DiskRequest::Write(more)) => group.extend(more),
                 Ok(other) => return (group, Some(other)),
                 Err(_) => break,
             }
@@ -257,9 +257,9 @@ impl Writer {
             self.publish.send_if_modified(|state| !std::mem::replace(&mut state.stuck, true));
             match self.orders.recv_timeout(RETRY) {
                 // It was applied before the refusal was published: it belongs to the same group.
-                Ok(Order::Write(more)) => group.extend(more),
+                Ok(DiskRequest::Write(more)) => group.extend(more),
                 // While the disk refuses writes, requests to read it are dropped.
-                Ok(Order::Read(_)) | Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Ok(DiskRequest::Read(_)) | Err(mpsc::RecvTimeoutError::Timeout) => {}
                 // A closing store does not wait for a disk that may never come back.
                 Err(mpsc::RecvTimeoutError::Disconnected) => return false,
             }
@@ -280,7 +280,7 @@ impl Writer {
     }
 
     /// Waits for the next request; meanwhile checks whether a full disk has space again.
-    fn next(&mut self) -> Option<Order> {
+    fn next(&mut self) -> Option<DiskRequest> {
         while self.publish.borrow().refusing.is_some() {
             match self.orders.recv_timeout(RETRY) {
                 Ok(order) => return Some(order),

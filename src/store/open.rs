@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::StoreError;
-use super::checkpoint::{Checkpoint, Record, StoredCheckpoint};
+use super::checkpoint::{Checkpoint, CheckpointFile, StoredCheckpoint};
 use super::database::{Content, Database, DatabaseError, OpenError};
 use super::original_files::OriginalFiles;
 use super::reserved_space::ReservedSpace;
@@ -30,13 +30,13 @@ const REVISIONS_SKIPPED: u64 = 1_000_000;
 pub(super) struct OpenedState {
     pub(super) database: Database,
     pub(super) state: State,
-    pub(super) record: Record,
+    pub(super) record: CheckpointFile,
     pub(super) checkpoint: Checkpoint,
 }
 
 /// Opens the database in `directory`, or creates it, and reads its state.
 pub(super) fn open(directory: &Path, loss: LossPolicy) -> Result<OpenedState, StoreError> {
-    let record = Record::beside(directory);
+    let record = CheckpointFile::beside(directory);
     let recorded = record.read();
     let original = OriginalFiles::keep(directory);
     match read(directory, recorded) {
@@ -67,7 +67,7 @@ pub(super) fn open(directory: &Path, loss: LossPolicy) -> Result<OpenedState, St
     }
 }
 
-fn opened(database: Database, mut record: Record, content: Content) -> OpenedState {
+fn opened(database: Database, mut record: CheckpointFile, content: Content) -> OpenedState {
     let checkpoint = checkpoint_of(&content);
     record.write(&checkpoint);
     OpenedState { database, state: State::restore(content.revision, content.objects), record, checkpoint }
@@ -122,7 +122,7 @@ fn read(directory: &Path, recorded: StoredCheckpoint) -> Result<(Database, Conte
 /// Describes the loss and the ways to go on.
 fn loss_message(
     directory: &Path,
-    record: &Record,
+    record: &CheckpointFile,
     recorded: StoredCheckpoint,
     problem: &str,
     readable: Option<Checkpoint>,
@@ -158,7 +158,7 @@ fn loss_message(
 /// Continues with the readable part.
 fn rescue(
     directory: &Path,
-    record: Record,
+    record: CheckpointFile,
     recorded: StoredCheckpoint,
     original: OriginalFiles,
 ) -> Result<OpenedState, StoreError> {

@@ -65,7 +65,7 @@ impl Ring {
     }
 
     /// Returns the revision of the oldest change, if it may be dropped in favour of other kinds.
-    pub(super) fn spare(&self) -> Option<Revision> {
+    pub(super) fn oldest_droppable(&self) -> Option<Revision> {
         self.changes.front().filter(|_| self.changes.len() > 1).map(|(change, _)| change.revision)
     }
 

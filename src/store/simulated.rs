@@ -13,7 +13,7 @@ use rand::Rng;
 use tokio::sync::{Notify, mpsc, watch};
 
 use super::database::{Records, decode, record_key};
-use super::disk::{Disk, DiskState, GROUP, Order, WriteBatch};
+use super::disk::{Disk, DiskRequest, DiskState, GROUP, WriteBatch};
 use super::faults::Faults;
 use super::state::State;
 use super::watch::Signals;
@@ -143,7 +143,7 @@ impl SimulatedDisk {
 struct Writer {
     disk: Arc<SharedDisk>,
     generation: u64,
-    orders: mpsc::UnboundedReceiver<Order>,
+    orders: mpsc::UnboundedReceiver<DiskRequest>,
     publish: watch::Sender<DiskState>,
     signals: Signals,
 }
@@ -158,11 +158,11 @@ impl Writer {
             };
             let group = match order {
                 None => return,
-                Some(Order::Read(answer)) => {
+                Some(DiskRequest::Read(answer)) => {
                     drop(answer.send(self.disk.medium.lock().records()));
                     continue;
                 }
-                Some(Order::Write(first)) => {
+                Some(DiskRequest::Write(first)) => {
                     let (group, then) = self.gather(first);
                     next = then;
                     group
@@ -179,10 +179,10 @@ impl Writer {
     }
 
     /// Adds the queued writes to the group; returns it and the next request of another type.
-    fn gather(&mut self, mut group: WriteBatch) -> (WriteBatch, Option<Order>) {
+    fn gather(&mut self, mut group: WriteBatch) -> (WriteBatch, Option<DiskRequest>) {
         while group.len() < GROUP {
             match self.orders.try_recv() {
-                Ok(Order::Write(more)) => group.extend(more),
+                Ok(DiskRequest::Write(more)) => group.extend(more),
                 Ok(other) => return (group, Some(other)),
                 Err(_) => break,
             }

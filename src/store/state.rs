@@ -203,7 +203,7 @@ impl State {
         self.of_mut(change.object.kind());
         self.change_ring(of_kind, |ring| ring.push(change.clone(), bytes));
         while self.history_memory > self.bounds.memory {
-            let oldest = |kind: &usize| self.kinds[*kind].ring.spare();
+            let oldest = |kind: &usize| self.kinds[*kind].ring.oldest_droppable();
             let Some(kind) = (0..self.kinds.len()).filter(|kind| oldest(kind).is_some()).min_by_key(oldest)
             else {
                 break;

@@ -228,7 +228,7 @@ mod tests {
     /// A client that lists, then watches, with its view of the state.
     struct Client {
         watcher: Watcher,
-        believes: BTreeMap<String, Revision>,
+        view: BTreeMap<String, Revision>,
         last: Revision,
     }
 
@@ -237,7 +237,7 @@ mod tests {
             let snapshot = store.list(Kind::ConfigMap, None);
             Self {
                 watcher: store.watch(Kind::ConfigMap, snapshot.revision, Visibility::Applied),
-                believes: snapshot.objects.iter().map(|o| (o.name().to_string(), o.revision())).collect(),
+                view: snapshot.objects.iter().map(|o| (o.name().to_string(), o.revision())).collect(),
                 last: snapshot.revision,
             }
         }
@@ -251,8 +251,8 @@ mod tests {
                 assert_eq!(change.object.revision(), change.revision);
                 let name = change.object.name().to_string();
                 let before = match change.kind {
-                    ChangeKind::Deleted => self.believes.remove(&name),
-                    _ => self.believes.insert(name, change.revision),
+                    ChangeKind::Deleted => self.view.remove(&name),
+                    _ => self.view.insert(name, change.revision),
                 };
                 assert_eq!(before, change.previous.as_ref().map(|p| p.revision()), "no gap");
                 assert_eq!(before.is_none(), change.kind == ChangeKind::Added);
@@ -307,7 +307,7 @@ mod tests {
                 .iter().map(|o| (o.name().to_string(), o.revision())).collect();
             for mut client in clients {
                 if client.read() {
-                    prop_assert_eq!(&client.believes, &stored);
+                    prop_assert_eq!(&client.view, &stored);
                 }
             }
         }
