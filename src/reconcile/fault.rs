@@ -124,7 +124,7 @@ impl FaultTracker {
     }
 
     /// Takes the list of all faults. A fault that an earlier process started continues from its recorded start.
-    pub fn see(&mut self, all: &[SharedObject<Fault>], now: ClockReading) {
+    pub fn observe(&mut self, all: &[SharedObject<Fault>], now: ClockReading) {
         for fault in all {
             if let Some(at) = fault.status.as_ref().and_then(|status| status.started_at.as_ref()) {
                 self.began.entry(fault.uid().to_owned()).or_insert_with(|| now.steady_of(at.0));

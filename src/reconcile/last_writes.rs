@@ -60,7 +60,7 @@ impl<S: Clone + PartialEq> LastWrites<S> {
     }
 
     /// Notes that the value was written as this version.
-    pub fn wrote(&self, uid: &str, written: Revision) {
+    pub fn record_write(&self, uid: &str, written: Revision) {
         let mut all = self.writes.lock();
         let Some(last_write) = all.get_mut(uid) else { return };
         match last_write.written {
@@ -92,7 +92,7 @@ mod tests {
         // Another client writes 2 whenever the value is 1, and no time passes.
         while last_writes.hold("set", revision, false, &1).is_none() {
             revision = revision.next();
-            last_writes.wrote("set", revision);
+            last_writes.record_write("set", revision);
             revision = revision.next();
             written += 1;
             assert!(written < 100, "it argues without end");
@@ -103,7 +103,7 @@ mod tests {
         tokio::time::advance(REWRITE_INTERVAL).await;
         assert_eq!(last_writes.hold("set", revision, false, &1), None, "it says it again in the end");
         revision = revision.next();
-        last_writes.wrote("set", revision);
+        last_writes.record_write("set", revision);
         assert_eq!(
             last_writes.hold("set", revision.next(), false, &1),
             Some(REWRITE_INTERVAL),
@@ -119,13 +119,13 @@ mod tests {
         let last_writes = LastWrites::default();
         for revision in (0..100).step_by(10) {
             assert_eq!(last_writes.hold("budget", Revision(revision), false, &1), None);
-            last_writes.wrote("budget", Revision(revision + 1));
+            last_writes.record_write("budget", Revision(revision + 1));
             assert_eq!(last_writes.hold("budget", Revision(revision + 2), true, &0), None);
         }
         // A cache that lags behind the write does not count as an overwrite.
         for _ in 0..10 {
             assert_eq!(last_writes.hold("budget", Revision(90), false, &1), None);
-            last_writes.wrote("budget", Revision(93));
+            last_writes.record_write("budget", Revision(93));
             assert_eq!(last_writes.hold("budget", Revision(90), false, &1), None);
         }
     }

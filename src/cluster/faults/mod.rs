@@ -66,7 +66,7 @@ pub(super) fn active_faults_at_start(api: &Api, actors: &Actors) -> ActiveFaults
     faults.retain(|fault| fault.status.as_ref().is_some_and(|status| status.started_at.is_some()));
     let mut lives = FaultTracker::new(api, "podium-faults");
     let now = api.clock().both();
-    lives.see(&faults, now);
+    lives.observe(&faults, now);
     let world =
         ClusterState { nodes: api.list_as::<Node>(None), actors: actors.names(), ..ClusterState::default() };
     let planned = plan(&faults, &world, |fault| lives.is_over(fault, now));
@@ -184,7 +184,7 @@ impl Faults {
         all.retain(|fault| !fault.is_of_network());
         let world = self.world(RequiredKinds::of(&all));
         let now = self.api.clock().both();
-        self.lives.see(&all, now);
+        self.lives.observe(&all, now);
         self.killed.retain(|uid| all.iter().any(|fault| fault.uid() == uid));
         let mut planned = plan(&all, &world, |fault| self.lives.is_over(fault, now));
         planned.retain(|(fault, _)| !self.killed.contains(fault.uid()));

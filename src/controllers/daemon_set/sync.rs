@@ -166,7 +166,7 @@ impl DaemonSets {
         });
         match (&written, held) {
             (_, Some(left)) => self.queue.add_after(set.key(), left),
-            (Ok(written), None) => self.last_writes.wrote(set.uid(), written.object().revision()),
+            (Ok(written), None) => self.last_writes.record_write(set.uid(), written.object().revision()),
             (Err(_), None) => {}
         }
         ignore_not_found(written)

@@ -271,7 +271,7 @@ impl DeploymentController {
             fresh.status = if held.is_some() { there } else { Some(after) };
         })?;
         if let Some(written) = written.filter(|_| held.is_none()) {
-            self.last_writes.wrote(deployment.uid(), written);
+            self.last_writes.record_write(deployment.uid(), written);
         }
         if let Some(delay) = held.or(check_after) {
             self.queue.add_after(deployment.key(), delay);

@@ -209,7 +209,7 @@ impl DisruptionController {
         });
         match (&written, held) {
             (_, Some(left)) => self.queue.add_after(budget.key(), left),
-            (Ok(written), None) => self.last_writes.wrote(budget.uid(), written.object().revision()),
+            (Ok(written), None) => self.last_writes.record_write(budget.uid(), written.object().revision()),
             (Err(_), None) => {}
         }
         ignore_not_found(written)

@@ -215,7 +215,7 @@ impl EndpointsController {
             other => other?,
         };
         if held.is_none() {
-            self.last_writes.wrote(service.uid(), written.object().revision());
+            self.last_writes.record_write(service.uid(), written.object().revision());
         }
         Ok(())
     }
@@ -256,7 +256,7 @@ impl EndpointsController {
         for key in writes.delete {
             ignore_not_found(self.api.delete(Kind::EndpointSlice, &key, &DeleteOptions::default()))?;
         }
-        self.last_writes.wrote(service.uid(), self.api.revision());
+        self.last_writes.record_write(service.uid(), self.api.revision());
         Ok(())
     }
 

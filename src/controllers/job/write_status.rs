@@ -37,7 +37,7 @@ impl Jobs {
         }
         let stored = self.write_status(job, status)?;
         if !is_there {
-            self.last_writes.wrote(job.uid(), stored.object().revision());
+            self.last_writes.record_write(job.uid(), stored.object().revision());
         }
         self.back_offs.lock().insert(job.uid().to_string(), back_off);
         let mut failure = None;

@@ -187,7 +187,7 @@ impl<S: ReplicatedKind> ReplicaSetController<S> {
             Ok(())
         });
         if let Ok(written) = &written {
-            self.last_writes.wrote(set.uid(), written.object().revision());
+            self.last_writes.record_write(set.uid(), written.object().revision());
         }
         ignore_not_found(written)
     }

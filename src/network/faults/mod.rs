@@ -175,7 +175,7 @@ impl Faults {
         all.retain(|fault| fault.is_of_network());
         self.watch(&all);
         let now = self.api.clock().both();
-        self.lives.see(&all, now);
+        self.lives.observe(&all, now);
         let world = self.world();
         let mut slots = std::mem::take(&mut self.slots);
         let is_over = |fault: &Fault| self.lives.is_over(fault, now);

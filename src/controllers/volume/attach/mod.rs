@@ -215,7 +215,7 @@ impl Attacher {
                     return Ok(());
                 }
                 self.attach(name, attachment, &node, &pods)?;
-                self.last_writes.wrote(name, self.api.revision());
+                self.last_writes.record_write(name, self.api.revision());
             }
             (AttachAction::Confirm, Some(current)) => self.confirm(name, current, &pods)?,
             (AttachAction::Detach, Some(current)) => {
