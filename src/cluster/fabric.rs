@@ -26,7 +26,7 @@ use fabric::conntrack::Conntrack;
 use fabric::descriptors::AT_ONCE;
 use fabric::nft::{Family, Nft};
 use fabric::{
-    Fabric, FabricError, LeafSpec, Namespaces, OF_BEGINNINGS, RouterConfig, SocketKind, SocketSpec, set_up,
+    Fabric, FabricError, LeafSpec, Namespaces, RouterConfig, SYN_DETOUR_SLOT, SocketKind, SocketSpec, set_up,
 };
 use kubelet::runtime::{NodeNetwork, NodeSockets};
 use network::egress::{self, Destinations, EgressConfig, EgressListeners, HostPorts, OpenDetourFn, RefuseFn};
@@ -149,7 +149,7 @@ impl ClusterFabric {
     /// The detour of starting egress connections, and a function that opens it again.
     pub(super) fn beginnings(self: &Arc<Self>) -> Result<(OwnedFd, OpenDetourFn), FabricError> {
         let fabric = self.clone();
-        let open = move || fabric.connection().detour(OF_BEGINNINGS);
+        let open = move || fabric.connection().detour(SYN_DETOUR_SLOT);
         Ok((open()?, Arc::new(open)))
     }
 

@@ -20,7 +20,7 @@ use crate::{FabricError, LeafSpec, RouterHandle, sysctl};
 pub const DETOURS: u8 = 8;
 /// The slot of one further detour, for the first packets of egress connections: each is held until Podium knows
 /// whether the destination accepts the connection, and then sent back.
-pub const OF_BEGINNINGS: u8 = DETOURS;
+pub const SYN_DETOUR_SLOT: u8 = DETOURS;
 /// The prefix of the names of the fabric's ends; the slot follows it.
 pub const DETOUR_LINK: &str = "detoured";
 /// The mark of packets that take a detour, combined with the slot.
@@ -51,7 +51,7 @@ fn table(slot: u8) -> u8 {
 }
 
 fn checked(slot: u8) -> Result<(), FabricError> {
-    if slot <= OF_BEGINNINGS {
+    if slot <= SYN_DETOUR_SLOT {
         Ok(())
     } else {
         Err(FabricError::new("detour", io::ErrorKind::InvalidInput.into()))
@@ -69,7 +69,7 @@ impl RouterHandle {
         // Returning packets have the addresses of others, including the fabric's own.
         sysctl::set(&format!("ipv4/conf/{link}/rp_filter"), "0")?;
         sysctl::set(&format!("ipv4/conf/{link}/accept_local"), "1")?;
-        if slot != OF_BEGINNINGS {
+        if slot != SYN_DETOUR_SLOT {
             // With early demux, a packet for an egress socket would be dropped here: a packet with a socket cannot be
             // forwarded.
             sysctl::set(EARLY_DEMUX, "0")?;
@@ -86,7 +86,7 @@ impl RouterHandle {
         Requests::default().disable_arp(index).send(&self.route)?;
         for of in families() {
             let mut routes = Requests::default().everything_leaves(table(slot), index, of);
-            if slot == OF_BEGINNINGS {
+            if slot == SYN_DETOUR_SLOT {
                 // Without an owner of the socket packets are dropped silently: a connecting client retransmits, and
                 // reaches the next owner.
                 routes = routes.add_blackhole_route(table(slot), of);

@@ -89,12 +89,12 @@ impl RouterHandle {
     /// of the same name are removed.
     pub fn leaf(&self, spec: &LeafSpec) -> Result<OwnedFd, FabricError> {
         let home = own_network()?;
-        let made = match self.furnish(&home, spec) {
+        let made = match self.configure_namespace(&home, spec) {
             // It belongs to a leaf whose last process died a moment ago: the kernel removes it asynchronously.
             Err(error) if error.source.kind() == io::ErrorKind::AlreadyExists => {
                 // It may have been removed just now.
                 let _ = Requests::default().remove_link(&spec.link).send(&self.route);
-                self.furnish(&home, spec)
+                self.configure_namespace(&home, spec)
             }
             other => other,
         };
@@ -107,7 +107,7 @@ impl RouterHandle {
         let home = own_network()?;
         let mut last = FabricError::new("leaf", io::ErrorKind::NotFound.into());
         for (place, spec) in specs.iter().enumerate() {
-            match self.furnish(&home, spec) {
+            match self.configure_namespace(&home, spec) {
                 Ok(made) => return Ok((place, self.connect(spec, made)?)),
                 Err(error) if error.source.kind() == io::ErrorKind::AlreadyExists => last = error,
                 Err(error) => return Err(error.within("leaf")),
@@ -117,7 +117,7 @@ impl RouterHandle {
     }
 
     /// Creates the leaf's side, and comes back to `home` in every case.
-    fn furnish(&self, home: &OwnedFd, spec: &LeafSpec) -> Result<LeafInterface, FabricError> {
+    fn configure_namespace(&self, home: &OwnedFd, spec: &LeafSpec) -> Result<LeafInterface, FabricError> {
         unshare_network()?;
         let made = self.furnish_inside(spec);
         enter_network(home.as_fd())?;
@@ -148,7 +148,7 @@ impl RouterHandle {
         }
         requests.send(&socket)?;
         if spec.meets_itself_outside {
-            meet_itself_outside(&socket, index, &spec.addresses)?;
+            enable_hairpin(&socket, index, &spec.addresses)?;
         }
         // In a network of its own every user may bind every port, and ping.
         let settings = FamilySettings::of("ipv4")?;
@@ -179,7 +179,7 @@ impl RouterHandle {
 }
 
 /// Routes a namespace's packets to its own addresses to the gateway. Incoming packets are delivered as before.
-fn meet_itself_outside(socket: &Netlink, index: u32, addresses: &[IpAddr]) -> Result<(), FabricError> {
+fn enable_hairpin(socket: &Netlink, index: u32, addresses: &[IpAddr]) -> Result<(), FabricError> {
     // The gateway is always the next hop, even if a redirect claims otherwise.
     for family in ["ipv4", "ipv6"] {
         sysctl::set_if_exists(&format!("{family}/conf/all/accept_redirects"), "0")?;

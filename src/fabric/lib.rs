@@ -35,7 +35,7 @@ mod sysctl;
 pub use client::Fabric;
 pub use daemon::fabric_main;
 pub use delay::{Delay, DelayBox, DelayCounts};
-pub use detour::{ABOUT as ABOUT_PACKET, DETOUR_LINK, DETOUR_MARK, DETOURS, OF_BEGINNINGS};
+pub use detour::{ABOUT as ABOUT_PACKET, DETOUR_LINK, DETOUR_MARK, DETOURS, SYN_DETOUR_SLOT};
 pub use error::FabricError;
 pub use leaf::{GATEWAY_V4, GATEWAY_V6, LeafSpec, RouterHandle};
 pub use namespaces::{Namespaces, enter_network, enter_private_mounts, enter_user_namespace};

@@ -90,7 +90,7 @@ impl Nft {
 
 impl Nft {
     /// Returns true if a batch fits into one transaction: if the kernel refuses it, it has changed nothing.
-    pub fn takes_at_once(&self, batch: &Batch) -> bool {
+    pub fn fits_one_transaction(&self, batch: &Batch) -> bool {
         messages_per_transaction(&batch.messages, self.max_bytes) >= batch.messages.len()
     }
 
@@ -285,7 +285,7 @@ impl Batch {
             attributes.push(SetAttribute::DataType(expressions::nft_type(Field::Mark, family)));
             attributes.push(SetAttribute::DataLen(expressions::width(Field::Mark, family)));
         }
-        if let Some(after) = set.forgets_after {
+        if let Some(after) = set.timeout {
             flags |= SetFlags::Timeout | SetFlags::Eval;
             attributes.push(SetAttribute::Timeout(u64::try_from(after.as_millis()).unwrap_or(u64::MAX)));
         }
@@ -335,7 +335,7 @@ impl Batch {
     /// Adds the elements of another table's set to a set with timeouts: with their remaining time, but not more than
     /// this set's timeout.
     pub fn add_remembered(&mut self, table: &Table, set: &Set, all: &[TimedElement]) {
-        let most = set.forgets_after.unwrap_or_default();
+        let most = set.timeout.unwrap_or_default();
         let milliseconds = |time: Duration| u64::try_from(time.min(most).as_millis()).unwrap_or(u64::MAX);
         let element = |one: &TimedElement| {
             ListAttribute::Element(vec![

@@ -58,7 +58,7 @@ pub(super) fn of(
             let socket = expression("socket", vec![u32_be(1, 0), u32_be(2, FIRST)]);
             with(vec![socket], compare(&Key(vec![1]), 0))
         }
-        Statement::OfFalseSender => {
+        Statement::SpoofedSource => {
             // Result: the link that leads to the sender, by its number; none is 0.
             let (by_sender, by_link, link) = (1, 8, 1);
             let attributes = vec![u32_be(1, FIRST), u32_be(2, link), u32_be(3, by_sender | by_link)];

@@ -162,14 +162,14 @@ pub struct Set {
     /// Its values are numbers; with neither verdicts nor numbers, it has no values.
     pub numbers: bool,
     /// Rules add elements, which expire after this time.
-    pub forgets_after: Option<Duration>,
+    pub timeout: Option<Duration>,
 }
 
 impl Set {
     /// Creates a plain set.
     pub fn new(name: &str, fields: &[Field]) -> Self {
         let (name, fields) = (name.to_owned(), fields.to_vec());
-        Self { name, fields, intervals: false, verdicts: false, numbers: false, forgets_after: None }
+        Self { name, fields, intervals: false, verdicts: false, numbers: false, timeout: None }
     }
 
     /// Makes its keys ranges.
@@ -193,7 +193,7 @@ impl Set {
     /// Makes it a set that rules fill; elements expire after this time.
     #[must_use]
     pub fn forgetting(self, after: Duration) -> Self {
-        Self { forgets_after: Some(after), ..self }
+        Self { timeout: Some(after), ..self }
     }
 }
 
@@ -296,7 +296,7 @@ pub enum Statement {
     OfTransparentSocket,
     /// Continues if the route back to the packet's sender does not lead out of the incoming link: the source address is
     /// spoofed.
-    OfFalseSender,
+    SpoofedSource,
     /// Applies the map's verdict for the fields; continues if there is none.
     Dispatch(Vec<Field>, String),
     /// Looks up the fields in the first map, and the resulting number in the second map, of verdicts; continues if

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fabric::nft::{
     BaseChain, Element, Family, Field, Hook, Key, Kind, Reject, Rule, Set, Statement, Verdict,
 };
-use fabric::{DETOUR_LINK, DETOUR_MARK, OF_BEGINNINGS};
+use fabric::{DETOUR_LINK, DETOUR_MARK, SYN_DETOUR_SLOT};
 
 use ipnet::IpNet;
 
@@ -69,7 +69,7 @@ const LEAVING: u32 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EgressMode {
     /// Podium connects first: the SYN takes a detour and comes back once the destination has answered
-    /// ([`fabric::OF_BEGINNINGS`]).
+    /// ([`fabric::SYN_DETOUR_SLOT`]).
     ConnectFirst,
     /// The connection is accepted first; then Podium connects to the destination.
     Accepted,
@@ -114,7 +114,7 @@ fn senders(half: &mut FamilyRules) {
         vec![of_link(), neighbours, Statement::Verdict(Verdict::Accept)],
         // No rules cover link-local addresses.
         vec![of_link(), Statement::Verdict(Verdict::Drop)],
-        vec![Statement::OfFalseSender, Statement::Verdict(Verdict::Drop)],
+        vec![Statement::SpoofedSource, Statement::Verdict(Verdict::Drop)],
     ];
     half.base_chain(
         "senders",
@@ -186,11 +186,11 @@ fn egress(half: &mut FamilyRules, family: Family, inside: &[IpNet], egress_mode:
         vec![is(TCP), Statement::In(refused(), UNREACHED.to_owned()), Statement::Reject(Reject::Prohibited)],
     ];
     if egress_mode == EgressMode::ConnectFirst {
-        let link_key = Key::new().link(&format!("{DETOUR_LINK}{OF_BEGINNINGS}"));
+        let link_key = Key::new().link(&format!("{DETOUR_LINK}{SYN_DETOUR_SLOT}"));
         rules.push(vec![
             is(TCP),
             Statement::IsNot(vec![Field::Link], link_key),
-            Statement::SetMark(DETOUR_MARK | u32::from(OF_BEGINNINGS)),
+            Statement::SetMark(DETOUR_MARK | u32::from(SYN_DETOUR_SLOT)),
             Statement::Verdict(Verdict::Accept),
         ]);
     }

@@ -67,7 +67,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
             });
             let sets = sets.iter().filter(|set| set.forgets && set.elements != Some(0));
             for set in sets.filter_map(|set| self.set(from.family, &set.name)) {
-                if set.forgets_after.is_none() || remaining == 0 {
+                if set.timeout.is_none() || remaining == 0 {
                     continue;
                 }
                 match self.nft.remembered(from, &set.name) {

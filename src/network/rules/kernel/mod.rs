@@ -247,7 +247,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         if !in_force {
             return self.nft.commit(&steps.whole()).map_err(ApplyError::Torn);
         }
-        if !self.nft.takes_at_once(&steps.switch) {
+        if !self.nft.fits_one_transaction(&steps.switch) {
             return Err(ApplyError::TooLarge);
         }
         for batch in [&steps.prepare, &steps.switch, &steps.end] {
