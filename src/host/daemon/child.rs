@@ -59,7 +59,7 @@ pub(super) struct Plan<'a> {
     /// The network is not the machine's: every user may bind every port.
     pub(super) own_network: bool,
     /// The files to which the process writes `0` to enter its control groups.
-    pub(super) doors: &'a [PathBuf],
+    pub(super) cgroup_procs_files: &'a [PathBuf],
     pub(super) open_files_limit: Rlimit,
     /// Becomes readable when the host dies.
     pub(super) host: Option<&'a OwnedFd>,
@@ -100,7 +100,7 @@ fn prepare_and_exec(plan: &Plan<'_>) -> String {
 fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
     let at = |context: &'static str| move |error: std::io::Error| format!("{context}: {}", os_text(&error));
     rustix::process::setsid().map_err(|error| at("setsid")(error.into()))?;
-    for door in plan.doors {
+    for door in plan.cgroup_procs_files {
         // Done first, so that all its resource usage counts for the group.
         std::fs::write(door, "0").map_err(at("control group"))?;
     }
@@ -128,7 +128,7 @@ fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
         rootfs::enter(view)?;
     }
     let seems = match &plan.files {
-        Files::Own(view) => view.image.as_ref().and_then(|image| image.seems.as_ref()),
+        Files::Own(view) => view.image.as_ref().and_then(|image| image.apparent_user.as_ref()),
         _ => None,
     };
     connect(&plan.stdio).map_err(at("standard streams"))?;
@@ -154,7 +154,7 @@ fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
     }
     // Last: this process loses its rights over the pod's namespaces here.
     if let Some(user) = seems {
-        rootfs::seem(user).map_err(at("user namespace"))?;
+        rootfs::appear_as(user).map_err(at("user namespace"))?;
         // Entering a user namespace restores all capabilities in it.
         capabilities::bound(keep).map_err(at("capabilities"))?;
         die_with_host(plan.host);

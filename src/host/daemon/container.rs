@@ -50,7 +50,7 @@ pub(super) struct Container {
     /// Leaders of commands that run in it.
     pub(super) execs: RefCell<Vec<Pid>>,
     /// The subreapers of commands that ran in it, as long as processes are left below them.
-    pub(super) exec_keepers: RefCell<Vec<Rc<Subreaper>>>,
+    pub(super) exec_subreapers: RefCell<Vec<Rc<Subreaper>>>,
     pub(super) streams: Streams,
     /// Its control group, if the kernel limits a resource of it.
     pub(super) group: OnceCell<Group>,
@@ -121,7 +121,7 @@ impl Container {
             holder: RefCell::new(None),
             pid_namespace: RefCell::default(),
             execs: RefCell::default(),
-            exec_keepers: RefCell::default(),
+            exec_subreapers: RefCell::default(),
             streams: Streams::closed(),
             group: OnceCell::new(),
             memory_limit: Cell::new(None),
@@ -159,14 +159,14 @@ impl Container {
         if let Some(holder) = &*self.holder.borrow() {
             holder.kill();
         }
-        for keeper in self.exec_keepers.borrow().iter() {
+        for keeper in self.exec_subreapers.borrow().iter() {
             keeper.kill();
         }
     }
 
     /// Holds a command's subreaper for as long as processes are left below it.
     pub(super) fn hold(&self, keeper: Option<Rc<Subreaper>>) {
-        let mut keepers = self.exec_keepers.borrow_mut();
+        let mut keepers = self.exec_subreapers.borrow_mut();
         keepers.retain(|keeper| !keeper.has_exited());
         keepers.extend(keeper);
     }
@@ -174,7 +174,7 @@ impl Container {
     /// The processes from which all others of the container descend.
     pub(super) fn roots(&self) -> Vec<i32> {
         let (holder, execs, keepers) =
-            (self.holder.borrow(), self.execs.borrow(), self.exec_keepers.borrow());
+            (self.holder.borrow(), self.execs.borrow(), self.exec_subreapers.borrow());
         let pids = holder.iter().map(ContainerInit::pid).chain(self.main.get()).chain(execs.iter().copied());
         let pids = pids.chain(keepers.iter().filter(|keeper| !keeper.has_exited()).map(|keeper| keeper.pid));
         pids.map(|pid| pid.as_raw_nonzero().get()).collect()
@@ -207,7 +207,7 @@ impl Container {
     }
 
     /// Waits from the main process's end until nothing is left of the container.
-    pub(super) async fn bury(
+    pub(super) async fn wait_for_exit(
         self: Rc<Self>,
         host: Rc<Host>,
         ended: oneshot::Receiver<ProcessExit>,
@@ -227,7 +227,7 @@ impl Container {
         }
         loop {
             // A command may have started until a moment ago.
-            let Some(keeper) = self.exec_keepers.borrow_mut().pop() else { break };
+            let Some(keeper) = self.exec_subreapers.borrow_mut().pop() else { break };
             keeper.kill();
             keeper.wait_exited().await;
         }

@@ -28,7 +28,7 @@ pub(super) struct ContainerFiles<'a> {
 impl Host {
     /// The mounts that the container sees besides the machine's files; without namespaces, variables with their paths
     /// instead.
-    pub(super) fn shows(
+    pub(super) fn bind_mounts(
         &self,
         pod: &Pod,
         launch: &Launch,

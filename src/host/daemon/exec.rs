@@ -121,7 +121,7 @@ impl Host {
             report,
             parent: match (&*container.holder.borrow(), &namespace) {
                 (Some(ContainerInit::Init(_)), Some(namespace)) => Parent::Own(namespace),
-                (_, namespace) => Parent::BelowKeeper(namespace.as_deref()),
+                (_, namespace) => Parent::BelowSubreaper(namespace.as_deref()),
             },
         };
         let SpawnedProcess { pid, ended, keeper } = self.spawn(spawn).map_err(|error| os_error(&error))?;

@@ -245,7 +245,7 @@ async fn pump(
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
         if let Some(bytes) = copy {
-            feed(&taps, stream, &bytes).await;
+            broadcast(&taps, stream, &bytes).await;
         }
     }
     if let Err(error) = log.finish(stream) {
@@ -254,7 +254,7 @@ async fn pump(
 }
 
 /// Sends a chunk to every attached client; disconnects those that left or stopped reading.
-async fn feed(taps: &RefCell<Vec<AttachedClient>>, stream: Stream, bytes: &Bytes) {
+async fn broadcast(taps: &RefCell<Vec<AttachedClient>>, stream: Stream, bytes: &Bytes) {
     let wants = |tap: &&AttachedClient| if stream == Stream::Stdout { tap.stdout } else { tap.stderr };
     let senders: Vec<_> = taps.borrow().iter().filter(wants).map(|tap| tap.sender.clone()).collect();
     for sender in senders {

@@ -30,7 +30,7 @@ impl Isolation {
     pub(super) fn choose(no_namespaces: bool, inside: bool, cgroups: &Cgroups) -> Self {
         let root = rustix::process::geteuid().is_root();
         let can_return = root && may_come_back();
-        let user = if root || inside { User::Has } else { User::Needs };
+        let user = if root || inside { User::Privileged } else { User::NeedsNamespace };
         let namespaces = !no_namespaces && works(user) && (can_return || enter_own_namespaces(user).is_ok());
         let kinds = if namespaces { "pid,mount,uts,ipc" } else { "none" };
         let how = match (namespaces, can_return) {
@@ -52,22 +52,22 @@ impl Isolation {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum User {
     /// It has the rights: as root, or in a user namespace that it is in already.
-    Has,
+    Privileged,
     /// It needs a user namespace of its own.
-    Needs,
+    NeedsNamespace,
 }
 
 /// Returns true if containers can get namespaces in this process's user namespace, with all rights there; the process
 /// must have one thread.
 pub fn namespaces_work() -> bool {
-    works(User::Has)
+    works(User::Privileged)
 }
 
 /// Performs in a child the steps of every container's start.
 fn works(user: User) -> bool {
     match os::fork() {
         Ok(os::ForkResult::Child) => {
-            let entered = user == User::Has || fabric::enter_user_namespace().is_ok();
+            let entered = user == User::Privileged || fabric::enter_user_namespace().is_ok();
             let flags =
                 UnshareFlags::NEWPID | UnshareFlags::NEWNS | UnshareFlags::NEWUTS | UnshareFlags::NEWIPC;
             if !entered || os::unshare(flags).is_err() {
@@ -112,7 +112,7 @@ fn may_come_back() -> bool {
 
 /// Enters a user namespace, and others owned by it: only such can be left and entered again.
 fn enter_own_namespaces(user: User) -> std::io::Result<()> {
-    if user == User::Needs {
+    if user == User::NeedsNamespace {
         fabric::enter_user_namespace()?;
     }
     os::unshare(UnshareFlags::NEWUTS | UnshareFlags::NEWIPC)

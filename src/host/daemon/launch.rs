@@ -137,7 +137,7 @@ impl Host {
         }
         fs::File::create(private.join(TERMINATION_LOG)).map_err(os_error("termination log"))?;
         let (account, seems) = resolve_user(&launch)?;
-        let (mut shows, mounts_env) = self.shows(pod, &launch, own, target.as_deref())?;
+        let (mut shows, mounts_env) = self.bind_mounts(pod, &launch, own, target.as_deref())?;
         if let Some(user) = &account.user {
             let own = [private.join("root"), tmp.clone(), private.join(TERMINATION_LOG)];
             // The image's program fills its own directories.
@@ -180,7 +180,7 @@ impl Host {
             tmp: temporary.cloned().unwrap_or_default(),
             dir: dir.clone(),
             layers: private.join("layers"),
-            shows,
+            bind_mounts: shows,
             working_dir: working_dir.clone(),
             hidden: self.hidden.clone(),
             own_network: self.network.is_some(),
@@ -191,7 +191,7 @@ impl Host {
             every_device: launch.spec.security.privileged,
             of_machine: launch.host_view,
             read_only: launch.spec.security.read_only_root,
-            image: launch.image_root.clone().map(|files| ImageRoot { files, seems }),
+            image: launch.image_root.clone().map(|files| ImageRoot { files, apparent_user: seems }),
             overlay: self.memory.clone().filter(|_| self.overlays && !launch.host_view).map(|memory| {
                 let beside = beside.map(|target| target.private.join("layers").join(UPPER));
                 Overlay { memory, mounts, beside }
@@ -237,7 +237,7 @@ impl Host {
         let pid_namespace = shared.or_else(|| init.as_ref().map(|init| Rc::clone(&init.namespace)));
         let parent = match &init {
             Some(init) => Parent::Own(&init.namespace),
-            None => Parent::BelowKeeper(pid_namespace.as_deref()),
+            None => Parent::BelowSubreaper(pid_namespace.as_deref()),
         };
         let spawn = SpawnRequest {
             argv: &launch.argv,
@@ -296,7 +296,7 @@ impl Host {
             holder: RefCell::new(holder),
             pid_namespace: RefCell::new(pid_namespace),
             execs: RefCell::default(),
-            exec_keepers: RefCell::default(),
+            exec_subreapers: RefCell::default(),
             streams,
             group,
             memory_limit: Cell::new(limits.memory_bytes),
@@ -305,7 +305,7 @@ impl Host {
         });
         pod.containers.borrow_mut().push(Rc::clone(&container));
         self.watching.notify_one();
-        tokio::task::spawn_local(Rc::clone(&container).bury(Rc::clone(self), spawned.ended, init));
+        tokio::task::spawn_local(Rc::clone(&container).wait_for_exit(Rc::clone(self), spawned.ended, init));
         let report = super::pipe_end::PipeEnd::new(report_read).map_err(os_error("report"))?;
         Ok((container, report))
     }

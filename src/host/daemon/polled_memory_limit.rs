@@ -23,7 +23,7 @@ impl Pod {
         if !running.iter().any(|container| limited(&container)) {
             return false;
         }
-        let held: Vec<Descendants> = running.iter().map(|container| self.usage(container)).collect();
+        let held: Vec<ContainerMemory> = running.iter().map(|container| self.usage(container)).collect();
         for (container, held) in running.iter().zip(&held).filter(|(container, _)| limited(container)) {
             if held.limit.is_some_and(|limit| held.bytes > limit) {
                 container.kill_for_memory();
@@ -35,9 +35,9 @@ impl Pod {
         true
     }
 
-    fn usage(&self, container: &Container) -> Descendants {
+    fn usage(&self, container: &Container) -> ContainerMemory {
         let bytes = process_tree::memory_of_tree(&container.roots()) + self.own_bytes(container);
-        Descendants { bytes, limit: container.memory_limit.get() }
+        ContainerMemory { bytes, limit: container.memory_limit.get() }
     }
 
     /// The size of the memory volumes that only this container writes.
@@ -66,14 +66,14 @@ impl Pod {
 
 /// The memory usage of one container, and its limit.
 #[derive(Clone, Copy, Debug)]
-struct Descendants {
+struct ContainerMemory {
     bytes: u64,
     limit: Option<u64>,
 }
 
 /// Selects the container to kill if all of them together exceed their limits: the biggest. A container without a limit
 /// leaves the pod without one.
-fn over_together(held: &[Descendants], shared: impl FnOnce() -> u64) -> Option<usize> {
+fn over_together(held: &[ContainerMemory], shared: impl FnOnce() -> u64) -> Option<usize> {
     let limit = held.iter().try_fold(0_u64, |sum, held| Some(sum.saturating_add(held.limit?)))?;
     let bytes: u64 = held.iter().map(|held| held.bytes).sum();
     if bytes + shared() <= limit {
@@ -97,8 +97,8 @@ mod tests {
             (&[(10, Some(20)), (12, None)], 1000, None),
             (&[], 1, None),
         ] {
-            let all: Vec<Descendants> =
-                held.iter().map(|&(bytes, limit)| Descendants { bytes, limit }).collect();
+            let all: Vec<ContainerMemory> =
+                held.iter().map(|&(bytes, limit)| ContainerMemory { bytes, limit }).collect();
             let found = if all.is_empty() { None } else { over_together(&all, || shared) };
             assert_eq!(found, gone, "{held:?} {shared}");
         }

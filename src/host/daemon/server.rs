@@ -324,7 +324,7 @@ fn usage(pod: &Pod, processes: &[process_tree::Process]) -> BTreeMap<String, Usa
             usage.memory_bytes += pod.bytes_in_files(container);
         }
         if let Some(group) = group {
-            group.improve(&mut usage);
+            group.apply_cgroup_counters(&mut usage);
         }
         (container.record.borrow().name.clone(), usage)
     };

@@ -24,7 +24,7 @@ pub(super) fn restore(before: &libc::sigset_t) {
 
 /// Gives every signal that our parent process ignores its default action: ignored signals stay ignored across exec.
 /// Only SIGPIPE stays as it is.
-pub(super) fn notice_all() {
+pub(super) fn restore_default_actions() {
     for signal in (1..=64).filter(|signal| *signal != libc::SIGPIPE) {
         // SAFETY: a plain C structure, filled by the call before it is read; SIG_DFL is valid for every signal.
         unsafe {
@@ -38,7 +38,7 @@ pub(super) fn notice_all() {
 }
 
 /// Gives every signal its default action and unblocks all: a new program expects it. An exec resets the signals handled
-/// here, and none is ignored but SIGPIPE ([`notice_all`]).
+/// here, and none is ignored but SIGPIPE ([`restore_default_actions`]).
 pub(super) fn reset() {
     // SAFETY: SIG_DFL is valid for the signal.
     unsafe {

@@ -40,7 +40,7 @@ pub(super) enum Parent<'a> {
     /// In a PID namespace of its own, whose end is the container's end.
     Own(&'a OwnedFd),
     /// Below a subreaper: in a shared PID namespace, or in the host's own.
-    BelowKeeper(Option<&'a OwnedFd>),
+    BelowSubreaper(Option<&'a OwnedFd>),
 }
 
 /// A process that was just forked.
@@ -53,7 +53,7 @@ pub(super) struct SpawnedProcess {
 impl Host {
     /// Forks a process of a pod.
     pub(super) fn spawn(self: &Rc<Self>, spawn: SpawnRequest<'_>) -> std::io::Result<SpawnedProcess> {
-        let doors = spawn.group.map(Group::doors).unwrap_or_default();
+        let doors = spawn.group.map(Group::procs_files).unwrap_or_default();
         let namespaces = spawn.pod.namespaces.borrow();
         let plan = Plan {
             argv: spawn.argv,
@@ -68,7 +68,7 @@ impl Host {
             security: spawn.security,
             oom_score_adj: spawn.oom_score_adj,
             own_network: self.network.is_some(),
-            doors: &doors,
+            cgroup_procs_files: &doors,
             open_files_limit: self.open_files_limit,
             host: self.alive.as_ref(),
             report: spawn.report,
@@ -80,7 +80,7 @@ impl Host {
                     Ok(SpawnedProcess { pid, ended: self.reaper.expect(pid), keeper: None })
                 }
             },
-            Parent::BelowKeeper(namespace) => {
+            Parent::BelowSubreaper(namespace) => {
                 let (pid, ended, keeper) = self.fork_under_subreaper(&plan, namespace)?;
                 Ok(SpawnedProcess { pid, ended, keeper: Some(keeper) })
             }

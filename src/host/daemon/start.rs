@@ -33,7 +33,7 @@ use crate::journal::{self, Journal};
 use base::socket_path::reachable;
 
 /// Timeout for the exit of a dead host's processes. A host that starts beside them would run them twice.
-const TO_DIE: Duration = Duration::from_secs(30);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Runs a node's host: `podium node-host --state DIR --socket PATH [--lifeline] [--no-namespaces]
 /// [--no-cgroups] [--pod-pids-limit NUMBER] [--hidden DIR] [--unclaimed SECONDS]
@@ -63,7 +63,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
         .map_err(|_| format!("another node host uses {}", dir.display()))?;
 
-    signals::notice_all();
+    signals::restore_default_actions();
     // Signals of the terminal that the control plane runs in are not for us.
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
@@ -75,7 +75,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
 
     let id_prefix = id_prefix(&dir);
     // The remains of a host that was killed together with its subreapers.
-    Descendants::of(&dir, None).kill_all(TO_DIE).map_err(at("kill the previous host's containers"))?;
+    Descendants::of(&dir, None).kill_all(EXIT_TIMEOUT).map_err(at("kill the previous host's containers"))?;
     // Before a user namespace is entered, whose root could not write them.
     let cgroups = if arguments.no_cgroups { Cgroups::default() } else { Cgroups::find(&id_prefix) };
 
@@ -187,7 +187,7 @@ impl Host {
         let mut ended = self.ended.subscribe();
         tokio::select! {
             _ = terminate.recv() => self.stop_all().await,
-            () = cut(arguments.lifeline) => self.stop_all().await,
+            () = control_plane_exited(arguments.lifeline) => self.stop_all().await,
             why = self.orphaned(arguments.unclaimed) => {
                 eprintln!("node host: {why}; stopping the node host and its pods");
                 self.stop_all().await;
@@ -205,7 +205,7 @@ impl Host {
 }
 
 /// Resolves when the control plane exits: the pipe on standard input closes with it.
-async fn cut(lifeline: bool) {
+async fn control_plane_exited(lifeline: bool) {
     if lifeline {
         let stdin = rustix::io::dup(rustix::stdio::stdin());
         let receiver =

@@ -70,7 +70,7 @@ impl Host {
     ) -> io::Result<(Pid, oneshot::Receiver<ProcessExit>, Rc<Subreaper>)> {
         let (ours, its) = super::pipe_end::pipe()?;
         let pid = match self.fork_into(namespace)? {
-            os::ForkResult::Child => keep(&its, plan),
+            os::ForkResult::Child => run_subreaper(&its, plan),
             os::ForkResult::Parent(pid) => pid,
         };
         let end = self.reaper.expect(pid);
@@ -92,7 +92,7 @@ impl Host {
         tokio::task::spawn_local(async move {
             if end.await.is_ok_and(|end| end.signal.is_some()) {
                 // Something killed the subreaper: its processes are now the host's own orphans.
-                host.bury_strays().await;
+                host.reap_strays().await;
             }
             sender.send_replace(true);
         });
@@ -109,7 +109,7 @@ impl Host {
     }
 
     /// Kills processes that became the host's children without being started by it, until there are none.
-    async fn bury_strays(&self) {
+    async fn reap_strays(&self) {
         loop {
             let children = process_tree::children(std::process::id().cast_signed());
             let children = children.into_iter().filter_map(Pid::from_raw);
@@ -141,7 +141,7 @@ async fn read_end(line: &PipeEnd) -> ProcessExit {
 }
 
 /// Becomes a subreaper, with the plan's process below it.
-fn keep(line: &OwnedFd, plan: &Plan<'_>) -> ! {
+fn run_subreaper(line: &OwnedFd, plan: &Plan<'_>) -> ! {
     let _ = rustix::process::setsid();
     if rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_err() {
         os::exit_now(1);

@@ -81,7 +81,7 @@ impl Group {
 
     /// Moves a process in; one that has ended does not matter.
     pub(in crate::daemon) fn add_process(&self, pid: Pid) -> io::Result<()> {
-        for door in self.doors() {
+        for door in self.procs_files() {
             match fs::write(door, pid.as_raw_nonzero().to_string()) {
                 Err(error) if error.raw_os_error() != Some(libc::ESRCH) => return Err(error),
                 _ => {}
@@ -91,7 +91,7 @@ impl Group {
     }
 
     /// Returns the files to which a process writes `0` to enter the group.
-    pub(in crate::daemon) fn doors(&self) -> Vec<PathBuf> {
+    pub(in crate::daemon) fn procs_files(&self) -> Vec<PathBuf> {
         self.parts().map(|part| part.directory.join("cgroup.procs")).collect()
     }
 
@@ -120,7 +120,7 @@ impl Group {
     }
 
     /// Replaces the values summed over processes by the kernel's counters, which include processes that have exited.
-    pub(in crate::daemon) fn improve(&self, usage: &mut Usage) {
+    pub(in crate::daemon) fn apply_cgroup_counters(&self, usage: &mut Usage) {
         let part = self.parts().find(|part| part.unified);
         if let Some(micros) = part.and_then(|part| field(&part.directory.join("cpu.stat"), "usage_usec")) {
             usage.cpu_time = usage.cpu_time.max(Duration::from_micros(micros));
@@ -354,7 +354,7 @@ mod tests {
         ] {
             assert_eq!(fs::read_to_string(directory.path().join(file)).unwrap(), expect, "{file}");
         }
-        assert_eq!(group.doors().len(), 4);
+        assert_eq!(group.procs_files().len(), 4);
         assert!(!directory.path().join("unified/pod/c1/memory.swap.max").exists(), "not where it is not");
 
         assert!(group.limits_memory() && !group.out_of_memory());
@@ -366,7 +366,7 @@ mod tests {
         fs::write(directory.path().join("unified/pod/c1/memory.stat"), "anon 1\ninactive_file 1000\n")
             .unwrap();
         let mut usage = Usage::default();
-        group.improve(&mut usage);
+        group.apply_cgroup_counters(&mut usage);
         assert_eq!((usage.cpu_time, usage.memory_bytes), (Duration::from_millis(2500), 4000));
     }
 

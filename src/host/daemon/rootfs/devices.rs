@@ -41,7 +41,7 @@ impl DeviceMounts {
     }
 
     /// Forbids opening devices in all mounts that this process sees, except these.
-    pub(super) fn and_no_other(&self) -> io::Result<()> {
+    pub(super) fn forbid_other_devices(&self) -> io::Result<()> {
         match os::forbid_devices_everywhere() {
             Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => return self.one_by_one(),
             done => done?,

@@ -34,7 +34,7 @@ pub(in crate::daemon) fn enter(view: &View, image: &ImageRoot) -> Result<(), Str
     layer(view, image).map_err(at("root file system"))?;
     let root = RootDir::new(&view.root).map_err(at("root file system"))?;
     let devices = own_directories(view).map_err(at("root file system"))?;
-    for show in &view.shows {
+    for show in &view.bind_mounts {
         put(&root, show).map_err(|error| show.failure(&error))?;
     }
     root.directory(&view.working_dir)
@@ -52,7 +52,7 @@ pub(in crate::daemon) fn enter(view: &View, image: &ImageRoot) -> Result<(), Str
         rustix::process::chdir("/")
     };
     change().map_err(|error| at("pivot_root")(error.into()))?;
-    if view.every_device { Ok(()) } else { devices.and_no_other().map_err(at("devices")) }
+    if view.every_device { Ok(()) } else { devices.forbid_other_devices().map_err(at("devices")) }
 }
 
 /// Mounts the image's files at the container's root, writable for it alone.
@@ -155,7 +155,7 @@ fn put(root: &RootDir, show: &BindMount) -> io::Result<()> {
 }
 
 /// Makes this process appear as this user to itself: for the machine its user does not change.
-pub(in crate::daemon) fn seem(user: &User) -> io::Result<()> {
+pub(in crate::daemon) fn appear_as(user: &User) -> io::Result<()> {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     os::unshare(UnshareFlags::NEWUSER)?;
     fs::write("/proc/self/setgroups", "deny")?;

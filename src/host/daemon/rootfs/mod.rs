@@ -29,7 +29,7 @@ use rustix::thread::UnshareFlags;
 
 use super::os;
 use super::program::os_text;
-pub(super) use image::seem;
+pub(super) use image::appear_as;
 pub(super) use masked::MaskedDirectory;
 use mount::{hold, link, lock_all_read_only, lock_read_only, make_directory};
 pub(super) use mount::{mount_points, remove_directory};
@@ -54,7 +54,7 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     // Sources and layers are held by descriptors: after the pivot their paths lead elsewhere.
     let dir = LazyDirectory::new(&view.dir).map_err(at("container directory"))?;
     let layers = LazyDirectory::new(&view.layers).map_err(at("layers"))?;
-    let sources = view.shows.iter().map(|show| show.hold().map_err(|error| show.failure(&error)));
+    let sources = view.bind_mounts.iter().map(|show| show.hold().map_err(|error| show.failure(&error)));
     let sources: Vec<OwnedFd> = sources.collect::<Result<_, _>>()?;
 
     rustix::process::chdir(root).map_err(at("chdir"))?;
@@ -63,14 +63,14 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
 
     let mut own = OwnedPaths::new(dir, layers, &built);
     // All mount points are created before any mount: a directory that gets a layer for one hides earlier mounts in it.
-    for (show, source) in view.shows.iter().zip(&sources) {
+    for (show, source) in view.bind_mounts.iter().zip(&sources) {
         let inside =
             |other: &BindMount| other.target != show.target && show.target.starts_with(&other.target);
-        if !view.shows.iter().any(inside) {
+        if !view.bind_mounts.iter().any(inside) {
             mount_step(show, source, |is_directory| prepare(&show.target, is_directory, &mut own))?;
         }
     }
-    let in_mount = view.shows.iter().any(|show| view.working_dir.starts_with(&show.target));
+    let in_mount = view.bind_mounts.iter().any(|show| view.working_dir.starts_with(&show.target));
     if view.read_only || !in_mount {
         working_dir(view, &mut own)?;
     }
@@ -78,7 +78,7 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
         // Nothing can be created from here on.
         own.close(&built.machine).map_err(|error| format!("read-only root: {}", os_text(&error)))?;
     }
-    for (show, source) in view.shows.iter().zip(&sources) {
+    for (show, source) in view.bind_mounts.iter().zip(&sources) {
         mount_step(show, source, |is_directory| {
             prepare(&show.target, is_directory, &mut own)?;
             mount::show(source, &show.target)?;
@@ -93,7 +93,7 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     if view.every_device || view.of_machine {
         return Ok(());
     }
-    built.devices.and_no_other().map_err(|error| format!("devices: {}", os_text(&error)))
+    built.devices.forbid_other_devices().map_err(|error| format!("devices: {}", os_text(&error)))
 }
 
 /// Executes one step of a mount, with its errors in runc's words.

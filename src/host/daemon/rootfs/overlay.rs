@@ -54,7 +54,7 @@ pub(in crate::daemon) fn build(view: &View, overlay: &Overlay) -> io::Result<Roo
     let root = &view.root;
     let layer = Layer::new(&view.layers, UPPER)?;
     if overlay.beside.is_none() {
-        make_mount_points(&view.shows, Path::new("/"), &layer.upper)?;
+        make_mount_points(&view.bind_mounts, Path::new("/"), &layer.upper)?;
     }
     cover(Path::new("/"), root, &layer, overlay.beside.as_deref())?;
     // Unbindable: otherwise showing a directory that contains our own root would show the root in itself.

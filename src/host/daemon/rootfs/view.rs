@@ -17,7 +17,7 @@ pub(in crate::daemon) struct ImageRoot {
     /// Its root file system in the store.
     pub(in crate::daemon) files: PathBuf,
     /// The user that the container appears to run as, if only a user namespace can provide it.
-    pub(in crate::daemon) seems: Option<User>,
+    pub(in crate::daemon) apparent_user: Option<User>,
 }
 
 /// The writable layer's directory below a container's `layers`.
@@ -109,7 +109,7 @@ pub(in crate::daemon) struct View {
     /// The directory of private layers over the machine's directories, in memory; created on demand.
     pub(in crate::daemon) layers: PathBuf,
     /// The mounts besides the usual ones, in the order of mounting.
-    pub(in crate::daemon) shows: Vec<BindMount>,
+    pub(in crate::daemon) bind_mounts: Vec<BindMount>,
     /// A directory that must exist, the working directory.
     pub(in crate::daemon) working_dir: PathBuf,
     /// The machine's directories that are not shown.
@@ -124,7 +124,7 @@ pub(in crate::daemon) struct View {
     pub(in crate::daemon) every_device: bool,
     /// The machine's own /tmp and /dev are shown.
     pub(in crate::daemon) of_machine: bool,
-    /// Only the mounts in `shows` are writable.
+    /// Only the mounts in `bind_mounts` are writable.
     pub(in crate::daemon) read_only: bool,
     /// An image's files are the root, instead of the machine's.
     pub(in crate::daemon) image: Option<ImageRoot>,
