@@ -16,7 +16,7 @@ use crate::controller_status::{ControllerStatus, ProbeName};
 use object::Revision;
 
 /// The removed controllers that are remembered; a client that has not seen an older one lists again.
-const REMEMBERED: usize = 1024;
+const MAX_REMOVED: usize = 1024;
 
 /// The last observed status of a controller.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ impl HistoryState {
             gone.changed = self.next();
             self.removed.push_back(gone);
         }
-        while self.removed.len() > REMEMBERED {
+        while self.removed.len() > MAX_REMOVED {
             let forgotten = self.removed.pop_front();
             self.complete_after = forgotten.map_or(self.complete_after, |gone| gone.changed.0);
         }
@@ -252,14 +252,14 @@ mod tests {
         let source: Arc<dyn ProbeSource> = nodes.clone();
         api.add_controllers(&source);
         let first = api.observe_controllers(Duration::ZERO).revision;
-        for _ in 0..=REMEMBERED {
+        for _ in 0..=MAX_REMOVED {
             *nodes.0.lock() = [("a", Some(0))].into();
             api.observe_controllers(Duration::ZERO);
             nodes.0.lock().clear();
             api.observe_controllers(Duration::ZERO);
         }
         let last = api.observe_controllers(Duration::ZERO);
-        assert_eq!(last.removed.len(), REMEMBERED);
+        assert_eq!(last.removed.len(), MAX_REMOVED);
         assert!(
             api.knows_controllers_after(first).is_err() && api.knows_controllers_after(last.revision).is_ok()
         );

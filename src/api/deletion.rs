@@ -145,7 +145,7 @@ impl Api {
 
     fn remove(&self, current: &Arc<Object>) -> Result<Arc<Object>, WriteError> {
         let last = self.store().remove(current.kind(), &current.key(), current.revision())?;
-        self.give_addresses_back(&last, None);
+        self.release_unused_addresses(&last, None);
         self.object_stored(&last);
         Ok(last)
     }

@@ -46,7 +46,7 @@ pub enum ApiError {
         name: String,
     },
     /// A resource that is served but not stored has no object of this name (404).
-    NotKnown {
+    VirtualNotFound {
         /// The resource, singular as its messages have it, e.g. `podmetrics`.
         resource: &'static str,
         /// Its group.
@@ -55,7 +55,7 @@ pub enum ApiError {
         name: String,
     },
     /// A resource that is served but not stored is in no state to do what the request demands (409).
-    NotNow {
+    VirtualConflict {
         /// The resource, its plural.
         resource: &'static str,
         /// Its group.
@@ -249,7 +249,7 @@ impl ApiError {
 
     /// Returns true for the 404 of an object.
     pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::NotFound { .. } | Self::NotKnown { .. })
+        matches!(self, Self::NotFound { .. } | Self::VirtualNotFound { .. })
     }
 
     /// Returns true for the 409 of a newer version or a failed precondition.
@@ -270,7 +270,7 @@ impl ApiError {
 
     /// Returns true for the 403 of a terminating namespace: nothing can be created in it, and nothing needs
     /// to be.
-    pub fn is_namespace_going(&self) -> bool {
+    pub fn is_namespace_terminating(&self) -> bool {
         matches!(self, Self::Forbidden { causes, .. }
             if causes.iter().any(|cause| cause.reason == "NamespaceTerminating"))
     }
@@ -278,11 +278,11 @@ impl ApiError {
     /// Returns the HTTP status code.
     pub fn code(&self) -> u16 {
         match self {
-            Self::NotFound { .. } | Self::NotKnown { .. } | Self::NoSuchResource => 404,
+            Self::NotFound { .. } | Self::VirtualNotFound { .. } | Self::NoSuchResource => 404,
             Self::AlreadyExists { .. }
             | Self::Conflict { .. }
             | Self::ApplyConflict { .. }
-            | Self::NotNow { .. } => 409,
+            | Self::VirtualConflict { .. } => 409,
             Self::Invalid { .. }
             | Self::InvalidOptions { .. }
             | Self::InvalidQuery { .. }
@@ -308,9 +308,9 @@ impl ApiError {
     /// Returns the machine-readable reason; empty where Kubernetes gives none.
     pub(crate) fn reason(&self) -> &str {
         match self {
-            Self::NotFound { .. } | Self::NotKnown { .. } | Self::NoSuchResource => "NotFound",
+            Self::NotFound { .. } | Self::VirtualNotFound { .. } | Self::NoSuchResource => "NotFound",
             Self::AlreadyExists { .. } => "AlreadyExists",
-            Self::Conflict { .. } | Self::ApplyConflict { .. } | Self::NotNow { .. } => "Conflict",
+            Self::Conflict { .. } | Self::ApplyConflict { .. } | Self::VirtualConflict { .. } => "Conflict",
             Self::Invalid { .. }
             | Self::InvalidOptions { .. }
             | Self::InvalidQuery { .. }
@@ -380,14 +380,13 @@ impl ApiError {
                 of(&denial.kind, &denial.name, denial.kind.info().plural, &[cause])
             }
             Self::Invalid { kind, name, causes } => of(kind, name, kind.info().name, causes),
-            Self::NotKnown { resource, group, name } | Self::NotNow { resource, group, name, .. } => {
-                Some(StatusDetails {
-                    name: Some(name.clone()),
-                    group: Some((*group).into()),
-                    kind: Some((*resource).into()),
-                    ..StatusDetails::default()
-                })
-            }
+            Self::VirtualNotFound { resource, group, name }
+            | Self::VirtualConflict { resource, group, name, .. } => Some(StatusDetails {
+                name: Some(name.clone()),
+                group: Some((*group).into()),
+                kind: Some((*resource).into()),
+                ..StatusDetails::default()
+            }),
             Self::AccessDenied { resource, group, name, .. } => Some(StatusDetails {
                 name: Some(name.clone()).filter(|n| !n.is_empty()),
                 group: Some(group.clone()).filter(|g| !g.is_empty()),
@@ -483,10 +482,10 @@ impl std::fmt::Display for ApiError {
                 write!(f, "Timeout: Too large resource version: {requested}, current: {current}")
             }
             Self::Timeout(message) => write!(f, "Timeout: {message}"),
-            Self::NotKnown { resource, group, name } => {
+            Self::VirtualNotFound { resource, group, name } => {
                 write!(f, "{resource}.{group} {} not found", quote(name))
             }
-            Self::NotNow { resource, group, name, message } => {
+            Self::VirtualConflict { resource, group, name, message } => {
                 write!(f, "{resource}.{group} {}: {message}", quote(name))
             }
             Self::NoSuchResource => f.write_str("the server could not find the requested resource"),

@@ -10,9 +10,9 @@ use crate::cel::{Budget, Program, Type, Val};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultType {
     /// A boolean.
-    ToTruth,
+    Bool,
     /// A string.
-    ToText,
+    String,
 }
 
 /// A compiled expression.
@@ -28,8 +28,8 @@ impl Expression {
         let mut known: Vec<(&str, Type<'_>)> = variables.iter().map(|name| (*name, Type::Dyn)).collect();
         known.push(("now", Type::Time));
         let result = match result_type {
-            ResultType::ToTruth => Type::Bool,
-            ResultType::ToText => Type::Text,
+            ResultType::Bool => Type::Bool,
+            ResultType::String => Type::Text,
         };
         Ok(Self { program: Program::compile(source, &known, &[result])?, result_type })
     }
@@ -37,7 +37,7 @@ impl Expression {
     /// Evaluates a boolean expression with these values. Fails if a value is missing or the cost budget is
     /// exceeded.
     pub fn holds(&self, variables: &[(&str, &Value)], now: Timestamp) -> Result<bool, String> {
-        debug_assert_eq!(self.result_type, ResultType::ToTruth);
+        debug_assert_eq!(self.result_type, ResultType::Bool);
         self.run(variables, now, |value| match value {
             Val::Bool(holds) => Ok(*holds),
             _ => Err("the expression did not return a boolean".to_owned()),
@@ -46,7 +46,7 @@ impl Expression {
 
     /// Evaluates a string expression with these values; fails as [`Expression::holds`] does.
     pub fn text(&self, variables: &[(&str, &Value)], now: Timestamp) -> Result<String, String> {
-        debug_assert_eq!(self.result_type, ResultType::ToText);
+        debug_assert_eq!(self.result_type, ResultType::String);
         self.run(variables, now, |value| {
             value
                 .as_text()
@@ -80,7 +80,7 @@ mod tests {
         let now = "2026-11-21T00:00:00Z".parse().unwrap();
         let pod = json!({"status": {"phase": "Running"}, "spec": {"nodeName": "n"}});
         let evaluate = |source: &str| {
-            let read = Expression::compile(source, &["object"], ResultType::ToTruth)?;
+            let read = Expression::compile(source, &["object"], ResultType::Bool)?;
             read.holds(&[("object", &pod)], now)
         };
         assert_eq!(evaluate("object.status.phase == 'Running'"), Ok(true));
@@ -91,7 +91,7 @@ mod tests {
         let endless =
             (0..9).fold("true".to_owned(), |inner, n| format!("[1,2,3,4,5,6,7,8,9].all(x{n}, {inner})"));
         assert!(evaluate(&endless).unwrap_err().contains("cost limit"), "it ends");
-        let text = Expression::compile("object.spec.nodeName", &["object"], ResultType::ToText).unwrap();
+        let text = Expression::compile("object.spec.nodeName", &["object"], ResultType::String).unwrap();
         assert_eq!(text.text(&[("object", &pod)], now), Ok("n".to_owned()));
         assert!(text.text(&[("object", &json!({"spec": {"nodeName": 1}}))], now).is_err());
     }

@@ -12,7 +12,7 @@ use object::{Key, Kind, Object, Revision};
 use store::{Change, Snapshot, Visibility, WatchExpired};
 
 /// The number of seconds with writes that are remembered: more than watch history lasts.
-const MAX_MOMENTS: usize = 20_000;
+const MAX_SECONDS: usize = 20_000;
 
 /// The limit on the bytes of objects in one history; a single larger object is still included.
 const MAX_BYTES: usize = 16 << 20;
@@ -37,7 +37,7 @@ impl RevisionTimes {
         if times.back().is_none_or(|(last, _)| *last < revision) {
             times.push_back((revision, now));
         }
-        if times.len() > MAX_MOMENTS {
+        if times.len() > MAX_SECONDS {
             times.pop_front();
         }
     }
@@ -104,7 +104,7 @@ impl Api {
     /// Returns the last revision that was written up to a moment, as far as that is known: history reaches less far
     /// back.
     pub(crate) fn revision_at(&self, moment: Timestamp) -> Option<Revision> {
-        self.inner.moments.until(moment).map(|revision| revision.min(self.revision()))
+        self.inner.revision_times.until(moment).map(|revision| revision.min(self.revision()))
     }
 
     /// Returns the changes of a kind's objects, or of those that `is_selected` accepts, as far back as watch history
@@ -142,9 +142,9 @@ impl Api {
                 older = changes.len() - newest;
                 changes.drain(..older);
             }
-            let begins = self.inner.moments.of(after);
+            let begins = self.inner.revision_times.of(after);
             let timed = |change: Change| {
-                let moment = self.inner.moments.of(change.revision);
+                let moment = self.inner.revision_times.of(change.revision);
                 (change, moment)
             };
             let changes = changes.into_iter().map(timed).collect();

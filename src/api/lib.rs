@@ -162,7 +162,7 @@ struct Inner {
     verdicts: RwLock<Option<Arc<dyn verdicts::SchedulingVerdicts>>>,
     probes: controller_probes::Probes,
     observed_controllers: controller_changes::ControllerHistory,
-    moments: history::RevisionTimes,
+    revision_times: history::RevisionTimes,
     /// Webhook configurations whose calls hang on purpose.
     hung_webhooks: RwLock<BTreeSet<String>>,
 }
@@ -210,11 +210,11 @@ impl Api {
             verdicts: RwLock::default(),
             probes: controller_probes::Probes::default(),
             observed_controllers: controller_changes::ControllerHistory::default(),
-            moments: history::RevisionTimes::default(),
+            revision_times: history::RevisionTimes::default(),
             hung_webhooks: RwLock::default(),
         };
         let api = Self { inner: Arc::new(inner), manager: API_SERVER, clock: None };
-        api.take_existing_addresses();
+        api.mark_existing_addresses();
         api.serve_stored_definitions();
         api.follow_stored_api_services();
         api
@@ -229,7 +229,7 @@ impl Api {
     /// Returns the same API with another clock, which [`Api::clock`] then returns. Times that the API itself
     /// writes follow its own clock.
     #[must_use]
-    pub fn going_by(&self, clock: &Clock) -> Self {
+    pub fn with_clock(&self, clock: &Clock) -> Self {
         Self { clock: Some(clock.clone()), ..self.clone() }
     }
 
@@ -240,7 +240,7 @@ impl Api {
     }
 
     /// Returns true if calls of a configuration's webhooks are to hang.
-    pub(crate) fn hangs_webhooks_of(&self, configuration: &str) -> bool {
+    pub(crate) fn is_webhook_hung(&self, configuration: &str) -> bool {
         self.inner.hung_webhooks.read().contains(configuration)
     }
 
@@ -277,7 +277,7 @@ impl Api {
     /// Applies the effects of a written or deleted object on definitions, API services and admission
     /// configurations, at once.
     fn object_stored(&self, object: &Object) {
-        self.inner.moments.record(object.revision(), self.inner.clock.now());
+        self.inner.revision_times.record(object.revision(), self.inner.clock.now());
         self.definition_stored(object);
         self.api_service_stored(object);
         self.inner.webhooks.object_stored(object);

@@ -69,7 +69,7 @@ impl Api {
     }
 
     fn add_usage(&self, quota: &Key, more: &ResourceList) -> Result<SharedObject<ResourceQuota>, ApiError> {
-        self.modify_status_unasked::<ResourceQuota>(quota, |quota| {
+        self.modify_status_without_webhooks::<ResourceQuota>(quota, |quota| {
             let status = quota.status.get_or_insert_default();
             add_to(status.used.get_or_insert_default(), more);
             Ok(())
@@ -80,7 +80,7 @@ impl Api {
 impl<'a> QuotaLockGuard<'a> {
     /// See [`Api::recount_quota`].
     pub(super) fn recount(&self, key: &Key) -> Result<SharedObject<ResourceQuota>, ApiError> {
-        self.api.modify_status_unasked::<ResourceQuota>(key, |quota| {
+        self.api.modify_status_without_webhooks::<ResourceQuota>(key, |quota| {
             let spec = quota.spec.clone().unwrap_or_default();
             let used = count(self.api, key.namespace(), &spec);
             let status = ResourceQuotaStatus { hard: spec.hard, used: Some(used) };

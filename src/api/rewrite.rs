@@ -27,11 +27,11 @@ impl Api {
         for change in &changes {
             let now = Some(&*change.object).filter(|_| change.kind != ChangeKind::Deleted);
             if let Some(previous) = &change.previous {
-                self.give_addresses_back(previous, now);
+                self.release_unused_addresses(previous, now);
             }
         }
         let stored = changes.iter().filter(|change| change.kind != ChangeKind::Deleted);
-        self.hold_addresses(stored.map(|change| &change.object));
+        self.mark_allocated(stored.map(|change| &change.object));
         let is_definition = |change: &&Change| change.object.kind() == Kind::CustomResourceDefinition;
         // Custom objects have a kind only once it is defined.
         let (definitions, others): (Vec<_>, Vec<_>) = changes.iter().partition(is_definition);

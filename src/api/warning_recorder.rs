@@ -16,7 +16,7 @@ const TRUNCATED_BYTES: usize = 256;
 #[derive(Clone, Debug, Default)]
 pub struct WarningRecorder {
     collected: Option<Arc<Mutex<Vec<String>>>>,
-    trail: Option<AuditContext>,
+    audit_context: Option<AuditContext>,
 }
 
 impl PartialEq for WarningRecorder {
@@ -34,18 +34,18 @@ impl Eq for WarningRecorder {}
 impl WarningRecorder {
     /// Collects warnings for a client.
     pub(crate) fn for_listener() -> Self {
-        Self { collected: Some(Arc::default()), trail: None }
+        Self { collected: Some(Arc::default()), audit_context: None }
     }
 
     /// Returns the same, with the request's audit context.
     #[must_use]
     pub(crate) fn with_audit_context(self, trail: Option<AuditContext>) -> Self {
-        Self { trail, ..self }
+        Self { audit_context: trail, ..self }
     }
 
     /// Returns the request's audit context, if it is audited.
-    pub(crate) fn trail(&self) -> Option<&AuditContext> {
-        self.trail.as_ref()
+    pub(crate) fn audit_context(&self) -> Option<&AuditContext> {
+        self.audit_context.as_ref()
     }
 
     /// Adds warnings that are new: a retried write repeats its warnings.

@@ -94,8 +94,9 @@ impl Actors {
             scheduler_config.profiles = profiles(configuration)?;
         }
         let clocks = (api.clock().apart(), api.clock().apart());
-        let scheduler = (!config.is_disabled("scheduler"))
-            .then(|| Scheduler::new(&api.acting_as(SCHEDULER).going_by(&clocks.1), caches, scheduler_config));
+        let scheduler = (!config.is_disabled("scheduler")).then(|| {
+            Scheduler::new(&api.acting_as(SCHEDULER).with_clock(&clocks.1), caches, scheduler_config)
+        });
         let (api, caches, tasks) = (api.clone(), caches.clone(), tasks.clone());
         let actors = Self { api, caches, tasks, settings, clocks, scheduler, state: Mutex::default() };
         // An actor that is down from the start exists all the same.
@@ -165,7 +166,7 @@ impl Actors {
         let mut settings = self.settings.clone();
         settings.disabled.extend(state.faults.crashed.iter().map(ToString::to_string));
         settings.paused.clone_from(&state.faults.paused);
-        let api = self.api.acting_as(CONTROLLERS).going_by(&self.clocks.0);
+        let api = self.api.acting_as(CONTROLLERS).with_clock(&self.clocks.0);
         let controllers = Controllers::start(&api, &self.caches, &self.tasks, settings);
         let mut running = RunningActors { controllers, scheduler: None };
         self.apply_faults(&mut running, &state.faults).await;

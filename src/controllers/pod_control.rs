@@ -80,7 +80,7 @@ impl PodControl {
             match self.create(owner, pod) {
                 Ok(()) => {}
                 // In a terminating namespace nothing can be created, and nothing needs to be.
-                Err(error) if error.is_namespace_going() => return Ok(()),
+                Err(error) if error.is_namespace_terminating() => return Ok(()),
                 Err(error) => return Err(error),
             }
         }
@@ -95,7 +95,7 @@ impl PodControl {
                 Ok(())
             }
             Err(error) => {
-                if !error.is_namespace_going() {
+                if !error.is_namespace_terminating() {
                     self.recorder.warning(owner, "FailedCreate", format!("Error creating: {error}"));
                 }
                 Err(error)

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use parking_lot::Mutex;
 
 /// The number of addresses at the start of the range that are reserved for fixed services (API, DNS).
-const FIXED: u128 = 256;
+const STATIC_BAND_SIZE: u128 = 256;
 
 /// Allocates addresses of one range, apart from the first 256, which are reserved for fixed services.
 #[derive(Debug)]
@@ -43,16 +43,16 @@ impl Allocator {
     }
 
     /// Allocates a free address; `None` if the range is exhausted.
-    pub(super) fn take_any(&self) -> Option<IpAddr> {
+    pub(super) fn allocate_next(&self) -> Option<IpAddr> {
         let bits = u32::from(self.range.max_prefix_len() - self.range.prefix_len());
         // Without the last address, which is the broadcast address in IPv4.
         let last = 1_u128.checked_shl(bits).unwrap_or(0).wrapping_sub(1);
-        let free = last.saturating_sub(FIXED);
+        let free = last.saturating_sub(STATIC_BAND_SIZE);
         let mut taken = self.allocated.lock();
         // Among one more candidates than there are allocated addresses, one is free, however large the range
         // is.
         for _ in 0..free.min(taken.addresses.len() as u128 + 1) {
-            let address = self.nth(FIXED + taken.next % free);
+            let address = self.nth(STATIC_BAND_SIZE + taken.next % free);
             taken.next = taken.next.wrapping_add(1);
             if taken.addresses.insert(address) {
                 return Some(address);
@@ -62,12 +62,12 @@ impl Allocator {
     }
 
     /// Allocates this address; false if it is in use.
-    pub(super) fn take(&self, address: IpAddr) -> bool {
+    pub(super) fn allocate(&self, address: IpAddr) -> bool {
         self.allocated.lock().addresses.insert(address)
     }
 
     /// Releases an address.
-    pub(super) fn give_back(&self, address: IpAddr) {
+    pub(super) fn release(&self, address: IpAddr) {
         self.allocated.lock().addresses.remove(&address);
     }
 }
@@ -80,12 +80,12 @@ mod tests {
     fn addresses_are_unique_and_come_back() {
         for range in ["127.32.0.0/23", "fd00:10:96::/119"] {
             let allocator = Allocator::new(range.parse().unwrap());
-            let all: HashSet<_> = std::iter::from_fn(|| allocator.take_any()).collect();
+            let all: HashSet<_> = std::iter::from_fn(|| allocator.allocate_next()).collect();
             assert_eq!(all.len(), 255, "{range}");
             let one = *all.iter().next().unwrap();
-            assert!(!allocator.take(one));
-            allocator.give_back(one);
-            assert_eq!(allocator.take_any(), Some(one));
+            assert!(!allocator.allocate(one));
+            allocator.release(one);
+            assert_eq!(allocator.allocate_next(), Some(one));
             assert!(allocator.range().contains(&one));
         }
     }

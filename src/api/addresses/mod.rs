@@ -49,8 +49,8 @@ impl Allocators {
     }
 
     /// Allocates this address; false if it is in use, or of a family that the cluster lacks.
-    fn take(&self, address: IpAddr) -> bool {
-        self.of(address).is_some_and(|allocator| allocator.take(address))
+    fn allocate(&self, address: IpAddr) -> bool {
+        self.of(address).is_some_and(|allocator| allocator.allocate(address))
     }
 }
 
@@ -105,7 +105,7 @@ impl Api {
     }
 
     /// Sets a service's IP families, and refuses families that the cluster lacks.
-    pub(super) fn settle_families(
+    pub(super) fn resolve_families(
         &self,
         former: Option<&Object>,
         object: &mut Object,
@@ -122,7 +122,7 @@ impl Api {
     /// Allocates a service's new resources: a cluster address and node ports; and the address of an IPAddress
     /// that a client creates by name. Returns the allocation, to be released if the write fails; a dry run
     /// allocates nothing.
-    pub(super) fn take_addresses(
+    pub(super) fn allocate_service_resources(
         &self,
         former: Option<&Object>,
         object: &mut Object,
@@ -133,7 +133,7 @@ impl Api {
             if dry_run {
                 return Ok(Allocation::default());
             }
-            if !self.inner.addresses.take(address) {
+            if !self.inner.addresses.allocate(address) {
                 return Err(ApiError::AlreadyExists { kind: Kind::IPAddress, name });
             }
             return Ok(Allocation { addresses: [address].into(), ..Allocation::default() });
@@ -147,9 +147,9 @@ impl Api {
         let outcome = self
             .take_cluster_addresses(&mut spec, &before, &mut taken)
             .and_then(|()| self.take_node_ports(&mut spec, &before, health_before, &mut taken))
-            .and_then(|()| self.take_health_port(&mut spec, health_before, &mut taken));
+            .and_then(|()| self.allocate_health_port(&mut spec, health_before, &mut taken));
         if outcome.is_err() || dry_run {
-            self.give_back(&std::mem::take(&mut taken));
+            self.release_allocation(&std::mem::take(&mut taken));
         }
         outcome.map_err(|refused| refused.of_service(&name))?;
         if let Some(service) = object.get_mut::<Service>() {
@@ -179,7 +179,7 @@ impl Api {
             let Some(text) = requested.get(i).filter(|text| !text.is_empty()) else {
                 // The cluster has lost this family since: the service keeps its address.
                 let Some(allocator) = allocator else { continue };
-                let any = allocator.take_any().ok_or(AllocationError::RangeFull)?;
+                let any = allocator.allocate_next().ok_or(AllocationError::RangeFull)?;
                 allocated.addresses.insert(any);
                 addresses.push(any.to_string());
                 continue;
@@ -199,7 +199,7 @@ impl Api {
                         "the provided IP is not in the valid range. The range of valid IPs is {range}"
                     )));
                 }
-                if !self.inner.addresses.take(address) {
+                if !self.inner.addresses.allocate(address) {
                     return Err(refused("provided IP is already allocated".to_owned()));
                 }
                 allocated.addresses.insert(address);
@@ -233,7 +233,7 @@ impl Api {
             if has || allocated.node_ports.contains(&requested) {
                 continue;
             }
-            allocator.take(requested).map_err(|why| {
+            allocator.allocate(requested).map_err(|why| {
                 AllocationError::invalid(
                     &format!("spec.ports[{index}].nodePort"),
                     &requested.to_string(),
@@ -243,7 +243,7 @@ impl Api {
             allocated.node_ports.insert(requested);
         }
         for port in spec.ports.iter_mut().flatten().filter(|p| wants_them && p.node_port.unwrap_or(0) == 0) {
-            let any = allocator.take_any().ok_or(AllocationError::PortsFull)?;
+            let any = allocator.allocate_any().ok_or(AllocationError::PortsFull)?;
             allocated.node_ports.insert(any);
             port.node_port = Some(any);
         }
@@ -251,7 +251,7 @@ impl Api {
     }
 
     /// Allocates the port for load balancers' health checks on nodes, if the service needs one.
-    fn take_health_port(
+    fn allocate_health_port(
         &self,
         spec: &mut ServiceSpec,
         before: Option<i32>,
@@ -264,11 +264,11 @@ impl Api {
         let number = match health_port(spec) {
             Some(requested) => {
                 allocator
-                    .take(requested)
+                    .allocate(requested)
                     .map_err(|why| AllocationError::Health(requested, why.to_string()))?;
                 requested
             }
-            None => allocator.take_any().ok_or(AllocationError::PortsFull)?,
+            None => allocator.allocate_any().ok_or(AllocationError::PortsFull)?,
         };
         allocated.node_ports.insert(number);
         spec.health_check_node_port = Some(number);
@@ -276,37 +276,37 @@ impl Api {
     }
 
     /// Releases the allocation of a write that failed.
-    pub(super) fn give_back(&self, taken: &Allocation) {
+    pub(super) fn release_allocation(&self, taken: &Allocation) {
         for address in &taken.addresses {
             if let Some(allocator) = self.inner.addresses.of(*address) {
-                allocator.give_back(*address);
+                allocator.release(*address);
             }
         }
-        self.inner.node_ports.give_back(&taken.node_ports);
+        self.inner.node_ports.release(&taken.node_ports);
     }
 
     /// Releases the resources that a removed object, or an object's former version, held and `now` does not.
-    pub(super) fn give_addresses_back(&self, former: &Object, now: Option<&Object>) {
+    pub(super) fn release_unused_addresses(&self, former: &Object, now: Option<&Object>) {
         let now = now.map(Allocation::by).unwrap_or_default();
-        self.give_back(&Allocation::by(former).without(&now));
+        self.release_allocation(&Allocation::by(former).without(&now));
     }
 
     /// Marks the resources of existing services and IPAddresses as allocated, at the start.
-    pub(super) fn take_existing_addresses(&self) {
+    pub(super) fn mark_existing_addresses(&self) {
         let held = [Kind::Service, Kind::IPAddress].map(|kind| self.list(kind, None).objects);
-        self.hold_addresses(held.iter().flatten());
+        self.mark_allocated(held.iter().flatten());
     }
 
     /// Marks the resources of these objects as allocated.
-    pub(super) fn hold_addresses<'a>(&self, objects: impl IntoIterator<Item = &'a Arc<Object>>) {
+    pub(super) fn mark_allocated<'a>(&self, objects: impl IntoIterator<Item = &'a Arc<Object>>) {
         for object in objects {
             let held = Allocation::by(object);
             for address in held.addresses {
-                self.inner.addresses.take(address);
+                self.inner.addresses.allocate(address);
             }
             for port in held.node_ports {
                 // Fails only for ports outside the range, or ports already marked.
-                let _ = self.inner.node_ports.take(port);
+                let _ = self.inner.node_ports.allocate(port);
             }
         }
     }

@@ -55,7 +55,7 @@ impl<'a> RequestActivation<'a> {
 
     /// Returns true if all conditions hold. A false condition decides even if others fail to evaluate;
     /// without one, a failure is the error.
-    pub(super) fn is_meant(&self, conditions: &Conditions, param: &Value) -> Result<bool, String> {
+    pub(super) fn conditions_match(&self, conditions: &Conditions, param: &Value) -> Result<bool, String> {
         let variables = self.variables(param);
         let mut budget = Budget::of(CONDITIONS_BUDGET);
         let mut faults = Vec::new();
@@ -63,7 +63,7 @@ impl<'a> RequestActivation<'a> {
             match condition.program.as_ref().map(|program| program.run(&variables, &mut budget)) {
                 Ok(Ok(Val::Bool(true))) => {}
                 Ok(Ok(_)) => return Ok(false),
-                Ok(Err(error)) => faults.push(unjudged(&condition.text, &error)),
+                Ok(Err(error)) => faults.push(evaluation_error_message(&condition.text, &error)),
                 Err(why) => faults.push(why.clone()),
             }
         }
@@ -94,7 +94,7 @@ impl<'a> RequestActivation<'a> {
 }
 
 /// Returns the message for an expression that fails to evaluate.
-pub(super) fn unjudged(text: &str, error: &Error) -> String {
+pub(super) fn evaluation_error_message(text: &str, error: &Error) -> String {
     format!("expression '{text}' resulted in error: {error}")
 }
 

@@ -12,9 +12,9 @@ use object::well_known::annotation;
 use object::{Kind, Object};
 
 /// The allowance beyond the capacity of the nodes, so that a cluster without nodes can be tried too.
-const BEYOND_NODES: usize = 1000;
+const BASE_ALLOWANCE: usize = 1000;
 /// Twice the capacity of the nodes: as many pods again may wait for them.
-const PER_NODE_POD: usize = 2;
+const CAPACITY_FACTOR: usize = 2;
 /// The most new pods between two counts, or an eighth of the remaining capacity if that is more, since the
 /// number of nodes may have fallen. A count reads every node.
 const MAX_UNCOUNTED: usize = 100;
@@ -29,7 +29,7 @@ pub(crate) struct PodBudget {
 
 impl PodBudget {
     /// Takes one from the budget; false if it is empty.
-    fn take(&self) -> bool {
+    fn take_one(&self) -> bool {
         let mut left = self.remaining.lock();
         if *left == 0 {
             return false;
@@ -54,7 +54,7 @@ pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), Api
     if api.inner.config.limits.active_pods == Some(0) {
         return Ok(());
     }
-    if api.inner.pod_budget.take() {
+    if api.inner.pod_budget.take_one() {
         return Ok(());
     }
     let capacity = remaining_capacity(api).map_err(|(active, limit)| {
@@ -63,7 +63,7 @@ pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), Api
             object.name(),
             format!(
                 "the cluster has {active} active pods; at most {limit} are allowed (limits.activePods in the config \
-                 file; by default {BEYOND_NODES} plus twice the pods that the nodes may run)"
+                 file; by default {BASE_ALLOWANCE} plus twice the pods that the nodes may run)"
             ),
         )
     })?;
@@ -87,7 +87,7 @@ fn remaining_capacity(api: &Api) -> Result<usize, (usize, usize)> {
 }
 
 fn derived_limit(api: &Api) -> usize {
-    store_limits::pods_of_nodes(api).saturating_mul(PER_NODE_POD).saturating_add(BEYOND_NODES)
+    store_limits::pods_of_nodes(api).saturating_mul(CAPACITY_FACTOR).saturating_add(BASE_ALLOWANCE)
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ pub(crate) enum Subject<'a> {
     Scale(&'a Object),
     /// A request body that is not stored, with its `apiVersion` and `kind`: an Eviction, a Binding, the
     /// options of a session.
-    Carried(&'a Value),
+    Body(&'a Value),
 }
 
 impl<'a> Subject<'a> {
@@ -68,7 +68,7 @@ impl<'a> Subject<'a> {
             }),
             // Without labels, as Kubernetes creates it.
             Self::Scale(_) => Some(Cow::default()),
-            Self::Carried(value) => {
+            Self::Body(value) => {
                 let metadata = value.get("metadata")?;
                 let labels = metadata.get("labels").cloned().unwrap_or_default();
                 Some(Cow::Owned(serde_json::from_value(labels).unwrap_or_default()))
@@ -102,7 +102,7 @@ impl<'a> Subject<'a> {
                 .ok()
                 .and_then(|scale| serde_json::to_value(scale).ok())
                 .unwrap_or_default(),
-            Self::Carried(value) => value.clone(),
+            Self::Body(value) => value.clone(),
         })
     }
 }
@@ -225,8 +225,8 @@ impl<'a> Attributes<'a> {
     }
 
     /// Returns the request's audit context, if it is audited.
-    pub(crate) fn trail(&self) -> Option<&'a AuditContext> {
-        self.warnings().trail()
+    pub(crate) fn audit_context(&self) -> Option<&'a AuditContext> {
+        self.warnings().audit_context()
     }
 
     fn warnings(&self) -> &'a WarningRecorder {

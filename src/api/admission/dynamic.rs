@@ -19,18 +19,18 @@ pub(crate) fn has_matching_configuration(
     kind: Kind,
     subresource: &str,
 ) -> bool {
-    policy::are_any(api) || webhook::has_matching_webhook(api, operations, kind, subresource)
+    policy::has_policies(api) || webhook::has_matching_webhook(api, operations, kind, subresource)
 }
 
 /// Returns the callees that such a request in a namespace may wait for, without duplicates.
-pub(crate) fn parties(
+pub(crate) fn callees(
     api: &Api,
     operations: &[Operation],
     below: (Kind, &str),
     namespace: &str,
 ) -> Vec<Callee> {
-    let mut parties = webhook::parties(api, operations, below, namespace);
-    for party in policy::parties(api) {
+    let mut parties = webhook::callees(api, operations, below, namespace);
+    for party in policy::callees(api) {
         if !parties.contains(&party) {
             parties.push(party);
         }
@@ -64,7 +64,7 @@ fn call_policies_and_webhooks(
     policy::mutate(api, draft, rounds)?;
     webhook::mutate(api, draft, rounds)?;
     if rounds.is_second_due() {
-        rounds.leave(current(draft)?);
+        rounds.end_first(current(draft)?);
     }
     Ok(())
 }
@@ -170,7 +170,7 @@ struct BodyDraft<'a> {
 
 impl Draft for BodyDraft<'_> {
     fn attributes(&self) -> Attributes<'_> {
-        self.attributes.with_object(Subject::Carried(self.value))
+        self.attributes.with_object(Subject::Body(self.value))
     }
 
     fn replace(&mut self, _: &Api, _: ServedKind, value: Value) -> Result<bool, ApiError> {

@@ -30,7 +30,7 @@ use k8s_openapi::api::core::v1::Event;
 
 use super::quota::Charge;
 use super::{Api, ApiError, Part, WriteOptions};
-pub(crate) use dynamic::{has_matching_configuration, parties};
+pub(crate) use dynamic::{callees, has_matching_configuration};
 pub(crate) use webhook::Webhooks;
 
 pub(crate) use attributes::{Attributes, Operation, Options, Requester, Subject, WriteAttributes};
@@ -57,7 +57,7 @@ impl Request<'_> {
 /// May change the object.
 type MutateFn = fn(&mut Request<'_>, &mut Object) -> Result<(), ApiError>;
 /// Permits or refuses the final object.
-type Validate = fn(&Request<'_>, &Object) -> Result<(), ApiError>;
+type ValidateFn = fn(&Request<'_>, &Object) -> Result<(), ApiError>;
 
 /// The writes that a plugin handles, among those of the parts that an author changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,20 +81,20 @@ struct Plugin {
     /// Its name for `--disable`.
     name: &'static str,
     mutate: Option<(PluginOperations, MutateFn)>,
-    validate: Option<(PluginOperations, Validate)>,
+    validate: Option<(PluginOperations, ValidateFn)>,
     /// Checks the final object once more after the configured admission, which may take a minute and may
     /// refuse.
-    settle: Option<(PluginOperations, Validate)>,
+    recheck: Option<(PluginOperations, ValidateFn)>,
 }
 
-const NOTHING: Plugin = Plugin { name: "", mutate: None, validate: None, settle: None };
+const NO_PHASES: Plugin = Plugin { name: "", mutate: None, validate: None, recheck: None };
 
 const fn mutating(name: &'static str, on: PluginOperations, mutate: MutateFn) -> Plugin {
-    Plugin { name, mutate: Some((on, mutate)), ..NOTHING }
+    Plugin { name, mutate: Some((on, mutate)), ..NO_PHASES }
 }
 
-const fn validating(name: &'static str, on: PluginOperations, validate: Validate) -> Plugin {
-    Plugin { name, validate: Some((on, validate)), ..NOTHING }
+const fn validating(name: &'static str, on: PluginOperations, validate: ValidateFn) -> Plugin {
+    Plugin { name, validate: Some((on, validate)), ..NO_PHASES }
 }
 
 const RESOURCE_QUOTA: &str = "ResourceQuota";
@@ -104,28 +104,28 @@ static PLUGINS: [Plugin; 15] = [
     Plugin {
         name: "NamespaceLifecycle",
         mutate: Some((PluginOperations::Create, namespace_lifecycle::admit)),
-        settle: Some((PluginOperations::Create, namespace_lifecycle::validate)),
-        ..NOTHING
+        recheck: Some((PluginOperations::Create, namespace_lifecycle::validate)),
+        ..NO_PHASES
     },
     mutating("PodPreset", PluginOperations::Create, pod_preset::admit),
     Plugin {
         name: "ServiceAccount",
         mutate: Some((PluginOperations::Create, service_account::admit)),
         validate: Some((PluginOperations::Create, service_account::validate)),
-        ..NOTHING
+        ..NO_PHASES
     },
     Plugin {
         name: "LimitRanger",
         mutate: Some((PluginOperations::Create, limit_ranger::fill_in_defaults)),
         validate: Some((PluginOperations::CreateAndUpdate, limit_ranger::validate)),
-        ..NOTHING
+        ..NO_PHASES
     },
     validating("PodSecurity", PluginOperations::CreateUpdateAndDebug, pod_security::validate),
     Plugin {
         name: "Priority",
         mutate: Some((PluginOperations::CreateAndUpdate, priority::resolve)),
         validate: Some((PluginOperations::CreateAndUpdate, priority::validate)),
-        ..NOTHING
+        ..NO_PHASES
     },
     mutating(
         "DefaultTolerationSeconds",
@@ -140,12 +140,16 @@ static PLUGINS: [Plugin; 15] = [
         name: "RuntimeClass",
         mutate: Some((PluginOperations::Create, runtime_class::admit)),
         validate: Some((PluginOperations::Create, runtime_class::validate)),
-        ..NOTHING
+        ..NO_PHASES
     },
     mutating("DefaultIngressClass", PluginOperations::Create, default_ingress_class::admit),
-    Plugin { name: "ActivePods", settle: Some((PluginOperations::Create, active_pods::validate)), ..NOTHING },
+    Plugin {
+        name: "ActivePods",
+        recheck: Some((PluginOperations::Create, active_pods::validate)),
+        ..NO_PHASES
+    },
     // ResourceQuota holds its lock from before the write until the write is stored: see `charge`.
-    Plugin { name: RESOURCE_QUOTA, ..NOTHING },
+    Plugin { name: RESOURCE_QUOTA, ..NO_PHASES },
 ];
 
 /// Returns the names of all plugins.
@@ -158,7 +162,7 @@ pub(super) struct MutationResult {
     /// Events to record once the object is stored.
     pub(super) events: Vec<Event>,
     /// The configured admission has changed the object.
-    pub(super) by_users: bool,
+    pub(super) is_changed_by_users: bool,
 }
 
 /// Runs every enabled mutating plugin on an object, then the configured admission. If that changes the
@@ -172,16 +176,18 @@ pub(super) fn mutate(
     options: &WriteOptions,
 ) -> Result<MutationResult, ApiError> {
     let events = mutate_by_plugins(api, part, old, object, options)?;
-    let Some(attributes) = attributes else { return Ok(MutationResult { events, by_users: false }) };
+    let Some(attributes) = attributes else {
+        return Ok(MutationResult { events, is_changed_by_users: false });
+    };
     let mut rounds = dynamic::ReinvocationContext::default();
     dynamic::mutate(api, attributes, object, &mut rounds)?;
     if !rounds.is_second_due() {
-        return Ok(MutationResult { events, by_users: false });
+        return Ok(MutationResult { events, is_changed_by_users: false });
     }
     rounds.begin_second();
     let events = mutate_by_plugins(api, part, old, object, options)?;
     dynamic::mutate(api, attributes, object, &mut rounds)?;
-    Ok(MutationResult { events, by_users: true })
+    Ok(MutationResult { events, is_changed_by_users: true })
 }
 
 fn mutate_by_plugins(
@@ -210,7 +216,7 @@ pub(super) fn validate(
     options: &WriteOptions,
 ) -> Result<(), ApiError> {
     let request = Request { api, part, options, old, events: Vec::new() };
-    let run_phase = |phase: fn(&Plugin) -> Option<(PluginOperations, Validate)>| {
+    let run_phase = |phase: fn(&Plugin) -> Option<(PluginOperations, ValidateFn)>| {
         let mut plugins = enabled(api).filter_map(phase).filter(|(on, _)| on.includes(part, old));
         plugins.try_for_each(|(_, validate)| validate(&request, object))
     };
@@ -218,7 +224,7 @@ pub(super) fn validate(
     if let Some(attributes) = attributes {
         dynamic::validate(api, &attributes.of_object(object))?;
     }
-    run_phase(|plugin| plugin.settle)
+    run_phase(|plugin| plugin.recheck)
 }
 
 /// Runs the configured admission for a deletion, which no plugin handles.

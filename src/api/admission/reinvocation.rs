@@ -87,7 +87,7 @@ impl ReinvocationContext {
     }
 
     /// Ends the first round with this object.
-    pub(super) fn leave(&mut self, value: Value) {
+    pub(super) fn end_first(&mut self, value: Value) {
         self.previous = Some(value);
     }
 

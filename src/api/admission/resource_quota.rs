@@ -14,7 +14,7 @@ use object::{Object, SharedObject};
 
 /// A quota on one of these requires every container to set it. Kubernetes' source calls this a mistake that
 /// is preserved.
-const MUST_BE_NAMED: [&str; 6] =
+const REQUIRED_COMPUTE_RESOURCES: [&str; 6] =
     ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
 
 /// Charges the write's usage to the quotas of the namespace; a dry run charges nothing.
@@ -53,7 +53,7 @@ pub(super) fn charge<'a>(
         if more.is_empty() {
             continue;
         }
-        fits(&books, &quota, &more, new)?;
+        check_fits(&books, &quota, &more, new)?;
         requested.push((quota.key(), more));
     }
     if dry_run || requested.is_empty() { Ok(Charge::default()) } else { books.charge(requested) }
@@ -71,7 +71,11 @@ fn missing(spec: &ResourceQuotaSpec, pod: &Pod) -> Option<String> {
     for container in spec_of_pod.containers.iter().chain(spec_of_pod.init_containers.iter().flatten()) {
         let named = named_resources(container.resources.as_ref());
         let unnamed = |name: &&str| !named.contains_key(*name) && !for_all.contains_key(*name);
-        for name in limits(spec).map(String::as_str).filter(|n| MUST_BE_NAMED.contains(n)).filter(unnamed) {
+        for name in limits(spec)
+            .map(String::as_str)
+            .filter(|n| REQUIRED_COMPUTE_RESOURCES.contains(n))
+            .filter(unnamed)
+        {
             silent.entry(name).or_default().insert(&container.name);
         }
     }
@@ -93,17 +97,17 @@ fn increase(spec: &ResourceQuotaSpec, before: &ResourceList, after: &ResourceLis
 
 /// Refuses usage that does not fit. Recounts before a refusal: objects may have been deleted since the last
 /// count.
-fn fits(
+fn check_fits(
     books: &QuotaLockGuard<'_>,
     quota: &SharedObject<ResourceQuota>,
     more: &ResourceList,
     new: &Object,
 ) -> Result<(), ApiError> {
-    if Mistake::IgnoreQuota.is_enabled() || is_counted(quota) && over(quota, more).is_empty() {
+    if Mistake::IgnoreQuota.is_enabled() || is_counted(quota) && exceeded_resources(quota, more).is_empty() {
         return Ok(());
     }
     let quota = books.recount(&quota.key())?;
-    let over = over(&quota, more);
+    let over = exceeded_resources(&quota, more);
     if over.is_empty() {
         return Ok(());
     }
@@ -137,7 +141,7 @@ fn is_counted(quota: &ResourceQuota) -> bool {
 }
 
 /// Returns the resources that would exceed the quota.
-fn over<'a>(quota: &ResourceQuota, more: &'a ResourceList) -> Vec<&'a str> {
+fn exceeded_resources<'a>(quota: &ResourceQuota, more: &'a ResourceList) -> Vec<&'a str> {
     let hard = quota.spec.as_ref().and_then(|s| s.hard.as_ref());
     let used = quota.status.as_ref().and_then(|s| s.used.as_ref());
     let exceeds = |(name, quantity): &(&String, &_)| {

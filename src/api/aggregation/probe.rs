@@ -33,7 +33,7 @@ pub(super) async fn probe(
     of: &GroupVersion,
     remote: &RemoteServer,
 ) -> Result<DiscoveryResult, String> {
-    let dialler = remote.dialler(api)?;
+    let dialler = remote.dialer(api)?;
     let mut attempts = FuturesUnordered::new();
     for _ in 0..ATTEMPTS {
         let (peer, dialler, path) = (remote.peer(api)?, dialler.clone(), remote.path());

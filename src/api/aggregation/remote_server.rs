@@ -56,7 +56,7 @@ impl RemoteServer {
     }
 
     /// Returns a dialer that trusts the authorities of the spec, and presents the front proxy's certificate.
-    pub(crate) fn dialler(&self, api: &Api) -> Result<ServerDialer, String> {
+    pub(crate) fn dialer(&self, api: &Api) -> Result<ServerDialer, String> {
         let made = || {
             let front_proxy = api.front_proxy().ok_or("the front proxy has no certificate")?;
             let trust = if self.skips_tls_verify { Trust::SkipVerify } else { Trust::Bundle(&self.bundle) };
@@ -71,7 +71,7 @@ impl RemoteServer {
     }
 
     /// Returns the discovery of the server.
-    pub(crate) fn discovered(&self) -> Arc<DiscoveryResult> {
+    pub(crate) fn discovery(&self) -> Arc<DiscoveryResult> {
         self.discovered.read().clone()
     }
 

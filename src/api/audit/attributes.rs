@@ -39,7 +39,7 @@ pub(crate) struct Resource {
 
 impl AuditAttributes {
     /// Returns true for Kubernetes' long-running requests.
-    pub(crate) fn lasts(&self) -> bool {
+    pub(crate) fn is_long_running(&self) -> bool {
         match &self.on {
             RequestTarget::Resource(resource) => {
                 self.verb == "watch" || SESSIONS.contains(&resource.subresource.as_str())
@@ -50,6 +50,6 @@ impl AuditAttributes {
 
     /// Returns true if the bodies of the request and its response are objects.
     pub(super) fn carries_objects(&self) -> bool {
-        matches!(self.on, RequestTarget::Resource(_)) && !self.lasts()
+        matches!(self.on, RequestTarget::Resource(_)) && !self.is_long_running()
     }
 }

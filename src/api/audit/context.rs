@@ -97,7 +97,7 @@ impl AuditContext {
     }
 
     /// Sets the impersonated user.
-    pub(crate) fn impersonates(&self, user: Arc<User>) {
+    pub(crate) fn set_impersonated_user(&self, user: Arc<User>) {
         if self.level() > Level::None {
             self.inner.state.lock().record.impersonated = Some(user);
         }
@@ -140,7 +140,7 @@ impl AuditContext {
     }
 
     /// Takes identifying fields from the object in the request, which its path may lack.
-    pub(crate) fn carries(&self, object: &Value) {
+    pub(crate) fn record_object_identity(&self, object: &Value) {
         if self.level() == Level::None {
             return;
         }
@@ -188,12 +188,13 @@ impl AuditContext {
     }
 
     /// Records the start of the response.
-    pub(crate) fn answered(&self, code: u16, status: Option<Arc<Status>>) {
+    pub(crate) fn response_started(&self, code: u16, status: Option<Arc<Status>>) {
         let Some(head) = self.inner.head.get() else { return };
         let started = {
             let mut state = self.inner.state.lock();
             (state.record.code, state.record.status) = (Some(code), status);
-            let begins = head.attributes.lasts() && head.decision.logs_stage(Stage::ResponseStarted);
+            let begins =
+                head.attributes.is_long_running() && head.decision.logs_stage(Stage::ResponseStarted);
             begins.then(|| state.record.clone())
         };
         if let Some(record) = started {
@@ -202,7 +203,7 @@ impl AuditContext {
     }
 
     /// Records the end of the response, or of a request without one.
-    pub(crate) fn ended(&self) {
+    pub(crate) fn response_completed(&self) {
         let (mut record, reserved) = {
             let mut state = self.inner.state.lock();
             (std::mem::take(&mut state.record), state.reserved.take())

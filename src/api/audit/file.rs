@@ -23,7 +23,7 @@ pub struct AuditFile {
 }
 
 /// The interval between reports of a file that cannot be written.
-pub(super) const COMPLAIN_EVERY: Duration = Duration::from_mins(1);
+pub(super) const ERROR_REPORT_INTERVAL: Duration = Duration::from_mins(1);
 /// The time format in the names of rotated files, which sort by it.
 const TIME: &str = "%Y-%m-%dT%H-%M-%S%.3f";
 
@@ -33,13 +33,13 @@ pub(super) struct RotatingFile {
     file: Option<File>,
     length: u64,
     /// The time of the last report that rotation failed.
-    complained: Option<Timestamp>,
+    last_rotation_error_at: Option<Timestamp>,
 }
 
 impl RotatingFile {
     /// Opens the file for appending.
     pub(super) fn open(of: AuditFile) -> io::Result<Self> {
-        let mut opened = Self { of, file: None, length: 0, complained: None };
+        let mut opened = Self { of, file: None, length: 0, last_rotation_error_at: None };
         opened.reopen()?;
         Ok(opened)
     }
@@ -81,7 +81,7 @@ impl RotatingFile {
             Ok(()) => {
                 self.length += more;
                 if let Err(error) = rotated {
-                    self.complain(&error, now);
+                    self.report_rotation_error(&error, now);
                 }
                 Ok(())
             }
@@ -116,11 +116,11 @@ impl RotatingFile {
         result
     }
 
-    fn complain(&mut self, error: &io::Error, now: Timestamp) {
-        let is_due = |at: Timestamp| now.duration_since(at).unsigned_abs() >= COMPLAIN_EVERY;
-        if self.complained.is_none_or(is_due) {
+    fn report_rotation_error(&mut self, error: &io::Error, now: Timestamp) {
+        let is_due = |at: Timestamp| now.duration_since(at).unsigned_abs() >= ERROR_REPORT_INTERVAL;
+        if self.last_rotation_error_at.is_none_or(is_due) {
             tracing::error!("cannot rotate the audit log: {error}");
-            self.complained = Some(now);
+            self.last_rotation_error_at = Some(now);
         }
     }
 

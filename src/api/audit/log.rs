@@ -15,7 +15,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::attributes::AuditAttributes;
 use super::event::Event;
-use super::file::{AuditFile, COMPLAIN_EVERY, RotatingFile};
+use super::file::{AuditFile, ERROR_REPORT_INTERVAL, RotatingFile};
 use super::policy::{AuditPolicy, Decision};
 use crate::deadline::REQUEST_TIMEOUT;
 use crate::metrics::AuditMetrics;
@@ -54,14 +54,14 @@ enum QueueEntry {
 struct QueueUsage {
     bytes: AtomicUsize,
     /// Notified when the level falls.
-    sinks: Notify,
+    decreased: Notify,
 }
 
 impl QueueUsage {
     /// Subtracts a written event.
-    fn sink(&self, weight: usize) {
+    fn subtract(&self, weight: usize) {
         self.bytes.fetch_sub(weight, Ordering::AcqRel);
-        self.sinks.notify_waiters();
+        self.decreased.notify_waiters();
     }
 }
 
@@ -90,7 +90,7 @@ impl AuditLog {
         }
         let capacity = async {
             loop {
-                let sinks = level.sinks.notified();
+                let sinks = level.decreased.notified();
                 if !is_full() {
                     return;
                 }
@@ -128,7 +128,7 @@ impl AuditLog {
         self.inner.level.bytes.fetch_add(weight, Ordering::AcqRel);
         if self.inner.queue.send(QueueEntry::Event(Box::new(event), weight)).is_err() {
             self.inner.metrics.failed();
-            self.inner.level.sink(weight);
+            self.inner.level.subtract(weight);
         }
     }
 
@@ -179,12 +179,12 @@ fn run(
                 if let Err(error) = line.and_then(|line| file.write(&line, clock.now())) {
                     metrics.failed();
                     let now = clock.monotonic();
-                    if complained.is_none_or(|at| now.saturating_sub(at) >= COMPLAIN_EVERY) {
+                    if complained.is_none_or(|at| now.saturating_sub(at) >= ERROR_REPORT_INTERVAL) {
                         tracing::error!("cannot write the audit log; events are lost: {error}");
                         complained = Some(now);
                     }
                 }
-                level.sink(weight);
+                level.subtract(weight);
             }
         }
     }

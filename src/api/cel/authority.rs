@@ -36,7 +36,7 @@ impl<'a> Authority<'a> {
             }
             ("serviceAccount", [Val::Text(namespace), Val::Text(name)]) => {
                 let account = Some((namespace.to_string(), name.to_string()));
-                Self::Fresh { judge, request: request.clone(), account }
+                Self::Request { judge, request: request.clone(), account }
             }
             _ => return None,
         };
@@ -82,7 +82,7 @@ impl<'a> Authority<'a> {
     /// Returns the value of one of its fields.
     pub(super) fn field(&self, name: &str) -> Option<Val<'a>> {
         match self {
-            Self::Fresh { judge, request, account } if name == "requestResource" => {
+            Self::Request { judge, request, account } if name == "requestResource" => {
                 let question = AuthorizationCheck { account: account.clone(), ..(**request).clone() };
                 Some(Self::Building { judge: *judge, question }.into())
             }
@@ -93,7 +93,7 @@ impl<'a> Authority<'a> {
     /// Calls one of its functions; `None` if there is none of this name.
     pub(super) fn call(&self, name: &str, args: &[Val<'a>], budget: &mut Budget) -> Option<Outcome<'a>> {
         match self {
-            Self::Fresh { judge, request, account } => {
+            Self::Request { judge, request, account } => {
                 Self::begin(*judge, request, account.as_ref(), name, args)
             }
             Self::Building { judge, question } => Self::go_on(*judge, question, name, args, budget),

@@ -44,7 +44,7 @@ pub(crate) struct Decision {
 #[derive(Clone, Debug)]
 pub(crate) enum Authority<'a> {
     /// No check yet; `request` has the attributes of the request itself.
-    Fresh {
+    Request {
         judge: &'a dyn Authorizer,
         request: Rc<AuthorizationCheck>,
         account: Option<(String, String)>,
@@ -60,13 +60,13 @@ pub(crate) enum Authority<'a> {
 impl<'a> Authority<'a> {
     /// Returns the authorizer for a request with these attributes.
     pub(crate) fn new(judge: &'a dyn Authorizer, request: AuthorizationCheck) -> Self {
-        Self::Fresh { judge, request: Rc::new(request), account: None }
+        Self::Request { judge, request: Rc::new(request), account: None }
     }
 
     /// Returns the name of its type.
     pub(super) fn type_name(&self) -> &'static str {
         match self {
-            Self::Fresh { .. } => "kubernetes.authorization.Authorizer",
+            Self::Request { .. } => "kubernetes.authorization.Authorizer",
             Self::Building { question, .. } if question.path.is_some() => {
                 "kubernetes.authorization.PathCheck"
             }

@@ -5,7 +5,7 @@ use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, Select
 
 use super::macros::Macro;
 use super::named_formats;
-use super::node::{COMPOSED, Fault, NAMESPACES, PairKind, fault, type_named, unescape};
+use super::node::{ExpressionError, NAMESPACES, PairKind, VARIABLES, fault, type_named, unescape};
 use super::types::{Environment, Type};
 use super::values::{field_schema, item_schema};
 
@@ -179,11 +179,11 @@ pub(super) fn check(
     node: &IdedExpr,
     environment: &Environment<'_>,
     result: &[Type<'_>],
-) -> Result<Type<'static>, Fault> {
+) -> Result<Type<'static>, ExpressionError> {
     let scope = environment.variables.iter().map(|(name, type_)| ((*name).to_string(), *type_)).collect();
     let found = Checker { scope, environment }.check(node)?;
-    if result.iter().any(|expected| expected.meets(found)) {
-        Ok(found.lasting())
+    if result.iter().any(|expected| expected.overlaps(found)) {
+        Ok(found.without_schema())
     } else {
         let expected = result.first().map_or("dyn", |expected| expected.name());
         Err(fault(node.id, format!("cel expression must evaluate to a {expected}")))
@@ -196,7 +196,7 @@ struct Checker<'s, 'e> {
 }
 
 impl<'s> Checker<'s, '_> {
-    fn check(&mut self, node: &IdedExpr) -> Result<Type<'s>, Fault> {
+    fn check(&mut self, node: &IdedExpr) -> Result<Type<'s>, ExpressionError> {
         Ok(match &node.expr {
             Expr::Literal(literal) => match literal {
                 LiteralValue::Boolean(_) => Type::Bool,
@@ -261,24 +261,24 @@ impl<'s> Checker<'s, '_> {
                     (result, _) => result,
                 }
             }
-            Expr::Struct(made) => self.written(node.id, made)?,
+            Expr::Struct(made) => self.object_literal(node.id, made)?,
             Expr::Unspecified => Type::Dyn,
         })
     }
 
     /// Returns true for the name through which other expressions are read.
     fn is_composed(&self, node: &IdedExpr) -> bool {
-        let is_named = matches!(&node.expr, Expr::Ident(name) if name == COMPOSED);
-        is_named && self.environment.is_composed() && self.find(COMPOSED).is_none()
+        let is_named = matches!(&node.expr, Expr::Ident(name) if name == VARIABLES);
+        is_named && self.environment.is_composed() && self.find(VARIABLES).is_none()
     }
 
     /// Returns an object literal; its parts are identified by their positions in it.
-    fn written(&mut self, at: u64, made: &StructExpr) -> Result<Type<'s>, Fault> {
+    fn object_literal(&mut self, at: u64, made: &StructExpr) -> Result<Type<'s>, ExpressionError> {
         let name = made.type_name.as_str();
         let type_ = match name {
-            "Object" => Type::Written,
+            "Object" => Type::ObjectLiteral,
             "JSONPatch" => Type::JsonPatch,
-            _ if name.starts_with("Object.") => Type::WrittenPart,
+            _ if name.starts_with("Object.") => Type::ObjectLiteralPart,
             _ => return Err(undeclared(at, name)),
         };
         if !self.environment.writes_objects {
@@ -312,7 +312,7 @@ impl<'s> Checker<'s, '_> {
     }
 
     /// Checks an expression with additional variables.
-    fn within(&mut self, names: &[(&str, Type<'s>)], node: &IdedExpr) -> Result<Type<'s>, Fault> {
+    fn within(&mut self, names: &[(&str, Type<'s>)], node: &IdedExpr) -> Result<Type<'s>, ExpressionError> {
         let before = self.scope.len();
         self.scope.extend(names.iter().map(|(name, type_)| ((*name).to_string(), *type_)));
         let checked = self.check(node);
@@ -320,7 +320,7 @@ impl<'s> Checker<'s, '_> {
         checked
     }
 
-    fn expanded(&mut self, found: &Macro<'_>) -> Result<Type<'s>, Fault> {
+    fn expanded(&mut self, found: &Macro<'_>) -> Result<Type<'s>, ExpressionError> {
         match found {
             Macro::Bind { variable, value, expression } => {
                 let type_ = self.check(value)?;
@@ -358,7 +358,7 @@ impl<'s> Checker<'s, '_> {
         self.scope.iter().rev().find(|(known, _)| known == name).map(|(_, type_)| *type_)
     }
 
-    fn select(&mut self, at: u64, select: &SelectExpr) -> Result<Type<'s>, Fault> {
+    fn select(&mut self, at: u64, select: &SelectExpr) -> Result<Type<'s>, ExpressionError> {
         let of = self.check(&select.operand)?;
         let field = unescape(&select.field);
         let found = match of {
@@ -378,7 +378,7 @@ impl<'s> Checker<'s, '_> {
         Ok(if select.test { Type::Bool } else { found })
     }
 
-    fn call(&mut self, at: u64, call: &CallExpr) -> Result<Type<'s>, Fault> {
+    fn call(&mut self, at: u64, call: &CallExpr) -> Result<Type<'s>, ExpressionError> {
         if let Some(found) = Macro::of(call) {
             return self.expanded(&found?);
         }
@@ -411,16 +411,16 @@ impl<'s> Checker<'s, '_> {
             fault(at, message)
         };
         match (name, types.as_slice()) {
-            ("_&&_" | "_||_" | "!_", all) if !all.iter().all(|type_| type_.meets(Type::Bool)) => {
+            ("_&&_" | "_||_" | "!_", all) if !all.iter().all(|type_| type_.overlaps(Type::Bool)) => {
                 Err(no_overload())
             }
-            ("_==_" | "_!=_", [a, b]) if !a.meets(*b) => Err(no_overload()),
+            ("_==_" | "_!=_", [a, b]) if !a.overlaps(*b) => Err(no_overload()),
             ("_<_" | "_<=_" | "_>_" | "_>=_", [a, b])
-                if !(a.meets(*b) || (a.is_number() && b.is_number())) =>
+                if !(a.overlaps(*b) || (a.is_number() && b.is_number())) =>
             {
                 Err(no_overload())
             }
-            ("_?_:_", [when, ..]) if !when.meets(Type::Bool) => Err(no_overload()),
+            ("_?_:_", [when, ..]) if !when.overlaps(Type::Bool) => Err(no_overload()),
             ("_?_:_", [_, yes, no]) => Ok(if yes.name() == no.name() { *yes } else { Type::Dyn }),
             ("_+_" | "_-_" | "_*_" | "_/_" | "_%_", [a, b]) if a.is_number() && b.is_number() => {
                 if a.name() == b.name() { Ok(*a) } else { Err(no_overload()) }
@@ -432,7 +432,7 @@ impl<'s> Checker<'s, '_> {
             ("_[_]", [Type::Schema(schema), _]) => {
                 Ok(field_schema(Some(schema), "").map_or(Type::Dyn, Type::of_schema))
             }
-            (name, [of, ..]) if OF_TEXTS.contains(&name) && !of.meets(Type::Text) => Err(no_overload()),
+            (name, [of, ..]) if OF_TEXTS.contains(&name) && !of.overlaps(Type::Text) => Err(no_overload()),
             ("size", [of]) if of.is_number() || matches!(of, Type::Bool) => Err(no_overload()),
             (name, []) if name.strip_prefix("format.").is_some_and(|n| named_formats::find(n).is_some()) => {
                 Ok(Type::Dyn)
@@ -442,7 +442,7 @@ impl<'s> Checker<'s, '_> {
     }
 }
 
-fn no_range(at: u64, type_: Type<'_>) -> Fault {
+fn no_range(at: u64, type_: Type<'_>) -> ExpressionError {
     let name = type_.name();
     let message = format!(
         "expression of type '{name}' cannot be range of a comprehension (must be list, map, or dynamic)"
@@ -450,7 +450,7 @@ fn no_range(at: u64, type_: Type<'_>) -> Fault {
     fault(at, message)
 }
 
-fn undeclared(at: u64, name: &str) -> Fault {
+fn undeclared(at: u64, name: &str) -> ExpressionError {
     fault(at, format!("undeclared reference to '{name}' (in container '')"))
 }
 

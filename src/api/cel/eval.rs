@@ -246,10 +246,10 @@ impl<'a, 'b> Evaluation<'a, 'b> {
 
     fn fold(&mut self, fold: &'a MacroLoop) -> Outcome<'a> {
         let range = self.eval(&fold.range)?;
-        let items = range.visited().ok_or_else(|| {
+        let items = range.iterated().ok_or_else(|| {
             Error::Overload("comprehension over a value that is neither a list nor a map".into())
         })?;
-        self.take(items.len() as u64 + items.iter().map(Val::decoded).sum::<u64>())?;
+        self.take(items.len() as u64 + items.iter().map(Val::decoding_cost).sum::<u64>())?;
         let accumulated = match &fold.step {
             LoopStep::Append { when, item } => self.append(&fold.variable, items, when.as_ref(), item),
             LoopStep::Any(step) => {
@@ -334,7 +334,7 @@ fn select<'a>(of: &Val<'a>, field: &str, test: bool, optional: bool, budget: &mu
     let Some(found) = found else {
         return Err(Error::Overload(format!("select {field} of {}", of.type_name())));
     };
-    budget.take(found.as_ref().map_or(0, Val::decoded))?;
+    budget.take(found.as_ref().map_or(0, Val::decoding_cost))?;
     match (found, test, optional) {
         (found, true, _) => Ok(Val::Bool(found.is_some_and(|value| !matches!(value, Val::Null)))),
         (found, _, true) => Ok(found.map_or(Val::Optional(None), Val::some)),

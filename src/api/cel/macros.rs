@@ -3,7 +3,7 @@
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr};
 
-use super::node::{Fault, PairKind, fault};
+use super::node::{ExpressionError, PairKind, fault};
 
 /// A macro with its parts.
 pub(super) enum Macro<'e> {
@@ -24,7 +24,7 @@ pub(super) enum Macro<'e> {
 
 impl<'e> Macro<'e> {
     /// Returns the macro of a call, if it is one; or the error in it.
-    pub(super) fn of(call: &'e CallExpr) -> Option<Result<Self, Fault>> {
+    pub(super) fn of(call: &'e CallExpr) -> Option<Result<Self, ExpressionError>> {
         let target = call.target.as_deref()?;
         let kind = match (call.func_name.as_str(), call.args.as_slice()) {
             ("bind", [variable, value, expression]) if matches!(&target.expr, Expr::Ident(name) if name == "cel") =>
@@ -51,7 +51,7 @@ impl<'e> Macro<'e> {
         Some(Self::pairs(kind, target, &call.args))
     }
 
-    fn pairs(kind: PairKind, range: &'e IdedExpr, args: &'e [IdedExpr]) -> Result<Self, Fault> {
+    fn pairs(kind: PairKind, range: &'e IdedExpr, args: &'e [IdedExpr]) -> Result<Self, ExpressionError> {
         let (key, value, filter, expression) = match args {
             [key, value, expression] => (key, value, None, expression),
             [key, value, filter, expression] => (key, value, Some(filter), expression),
@@ -62,7 +62,7 @@ impl<'e> Macro<'e> {
     }
 }
 
-fn name(node: &IdedExpr) -> Result<&str, Fault> {
+fn name(node: &IdedExpr) -> Result<&str, ExpressionError> {
     match &node.expr {
         Expr::Ident(name) => Ok(name),
         _ => Err(fault(node.id, "argument must be a simple name")),

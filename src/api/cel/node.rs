@@ -105,16 +105,16 @@ pub(super) enum PairKind {
 }
 
 /// The name through which an expression reads others.
-pub(super) const COMPOSED: &str = "variables";
+pub(super) const VARIABLES: &str = "variables";
 
 /// An error in an expression, and its position.
-pub(super) struct Fault {
+pub(super) struct ExpressionError {
     pub(super) at: u64,
     pub(super) message: String,
 }
 
-pub(super) fn fault(at: u64, message: impl Into<String>) -> Fault {
-    Fault { at, message: message.into() }
+pub(super) fn fault(at: u64, message: impl Into<String>) -> ExpressionError {
+    ExpressionError { at, message: message.into() }
 }
 
 /// Names before a dot that are no values: `math.greatest(…)` is a function of that name.

@@ -38,7 +38,7 @@ pub(super) fn apply<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> 
         ("_[_]", [of, key]) => match budget.take(of.search_cost()) {
             Ok(()) => {
                 let found = index(of, key).unwrap_or_else(|| Err(overload()));
-                found.and_then(|found| budget.take(found.decoded()).map(|()| found))
+                found.and_then(|found| budget.take(found.decoding_cost()).map(|()| found))
             }
             Err(error) => Err(error),
         },
@@ -179,7 +179,7 @@ pub(super) fn position<'a>(
 ) -> Result<Option<usize>, Error> {
     for (at, item) in items.enumerate() {
         let item = item.borrow();
-        budget.take(item.decoded())?;
+        budget.take(item.decoding_cost())?;
         if item.equals(needle, budget)? {
             return Ok(Some(at));
         }
@@ -230,7 +230,7 @@ impl Val<'_> {
                     return Ok(false);
                 }
                 budget.take(self.size().unwrap_or_default() as u64)?;
-                for key in self.visited().unwrap_or_default() {
+                for key in self.iterated().unwrap_or_default() {
                     budget.take(self.search_cost() + other.search_cost())?;
                     let (Some(a), Some(b)) = (self.entry(&key).flatten(), other.entry(&key).flatten()) else {
                         return Ok(false);

@@ -4,7 +4,7 @@ use cel::common::ast::{EntryExpr, Expr, IdedExpr};
 use cel::parser::Parser;
 
 use super::eval::{CompositionContext, Evaluation};
-use super::node::{COMPOSED, Fault, Node, fault};
+use super::node::{ExpressionError, Node, VARIABLES, fault};
 use super::reader::Reader;
 use super::types::{Environment, Type};
 use super::{Budget, Error, Val, check, cost};
@@ -59,7 +59,7 @@ impl Program {
     fn read(source: &str, environment: &Environment<'_>, result: &[Type<'_>]) -> Result<Self, String> {
         let parsed = Parser::new().enable_optional_syntax(true).parse_with_source_info(source);
         let (parsed, info) = parsed.map_err(|errors| failed(&errors.to_string()))?;
-        let at = |fault: Fault| {
+        let at = |fault: ExpressionError| {
             let offset = info.offset_for(fault.at).map_or(0, |(start, _)| start as usize);
             let before: String = source.chars().take(offset).collect();
             let line = before.matches('\n').count() + 1;
@@ -126,9 +126,9 @@ fn failed(text: &str) -> String {
 }
 
 /// Returns the nesting of an expression below a level.
-fn depth(node: &IdedExpr, environment: &Environment<'_>, level: usize) -> Result<usize, Fault> {
+fn depth(node: &IdedExpr, environment: &Environment<'_>, level: usize) -> Result<usize, ExpressionError> {
     let read = match &node.expr {
-        Expr::Select(select) if matches!(&select.operand.expr, Expr::Ident(name) if name == COMPOSED) => {
+        Expr::Select(select) if matches!(&select.operand.expr, Expr::Ident(name) if name == VARIABLES) => {
             environment.composed_depth(&select.field)
         }
         _ => 0,
@@ -145,7 +145,10 @@ fn depth(node: &IdedExpr, environment: &Environment<'_>, level: usize) -> Result
 }
 
 /// Visits the direct parts of an expression.
-fn each_part(node: &IdedExpr, visit: &mut dyn FnMut(&IdedExpr) -> Result<(), Fault>) -> Result<(), Fault> {
+fn each_part(
+    node: &IdedExpr,
+    visit: &mut dyn FnMut(&IdedExpr) -> Result<(), ExpressionError>,
+) -> Result<(), ExpressionError> {
     match &node.expr {
         Expr::Call(call) => call.target.as_deref().into_iter().chain(&call.args).try_for_each(visit),
         Expr::Comprehension(fold) => {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
 
 use super::macros::Macro;
-use super::node::{COMPOSED, Fault, Literal, LoopStep, MacroLoop, NAMESPACES, Node, Pairs, fault, unescape};
+use super::node::{
+    ExpressionError, Literal, LoopStep, MacroLoop, NAMESPACES, Node, Pairs, VARIABLES, fault, unescape,
+};
 use crate::pattern;
 
 /// The state of a translation.
@@ -26,7 +28,7 @@ impl Reader {
         Self { composed, ..Self::default() }
     }
 
-    pub(super) fn read(&mut self, node: &IdedExpr) -> Result<Node, Fault> {
+    pub(super) fn read(&mut self, node: &IdedExpr) -> Result<Node, ExpressionError> {
         let at = node.id;
         Ok(match &node.expr {
             Expr::Literal(value) => Node::Literal(literal(value)),
@@ -89,12 +91,12 @@ impl Reader {
         })
     }
 
-    fn boxed(&mut self, node: &IdedExpr) -> Result<Box<Node>, Fault> {
+    fn boxed(&mut self, node: &IdedExpr) -> Result<Box<Node>, ExpressionError> {
         self.read(node).map(Box::new)
     }
 
     /// Translates an expression with additional variables.
-    fn within(&mut self, names: &[&str], node: &IdedExpr) -> Result<Node, Fault> {
+    fn within(&mut self, names: &[&str], node: &IdedExpr) -> Result<Node, ExpressionError> {
         let before = self.bound.len();
         self.bound.extend(names.iter().map(ToString::to_string));
         let read = self.read(node);
@@ -105,10 +107,10 @@ impl Reader {
     /// Returns true for the name through which other expressions are read.
     fn is_composed(&self, node: &IdedExpr) -> bool {
         !self.composed.is_empty()
-            && matches!(&node.expr, Expr::Ident(name) if name == COMPOSED && !self.bound.contains(name))
+            && matches!(&node.expr, Expr::Ident(name) if name == VARIABLES && !self.bound.contains(name))
     }
 
-    fn call(&mut self, at: u64, call: &CallExpr) -> Result<Node, Fault> {
+    fn call(&mut self, at: u64, call: &CallExpr) -> Result<Node, ExpressionError> {
         if let Some(found) = Macro::of(call) {
             return self.expand(&found?);
         }
@@ -168,7 +170,7 @@ impl Reader {
         .ok_or_else(|| fault(at, "syntax error"))
     }
 
-    fn expand(&mut self, found: &Macro<'_>) -> Result<Node, Fault> {
+    fn expand(&mut self, found: &Macro<'_>) -> Result<Node, ExpressionError> {
         Ok(match found {
             Macro::Bind { variable, value, expression } => Node::Bind {
                 value: self.boxed(value)?,
@@ -194,7 +196,7 @@ impl Reader {
         })
     }
 
-    fn fold(&mut self, at: u64, fold: &ComprehensionExpr) -> Result<Node, Fault> {
+    fn fold(&mut self, at: u64, fold: &ComprehensionExpr) -> Result<Node, ExpressionError> {
         if fold.iter_var2.is_some() {
             return Err(fault(at, "syntax error"));
         }

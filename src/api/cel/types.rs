@@ -47,9 +47,9 @@ pub(crate) enum Type<'s> {
     /// A whole object of a schema, with a name and a kind.
     Object(&'s JSONSchemaProps),
     /// An object literal: `Object{…}`.
-    Written,
+    ObjectLiteral,
     /// A part of one: `Object.spec{…}`.
-    WrittenPart,
+    ObjectLiteralPart,
     /// The literal of a JSON patch operation.
     JsonPatch,
 }
@@ -88,7 +88,7 @@ impl<'s> Type<'s> {
     }
 
     /// Returns the type without its schema.
-    pub(super) fn lasting(self) -> Type<'static> {
+    pub(super) fn without_schema(self) -> Type<'static> {
         match self {
             Self::Dyn | Self::Schema(_) | Self::Object(_) => Type::Dyn,
             Self::Bool => Type::Bool,
@@ -102,8 +102,8 @@ impl<'s> Type<'s> {
             Self::Duration => Type::Duration,
             Self::List => Type::List,
             Self::Map => Type::Map,
-            Self::Written => Type::Written,
-            Self::WrittenPart => Type::WrittenPart,
+            Self::ObjectLiteral => Type::ObjectLiteral,
+            Self::ObjectLiteralPart => Type::ObjectLiteralPart,
             Self::JsonPatch => Type::JsonPatch,
         }
     }
@@ -132,8 +132,8 @@ impl<'s> Type<'s> {
             Self::Schema(schema) if schema.type_.as_deref() == Some("array") => "list(dyn)",
             Self::Schema(schema) if schema.properties.is_none() => "map(string, dyn)",
             Self::Schema(_) | Self::Object(_) => "object",
-            Self::Written => "Object",
-            Self::WrittenPart => "Object.*",
+            Self::ObjectLiteral => "Object",
+            Self::ObjectLiteralPart => "Object.*",
             Self::JsonPatch => "JSONPatch",
         }
     }
@@ -147,7 +147,7 @@ impl<'s> Type<'s> {
     }
 
     /// Returns true if a value can have both types.
-    pub(super) fn meets(self, other: Self) -> bool {
+    pub(super) fn overlaps(self, other: Self) -> bool {
         let group = |type_: Self| match type_.name() {
             name if name.starts_with("list") => "list",
             name if name.starts_with("map") || name == "object" => "map",

@@ -159,7 +159,7 @@ impl<'a> Val<'a> {
     }
 
     /// Returns the values that a macro iterates over: the items of a list, the keys of a map.
-    pub(super) fn visited(&self) -> Option<Vec<Self>> {
+    pub(super) fn iterated(&self) -> Option<Vec<Self>> {
         match self {
             Self::Map(entries) => Some(entries.iter().map(|(key, _)| key.clone()).collect()),
             Self::Json(Value::Object(fields), _) => {
@@ -170,7 +170,7 @@ impl<'a> Val<'a> {
     }
 
     /// Returns the cost of converting the field to this value: bytes are decoded again each time.
-    pub(super) fn decoded(&self) -> u64 {
+    pub(super) fn decoding_cost(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64 / 10,
             _ => 0,

@@ -22,7 +22,7 @@ use bytes::Bytes;
 
 use crate::kinds::{Conversion, ConversionWebhook, Defaults, Definition, ServedSchema};
 use crate::metrics::{ConversionCall, ConversionFailure};
-use crate::webhook_client::{Call, CallerKind, complaint};
+use crate::webhook_client::{Call, CallerKind, truncate_error};
 use crate::{Api, ApiError, deadline};
 pub(crate) use cache::Cache;
 use object::{Object, ServedKind, split_api_version};
@@ -44,10 +44,10 @@ const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
 pub(crate) enum Source {
     /// A cached conversion of the same version of the object will do: for lists and watches, which many
     /// clients request, and always of stored objects.
-    Known,
+    Cached,
     /// The webhook itself, not cached: the result of a dry run has the revision of the stored object without
     /// being it, so no other request may see it.
-    Fresh,
+    Uncached,
 }
 
 impl Api {
@@ -65,14 +65,14 @@ impl Api {
         };
         let definition = work.definition.clone();
         let Conversion::Webhook(webhook) = &definition.conversion else { return Ok(work.objects) };
-        if source == Source::Known {
+        if source == Source::Cached {
             // Cached objects need no call and no permit.
             work.take_cached(&self.inner.converted);
         }
         let mut budget = TimeBudget::of_request();
         while !work.missing.is_empty() {
             let _permit = budget.acquire_permit(&webhook.permits).await?;
-            if source == Source::Known {
+            if source == Source::Cached {
                 // A request that had the permit before may have converted the same objects.
                 work.take_cached(&self.inner.converted);
             }
@@ -88,7 +88,7 @@ impl Api {
             };
             let places = review.indices.clone();
             work.finish(self, webhook, review, answer)?;
-            if source == Source::Known {
+            if source == Source::Cached {
                 work.remember(&self.inner.converted, &places);
             }
         }
@@ -121,7 +121,7 @@ impl Api {
             let answer = match work.call(self, webhook, &review, timeout) {
                 Ok(call) => {
                     let (mut answers, time) =
-                        self.inner.caller.wait_for(who, vec![Call { of: webhook.party.clone(), call }]);
+                        self.inner.caller.wait_for(who, vec![Call { of: webhook.callee.clone(), call }]);
                     deadline::waited(time);
                     answers.pop().unwrap_or_else(|| Err("the call was cancelled".into()))
                 }
@@ -324,7 +324,7 @@ impl ConversionBatch {
         let call = ConversionCall { definition: &definition, from: split_api_version(&from).1, to, seconds };
         api.metrics().conversions.record_call(call, failure);
         result.map_err(|(_, why)| {
-            let (name, why) = (kind.name, complaint(why));
+            let (name, why) = (kind.name, truncate_error(why));
             ApiError::Failure(format!("conversion webhook for {from}, Kind={name} {why}"))
         })
     }

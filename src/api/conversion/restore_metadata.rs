@@ -14,14 +14,14 @@ pub(super) struct ConvertedObject(pub(super) Object);
 
 /// The error in a converted object.
 #[derive(Debug, PartialEq)]
-pub(super) enum Fault {
+pub(super) enum ConvertedObjectError {
     /// In the object itself.
     Object(String),
     /// In its metadata.
     Metadata(String),
 }
 
-impl Fault {
+impl ConvertedObjectError {
     /// Returns the message, for the object at an index among several.
     pub(super) fn message(&self, place: Option<usize>) -> String {
         match (self, place) {
@@ -40,10 +40,10 @@ pub(super) fn restore_metadata(
     original: &Object,
     mut value: Value,
     api_version: &str,
-) -> Result<ConvertedObject, Fault> {
-    let wrong = |reason: String| Err(Fault::Object(reason));
-    depth::check_value(&value).map_err(|error| Fault::Object(error.to_string()))?;
-    object_checks::check_parts(&value).map_err(|error| Fault::Object(error.to_string()))?;
+) -> Result<ConvertedObject, ConvertedObjectError> {
+    let wrong = |reason: String| Err(ConvertedObjectError::Object(reason));
+    depth::check_value(&value).map_err(|error| ConvertedObjectError::Object(error.to_string()))?;
+    object_checks::check_parts(&value).map_err(|error| ConvertedObjectError::Object(error.to_string()))?;
     let Some(fields) = value.as_object_mut() else { return wrong("not an object".into()) };
     let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_string();
     let (found_version, found_kind, kind) = (text("apiVersion"), text("kind"), original.kind().info().name);
@@ -67,21 +67,23 @@ pub(super) fn restore_metadata(
     }
     let metadata = match metadata {
         Some(Value::Object(metadata)) => metadata,
-        None => return Err(Fault::Metadata("missing metadata in converted object".into())),
+        None => return Err(ConvertedObjectError::Metadata("missing metadata in converted object".into())),
         Some(other) => {
             let type_ = type_of(&other);
-            return Err(Fault::Metadata(format!("invalid metadata of type {type_} in converted object")));
+            return Err(ConvertedObjectError::Metadata(format!(
+                "invalid metadata of type {type_} in converted object"
+            )));
         }
     };
     let had = original.meta();
-    let labels = texts(&metadata, "labels", had.labels.as_ref(), |errors, path, all| {
+    let labels = string_map(&metadata, "labels", had.labels.as_ref(), |errors, path, all| {
         metadata::labels(errors, path, Some(all));
     })?;
-    let annotations = texts(&metadata, "annotations", had.annotations.as_ref(), |errors, path, all| {
+    let annotations = string_map(&metadata, "annotations", had.annotations.as_ref(), |errors, path, all| {
         metadata::annotations(errors, path, Some(all));
     })?;
-    let mut object =
-        Object::from_value(original.kind(), value).map_err(|error| Fault::Object(error.to_string()))?;
+    let mut object = Object::from_value(original.kind(), value)
+        .map_err(|error| ConvertedObjectError::Object(error.to_string()))?;
     object.meta_mut().clone_from(had);
     (object.meta_mut().labels, object.meta_mut().annotations) = (labels, annotations);
     object.set_managed_fields(original.managed_fields().clone());
@@ -89,19 +91,19 @@ pub(super) fn restore_metadata(
 }
 
 /// Returns the labels or annotations of the response; validated if they differ from those before.
-fn texts(
+fn string_map(
     metadata: &Map<String, Value>,
     field: &str,
     had: Option<&Labels>,
     judge: impl Fn(&mut FieldErrors, &Path<'_>, &Labels),
-) -> Result<Option<Labels>, Fault> {
+) -> Result<Option<Labels>, ConvertedObjectError> {
     let answered = match metadata.get(field) {
         None | Some(Value::Null) => return Ok(None),
         Some(Value::Object(answered)) => answered,
         Some(other) => {
             let type_ = type_of(other);
             let message = format!("invalid metadata.{field} of type {type_} in converted object");
-            return Err(Fault::Metadata(message));
+            return Err(ConvertedObjectError::Metadata(message));
         }
     };
     let mut all = Labels::default();
@@ -111,7 +113,7 @@ fn texts(
                 "metadata.{field}[{key}] must be a string, but is {} in converted object",
                 type_of(value)
             );
-            return Err(Fault::Metadata(message));
+            return Err(ConvertedObjectError::Metadata(message));
         };
         all.insert(key.clone(), text.clone());
     }
@@ -120,7 +122,7 @@ fn texts(
         judge(&mut errors, &Path::root("metadata").child(field), &all);
         let errors = errors.into_vec();
         if !errors.is_empty() {
-            return Err(Fault::Metadata(validate::join(&errors)));
+            return Err(ConvertedObjectError::Metadata(validate::join(&errors)));
         }
     }
     Ok(Some(all).filter(|all| !all.is_empty()))

@@ -203,7 +203,7 @@ impl FlowController {
     }
 
     /// Returns the flow of the cluster's owner, which is exempt.
-    pub(crate) fn of_master(&self, api: &Api) -> Option<Flow> {
+    pub(crate) fn exempt_flow(&self, api: &Api) -> Option<Flow> {
         let table = self.table(api);
         let exempt = table.schemas.iter().find(|served| served.schema.name == EXEMPT)?;
         exempt.dispatched.inc();

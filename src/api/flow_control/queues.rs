@@ -87,7 +87,7 @@ struct Level<W> {
     config: Option<LevelConfig>,
     nominal: u32,
     /// Seats that it never lends.
-    least: u32,
+    min_seats: u32,
     max_seats: u32,
     in_use: u32,
     waiting: usize,
@@ -101,7 +101,7 @@ impl<W> Default for Level<W> {
         Self {
             config: None,
             nominal: 0,
-            least: 0,
+            min_seats: 0,
             max_seats: 0,
             in_use: 0,
             waiting: 0,
@@ -116,13 +116,13 @@ struct Queue<W> {
     waiting: VecDeque<QueuedWaiter<W>>,
     running: u32,
     /// The virtual time that the queue has used.
-    had: f64,
+    used_virtual_time: f64,
 }
 
 #[derive(Debug)]
 struct QueuedWaiter<W> {
     ticket: QueueTicket,
-    who: W,
+    waiter: W,
 }
 
 impl<W> Queue<W> {
@@ -152,7 +152,7 @@ impl<W> PriorityLevels<W> {
         let shares: u64 = configs.values().map(|config| u64::from(config.shares)).sum();
         for (name, level) in &mut self.by_name {
             if !configs.contains_key(name) {
-                (level.config, level.least) = (None, 0);
+                (level.config, level.min_seats) = (None, 0);
             }
         }
         self.by_name.retain(|_, level| !level.is_over());
@@ -162,7 +162,7 @@ impl<W> PriorityLevels<W> {
                 |of: u64, percent: u32| u32::try_from(of * u64::from(percent) / 100).unwrap_or(u32::MAX);
             let nominal = (u64::from(self.total) * u64::from(config.shares)).div_ceil(shares.max(1));
             level.nominal = u32::try_from(nominal).unwrap_or(u32::MAX);
-            level.least = level.nominal - part(nominal, config.lendable_percent.min(100));
+            level.min_seats = level.nominal - part(nominal, config.lendable_percent.min(100));
             level.max_seats = match config.borrowing_percent {
                 Some(percent) => level.nominal.saturating_add(part(nominal, percent)),
                 None => u32::MAX,
@@ -197,7 +197,7 @@ impl<W> PriorityLevels<W> {
         if queue.waiting.len() >= queuing.length_limit {
             return DispatchResult::Refused(RejectReason::QueueFull);
         }
-        queue.waiting.push_back(QueuedWaiter { ticket: place, who });
+        queue.waiting.push_back(QueuedWaiter { ticket: place, waiter: who });
         level.waiting += 1;
         DispatchResult::Waits(place)
     }
@@ -208,7 +208,7 @@ impl<W> PriorityLevels<W> {
             level.in_use -= place.seats;
             if let Some(queue) = level.queues.get_mut(&place.queue) {
                 queue.running -= place.seats;
-                queue.had += f64::from(place.seats) * (took.as_secs_f64() - ESTIMATE);
+                queue.used_virtual_time += f64::from(place.seats) * (took.as_secs_f64() - ESTIMATE);
             }
             level.forget(place.queue);
         }
@@ -249,7 +249,7 @@ impl<W> PriorityLevels<W> {
         let required = level.in_use.saturating_add(seats);
         // Nominal seats are rounded up, and a request may be as wide as its level: one request is always
         // admitted, even if others keep all seats.
-        if required <= level.least || level.in_use == 0 && level.nominal > 0 {
+        if required <= level.min_seats || level.in_use == 0 && level.nominal > 0 {
             return true;
         }
         let in_use: u64 = self.by_name.values().map(|level| u64::from(level.in_use)).sum();
@@ -257,7 +257,7 @@ impl<W> PriorityLevels<W> {
             .by_name
             .iter()
             .filter(|(other, _)| other.as_str() != name)
-            .map(|(_, level)| u64::from(level.least.saturating_sub(level.in_use)))
+            .map(|(_, level)| u64::from(level.min_seats.saturating_sub(level.in_use)))
             .sum();
         required <= level.max_seats && in_use + u64::from(seats) + reserved <= u64::from(self.total)
     }
@@ -279,7 +279,7 @@ impl<W> PriorityLevels<W> {
                 let waiting = level.queues.get_mut(&queue)?.waiting.pop_front()?;
                 level.waiting -= 1;
                 level.take(waiting.ticket);
-                Some((waiting.ticket, waiting.who))
+                Some((waiting.ticket, waiting.waiter))
             });
             match taken {
                 Some(taken) => dispatched.push(taken),
@@ -301,7 +301,11 @@ impl<W> Level<W> {
 
     fn queue(&mut self, index: u32) -> &mut Queue<W> {
         let now = self.virtual_time;
-        self.queues.entry(index).or_insert_with(|| Queue { waiting: VecDeque::new(), running: 0, had: now })
+        self.queues.entry(index).or_insert_with(|| Queue {
+            waiting: VecDeque::new(),
+            running: 0,
+            used_virtual_time: now,
+        })
     }
 
     /// Returns the queue whose first request goes next: the one with the least virtual time, then the oldest
@@ -309,7 +313,9 @@ impl<W> Level<W> {
     fn next(&self) -> Option<u32> {
         let waiting = self.queues.iter().filter(|(_, queue)| !queue.waiting.is_empty());
         let first = |queue: &Queue<W>| queue.waiting.front().map_or(u64::MAX, |one| one.ticket.ticket);
-        let least = waiting.min_by(|(_, a), (_, b)| a.had.total_cmp(&b.had).then(first(a).cmp(&first(b))));
+        let least = waiting.min_by(|(_, a), (_, b)| {
+            a.used_virtual_time.total_cmp(&b.used_virtual_time).then(first(a).cmp(&first(b)))
+        });
         least.map(|(index, _)| *index)
     }
 
@@ -317,10 +323,10 @@ impl<W> Level<W> {
         self.in_use += place.seats;
         let now = self.virtual_time;
         let queue = self.queue(place.queue);
-        queue.had = queue.had.max(now);
-        let began = queue.had;
+        queue.used_virtual_time = queue.used_virtual_time.max(now);
+        let began = queue.used_virtual_time;
         queue.running += place.seats;
-        queue.had += f64::from(place.seats) * ESTIMATE;
+        queue.used_virtual_time += f64::from(place.seats) * ESTIMATE;
         self.virtual_time = self.virtual_time.max(began);
     }
 

@@ -61,7 +61,7 @@ pub(super) async fn handle(
     if !service.is_available {
         return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, UNAVAILABLE));
     }
-    let dialler = match remote.dialler(api) {
+    let dialler = match remote.dialer(api) {
         Ok(dialler) => dialler,
         Err(why) => return Ok(refusal(StatusCode::INTERNAL_SERVER_ERROR, &why)),
     };
@@ -76,7 +76,7 @@ pub(super) async fn handle(
     let is_upgrade = upgrade_of(request.headers()).is_some();
     let is_endless = is_upgrade || info.is_long_running();
     let most = api.timings().http_request_timeout.0;
-    let onward = onward(request, &peer.to_string(), user)?;
+    let onward = backend_request(request, &peer.to_string(), user)?;
     let (stopping, under_way) = (server.inner.stopping.clone(), request_metrics::current());
     // On the runtime of webhook calls, which uses the machine's clock instead of the cluster's. A client that
     // leaves cancels it.
@@ -100,7 +100,7 @@ pub(super) async fn handle(
         }
     });
     match sent.await.0 {
-        Ok(Some(Ok(response))) => Ok(homeward(response, is_endless)),
+        Ok(Some(Ok(response))) => Ok(client_response(response, is_endless)),
         Ok(Some(Err(why))) | Err(why) => {
             Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, &format!("error trying to reach service: {why}")))
         }
@@ -114,7 +114,7 @@ fn refusal(status: StatusCode, text: &str) -> Response {
 }
 
 /// Returns the request as the extension API server gets it.
-fn onward(mut request: Request, host: &str, user: &User) -> Result<Request, ApiError> {
+fn backend_request(mut request: Request, host: &str, user: &User) -> Result<Request, ApiError> {
     let unsayable = |error: &dyn std::fmt::Display| {
         ApiError::BadRequest(format!("cannot write the user into a header: {error}"))
     };
@@ -124,7 +124,7 @@ fn onward(mut request: Request, host: &str, user: &User) -> Result<Request, ApiE
     let protocols = protocols(request.headers());
     strip(request.headers_mut(), upgrade);
     tell_forwarded(&mut request, is_upgrade, Some(("https", &location)));
-    *request.uri_mut() = onward_uri(request.uri())?;
+    *request.uri_mut() = backend_uri(request.uri())?;
     *request.version_mut() = Version::HTTP_11;
     let headers = request.headers_mut();
     // The client's credentials must not leave this server, and its impersonation headers must not be
@@ -154,7 +154,7 @@ fn protocols(headers: &HeaderMap) -> Option<HeaderValue> {
 }
 
 /// Returns the URI for the server: path and query as they were authorized, in their only encoding.
-fn onward_uri(requested: &Uri) -> Result<Uri, ApiError> {
+fn backend_uri(requested: &Uri) -> Result<Uri, ApiError> {
     let bad = |reason: String| ApiError::BadRequest(reason);
     let decoded = percent_decode_str(requested.path())
         .decode_utf8()
@@ -191,7 +191,7 @@ fn onward_uri(requested: &Uri) -> Result<Uri, ApiError> {
 }
 
 /// Returns the response as the client gets it.
-fn homeward(mut response: Response, is_endless: bool) -> Response {
+fn client_response(mut response: Response, is_endless: bool) -> Response {
     if response.status().is_redirection() && response.headers().contains_key(LOCATION) {
         // Following the redirect would lead the client, with its credential, to an address of the server's
         // choice.
@@ -200,7 +200,7 @@ fn homeward(mut response: Response, is_endless: bool) -> Response {
     }
     strip_response(&mut response);
     // The content stays as the server wrote it.
-    response.extensions_mut().insert(if is_endless { ReadMode::AtLeisure } else { ReadMode::AtOnce });
+    response.extensions_mut().insert(if is_endless { ReadMode::Interactive } else { ReadMode::Promptly });
     response
 }
 
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn a_path_is_sent_as_it_was_judged_api_17() {
         let check = |requested: &str, expected: Option<&str>| {
-            let sent = onward_uri(&requested.parse().unwrap());
+            let sent = backend_uri(&requested.parse().unwrap());
             assert_eq!(sent.ok().map(|uri| uri.to_string()).as_deref(), expected, "{requested}");
         };
         check("/apis/g/v1/widgets", Some("/apis/g/v1/widgets"));

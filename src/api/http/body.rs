@@ -29,7 +29,7 @@ pub(super) fn media_type(request: &Request) -> String {
 
 /// Returns the whole body.
 pub(super) async fn read_bytes(request: Request) -> Result<Bytes, ApiError> {
-    let recording = trail(&request).map(|trail| (trail, media_type(&request)));
+    let recording = audit_context_of(&request).map(|trail| (trail, media_type(&request)));
     let bytes = read_in_time(request).await?;
     if let Some((trail, media_type)) = recording {
         trail.record_request(&media_type, &bytes, value_of);
@@ -38,7 +38,7 @@ pub(super) async fn read_bytes(request: Request) -> Result<Bytes, ApiError> {
 }
 
 /// Returns the audit context of a request.
-fn trail(request: &Request) -> Option<AuditContext> {
+fn audit_context_of(request: &Request) -> Option<AuditContext> {
     request.extensions().get::<AuditContext>().cloned()
 }
 
@@ -80,12 +80,12 @@ fn too_large() -> ApiError {
 
 /// Returns the body as a value.
 pub(super) async fn read_value(request: Request) -> Result<ReadValue, ApiError> {
-    let (media_type, trail) = (media_type(&request), trail(&request));
+    let (media_type, trail) = (media_type(&request), audit_context_of(&request));
     let bytes = read_bytes(request).await?;
     refuse_oversized(&bytes)?;
     let read = decode(&media_type, &bytes)?;
     if let Some(trail) = trail {
-        trail.carries(&read.value);
+        trail.record_object_identity(&read.value);
     }
     Ok(read)
 }

@@ -56,7 +56,7 @@ pub(super) fn handle(
     let found: Vec<Value> = match &target.name {
         Some(name) if NAMES.contains(&name.as_str()) => vec![status(name)],
         Some(name) => {
-            return Err(ApiError::NotKnown { resource: PLURAL, group: "", name: name.clone() });
+            return Err(ApiError::VirtualNotFound { resource: PLURAL, group: "", name: name.clone() });
         }
         None => {
             // Only names and labels can be selected, as for any kind.

@@ -43,7 +43,7 @@ struct OpenList {
     id: u64,
     opened: Duration,
     /// The request that its tokens are valid for.
-    question: String,
+    request_identity: String,
     /// A client has read its last page; retained for clients that request a page again.
     read: bool,
     revision: Revision,
@@ -70,7 +70,7 @@ impl PagedLists {
         query: &Query,
     ) -> Result<Page, ApiError> {
         let mut page = self.stored_page(api, served, namespace, query).await?;
-        page.objects = api.in_version(page.objects, served, Source::Known).await?;
+        page.objects = api.in_version(page.objects, served, Source::Cached).await?;
         Ok(page)
     }
 
@@ -83,7 +83,7 @@ impl PagedLists {
     ) -> Result<Page, ApiError> {
         let options = ListOptions::of_list(query)?;
         let selection = query.selection(&api.kinds(), served)?;
-        let question = question(served, namespace, query);
+        let question = request_identity(served, namespace, query);
         if let Some(token) = &options.continue_token {
             let token = read_token(token)?;
             let (revision, objects) = self.find(&token, &question, api.server_clock())?;
@@ -107,7 +107,7 @@ impl PagedLists {
         } else if selection.is_of_names() || !served.kind().is_custom() {
             (snapshot.objects.into_iter().filter(|object| selection.matches(object)).collect(), None)
         } else {
-            let shown = api.in_version(snapshot.objects.clone(), served, Source::Known).await?;
+            let shown = api.in_version(snapshot.objects.clone(), served, Source::Cached).await?;
             let both = snapshot.objects.into_iter().zip(shown).filter(|(_, shown)| selection.matches(shown));
             let (stored, shown): (Vec<_>, Vec<_>) = both.unzip();
             (stored, Some(shown))
@@ -137,7 +137,14 @@ impl PagedLists {
             open.remove(read);
         }
         let id: u64 = base::random::random();
-        open.push_back(OpenList { id, opened: now, question, read: false, revision, objects });
+        open.push_back(OpenList {
+            id,
+            opened: now,
+            request_identity: question,
+            read: false,
+            revision,
+            objects,
+        });
         id
     }
 
@@ -154,7 +161,7 @@ impl PagedLists {
                 )
             },
         )?;
-        if list.question != question {
+        if list.request_identity != question {
             return Err(ApiError::BadRequest(
                 "invalid continue token: it belongs to another list; the path, version, namespace and selectors must \
                  be the same for every page"
@@ -182,7 +189,7 @@ impl PagedLists {
 }
 
 /// Returns the identity of a list's request: the same for all of its pages.
-fn question(served: ServedKind, namespace: Option<&str>, query: &Query) -> String {
+fn request_identity(served: ServedKind, namespace: Option<&str>, query: &Query) -> String {
     let selector = |name| query.get(name).unwrap_or_default();
     // Only the last part can contain a newline: selectors with one would not have parsed.
     format!(

@@ -135,7 +135,7 @@ pub(super) async fn handle(
     }
     let body = Body::from_stream(stream.map(Ok::<_, std::convert::Infallible>));
     let mut response = Responder::typed(StatusCode::OK, "text/plain", body);
-    response.extensions_mut().insert(ReadMode::AtLeisure);
+    response.extensions_mut().insert(ReadMode::Interactive);
     Ok(response)
 }
 

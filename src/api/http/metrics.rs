@@ -106,7 +106,7 @@ fn one(server: &Server, target: &MetricsTarget, name: &str) -> Result<Value, Api
             format!("{namespace}/{name}"),
         ),
     };
-    found.ok_or(ApiError::NotKnown { resource, group: GROUP, name: shown })
+    found.ok_or(ApiError::VirtualNotFound { resource, group: GROUP, name: shown })
 }
 
 fn all(server: &Server, target: &MetricsTarget, selection: &Selection) -> Vec<Value> {

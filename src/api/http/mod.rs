@@ -263,7 +263,7 @@ impl Server {
 
     /// Authenticates and authorizes a request; returns the effective user.
     fn authorized(&self, request: &Request, format: &ResponseFormat) -> Result<User, ApiError> {
-        let (api, uri, trail) = (self.api(), request.uri(), format.warnings.trail());
+        let (api, uri, trail) = (self.api(), request.uri(), format.warnings.audit_context());
         let info = || RequestInfo::of(request.method(), uri.path(), &format.query);
         let record_user = |user: Option<&User>| {
             if let Some(trail) = trail {
@@ -282,7 +282,7 @@ impl Server {
         if let Some(trail) = trail
             && impersonate::is_requested(request.headers())
         {
-            trail.impersonates(Arc::new(acting.clone()));
+            trail.set_impersonated_user(Arc::new(acting.clone()));
         }
         if acting.is_master() {
             if let Some(trail) = trail {
@@ -314,7 +314,7 @@ impl Server {
         format: &mut ResponseFormat,
     ) -> Result<Option<(RequestInfo, u32)>, ApiError> {
         if user.is_master() {
-            format.flow = self.api().flows().of_master(self.api());
+            format.flow = self.api().flows().exempt_flow(self.api());
             return Ok(None);
         }
         let seats = match target {
@@ -377,7 +377,7 @@ impl Server {
             Target::Resource(target) => {
                 // Also sent if the request fails.
                 format.warnings.warn(target.served.deprecation());
-                if let Some(trail) = format.warnings.trail()
+                if let Some(trail) = format.warnings.audit_context()
                     && let Some(release) = target.served.removed_release()
                 {
                     trail.annotate("k8s.io/deprecated", "true");

@@ -26,7 +26,7 @@ pub(super) async fn respond_with_object(
     format: &ResponseFormat,
     object: &Arc<Object>,
 ) -> Result<Response, ApiError> {
-    let shown = server.api().in_version(vec![object.clone()], served, Source::Fresh).await?;
+    let shown = server.api().in_version(vec![object.clone()], served, Source::Uncached).await?;
     let shown = shown.first().unwrap_or(object);
     let accepted = format.accepted();
     let bytes = encode_one(server.api(), served, accepted, format.query.include_object(), shown)?;
@@ -52,7 +52,7 @@ pub(super) async fn respond_with_stored(
 /// Returns the scale of a workload, in the kind's version.
 pub(super) async fn scale_in(server: &Server, served: ServedKind, key: &Key) -> Result<Scale, ApiError> {
     let object = server.api().get(served.kind(), key)?;
-    let shown = server.api().in_version(vec![object.clone()], served, Source::Fresh).await?;
+    let shown = server.api().in_version(vec![object.clone()], served, Source::Uncached).await?;
     scale_of(server.api(), shown.first().unwrap_or(&object))
 }
 

@@ -87,7 +87,7 @@ pub(super) fn decided(trail: &AuditContext, decision: &Decision) {
 /// Records the response.
 pub(super) fn answered(trail: &AuditContext, response: Response) -> Response {
     let status = response.extensions().get::<Arc<Status>>().cloned();
-    trail.answered(response.status().as_u16(), status);
+    trail.response_started(response.status().as_u16(), status);
     if !trail.records_response() || response.extensions().get::<ReadMode>().is_some() {
         return response;
     }

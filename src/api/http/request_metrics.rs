@@ -44,7 +44,7 @@ struct InFlightRequest {
     /// The bytes of the response that the client has read.
     bytes: AtomicU64,
     /// Its audit context, which ends with it.
-    trail: Option<AuditContext>,
+    audit_context: Option<AuditContext>,
 }
 
 /// Returns the current request: it counts as in flight while this handle is held.
@@ -71,7 +71,7 @@ impl MeasuredRequest {
             started_at: api.server_clock().monotonic(),
             code: AtomicU16::new(0),
             bytes: AtomicU64::new(0),
-            trail,
+            audit_context: trail,
         };
         Self { inner: Arc::new(inner) }
     }
@@ -84,7 +84,7 @@ impl MeasuredRequest {
     /// Takes the response; the request is recorded once that ends.
     pub(super) fn answered(self, response: Response) -> Response {
         self.inner.code.store(response.status().as_u16(), Ordering::Relaxed);
-        let is_recorded = self.inner.trail.as_ref().is_some_and(AuditContext::records_response);
+        let is_recorded = self.inner.audit_context.as_ref().is_some_and(AuditContext::records_response);
         if let Some(bytes) = response.body().size_hint().exact()
             && !is_recorded
         {
@@ -102,8 +102,8 @@ impl MeasuredRequest {
 impl Drop for InFlightRequest {
     fn drop(&mut self) {
         self.gauge.dec();
-        if let Some(trail) = &self.trail {
-            trail.ended();
+        if let Some(trail) = &self.audit_context {
+            trail.response_completed();
         }
         let code = self.code.load(Ordering::Relaxed);
         // No code if the client left before the response.

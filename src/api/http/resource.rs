@@ -286,7 +286,7 @@ async fn delete_collection(
     let deleted = server.run_queued_with_conversion(target, &operations, converts, delete).await?;
     let revision = server.api().revision();
     server.api().durable(revision).await?;
-    let objects = server.api().in_version(deleted, target.served, Source::Fresh).await?;
+    let objects = server.api().in_version(deleted, target.served, Source::Uncached).await?;
     let page = list::Page { revision, objects, next: None, remaining: 0 };
     collection::respond(server, target.served, page, format).await
 }

@@ -80,7 +80,7 @@ impl ResponseFormat {
     /// Returns the negotiated form and media type.
     pub(super) fn accepted(&self) -> MediaTypeOptions {
         // The audit log records JSON; the final encoding produces the client's format from it.
-        let is_recorded = self.warnings.trail().is_some_and(AuditContext::records_response);
+        let is_recorded = self.warnings.audit_context().is_some_and(AuditContext::records_response);
         MediaTypeOptions {
             form: self.form,
             media: if is_recorded { MediaType::Json } else { self.writing.media },

@@ -63,8 +63,11 @@ pub(super) fn handle(
         let namespace = target.namespace.clone().unwrap_or_default();
         let pod = api.get_as::<Pod>(&Key::new(&namespace, name)).ok();
         let verdict = pod.and_then(|pod| Some((pod.clone(), api.scheduling_verdict(pod.uid())?)));
-        let missing =
-            || ApiError::NotKnown { resource: PLURAL, group: GROUP, name: format!("{namespace}/{name}") };
+        let missing = || ApiError::VirtualNotFound {
+            resource: PLURAL,
+            group: GROUP,
+            name: format!("{namespace}/{name}"),
+        };
         vec![verdict.ok_or_else(missing)?]
     } else {
         let selection = format.query.selection(&server.api().kinds(), Kind::Pod.into())?;

@@ -145,7 +145,7 @@ impl View {
 
     /// Objects in the watcher's version.
     async fn in_version(&self, objects: Vec<Arc<Object>>) -> Result<Vec<Arc<Object>>, ApiError> {
-        self.api.in_version(objects, self.served, Source::Known).await
+        self.api.in_version(objects, self.served, Source::Cached).await
     }
 
     /// Returns the changes of a custom kind that may concern the watcher, with objects in its version.

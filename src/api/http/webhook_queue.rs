@@ -40,15 +40,15 @@ impl Server {
         let (api, kind) = (self.api(), target.kind());
         let below = target.subresource.map_or("", Subresource::path);
         let namespace = target.namespace.as_deref().unwrap_or_default();
-        let mut parties = admission::parties(api, operations, (kind, below), namespace);
+        let mut parties = admission::callees(api, operations, (kind, below), namespace);
         // Admission webhooks and policies choose the version in which they see objects.
         let definition = (converts || has_matching_configuration(api, operations, kind, below))
             .then(|| api.kinds().definition(kind).cloned())
             .flatten();
         if let Some(Conversion::Webhook(webhook)) = definition.as_ref().map(|one| &one.conversion)
-            && !parties.contains(&webhook.party)
+            && !parties.contains(&webhook.callee)
         {
-            parties.push(webhook.party.clone());
+            parties.push(webhook.callee.clone());
         }
         self.run_queued_by(parties, work).await
     }
@@ -61,7 +61,7 @@ impl Server {
         operations: &[Operation],
         work: impl FnOnce() -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
-        let parties = admission::parties(self.api(), operations, below, key.namespace.as_str());
+        let parties = admission::callees(self.api(), operations, below, key.namespace.as_str());
         self.run_queued_by(parties, work).await
     }
 
@@ -77,7 +77,7 @@ impl Server {
         let user = user.as_ref().map_or("", |user| user.name.as_str());
         // Boxed: most requests need no space for it.
         let permit = Box::pin(self.inner.call_queue.begin(user, parties, REQUEST_TIMEOUT)).await?;
-        permit.hold(|| deadline::of_request(work))
+        permit.run_with_permit(|| deadline::of_request(work))
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct ConversionWebhook {
     /// Limits concurrent calls for reads, which wait for a permit without occupying a thread.
     pub(crate) permits: Semaphore,
     /// The identity under which writes wait in the webhook queue (`http::webhook_queue`).
-    pub(crate) party: Callee,
+    pub(crate) callee: Callee,
 }
 
 impl Conversion {
@@ -60,7 +60,7 @@ impl ConversionWebhook {
                 .map(|webhook| webhook.conversion_review_versions.clone())
                 .unwrap_or_default(),
             permits: Semaphore::new(MAX_CALLS),
-            party: Callee::new(format!("definition/{definition}"), MAX_CALLS),
+            callee: Callee::new(format!("definition/{definition}"), MAX_CALLS),
         }
     }
 }

@@ -179,7 +179,7 @@ fn variables(errors: &mut FieldErrors, path: &Path<'_>, spec: &ScenarioSpec) {
             errors.invalid(&path.child("name"), &variable.name, "must be an identifier such as node");
         }
         subject(errors, &path.child("object"), &variable.object);
-        expression(errors, &path.child("value"), &variable.value, &["object", "objects"], ResultType::ToText);
+        expression(errors, &path.child("value"), &variable.value, &["object", "objects"], ResultType::String);
     }
     distinct(errors, &path, "name", spec.variables.iter().map(|variable| variable.name.as_str()));
 }
@@ -288,7 +288,7 @@ fn check(errors: &mut FieldErrors, path: &Path<'_>, check: &ScenarioCheck) {
     }
     let more = check.with.keys().map(String::as_str);
     let known: Vec<&str> = ["object", "objects", "chosen", "certificates"].into_iter().chain(more).collect();
-    expression(errors, &path.child("holds"), &check.holds, &known, ResultType::ToTruth);
+    expression(errors, &path.child("holds"), &check.holds, &known, ResultType::Bool);
     duration(errors, &path.child("for"), check.for_.as_deref());
 }
 

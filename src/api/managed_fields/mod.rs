@@ -181,7 +181,7 @@ fn apply_to(
     if owners.is_empty() {
         let Changes { added, modified, .. } = versions::changes(of, &json!({}), live);
         let before = Owner::updater(BEFORE_FIRST_APPLY, writer.subresource, config.version);
-        owners.give(before, added.union(modified).recursive_difference(config.ignored), writer.now);
+        owners.add_to_updater(before, added.union(modified).recursive_difference(config.ignored), writer.now);
     }
     let owner = Owner::applier(writer.manager, writer.subresource);
     let application = Application {

@@ -109,7 +109,7 @@ impl Owners {
     }
 
     /// Removes written and removed fields from every owner but one, in the owner's version.
-    pub(crate) fn take<'t>(
+    pub(crate) fn remove_from_others<'t>(
         &mut self,
         touched: impl Fn(&OwnedFields) -> &'t (FieldSet, FieldSet),
         but: &Owner,
@@ -124,7 +124,7 @@ impl Owners {
     }
 
     /// Adds these fields to an updater.
-    pub(crate) fn give(&mut self, owner: Owner, set: FieldSet, now: i64) {
+    pub(crate) fn add_to_updater(&mut self, owner: Owner, set: FieldSet, now: i64) {
         if set.is_empty() {
             return;
         }

@@ -169,7 +169,7 @@ impl Application<'_> {
         if !self.force && !conflicts.is_empty() {
             return Err(ApplyError::Conflicts(conflicts));
         }
-        owners.take(|held| touched(held), self.owner);
+        owners.remove_from_others(|held| touched(held), self.owner);
         if let Some(held) = owners.0.get_mut(self.owner) {
             held.set = stripped(take(&mut held.set));
             let is_same = last.is_some_and(|last| last.set == held.set && last.version == held.version);

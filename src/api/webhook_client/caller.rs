@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::client::TOO_LATE;
+use super::client::DEADLINE_EXCEEDED;
 use super::queue::{CallQueue, Callee, CalleePermit, acquire_permits_for_call};
 
 /// The limit of actors of this process that wait for webhooks at once. Each holds a thread of the pool that
@@ -120,7 +120,7 @@ impl Caller {
         let places: Vec<Arc<CalleePermit>> = places.into_iter().map(Arc::new).collect();
         let mut placed = Vec::with_capacity(calls.len());
         for Call { of, call } in calls {
-            let place = places.iter().find(|place| place.party() == &of).cloned();
+            let place = places.iter().find(|place| place.callee() == &of).cloned();
             let is_refused = who == CallerKind::Actor && place.is_none();
             placed.push(async move {
                 let _place = place;
@@ -135,7 +135,7 @@ impl Caller {
             let _later = reserved.map(|reserved| {
                 let leaves = async move {
                     tokio::time::sleep(LONG_WAIT).await;
-                    reserved.leave();
+                    reserved.release_all();
                 };
                 AbortOnDropHandle::new(tokio::spawn(leaves))
             });
@@ -155,7 +155,7 @@ impl Caller {
             Ok(_) => {
                 let (mut answers, time) = wait();
                 for why in answers.iter_mut().filter_map(|answer| answer.as_mut().err()) {
-                    if why.ends_with(TOO_LATE) {
+                    if why.ends_with(DEADLINE_EXCEEDED) {
                         why.push_str(ONE_THREAD);
                     }
                 }

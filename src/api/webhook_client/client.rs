@@ -20,7 +20,7 @@ use base::dial::{Dialer, LocalDialer};
 use base::quote::{printable, quote};
 
 /// The number of bytes of a webhook's error body that are passed on.
-const MAX_COMPLAINT_BYTES: usize = 1024;
+const MAX_ERROR_BODY_BYTES: usize = 1024;
 /// Idle connections in the pool.
 const MAX_IDLE: usize = 4;
 /// The idle timeout of connections: Go's default.
@@ -28,12 +28,12 @@ const IDLE: Duration = Duration::from_secs(90);
 /// The idle time after which an HTTP/2 connection is checked with a ping: Kubernetes' default. Calls share
 /// one connection; without the ping, every call would time out on a connection whose peer has vanished
 /// silently.
-const SILENCE: Duration = Duration::from_secs(30);
+const PING_AFTER_IDLE: Duration = Duration::from_secs(30);
 /// The timeout of that ping: Kubernetes' default.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The error of a call that exceeded its time.
-pub(crate) const TOO_LATE: &str = "context deadline exceeded";
+pub(crate) const DEADLINE_EXCEEDED: &str = "context deadline exceeded";
 
 /// A client of one webhook.
 #[derive(Clone)]
@@ -60,8 +60,8 @@ impl WebhookClient {
             .pool_idle_timeout(IDLE)
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new())
-            .http2_keep_alive_interval(SILENCE)
-            .http2_keep_alive_timeout(SIGN_OF_LIFE)
+            .http2_keep_alive_interval(PING_AFTER_IDLE)
+            .http2_keep_alive_timeout(PING_TIMEOUT)
             .http2_keep_alive_while_idle(true)
             .build(connector);
         Ok(Self { http, uri, peer })
@@ -99,7 +99,7 @@ impl WebhookClient {
         };
         match tokio::time::timeout(timeout, answered).await {
             Ok(answered) => answered,
-            Err(_) => Err(failed(TOO_LATE.into())),
+            Err(_) => Err(failed(DEADLINE_EXCEEDED.into())),
         }
     }
 }
@@ -118,7 +118,7 @@ fn refusal(status: StatusCode, body: &[u8]) -> String {
                 request"
             .into(),
         500.. => {
-            let text = String::from_utf8_lossy(&body[..body.len().min(MAX_COMPLAINT_BYTES)]);
+            let text = String::from_utf8_lossy(&body[..body.len().min(MAX_ERROR_BODY_BYTES)]);
             let text = text.trim();
             let text = if text.is_empty() { "unknown".to_string() } else { printable(text).into_owned() };
             format!("an error on the server ({}) has prevented the request from succeeding", quote(&text))
@@ -227,8 +227,8 @@ mod tests {
         // New connections are relayed again.
         tokio::time::pause();
         let message = call().await.unwrap_err();
-        assert!(message.ends_with(TOO_LATE), "{message}");
-        tokio::time::sleep(SILENCE + SIGN_OF_LIFE).await;
+        assert!(message.ends_with(DEADLINE_EXCEEDED), "{message}");
+        tokio::time::sleep(PING_AFTER_IDLE + PING_TIMEOUT).await;
         tokio::time::resume();
         assert_eq!(call().await.as_deref(), Ok(&b"yes"[..]));
     }

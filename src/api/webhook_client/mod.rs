@@ -20,9 +20,9 @@ use base::quote::quote;
 use object::Key;
 
 pub(crate) use caller::{Call, Caller, CallerKind};
-pub(crate) use client::TOO_LATE;
+pub(crate) use client::DEADLINE_EXCEEDED;
 pub(crate) use connector::{Peer, connect};
-pub(crate) use error_text::{complaint, first_complaints};
+pub(crate) use error_text::{first_errors_within_limit, truncate_error};
 pub(crate) use exchange::exchange;
 pub(crate) use queue::{CallQueue, Callee};
 pub(crate) use tls::{Trust, config};

@@ -56,7 +56,7 @@ struct State {
 struct Waiter {
     ticket: u64,
     flow: Arc<str>,
-    parties: Vec<Callee>,
+    callees: Vec<Callee>,
     sender: oneshot::Sender<CallPermit>,
 }
 
@@ -71,13 +71,13 @@ pub(crate) struct CallPermit {
 #[derive(Clone)]
 pub(super) struct CalleeReservations {
     queue: CallQueue,
-    parties: Arc<Mutex<Vec<Callee>>>,
+    callees: Arc<Mutex<Vec<Callee>>>,
 }
 
 /// A permit for a call in progress to one callee; released on drop.
 pub(crate) struct CalleePermit {
     queue: CallQueue,
-    party: Callee,
+    callee: Callee,
 }
 
 /// A waiting request, removed from the queue on drop.
@@ -110,8 +110,8 @@ impl CallQueue {
             }
             let ticket = state.next;
             state.next += 1;
-            state.waiting.push(Waiter { ticket, flow, parties, sender: tell });
-            state.shed();
+            state.waiting.push(Waiter { ticket, flow, callees: parties, sender: tell });
+            state.shed_load();
             ticket
         };
         let _waiting = WaitGuard { queue: self, ticket };
@@ -164,7 +164,7 @@ impl State {
         CallPermit {
             queue: queue.clone(),
             flow,
-            reserved: CalleeReservations { queue: queue.clone(), parties: Arc::new(Mutex::new(parties)) },
+            reserved: CalleeReservations { queue: queue.clone(), callees: Arc::new(Mutex::new(parties)) },
         }
     }
 
@@ -173,23 +173,23 @@ impl State {
     }
 
     fn leave(&mut self, party: &Callee) {
-        less(&mut self.with, party);
+        decrement(&mut self.with, party);
     }
 
     fn begin_waiting(&mut self, queue: &CallQueue) -> Vec<(oneshot::Sender<CallPermit>, CallPermit)> {
         let mut started = Vec::new();
         loop {
             let can_begin =
-                self.waiting.iter().enumerate().filter(|(_, one)| self.has_capacity(&one.parties));
+                self.waiting.iter().enumerate().filter(|(_, one)| self.has_capacity(&one.callees));
             let next = can_begin.min_by_key(|(i, one)| (self.flows.get(&one.flow).copied(), *i));
             let Some(next) = next.map(|(i, _)| i) else { return started };
-            let Waiter { flow, parties, sender: tell, .. } = self.waiting.remove(next);
+            let Waiter { flow, callees: parties, sender: tell, .. } = self.waiting.remove(next);
             started.push((tell, self.start(queue, flow, parties)));
         }
     }
 
     /// Refuses one waiter if too many wait.
-    fn shed(&mut self) {
+    fn shed_load(&mut self) {
         if self.waiting.len() <= MAX_WAITING {
             return;
         }
@@ -204,7 +204,7 @@ impl State {
 }
 
 /// Decrements a count, and removes it at zero.
-fn less<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, of: &K) {
+fn decrement<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, of: &K) {
     if let Some(count) = counts.get_mut(of) {
         *count -= 1;
         if *count == 0 {
@@ -215,14 +215,14 @@ fn less<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, of: &K) {
 
 impl CallPermit {
     /// Runs `work` with this permit: the calls that it makes count as the permit's.
-    pub(crate) fn hold<T>(self, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn run_with_permit<T>(self, work: impl FnOnce() -> T) -> T {
         CURRENT_PERMIT.sync_scope(self, work)
     }
 
     /// Turns the reservations at these callees into permits for calls in progress.
     fn acquire_permits(&self, parties: &[Callee]) -> Vec<CalleePermit> {
         let is_called = |party: &mut Callee| parties.contains(party);
-        let reserved: Vec<Callee> = self.reserved.parties.lock().extract_if(.., is_called).collect();
+        let reserved: Vec<Callee> = self.reserved.callees.lock().extract_if(.., is_called).collect();
         self.queue.release(|state| {
             for party in parties {
                 state.enter(party);
@@ -231,7 +231,10 @@ impl CallPermit {
                 state.leave(party);
             }
         });
-        parties.iter().map(|party| CalleePermit { queue: self.queue.clone(), party: party.clone() }).collect()
+        parties
+            .iter()
+            .map(|party| CalleePermit { queue: self.queue.clone(), callee: party.clone() })
+            .collect()
     }
 
     /// Returns a permit for a call to this callee, if one is free.
@@ -240,14 +243,14 @@ impl CallPermit {
         let has_place = state.has_permit(party);
         has_place.then(|| {
             state.enter(party);
-            CalleePermit { queue: self.queue.clone(), party: party.clone() }
+            CalleePermit { queue: self.queue.clone(), callee: party.clone() }
         })
     }
 }
 
 impl CalleePermit {
-    pub(super) fn party(&self) -> &Callee {
-        &self.party
+    pub(super) fn callee(&self) -> &Callee {
+        &self.callee
     }
 }
 
@@ -263,8 +266,8 @@ pub(super) fn acquire_permits_for_call(
 
 impl CalleeReservations {
     /// Releases the reservations.
-    pub(super) fn leave(&self) {
-        let parties = std::mem::take(&mut *self.parties.lock());
+    pub(super) fn release_all(&self) {
+        let parties = std::mem::take(&mut *self.callees.lock());
         if !parties.is_empty() {
             self.queue.release(|state| parties.iter().for_each(|party| state.leave(party)));
         }
@@ -273,17 +276,17 @@ impl CalleeReservations {
 
 impl Drop for CallPermit {
     fn drop(&mut self) {
-        self.reserved.leave();
+        self.reserved.release_all();
         self.queue.release(|state| {
             state.free += 1;
-            less(&mut state.flows, &self.flow);
+            decrement(&mut state.flows, &self.flow);
         });
     }
 }
 
 impl Drop for CalleePermit {
     fn drop(&mut self) {
-        self.queue.release(|state| state.leave(&self.party));
+        self.queue.release(|state| state.leave(&self.callee));
     }
 }
 
@@ -333,7 +336,7 @@ mod tests {
         let mut early = pin!(begin(&queue, "u", "b"));
         assert!(now(early.as_mut()).is_none(), "those who hang may be done soon, and ask it");
         for turn in &both {
-            turn.reserved.leave();
+            turn.reserved.release_all();
         }
         drop(now(early.as_mut()).unwrap().unwrap());
         let others = [begin(&queue, "u", "b").await.unwrap(), begin(&queue, "u", "b").await.unwrap()];

@@ -49,7 +49,7 @@ impl Api {
                 Configuration { value: &config, version: &version, ignored: &ignored, force: request.force };
             let (value, owners) =
                 managed_fields::apply(&kinds, convert, stored_version(*served), &writer, live, &config)?;
-            Ok((decode(value)?, Ownership::Settled(owners, subresource)))
+            Ok((decode(value)?, Ownership::Applied(owners, subresource)))
         };
         for _ in 0..TRIES {
             let live = self.store().get(served.kind(), key);

@@ -157,12 +157,18 @@ impl Api {
 
     /// As [`Api::modify_status`], while the caller holds a lock: without webhooks, which could hold up the
     /// lock.
-    pub(super) fn modify_status_unasked<T: TypedKind>(
+    pub(super) fn modify_status_without_webhooks<T: TypedKind>(
         &self,
         key: &Key,
         edit: impl FnMut(&mut T) -> Result<(), ApiError>,
     ) -> Result<SharedObject<T>, ApiError> {
-        self.modify_owned(key, Part::Status, &WriteOptions::default(), &Ownership::Unasked, edit)
+        self.modify_owned(
+            key,
+            Part::Status,
+            &WriteOptions::default(),
+            &Ownership::TrackedWithoutWebhooks,
+            edit,
+        )
     }
 
     pub(super) fn modify_part<T: TypedKind>(
@@ -280,7 +286,7 @@ impl Api {
                 Ok(stored) => {
                     ready.reservation.commit(&stored);
                     if is_last {
-                        self.give_addresses_back(&stored, None);
+                        self.release_unused_addresses(&stored, None);
                     }
                     self.object_stored(&stored);
                     return Ok(stored);

@@ -36,9 +36,9 @@ pub(super) enum Ownership {
     Through(&'static str),
     /// As [`Ownership::Tracked`], but without the admission that users configure, because the caller holds a
     /// lock.
-    Unasked,
+    TrackedWithoutWebhooks,
     /// Computed by the caller: an apply through the subresource of this name (empty: the object itself).
-    Settled(ManagedFields, &'static str),
+    Applied(ManagedFields, &'static str),
 }
 
 /// A write in progress.
@@ -102,7 +102,7 @@ impl<'a> PendingWrite<'a> {
                 .events;
         // Admission must not change the requester.
         authorization::stamp_requester(self.options.user.as_deref(), &mut object);
-        self.api.settle_families(None, &mut object)?;
+        self.api.resolve_families(None, &mut object)?;
         strategy.prepare_for_create(&mut object);
         strategy.complete_status(&mut object);
         object_checks::refuse(&object, strategy.create_errors(&object))?;
@@ -113,9 +113,9 @@ impl<'a> PendingWrite<'a> {
     /// Returns the attributes for the admission that users configure; `None` for the API's own writes.
     fn attributes(&self, object: &Object) -> Option<WriteAttributes<'a>> {
         let subresource = match &self.ownership {
-            Ownership::Through(subresource) | Ownership::Settled(_, subresource) => subresource,
+            Ownership::Through(subresource) | Ownership::Applied(_, subresource) => subresource,
             Ownership::Tracked => self.part.subresource()?,
-            Ownership::Unasked => return None,
+            Ownership::TrackedWithoutWebhooks => return None,
         };
         Some(WriteAttributes {
             operation: if self.old.is_some() { Operation::Update } else { Operation::Create },
@@ -159,7 +159,7 @@ impl<'a> PendingWrite<'a> {
             &mut object,
             self.options,
         )?;
-        if mutated.by_users {
+        if mutated.is_changed_by_users {
             // The result of admission is taken like a client's edit: only the part.
             object = parts::take(self.part, &*strategy, old, object)?;
             if self.part == Part::Main {
@@ -168,7 +168,7 @@ impl<'a> PendingWrite<'a> {
         }
         match self.part {
             Part::Main => {
-                self.api.settle_families(Some(old), &mut object)?;
+                self.api.resolve_families(Some(old), &mut object)?;
                 strategy.prepare_for_update(&mut object, old);
             }
             Part::Status | Part::Approval => {
@@ -221,12 +221,12 @@ impl<'a> PendingWrite<'a> {
     /// Updates the managed fields. Fields that admission and the API itself set afterwards have no owner.
     fn own(&self, object: &mut Object) -> Result<(), ApiError> {
         let subresource = match &self.ownership {
-            Ownership::Settled(owners, _) => {
+            Ownership::Applied(owners, _) => {
                 object.set_managed_fields(owners.clone());
                 return Ok(());
             }
             Ownership::Through(subresource) => Some(*subresource),
-            Ownership::Tracked | Ownership::Unasked => self.part.subresource(),
+            Ownership::Tracked | Ownership::TrackedWithoutWebhooks => self.part.subresource(),
         };
         let Some(subresource) = subresource else {
             let owners = self.old.map(|old| old.managed_fields().clone()).unwrap_or_default();

@@ -24,7 +24,7 @@ impl<'a> Reservation<'a> {
         dry_run: bool,
     ) -> Result<Self, ApiError> {
         let charge = admission::charge(api, part, former, object, dry_run)?;
-        let taken = api.take_addresses(former, object, dry_run)?;
+        let taken = api.allocate_service_resources(former, object, dry_run)?;
         Ok(Self { api, former, charge: Some(charge), allocated: taken })
     }
 
@@ -35,13 +35,13 @@ impl<'a> Reservation<'a> {
         }
         self.allocated = Allocation::default();
         if let Some(former) = self.former {
-            self.api.give_addresses_back(former, Some(stored));
+            self.api.release_unused_addresses(former, Some(stored));
         }
     }
 }
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        self.api.give_back(&self.allocated);
+        self.api.release_allocation(&self.allocated);
     }
 }

@@ -34,13 +34,13 @@ impl Expressions {
             let one = |check: &ScenarioCheck| {
                 let more = check.with.keys().map(String::as_str);
                 let known = ["object", "objects", "chosen", "certificates"].into_iter().chain(more);
-                Expression::compile(&check.holds, &known.collect::<Vec<_>>(), ResultType::ToTruth)
+                Expression::compile(&check.holds, &known.collect::<Vec<_>>(), ResultType::Bool)
             };
             checks.iter().map(one).collect()
         };
         let variables = spec.variables.iter();
         let variables = variables
-            .map(|variable| Expression::compile(&variable.value, &["object", "objects"], ResultType::ToText));
+            .map(|variable| Expression::compile(&variable.value, &["object", "objects"], ResultType::String));
         Self { ready: compile(&spec.ready), check: compile(&spec.check), variables: variables.collect() }
     }
 

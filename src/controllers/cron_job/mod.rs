@@ -231,7 +231,7 @@ impl CronJobs {
                 job
             }
             Err(error) => {
-                if !error.is_namespace_going() {
+                if !error.is_namespace_terminating() {
                     let message = format!("Error creating job: {error}");
                     self.recorder.warning(cron_job.object(), "FailedCreate", message);
                 }

@@ -185,7 +185,7 @@ impl DeploymentController {
             }
             Err(error) if error.is_already_exists() => self.resolve_collision(deployment, &key),
             // In a terminating namespace nothing can be created, and nothing needs to be.
-            Err(error) if error.is_namespace_going() => Ok(()),
+            Err(error) if error.is_namespace_terminating() => Ok(()),
             Err(error) => {
                 let message = format!("Failed to create new replica set \"{}\": {error}", key.name);
                 self.recorder.warning(deployment.object(), reason::CREATE_FAILED, message.as_str());

@@ -76,7 +76,7 @@ impl StatefulSets {
                 }
                 Err(error) if error.is_already_exists() => {}
                 Err(error) => {
-                    if !error.is_namespace_going() {
+                    if !error.is_namespace_terminating() {
                         let message = format!(
                             "create Claim {name} for Pod {pod_name} in StatefulSet {} failed error: {error}",
                             set.name()

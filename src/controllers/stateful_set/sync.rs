@@ -156,7 +156,7 @@ impl StatefulSets {
             // The owners of claims that should be deleted with a pod may not be set: do not delete the pod yet.
             may_delete &= !matches!(step, Action::Repair(_));
             // In a terminating namespace nothing can be created, and nothing needs to be.
-            if !error.is_namespace_going() {
+            if !error.is_namespace_terminating() {
                 failure.get_or_insert(error);
             }
         }
@@ -209,7 +209,7 @@ impl StatefulSets {
                 let is_condemned = false;
                 self.hand_over_claims(set, ordinal, &created, is_condemned).map(drop)
             }
-            Ok(Err(error)) if error.is_namespace_going() => Err(error),
+            Ok(Err(error)) if error.is_namespace_terminating() => Err(error),
             // Another owner's pod has the name: its deletion causes another sync.
             Ok(Err(error)) if error.is_already_exists() => Ok(()),
             Ok(Err(error)) => {
@@ -258,7 +258,7 @@ impl StatefulSets {
         match &outcome {
             Ok(false) => {}
             Ok(true) => self.record(set, Verb::Update, pod.name(), None),
-            Err(error) if error.is_not_found() || error.is_namespace_going() => return Ok(()),
+            Err(error) if error.is_not_found() || error.is_namespace_terminating() => return Ok(()),
             Err(error) => self.record(set, Verb::Update, pod.name(), Some(error)),
         }
         outcome.map(drop)

@@ -170,7 +170,7 @@ impl Node {
     pub(super) fn new(api: &Api, config: NodeConfig, runtime: Arc<dyn Runtime>, tasks: Tasks) -> Self {
         let clock = api.clock().apart();
         Self {
-            recorder: Recorder::on_host(&api.going_by(&clock), "kubelet", Some(&config.name)),
+            recorder: Recorder::on_host(&api.with_clock(&clock), "kubelet", Some(&config.name)),
             ips: Mutex::new(PodIps::new(config.pod_range)),
             images: Mutex::default(),
             meter: Mutex::default(),

@@ -15,14 +15,14 @@ struct RequestedResources {
 }
 
 /// Returns the bounds of the item that the object violates; none if the item is for another type.
-pub(super) fn broken(item: &LimitRangeItem, object: &Object) -> Vec<String> {
+pub(super) fn violations(item: &LimitRangeItem, object: &Object) -> Vec<String> {
     let requested = match (item.type_.as_str(), object.body()) {
         ("Container", Body::Pod(pod)) => of_containers(pod),
         ("Pod", Body::Pod(pod)) => vec![of_pod(pod)],
         ("PersistentVolumeClaim", Body::PersistentVolumeClaim(claim)) => {
             let resources = claim.spec.as_ref().and_then(|s| s.resources.as_ref());
             let requests = resources.and_then(|r| r.requests.clone()).unwrap_or_default();
-            return broken_by_claim(item, &RequestedResources { requests, ..RequestedResources::default() });
+            return claim_violations(item, &RequestedResources { requests, ..RequestedResources::default() });
         }
         _ => return Vec::new(),
     };
@@ -62,7 +62,7 @@ fn broken_by(item: &LimitRangeItem, requested: &RequestedResources) -> Vec<Strin
 }
 
 /// Claims have requests only.
-fn broken_by_claim(item: &LimitRangeItem, requested: &RequestedResources) -> Vec<String> {
+fn claim_violations(item: &LimitRangeItem, requested: &RequestedResources) -> Vec<String> {
     let mut broken = Vec::new();
     for (name, bound) in item.min.iter().flatten() {
         broken.extend(below(name, &item.type_, bound, requested));
@@ -128,7 +128,7 @@ mod tests {
     use object::Kind;
 
     fn violations(item: Value, kind: Kind, object: Value) -> Vec<String> {
-        broken(&serde_json::from_value(item).unwrap(), &Object::from_value(kind, object).unwrap())
+        super::violations(&serde_json::from_value(item).unwrap(), &Object::from_value(kind, object).unwrap())
     }
 
     #[test]

@@ -43,9 +43,9 @@ pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), Api
         return Ok(());
     }
     for range in &request.api.list_as::<LimitRange>(Some(object.namespace())) {
-        let broken: Vec<String> = items(range).flat_map(|item| bounds::broken(item, object)).collect();
+        let broken: Vec<String> = items(range).flat_map(|item| bounds::violations(item, object)).collect();
         if !broken.is_empty() {
-            return Err(ApiError::forbidden(object.kind(), object.name(), together(&broken)));
+            return Err(ApiError::forbidden(object.kind(), object.name(), join_reasons(&broken)));
         }
     }
     Ok(())
@@ -56,7 +56,7 @@ fn items(range: &SharedObject<LimitRange>) -> impl Iterator<Item = &LimitRangeIt
 }
 
 /// Returns a single reason unchanged, several in brackets.
-fn together(reasons: &[String]) -> String {
+fn join_reasons(reasons: &[String]) -> String {
     match reasons {
         [reason] => reason.clone(),
         many => format!("[{}]", many.join(", ")),

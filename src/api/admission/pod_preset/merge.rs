@@ -43,19 +43,19 @@ trait UniqueItem: Clone + PartialEq {
     /// The name in conflict messages.
     const FIELD: &'static str;
     /// Returns the shared identity if only one of both may exist.
-    fn clash<'a>(&'a self, other: &Self) -> Option<&'a str>;
+    fn conflicting_name<'a>(&'a self, other: &Self) -> Option<&'a str>;
 }
 
 impl UniqueItem for EnvVar {
     const FIELD: &'static str = "env";
-    fn clash<'a>(&'a self, other: &Self) -> Option<&'a str> {
+    fn conflicting_name<'a>(&'a self, other: &Self) -> Option<&'a str> {
         (self.name == other.name).then_some(&self.name)
     }
 }
 
 impl UniqueItem for Volume {
     const FIELD: &'static str = "volumes";
-    fn clash<'a>(&'a self, other: &Self) -> Option<&'a str> {
+    fn conflicting_name<'a>(&'a self, other: &Self) -> Option<&'a str> {
         (self.name == other.name).then_some(&self.name)
     }
 }
@@ -63,7 +63,7 @@ impl UniqueItem for Volume {
 impl UniqueItem for VolumeMount {
     const FIELD: &'static str = "volume mounts";
     // A pod's author may mount a volume twice, but a preset that names the volume means that mount.
-    fn clash<'a>(&'a self, other: &Self) -> Option<&'a str> {
+    fn conflicting_name<'a>(&'a self, other: &Self) -> Option<&'a str> {
         if self.name == other.name {
             Some(&self.name)
         } else {
@@ -77,7 +77,7 @@ fn add<T: UniqueItem>(list: &mut Vec<T>, new: &T, preset: &str) -> Result<(), St
     if list.contains(new) {
         return Ok(());
     }
-    if let Some(both) = list.iter().find_map(|known| known.clash(new)) {
+    if let Some(both) = list.iter().find_map(|known| known.conflicting_name(new)) {
         return Err(format!("merging {} for {preset} has a conflict on {both}", T::FIELD));
     }
     list.push(new.clone());

@@ -24,7 +24,7 @@ const COMPONENT: &str = "podpreset-admission";
 pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
     let namespace = object.namespace().to_string();
     let Some(pod) = object.get_mut::<Pod>() else { return Ok(()) };
-    if declines(&pod.metadata) {
+    if is_excluded(&pod.metadata) {
         return Ok(());
     }
     let mut presets = request.api.list_as::<PodPreset>(Some(&namespace));
@@ -55,7 +55,7 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
 }
 
 /// Returns true for mirror pods, which must equal their node's manifest, and for pods that opt out.
-fn declines(meta: &ObjectMeta) -> bool {
+fn is_excluded(meta: &ObjectMeta) -> bool {
     let Some(annotations) = &meta.annotations else { return false };
     let excluded = annotations.get(&format!("{PREFIX}/exclude")).is_some_and(|text| text == "true");
     excluded || annotations.contains_key(annotation::MIRROR_POD)

@@ -17,7 +17,7 @@ const MAX_CHECKED: usize = 3000;
 
 /// Warnings with the existing pods that would be refused now.
 pub(super) fn warnings(api: &Api, namespace: &str, enforce: LevelVersion) -> Vec<String> {
-    let pods = in_order_of_interest(api.list_as::<Pod>(Some(namespace)));
+    let pods = one_per_controller_first(api.list_as::<Pod>(Some(namespace)));
     let total = pods.len();
     let checked = total.min(MAX_CHECKED);
     // By violation: the first pod's name, and the number of pods.
@@ -60,7 +60,7 @@ pub(super) fn warnings(api: &Api, namespace: &str, enforce: LevelVersion) -> Vec
 
 /// Orders pods so that one of each kind is checked first: those without a controller, and the first of each
 /// controller.
-fn in_order_of_interest(pods: Vec<SharedObject<Pod>>) -> Vec<SharedObject<Pod>> {
+fn one_per_controller_first(pods: Vec<SharedObject<Pod>>) -> Vec<SharedObject<Pod>> {
     let mut controllers = HashSet::new();
     let (mut first, mut others) = (Vec::new(), Vec::new());
     for pod in pods {

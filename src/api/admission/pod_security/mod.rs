@@ -40,13 +40,13 @@ fn policy_of(request: &Request<'_>, object: &Object) -> Policy {
 fn pod(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
     let policy = policy_of(request, object);
     let old = request.old.and_then(|old| old.get::<Pod>()).and_then(|pod| pod.spec.as_ref());
-    if let Some(trail) = request.options.warnings.trail() {
+    if let Some(trail) = request.options.warnings.audit_context() {
         trail.annotate("pod-security.kubernetes.io/enforce-policy", policy.enforce.to_string());
     }
     let Some(shape) = built_in(Kind::Pod).pod(object).filter(|_| !policy.is_privileged()) else {
         return Ok(());
     };
-    if old.is_some_and(|old| !runs_something_else(shape.spec, old)) {
+    if old.is_some_and(|old| !changes_images_or_containers(shape.spec, old)) {
         return Ok(());
     }
     audit(request, &policy, &shape);
@@ -59,7 +59,7 @@ fn pod(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
 }
 
 fn audit(request: &Request<'_>, policy: &Policy, shape: &PodShape<'_>) {
-    let Some(trail) = request.options.warnings.trail() else { return };
+    let Some(trail) = request.options.warnings.audit_context() else { return };
     if let Some(violations) = checks::violations(policy.audit, shape) {
         let message = format!("would violate PodSecurity \"{}\": {}", policy.audit, violations.details());
         trail.annotate("pod-security.kubernetes.io/audit-violations", message);
@@ -75,7 +75,7 @@ fn warn(request: &Request<'_>, policy: &Policy, shape: &PodShape<'_>) {
 
 /// Returns true if a new version of a pod changes its images or containers: other changes cannot add
 /// privileges.
-fn runs_something_else(new: &PodSpec, old: &PodSpec) -> bool {
+fn changes_images_or_containers(new: &PodSpec, old: &PodSpec) -> bool {
     fn images(spec: &PodSpec) -> (Vec<Option<&String>>, Vec<Option<&String>>) {
         let of_init = spec.init_containers.iter().flatten();
         (

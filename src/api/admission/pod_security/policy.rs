@@ -75,13 +75,13 @@ impl fmt::Display for LevelVersion {
 
 /// A label that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct LabelError {
     label: &'static str,
     value: String,
     detail: &'static str,
 }
 
-impl Fault {
+impl LabelError {
     pub(super) fn report(&self, errors: &mut FieldErrors) {
         let labels = Path::root("metadata");
         let labels = labels.child("labels");
@@ -108,7 +108,7 @@ impl Policy {
 
     /// Reads labels. Invalid ones count as in Kubernetes: the strictest level is enforced, and none is warned
     /// of.
-    pub(super) fn of(labels: Option<&BTreeMap<String, String>>) -> (Self, Vec<Fault>) {
+    pub(super) fn of(labels: Option<&BTreeMap<String, String>>) -> (Self, Vec<LabelError>) {
         let (mut policy, mut faults) = (Self::default(), Vec::new());
         let Some(labels) = labels else { return (policy, faults) };
         let mut read = Reader { labels, faults: &mut faults };
@@ -140,7 +140,7 @@ impl Policy {
 enum ParsedLevel {
     Level(Level),
     /// The level that applies instead.
-    Unreadable(Level),
+    Invalid(Level),
 }
 
 impl Default for ParsedLevel {
@@ -151,14 +151,14 @@ impl Default for ParsedLevel {
 
 impl ParsedLevel {
     fn level(self) -> Level {
-        let (Self::Level(level) | Self::Unreadable(level)) = self;
+        let (Self::Level(level) | Self::Invalid(level)) = self;
         level
     }
 }
 
 struct Reader<'a> {
     labels: &'a BTreeMap<String, String>,
-    faults: &'a mut Vec<Fault>,
+    faults: &'a mut Vec<LabelError>,
 }
 
 impl Reader<'_> {
@@ -167,7 +167,7 @@ impl Reader<'_> {
         let read = Level::parse(value).map(ParsedLevel::Level);
         Some(read.unwrap_or_else(|| {
             self.fault(label, value.clone(), "must be one of privileged, baseline, restricted");
-            ParsedLevel::Unreadable(otherwise)
+            ParsedLevel::Invalid(otherwise)
         }))
     }
 
@@ -180,6 +180,6 @@ impl Reader<'_> {
     }
 
     fn fault(&mut self, label: &'static str, value: String, detail: &'static str) {
-        self.faults.push(Fault { label, value, detail });
+        self.faults.push(LabelError { label, value, detail });
     }
 }

@@ -16,12 +16,12 @@ pub(super) struct Policy {
     pub(super) name: String,
     pub(super) criteria: MatchCriteria,
     /// An expression that fails to evaluate is a denial.
-    pub(super) is_strict: bool,
+    pub(super) fails_closed: bool,
     pub(super) param_kind: Option<ParamKind>,
     /// The compiled expressions, or the reason why they are invalid.
     pub(super) expressions: Result<Expressions, String>,
     /// For a mutating policy: it requests reinvocation.
-    pub(super) is_reinvoked: bool,
+    pub(super) requests_reinvocation: bool,
 }
 
 impl Policy {
@@ -34,10 +34,10 @@ impl Policy {
         Self {
             name: object.name().into(),
             criteria: MatchCriteria::of(spec.match_constraints.as_ref(), false),
-            is_strict: spec.failure_policy.as_deref() != Some("Ignore"),
+            fails_closed: spec.failure_policy.as_deref() != Some("Ignore"),
             param_kind: spec.param_kind,
-            expressions: sound(expressions, errors),
-            is_reinvoked: false,
+            expressions: valid_expressions(expressions, errors),
+            requests_reinvocation: false,
         }
     }
 
@@ -50,16 +50,16 @@ impl Policy {
         Self {
             name: object.name().into(),
             criteria: MatchCriteria::of(spec.match_constraints.as_ref(), false),
-            is_strict: spec.failure_policy.as_deref() != Some("Ignore"),
+            fails_closed: spec.failure_policy.as_deref() != Some("Ignore"),
             param_kind: spec.param_kind,
-            expressions: sound(expressions, errors),
-            is_reinvoked: spec.reinvocation_policy.as_deref() == Some("IfNeeded"),
+            expressions: valid_expressions(expressions, errors),
+            requests_reinvocation: spec.reinvocation_policy.as_deref() == Some("IfNeeded"),
         }
     }
 }
 
 /// Returns the expressions, unless they are invalid.
-fn sound(expressions: Expressions, errors: FieldErrors) -> Result<Expressions, String> {
+fn valid_expressions(expressions: Expressions, errors: FieldErrors) -> Result<Expressions, String> {
     match errors.into_vec().first() {
         None => Ok(expressions),
         Some(error) => Err(format!("{}: {}", error.path, error.message())),
@@ -135,7 +135,7 @@ pub(super) struct MatchCriteria {
     excluded: Rules,
     selectors: Selectors,
     /// Every request matches if there are no rules: true for bindings.
-    is_open: bool,
+    matches_without_rules: bool,
 }
 
 impl MatchCriteria {
@@ -146,7 +146,7 @@ impl MatchCriteria {
             rules: Rules::new(given.resource_rules.as_ref(), policy),
             excluded: Rules::new(given.exclude_resource_rules.as_ref(), policy),
             selectors: Selectors::new(given.namespace_selector.as_ref(), given.object_selector.as_ref()),
-            is_open,
+            matches_without_rules: is_open,
         }
     }
 
@@ -159,7 +159,7 @@ impl MatchCriteria {
         if self.excluded.matches(api, attributes).is_some() {
             return Ok(None);
         }
-        let matched = if self.is_open && self.rules.is_empty() {
+        let matched = if self.matches_without_rules && self.rules.is_empty() {
             Some(attributes.resource)
         } else {
             self.rules.matches(api, attributes)

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::admission::activation::{RequestActivation, unjudged};
+use crate::admission::activation::{RequestActivation, evaluation_error_message};
 use crate::cel::{Budget, CompositionContext, Program, Val};
 use crate::kinds::admission_policy::{Expressions, Mutation, Validation};
 use crate::managed_fields::{self, Type};
@@ -28,7 +28,7 @@ pub(super) struct Denial {
 
 impl Denial {
     /// Returns the denial for an expression that failed to evaluate.
-    pub(super) fn unjudged(message: String) -> Self {
+    pub(super) fn evaluation_error(message: String) -> Self {
         Self { message, reason: None, index: 0 }
     }
 }
@@ -43,16 +43,19 @@ pub(super) struct PolicyResult {
 
 /// Evaluates a policy with these parameters: its failed validations and its annotations. An expression that
 /// fails to evaluate counts as failed if the policy is strict.
-pub(super) fn verdict(
+pub(super) fn evaluate(
     activation: &RequestActivation<'_>,
     expressions: &Expressions,
     param: &Value,
     is_strict: bool,
 ) -> PolicyResult {
-    match activation.is_meant(&expressions.conditions, param) {
+    match activation.conditions_match(&expressions.conditions, param) {
         Ok(true) => {}
         Err(message) if is_strict => {
-            return PolicyResult { denials: vec![Denial::unjudged(message)], ..PolicyResult::default() };
+            return PolicyResult {
+                denials: vec![Denial::evaluation_error(message)],
+                ..PolicyResult::default()
+            };
         }
         Ok(false) | Err(_) => return PolicyResult::default(),
     }
@@ -68,7 +71,7 @@ pub(super) fn verdict(
                     index,
                 }),
                 Err(error) => is_strict.then(|| Denial {
-                    message: unjudged(&validation.text, &error),
+                    message: evaluation_error_message(&validation.text, &error),
                     reason: None,
                     index,
                 }),
@@ -85,7 +88,9 @@ pub(super) fn verdict(
                     annotations.push((annotation.key.clone(), text[..end].to_string()));
                 }
             }
-            Err(error) if is_strict => denials.push(Denial::unjudged(unjudged(&annotation.text, &error))),
+            Err(error) if is_strict => {
+                denials.push(Denial::evaluation_error(evaluation_error_message(&annotation.text, &error)))
+            }
             Err(_) => {}
         }
     }
@@ -93,7 +98,7 @@ pub(super) fn verdict(
 }
 
 /// Returns the mutated object; `None` if there is no object, or it does not change.
-pub(super) fn mutated(
+pub(super) fn apply_mutation(
     activation: &RequestActivation<'_>,
     expressions: &Expressions,
     mutation: &Mutation,

@@ -56,14 +56,14 @@ const EXEMPT: [&str; 4] = [
 ];
 
 /// Returns true if there is any policy.
-pub(super) fn are_any(api: &Api) -> bool {
+pub(super) fn has_policies(api: &Api) -> bool {
     let policies = &api.inner.policies;
     !policies.validating.current(api, Policy::validating).is_empty()
         || !policies.mutating.current(api, Policy::mutating).is_empty()
 }
 
 /// Returns the callees that a write may wait for because of policies.
-pub(super) fn parties(api: &Api) -> Vec<Callee> {
+pub(super) fn callees(api: &Api) -> Vec<Callee> {
     let policies = &api.inner.policies;
     let all = [
         policies.validating.current(api, Policy::validating),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::compiled::{Binding, Policy};
-use super::evaluate::mutated;
+use super::evaluate::apply_mutation;
 use super::is_exempt;
 use super::params::{self, Param};
 use crate::admission::activation::RequestActivation;
@@ -54,7 +54,7 @@ pub(in crate::admission) fn mutate(
         if change(api, draft, &invocation, &mut failures) {
             rounds.changed();
         }
-        if policy.is_reinvoked {
+        if policy.requests_reinvocation {
             rounds.policies.request_reinvocation(key);
         }
     }
@@ -82,7 +82,7 @@ fn invoked<'a>(
         Err(why) => {
             let message =
                 format!("policy \"{}\" denied request: failed to configure policy: {why}", policy.name);
-            failures.extend(policy.is_strict.then_some(Failure { message, reason: "Forbidden" }));
+            failures.extend(policy.fails_closed.then_some(Failure { message, reason: "Forbidden" }));
             return Vec::new();
         }
     };
@@ -117,7 +117,7 @@ fn change(api: &Api, draft: &mut dyn Draft, invocation: &Invocation, failures: &
     let Ok(expressions) = &policy.expressions else { return false };
     let activation =
         RequestActivation::of(api, &draft.attributes(), *matched).map_err(|error| error.to_string());
-    match activation.and_then(|judged| judged.is_meant(&expressions.conditions, param)) {
+    match activation.and_then(|judged| judged.conditions_match(&expressions.conditions, param)) {
         Ok(true) => {}
         Ok(false) => return false,
         Err(why) => {
@@ -129,7 +129,7 @@ fn change(api: &Api, draft: &mut dyn Draft, invocation: &Invocation, failures: &
     for mutation in &expressions.mutations {
         let activation =
             RequestActivation::of(api, &draft.attributes(), *matched).map_err(|error| error.to_string());
-        let made = activation.and_then(|judged| mutated(&judged, expressions, mutation, param));
+        let made = activation.and_then(|judged| apply_mutation(&judged, expressions, mutation, param));
         match made {
             Ok(None) => {}
             Ok(Some(value)) => match draft.replace(api, *matched, value) {
@@ -146,7 +146,7 @@ fn change(api: &Api, draft: &mut dyn Draft, invocation: &Invocation, failures: &
 fn failure(policy: &Policy, binding: &Binding, detail: &str, reason: &'static str) -> Option<Failure> {
     let message =
         format!("policy '{}' with binding '{}' denied request: {detail}", policy.name, binding.name);
-    policy.is_strict.then_some(Failure { message, reason })
+    policy.fails_closed.then_some(Failure { message, reason })
 }
 
 fn refusal(attributes: &Attributes<'_>, Failure { message, reason }: Failure) -> ApiError {

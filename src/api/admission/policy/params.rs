@@ -32,7 +32,7 @@ pub(super) fn converters<'a>(api: &Api, policies: impl Iterator<Item = &'a Polic
         let kind = policy.param_kind.as_ref()?;
         let served = kinds.by_api_version(kind.api_version.as_deref()?, kind.kind.as_deref()?)?;
         match &kinds.definition(served.kind())?.conversion {
-            Conversion::Webhook(webhook) => Some(webhook.party.clone()),
+            Conversion::Webhook(webhook) => Some(webhook.callee.clone()),
             Conversion::None => None,
         }
     };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::compiled::{Action, Binding, Policy};
-use super::evaluate::{Denial, verdict};
+use super::evaluate::{Denial, evaluate};
 use super::{is_exempt, params};
 use crate::admission::activation::RequestActivation;
 use crate::admission::attributes::Attributes;
@@ -64,7 +64,7 @@ impl AuditAnnotations {
     }
 
     fn record_annotations(self, attributes: &Attributes<'_>) {
-        let Some(trail) = attributes.trail() else { return };
+        let Some(trail) = attributes.audit_context() else { return };
         for (key, values) in self.annotations {
             trail.annotate(key, values.join(", "));
         }
@@ -84,7 +84,7 @@ fn evaluate_policy<'a>(
 ) -> Option<(String, String)> {
     let of_policy = |reason: String| {
         let message = format!("failed to configure policy: {reason}");
-        let denial = policy.is_strict.then(|| Denial::unjudged(message))?;
+        let denial = policy.fails_closed.then(|| Denial::evaluation_error(message))?;
         Some(denial_message(policy, None, denial))
     };
     let matched = match policy.criteria.matches(api, attributes) {
@@ -101,7 +101,7 @@ fn evaluate_policy<'a>(
     for binding in bound {
         let of_binding = |reason: String| {
             let message = format!("failed to configure binding: {reason}");
-            let denial = policy.is_strict.then(|| Denial::unjudged(message))?;
+            let denial = policy.fails_closed.then(|| Denial::evaluation_error(message))?;
             Some(denial_message(policy, Some(binding), denial))
         };
         let found = match binding.criteria.matches(api, attributes) {
@@ -124,7 +124,7 @@ fn evaluate_policy<'a>(
             },
         };
         for param in &found {
-            let verdict = verdict(activation, expressions, &param.value(), policy.is_strict);
+            let verdict = evaluate(activation, expressions, &param.value(), policy.fails_closed);
             for (key, value) in verdict.annotations {
                 annotations.annotate(policy, &key, value);
             }

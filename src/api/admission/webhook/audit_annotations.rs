@@ -30,7 +30,7 @@ pub(super) fn mutated(
     at: WebhookPosition,
     patch: Option<&Value>,
 ) {
-    let Some(trail) = attributes.trail() else { return };
+    let Some(trail) = attributes.audit_context() else { return };
     let of = json!({"configuration": hook.configuration, "webhook": hook.name});
     let mut outcome = of.clone();
     outcome["mutated"] = patch.is_some().into();
@@ -49,7 +49,7 @@ pub(super) fn ignored(attributes: &Attributes<'_>, hook: &Webhook, at: WebhookPo
         WebhookType::Mutating => "failed-open.mutation",
         WebhookType::Validating => "failed-open.validating",
     };
-    if let Some(trail) = attributes.trail() {
+    if let Some(trail) = attributes.audit_context() {
         trail.annotate(at.key(prefix), hook.name.as_str());
     }
 }
@@ -60,7 +60,7 @@ pub(super) fn record_webhook_annotations(
     hook: &Webhook,
     annotations: BTreeMap<String, String>,
 ) {
-    let Some(trail) = attributes.trail() else { return };
+    let Some(trail) = attributes.audit_context() else { return };
     for (key, value) in annotations {
         trail.annotate(format!("{}/{key}", hook.name), value);
     }

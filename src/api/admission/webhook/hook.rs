@@ -16,7 +16,7 @@ use crate::admission::attributes::{Attributes, Operation};
 use crate::admission::matching::{Rules, Selectors};
 use crate::kinds::match_conditions::Conditions;
 use crate::validate::{FieldErrors, Path};
-use crate::webhook_client::{Callee, ServiceTarget, TOO_LATE, Target};
+use crate::webhook_client::{Callee, DEADLINE_EXCEEDED, ServiceTarget, Target};
 use crate::{Api, ApiError};
 use base::quote::quote;
 use object::{Kind, Object, ServedKind};
@@ -35,16 +35,16 @@ pub(super) struct Webhook {
     /// The name of its configuration.
     pub(super) configuration: String,
     /// The callee for permits: shared by all webhooks of its configuration.
-    pub(super) party: Callee,
+    pub(super) callee: Callee,
     rules: Rules,
     selectors: Selectors,
     conditions: Conditions,
     /// Its failure policy is `Ignore`.
     pub(super) ignores_failure: bool,
     /// It requests reinvocation when the object changes after its call.
-    pub(super) is_reinvoked: bool,
+    pub(super) requests_reinvocation: bool,
     /// It has no side effects for dry runs.
-    takes_dry_runs: bool,
+    supports_dry_run: bool,
     timeout: Duration,
     pub(super) version: Option<Version>,
     target: Result<Target, String>,
@@ -106,7 +106,7 @@ impl Webhook {
         Self {
             name: given.name.into(),
             configuration: given.configuration.into(),
-            party: Callee::new(format!("{}/{}", given.kind, given.configuration), MAX_REQUESTS),
+            callee: Callee::new(format!("{}/{}", given.kind, given.configuration), MAX_REQUESTS),
             rules: Rules::new(given.rules, given.match_policy),
             selectors: Selectors::new(given.namespace_selector, given.object_selector),
             // An invalid condition fails when it is evaluated.
@@ -117,8 +117,8 @@ impl Webhook {
                 false,
             ),
             ignores_failure: given.failure_policy == Some("Ignore"),
-            is_reinvoked: given.reinvocation_policy == Some("IfNeeded"),
-            takes_dry_runs: matches!(given.side_effects, "None" | "NoneOnDryRun"),
+            requests_reinvocation: given.reinvocation_policy == Some("IfNeeded"),
+            supports_dry_run: matches!(given.side_effects, "None" | "NoneOnDryRun"),
             timeout: Duration::from_secs(seconds.unsigned_abs().into()),
             version: Version::first_of(given.versions),
             target: target(given.client_config),
@@ -148,7 +148,9 @@ impl Webhook {
         if self.conditions.is_empty() {
             return Ok(Some(matched));
         }
-        match RequestActivation::of(api, attributes, matched)?.is_meant(&self.conditions, &Value::Null) {
+        match RequestActivation::of(api, attributes, matched)?
+            .conditions_match(&self.conditions, &Value::Null)
+        {
             Ok(holds) => Ok(holds.then_some(matched)),
             Err(_) if self.ignores_failure => Ok(None),
             Err(why) => Err(ApiError::forbidden(attributes.resource.kind(), attributes.name, why)),
@@ -157,7 +159,7 @@ impl Webhook {
 
     /// Refuses a dry run that would have side effects.
     pub(super) fn check_dry_run(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        if attributes.is_dry_run() && !self.takes_dry_runs {
+        if attributes.is_dry_run() && !self.supports_dry_run {
             let name = quote(&self.name);
             return Err(ApiError::BadRequest(format!("admission webhook {name} does not support dry run")));
         }
@@ -178,11 +180,11 @@ impl Webhook {
         let timeout = budget.map_or(self.timeout, |patience| patience.min(self.timeout));
         let answered =
             target.call(api, review.to_string().into(), timeout, MAX_RESPONSE_BYTES).map_err(failed)?;
-        let hangs = api.hangs_webhooks_of(&self.configuration);
+        let hangs = api.is_webhook_hung(&self.configuration);
         Ok(async move {
             if hangs {
                 tokio::time::sleep(timeout).await;
-                return Err(format!("failed to call webhook: {TOO_LATE}"));
+                return Err(format!("failed to call webhook: {DEADLINE_EXCEEDED}"));
             }
             answered.await.map_err(|why| format!("failed to call webhook: {why}"))
         })

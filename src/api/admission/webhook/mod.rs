@@ -23,7 +23,7 @@ use super::configurations::{CompiledConfiguration, Configurations};
 use super::reinvocation::{Draft, ReinvocationContext};
 use crate::metrics::{WebhookCall, WebhookOutcome};
 use crate::patch::{PatchType, apply_patch_value};
-use crate::webhook_client::{Call, Callee, CallerKind, complaint};
+use crate::webhook_client::{Call, Callee, CallerKind, truncate_error};
 use crate::{Api, ApiError, deadline};
 use base::quote::quote;
 use object::{Kind, Object, ServedKind};
@@ -96,7 +96,7 @@ pub(crate) fn has_matching_webhook(
 }
 
 /// Returns the callees of such a request in a namespace (empty: cluster-scoped, or a namespace itself).
-pub(super) fn parties(
+pub(super) fn callees(
     api: &Api,
     operations: &[Operation],
     (kind, subresource): (Kind, &str),
@@ -107,10 +107,10 @@ pub(super) fn parties(
     for configured in [webhooks.mutating(api), webhooks.validating(api)] {
         for (_, hook) in each(&configured) {
             if hook.may_match(operations, kind, subresource)
-                && !parties.contains(&hook.party)
+                && !parties.contains(&hook.callee)
                 && hook.may_select(api, namespace)
             {
-                parties.push(hook.party.clone());
+                parties.push(hook.callee.clone());
             }
         }
     }
@@ -141,7 +141,7 @@ pub(super) fn mutate(
         if has_changed {
             rounds.changed();
         }
-        if hook.is_reinvoked {
+        if hook.requests_reinvocation {
             rounds.webhooks.request_reinvocation(place);
         }
     }
@@ -168,7 +168,7 @@ fn mutate_by(
     else {
         return Ok(false);
     };
-    let internal = |reason: String| ApiError::Internal(complaint(reason));
+    let internal = |reason: String| ApiError::Internal(truncate_error(reason));
     let patch = answer.patch.map(|patch| serde_json::from_slice(&patch)).transpose();
     let patch: Option<Value> = patch.map_err(|error| internal(error.to_string()))?;
     let Some(patch) = patch.filter(|patch| patch.as_array().is_none_or(|steps| !steps.is_empty())) else {
@@ -256,7 +256,7 @@ fn call_webhooks(
                     let answered = call.await;
                     Ok((answered, clock.monotonic().saturating_sub(started_at)))
                 };
-                calls.push(Call { of: hook.party.clone(), call });
+                calls.push(Call { of: hook.callee.clone(), call });
                 started.push(Ok(uid));
             }
             Err(why) => started.push(Err(why)),
@@ -313,7 +313,7 @@ fn apply_response(
     let mut answer = match result.response {
         Ok(answer) => answer,
         Err(why) => {
-            let failure = format!("failed calling webhook {}: {}", quote(&hook.name), complaint(why));
+            let failure = format!("failed calling webhook {}: {}", quote(&hook.name), truncate_error(why));
             if hook.ignores_failure {
                 report(WebhookOutcome::Ignored);
                 audit_annotations::ignored(attributes, hook, at);

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::ApiError;
-use crate::webhook_client::{complaint, first_complaints};
+use crate::webhook_client::{first_errors_within_limit, truncate_error};
 use base::quote::quote;
 
 const KIND: &str = "AdmissionReview";
@@ -161,7 +161,7 @@ pub(super) fn read(
 /// Returns a refusal in Kubernetes' words.
 pub(super) fn denied(webhook: &str, status: Status) -> ApiError {
     let by = format!("admission webhook {} denied the request", quote(webhook));
-    let text = |text: Option<String>| text.filter(|text| !text.is_empty()).map(complaint);
+    let text = |text: Option<String>| text.filter(|text| !text.is_empty()).map(truncate_error);
     let reason = text(status.reason);
     let message = match (text(status.message), &reason) {
         (Some(message), _) => format!("{by}: {message}"),
@@ -172,7 +172,7 @@ pub(super) fn denied(webhook: &str, status: Status) -> ApiError {
     let mut details = status.details;
     if let Some(details) = &mut details {
         for text in [&mut details.name, &mut details.group, &mut details.kind, &mut details.uid] {
-            *text = text.take().map(complaint);
+            *text = text.take().map(truncate_error);
         }
         let length = |cause: &StatusCause| {
             [&cause.field, &cause.message, &cause.reason]
@@ -181,7 +181,7 @@ pub(super) fn denied(webhook: &str, status: Status) -> ApiError {
                 .map(String::len)
                 .sum()
         };
-        details.causes = details.causes.take().map(|causes| first_complaints(causes, length));
+        details.causes = details.causes.take().map(|causes| first_errors_within_limit(causes, length));
     }
     let details = details.and_then(|details| serde_json::to_value(details).ok()).map(Box::new);
     ApiError::Denied { code: code.unwrap_or(400), reason: reason.unwrap_or_default(), message, details }

@@ -20,7 +20,7 @@ use crate::Api;
 use base::quote::quote;
 use object::Key;
 use object::pod::references::{config_maps, secrets};
-use references::{is_on, mounts_with_secret, names_claim, names_resource_claim, pods};
+use references::{any_pod_of_node, is_on, mounts_with_secret, names_claim, names_resource_claim};
 pub(crate) use restriction::{restrict, restrict_token};
 
 /// The namespace of nodes' heartbeats.
@@ -31,12 +31,12 @@ pub(super) fn decide(api: &Api, node: &str, attributes: &Attributes<'_>) -> Deci
     if let RequestTarget::Resource(resource) = attributes.on {
         if (resource.group, resource.resource) == ("resource.k8s.io", "resourceslices") {
             // Its role permits less: this decision is final.
-            return match reaches_slices(api, node, attributes.verb, &resource) {
+            return match check_resource_slices(api, node, attributes.verb, &resource) {
                 Ok(allowed) => Decision { allowed, reason: String::new() },
                 Err(reason) => Decision { allowed: false, reason },
             };
         }
-        if let Err(reason) = reaches(api, node, attributes.verb, &resource) {
+        if let Err(reason) = check_target(api, node, attributes.verb, &resource) {
             return Decision { allowed: false, reason };
         }
     }
@@ -46,7 +46,7 @@ pub(super) fn decide(api: &Api, node: &str, attributes: &Attributes<'_>) -> Deci
 }
 
 /// Checks that the resource slices of a request belong to the node.
-fn reaches_slices(
+fn check_resource_slices(
     api: &Api,
     node: &str,
     verb: &str,
@@ -76,7 +76,12 @@ fn related(node: &str, is: bool) -> Result<(), String> {
 }
 
 /// Checks that the target of a request belongs to the node; its role decides about the verb.
-fn reaches(api: &Api, node: &str, verb: &str, attributes: &ResourceAttributes<'_>) -> Result<(), String> {
+fn check_target(
+    api: &Api,
+    node: &str,
+    verb: &str,
+    attributes: &ResourceAttributes<'_>,
+) -> Result<(), String> {
     let reads = matches!(verb, "get" | "list" | "watch");
     let related = |is: bool| related(node, is);
     let individually = || match verb {
@@ -99,7 +104,7 @@ fn reaches(api: &Api, node: &str, verb: &str, attributes: &ResourceAttributes<'_
                 attributes.resource == "secrets"
                     && mounts_with_secret(api, node, attributes.namespace, attributes.name)
             };
-            related(pods(api, node, attributes.namespace, names) || mounts())
+            related(any_pod_of_node(api, node, attributes.namespace, names) || mounts())
         }
         ("", "persistentvolumeclaims", part) => {
             if part.is_empty() {
@@ -115,7 +120,7 @@ fn reaches(api: &Api, node: &str, verb: &str, attributes: &ResourceAttributes<'_
                 names_claim(api, node, &namespace, &name)
             }))
         }
-        ("", "serviceaccounts", _) => related(pods(api, node, attributes.namespace, |spec| {
+        ("", "serviceaccounts", _) => related(any_pod_of_node(api, node, attributes.namespace, |spec| {
             spec.service_account_name.as_deref().unwrap_or("default") == attributes.name
         })),
         ("", "nodes", "") if reads => match attributes.name {

@@ -14,7 +14,12 @@ pub(super) fn is_on(pod: &SharedObject<Pod>, node: &str) -> bool {
 }
 
 /// Returns true if `is_such` holds for a pod of the namespace that is bound to the node.
-pub(super) fn pods(api: &Api, node: &str, namespace: &str, is_such: impl Fn(&PodSpec) -> bool) -> bool {
+pub(super) fn any_pod_of_node(
+    api: &Api,
+    node: &str,
+    namespace: &str,
+    is_such: impl Fn(&PodSpec) -> bool,
+) -> bool {
     !namespace.is_empty()
         && api
             .list_as::<Pod>(Some(namespace))

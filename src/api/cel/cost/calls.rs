@@ -41,7 +41,7 @@ impl CallEstimate {
 }
 
 /// Returns the price of a function for such arguments; `nodes` are their expressions.
-pub(super) fn price<'d>(
+pub(super) fn call_estimate<'d>(
     name: &str,
     target: Option<&Value<'d>>,
     args: &[&Value<'d>],
@@ -195,7 +195,7 @@ fn matched(of: Size, pattern: Size) -> u64 {
 
 fn compared(name: &str, a: &Value<'_>, b: &Value<'_>) -> u64 {
     match (&a.kind, &b.kind) {
-        (Kind::Own(one), Kind::Own(other)) if name == "_==_" && one == other => match *one {
+        (Kind::Extension(one), Kind::Extension(other)) if name == "_==_" && one == other => match *one {
             "quantity" | "ip" | "cidr" => 1,
             "format" => scaled(FORMAT_LETTERS, PER_LETTER),
             "url" => b.size.unwrap_or(Size::exactly(1)).cost(PER_LETTER),
@@ -281,14 +281,14 @@ pub(super) fn result<'d>(
         "duration" => Kind::Duration,
         "uint" => Kind::Uint,
         "bytes" => Kind::Bytes,
-        "quantity" | "add" | "sub" => Kind::Own("quantity"),
-        "ip" => Kind::Own("ip"),
-        "cidr" | "masked" => Kind::Own("cidr"),
-        "url" => Kind::Own("url"),
-        "type" => Kind::Own("type"),
+        "quantity" | "add" | "sub" => Kind::Extension("quantity"),
+        "ip" => Kind::Extension("ip"),
+        "cidr" | "masked" => Kind::Extension("cidr"),
+        "url" => Kind::Extension("url"),
+        "type" => Kind::Extension("type"),
         "getQuery" => Kind::map(Kind::Text, Kind::list(Kind::Text)),
-        "format.named" => Kind::optional(Kind::Own("format")),
-        name if name.starts_with("format.") => Kind::Own("format"),
+        "format.named" => Kind::optional(Kind::Extension("format")),
+        name if name.starts_with("format.") => Kind::Extension("format"),
         "validate" => Kind::optional(Kind::list(Kind::Text)),
         name => match check::result_of(name) {
             Some(Type::Bool) => Kind::Bool,

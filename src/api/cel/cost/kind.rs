@@ -23,7 +23,7 @@ pub(super) enum Kind<'d> {
     Object(&'d DeclType),
     Optional(Rc<Kind<'d>>),
     /// A type of an extension library: `quantity`, `url`, `ip`, `cidr`, `format`.
-    Own(&'static str),
+    Extension(&'static str),
 }
 
 impl<'d> Kind<'d> {

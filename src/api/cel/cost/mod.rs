@@ -131,7 +131,7 @@ impl<'d> Estimator<'d> {
                         cost = cost.saturating_add(self.estimate(&entry.value).cost);
                     }
                 }
-                Estimate { cost, value: Value::computed(Kind::Own("object"), None) }
+                Estimate { cost, value: Value::computed(Kind::Extension("object"), None) }
             }
             Expr::Comprehension(fold) => self.fold(fold),
             Expr::Unspecified => Estimate { cost: 0, value: Value::computed(Kind::Dyn, None) },
@@ -218,7 +218,7 @@ impl<'d> Estimator<'d> {
         let paid = args.iter().chain(&target).fold(0_u64, |sum, part| sum.saturating_add(part.cost));
         let values: Vec<&Value<'d>> = args.iter().map(|arg| &arg.value).collect();
         let target = target.as_ref().map(|target| &target.value);
-        let CallEstimate { cost, size, entries } = calls::price(&name, target, &values, &call.args);
+        let CallEstimate { cost, size, entries } = calls::call_estimate(&name, target, &values, &call.args);
         let kind = calls::result(&name, target, &values, &call.args);
         let value = Value { entries, ..Value::computed(kind, size) };
         Estimate { cost: paid.saturating_add(cost), value }
@@ -248,7 +248,10 @@ impl<'d> Estimator<'d> {
         step.cost = step.cost.saturating_add(condition.cost);
         let kind = if is_made { step.value.kind.clone() } else { result.value.kind };
         let (init, init_cost) = (init.value, init.cost);
-        gathered(&range, ComprehensionEstimate { init, init_cost, step, result_cost: result.cost, kind })
+        comprehension_estimate(
+            &range,
+            ComprehensionEstimate { init, init_cost, step, result_cost: result.cost, kind },
+        )
     }
 
     /// Returns the value of a macro's single variable.
@@ -306,7 +309,7 @@ impl<'d> Estimator<'d> {
                 let both = [(*key, self.key_in(&range.value)), (*value, self.value_in(&range.value))];
                 let filter = filter.map(|filter| self.within(&both, filter).cost);
                 let made = self.within(&both, expression);
-                gathered(&range, pairs(*sort, filter, &made))
+                comprehension_estimate(&range, pairs(*sort, filter, &made))
             }
         }
     }
@@ -361,7 +364,7 @@ fn pairs<'d>(pair_kind: PairKind, filter: Option<u64>, made: &Estimate<'d>) -> C
 }
 
 /// Returns the estimate of a macro over a range, whose step runs for each item.
-fn gathered<'d>(range: &Estimate<'d>, macro_: ComprehensionEstimate<'d>) -> Estimate<'d> {
+fn comprehension_estimate<'d>(range: &Estimate<'d>, macro_: ComprehensionEstimate<'d>) -> Estimate<'d> {
     let count = range.value.size();
     let steps = count.max.saturating_mul(macro_.step.cost);
     let cost =

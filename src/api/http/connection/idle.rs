@@ -31,7 +31,7 @@ impl<I> Idle<I> {
     }
 
     /// Passes on the result of a read or write, or an error if no byte has passed for too long.
-    fn judge<T>(&mut self, cx: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn check_idle<T>(&mut self, cx: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if polled.is_ready() {
             self.last = Instant::now();
             return polled;
@@ -54,14 +54,14 @@ impl<I: Read + Unpin> Read for Idle<I> {
         buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.io).poll_read(cx, buffer);
-        self.judge(cx, polled)
+        self.check_idle(cx, polled)
     }
 }
 
 impl<I: Write + Unpin> Write for Idle<I> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.io).poll_write(cx, data);
-        self.judge(cx, polled)
+        self.check_idle(cx, polled)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -82,7 +82,7 @@ impl<I: Write + Unpin> Write for Idle<I> {
         data: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.io).poll_write_vectored(cx, data);
-        self.judge(cx, polled)
+        self.check_idle(cx, polled)
     }
 }
 

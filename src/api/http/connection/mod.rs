@@ -41,7 +41,7 @@ use responses::{CloseReason, ResponseTracker, Timeouts};
 pub(super) const STREAMS: u32 = 100;
 
 /// The time for requests in progress to end once a client was notified of the shutdown.
-const FAREWELL: Duration = Duration::from_secs(1);
+const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +146,7 @@ where
     if overdue == CloseReason::Idle {
         // A request that is arriving just now is not lost.
         farewell(connection.as_mut());
-        let _ = tokio::time::timeout(FAREWELL, connection).await;
+        let _ = tokio::time::timeout(SHUTDOWN_GRACE_PERIOD, connection).await;
     }
 }
 

@@ -10,18 +10,18 @@ use tokio::time::Instant;
 use super::load::Load;
 
 /// The time limit of clients under scarcity.
-const WHEN_SCARCE: Duration = Duration::from_secs(5);
+const SCARCITY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The expected reading behaviour of a response's client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::http) enum ReadMode {
     /// It reads at once.
     #[default]
-    AtOnce,
+    Promptly,
     /// It reads event by event. A client that falls behind has to list again.
     Followed,
     /// It reads like a person, with pauses of hours.
-    AtLeisure,
+    Interactive,
 }
 
 /// The time limits of a connection.
@@ -77,7 +77,7 @@ impl ResponseTracker {
                 unread: 0,
                 server_works: true,
                 since: None,
-                read_mode: ReadMode::AtOnce,
+                read_mode: ReadMode::Promptly,
             }),
         };
         let answer = Arc::new(answer);
@@ -91,7 +91,8 @@ impl ResponseTracker {
     fn verdict(&self, now: Instant) -> Option<CloseReason> {
         let scarce = self.load.is_scarce();
         let over = |since: Instant, timeout: Duration| {
-            now.saturating_duration_since(since) > if scarce { timeout.min(WHEN_SCARCE) } else { timeout }
+            now.saturating_duration_since(since)
+                > if scarce { timeout.min(SCARCITY_TIMEOUT) } else { timeout }
         };
         let (idle, open) = {
             let state = self.state.lock();
@@ -101,9 +102,9 @@ impl ResponseTracker {
         let unread = |answer: Arc<TrackedResponse>| {
             let progress = answer.progress.lock();
             let must = match progress.read_mode {
-                ReadMode::AtOnce => true,
+                ReadMode::Promptly => true,
                 ReadMode::Followed => !self.multiplexed,
-                ReadMode::AtLeisure => false,
+                ReadMode::Interactive => false,
             };
             (must || scarce) && progress.since.is_some_and(|since| over(since, self.timeouts.request))
         };
@@ -240,11 +241,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_does_not_read_is_sent_away_but_a_slow_server_is_not_its_fault_api_1() {
         for (taken, multiplexed, cut) in [
-            (ReadMode::AtOnce, false, true),
-            (ReadMode::AtOnce, true, true),
+            (ReadMode::Promptly, false, true),
+            (ReadMode::Promptly, true, true),
             (ReadMode::Followed, false, true),
             (ReadMode::Followed, true, false),
-            (ReadMode::AtLeisure, false, false),
+            (ReadMode::Interactive, false, false),
         ] {
             let answers = tracker(multiplexed);
             let answer = answers.begin();
@@ -276,7 +277,7 @@ mod tests {
 
         let answers = self::tracker(true);
         let answer = answers.begin();
-        answer.ready(ReadMode::AtLeisure);
+        answer.ready(ReadMode::Interactive);
         answer.add_buffered(1000);
         let start = Instant::now();
         assert_eq!(answers.overdue().await, CloseReason::Unread);

@@ -172,7 +172,7 @@ pub(super) async fn handle(
 }
 
 fn changes_expired(name: &str) -> ApiError {
-    ApiError::NotKnown { resource: PLURAL, group: GROUP, name: name.into() }
+    ApiError::VirtualNotFound { resource: PLURAL, group: GROUP, name: name.into() }
 }
 
 /// Makes a controller take a step.
@@ -195,7 +195,7 @@ async fn step(
         None => Err(StepError::Stopped),
         Some(probe) => probe.step(key.clone()).await,
     };
-    let done = answer.map_err(|why| ApiError::NotNow {
+    let done = answer.map_err(|why| ApiError::VirtualConflict {
         resource: PLURAL,
         group: GROUP,
         name: name.into(),

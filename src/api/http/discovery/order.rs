@@ -54,7 +54,7 @@ pub(in crate::http) fn listed<'a>(
     let here =
         served.iter().map(|served| (GroupVersion::new(served.group, served.version), Source::Local(served)));
     let aggregated = services.remote().into_iter().filter_map(|(of, service)| {
-        let discovered = service.remote?.discovered();
+        let discovered = service.remote?.discovery();
         let is_current = service.is_available && discovered.is_current;
         Some((of, Source::Aggregated { discovered, is_current }))
     });

@@ -244,7 +244,7 @@ impl Documents {
         let mut index: Value = serde_json::from_slice(&local_index.body).unwrap_or_default();
         for (of, service) in remote_services {
             let path = format!("apis/{}/{}", of.group, of.version);
-            let hash = service.remote.and_then(|remote| remote.discovered().openapi_hash.clone());
+            let hash = service.remote.and_then(|remote| remote.discovery().openapi_hash.clone());
             let Some(paths) = index["paths"].as_object_mut() else { continue };
             match hash.filter(|_| service.is_available) {
                 None => drop(paths.remove(&path)),

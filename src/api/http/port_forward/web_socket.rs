@@ -54,7 +54,7 @@ pub(super) async fn forward(socket: WebSocket, protocol: &str, requested: &[u16]
         let (to_port, inbox) = mpsc::channel(MAX_IN_FLIGHT);
         inboxes.push(to_port);
         let channel = Channel { framing, number: (2 * index) as u8, messages: messages.clone() };
-        connections.push(carry(ports, *port, channel, inbox));
+        connections.push(relay(ports, *port, channel, inbox));
     }
     drop(messages);
     let inbound = async {
@@ -103,7 +103,7 @@ impl Channel {
     }
 }
 
-async fn carry(ports: &dyn PodPorts, port: u16, channel: Channel, mut inbox: mpsc::Receiver<Bytes>) {
+async fn relay(ports: &dyn PodPorts, port: u16, channel: Channel, mut inbox: mpsc::Receiver<Bytes>) {
     let announced = port.to_le_bytes();
     if !(channel.data(&announced).await && channel.error(&announced).await) {
         return;

@@ -73,8 +73,9 @@ pub(super) async fn handle(
     let stopping = server.inner.stopping.clone();
     let path = if path.is_empty() { "/" } else { &path };
     let uri = format!("{path}{query}").parse().map_err(|e| ApiError::BadRequest(format!("{e}")))?;
-    let response = send(stopping, socket, onward(request, uri, &backend), None).await.map_err(unreachable)?;
-    Ok(homeward(response, &prefix, &backend))
+    let response =
+        send(stopping, socket, backend_request(request, uri, &backend), None).await.map_err(unreachable)?;
+    Ok(client_response(response, &prefix, &backend))
 }
 
 fn moved(to: &str) -> Result<Response, ApiError> {
@@ -101,7 +102,7 @@ async fn connect(dialer: &dyn Dial, backend: &Backend) -> Result<Box<dyn Duplex>
 }
 
 /// Returns the request as the pod sees it.
-fn onward(mut request: Request, uri: Uri, backend: &Backend) -> Request {
+fn backend_request(mut request: Request, uri: Uri, backend: &Backend) -> Request {
     let upgrade = upgrade_of(request.headers());
     let is_upgrade = upgrade.is_some();
     strip(request.headers_mut(), upgrade);
@@ -185,7 +186,7 @@ pub(super) async fn send(
 }
 
 /// Returns the response as the client sees it.
-fn homeward(mut response: Response, prefix: &str, backend: &Backend) -> Response {
+fn client_response(mut response: Response, prefix: &str, backend: &Backend) -> Response {
     strip_response(&mut response);
     let headers = response.headers_mut();
     let location = headers.get(LOCATION).and_then(|location| location.to_str().ok());
@@ -194,7 +195,7 @@ fn homeward(mut response: Response, prefix: &str, backend: &Backend) -> Response
     {
         headers.insert(LOCATION, location);
     }
-    response.extensions_mut().insert(ReadMode::AtLeisure);
+    response.extensions_mut().insert(ReadMode::Interactive);
     if !links::has_links(response.headers()) {
         return response;
     }

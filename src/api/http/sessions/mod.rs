@@ -70,8 +70,8 @@ pub(super) async fn handle(
             let dialect = web_socket::Subprotocol::choose(&mut upgrade)?;
             let session = open(server, key, part, query, streams).await.map_err(upgrade::refusal)?;
             Ok(upgrade.switch(server, move |socket| {
-                let (inward, outward) = web_socket::faces(socket, dialect);
-                carry(inward, outward, session, exit_report)
+                let (inward, outward) = web_socket::split(socket, dialect);
+                relay(inward, outward, session, exit_report)
             }))
         }
         Upgrade::Spdy(upgrade) => {
@@ -80,7 +80,7 @@ pub(super) async fn handle(
                 Err(refusal) => return Ok(*refusal),
             };
             let session = open(server, key, part, query, streams).await.map_err(upgrade::refusal)?;
-            let speak = move |socket| spdy::speak(socket, protocol, streams, session, exit_report);
+            let speak = move |socket| spdy::serve_session(socket, protocol, streams, session, exit_report);
             Ok(upgrade.switch(server, protocol, speak))
         }
     }
@@ -128,7 +128,7 @@ const LINGER: Duration = Duration::from_secs(10);
 
 /// Relays a session until either side ends. Input waits for the process and output for the client: nothing
 /// accumulates here.
-async fn carry(
+async fn relay(
     mut inward: impl SessionReader,
     mut outward: impl SessionWriter,
     session: Session,

@@ -72,7 +72,7 @@ fn input(channel: u8, data: Bytes) -> Option<SessionInput> {
 }
 
 /// Returns both halves of a socket.
-pub(super) fn faces(socket: WebSocket, dialect: Subprotocol) -> (impl SessionReader, impl SessionWriter) {
+pub(super) fn split(socket: WebSocket, dialect: Subprotocol) -> (impl SessionReader, impl SessionWriter) {
     let (sink, stream) = socket.split();
     let (answered, ready) = oneshot::channel();
     let next_ping = Instant::now();

@@ -17,7 +17,7 @@ struct AuditFixture {
 
 impl AuditFixture {
     /// A cluster with the namespace `default` and this audit policy.
-    async fn by(rules: &str) -> Self {
+    async fn with_rules(rules: &str) -> Self {
         let policy = format!(
             "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: {rules}"
         );
@@ -70,7 +70,7 @@ impl AuditFixture {
 
 #[tokio::test]
 async fn the_audit_log_records_user_request_and_result_api_19() {
-    let audited = AuditFixture::by("[{level: Metadata}]").await;
+    let audited = AuditFixture::with_rules("[{level: Metadata}]").await;
     let client = &audited.client;
     client
         .post(&format!("{MAPS}?fieldManager=me"), &json!({"metadata": {"name": "a"}, "data": {"k": "v"}}))
@@ -113,7 +113,7 @@ async fn the_audit_log_records_user_request_and_result_api_19() {
 
 #[tokio::test]
 async fn the_audit_log_records_refused_and_impersonating_users_api_19() {
-    let audited = AuditFixture::by("[{level: Metadata}]").await;
+    let audited = AuditFixture::with_rules("[{level: Metadata}]").await;
     let token = format!("Bearer {TOKEN}");
     audited.send_request("GET", MAPS, &[("authorization", "Bearer nobody's")]).await;
     let event = audited.last().await;
@@ -142,7 +142,7 @@ async fn the_audit_log_records_refused_and_impersonating_users_api_19() {
 
 #[tokio::test]
 async fn the_audit_log_has_bodies_as_the_policy_says_api_19() {
-    let audited = AuditFixture::by(
+    let audited = AuditFixture::with_rules(
         "[{level: RequestResponse, resources: [{resources: [configmaps]}], omitManagedFields: true}, \
           {level: Request, resources: [{resources: [secrets]}]}, {level: None}]",
     )
@@ -229,7 +229,7 @@ async fn the_audit_log_records_start_and_end_of_a_watch_api_19() {
 
 #[tokio::test]
 async fn admission_tells_what_it_found_api_16() {
-    let audited = AuditFixture::by("[{level: Metadata, verbs: [create]}]").await;
+    let audited = AuditFixture::with_rules("[{level: Metadata, verbs: [create]}]").await;
     let client = &audited.client;
     let labels = json!({"metadata": {"name": "safe", "labels": {
         "pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/audit": "restricted",
@@ -301,7 +301,7 @@ async fn an_annotation_that_cannot_be_made_refuses_where_the_policy_is_strict_ap
 /// A field may contain any type although an object is expected there.
 #[tokio::test]
 async fn no_body_ends_the_log_api_19() {
-    let audited = AuditFixture::by("[{level: RequestResponse, omitManagedFields: true}]").await;
+    let audited = AuditFixture::with_rules("[{level: RequestResponse, omitManagedFields: true}]").await;
     let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     for body in [
         json!({"rows": [1]}),
@@ -317,7 +317,7 @@ async fn no_body_ends_the_log_api_19() {
 
 #[tokio::test]
 async fn a_client_that_goes_away_is_no_panic_api_19() {
-    let audited = AuditFixture::by("[{level: Metadata}]").await;
+    let audited = AuditFixture::with_rules("[{level: Metadata}]").await;
     let body = Body::from_stream(futures::stream::pending::<Result<bytes::Bytes, std::io::Error>>());
     let request = Request::builder()
         .method("POST")

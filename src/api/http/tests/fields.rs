@@ -611,7 +611,7 @@ const STORED: [(Kind, &str); 2] = [
 ];
 
 /// A cell of the table: the extent to which Podium implements a kind.
-fn acted_on(kind: Option<Kind>) -> String {
+fn extent_of(kind: Option<Kind>) -> String {
     let Some(kind) = kind else { return "yes".into() };
     let limit = |list: &[(Kind, &str)]| {
         list.iter().find(|(listed, _)| *listed == kind).map(|(_, text)| (*text).to_owned())
@@ -639,7 +639,7 @@ fn table_of_kinds() -> String {
             let verbs = if resource.verbs.len() == ALL { "all".into() } else { resource.verbs.join(", ") };
             let parts = resource.parts.iter().map(|part| part.name).collect::<Vec<_>>().join(", ");
             let (group, name) = (served.group_version(), resource.kind);
-            let _ = writeln!(out, "| {group} | {name} | {verbs} | {parts} | {} |", acted_on(kind));
+            let _ = writeln!(out, "| {group} | {name} | {verbs} | {parts} | {} |", extent_of(kind));
         }
     }
     out

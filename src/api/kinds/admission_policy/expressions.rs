@@ -200,7 +200,7 @@ impl Compiler {
             ExpressionType::Message => &[Type::Text],
             ExpressionType::Annotation => &[Type::Text, Type::Null],
             ExpressionType::Variable => &[Type::Dyn],
-            ExpressionType::Apply => &[Type::Written],
+            ExpressionType::Apply => &[Type::ObjectLiteral],
             ExpressionType::JsonPatch => &[Type::List],
         };
         let mut environment = self.environment.clone();

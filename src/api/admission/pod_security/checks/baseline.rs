@@ -52,7 +52,7 @@ pub(super) fn app_armor_profile(input: &CheckInput<'_>) -> Option<Violation> {
     let of_containers = of_containers
         .map(|c| (c.name, c.security.and_then(|s| Some(s.app_armor_profile.as_ref()?.type_.as_str()))))
         .collect();
-    let (pod, names, values) = SecurityContextTypes { of_pod, of_containers }.bad(allowed);
+    let (pod, names, values) = SecurityContextTypes { of_pod, of_containers }.forbidden_values(allowed);
     let is_fine =
         |value: &str| value.is_empty() || value == "runtime/default" || value.starts_with("localhost/");
     let annotations = input.annotations();
@@ -186,8 +186,8 @@ pub(super) fn unusual_proc_mount(input: &CheckInput<'_>) -> Option<Violation> {
     let of_containers = input.containers.iter();
     let of_containers =
         of_containers.map(|c| (c.name, c.security.and_then(|s| s.proc_mount.as_deref()))).collect();
-    let (_, names, values) =
-        SecurityContextTypes { of_pod: None, of_containers }.bad(|proc_mount| proc_mount == "Default");
+    let (_, names, values) = SecurityContextTypes { of_pod: None, of_containers }
+        .forbidden_values(|proc_mount| proc_mount == "Default");
     (!names.is_empty()).then(|| Violation {
         reason: "procMount",
         detail: format!(
@@ -235,7 +235,7 @@ pub(super) fn seccomp_profile(input: &CheckInput<'_>) -> Option<Violation> {
     if input.minor < 19 {
         return seccomp_annotations(input);
     }
-    let (pod, names, values) = SecurityContextTypes::seccomp(input).bad(is_safe_seccomp);
+    let (pod, names, values) = SecurityContextTypes::seccomp(input).forbidden_values(is_safe_seccomp);
     Some(unsafe_seccomp(&setters(pod, &names)?, &values))
 }
 

@@ -119,15 +119,15 @@ struct Check {
     since: u64,
     /// The version from which a check of the restricted level replaces it there.
     replaced_since: Option<u64>,
-    judge: CheckFn,
+    check: CheckFn,
 }
 
 const fn baseline(since: u64, replaced_since: Option<u64>, judge: CheckFn) -> Check {
-    Check { level: Level::Baseline, since, replaced_since, judge }
+    Check { level: Level::Baseline, since, replaced_since, check: judge }
 }
 
 const fn restricted(since: u64, judge: CheckFn) -> Check {
-    Check { level: Level::Restricted, since, replaced_since: None, judge }
+    Check { level: Level::Restricted, since, replaced_since: None, check: judge }
 }
 
 /// In the order of reports.
@@ -169,7 +169,7 @@ pub(super) fn violations(policy: LevelVersion, shape: &PodShape<'_>) -> Option<V
         check.level <= policy.level && check.since <= minor && !is_replaced
     };
     let found: Vec<Violation> =
-        CHECKS.iter().filter(applies).filter_map(|check| (check.judge)(&input)).collect();
+        CHECKS.iter().filter(applies).filter_map(|check| (check.check)(&input)).collect();
     (!found.is_empty()).then_some(Violations(found))
 }
 
@@ -216,7 +216,7 @@ impl<'a> SecurityContextTypes<'a> {
     }
 
     /// Returns the setters of forbidden values, and these values.
-    fn bad(&self, allowed: fn(&str) -> bool) -> (bool, Vec<&'a str>, BTreeSet<&'a str>) {
+    fn forbidden_values(&self, allowed: fn(&str) -> bool) -> (bool, Vec<&'a str>, BTreeSet<&'a str>) {
         let is_bad = |of: Option<&'a str>| of.is_some_and(|of| !allowed(of));
         let containers: Vec<_> = self.of_containers.iter().filter(|(_, of)| is_bad(*of)).collect();
         let values = containers.iter().filter_map(|(_, of)| *of).chain(self.of_pod.filter(|of| !allowed(of)));

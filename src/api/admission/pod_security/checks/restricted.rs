@@ -139,7 +139,7 @@ pub(super) fn seccomp_profile(input: &CheckInput<'_>) -> Option<Violation> {
         return None;
     }
     let set = SecurityContextTypes::seccomp(input);
-    let (pod, names, values) = set.bad(is_safe_seccomp);
+    let (pod, names, values) = set.forbidden_values(is_safe_seccomp);
     if let Some(who) = setters(pod, &names) {
         return Some(unsafe_seccomp(&who, &values));
     }

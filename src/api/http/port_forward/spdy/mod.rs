@@ -40,7 +40,7 @@ async fn take(mut streams: Streams, ports: Arc<dyn PodPorts>) {
             offer = streams.next() => match offer {
                 Some(offer) => {
                     if let Some(pair) = pair(&mut pairs, offer).await {
-                        connections.spawn(carry(ports.clone(), pair));
+                        connections.spawn(relay(ports.clone(), pair));
                     }
                 }
                 None => return,
@@ -94,7 +94,7 @@ async fn report_error(mut error: Writer, reason: &str) {
 }
 
 /// Relays one connection to its end.
-async fn carry(ports: Arc<dyn PodPorts>, pair: Pair<Stream>) {
+async fn relay(ports: Arc<dyn PodPorts>, pair: Pair<Stream>) {
     let Pair { data: (reader, writer), error: (_, error), port } = pair;
     match ports.connect(port).await {
         Ok(connection) => copy(connection, reader, writer, error).await,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::status::{Sizes, StatusForm};
-use super::{ExitReport, SessionReader, SessionWriter, carry, ends};
+use super::{ExitReport, SessionReader, SessionWriter, ends, relay};
 use crate::http::spdy::{self, Reader, StreamClosed, Streams, Writer};
 use base::session::{Session, SessionInput, SessionOutput, SessionStreams};
 
@@ -18,7 +18,7 @@ pub(super) const PROTOCOLS: &[&str] =
 const STREAM_CREATION: Duration = Duration::from_secs(30);
 
 /// Carries a session over a socket until either side ends.
-pub(super) async fn speak<S>(
+pub(super) async fn serve_session<S>(
     socket: S,
     protocol: &str,
     requested: SessionStreams,
@@ -39,8 +39,8 @@ pub(super) async fn speak<S>(
         let opened = tokio::time::timeout(STREAM_CREATION, OpenedStreams::collect(streams, expected));
         match opened.await {
             Ok(Some(opened)) => {
-                let (inward, outward) = opened.faces(StatusForm::of_protocol(protocol));
-                carry(inward, outward, session, exit_report).await;
+                let (inward, outward) = opened.split(StatusForm::of_protocol(protocol));
+                relay(inward, outward, session, exit_report).await;
             }
             Ok(None) => {}
             Err(_) => tracing::debug!("timed out waiting for client to create streams"),
@@ -102,7 +102,7 @@ impl OpenedStreams {
             && self.resize.is_some() == expected.resize
     }
 
-    fn faces(self, form: StatusForm) -> (SpdyReader, SpdyWriter) {
+    fn split(self, form: StatusForm) -> (SpdyReader, SpdyWriter) {
         let (stdin, stdin_back) = self.stdin.unzip();
         let (resize, resize_back) = self.resize.unzip();
         let inward = SpdyReader { streams: self.streams, stdin, resize, sizes: Sizes::default() };

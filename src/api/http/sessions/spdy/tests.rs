@@ -23,7 +23,7 @@ fn start(protocol: &'static str, streams: SessionStreams) -> (Client, Process, J
     let (input, inputs) = mpsc::channel(8);
     let (outputs, output) = mpsc::channel(8);
     let session = Session { input, output };
-    let server = tokio::spawn(speak(far, protocol, streams, session, ExitReport::ExitCode));
+    let server = tokio::spawn(serve_session(far, protocol, streams, session, ExitReport::ExitCode));
     (Client::new(near), Process { input: inputs, output: outputs }, server)
 }
 

@@ -101,7 +101,7 @@ struct Stream {
     /// The cost of the data that waits for the reader.
     buffered: usize,
     /// Bytes read since the last window was announced.
-    unannounced: u32,
+    unacknowledged: u32,
 }
 
 impl Stream {
@@ -249,9 +249,9 @@ impl Connection {
         let cost = (length + PIECE_COST).min(stream.buffered);
         stream.buffered -= cost;
         self.buffered -= cost;
-        stream.unannounced += length as u32;
-        if stream.unannounced >= ANNOUNCE_AFTER && !stream.peer_finished {
-            let delta = std::mem::take(&mut stream.unannounced);
+        stream.unacknowledged += length as u32;
+        if stream.unacknowledged >= ANNOUNCE_AFTER && !stream.peer_finished {
+            let delta = std::mem::take(&mut stream.unacknowledged);
             self.put(&Frame::WindowUpdate { id, delta });
         }
         self.consumed_of_connection(length);
