@@ -101,7 +101,7 @@ impl Reconciler for AvailabilityController {
             ProbeAction::Nothing => {}
             ProbeAction::Ask => self.start_probe(key.clone(), of),
             ProbeAction::Wait(left) => self.queue.add_after(key.clone(), left),
-            ProbeAction::Tell(answer, again) => {
+            ProbeAction::Write(answer, again) => {
                 self.queue.add_after(key.clone(), again);
                 self.write(&stored, &Availability::from_probe(answer))?;
             }

@@ -37,7 +37,7 @@ pub(super) enum ProbeAction {
     /// A probe is under way.
     Nothing,
     /// Write the result; the next probe is due after this time.
-    Tell(Result<(), String>, Duration),
+    Write(Result<(), String>, Duration),
 }
 
 impl Probe {
@@ -59,7 +59,7 @@ impl Probe {
                 RETRY.delay(self.failures)
             };
             self.due = Some(now.saturating_add(again));
-            return ProbeAction::Tell(answer, again);
+            return ProbeAction::Write(answer, again);
         }
         let left = self.due.filter(|_| is_same).and_then(|due| due.checked_sub(now));
         if let Some(left) = left.filter(|left| !left.is_zero()) {
@@ -96,7 +96,7 @@ mod tests {
         // A status that changes with each result, as with several failing endpoints, causes no extra probe.
         for (again, why) in [(1, "a"), (2, "b"), (4, "a"), (8, "b"), (16, "a"), (30, "b"), (30, "a")] {
             probe.answered(Err(why.into()));
-            assert_eq!(probe.next(&spec(1), next), ProbeAction::Tell(Err(why.into()), at(again)));
+            assert_eq!(probe.next(&spec(1), next), ProbeAction::Write(Err(why.into()), at(again)));
             assert_eq!(probe.next(&spec(1), next), ProbeAction::Wait(at(again)));
             next += at(again);
             assert_eq!(probe.next(&spec(1), next), ProbeAction::Ask);
@@ -105,18 +105,18 @@ mod tests {
         probe.answered(Ok(()));
         assert_eq!(probe.next(&spec(2), next), ProbeAction::Ask);
         probe.answered(Ok(()));
-        assert_eq!(probe.next(&spec(2), next), ProbeAction::Tell(Ok(()), at(30)));
+        assert_eq!(probe.next(&spec(2), next), ProbeAction::Write(Ok(()), at(30)));
         assert_eq!(probe.next(&spec(2), next + at(10)), ProbeAction::Wait(at(20)));
         probe.service_changed();
         assert_eq!(probe.next(&spec(2), next + at(10)), ProbeAction::Ask);
         // The result is from before the service changed.
         probe.service_changed();
         probe.answered(Ok(()));
-        assert_eq!(probe.next(&spec(2), next + at(10)), ProbeAction::Tell(Ok(()), at(0)));
+        assert_eq!(probe.next(&spec(2), next + at(10)), ProbeAction::Write(Ok(()), at(0)));
         assert_eq!(probe.next(&spec(2), next + at(10)), ProbeAction::Ask);
         probe.answered(Ok(()));
         probe.service_changed();
-        assert_eq!(probe.next(&spec(2), next + at(11)), ProbeAction::Tell(Ok(()), at(0)));
+        assert_eq!(probe.next(&spec(2), next + at(11)), ProbeAction::Write(Ok(()), at(0)));
         assert_eq!(probe.next(&spec(2), next + at(11)), ProbeAction::Ask);
     }
 }

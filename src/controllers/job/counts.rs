@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::back_off::ended_at;
-use super::failure_policy::{FailureAction, meaning};
+use super::failure_policy::{FailureAction, action_for};
 use super::view::{Member, View, count};
 use object::completion_indexes::CompletionIndexes;
 
@@ -45,7 +45,7 @@ impl<'a> Counts<'a> {
         let new_failed: Vec<&Member> =
             countable().filter(|m| view.is_failed(m) && !uncounted.failed.contains(m.uid())).collect();
         let policy = view.spec.pod_failure_policy.as_ref();
-        let counting = new_failed.iter().filter(|m| meaning(policy, &m.pod).counts());
+        let counting = new_failed.iter().filter(|m| action_for(policy, &m.pod).counts());
         let indexes = view.indexes().map(|indexes| IndexCounts::of(view, indexes));
         Self {
             succeeded: indexes.as_ref().map_or_else(
@@ -96,7 +96,7 @@ fn fails_index(view: &View<'_>, member: &Member, limit: i32) -> bool {
     if !view.is_failed(member) {
         return false;
     }
-    match meaning(view.spec.pod_failure_policy.as_ref(), &member.pod) {
+    match action_for(view.spec.pod_failure_policy.as_ref(), &member.pod) {
         FailureAction::FailIndex => true,
         FailureAction::Ignore => false,
         FailureAction::Count | FailureAction::FailJob(_) => number(member, FAILURE_COUNT) >= limit,

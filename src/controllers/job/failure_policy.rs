@@ -28,7 +28,7 @@ impl FailureAction {
 }
 
 /// Returns the action of the first matching rule; without one the failure counts.
-pub(super) fn meaning(policy: Option<&PodFailurePolicy>, pod: &Pod) -> FailureAction {
+pub(super) fn action_for(policy: Option<&PodFailurePolicy>, pod: &Pod) -> FailureAction {
     for (i, rule) in policy.into_iter().flat_map(|p| &p.rules).enumerate() {
         let name = || {
             let text = |field: &Option<String>| field.clone().unwrap_or_default();
@@ -155,8 +155,8 @@ mod tests {
                 "status": {"phase": "Failed", "containerStatuses": containers,
                     "initContainerStatuses": inits, "conditions": conditions}}))
             .unwrap();
-            assert_eq!(meaning(Some(&policy()), &pod), expected, "{pod:?}");
-            assert_eq!(meaning(None, &pod), FailureAction::Count);
+            assert_eq!(action_for(Some(&policy()), &pod), expected, "{pod:?}");
+            assert_eq!(action_for(None, &pod), FailureAction::Count);
         }
     }
 }

@@ -5,7 +5,7 @@ use k8s_openapi::api::batch::v1::{JobCondition, SuccessPolicy};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::counts::Counts;
-use super::failure_policy::{FailureAction, meaning};
+use super::failure_policy::{FailureAction, action_for};
 use super::view::View;
 use base::clock::until;
 use object::completion_indexes::CompletionIndexes;
@@ -58,7 +58,7 @@ pub(super) fn ending(view: &View<'_>, counts: &Counts<'_>) -> Option<JobOutcome>
 fn by_policy(view: &View<'_>) -> Option<JobOutcome> {
     let policy = view.spec.pod_failure_policy.as_ref()?;
     let failed = view.members.iter().filter(|m| view.is_failed(m));
-    failed.into_iter().find_map(|m| match meaning(Some(policy), &m.pod) {
+    failed.into_iter().find_map(|m| match action_for(Some(policy), &m.pod) {
         FailureAction::FailJob(message) => Some(JobOutcome::failure("PodFailurePolicy", message)),
         _ => None,
     })

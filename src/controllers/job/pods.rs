@@ -6,7 +6,7 @@ use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{Container, EnvVar, EnvVarSource, ObjectFieldSelector, Pod};
 
 use super::counts::{FAILURE_COUNT, IGNORED_FAILURE_COUNT, number};
-use super::failure_policy::meaning;
+use super::failure_policy::action_for;
 use super::view::Member;
 use crate::pod_control;
 use object::SharedObject;
@@ -54,7 +54,7 @@ fn failure_counts(spec: &JobSpec, replaced: Option<&Member>) -> BTreeMap<String,
     let (mut failures, mut ignored) = (0, 0);
     if let Some(replaced) = replaced {
         (failures, ignored) = (number(replaced, FAILURE_COUNT), number(replaced, IGNORED_FAILURE_COUNT));
-        let counts = meaning(spec.pod_failure_policy.as_ref(), &replaced.pod).counts();
+        let counts = action_for(spec.pod_failure_policy.as_ref(), &replaced.pod).counts();
         let counter = if counts { &mut failures } else { &mut ignored };
         *counter = counter.saturating_add(1);
     }

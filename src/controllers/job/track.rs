@@ -10,7 +10,7 @@ use k8s_openapi::api::batch::v1::{JobStatus, UncountedTerminatedPods};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::counts::Counts;
-use super::failure_policy::meaning;
+use super::failure_policy::action_for;
 use super::outcome::JobOutcome;
 use super::view::{Member, View};
 use object::SharedObject;
@@ -62,7 +62,9 @@ pub(super) fn track_finished_pods(
                 }
                 _ => {}
             }
-        } else if failed && countable && meaning(view.spec.pod_failure_policy.as_ref(), &member.pod).counts()
+        } else if failed
+            && countable
+            && action_for(view.spec.pod_failure_policy.as_ref(), &member.pod).counts()
         {
             uncounted.failed.get_or_insert_default().push(uid);
         }

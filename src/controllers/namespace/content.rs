@@ -17,7 +17,7 @@ pub(super) struct RemainingContent {
     /// The errors of failed deletions.
     pub(super) failures: Vec<String>,
     /// Some objects have not been deleted yet.
-    pub(super) unasked: bool,
+    pub(super) has_undeleted: bool,
 }
 
 /// Returns the namespace's conditions, in Kubernetes' order and words; unchanged ones keep their times.
@@ -107,7 +107,7 @@ mod tests {
             objects: vec![(Kind::Pod, 2), (Kind::Deployment, 1)],
             finalizers: vec![("x/y".into(), 1)],
             failures: Vec::new(),
-            unasked: false,
+            has_undeleted: false,
         };
         let actual = conditions(None, &remains, now);
         let of = |n: usize| (actual[n].status.as_str(), actual[n].message.as_deref().unwrap());

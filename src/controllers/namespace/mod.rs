@@ -61,7 +61,7 @@ impl Reconciler for Namespaces {
         self.update_status(&namespace, &remains)?;
         match remains.failures.first() {
             Some(failure) => Err(ApiError::Internal(failure.clone()).into()),
-            None if remains.unasked => Err(ReconcileError::After(TOGETHER)),
+            None if remains.has_undeleted => Err(ReconcileError::After(TOGETHER)),
             // The removal of the remaining objects causes another sync.
             None => Ok(()),
         }
@@ -118,7 +118,7 @@ impl Namespaces {
                 continue;
             }
             if *budget == 0 {
-                remains.unasked = true;
+                remains.has_undeleted = true;
                 break;
             }
             *budget -= 1;

@@ -67,7 +67,7 @@ impl Reconciler for FenceAfter {
         let Some(node) = self.nodes.get(&Key::new("", name.as_str())).filter(|node| !is_ready(node)) else {
             return Ok(());
         };
-        let Some((patience, set)) = self.least_patient(name) else { return Ok(()) };
+        let Some((patience, set)) = self.shortest_delay(name) else { return Ok(()) };
         let another = self.nodes.list().iter().any(|other| other.name() != name && is_ready(other));
         match plan::verdict(&node, patience, self.api.clock().now(), another) {
             FenceDecision::Leave => Ok(()),
@@ -121,7 +121,7 @@ impl FenceAfter {
 
     /// Returns the shortest delay of the StatefulSets that have pods on the node which have not ended, and the set it
     /// belongs to.
-    fn least_patient(&self, node: &str) -> Option<(Duration, SharedObject<StatefulSet>)> {
+    fn shortest_delay(&self, node: &str) -> Option<(Duration, SharedObject<StatefulSet>)> {
         let pods = self.pods.on_node(node);
         let sets = pods.iter().filter(|pod| !is_terminal(pod)).filter_map(|pod| {
             let set = self.sets.get(&controller_key(pod.object(), Kind::StatefulSet)?)?;

@@ -174,7 +174,7 @@ impl NodeController {
             }
             None => {}
         }
-        self.drive_away(&nodes, now)?;
+        self.taint_nodes(&nodes, now)?;
         if let Some(delay) = self.zones.lock().wait(now) {
             self.queue.add_after(Request::Zones, delay);
         }
@@ -182,7 +182,7 @@ impl NodeController {
     }
 
     /// Taints the nodes selected for eviction now.
-    fn drive_away(&self, nodes: &[SharedObject<Node>], now: Duration) -> Result<(), ApiError> {
+    fn taint_nodes(&self, nodes: &[SharedObject<Node>], now: Duration) -> Result<(), ApiError> {
         loop {
             let transition = self.zones.lock().next(now);
             let Some(name) = transition else { return Ok(()) };

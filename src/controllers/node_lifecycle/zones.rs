@@ -72,12 +72,12 @@ pub(super) enum Transition {
 #[derive(Debug)]
 pub(super) struct Zones {
     config: NodeLifecycleConfig,
-    zones: BTreeMap<Zone, Lane>,
+    zones: BTreeMap<Zone, ZoneQueue>,
 }
 
 /// The nodes of a zone that wait to be tainted.
 #[derive(Debug)]
-struct Lane {
+struct ZoneQueue {
     state: State,
     /// Nodes per second; 0 stops it.
     rate: f64,
@@ -86,7 +86,7 @@ struct Lane {
     waiting: VecDeque<String>,
 }
 
-impl Lane {
+impl ZoneQueue {
     fn new(rate: f64) -> Self {
         Self { state: State::Initial, rate, next: Duration::ZERO, waiting: VecDeque::new() }
     }
@@ -127,7 +127,7 @@ impl Zones {
         }
         for zone in healths.iter().map(|h| &h.zone) {
             if !self.zones.contains_key(zone) {
-                self.zones.insert(zone.clone(), Lane::new(self.config.node_eviction_rate));
+                self.zones.insert(zone.clone(), ZoneQueue::new(self.config.node_eviction_rate));
             }
         }
         self.zones.retain(|zone, lane| sizes.contains_key(zone) || !lane.waiting.is_empty());
@@ -189,7 +189,7 @@ impl Zones {
         }
         self.cancel(node);
         let rate = self.config.node_eviction_rate;
-        self.zones.entry(zone.clone()).or_insert_with(|| Lane::new(rate)).waiting.push_back(node.into());
+        self.zones.entry(zone.clone()).or_insert_with(|| ZoneQueue::new(rate)).waiting.push_back(node.into());
         true
     }
 
@@ -238,7 +238,7 @@ mod tests {
     }
 
     /// Returns the nodes released until `until`, with times.
-    fn let_go(zones: &mut Zones, from: u64, until: u64) -> String {
+    fn released_nodes(zones: &mut Zones, from: u64, until: u64) -> String {
         let mut actual = Vec::new();
         for second in from..=until {
             while let Some(node) = zones.next(Duration::from_secs(second)) {
@@ -285,7 +285,7 @@ mod tests {
             let states: Vec<&str> = states.iter().map(String::as_str).collect();
             let (mut zones, _) = after(&states);
             enqueue_all(&mut zones, "a", 3);
-            assert_eq!(let_go(&mut zones, 0, 300), expected, "{rule}");
+            assert_eq!(released_nodes(&mut zones, 0, 300), expected, "{rule}");
         }
     }
 
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(zones.wait(Duration::from_secs(4)), Some(Duration::from_secs(6)));
         zones.cancel("a1");
         assert!(zones.enqueue_taint("a2", &zone("b")), "it moved");
-        assert_eq!(let_go(&mut zones, 1, 30), "a2@1");
+        assert_eq!(released_nodes(&mut zones, 1, 30), "a2@1");
         assert_eq!(zones.wait(Duration::from_secs(31)), None);
     }
 

@@ -82,7 +82,7 @@ impl Reconciler for Provisioner {
             }
             Request::Volume(name) => {
                 let Ok(volume) = self.api.get_as(&Key::new("", name.as_str())) else { return Ok(()) };
-                self.mind(&volume)
+                self.sync_finalizer(&volume)
             }
         }
     }
@@ -183,7 +183,7 @@ impl Provisioner {
     }
 
     /// Holds a volume's finalizer while its directory is to be deleted with it, and removes it after the directory.
-    fn mind(&self, volume: &SharedObject<PersistentVolume>) -> Result<(), ReconcileError> {
+    fn sync_finalizer(&self, volume: &SharedObject<PersistentVolume>) -> Result<(), ReconcileError> {
         if !annotation(&volume.metadata, PROVISIONED_BY).is_some_and(plan::is_builtin) {
             return Ok(());
         }
