@@ -146,7 +146,7 @@ impl Core {
     }
 
     /// Notes a change of the cluster: pods waiting in PreBind are checked again.
-    pub(crate) fn news(&mut self) {
+    pub(crate) fn cluster_changed(&mut self) {
         self.waiting_pods.retry_pre_bind();
     }
 

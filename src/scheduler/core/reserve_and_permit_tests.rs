@@ -16,13 +16,13 @@ use crate::test_objects::{asking, named_pod, sized_node};
 
 /// A test plugin: pods named `gang-…` are permitted together, three of them, or not at all; a pod named `never` is
 /// refused, one named `trouble` makes it panic, and one named `last` makes it reject the waiting ones.
-struct Gang {
+struct GangPlugin {
     /// The reservations made and released, in order.
-    account: Arc<Mutex<Vec<String>>>,
+    reservations: Arc<Mutex<Vec<String>>>,
     timeout: Duration,
 }
 
-impl Plugin for Gang {
+impl Plugin for GangPlugin {
     fn id(&self) -> PluginId {
         PluginId::ImageLocality
     }
@@ -32,12 +32,12 @@ impl Plugin for Gang {
     }
 
     fn reserve(&self, pod: &PodInfo, node: &NodeInfo) -> Result<(), String> {
-        self.account.lock().push(format!("+{} {}", pod.uid(), node.name));
+        self.reservations.lock().push(format!("+{} {}", pod.uid(), node.name));
         if pod.uid() == "greedy" { Err("there is not enough of it".into()) } else { Ok(()) }
     }
 
     fn unreserve(&self, pod: &PodInfo, node: &str) {
-        self.account.lock().push(format!("-{} {node}", pod.uid()));
+        self.reservations.lock().push(format!("-{} {node}", pod.uid()));
     }
 
     fn permit(&self, pod: &PodInfo, _: &NodeInfo, waiting: &mut WaitingPods) -> Permit {
@@ -75,7 +75,7 @@ fn permit_waiters(waiting: &WaitingPods) -> Vec<String> {
 
 fn cluster(cpu: &str, timeout: u64) -> (Cluster, Arc<Mutex<Vec<String>>>) {
     let account = Arc::default();
-    let gang = Gang { account: Arc::clone(&account), timeout: Duration::from_secs(timeout) };
+    let gang = GangPlugin { reservations: Arc::clone(&account), timeout: Duration::from_secs(timeout) };
     let mut all = plugins::all();
     all.push(Arc::new(gang));
     (Cluster::with_profile(&[sized_node("a", cpu)], Profile::of(all)), account)
@@ -216,7 +216,7 @@ fn a_binding_that_has_to_wait_is_tried_at_each_news_and_given_up_in_time_sch_2()
     let ten = Duration::from_secs(10);
     cluster.core.bind_later(attempt, node, ten, cluster.now);
     assert_eq!((cluster.step(), cluster.core.next_wake()), ("-".into(), Some(ten)));
-    cluster.after(6).core.news();
+    cluster.after(6).core.cluster_changed();
     let (attempt, node) = step(&mut cluster).expect("there is news");
     cluster.core.bind_later(attempt, node, ten, cluster.now);
     assert_eq!(cluster.core.next_wake(), Some(ten), "the first time counts");

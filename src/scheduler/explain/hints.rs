@@ -101,7 +101,7 @@ fn change(
             if let Some(missing) = keys().find(|key| node.label(key).is_none()) {
                 RequiredChange::Label(missing)
             } else {
-                RequiredChange::BringSoughtPod(keys().next()?)
+                RequiredChange::PlaceMatchingPod(keys().next()?)
             }
         }
         Reason::PodAntiAffinity => {
@@ -112,7 +112,7 @@ fn change(
                     .get(domain_count.topology())
                     .is_some_and(|domain| domain_count.pods_in(domain) > 0)
             });
-            RequiredChange::RemoveShunnedPods(crowded?.topology.clone())
+            RequiredChange::RemoveConflictingPods(crowded?.topology.clone())
         }
         Reason::ExistingAntiAffinity => {
             let counts = snapshot.counts();
@@ -120,7 +120,7 @@ fn change(
                 counted.term.pods.matches(&pod.pod, counts.namespaces())
                     && node.domains.get(counted.topology).is_some_and(|domain| counted.pods_in(domain) > 0)
             });
-            RequiredChange::RemoveShunnedPods(shunning?.term.topology.clone())
+            RequiredChange::RemoveConflictingPods(shunning?.term.topology.clone())
         }
         Reason::NodeName => RequiredChange::ChangeNodeName,
         Reason::NotNamedBy(_) if plugin == PluginId::NodeAffinity => RequiredChange::MeetNodeAffinity,

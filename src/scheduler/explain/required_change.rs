@@ -35,10 +35,10 @@ pub(crate) enum RequiredChange {
     /// The node needs this topology label for spreading.
     Label(String),
     /// A pod matching the affinity must run in the node's domain of this topology.
-    BringSoughtPod(String),
+    PlaceMatchingPod(String),
     /// The pods in conflict with the anti-affinity, the pod's or their own, must leave the node's domain of this
     /// topology.
-    RemoveShunnedPods(String),
+    RemoveConflictingPods(String),
     /// The pod names another node.
     ChangeNodeName,
     /// The pod names a missing claim.
@@ -78,7 +78,7 @@ impl RequiredChange {
             | Self::FreePort(_)
             | Self::FreeClaim(_)
             | Self::ProvideVolume { .. } => 3,
-            Self::BringSoughtPod(_) | Self::RemoveShunnedPods(_) | Self::ChangeNodeName => 4,
+            Self::PlaceMatchingPod(_) | Self::RemoveConflictingPods(_) | Self::ChangeNodeName => 4,
             // The volume's data would have to be moved, or given up.
             Self::MeetVolumeAffinity(_) | Self::MoveToVolume { .. } | Self::ReplaceClaim(_) => 5,
             Self::Enlarge { .. } => 6,
@@ -115,10 +115,10 @@ impl fmt::Display for RequiredChange {
             Self::MeetNodeAffinity => f.write_str("label the node as the pod's node affinity requires"),
             Self::RaiseMaxSkew(key, skew) => write!(f, "raise maxSkew of {key} to {skew}"),
             Self::Label(key) => write!(f, "give the node the label {key}"),
-            Self::BringSoughtPod(key) => {
+            Self::PlaceMatchingPod(key) => {
                 write!(f, "run a pod that the affinity requires in the node's {key}")
             }
-            Self::RemoveShunnedPods(key) => {
+            Self::RemoveConflictingPods(key) => {
                 write!(f, "remove the pods that anti-affinity excludes from the node's {key}")
             }
             Self::ChangeNodeName => f.write_str("set spec.nodeName of the pod to this node"),

@@ -116,7 +116,7 @@ impl SchedulerRun {
     fn take_changes(&self, core: &mut Core) {
         let changes = self.inner.pending_changes.take();
         if !changes.is_empty() {
-            core.news();
+            core.cluster_changed();
         }
         for change in changes {
             apply_change(&self.inner, core, change.kind, &change.object);
@@ -147,7 +147,7 @@ impl SchedulerRun {
     }
 
     /// Returns the pods without a node that the caches show and the core has not processed.
-    fn unheard(&self, core: Option<&Core>) -> Vec<Key> {
+    fn unprocessed_pods(&self, core: Option<&Core>) -> Vec<Key> {
         let is_responsible = |pod: &SharedObject<Pod>| {
             let spec = pod.spec.as_ref();
             let by = spec.and_then(|spec| spec.scheduler_name.as_deref()).filter(|name| !name.is_empty());
@@ -242,7 +242,7 @@ impl ControllerProbe for SchedulerRun {
         let now = self.inner.api.clock().monotonic();
         let queue = {
             let core = self.core.lock();
-            let unheard = self.unheard(core.as_ref()).len();
+            let unheard = self.unprocessed_pods(core.as_ref()).len();
             let waiting = core.as_ref().map(Core::waiting).unwrap_or_default();
             QueueStatus {
                 depth: waiting.active + unheard,
@@ -273,7 +273,7 @@ impl ControllerProbe for SchedulerRun {
         let (first, unheard) = {
             let core = self.core.lock();
             let first = core.as_ref().map(|core| core.queue().first_pods(now, most)).unwrap_or_default();
-            (first, self.unheard(core.as_ref()))
+            (first, self.unprocessed_pods(core.as_ref()))
         };
         let active =
             first.active.iter().map(|(key, waited, failures)| (queued_key(key), Some(*waited), *failures));

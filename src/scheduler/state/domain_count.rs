@@ -167,7 +167,7 @@ pub(crate) fn bump(changed: &mut Vec<(Domain, i64)>, domain: Domain, sign: i64) 
 }
 
 /// The most domain counts retained; the least recently used are dropped.
-const MAX_TALLIES: usize = 1024;
+const MAX_DOMAIN_COUNTS: usize = 1024;
 /// The most domains in all of them together.
 const MAX_DOMAINS: usize = 4_000_000;
 
@@ -286,7 +286,7 @@ impl DomainCounts {
     pub(crate) fn shrink(&mut self, tick: u64) -> Vec<TopologyId> {
         let domains =
             || self.slots.iter().flatten().map(|domain_count| domain_count.domains.len()).sum::<usize>();
-        if self.by_key.len() <= MAX_TALLIES && (self.by_key.len() < 64 || domains() <= MAX_DOMAINS) {
+        if self.by_key.len() <= MAX_DOMAIN_COUNTS && (self.by_key.len() < 64 || domains() <= MAX_DOMAINS) {
             return Vec::new();
         }
         let mut used: Vec<u64> = self.slots.iter().flatten().map(|domain_count| domain_count.used).collect();

@@ -31,7 +31,7 @@ pub(crate) struct ExistingTerm {
     /// The node label with the domains as values.
     pub(crate) topology: String,
     /// The effect on matching pods.
-    pub(crate) demand: TermKind,
+    pub(crate) kind: TermKind,
 }
 
 /// The effect of an [`ExistingTerm`] on matching pods.
@@ -84,7 +84,7 @@ impl ExistingTerm {
     pub(crate) fn of(pod: &Pod) -> Vec<Arc<Self>> {
         let Some(terms) = Terms::of(pod) else { return Vec::new() };
         let existing = |term: &PodAffinityTerm, demand: TermKind| {
-            Arc::new(Self { pods: pod_term(term, pod), topology: term.topology_key.clone(), demand })
+            Arc::new(Self { pods: pod_term(term, pod), topology: term.topology_key.clone(), kind: demand })
         };
         let required = terms.required.iter().map(|term| existing(term, TermKind::Requires));
         let forbidden = terms.forbidden.iter().map(|term| existing(term, TermKind::KeepOut));

@@ -45,7 +45,7 @@ pub(crate) struct Snapshot {
     index: HashMap<NodeName, usize>,
     placed: HashMap<Uid, PlacedPod>,
     /// Pods on missing nodes.
-    homeless: HashMap<NodeName, HashSet<Uid>>,
+    pods_on_missing_nodes: HashMap<NodeName, HashSet<Uid>>,
     /// Positions in `nodes`, zone by zone in turn; rebuilt after nodes are added, removed or change zone.
     order: Vec<usize>,
     /// The nodes' names by position, shared with verdict tables.
@@ -178,7 +178,7 @@ impl Snapshot {
         }
         self.images.update_node(&node);
         let mut info = NodeInfo::new(node);
-        for uid in self.homeless.remove(&info.name).into_iter().flatten() {
+        for uid in self.pods_on_missing_nodes.remove(&info.name).into_iter().flatten() {
             if let Some(placed) = self.placed.get(&uid) {
                 info.add(placed.pod.clone());
             }
@@ -202,7 +202,7 @@ impl Snapshot {
         }
         if !info.pods.is_empty() {
             let uids = info.pods.iter().map(|pod| pod.uid().to_string()).collect();
-            self.homeless.insert(info.name.clone(), uids);
+            self.pods_on_missing_nodes.insert(info.name.clone(), uids);
         }
         self.order_is_stale = true;
         Some(info)
@@ -245,7 +245,7 @@ impl Snapshot {
             self.nodes[position].name.clone()
         } else {
             let name: NodeName = node.into();
-            self.homeless.entry(name.clone()).or_default().insert(uid.clone());
+            self.pods_on_missing_nodes.entry(name.clone()).or_default().insert(uid.clone());
             name
         };
         self.storage.pod_placed(&pod);
@@ -259,10 +259,10 @@ impl Snapshot {
         if let Some(position) = self.position(&placed.node) {
             self.nodes[position].remove(uid);
             self.counts.pod_removed(&placed.pod, &self.nodes[position]);
-        } else if let Some(pods) = self.homeless.get_mut(&placed.node) {
+        } else if let Some(pods) = self.pods_on_missing_nodes.get_mut(&placed.node) {
             pods.remove(uid);
             if pods.is_empty() {
-                self.homeless.remove(&placed.node);
+                self.pods_on_missing_nodes.remove(&placed.node);
             }
         }
         Some(placed)

@@ -65,7 +65,7 @@ impl<'a> Check<'a> {
         let counts = snapshot.counts();
         let namespaces = counts.namespaces();
         let shuns = |counted: &&ExistingTermCounts| {
-            counted.term.demand == TermKind::KeepOut && counted.term.pods.matches(&pod.pod, namespaces)
+            counted.term.kind == TermKind::KeepOut && counted.term.pods.matches(&pod.pod, namespaces)
         };
         let shunning: Vec<AntiAffinityCounts<'a>> = counts
             .existing_terms()
@@ -192,7 +192,7 @@ impl Plugin for InterPodAffinity {
             return None;
         }
         let weigh = |counted: &'a ExistingTermCounts| {
-            let weight = match counted.term.demand {
+            let weight = match counted.term.kind {
                 TermKind::KeepOut => return None,
                 TermKind::Requires => self.hard_weight,
                 TermKind::Welcome(_) if self.ignore_preferred_of_existing => return None,

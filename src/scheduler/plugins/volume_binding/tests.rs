@@ -220,7 +220,7 @@ impl Model {
         Self { cluster, plugin, volumes, claims, decided }
     }
 
-    fn happen(&mut self, event: &Event) {
+    fn apply_event(&mut self, event: &Event) {
         match event {
             // Reserved volumes do not change meanwhile.
             Event::Volume { name, .. } if self.decided.values().any(|(_, v)| *v == format!("v{name}")) => {}
@@ -298,7 +298,7 @@ proptest! {
     fn no_pod_gets_a_volume_reserved_for_another_vol_2(events in prop::collection::vec(event(), 1..40)) {
         let mut model = Model::new();
         for event in &events {
-            model.happen(event);
+            model.apply_event(event);
             model.decide();
         }
     }
