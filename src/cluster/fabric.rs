@@ -171,7 +171,7 @@ impl ClusterFabric {
                 Family::V4 => [SocketKind::TcpV4, SocketKind::UdpV4],
                 Family::V6 => [SocketKind::TcpV6, SocketKind::UdpV6],
             };
-            let [connections, datagrams] = egress::door_addresses(family);
+            let [connections, datagrams] = egress::listener_addresses(family);
             let connections = door(tcp, connections, Some(BACKLOG))?;
             let datagrams = door(udp, datagrams, None)?;
             doors.push(EgressListeners {
@@ -186,8 +186,8 @@ impl ClusterFabric {
             fabric.connection().socket(&spec).map(Into::into).map_err(io::Error::other)
         };
         Ok(EgressConfig {
-            doors,
-            beginnings,
+            listeners: doors,
+            syn_detour: beginnings,
             open: Arc::new(open),
             refuse,
             destinations: Destinations { cluster: self.ranges(), host },

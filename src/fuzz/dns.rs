@@ -6,7 +6,7 @@ use hickory_proto::op::{Message, MessageType};
 use serde_json::json;
 
 use network::dns::index::Index;
-use network::dns::message::{PacketAction, encode, react};
+use network::dns::message::{PacketAction, encode, handle_packet};
 use network::service_follower::ServiceEndpoints;
 use object::{Key, SharedObject};
 
@@ -41,8 +41,8 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
 
 pub(super) fn check(bytes: &[u8]) {
     let is_answer = bytes.get(2).is_none_or(|flags| flags & 0x80 != 0);
-    let reply = match react(&INDEX, bytes) {
-        PacketAction::Silence => return,
+    let reply = match handle_packet(&INDEX, bytes) {
+        PacketAction::Ignore => return,
         PacketAction::Forward { request } => {
             assert_eq!(request.metadata.message_type, MessageType::Query);
             assert_eq!(request.queries.len(), 1);

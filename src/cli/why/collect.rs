@@ -110,7 +110,7 @@ async fn facts(client: &Client, namespaces: &BTreeSet<String>) -> Result<Facts, 
         probes: events,
         ..Facts::default()
     };
-    let unseen = &mut facts.unseen;
+    let unseen = &mut facts.read_errors;
     facts.pods = note_unseen(Ok(pods), unseen)?;
     facts.services = note_unseen(services, unseen)?;
     facts.slices = note_unseen(slices, unseen)?;

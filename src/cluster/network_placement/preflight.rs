@@ -44,7 +44,7 @@ fn run() -> Result<(), FabricError> {
     let service = SocketAddr::from(SERVICE);
     network::rules::try_rules(trial.nft()?, service, server, LEAVES.into())?;
     trial.connects(service, server, false).map_err(|error| within("service", error))?;
-    let [door, _] = egress::door_addresses(Family::V4);
+    let [door, _] = egress::listener_addresses(Family::V4);
     trial.connects(WORLD.into(), door, true).map_err(|error| within("way out", error))?;
     if host::namespaces_work() {
         return Ok(());

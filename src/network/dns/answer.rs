@@ -1,6 +1,6 @@
 //! Answers one question about the cluster's names, according to the Kubernetes DNS specification.
 //!
-//! Pure: a name and a type in, records out. Names outside the cluster's domain are [`Answer::NotOurs`].
+//! Pure: a name and a type in, records out. Names outside the cluster's domain are [`Answer::OutsideDomain`].
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,9 +13,9 @@ use crate::egress::HOST;
 use super::index::{Index, NameTarget, NamedEndpoint, NamedPort, NamedService};
 
 /// TTL of stable records, in seconds.
-const STEADY: u32 = 30;
+const STABLE_TTL: u32 = 30;
 /// TTL of records that change often, and of negative answers, in seconds.
-const FLEETING: u32 = 5;
+const SHORT_TTL: u32 = 5;
 /// The version of the Kubernetes DNS specification that this implements.
 const VERSION: &str = "1.1.0";
 /// Maximum number of aliases followed in a chain.
@@ -32,9 +32,9 @@ pub(crate) enum Answer {
         additionals: Vec<Record>,
     },
     /// The name exists but has no records of this type (NODATA).
-    Nothing,
+    NoData,
     /// The name does not exist (NXDOMAIN).
-    NoName,
+    NxDomain,
     /// The name is an alias for one outside the cluster's domain, which another server must resolve.
     Alias {
         /// The chain of CNAME records.
@@ -43,20 +43,20 @@ pub(crate) enum Answer {
         target: Name,
     },
     /// The name is outside the cluster's domain.
-    NotOurs,
+    OutsideDomain,
 }
 
 impl Answer {
     fn records(answers: Vec<Record>) -> Self {
-        if answers.is_empty() { Self::Nothing } else { Self::Records { answers, additionals: Vec::new() } }
+        if answers.is_empty() { Self::NoData } else { Self::Records { answers, additionals: Vec::new() } }
     }
 }
 
 /// Returns the SOA record that goes with a negative answer.
 pub(crate) fn authority(index: &Index) -> Option<Record> {
     let name = |label: &str| absolute(&format!("{label}{}", index.domain));
-    let soa = SOA::new(name("ns.dns.")?, name("hostmaster.")?, 1, 7200, 1800, 86_400, FLEETING);
-    Some(Record::from_rdata(name("")?, FLEETING, RData::SOA(soa)))
+    let soa = SOA::new(name("ns.dns.")?, name("hostmaster.")?, 1, 7200, 1800, 86_400, SHORT_TTL);
+    Some(Record::from_rdata(name("")?, SHORT_TTL, RData::SOA(soa)))
 }
 
 /// Answers a question, following aliases within the cluster's domain.
@@ -70,12 +70,12 @@ pub(crate) fn find_records(index: &Index, name: &Name, type_: RecordType) -> Ans
                 name = target;
             }
             other if aliases.is_empty() => return other,
-            Answer::NotOurs => return Answer::Alias { aliases, target: name },
+            Answer::OutsideDomain => return Answer::Alias { aliases, target: name },
             Answer::Records { answers, additionals } => {
                 aliases.extend(answers);
                 return Answer::Records { answers: aliases, additionals };
             }
-            Answer::Nothing | Answer::NoName => break,
+            Answer::NoData | Answer::NxDomain => break,
         }
     }
     Answer::records(aliases)
@@ -86,12 +86,12 @@ fn step(index: &Index, name: &Name, type_: RecordType) -> Answer {
     let lower = name.to_lowercase().to_ascii();
     let lower = lower.trim_end_matches('.');
     if lower == "localhost" || lower.ends_with(".localhost") {
-        return addresses(name, type_, [Ipv4Addr::LOCALHOST.into()], STEADY);
+        return addresses(name, type_, [Ipv4Addr::LOCALHOST.into()], STABLE_TTL);
     }
     if lower == HOST {
         return match index.host {
-            Some(ip) => addresses(name, type_, [ip.into()], STEADY),
-            None => Answer::NoName,
+            Some(ip) => addresses(name, type_, [ip.into()], STABLE_TTL),
+            None => Answer::NxDomain,
         };
     }
     if let Some(reversed) = lower.strip_suffix(".in-addr.arpa") {
@@ -99,13 +99,17 @@ fn step(index: &Index, name: &Name, type_: RecordType) -> Answer {
     }
     if let Some(reversed) = lower.strip_suffix(".ip6.arpa") {
         return match of_nibbles(reversed) {
-            Some(ip) => pointers(index, name, type_, ip).unwrap_or(Answer::NotOurs),
-            None => Answer::NotOurs,
+            Some(ip) => pointers(index, name, type_, ip).unwrap_or(Answer::OutsideDomain),
+            None => Answer::OutsideDomain,
         };
     }
     let Some(rest) = lower.strip_suffix(&index.domain) else {
         // No public resolver knows names without a dot; forwarding them would only waste time.
-        return if lower.contains('.') || lower.is_empty() { Answer::NotOurs } else { Answer::NoName };
+        return if lower.contains('.') || lower.is_empty() {
+            Answer::OutsideDomain
+        } else {
+            Answer::NxDomain
+        };
     };
     let question = Question { index, name, type_ };
     if rest.is_empty() {
@@ -113,7 +117,7 @@ fn step(index: &Index, name: &Name, type_: RecordType) -> Answer {
     }
     match rest.strip_suffix('.') {
         Some(rest) => question.below(&rest.split('.').collect::<Vec<_>>()),
-        None => Answer::NotOurs,
+        None => Answer::OutsideDomain,
     }
 }
 
@@ -132,9 +136,11 @@ impl Question<'_> {
             }
             RecordType::NS => {
                 let server = self.full("ns.dns");
-                Answer::records(server.map(|n| self.record(STEADY, RData::NS(NS(n)))).into_iter().collect())
+                Answer::records(
+                    server.map(|n| self.record(STABLE_TTL, RData::NS(NS(n)))).into_iter().collect(),
+                )
             }
-            _ => Answer::Nothing,
+            _ => Answer::NoData,
         }
     }
 
@@ -149,22 +155,22 @@ impl Question<'_> {
             ["dns-version"] => match self.type_ {
                 RecordType::TXT | RecordType::ANY => {
                     let text = TXT::new(vec![VERSION.to_string()]);
-                    Answer::records(vec![self.record(STEADY, RData::TXT(text))])
+                    Answer::records(vec![self.record(STABLE_TTL, RData::TXT(text))])
                 }
-                _ => Answer::Nothing,
+                _ => Answer::NoData,
             },
-            ["ns", "dns"] => addresses(self.name, self.type_, self.index.servers.iter().copied(), STEADY),
-            [.., namespace, "svc" | "pod"] if !self.index.has_namespace(namespace) => Answer::NoName,
-            ["svc" | "pod" | "dns"] | [_, "svc" | "pod"] => Answer::Nothing,
+            ["ns", "dns"] => addresses(self.name, self.type_, self.index.servers.iter().copied(), STABLE_TTL),
+            [.., namespace, "svc" | "pod"] if !self.index.has_namespace(namespace) => Answer::NxDomain,
+            ["svc" | "pod" | "dns"] | [_, "svc" | "pod"] => Answer::NoData,
             [ip, _, "pod"] => match undashed(ip) {
-                Some(ip) => addresses(self.name, self.type_, [ip], FLEETING),
-                None => Answer::NoName,
+                Some(ip) => addresses(self.name, self.type_, [ip], SHORT_TTL),
+                None => Answer::NxDomain,
             },
             [rest @ .., service, namespace, "svc"] => match self.index.service(namespace, service) {
                 Some(found) => self.of_service(found, rest, &format!("{service}.{namespace}.svc")),
-                None => Answer::NoName,
+                None => Answer::NxDomain,
             },
-            _ => Answer::NoName,
+            _ => Answer::NxDomain,
         }
     }
 
@@ -177,20 +183,20 @@ impl Question<'_> {
             ([port, protocol], NameTarget::Addresses(_) | NameTarget::Endpoints) => {
                 let (Some(port), Some(protocol)) = (port.strip_prefix('_'), protocol.strip_prefix('_'))
                 else {
-                    return Answer::NoName;
+                    return Answer::NxDomain;
                 };
                 let is_requested = |p: &NamedPort| p.name == port && p.protocol == protocol;
                 let offers = |ports: &[NamedPort]| ports.iter().any(is_requested);
                 if !offers(&service.ports) && !service.endpoints.iter().any(|e| offers(&e.ports)) {
-                    return Answer::NoName;
+                    return Answer::NxDomain;
                 }
                 self.all_of(service, own, is_requested)
             }
             ([endpoint], NameTarget::Addresses(_) | NameTarget::Endpoints) => {
-                let called: Vec<_> = service.endpoints.iter().filter(|e| e.is_called(endpoint)).collect();
-                if called.is_empty() { Answer::NoName } else { self.endpoints(&called, own, |_| true) }
+                let called: Vec<_> = service.endpoints.iter().filter(|e| e.has_label(endpoint)).collect();
+                if called.is_empty() { Answer::NxDomain } else { self.endpoints(&called, own, |_| true) }
             }
-            _ => Answer::NoName,
+            _ => Answer::NxDomain,
         }
     }
 
@@ -200,24 +206,24 @@ impl Question<'_> {
             let endpoints: Vec<_> = service.endpoints.iter().filter(with_port).collect();
             // A headless service without endpoints does not exist in DNS, so that clients which wait for it ask again.
             return if endpoints.is_empty() {
-                Answer::NoName
+                Answer::NxDomain
             } else {
                 self.endpoints(&endpoints, own, is_requested)
             };
         };
         if self.type_ != RecordType::SRV {
-            return addresses(self.name, self.type_, ips.iter().copied(), STEADY);
+            return addresses(self.name, self.type_, ips.iter().copied(), STABLE_TTL);
         }
-        let Some(target) = self.full(own) else { return Answer::Nothing };
+        let Some(target) = self.full(own) else { return Answer::NoData };
         let ports: Vec<_> = service.ports.iter().filter(|p| is_requested(p)).collect();
         let srv = |p: &&NamedPort| {
-            self.record(STEADY, RData::SRV(SRV::new(0, weight(ports.len()), p.number, target.clone())))
+            self.record(STABLE_TTL, RData::SRV(SRV::new(0, weight(ports.len()), p.number, target.clone())))
         };
         let answers: Vec<Record> = ports.iter().map(srv).collect();
         if answers.is_empty() {
-            return Answer::Nothing;
+            return Answer::NoData;
         }
-        let additionals = ips.iter().map(|ip| address(&target, *ip, STEADY)).collect();
+        let additionals = ips.iter().map(|ip| address(&target, *ip, STABLE_TTL)).collect();
         Answer::Records { answers, additionals }
     }
 
@@ -231,7 +237,7 @@ impl Question<'_> {
             let mut ips: Vec<IpAddr> = endpoints.iter().map(|e| e.ip).collect();
             ips.sort_unstable();
             ips.dedup();
-            return addresses(self.name, self.type_, ips, FLEETING);
+            return addresses(self.name, self.type_, ips, SHORT_TTL);
         }
         let (mut answers, mut additionals, mut known) = (Vec::new(), Vec::new(), BTreeSet::new());
         // Count an endpoint with an address of each family once.
@@ -241,25 +247,25 @@ impl Question<'_> {
             let Some(target) = self.full(&format!("{}.{own}", endpoint.name)) else { continue };
             for port in endpoint.ports.iter().filter(|p| is_requested(p)) {
                 let srv = SRV::new(0, weight(count), port.number, target.clone());
-                let record = self.record(FLEETING, RData::SRV(srv));
+                let record = self.record(SHORT_TTL, RData::SRV(srv));
                 if known.insert((&endpoint.name, port)) {
                     answers.push(record);
                 }
             }
-            additionals.push(address(&target, endpoint.ip, FLEETING));
+            additionals.push(address(&target, endpoint.ip, SHORT_TTL));
         }
-        if answers.is_empty() { Answer::Nothing } else { Answer::Records { answers, additionals } }
+        if answers.is_empty() { Answer::NoData } else { Answer::Records { answers, additionals } }
     }
 
     fn alias(&self, target: &str) -> Answer {
-        let Some(target) = absolute(target) else { return Answer::Nothing };
-        let alias = self.record(STEADY, RData::CNAME(CNAME(target.clone())));
+        let Some(target) = absolute(target) else { return Answer::NoData };
+        let alias = self.record(STABLE_TTL, RData::CNAME(CNAME(target.clone())));
         match self.type_ {
             RecordType::CNAME => Answer::records(vec![alias]),
             RecordType::A | RecordType::AAAA | RecordType::ANY => {
                 Answer::Alias { aliases: vec![alias], target }
             }
-            _ => Answer::Nothing,
+            _ => Answer::NoData,
         }
     }
 
@@ -276,13 +282,13 @@ impl Question<'_> {
 fn reverse(index: &Index, name: &Name, type_: RecordType, reversed: &str) -> Answer {
     let labels: Vec<&str> = reversed.split('.').collect();
     let octets: Option<Vec<u8>> = labels.iter().rev().map(|label| label.parse().ok()).collect();
-    let Some(octets) = octets else { return Answer::NotOurs };
+    let Some(octets) = octets else { return Answer::OutsideDomain };
     let is_loopback = octets.first() == Some(&127);
     let Ok(octets) = <[u8; 4]>::try_from(octets) else {
-        return if is_loopback { Answer::Nothing } else { Answer::NotOurs };
+        return if is_loopback { Answer::NoData } else { Answer::OutsideDomain };
     };
     // No other server knows this machine's loopback addresses.
-    let unknown = if is_loopback { Answer::NoName } else { Answer::NotOurs };
+    let unknown = if is_loopback { Answer::NxDomain } else { Answer::OutsideDomain };
     pointers(index, name, type_, octets.into()).unwrap_or(unknown)
 }
 
@@ -303,14 +309,14 @@ fn pointers(index: &Index, name: &Name, type_: RecordType, ip: IpAddr) -> Option
         return None;
     }
     if !matches!(type_, RecordType::PTR | RecordType::ANY) {
-        return Some(Answer::Nothing);
+        return Some(Answer::NoData);
     }
     let full = |(key, endpoint): (&object::Key, Option<&str>)| {
         let dot = if endpoint.is_some() { "." } else { "" };
         let endpoint = endpoint.unwrap_or_default();
         absolute(&format!("{endpoint}{dot}{}.{}.svc.{}", key.name, key.namespace, index.domain))
     };
-    let pointer = |target| Record::from_rdata(name.clone(), FLEETING, RData::PTR(PTR(target)));
+    let pointer = |target| Record::from_rdata(name.clone(), SHORT_TTL, RData::PTR(PTR(target)));
     Some(Answer::records(names.into_iter().filter_map(full).map(pointer).collect()))
 }
 

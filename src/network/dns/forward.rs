@@ -19,10 +19,10 @@ use base::resolv_conf::ResolvConf;
 
 /// Timeout for one resolver.
 const RESOLVER_TIMEOUT: Duration = Duration::from_millis(1500);
-/// After a timeout, a resolver is skipped this long if there is another, or gets only [`BRIEFLY`].
-const REST: Duration = Duration::from_secs(10);
+/// After a timeout, a resolver is skipped this long if there is another, or gets only [`SHORT_TIMEOUT`].
+const SKIP_TIME: Duration = Duration::from_secs(10);
 /// Timeout for a recently silent resolver that is the only choice.
-const BRIEFLY: Duration = Duration::from_millis(300);
+const SHORT_TIMEOUT: Duration = Duration::from_millis(300);
 /// Maximum number of resolvers, the same as in libc.
 const SERVERS: usize = 3;
 
@@ -69,15 +69,17 @@ impl Forwarder {
             let known = self.resting.lock();
             servers.into_iter().partition(|server| known.get(server).is_some_and(|until| *until > now))
         };
-        let attempts =
-            awake.into_iter().map(|s| (s, RESOLVER_TIMEOUT)).chain(resting.into_iter().map(|s| (s, BRIEFLY)));
+        let attempts = awake
+            .into_iter()
+            .map(|s| (s, RESOLVER_TIMEOUT))
+            .chain(resting.into_iter().map(|s| (s, SHORT_TIMEOUT)));
         for (server, patience) in attempts {
             let answer = tokio::time::timeout(patience, exchange(server, request, packet, transport)).await;
             if let Ok(Ok(answer)) = answer {
                 self.resting.lock().remove(&server);
                 return Some(answer);
             }
-            let until = self.clock.monotonic() + REST;
+            let until = self.clock.monotonic() + SKIP_TIME;
             self.resting.lock().insert(server, until);
         }
         None

@@ -36,7 +36,7 @@ pub(crate) struct NamedEndpoint {
 
 impl NamedEndpoint {
     /// Returns whether `label.service.namespace.svc…` refers to this endpoint.
-    pub(crate) fn is_called(&self, label: &str) -> bool {
+    pub(crate) fn has_label(&self, label: &str) -> bool {
         self.name == label || self.pod.as_deref() == Some(label) || dashed(self.ip) == label
     }
 }
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(names(&index, [127, 32, 1, 0]), [""; 0]);
         assert_eq!(names(&index, [127, 64, 0, 2]), [""; 0]);
         assert_eq!(names(&index, [127, 64, 0, 3]), [r#"web Some("127-64-0-3")"#]);
-        assert!(index.service("default", "web").unwrap().endpoints[0].is_called("web-3"));
+        assert!(index.service("default", "web").unwrap().endpoints[0].has_label("web-3"));
         index.update(&key, &ServiceEndpoints::default());
         assert!(index.by_address.is_empty() && index.services.is_empty());
     }

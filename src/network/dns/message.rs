@@ -19,7 +19,7 @@ const HEADER: usize = 12;
 #[derive(Debug)]
 pub enum PacketAction {
     /// No response: the packet was not a question.
-    Silence,
+    Ignore,
     /// Send this response.
     Reply(Message),
     /// Forward the question to another server.
@@ -37,10 +37,10 @@ pub enum PacketAction {
 }
 
 /// Decides about a packet.
-pub fn react(index: &Index, packet: &[u8]) -> PacketAction {
+pub fn handle_packet(index: &Index, packet: &[u8]) -> PacketAction {
     let Ok(request) = Message::from_vec(packet) else { return malformed(packet) };
     if request.metadata.message_type != MessageType::Query {
-        return PacketAction::Silence;
+        return PacketAction::Ignore;
     }
     let mut reply = reply_to(&request);
     let refuse = |mut reply: Message, code| {
@@ -58,7 +58,7 @@ pub fn react(index: &Index, packet: &[u8]) -> PacketAction {
         return refuse(reply, ResponseCode::Refused);
     }
     match find_records(index, query.name(), query.query_type()) {
-        Answer::NotOurs => return PacketAction::Forward { request },
+        Answer::OutsideDomain => return PacketAction::Forward { request },
         Answer::Records { answers, additionals } => {
             reply.answers = answers;
             reply.additionals = additionals;
@@ -67,8 +67,8 @@ pub fn react(index: &Index, packet: &[u8]) -> PacketAction {
             reply.answers = aliases;
             return PacketAction::Follow { reply, target };
         }
-        Answer::Nothing => reply.authorities = authority(index).into_iter().collect(),
-        Answer::NoName => {
+        Answer::NoData => reply.authorities = authority(index).into_iter().collect(),
+        Answer::NxDomain => {
             reply.metadata.response_code = ResponseCode::NXDomain;
             reply.authorities = authority(index).into_iter().collect();
         }
@@ -81,7 +81,7 @@ pub fn react(index: &Index, packet: &[u8]) -> PacketAction {
 fn malformed(packet: &[u8]) -> PacketAction {
     let is_response = packet.get(2).is_none_or(|flags| flags & 0x80 != 0);
     if packet.len() < HEADER || is_response {
-        return PacketAction::Silence;
+        return PacketAction::Ignore;
     }
     let id = u16::from_be_bytes([packet[0], packet[1]]);
     PacketAction::Reply(Message::error_msg(id, OpCode::Query, ResponseCode::FormErr))

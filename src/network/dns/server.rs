@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use super::forward::{Forwarder, QueryTransport, Resolvers};
 use super::framing::{read_framed, write_framed};
 use super::index::Index;
-use super::message::{PacketAction, encode, failure, question, react, rotate, udp_limit};
+use super::message::{PacketAction, encode, failure, handle_packet, question, rotate, udp_limit};
 use crate::client_limiter::ClientLimiter;
 use base::clock::Clock;
 use base::task::Tasks;
@@ -83,7 +83,7 @@ impl Server {
     }
 
     fn react(&self, packet: &[u8]) -> PacketAction {
-        let reaction = react(&self.index.read(), packet);
+        let reaction = handle_packet(&self.index.read(), packet);
         match reaction {
             PacketAction::Reply(mut reply) => {
                 if reply.answers.iter().all(|record| record.record_type() == RecordType::A) {
@@ -127,7 +127,7 @@ impl Server {
                 }
                 Some(ForwardedResponse::Message(reply))
             }
-            PacketAction::Silence | PacketAction::Reply(_) => None,
+            PacketAction::Ignore | PacketAction::Reply(_) => None,
         }
     }
 
@@ -169,7 +169,7 @@ async fn datagrams(server: Arc<Server>, socket: Arc<UdpSocket>, tasks: Tasks) {
         let Ok((length, client)) = socket.recv_from(&mut buffer).await else { continue };
         let packet = &buffer[..length];
         match server.react(packet) {
-            PacketAction::Silence => {}
+            PacketAction::Ignore => {}
             PacketAction::Reply(reply) => {
                 let limit = Message::from_vec(packet).map_or(512, |request| udp_limit(&request));
                 if let Some(answer) = encode(&reply, limit) {
@@ -216,7 +216,7 @@ async fn converse(server: &Server, mut stream: TcpStream, client: IpAddr) -> io:
     loop {
         let packet = tokio::time::timeout(SILENCE, read_framed(&mut stream)).await??;
         let answer = match server.react(&packet) {
-            PacketAction::Silence => return Ok(()),
+            PacketAction::Ignore => return Ok(()),
             PacketAction::Reply(reply) => encode(&reply, usize::from(u16::MAX)),
             reaction => server
                 .pass_on(reaction, &packet, (client, QueryTransport::Connection))

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::answer::{Answer, find_records};
 use super::index::Index;
 use super::index::testing::joined;
-use super::message::{PacketAction, encode, react, udp_limit};
+use super::message::{PacketAction, encode, handle_packet, udp_limit};
 use object::Key;
 
 fn index() -> Index {
@@ -80,10 +80,10 @@ fn describe(answer: &Answer) -> String {
     match answer {
         Answer::Records { answers, additionals } if additionals.is_empty() => all(answers),
         Answer::Records { answers, additionals } => format!("{} + {}", all(answers), all(additionals)),
-        Answer::Nothing => "nothing".into(),
-        Answer::NoName => "no name".into(),
+        Answer::NoData => "nothing".into(),
+        Answer::NxDomain => "no name".into(),
         Answer::Alias { aliases, target } => format!("{}, then {target}", all(aliases)),
-        Answer::NotOurs => "not ours".into(),
+        Answer::OutsideDomain => "not ours".into(),
     }
 }
 
@@ -236,7 +236,7 @@ fn query(name: &str, type_: RecordType) -> Message {
 }
 
 fn reply(index: &Index, request: &Message) -> Message {
-    match react(index, &request.to_vec().unwrap()) {
+    match handle_packet(index, &request.to_vec().unwrap()) {
         PacketAction::Reply(reply) => reply,
         other => panic!("{other:?}"),
     }
@@ -258,7 +258,7 @@ fn an_answer_carries_its_question_and_what_a_resolver_needs_net_3() {
     assert_eq!(empty.metadata.response_code, ResponseCode::NoError);
     assert_eq!((empty.answers.len(), empty.authorities.len()), (0, 1));
     assert!(matches!(
-        react(&index, &query("example.org.", RecordType::A).to_vec().unwrap()),
+        handle_packet(&index, &query("example.org.", RecordType::A).to_vec().unwrap()),
         PacketAction::Forward { .. }
     ));
 }
@@ -283,12 +283,12 @@ fn unsupported_dns_queries_are_refused_sec_2() {
     assert_eq!(reply(&index, &newer).metadata.response_code, ResponseCode::BADVERS);
     let mut answer = query(name, RecordType::A);
     answer.metadata.message_type = MessageType::Response;
-    assert!(matches!(react(&index, &answer.to_vec().unwrap()), PacketAction::Silence));
+    assert!(matches!(handle_packet(&index, &answer.to_vec().unwrap()), PacketAction::Ignore));
     let cut = &query(name, RecordType::A).to_vec().unwrap()[..20];
     assert!(
-        matches!(react(&index, cut), PacketAction::Reply(r) if r.metadata.response_code == ResponseCode::FormErr)
+        matches!(handle_packet(&index, cut), PacketAction::Reply(r) if r.metadata.response_code == ResponseCode::FormErr)
     );
-    assert!(matches!(react(&index, &cut[..11]), PacketAction::Silence));
+    assert!(matches!(handle_packet(&index, &cut[..11]), PacketAction::Ignore));
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn a_response_that_does_not_fit_is_truncated_and_flagged_net_3() {
 proptest! {
     #[test]
     fn no_packet_does_harm_sec_2(packet in prop::collection::vec(any::<u8>(), 0..600)) {
-        if let PacketAction::Reply(reply) = react(&index(), &packet) {
+        if let PacketAction::Reply(reply) = handle_packet(&index(), &packet) {
             prop_assert!(encode(&reply, 512).is_some_and(|answer| answer.len() <= 512));
         }
     }
@@ -340,7 +340,7 @@ proptest! {
                 *place = byte;
             }
         }
-        if let PacketAction::Reply(reply) = react(&index(), &packet) {
+        if let PacketAction::Reply(reply) = handle_packet(&index(), &packet) {
             prop_assert!(encode(&reply, 512).is_some_and(|answer| answer.len() <= 512));
         }
     }

@@ -16,7 +16,7 @@ use base::task::Tasks;
 /// Timeout for connecting to a destination.
 const CONNECT: Duration = Duration::from_secs(30);
 /// Timeout for the kernel to put a refusal in force; after it, the pod's connection is accepted and reset.
-const REFUSED_WITHIN: Duration = Duration::from_secs(1);
+const REFUSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) struct EgressContext {
     pub(super) destinations: Arc<Destinations>,
@@ -39,10 +39,10 @@ impl EgressContext {
         tokio::time::timeout(CONNECT, TcpStream::connect(to)).await?
     }
 
-    /// Makes the kernel refuse a connection, and waits until it does, for at most [`REFUSED_WITHIN`].
+    /// Makes the kernel refuse a connection, and waits until it does, for at most [`REFUSE_TIMEOUT`].
     pub(super) async fn refuse(&self, (from, to): Pair, how: RefusalKind) {
         let (in_force, is_in_force) = oneshot::channel();
         (self.refuse)(RefusalRequest { from: from.ip(), to, how, in_force });
-        let _ = tokio::time::timeout(REFUSED_WITHIN, is_in_force).await;
+        let _ = tokio::time::timeout(REFUSE_TIMEOUT, is_in_force).await;
     }
 }

@@ -37,13 +37,13 @@ impl Destinations {
             };
             return allowed.then(|| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), destination.port()));
         }
-        let nobodys = is_nobodys(ip) || self.cluster.iter().any(|range| range.contains(&ip));
+        let nobodys = is_unroutable(ip) || self.cluster.iter().any(|range| range.contains(&ip));
         (!nobodys && destination.port() != 0).then_some(SocketAddr::new(ip, destination.port()))
     }
 }
 
 /// Returns whether an address is not a host of the world: the machine's own, or one that is valid only on its links.
-fn is_nobodys(ip: IpAddr) -> bool {
+fn is_unroutable(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => {
             ip.is_loopback()

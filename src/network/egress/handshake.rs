@@ -25,7 +25,7 @@ use fabric::{ABOUT_PACKET, FabricError};
 
 /// Timeout for the pod's connection to be accepted after the destination has accepted. Only faults lose packets on the
 /// way.
-const ACCEPTED_WITHIN: Duration = Duration::from_secs(10);
+const ACCEPT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum length of a frame with a SYN, which has no data or a few bytes (TCP fast open).
 const LONGEST: usize = ABOUT_PACKET + 14 + 65_536;
 /// Back-off for reopening a detour that has ended.
@@ -37,7 +37,7 @@ const REOPEN_BACKOFF: BackoffPolicy =
 pub type OpenDetourFn = Arc<dyn Fn() -> Result<OwnedFd, FabricError> + Send + Sync>;
 
 /// Returns the connection's endpoints if the frame is a TCP SYN.
-fn beginning(frame: &[u8]) -> Option<Pair> {
+fn syn_endpoints(frame: &[u8]) -> Option<Pair> {
     let packet = SlicedPacket::from_ethernet(frame.get(ABOUT_PACKET..)?).ok()?;
     let (from, to): (IpAddr, IpAddr) = match packet.net? {
         NetSlice::Ipv4(ip) => (ip.header().source_addr().into(), ip.header().destination_addr().into()),
@@ -95,7 +95,7 @@ async fn receive(detour: Arc<AsyncFd<OwnedFd>>, relay: &Arc<EgressContext>) -> i
             },
         };
         let frame = &buffer[..length];
-        match beginning(frame) {
+        match syn_endpoints(frame) {
             Some(pair) => connect(pair, frame.into(), &detour, relay),
             // The packet belongs to a connection that is closed; the fabric answers it.
             None => send_on(&detour, frame),
@@ -115,7 +115,7 @@ fn connect(pair: Pair, frame: Box<[u8]>, detour: &Arc<AsyncFd<OwnedFd>>, relay: 
     let (from, to) = pair;
     match relay.pending.stage(pair) {
         None => {}
-        Some(HandshakeStage::Asking) => return,
+        Some(HandshakeStage::Connecting) => return,
         // The SYN or its SYN-ACK was lost and the pod retransmits.
         Some(HandshakeStage::Connected) => return send_on(detour, &frame),
     }
@@ -136,7 +136,7 @@ fn connect(pair: Pair, frame: Box<[u8]>, detour: &Arc<AsyncFd<OwnedFd>>, relay: 
             Ok(world) => {
                 let is_taken = relay.pending.connected(pair, world, place);
                 send_on(&detour, &frame);
-                ends.is_claimed = tokio::time::timeout(ACCEPTED_WITHIN, is_taken).await.is_ok();
+                ends.is_claimed = tokio::time::timeout(ACCEPT_TIMEOUT, is_taken).await.is_ok();
             }
             Err(error) => {
                 drop(place);
@@ -210,21 +210,21 @@ mod tests {
     fn a_first_packet_is_known_by_its_flags_net_7() {
         let v4 = ("10.244.1.2:40000".parse().unwrap(), "203.0.113.7:443".parse().unwrap());
         let v6 = ("[fd00::1]:40000".parse().unwrap(), "[fd00::2]:443".parse().unwrap());
-        assert_eq!(beginning(&frame(&["syn"], b"", false)), Some(v4));
-        assert_eq!(beginning(&frame(&["syn"], b"fast open", false)), Some(v4));
-        assert_eq!(beginning(&frame(&["syn"], b"", true)), Some(v6));
+        assert_eq!(syn_endpoints(&frame(&["syn"], b"", false)), Some(v4));
+        assert_eq!(syn_endpoints(&frame(&["syn"], b"fast open", false)), Some(v4));
+        assert_eq!(syn_endpoints(&frame(&["syn"], b"", true)), Some(v6));
         for other in [&["ack"][..], &["syn", "ack"], &["rst"], &["fin", "ack"], &["syn", "fin"], &[]] {
-            assert_eq!(beginning(&frame(other, b"", false)), None, "{other:?}");
+            assert_eq!(syn_endpoints(&frame(other, b"", false)), None, "{other:?}");
         }
         let whole = frame(&["syn"], b"", false);
         for length in 0..whole.len() {
-            assert_eq!(beginning(&whole[..length]), None, "cut off after {length} bytes");
+            assert_eq!(syn_endpoints(&whole[..length]), None, "cut off after {length} bytes");
         }
         let datagram =
             PacketBuilder::ethernet2([0; 6], [0; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 9).udp(1, 2);
         let mut bytes = vec![0; ABOUT_PACKET];
         datagram.write(&mut bytes, b"hello").unwrap();
-        assert_eq!(beginning(&bytes), None);
+        assert_eq!(syn_endpoints(&bytes), None);
     }
 
     #[test]

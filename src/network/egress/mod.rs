@@ -32,9 +32,9 @@ pub const HOST: &str = "host.podium.internal";
 /// The address that [`HOST`] resolves to.
 pub const HOST_ADDRESS: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 2);
 /// The port to which the fabric diverts TCP connections to the world.
-const TCP_DOOR: u16 = 15_001;
+const TCP_PORT: u16 = 15_001;
 /// The port to which the fabric diverts UDP datagrams to the world.
-const UDP_DOOR: u16 = 15_002;
+const UDP_PORT: u16 = 15_002;
 
 /// Maximum number of concurrent connections.
 const CONNECTIONS: usize = 4096;
@@ -70,15 +70,15 @@ pub enum RefusalKind {
 
 /// Returns the addresses on the fabric's own loopback to which it diverts TCP and UDP to the world, for one address
 /// family.
-pub fn door_addresses(family: Family) -> [SocketAddr; 2] {
+pub fn listener_addresses(family: Family) -> [SocketAddr; 2] {
     let own: IpAddr = match family {
         Family::V4 => Ipv4Addr::LOCALHOST.into(),
         Family::V6 => Ipv6Addr::LOCALHOST.into(),
     };
-    [TCP_DOOR, UDP_DOOR].map(|port| SocketAddr::new(own, port))
+    [TCP_PORT, UDP_PORT].map(|port| SocketAddr::new(own, port))
 }
 
-/// Transparent sockets at [`door_addresses`].
+/// Transparent sockets at [`listener_addresses`].
 pub struct EgressListeners {
     /// Listener for connections.
     pub connections: TcpListener,
@@ -89,10 +89,10 @@ pub struct EgressListeners {
 /// Configuration of the egress relay.
 pub struct EgressConfig {
     /// Sockets for each address family that pods have.
-    pub doors: Vec<EgressListeners>,
+    pub listeners: Vec<EgressListeners>,
     /// The socket of the detour for SYNs, and the function that opens it again; `None` if connections are accepted
     /// before Podium connects to the destination.
-    pub beginnings: Option<(OwnedFd, OpenDetourFn)>,
+    pub syn_detour: Option<(OwnedFd, OpenDetourFn)>,
     /// Opens the sockets from which replies to datagrams are sent.
     pub open: OpenDatagrams,
     /// Refuses connections to destinations that could not be reached.
@@ -106,7 +106,8 @@ pub struct EgressConfig {
 
 /// Starts the egress relay; it ends with `tasks`.
 pub fn start(tasks: &Tasks, config: EgressConfig) {
-    let EgressConfig { doors, beginnings, open, refuse, destinations, descriptors } = config;
+    let EgressConfig { listeners: doors, syn_detour: beginnings, open, refuse, destinations, descriptors } =
+        config;
     let destinations = Arc::new(destinations);
     // Each connection or flow needs two descriptors; connections get most of them.
     let all = (descriptors / 5 * 2).clamp(1, CONNECTIONS);

@@ -33,7 +33,7 @@ pub(super) struct PendingHandshakes(Mutex<HashMap<Pair, Option<DestinationConnec
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HandshakeStage {
     /// Podium is connecting to the destination.
-    Asking,
+    Connecting,
     /// The destination has accepted; the connection waits for the pod's.
     Connected,
 }
@@ -44,7 +44,7 @@ impl PendingHandshakes {
         self.0
             .lock()
             .get(&pair)
-            .map(|made| if made.is_some() { HandshakeStage::Connected } else { HandshakeStage::Asking })
+            .map(|made| if made.is_some() { HandshakeStage::Connected } else { HandshakeStage::Connecting })
     }
 
     /// Records that Podium connects to the destination.

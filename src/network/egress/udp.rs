@@ -61,7 +61,7 @@ impl FlowTable {
     }
 
     /// Returns the flow of a pair, opening it for the first datagram; `None` if that fails, and the datagram is lost.
-    async fn towards(self: &Arc<Self>, pair: Pair) -> Option<Arc<Flow>> {
+    async fn flow_of(self: &Arc<Self>, pair: Pair) -> Option<Arc<Flow>> {
         if let Some(known) = self.flows.lock().get(&pair) {
             return Some(known.clone());
         }
@@ -125,7 +125,7 @@ pub(super) async fn receive(socket: UdpSocket, flows: Arc<FlowTable>) {
             socket.async_io(Interest::READABLE, || datagrams::receive(socket.as_fd(), &mut buffer)).await;
         match received {
             Ok(datagrams::ReceivedDatagram { length, from, to: Some(to) }) => {
-                if let Some(flow) = flows.towards((from, to)).await {
+                if let Some(flow) = flows.flow_of((from, to)).await {
                     // A datagram may be lost as on any network; other flows must not wait for it.
                     if send(&flow.world, &buffer[..length]).is_err_and(is_unroutable) {
                         flow.ended.cancel();
@@ -215,7 +215,7 @@ mod tests {
     async fn begin(flows: &Arc<FlowTable>, pod: &str, ports: impl IntoIterator<Item = u16>) {
         let pod = SocketAddr::new(pod.parse().unwrap(), 9);
         for port in ports {
-            flows.towards((pod, SocketAddr::new(HOST_ADDRESS.into(), port))).await.expect("a flow");
+            flows.flow_of((pod, SocketAddr::new(HOST_ADDRESS.into(), port))).await.expect("a flow");
         }
     }
 

@@ -44,7 +44,7 @@ impl DelayBoxes {
     }
 
     /// Starts a delay box for a fault in this slot, unless there is one that works.
-    pub(super) fn have(&mut self, uid: &str, slot: u8, delay: Delay) -> Result<(), FabricError> {
+    pub(super) fn ensure(&mut self, uid: &str, slot: u8, delay: Delay) -> Result<(), FabricError> {
         if let Some(open) = self.open.get(uid)
             && (open.slot, open.delay) == (slot, delay)
             && !open.is_over.load(Ordering::Acquire)
@@ -67,7 +67,7 @@ impl DelayBoxes {
     }
 
     /// Stops the delay boxes that `desired` does not select, closes their detours and returns their packet counts.
-    pub(super) fn only(&mut self, is_desired: impl Fn(&str) -> bool) -> BTreeMap<String, DelayCounts> {
+    pub(super) fn retain(&mut self, is_desired: impl Fn(&str) -> bool) -> BTreeMap<String, DelayCounts> {
         let removed: Vec<String> = self.open.keys().filter(|uid| !is_desired(uid)).cloned().collect();
         let mut counts = BTreeMap::new();
         for uid in removed {
@@ -84,6 +84,6 @@ impl DelayBoxes {
 
 impl Drop for DelayBoxes {
     fn drop(&mut self) {
-        self.only(|_| false);
+        self.retain(|_| false);
     }
 }

@@ -158,7 +158,7 @@ impl Faults {
         let resettled = async {
             match &self.rules {
                 None => std::future::pending().await,
-                Some(rules) => rules.0.resettled(&self.applied).await,
+                Some(rules) => rules.0.wait_changed(&self.applied).await,
             }
         };
         tokio::select! {
@@ -183,7 +183,7 @@ impl Faults {
         self.slots = slots;
         self.is_behind = false;
         if let Some(seam) = self.rules.clone() {
-            self.have_boxes(&mut planned).await;
+            self.ensure_boxes(&mut planned).await;
             let desired = planned.iter().filter_map(|(fault, planned)| match planned {
                 FaultDecision::InForce(met) => Some((fault.name().to_owned(), met.broken.clone())),
                 _ => None,
@@ -235,7 +235,7 @@ impl Faults {
     }
 
     /// Starts the delay boxes that faults need; a fault whose box cannot be started is not applied.
-    async fn have_boxes(&mut self, planned: &mut [(&SharedObject<Fault>, FaultDecision)]) {
+    async fn ensure_boxes(&mut self, planned: &mut [(&SharedObject<Fault>, FaultDecision)]) {
         let Some(mut boxes) = self.boxes.take() else { return };
         let desired: Vec<_> = planned
             .iter()
@@ -249,7 +249,7 @@ impl Faults {
             .collect();
         let (boxes, failed) = match blocking(move || {
             let had = desired.into_iter().map(|(uid, slot, delay)| {
-                let had = boxes.have(&uid, slot, delay);
+                let had = boxes.ensure(&uid, slot, delay);
                 (uid, had)
             });
             let failed: BTreeMap<String, String> =
@@ -266,7 +266,7 @@ impl Faults {
         for (fault, planned) in planned {
             if let Some(why) = failed.get(fault.uid()) {
                 let message = format!("cannot delay packets: {why}");
-                *planned = FaultDecision::Not { reason: "Failed", message };
+                *planned = FaultDecision::Inactive { reason: "Failed", message };
             }
         }
     }
@@ -280,7 +280,7 @@ impl Faults {
         let in_force = planned.iter().filter(|(_, planned)| matches!(planned, FaultDecision::InForce(_)));
         let desired: BTreeSet<String> = in_force.map(|(fault, _)| fault.uid().to_owned()).collect();
         let closed = blocking(move || {
-            let counts = boxes.only(|uid| desired.contains(uid));
+            let counts = boxes.retain(|uid| desired.contains(uid));
             (boxes, counts)
         });
         let (boxes, counts) = match closed.await {

@@ -20,9 +20,9 @@ pub(super) enum FaultDecision {
     /// It is to be active.
     InForce(ActiveFault),
     /// It cannot be active, with the reason.
-    Not { reason: &'static str, message: String },
+    Inactive { reason: &'static str, message: String },
     /// Its time is over.
-    Over,
+    Expired,
 }
 
 /// The effect of an active fault.
@@ -59,9 +59,9 @@ pub(super) fn plan<'a>(
     let mut count = 0;
     let mut planned = Vec::new();
     for fault in all {
-        let not = |reason, message: String| FaultDecision::Not { reason, message };
+        let not = |reason, message: String| FaultDecision::Inactive { reason, message };
         let one = if is_over(fault) {
-            FaultDecision::Over
+            FaultDecision::Expired
         } else if let Some(refusal) = refusal {
             not("NoNetworkOfTheirOwn", refusal.to_owned())
         } else if count >= MAX_ACTIVE_FAULTS {
@@ -148,8 +148,8 @@ mod tests {
     fn outcome(planned: &FaultDecision) -> String {
         match planned {
             FaultDecision::InForce(met) => format!("{:?}: {}", met.broken.how, met.description),
-            FaultDecision::Not { reason, .. } => (*reason).to_owned(),
-            FaultDecision::Over => "over".to_owned(),
+            FaultDecision::Inactive { reason, .. } => (*reason).to_owned(),
+            FaultDecision::Expired => "over".to_owned(),
         }
     }
 

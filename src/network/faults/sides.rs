@@ -84,7 +84,7 @@ impl ClusterState {
             nets.extend(place.ips.into_iter().map(IpNet::from).chain(place.pods));
             names.push(node.name().to_owned());
         }
-        FaultSide { nets, description: list_names("node", names) }
+        FaultSide { nets, description: format_names("node", names) }
     }
 
     fn of_pods(&self, peer: &FaultPeer) -> FaultSide {
@@ -111,7 +111,7 @@ impl ClusterState {
                 names.push(format!("{}/{}", pod.namespace(), pod.name()));
             }
         }
-        FaultSide { nets, description: list_names("pod", names) }
+        FaultSide { nets, description: format_names("pod", names) }
     }
 }
 
@@ -129,7 +129,7 @@ fn addresses(pod: &Pod) -> Vec<IpAddr> {
 }
 
 /// Formats names as `pod a/b`, `pods a/b, a/c`, `pods a/b, a/c, a/d and 7 more`, `no pod`.
-fn list_names(kind: &str, mut names: Vec<String>) -> String {
+fn format_names(kind: &str, mut names: Vec<String>) -> String {
     names.sort_unstable();
     match names.len() {
         0 => format!("no {kind}"),

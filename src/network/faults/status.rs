@@ -27,8 +27,8 @@ pub(super) fn state(fault: &Fault, planned: &FaultDecision, is_refused: bool) ->
             }),
             is_over: false,
         },
-        FaultDecision::Not { reason, message } => FaultState::inactive(reason, message.clone()),
-        FaultDecision::Over => FaultState::expired(fault),
+        FaultDecision::Inactive { reason, message } => FaultState::inactive(reason, message.clone()),
+        FaultDecision::Expired => FaultState::expired(fault),
     }
 }
 

@@ -29,12 +29,12 @@ struct NoopDetours {
     /// The other ends of open detours, by slot.
     open: Mutex<BTreeMap<u8, OwnedFd>>,
     /// Opening a detour fails.
-    fails: Mutex<bool>,
+    open_fails: Mutex<bool>,
 }
 
 impl Detours for NoopDetours {
     fn open(&self, slot: u8) -> Result<OwnedFd, FabricError> {
-        if *self.fails.lock() {
+        if *self.open_fails.lock() {
             let source = std::io::ErrorKind::PermissionDenied.into();
             return Err(FabricError { step: "packet socket".to_owned(), source });
         }
@@ -124,7 +124,7 @@ impl FaultFixture {
 }
 
 /// Advances the paused clock; everything that is due by then is done.
-async fn pass(seconds: u64) {
+async fn advance(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }
 
@@ -134,7 +134,7 @@ async fn a_fault_reports_that_pods_have_no_network_of_their_own_fault_1() {
     let caches = Caches::new(&world.api, &world.tasks);
     start(&world.api, &caches, &world.tasks, Err("pods share the machine's network".to_owned()));
     world.create("f", &json!({}));
-    pass(1).await;
+    advance(1).await;
     assert_eq!(world.active("f"), "False NoNetworkOfTheirOwn");
     assert_eq!(world.events("f"), ["NoNetworkOfTheirOwn"]);
     world.tasks.stop().await;
@@ -146,7 +146,7 @@ async fn a_fault_ends_after_its_duration_even_across_restarts_fault_1() {
     world.serve();
     world.create("short", &json!({"duration": "30s"}));
     world.create("long", &json!({}));
-    pass(20).await;
+    advance(20).await;
     assert_eq!(
         (world.active("short").as_str(), world.active("long").as_str()),
         ("True InForce", "True InForce")
@@ -155,9 +155,9 @@ async fn a_fault_ends_after_its_duration_even_across_restarts_fault_1() {
     // After a restart of the control plane, the time continues and the kernel keeps the rules until they are changed.
     world.tasks.stop().await;
     world.serve();
-    pass(5).await;
+    advance(5).await;
     assert_eq!(world.active("short"), "True InForce");
-    pass(7).await;
+    advance(7).await;
     assert_eq!(
         (world.active("short").as_str(), world.active("long").as_str()),
         ("False Expired", "True InForce")
@@ -167,11 +167,11 @@ async fn a_fault_ends_after_its_duration_even_across_restarts_fault_1() {
     // It stays ended.
     world.tasks.stop().await;
     world.serve();
-    pass(60).await;
+    advance(60).await;
     assert_eq!(*world.kernel.lock(), ["long"]);
     assert_eq!(world.events("long"), ["FaultStarted"]);
     world.api.delete(Kind::Fault, &Key::new("", "long"), &DeleteOptions::default()).unwrap();
-    pass(1).await;
+    advance(1).await;
     assert!(world.kernel.lock().is_empty());
     assert_eq!(world.events("long"), ["FaultEnded", "FaultStarted"]);
     world.tasks.stop().await;
@@ -184,7 +184,7 @@ async fn rules_refused_by_the_kernel_are_reported_and_affect_no_other_fault_1() 
     world.serve();
     world.create("bad", &json!({}));
     world.create("good", &json!({}));
-    pass(1).await;
+    advance(1).await;
     assert_eq!(
         (world.active("bad").as_str(), world.active("good").as_str()),
         ("False RulesRefused", "True InForce")
@@ -193,7 +193,7 @@ async fn rules_refused_by_the_kernel_are_reported_and_affect_no_other_fault_1() 
     world.refused.lock().clear();
     let generation = world.seam.0.wait_applied(0).await.unwrap().generation;
     world.seam.0.record_applied(generation, |_| false);
-    pass(5).await;
+    advance(5).await;
     assert_eq!(world.active("bad"), "True InForce");
     world.tasks.stop().await;
 }
@@ -202,17 +202,17 @@ async fn rules_refused_by_the_kernel_are_reported_and_affect_no_other_fault_1() 
 async fn a_delay_has_its_detour_while_it_is_in_force_and_no_longer_net_10() {
     let mut world = FaultFixture::new();
     world.serve();
-    *world.detours.fails.lock() = true;
+    *world.detours.open_fails.lock() = true;
     world.create("slow", &json!({"type": "Latency", "latency": {"delay": "5ms"}}));
-    pass(1).await;
+    advance(1).await;
     assert_eq!(world.active("slow"), "False Failed");
     assert!(world.kernel.lock().is_empty(), "no packet goes where nobody keeps it");
-    *world.detours.fails.lock() = false;
-    pass(5).await;
+    *world.detours.open_fails.lock() = false;
+    advance(5).await;
     assert_eq!(world.active("slow"), "True InForce");
     assert_eq!(world.detours.open.lock().keys().collect::<Vec<_>>(), [&0]);
     world.api.delete(Kind::Fault, &Key::new("", "slow"), &DeleteOptions::default()).unwrap();
-    pass(1).await;
+    advance(1).await;
     assert!(world.kernel.lock().is_empty() && world.detours.open.lock().is_empty());
     world.tasks.stop().await;
 }

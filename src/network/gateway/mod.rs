@@ -165,14 +165,14 @@ impl Controller {
         self.installed.follow(&self.api, &self.caches, &self.changed).await;
         let has_classes = self.installed.classes.is_some();
         if has_classes && !std::mem::replace(&mut self.had_classes, has_classes) {
-            self.make_class();
+            self.create_gateway_class();
         }
         self.had_classes = has_classes;
-        let seen = self.look();
+        let seen = self.collect_objects();
         if !seen.gateways.is_empty() {
             self.follow().await;
         }
-        let mut picture = self.picture(&seen);
+        let mut picture = self.plan(&seen);
         self.ports.sync_ports(&picture.desired_ports(), &self.proxy).await;
         self.publish(&mut picture);
         self.write_status(&seen, &picture).await;
@@ -180,7 +180,7 @@ impl Controller {
 
     /// Creates the GatewayClass that users expect of an implementation. If a user deletes it, it is created again only
     /// at the next start.
-    fn make_class(&self) {
+    fn create_gateway_class(&self) {
         let Some(kind) = self.installed.classes else { return };
         let classes = self.caches.objects(kind);
         let is_there =
@@ -199,7 +199,7 @@ impl Controller {
     }
 
     /// Collects the current objects.
-    fn look(&mut self) -> GatewayObjects {
+    fn collect_objects(&mut self) -> GatewayObjects {
         let objects = |kind: Option<Kind>| kind.map(|kind| self.caches.objects(kind)).unwrap_or_default();
         let mut seen = GatewayObjects::of(
             objects(self.installed.classes),
@@ -240,7 +240,7 @@ impl Controller {
     }
 
     /// Computes what is to be served, and the problems.
-    fn picture(&self, seen: &GatewayObjects) -> ServingPlan {
+    fn plan(&self, seen: &GatewayObjects) -> ServingPlan {
         let Some(following) = &self.following else { return ServingPlan::default() };
         let (secrets, namespaces) = (self.caches.of::<Secret>(), self.caches.of::<Namespace>());
         let picture = ServingPlan::of(
@@ -285,7 +285,7 @@ impl Controller {
             let moved = moved.get(&at.0).cloned().unwrap_or_default();
             let table = tables.remove(at).unwrap_or_default();
             port.judge.replace(ServingState { table, pools: self.pools.clone(), moved });
-            port.show(picture.certificates(*at), &|key| secrets.get(key));
+            port.set_certificates(picture.certificates(*at), &|key| secrets.get(key));
         }
     }
 

@@ -57,7 +57,7 @@ impl OpenPort {
 
     /// Sets the certificates of hostnames (the empty one matches any other). Parsing keys takes long, so it is skipped
     /// if nothing changed.
-    pub(super) fn show(
+    pub(super) fn set_certificates(
         &mut self,
         desired: Vec<(String, Key)>,
         secret: &dyn Fn(&Key) -> Option<SharedObject<Secret>>,

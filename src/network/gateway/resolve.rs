@@ -72,7 +72,7 @@ impl Rule {
 
 impl MirrorFraction {
     /// Returns whether a request, by its number, is to be mirrored.
-    pub(super) fn has(self, request_number: u32) -> bool {
+    pub(super) fn selects(self, request_number: u32) -> bool {
         point(request_number, SECOND, self.denominator.into()) < u64::from(self.numerator)
     }
 }

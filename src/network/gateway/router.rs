@@ -92,7 +92,7 @@ fn follow(current: &ServingState, head: &RequestHead<'_>, Entry { matching, rule
                 let pool = target.as_ref().and_then(|Target { backend, protocol }| {
                     Some((current.pools.get(backend)?.clone(), *protocol))
                 });
-                passage.mirrors.extend(pool.filter(|_| share.has(request_number)));
+                passage.mirrors.extend(pool.filter(|_| share.selects(request_number)));
             }
         }
     }
@@ -101,7 +101,7 @@ fn follow(current: &ServingState, head: &RequestHead<'_>, Entry { matching, rule
     };
     passage.pool = current.pools.get(&target.backend).cloned();
     passage.uri = with_query(path, head);
-    RouteDecision::PassOn(Box::new(passage))
+    RouteDecision::Forward(Box::new(passage))
 }
 
 fn with_query(mut path: String, head: &RequestHead<'_>) -> String {

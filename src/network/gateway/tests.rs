@@ -78,7 +78,7 @@ fn labels(namespace: &str) -> Option<Labels> {
 /// All objects, and the result of a reconcile.
 struct GatewayFixture {
     objects: GatewayObjects,
-    picture: ServingPlan,
+    plan: ServingPlan,
 }
 
 impl GatewayFixture {
@@ -88,14 +88,14 @@ impl GatewayFixture {
             *route = Route::read(object).map(Arc::new);
         }
         let picture = ServingPlan::of(&seen, ADDRESS, &secret, &service, &labels);
-        Self { objects: seen, picture }
+        Self { objects: seen, plan: picture }
     }
 
     /// The result for the first parent of the first route: the reasons that it is not accepted, and that a reference is
     /// not resolved.
     fn parent(&self) -> (Option<&'static str>, Option<&'static str>) {
         let route = &self.objects.routes[0].0.key();
-        let outcome = &self.picture.parents(route)[0];
+        let outcome = &self.plan.parents(route)[0];
         let reason = |cause: &Option<super::problem::Cause>| cause.as_ref().map(|cause| cause.reason);
         (reason(&outcome.refused), reason(&outcome.unresolved))
     }
@@ -112,7 +112,7 @@ impl GatewayFixture {
     }
 
     fn gateway_status(&self, key: &Key, before: &Map<String, Value>, ports: &Ports, second: i64) -> Value {
-        let (gateway, attached) = self.picture.gateway(key).unwrap();
+        let (gateway, attached) = self.plan.gateway(key).unwrap();
         let now = Time(jiff::Timestamp::from_second(second).unwrap());
         status::of_gateway(
             before,
@@ -125,12 +125,12 @@ impl GatewayFixture {
 
     /// All desired ports, open where they were requested.
     fn ports(&self) -> Ports {
-        let desired = self.picture.desired_ports().into_keys();
+        let desired = self.plan.desired_ports().into_keys();
         desired.map(|at| (at, Ok(ServedPort { port: at.1, moved: None }))).collect()
     }
 
     fn judge(mut self, at: ListenerAddress, moved: &[(u16, u16)]) -> GatewayRouter {
-        let table = self.picture.take_tables().remove(&at).unwrap_or_default();
+        let table = self.plan.take_tables().remove(&at).unwrap_or_default();
         let pools = Arc::default();
         let judge = GatewayRouter::default();
         judge.replace(ServingState { table, pools, moved: moved.iter().copied().collect() });
@@ -174,9 +174,11 @@ fn route_summary(
         server_name: tls_for,
     };
     match judge.route(&head) {
-        RouteDecision::Refuse(status) | RouteDecision::Say(status, _) => status.as_u16().to_string(),
+        RouteDecision::Refuse(status) | RouteDecision::RefuseWithText(status, _) => {
+            status.as_u16().to_string()
+        }
         RouteDecision::Redirect(status, location) => format!("{} {location}", status.as_u16()),
-        RouteDecision::PassOn(passage) => {
+        RouteDecision::Forward(passage) => {
             format!("{} {}{}", passage.rule.name, passage.authority, passage.uri)
         }
     }
@@ -236,7 +238,7 @@ fn a_route_is_attached_where_listeners_let_it_in_net_9() {
     {
         let routes = vec![route("r", 0, &json!({"parentRefs": [parent]}))];
         let world = GatewayFixture::of(vec![gateway("g", 0, &plain())], routes, &[]);
-        assert_eq!(world.picture.parents(&Key::new("d", "r")), []);
+        assert_eq!(world.plan.parents(&Key::new("d", "r")), []);
     }
 }
 
@@ -624,8 +626,8 @@ fn gateways_share_ports_and_the_older_one_keeps_its_own_net_9() {
     }
     assert_eq!(of("named"), "Accepted=False:UnsupportedAddress Programmed=False:Invalid");
     assert_eq!(of("odd"), "Accepted=False:Invalid Programmed=False:Invalid");
-    assert!(world.picture.gateway(&Key::new("d", "others")).is_none());
-    let addresses: Vec<IpAddr> = world.picture.desired_ports().into_keys().map(|(ip, _)| ip).collect();
+    assert!(world.plan.gateway(&Key::new("d", "others")).is_none());
+    let addresses: Vec<IpAddr> = world.plan.desired_ports().into_keys().map(|(ip, _)| ip).collect();
     assert_eq!(addresses, [ADDRESS, IpAddr::from([127, 0, 0, 9])]);
 }
 
@@ -640,7 +642,7 @@ fn a_routes_status_is_ours_alone_and_others_stay_net_9() {
     let foreign = json!({"parentRef": {"name": "h"}, "controllerName": "other.test/c", "conditions": []});
     let stale = json!({"parentRef": {"name": "old"}, "controllerName": super::CONTROLLER, "conditions": []});
     let before = json!({"parents": [stale, foreign]}).as_object().unwrap().clone();
-    let parents = world.picture.parents(&Key::new("d", "r"));
+    let parents = world.plan.parents(&Key::new("d", "r"));
     let status = status::of_route(&before, parents, at);
     let all = status["parents"].as_array().unwrap();
     assert_eq!((all.len(), &all[0]), (3, &foreign));

@@ -14,7 +14,7 @@ const PREFIX: &str = "nginx.ingress.kubernetes.io/";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Options {
     /// `backend-protocol`, `proxy-body-size`, `proxy-connect-timeout`, `proxy-read-timeout`, `proxy-send-timeout`
-    pub(super) passing: Arc<reverse_proxy::options::Options>,
+    pub(super) forwarding: Arc<reverse_proxy::options::Options>,
     /// `rewrite-target`
     pub(super) rewrite: Option<String>,
     /// `use-regex`
@@ -28,7 +28,7 @@ pub(super) struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            passing: Arc::default(),
+            forwarding: Arc::default(),
             rewrite: None,
             regex: false,
             ssl_redirect: true,
@@ -55,7 +55,7 @@ impl Options {
     }
 
     fn take(&mut self, name: &str, value: &str) -> AnnotationResult {
-        let passing = Arc::make_mut(&mut self.passing);
+        let passing = Arc::make_mut(&mut self.forwarding);
         match name {
             "backend-protocol" => match value.to_ascii_uppercase().as_str() {
                 "HTTP" | "AUTO_HTTP" => passing.protocol = Protocol::Http,
@@ -155,16 +155,19 @@ mod tests {
             ..reverse_proxy::options::Options::default()
         };
         let expected = Options {
-            passing: Arc::new(passing),
+            forwarding: Arc::new(passing),
             rewrite: Some("/$2".into()),
             regex: true,
             ssl_redirect: false,
             ..Options::default()
         };
         assert_eq!(options, expected);
-        assert_eq!(read(&[("nginx.ingress.kubernetes.io/proxy-body-size", "0")]).0.passing.body_bytes, None);
         assert_eq!(
-            read(&[("nginx.ingress.kubernetes.io/proxy-body-size", "1024")]).0.passing.body_bytes,
+            read(&[("nginx.ingress.kubernetes.io/proxy-body-size", "0")]).0.forwarding.body_bytes,
+            None
+        );
+        assert_eq!(
+            read(&[("nginx.ingress.kubernetes.io/proxy-body-size", "1024")]).0.forwarding.body_bytes,
             Some(1024)
         );
     }

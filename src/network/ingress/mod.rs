@@ -127,7 +127,7 @@ struct OpenSockets {
 
 impl OpenSockets {
     /// Sets the certificates of hosts. Parsing keys is the most expensive step, so it is skipped if nothing changed.
-    fn show(&mut self, hosts: &[TlsHost], secrets: impl Fn(&Key) -> Option<Stored<Secret>>) {
+    fn set_certificates(&mut self, hosts: &[TlsHost], secrets: impl Fn(&Key) -> Option<Stored<Secret>>) {
         let version = |host: &TlsHost| host.secret.as_ref().and_then(|key| Some(secrets(key)?.revision()));
         let desired: Vec<_> = hosts.iter().map(|host| (host.clone(), version(host))).collect();
         if desired != self.certificates {
@@ -187,7 +187,7 @@ impl Controller {
         self.publish(&built, following);
         let mut of_certificates = Vec::new();
         if let Some(serving) = &mut self.serving {
-            serving.show(&built.tls, |key| secrets.get(key));
+            serving.set_certificates(&built.tls, |key| secrets.get(key));
             of_certificates.clone_from(&serving.problems);
         }
         self.report(&ingresses, built.problems.into_iter().chain(of_certificates));

@@ -55,7 +55,7 @@ impl Router for IngressRouter {
     fn route(&self, head: &RequestHead<'_>) -> RouteDecision {
         let current = self.current();
         let Some(route) = current.table.find(&head.host.name, &head.path.decoded) else {
-            return RouteDecision::Say(StatusCode::NOT_FOUND, "default backend - 404");
+            return RouteDecision::RefuseWithText(StatusCode::NOT_FOUND, "default backend - 404");
         };
         let options = &route.options;
         let redirects =
@@ -63,12 +63,12 @@ impl Router for IngressRouter {
         if redirects && !head.is_tls {
             return self.to_https(head);
         }
-        RouteDecision::PassOn(Box::new(ForwardPlan {
+        RouteDecision::Forward(Box::new(ForwardPlan {
             rule: route.ingress.clone(),
             authority: head.host.authority.clone(),
             uri: route.onward(head.path, head.uri.query()),
             pool: route.backend.as_ref().and_then(|backend| current.pools.get(backend)).cloned(),
-            options: options.passing.clone(),
+            options: options.forwarding.clone(),
             request_headers: Vec::new(),
             response_headers: Vec::new(),
             mirrors: Vec::new(),

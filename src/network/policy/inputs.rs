@@ -166,7 +166,7 @@ impl PolicyInputs {
     }
 
     /// Returns whether a set includes a namespace.
-    pub(super) fn looks_into(&self, namespaces: &Namespaces, name: &str) -> bool {
+    pub(super) fn includes_namespace(&self, namespaces: &Namespaces, name: &str) -> bool {
         match namespaces {
             Namespaces::All => true,
             Namespaces::Named(own) => own == name,
@@ -181,6 +181,6 @@ impl PolicyInputs {
     pub(super) fn selects(&self, definition: &Definition, key: &Key, pod: &PodFacts) -> bool {
         !pod.of_host
             && definition.pods.matches(Some(&pod.labels))
-            && self.looks_into(&definition.namespaces, &key.namespace)
+            && self.includes_namespace(&definition.namespaces, &key.namespace)
     }
 }

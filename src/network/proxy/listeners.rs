@@ -61,7 +61,7 @@ enum BindRefusal {
     /// It could not be bound, with the error.
     InUse(BindAddress, String),
     /// Another owner or the program itself has it, and this owner does not need it.
-    Spared,
+    Optional,
     /// The program behind it does not listen yet.
     NoProgram,
 }
@@ -167,7 +167,7 @@ impl ListenerSet {
                         self.waiting.entry(bind_address).or_default().insert(owner.clone());
                     }
                     refusals.push(if listener.spare {
-                        BindRefusal::Spared
+                        BindRefusal::Optional
                     } else {
                         BindRefusal::InUse(bind_address, format!("{other} uses this address"))
                     });
@@ -179,7 +179,7 @@ impl ListenerSet {
                 None if listener.program_first
                     && sockets.serve_everywhere(bind_address.protocol, bind_address.address.port()) =>
                 {
-                    refusals.push(BindRefusal::Spared);
+                    refusals.push(BindRefusal::Optional);
                 }
                 None => match self.open_one(listener) {
                     Ok((balancer, tasks)) => {
@@ -212,7 +212,7 @@ impl ListenerSet {
             BindRefusal::InUse(bind_address, reason) => {
                 Some(format!("cannot listen on {bind_address}: {reason}; retrying"))
             }
-            BindRefusal::Spared | BindRefusal::NoProgram => None,
+            BindRefusal::Optional | BindRefusal::NoProgram => None,
         });
         let mut texts = taken.chain(refused.iter().cloned()).peekable();
         let has_texts = texts.peek().is_some();

@@ -125,7 +125,7 @@ impl RequestBody {
     }
 
     /// Passes a chunk to the receivers of copies.
-    fn hand_on(&mut self, data: Option<&Bytes>) {
+    fn copy_chunk(&mut self, data: Option<&Bytes>) {
         if let Some(data) = data {
             self.copies.retain(|copy| copy.try_send(BodyChunk::Data(data.clone())).is_ok());
         }
@@ -170,7 +170,7 @@ impl Body for RequestBody {
         this.progress.touch();
         Poll::Ready(match frame {
             None => {
-                this.hand_on(None);
+                this.copy_chunk(None);
                 None
             }
             Some(Err(_)) => Some(Err(this.progress.failed(Fault::Broken))),
@@ -181,7 +181,7 @@ impl Body for RequestBody {
                     left => {
                         this.remaining = left.flatten();
                         // A frame without data has trailers, which come last.
-                        this.hand_on(frame.data_ref());
+                        this.copy_chunk(frame.data_ref());
                         Some(Ok(frame))
                     }
                 }

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::body::{BodyTimeouts, Fault, Progress, RequestBody, ResponseBody};
 use super::client::Client;
-use super::headers::{Origin, onward, strip, upgrade_of};
+use super::headers::{Origin, rewrite_request, strip, upgrade_of};
 use super::options::Options;
 use super::request_mirror;
 use super::upgrade;
@@ -66,9 +66,9 @@ fn route(
     };
     let passage = match at.judge.route(&head) {
         RouteDecision::Refuse(status) => return refuse(status),
-        RouteDecision::Say(status, words) => return Err(Box::new(text(status, words))),
+        RouteDecision::RefuseWithText(status, words) => return Err(Box::new(text(status, words))),
         RouteDecision::Redirect(status, location) => return Err(Box::new(redirect(status, location))),
-        RouteDecision::PassOn(passage) => passage,
+        RouteDecision::Forward(passage) => passage,
     };
     if let (Some(most), Some(length)) = (passage.options.body_bytes, length(request))
         && length > most
@@ -133,7 +133,7 @@ async fn pass_on(
     match send_upstream(proxy, client, &passage, onward, &progress, whole).await {
         Ok((response, connection, until)) => {
             let lease = UpstreamLease { connection, permit, client: client.clone() };
-            homeward(proxy, response, lease, client_side, &passage, until)
+            rewrite_response(proxy, response, lease, client_side, &passage, until)
         }
         Err(failure) => {
             let status = match progress.fault() {
@@ -162,7 +162,7 @@ fn rewritten(
         port: client.port,
         is_tls: client.is_tls,
     };
-    onward(&mut parts.headers, upgrade, origin);
+    rewrite_request(&mut parts.headers, upgrade, origin);
     for edits in &passage.request_headers {
         edits.apply(&mut parts.headers);
     }
@@ -273,7 +273,7 @@ struct UpstreamLease {
 }
 
 /// Rewrites a response for the client.
-fn homeward(
+fn rewrite_response(
     proxy: &Arc<ReverseProxy>,
     mut response: Response<Incoming>,
     lease: UpstreamLease,

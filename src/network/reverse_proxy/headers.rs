@@ -60,7 +60,7 @@ pub(super) fn strip(headers: &mut HeaderMap, upgrade: Option<&HeaderValue>) {
 
 /// Rewrites the headers of a request for an endpoint, leaving `Host` and the like as the client sent them. The client's
 /// own headers about its origin prove nothing: they are replaced, as in ingress-nginx by default.
-pub(super) fn onward(headers: &mut HeaderMap, upgrade: Option<&HeaderValue>, origin: Origin<'_>) {
+pub(super) fn rewrite_request(headers: &mut HeaderMap, upgrade: Option<&HeaderValue>, origin: Origin<'_>) {
     let wants_trailers = headers.get(TE).is_some_and(|te| te.as_bytes().eq_ignore_ascii_case(b"trailers"));
     strip(headers, upgrade);
     if wants_trailers {
@@ -137,7 +137,7 @@ mod tests {
             ("x-forwarded-proto", "gopher"),
             ("x-request-id", "mine"),
         ]);
-        onward(&mut sent, None, origin());
+        rewrite_request(&mut sent, None, origin());
         for (name, expected) in [
             ("host", Some("a.example.com:8443")),
             ("connection", None),
@@ -166,7 +166,7 @@ mod tests {
         let upgrade = |pairs: &[(&'static str, &'static str)]| {
             let mut sent = headers(pairs);
             let upgrade = upgrade_of(&sent);
-            onward(&mut sent, upgrade.as_ref(), origin());
+            rewrite_request(&mut sent, upgrade.as_ref(), origin());
             let value = |name: &str| sent.get(name).map(|value| value.to_str().unwrap().to_string());
             (value("connection"), value("upgrade"))
         };

@@ -143,11 +143,11 @@ pub(crate) enum RouteDecision {
     /// Refuse it with this status.
     Refuse(StatusCode),
     /// Refuse it with this status and text.
-    Say(StatusCode, &'static str),
+    RefuseWithText(StatusCode, &'static str),
     /// Redirect the client to this location.
     Redirect(StatusCode, String),
     /// Forward it to an endpoint.
-    PassOn(Box<ForwardPlan>),
+    Forward(Box<ForwardPlan>),
 }
 
 /// The plan for forwarding a request.

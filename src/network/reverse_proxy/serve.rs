@@ -24,7 +24,7 @@ use super::{Port, ReverseProxy};
 /// Timeout for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Timeout for requests to finish during a graceful shutdown of their connection.
-const FAREWELL: Duration = Duration::from_secs(1);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum size of a request's head, as in nginx.
 const HEAD_BYTES: usize = 32 << 10;
 /// Maximum number of concurrent requests on an HTTP/2 connection; nginx's default.
@@ -141,5 +141,5 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     }
     // A graceful shutdown does not lose a request that is just arriving.
     connection.as_mut().graceful_shutdown();
-    let _ = timeout(FAREWELL, connection).await;
+    let _ = timeout(SHUTDOWN_TIMEOUT, connection).await;
 }

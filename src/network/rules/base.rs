@@ -10,7 +10,7 @@ use fabric::{DETOUR_LINK, DETOUR_MARK, SYN_DETOUR_SLOT};
 use ipnet::IpNet;
 
 use super::owner_rules::{FamilyRules, OwnerRules};
-use crate::egress::door_addresses;
+use crate::egress::listener_addresses;
 
 /// Map of the addresses at which services are served: address, protocol and port → chain.
 pub(super) const SERVICES: &str = "services";
@@ -29,7 +29,7 @@ pub(super) const INGRESS_OF: &str = "ingress-of";
 /// Map of isolations: number → chain. Pods with the same isolation share one chain.
 pub(super) const ISOLATIONS: &str = "isolations";
 /// Maps with numbers as values, each with the map in which these are looked up.
-pub(super) const LEADS_ON: [(&str, &str); 2] = [(EGRESS_OF, ISOLATIONS), (INGRESS_OF, ISOLATIONS)];
+pub(super) const CHAINED_MAPS: [(&str, &str); 2] = [(EGRESS_OF, ISOLATIONS), (INGRESS_OF, ISOLATIONS)];
 /// Set of nodes paired with their own pods, in both directions: policies do not isolate these from each other.
 pub(super) const OWN_NODE: &str = "own-node";
 /// The chain that rejects, so that the client gets an error at once.
@@ -59,11 +59,11 @@ pub(super) const REFUSED_BY_PEER: &str = "refused-there";
 /// Set of connections whose destination is unreachable; Podium rejects these with ICMP.
 pub(super) const UNREACHED: &str = "unreached";
 /// Lifetime of an element in those sets: long enough for the SYN that was held back, and for immediate retries.
-const REFUSED_FOR: Duration = Duration::from_millis(250);
+const REFUSAL_LIFETIME: Duration = Duration::from_millis(250);
 /// Packet mark for egress: the fabric delivers the packet to its own sockets.
-const OUT: u32 = 1;
+const EGRESS_MARK: u32 = 1;
 /// Packet mark between the check of the sender's policies and the delivery or rejection.
-const LEAVING: u32 = 2;
+const EGRESS_CHECKED_MARK: u32 = 2;
 
 /// The way in which connections to the world are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,18 +155,18 @@ fn egress(half: &mut FamilyRules, family: Family, inside: &[IpNet], egress_mode:
         half.element(INSIDE, Element::range(first, last));
     }
     for set in [REFUSED_BY_PEER, UNREACHED] {
-        half.set(Set::new(set, &refused()).forgetting(REFUSED_FOR));
+        half.set(Set::new(set, &refused()).forgetting(REFUSAL_LIFETIME));
     }
     let is = |protocol| Statement::Is(vec![Field::Protocol], Key::new().protocol(protocol));
     let taken = |protocol, door| {
         vec![
             is(protocol),
             Statement::Tproxy(door),
-            Statement::SetMark(OUT),
+            Statement::SetMark(EGRESS_MARK),
             Statement::Verdict(Verdict::Accept),
         ]
     };
-    let [connections, datagrams] = door_addresses(family);
+    let [connections, datagrams] = listener_addresses(family);
     let base = |priority| BaseChain { kind: Kind::Filter, hook: Hook::PreRouting, priority };
     // Egress never reaches the forward hook, where other packets of pods meet policies.
     let mut egress_rules = vec![
@@ -174,12 +174,17 @@ fn egress(half: &mut FamilyRules, family: Family, inside: &[IpNet], egress_mode:
         // Packets that take a detour pass here a second time.
         vec![Statement::HasBits(Field::Mark, DETOUR_MARK), Statement::Verdict(Verdict::Accept)],
         // Packets of connections and flows that were diverted before.
-        vec![Statement::OfTransparentSocket, Statement::SetMark(OUT), Statement::Verdict(Verdict::Accept)],
+        vec![
+            Statement::OfTransparentSocket,
+            Statement::SetMark(EGRESS_MARK),
+            Statement::Verdict(Verdict::Accept),
+        ],
     ];
     egress_rules.extend(accept_served_outside());
-    egress_rules.push(vec![Statement::SetMark(LEAVING), isolated(Field::SourceAddress, EGRESS_OF)]);
+    egress_rules
+        .push(vec![Statement::SetMark(EGRESS_CHECKED_MARK), isolated(Field::SourceAddress, EGRESS_OF)]);
     half.base_chain("egress-policies-out", base(-151), egress_rules);
-    let leaving = Key::new().number(LEAVING);
+    let leaving = Key::new().number(EGRESS_CHECKED_MARK);
     let mut rules = vec![
         vec![Statement::IsNot(vec![Field::Mark], leaving), Statement::Verdict(Verdict::Accept)],
         vec![is(TCP), Statement::In(refused(), REFUSED_BY_PEER.to_owned()), Statement::Reject(Reject::Reset)],

@@ -249,7 +249,7 @@ impl FaultRules {
     }
 
     /// Waits until the applied faults differ from `known`.
-    pub(crate) async fn resettled(&self, known: &AppliedFaults) {
+    pub(crate) async fn wait_changed(&self, known: &AppliedFaults) {
         let mut applied = self.applied.subscribe();
         // Cannot fail: `self` owns the sender.
         let _ = applied.wait_for(|settled| settled != known).await;

@@ -128,12 +128,12 @@ struct WatchedNodes {
 }
 
 /// Capacity of the queue of refusals.
-const UNTOLD: usize = 64;
+const MAX_QUEUED_REFUSALS: usize = 64;
 
 /// Starts maintaining the tables; it ends with `tasks`, and the tables stay. The returned function makes the kernel
 /// refuse a pod's connections to an address of the world for a moment.
 pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: RulesConfig) -> RefuseFn {
-    let (refuse, mut refused) = mpsc::channel::<RefusalRequest>(UNTOLD);
+    let (refuse, mut refused) = mpsc::channel::<RefusalRequest>(MAX_QUEUED_REFUSALS);
     let nodes = Arc::new(WatchedNodes::default());
     let policy_changes = PolicyChanges::start(caches);
     let (services, pods) = (Follower::start(caches), HostPorts::start(caches, has_host_ports));

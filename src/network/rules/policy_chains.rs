@@ -41,7 +41,7 @@ pub(super) struct ChainChanges {
     /// Chains that are new or rewritten, in no particular order.
     pub(super) written: Vec<ChainKey>,
     /// Previous isolations of chains that were rewritten or removed.
-    pub(super) unsaid: Vec<Arc<Isolation>>,
+    pub(super) replaced: Vec<Arc<Isolation>>,
     /// Numbers of removed chains.
     pub(super) removed: Vec<u32>,
     /// Pods whose chains or addresses changed; `None` if the pod is no longer isolated.
@@ -70,7 +70,7 @@ impl Chains {
     /// rewritten and the pods keep their reference: a changed policy costs one chain and no pod.
     pub(super) fn lead(&mut self, pods: Vec<(Key, Option<IsolatedPod>)>) -> ChainChanges {
         let mut moved = ChainChanges::default();
-        let becomes = self.turned(&pods, &mut moved);
+        let becomes = self.rewrite_chains(&pods, &mut moved);
         let mut left = HashSet::new();
         for (key, now) in pods {
             let now = now.as_ref();
@@ -119,14 +119,14 @@ impl Chains {
                 && let Some(chain) = self.by_key.remove(&side)
             {
                 moved.removed.push(chain.number);
-                moved.unsaid.push(chain.isolation);
+                moved.replaced.push(chain.isolation);
             }
         }
         moved
     }
 
     /// Rewrites the chains that all of their pods leave for a new isolation; returns the old and new key of each.
-    fn turned(
+    fn rewrite_chains(
         &mut self,
         pods: &[(Key, Option<IsolatedPod>)],
         moved: &mut ChainChanges,
@@ -152,7 +152,7 @@ impl Chains {
             }
             if let Some(chain) = self.by_key.remove(&was) {
                 let now = Chain { isolation: isolation.clone(), generation: chain.generation + 1, ..chain };
-                moved.unsaid.push(chain.isolation);
+                moved.replaced.push(chain.isolation);
                 self.by_key.insert(is, now);
                 moved.written.push(is);
                 becomes.insert(was, is);
@@ -204,7 +204,7 @@ mod tests {
         // A changed policy rewrites its chain.
         let moved = chains.lead(vec![pod("a", Some(&two)), pod("b", Some(&two))]);
         assert_eq!(summarize(&moved), (1, vec![], vec![]));
-        assert!(Arc::ptr_eq(&moved.unsaid[0], &one));
+        assert!(Arc::ptr_eq(&moved.replaced[0], &one));
         let chain = chains.get(&moved.written[0]).unwrap();
         assert_eq!((chain.number, chain.generation), (1, 1));
         // A pod that leaves alone gets its own chain, and then returns to the shared one.

@@ -102,7 +102,7 @@ impl PolicyRules {
         for (_, chain) in &written {
             names.acquire(&chain.isolation, &mut needed);
         }
-        for isolation in &moved.unsaid {
+        for isolation in &moved.replaced {
             names.release(isolation, &mut needless);
         }
         for (number, block) in needed.blocks {

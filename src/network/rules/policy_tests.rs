@@ -59,7 +59,7 @@ struct WriteCounts {
 /// The tables of all owners.
 #[derive(Default)]
 struct Tables {
-    pieces: HashMap<Owner, OwnerRules>,
+    tables_by_owner: HashMap<Owner, OwnerRules>,
 }
 
 impl Tables {
@@ -70,12 +70,12 @@ impl Tables {
         for (owner, wish) in wishes {
             let now = match wish {
                 RulesUpdate::Change(delta) => {
-                    delta.apply(self.pieces.entry(owner).or_default());
+                    delta.apply(self.tables_by_owner.entry(owner).or_default());
                     continue;
                 }
                 RulesUpdate::Whole(now) => now,
             };
-            let before = self.pieces.remove(&owner).unwrap_or_default();
+            let before = self.tables_by_owner.remove(&owner).unwrap_or_default();
             for family in BOTH {
                 let [was, is] = [&before, &now].map(|piece| piece.halves.get(&family).unwrap_or(&none));
                 let mut steps = BatchSteps::default();
@@ -88,7 +88,7 @@ impl Tables {
                 }
             }
             if !now.is_empty() {
-                self.pieces.insert(owner, now);
+                self.tables_by_owner.insert(owner, now);
             }
         }
         written
@@ -98,7 +98,7 @@ impl Tables {
     fn half(&self, family: Family) -> FamilyRules {
         let inside = ["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()];
         let mut all = base(&BOTH, &inside, Some(EgressMode::Accepted)).halves.remove(&family).unwrap();
-        for half in self.pieces.values().filter_map(|piece| piece.halves.get(&family)) {
+        for half in self.tables_by_owner.values().filter_map(|piece| piece.halves.get(&family)) {
             let chains = all.chains.len() + half.chains.len();
             all.chains.extend(half.chains.clone());
             assert_eq!(all.chains.len(), chains, "a chain is one owner's");
@@ -144,9 +144,9 @@ enum PacketEnd {
 }
 
 /// Evaluates tables as the kernel does.
-struct Reader<'a>(&'a FamilyRules);
+struct RuleEvaluator<'a>(&'a FamilyRules);
 
-impl Reader<'_> {
+impl RuleEvaluator<'_> {
     /// Returns the verdict on a packet at a hook, by the filter chains between these priorities.
     fn hook(&self, hook: Hook, priorities: std::ops::RangeInclusive<i32>, mut packet: Packet) -> PacketEnd {
         let chains = self.0.chains.iter().filter_map(|(name, chain)| Some((chain.base?, name)));
@@ -238,12 +238,12 @@ enum RuleResult {
 
 /// Returns whether a packet passes between leaves.
 fn is_forwarded(half: &FamilyRules, packet: Packet) -> bool {
-    Reader(half).hook(Hook::Forward, 0..=99, packet) == PacketEnd::Accepted
+    RuleEvaluator(half).hook(Hook::Forward, 0..=99, packet) == PacketEnd::Accepted
 }
 
 /// Returns whether a packet to the world is diverted to egress.
 fn leaves(half: &FamilyRules, packet: Packet) -> bool {
-    Reader(half).hook(Hook::PreRouting, -155..=-150, packet) == PacketEnd::ToSocket
+    RuleEvaluator(half).hook(Hook::PreRouting, -155..=-150, packet) == PacketEnd::ToSocket
 }
 
 /// Returns the model's decision for one end.

@@ -162,7 +162,7 @@ impl PortRules<'_> {
             let ip = endpoint.address.ip();
             half.element(HAIRPIN, Element::new(Key::new().ip(ip).ip(ip)));
         }
-        let outside = self.deal(half, self.name.clone(), &everybodys);
+        let outside = self.balance_chain(half, self.name.clone(), &everybodys);
         let inside = self.by_node(half, &everybodys, outside.as_ref(), places);
         for ip in &addresses.cluster {
             self.serve(half, *ip, self.number, inside.as_ref());
@@ -180,7 +180,8 @@ impl PortRules<'_> {
                 || usable(self.endpoints.iter().filter(|endpoint| endpoint.node.as_deref() == Some(node)));
             let verdict = match &outside {
                 Some(_) if self.external_local => {
-                    let dealt = self.deal(half, format!("{}/{}", self.name, short_node(node)), &own());
+                    let dealt =
+                        self.balance_chain(half, format!("{}/{}", self.name, short_node(node)), &own());
                     // The service has endpoints, but not on this node: drop, as if the node did not exist.
                     Some(dealt.unwrap_or(Verdict::Drop))
                 }
@@ -211,7 +212,12 @@ impl PortRules<'_> {
     }
 
     /// Adds a chain that chooses among these endpoints; `None` if there are none.
-    fn deal(&self, half: &mut FamilyRules, name: String, endpoints: &[&Endpoint]) -> Option<Verdict> {
+    fn balance_chain(
+        &self,
+        half: &mut FamilyRules,
+        name: String,
+        endpoints: &[&Endpoint],
+    ) -> Option<Verdict> {
         if endpoints.is_empty() {
             return None;
         }
@@ -275,7 +281,7 @@ impl PortRules<'_> {
         let mut rules: Vec<Rule> = Vec::new();
         for (own, nodes) in groups.into_values() {
             let first = nodes.first().copied().unwrap_or_default();
-            let dealt = self.deal(half, format!("{}/from/{}", self.name, short_node(first)), &own);
+            let dealt = self.balance_chain(half, format!("{}/from/{}", self.name, short_node(first)), &own);
             let verdict = dealt.unwrap_or(Verdict::Drop);
             for node in nodes {
                 let from_node = Statement::In(vec![Field::SourceAddress], clients_of(node));

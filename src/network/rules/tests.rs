@@ -76,7 +76,7 @@ struct Packet<'a> {
 
 impl Packet<'_> {
     /// Returns the endpoints that may get the packet, `dropped`, `refused`, or `-` if no rule matches.
-    fn goes(&self, to: SocketAddr, protocol: u8) -> String {
+    fn endpoints_for(&self, to: SocketAddr, protocol: u8) -> String {
         let key = FieldKey::new().ip(to.ip()).protocol(protocol).port(to.port());
         let value_in = |map: &str| {
             let element = self.half.elements.get(map)?.iter().find(|element| element.key == key)?;
@@ -133,7 +133,7 @@ impl Packet<'_> {
 }
 
 /// Packets as `client to address[/udp]`, and the result for each.
-fn fares(piece: &OwnerRules, packets: &[&str]) -> Vec<String> {
+fn results_of(piece: &OwnerRules, packets: &[&str]) -> Vec<String> {
     let fare = |packet: &&str| {
         let (client, to) = packet.split_once(" to ").unwrap();
         let (to, protocol) = to.strip_suffix("/udp").map_or((to, TCP), |to| (to, UDP));
@@ -144,7 +144,7 @@ fn fares(piece: &OwnerRules, packets: &[&str]) -> Vec<String> {
         let nodes =
             nodes.iter().filter_map(|(name, place)| nodes::rules_of(name, place).halves.remove(&family));
         let half = piece.halves.get(&family).unwrap_or(&none);
-        Packet { client, half, nodes: nodes.collect() }.goes(to, protocol)
+        Packet { client, half, nodes: nodes.collect() }.endpoints_for(to, protocol)
     };
     packets.iter().map(fare).collect()
 }
@@ -351,7 +351,7 @@ fn packets_go_where_kube_proxy_would_send_them_svc_1_net_6() {
         let piece = piece_of(&joined(&spec, &status, &endpoints));
         let packets: Vec<&str> = expected.iter().map(|(packet, _)| *packet).collect();
         let expected: Vec<&str> = expected.iter().map(|(_, goes)| *goes).collect();
-        assert_eq!(fares(&piece, &packets), expected, "{name}: {packets:?}");
+        assert_eq!(results_of(&piece, &packets), expected, "{name}: {packets:?}");
     }
 }
 

@@ -17,7 +17,7 @@ use object::selector::{Labels, Selector};
 /// Maximum number of pods listed in a finding: users can create any number.
 const MAX_LISTED: usize = 5;
 /// Maximum number of endpoints that are examined.
-pub(super) const TRIED: usize = 8;
+pub(super) const MAX_TRIED: usize = 8;
 
 /// An endpoint of a service, or another end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,9 +119,9 @@ fn numbers(slice: &EndpointSlice, port: &SelectedPort) -> Vec<u16> {
 }
 
 fn endpoint_finding(facts: &Facts, used: &[Endpoint]) -> Finding {
-    let mut lines: Vec<String> = used.iter().take(TRIED).map(|one| describe(facts, one)).collect();
-    if used.len() > TRIED {
-        lines.push(format!("and {} more, which are not checked", used.len() - TRIED));
+    let mut lines: Vec<String> = used.iter().take(MAX_TRIED).map(|one| describe(facts, one)).collect();
+    if used.len() > MAX_TRIED {
+        lines.push(format!("and {} more, which are not checked", used.len() - MAX_TRIED));
     }
     let text = if used.len() == 1 { "1 is ready".to_owned() } else { format!("{} are ready", used.len()) };
     Finding::fine(WalkStep::Endpoints, text).with(lines)

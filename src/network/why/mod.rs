@@ -60,7 +60,7 @@ pub struct Facts {
     /// All nodes.
     pub nodes: Vec<Node>,
     /// Messages about objects that could not be read, with the reason.
-    pub unseen: Vec<String>,
+    pub read_errors: Vec<String>,
     /// The kubelet's last message about a failed probe, by pod.
     pub probes: BTreeMap<Key, String>,
     /// Addresses that the machine's resolvers return for names outside the cluster; empty if the name does not exist.

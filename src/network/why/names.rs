@@ -134,9 +134,9 @@ pub(super) fn resolve(index: &Index, conf: &ResolvConf, name: &str) -> NameLooku
                 return found(Resolution::Outside(target.to_ascii().trim_end_matches('.').to_owned()), tried);
             }
             // The name exists without an address: libc stops searching here.
-            Answer::Nothing => return found(Resolution::Addresses(Vec::new()), tried),
-            Answer::NoName => {}
-            Answer::NotOurs => {
+            Answer::NoData => return found(Resolution::Addresses(Vec::new()), tried),
+            Answer::NxDomain => {}
+            Answer::OutsideDomain => {
                 // The machine's search domains lead outside too; report the name itself.
                 if candidate.trim_end_matches('.') == name.trim_end_matches('.') {
                     outside = Some(candidate.trim_end_matches('.').to_owned());

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::endpoints::{Endpoint, TRIED};
+use super::endpoints::{Endpoint, MAX_TRIED};
 use super::report::{ConnectionResult, Finding, Report, State, WalkStep};
 use super::walk::Walk;
 use super::{Facts, Outcome, ProbeResults};
@@ -59,7 +59,8 @@ impl Walk {
 
     /// Checks that a process listens at each end; `None` if no end is a pod.
     fn listener(&self, facts: &Facts, probed: &ProbeResults) -> Option<Finding> {
-        let of_pods: Vec<&Endpoint> = self.ends.iter().take(TRIED).filter(|end| end.pod.is_some()).collect();
+        let of_pods: Vec<&Endpoint> =
+            self.ends.iter().take(MAX_TRIED).filter(|end| end.pod.is_some()).collect();
         let findings: Vec<Finding> =
             of_pods.iter().filter_map(|end| check_listener(end, facts, probed)).collect();
         let bad = findings.iter().filter(|finding| finding.state == State::Problem).count();

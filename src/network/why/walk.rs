@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use k8s_openapi::api::core::v1::{Pod, Service};
 
 use super::destination::{Destination, Port, UsageError};
-use super::endpoints::{Endpoint, TRIED, behind, declared, not_ready_reason};
+use super::endpoints::{Endpoint, MAX_TRIED, behind, declared, not_ready_reason};
 use super::names::{self, Resolution};
 use super::report::{Finding, State, WalkStep};
 use super::{ConnectionQuestion, Facts, Key, policies, services};
@@ -37,7 +37,7 @@ impl Walk {
         if self.protocol == Protocol::Sctp {
             return BTreeSet::new();
         }
-        self.ends.iter().take(TRIED).filter_map(|end| end.pod.clone()).collect()
+        self.ends.iter().take(MAX_TRIED).filter_map(|end| end.pod.clone()).collect()
     }
 
     /// Returns the connections to try from the source, in order; only for TCP, because UDP has no handshake.
@@ -45,7 +45,7 @@ impl Walk {
         if self.protocol != Protocol::Tcp {
             return Vec::new();
         }
-        let ends = self.ends.iter().take(TRIED).map(|end| end.address);
+        let ends = self.ends.iter().take(MAX_TRIED).map(|end| end.address);
         self.service.into_iter().chain(ends).collect()
     }
 
@@ -97,7 +97,7 @@ pub fn walk(facts: &Facts, question: &ConnectionQuestion) -> Result<Walk, UsageE
         service: None,
         ends: Vec::new(),
     };
-    for unseen in &facts.unseen {
+    for unseen in &facts.read_errors {
         walk.add(Finding::note(WalkStep::Source, unseen.clone()));
     }
     let Some(source) = pod(facts, &question.source) else {
@@ -214,7 +214,7 @@ fn by_addresses<'a>(
     ips: &[IpAddr],
     walk: &mut Walk,
 ) -> Option<ResolvedDestination<'a>> {
-    let listed = ips.iter().take(TRIED).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let listed = ips.iter().take(MAX_TRIED).map(ToString::to_string).collect::<Vec<_>>().join(", ");
     // `service.namespace.svc.…` is the service itself, headless or not.
     let labels: Vec<&str> = full.split('.').collect();
     let named = match labels.as_slice() {

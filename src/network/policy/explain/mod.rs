@@ -274,9 +274,9 @@ fn rule_on(
     let (mut allowing, mut on_other_ports) = (Vec::new(), Vec::new());
     for policy in &isolating {
         for (place, rule) in policy.rules(direction).unwrap_or_default().iter().enumerate() {
-            if rule.peers.iter().any(|peer| means(world, peer, other)) {
+            if rule.peers.iter().any(|peer| matches_peer(world, peer, other)) {
                 let name = RuleName { policy: policy.key.clone(), direction, rule: place };
-                let is_open = opens(rule, to, question);
+                let is_open = allows_port(rule, to, question);
                 if is_open { &mut allowing } else { &mut on_other_ports }.push(name);
             }
         }
@@ -290,7 +290,7 @@ fn rule_on(
 }
 
 /// Returns whether a peer matches an end.
-fn means(world: &PolicyInputs, peer: &Peer, other: &PacketEnd<'_>) -> bool {
+fn matches_peer(world: &PolicyInputs, peer: &Peer, other: &PacketEnd<'_>) -> bool {
     match peer {
         Peer::Any => true,
         Peer::Block(block) => block.contains(other.ip),
@@ -299,7 +299,7 @@ fn means(world: &PolicyInputs, peer: &Peer, other: &PacketEnd<'_>) -> bool {
 }
 
 /// Returns whether a rule allows the destination's port.
-fn opens(rule: &Rule, to: &PacketEnd<'_>, question: &ConnectionQuery) -> bool {
+fn allows_port(rule: &Rule, to: &PacketEnd<'_>, question: &ConnectionQuery) -> bool {
     let Some(ports) = &rule.ports else { return true };
     ports.iter().any(|port| match port {
         Port::Range(range) => range.contains(question.protocol, question.port),

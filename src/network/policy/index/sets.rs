@@ -117,7 +117,7 @@ impl Index {
         group.insert(&definition.pods, &id);
         let namespaces: Vec<&str> = match &definition.namespaces {
             Namespaces::Named(name) => vec![name.as_str()],
-            all => self.pods.namespaces().filter(|name| self.world.looks_into(all, name)).collect(),
+            all => self.pods.namespaces().filter(|name| self.world.includes_namespace(all, name)).collect(),
         };
         let candidates = namespaces.into_iter().flat_map(|name| self.pods.candidates(name, &definition.pods));
         let is_in = |key: &&Key| {

@@ -29,7 +29,7 @@ struct PodShape {
     host: bool,
     addresses: usize,
     /// It has the address of another pod.
-    borrowed: bool,
+    shares_address: bool,
 }
 
 const NAMESPACES: [&str; 3] = ["a", "b", "c"];
@@ -51,7 +51,7 @@ fn node_address(node: usize) -> String {
 }
 
 fn pod_of(name: usize, shape: &PodShape) -> k8s_openapi::api::core::v1::Pod {
-    let own = if shape.borrowed { (name + 3) % PODS } else { name };
+    let own = if shape.shares_address { (name + 3) % PODS } else { name };
     let (v4, v6) = (format!("10.244.{}.{}", own % 2, own + 2), format!("fd00::{}", own + 2));
     let node = node_address(shape.node);
     let ips: &[&str] = match shape.addresses {
@@ -159,7 +159,7 @@ fn shape(borrowing: bool) -> impl Strategy<Value = PodShape> {
             node,
             host: host == 0,
             addresses,
-            borrowed: borrowing && borrowed == 0,
+            shares_address: borrowing && borrowed == 0,
         },
     )
 }
@@ -175,7 +175,7 @@ fn step(borrowing: bool) -> impl Strategy<Value = ModelEvent> {
     ]
 }
 
-fn take(index: &mut Index, step: &ModelEvent) -> Changes {
+fn apply_to_index(index: &mut Index, step: &ModelEvent) -> Changes {
     match step {
         ModelEvent::Pod { name, shape } => {
             let pod = shape.as_ref().map(|shape| pod_of(*name, shape));
@@ -207,7 +207,7 @@ fn stage(index: &mut Index, step: &ModelEvent) {
     }
 }
 
-fn take_whole(world: &mut PolicyInputs, step: &ModelEvent) {
+fn apply_to_world(world: &mut PolicyInputs, step: &ModelEvent) {
     match step {
         ModelEvent::Pod { name, shape } => {
             let pod = shape.as_ref().map(|shape| pod_of(*name, shape));
@@ -261,8 +261,8 @@ proptest! {
         let mut batches = Index::default();
         for batch in steps.chunks(length) {
             for step in batch {
-                let changes = take(&mut index, step);
-                take_whole(&mut world, step);
+                let changes = apply_to_index(&mut index, step);
+                apply_to_world(&mut world, step);
                 prop_assert_eq!(index.world(), &world);
                 let whole = compile(&world);
                 prop_assert_eq!(index.model(), &whole, "after {:?}", step);
@@ -300,10 +300,10 @@ proptest! {
         last.rotate_left(at);
         let (mut one, mut two) = (Index::default(), Index::default());
         for step in &steps {
-            take(&mut one, step);
+            apply_to_index(&mut one, step);
         }
         for step in last {
-            take(&mut two, step);
+            apply_to_index(&mut two, step);
         }
         prop_assert_eq!(one.model(), two.model());
         // Once all objects are removed, nothing is left behind.
@@ -321,7 +321,7 @@ proptest! {
     fn explanations_say_what_the_model_does_net_8(steps in prop::collection::vec(step(false), 10..60)) {
         let mut world = PolicyInputs::default();
         for step in &steps {
-            take_whole(&mut world, step);
+            apply_to_world(&mut world, step);
         }
         let model = compile(&world);
         let ends = ends(&world);

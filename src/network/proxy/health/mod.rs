@@ -27,7 +27,7 @@ use reconcile::{Caches, Recorder, WorkLoop};
 /// Interval at which ports that could not be bound are retried.
 const RETRY: Duration = Duration::from_secs(30);
 /// Maximum number of concurrent requests over all ports; others wait.
-const ASKERS: usize = 64;
+const MAX_CONCURRENT_REQUESTS: usize = 64;
 
 /// The health of a service at one port of one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, mirrors: Option<M
             open: HashMap::new(),
             failed: HashSet::new(),
             reported: HashSet::new(),
-            askers: Arc::new(Semaphore::new(ASKERS)),
+            askers: Arc::new(Semaphore::new(MAX_CONCURRENT_REQUESTS)),
             tasks: own,
             recorder,
         };

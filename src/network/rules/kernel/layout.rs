@@ -10,9 +10,9 @@ use super::{Kernel, NAME, table};
 use crate::rules::owner_rules::FamilyRules;
 
 /// Size of a batch at which it is committed, in bytes: a single batch would need as much memory again.
-const GATHERED: usize = 4 << 20;
+const BATCH_BYTES: usize = 4 << 20;
 /// Maximum number of clients whose session affinity is taken over; the others get a new endpoint.
-const REMEMBERED: usize = 262_144;
+const MAX_AFFINITY_CLIENTS: usize = 262_144;
 
 /// New tables that are not in force yet.
 pub(super) struct StagedTables {
@@ -27,7 +27,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
     /// Writes all rules into new tables, which then replace all others in one transaction.
     pub(super) fn rebuild(&mut self) -> Result<(), FabricError> {
         self.generation = None;
-        let staged = self.lay_out()?;
+        let staged = self.stage_tables()?;
         self.swap_in(staged)
     }
 
@@ -59,7 +59,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
     /// Returns the elements of the current tables' timeout sets, as changes of the new tables.
     fn remembered(&self, generation: u64, old: &[Table]) -> Batch {
         let mut batch = Batch::new();
-        let mut remaining = REMEMBERED;
+        let mut remaining = MAX_AFFINITY_CLIENTS;
         for from in old {
             let sets = self.nft.sets(from).unwrap_or_else(|error| {
                 tracing::debug!(%error, table = from.name, "cannot keep session affinity");
@@ -97,7 +97,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
     }
 
     /// Writes all rules into new tables that are not in force yet.
-    pub(super) fn lay_out(&self) -> Result<StagedTables, FabricError> {
+    pub(super) fn stage_tables(&self) -> Result<StagedTables, FabricError> {
         let mut old = Vec::new();
         for family in &self.families {
             let tables = self.nft.tables(*family)?.into_iter().filter(|table| table.name.starts_with(NAME));
@@ -169,7 +169,7 @@ struct PendingBatch<'a, Owner> {
 
 impl<Owner> PendingBatch<'_, Owner> {
     fn commit_some(&mut self) -> Result<(), FabricError> {
-        if self.batch.bytes() < GATHERED {
+        if self.batch.bytes() < BATCH_BYTES {
             return Ok(());
         }
         self.kernel.nft.commit(&std::mem::take(&mut self.batch))

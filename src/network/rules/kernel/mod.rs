@@ -13,7 +13,7 @@ use std::hash::Hash;
 use fabric::FabricError;
 use fabric::nft::{Batch, Element, Family, Nft, Set, Table, Value};
 
-use super::base::LEADS_ON;
+use super::base::CHAINED_MAPS;
 use super::owner_rules::{BatchSteps, ElementMoves, FamilyRules, OwnerRules, RulesUpdate};
 use shared_elements::SharedElements;
 
@@ -148,7 +148,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
     /// Writes the previous rules into new tables, then each of these owners' rules separately, and only then puts the
     /// tables in force.
     fn rebuild_with_each(&mut self, mut desired: Vec<(Owner, OwnerRules)>) -> Result<(), FabricError> {
-        let staged = self.lay_out().or_else(|_| {
+        let staged = self.stage_tables().or_else(|_| {
             // The kernel does not take the previous rules either.
             let later: HashSet<Owner> = desired.iter().map(|(owner, _)| owner.clone()).collect();
             let all: Vec<(Owner, RulesUpdate)> =
@@ -158,7 +158,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
                 RulesUpdate::Whole(piece) if !later.contains(&owner) => Some((owner, piece)),
                 _ => None,
             }));
-            self.lay_out()
+            self.stage_tables()
         });
         let staged = match staged {
             Ok(laid_out) => laid_out,
@@ -216,7 +216,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
     /// would have no effect.
     fn missing(&self, piece: &OwnerRules) -> Option<String> {
         for (family, half) in &piece.halves {
-            for (from, to) in LEADS_ON {
+            for (from, to) in CHAINED_MAPS {
                 let there = self.shares.get(&(*family, to.to_owned()));
                 let elements = half.elements.get(from).into_iter().flatten();
                 let mut numbers = elements.filter_map(|element| match &element.value {
