@@ -12,7 +12,7 @@ pub(super) fn process_config(config: &ClusterConfig, program: PathBuf, state_dir
         program,
         state_dir,
         hidden: None,
-        life: if config.ephemeral { HostLife::OfControlPlane } else { HostLife::Own },
+        life: if config.ephemeral { HostLife::Ephemeral } else { HostLife::Independent },
         namespaces: config.file.namespaces,
         network: None,
         cgroups: config.file.cgroups,

@@ -241,7 +241,7 @@ impl Kubelet {
 
     /// Sets the simulated state of the node's machine; none = the real one. For faults and simulations: a hollow node
     /// has no machine of its own.
-    pub fn pretend(&self, observations: Option<pressure::Observations>) {
+    pub fn set_simulated_machine(&self, observations: Option<pressure::Observations>) {
         self.node.eviction.pretend(observations);
     }
 
@@ -260,13 +260,13 @@ impl Kubelet {
     /// now on log lines and measurements. Its waits go by the steady clock.
     pub fn set_skew_millis(&self, millis: i64) {
         self.node.clock.set_skew_millis(millis);
-        self.node.suffer();
+        self.node.push_faults();
     }
 
     /// Sets the fault of the node's disk; none = healthy.
     pub fn set_disk_fault(&self, fault: Option<NodeDiskFault>) {
         self.node.disk.set(fault);
-        self.node.suffer();
+        self.node.push_faults();
     }
 
     /// Kills the running containers of a pod that were started until then as the kernel's OOM killer does: the one of
@@ -389,7 +389,7 @@ impl Kubelet {
 
     /// Cuts the grace periods of a running [`Kubelet::shutdown`] short: kills everything now.
     pub fn force(&self) {
-        self.close(ShutdownMode::ByForce);
+        self.close(ShutdownMode::Forced);
     }
 
     fn close(&self, how: ShutdownMode) {

@@ -26,7 +26,7 @@ pub(crate) struct ObservedPod {
     /// The node's addresses.
     pub(crate) host_ips: Ips,
     /// The state of the pod's volumes.
-    pub(crate) prepared: SetupState,
+    pub(crate) setup: SetupState,
     /// The memory of each container, by name.
     ///
     /// Boxed: a map reserves space for several entries, and most pods have one.
@@ -52,7 +52,7 @@ pub(crate) enum SetupState {
     #[default]
     No,
     /// Everything is prepared.
-    Yes,
+    Ready,
     /// Something is missing; retried at `until`.
     Blocked {
         /// The time of the next attempt.

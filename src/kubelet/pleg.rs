@@ -30,7 +30,7 @@ pub(super) async fn watch(workers: Arc<PodWorkers>, node: Arc<Node>) {
             Err(_) => Some(format!("no answer within {}", go_duration(timings.runtime_status_timeout.0))),
         };
         if std::mem::replace(&mut silent, error.is_some()) && error.is_none() {
-            workers.push_event_to_all(&node.config.name, &PodEvent::RuntimeAnswers);
+            workers.push_event_to_all(&node.config.name, &PodEvent::RuntimeRecovered);
         }
         let failure = node.health.failure();
         match (&failure, &last_reported) {

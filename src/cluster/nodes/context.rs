@@ -149,7 +149,7 @@ impl NodeContext {
         let runtime = self.config.file.hollow.runtime(index as u64);
         let now = Arc::new(move || clock.now());
         let director = directed(self.api.clone(), self.embedding.director.clone());
-        let runtime = HollowRuntime::new(runtime, self.catalogue.clone(), now).directed_by(director);
+        let runtime = HollowRuntime::new(runtime, self.catalogue.clone(), now).with_behavior(director);
         Ok(Host::Hollow(Arc::new(runtime)))
     }
 

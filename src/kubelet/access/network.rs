@@ -17,7 +17,7 @@ use base::dial::{Dialer, LocalDialer, Transport};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// An established connection is watched for this long: the egress path accepts a connection before it knows whether the
 /// destination exists, and resets it afterwards.
-const SETTLE_TIME: Duration = Duration::from_millis(300);
+const RESET_WATCH_TIME: Duration = Duration::from_millis(300);
 
 impl Access {
     /// Returns the addresses on which the pod's processes listen.
@@ -42,7 +42,7 @@ impl Access {
         Ok(match tokio::time::timeout(CONNECT_TIMEOUT, dialer.tcp(to)).await {
             Err(_) => Attempt::TimedOut,
             Ok(Err(error)) => failed(&error),
-            Ok(Ok(stream)) => match tokio::time::timeout(SETTLE_TIME, end_of(&stream)).await {
+            Ok(Ok(stream)) => match tokio::time::timeout(RESET_WATCH_TIME, end_of(&stream)).await {
                 Ok(Err(error)) => failed(&error),
                 Ok(Ok(())) | Err(_) => Attempt::Connected,
             },

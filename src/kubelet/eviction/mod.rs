@@ -58,7 +58,7 @@ fn observe(node: &Node) -> Option<Observations> {
     if !node.disk.is_full() {
         // Conditions that a fault has left are withdrawn.
         let is_left = seen.is_none() && !node.eviction.conditions().is_empty();
-        return seen.or_else(|| is_left.then(|| pressure::roomy(Signal::NodefsAvailable)));
+        return seen.or_else(|| is_left.then(|| pressure::ample(Signal::NodefsAvailable)));
     }
     let mut seen = seen.unwrap_or_default();
     pressure::exhaust(&mut seen, Signal::NodefsAvailable);
@@ -99,7 +99,7 @@ async fn control(workers: &Arc<PodWorkers>, nodes: &[Arc<Node>]) {
     }
     let Some((threshold, observations)) = short else { return };
     let now = workers.context.clock.steady();
-    if nodes.iter().any(|node| still_ends(workers, node, now)) {
+    if nodes.iter().any(|node| is_victim_terminating(workers, node, now)) {
         return;
     }
     evict_one(workers, nodes, &threshold, &observations, now).await;
@@ -130,7 +130,7 @@ fn record_event(workers: &PodWorkers, node: &Node, type_: EventType, reason: &st
 }
 
 /// Returns true if the last victim of a node is still terminating.
-fn still_ends(workers: &PodWorkers, node: &Node, now: Timestamp) -> bool {
+fn is_victim_terminating(workers: &PodWorkers, node: &Node, now: Timestamp) -> bool {
     let victim = node.eviction.victim.lock().clone();
     victim.is_some_and(|(uid, since_when)| {
         let has_ended = workers.pod(&uid).is_none_or(|pod| is_terminal(&pod));

@@ -133,7 +133,7 @@ pub(super) struct Node {
     pub(super) volume_writers: Semaphore,
     /// Limits the measurements of its volumes to one at a time: a file system that does not respond blocks no second
     /// thread.
-    pub(super) volume_looks: Arc<Semaphore>,
+    pub(super) volume_measurements: Arc<Semaphore>,
     closing: watch::Sender<Option<NodeShutdown>>,
     /// The kubelet's clock, which a fault can skew.
     pub(super) clock: Clock,
@@ -157,14 +157,14 @@ pub(super) enum ShutdownMode {
     /// Each pod within its grace period.
     Gracefully,
     /// At once.
-    ByForce,
+    Forced,
 }
 
 impl Node {
     /// Applies the faults of the node's clock and disk to the runtime.
-    pub(super) fn suffer(&self) {
+    pub(super) fn push_faults(&self) {
         let skew_millis = i64::try_from(self.clock.skew().as_millis()).unwrap_or_default();
-        self.runtime.suffer(HostFaults { skew_millis, disk: self.disk.of_host() });
+        self.runtime.set_faults(HostFaults { skew_millis, disk: self.disk.of_host() });
     }
 
     pub(super) fn new(api: &Api, config: NodeConfig, runtime: Arc<dyn Runtime>, tasks: Tasks) -> Self {
@@ -182,7 +182,7 @@ impl Node {
             closing: watch::Sender::new(None),
             disk: NodeDisk::default(),
             volume_writers: Semaphore::new(VOLUME_WRITERS),
-            volume_looks: Arc::new(Semaphore::new(1)),
+            volume_measurements: Arc::new(Semaphore::new(1)),
             figures: ControllerStats::with_limits(api.clock(), StatsLimits::OF_MANY),
             counts: Counts::default(),
             clock,
@@ -197,7 +197,7 @@ impl Node {
         let now = self.clock.monotonic();
         self.closing.send_modify(|closed| {
             let before = closed.unwrap_or(NodeShutdown { how, since: now });
-            let forced = before.how == ShutdownMode::ByForce;
+            let forced = before.how == ShutdownMode::Forced;
             *closed = Some(NodeShutdown { how: if forced { before.how } else { how }, since: before.since });
         });
     }
@@ -209,7 +209,7 @@ impl Node {
     /// Returns when the node's pods must end at once.
     pub(super) async fn forced(&self) {
         let forced =
-            |closed: &Option<NodeShutdown>| closed.is_some_and(|closed| closed.how == ShutdownMode::ByForce);
+            |closed: &Option<NodeShutdown>| closed.is_some_and(|closed| closed.how == ShutdownMode::Forced);
         // The sender lives as long as this node.
         let _ = self.closing.subscribe().wait_for(forced).await;
     }

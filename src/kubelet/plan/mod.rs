@@ -283,8 +283,8 @@ impl PlanInput<'_> {
 
     /// Checks the preconditions of a container's start; returns false while one is missing.
     fn is_prepared(&self, plan: &mut Plan) -> bool {
-        match &self.observed.prepared {
-            SetupState::Yes => {}
+        match &self.observed.setup {
+            SetupState::Ready => {}
             SetupState::Blocked { until, .. } if *until > self.now => {
                 plan.wake(*until);
                 return false;

@@ -46,7 +46,7 @@ impl PlanFixture {
         let end = Timestamp::from_second(second).unwrap();
         let timings = Timings::default();
         loop {
-            self.let_exit();
+            self.exit_due_containers();
             for round in 0.. {
                 assert!(round < 50, "the plan does not come to rest: {:?}", self.log);
                 let plan = plan(&self.pod, &self.observed, self.now, &timings);
@@ -54,7 +54,7 @@ impl PlanFixture {
                 for action in plan.actions {
                     self.execute(action);
                 }
-                self.let_exit();
+                self.exit_due_containers();
                 if done || self.removed {
                     break;
                 }
@@ -91,7 +91,7 @@ impl PlanFixture {
             .min()
     }
 
-    fn let_exit(&mut self) {
+    fn exit_due_containers(&mut self) {
         let due: Vec<(ContainerId, i32)> = self
             .records()
             .filter(|r| r.exit.is_none())
@@ -129,7 +129,7 @@ impl PlanFixture {
     fn execute(&mut self, action: Action) {
         let now = self.now;
         match action {
-            Action::Prepare => self.observed.prepared = SetupState::Yes,
+            Action::Prepare => self.observed.setup = SetupState::Ready,
             Action::RunSandbox => {
                 self.log_action("sandbox");
                 let containers = self.observed.sandbox.take().map(|s| s.containers).unwrap_or_default();
@@ -253,7 +253,7 @@ fn show(status: &PodStatus) -> String {
     out
 }
 
-const STAYS: &[(i64, i32)] = &[(-1, 0)];
+const RUNS_FOREVER: &[(i64, i32)] = &[(-1, 0)];
 
 /// The table of the pod lifecycle page: policy × exits of one and of two containers, 5 s after the exit at
 /// second 60 (POD-4).
@@ -269,12 +269,12 @@ fn restart_policies_do_what_the_lifecycle_page_says_pod_4() {
         ("Always", bad, None, "Running a=Running×1"),
         ("OnFailure", bad, None, "Running a=Running×1"),
         ("Never", bad, None, "Failed a=Error×0"),
-        ("Always", bad, Some(STAYS), "Running a=Running×1 b=Running×0"),
-        ("OnFailure", bad, Some(STAYS), "Running a=Running×1 b=Running×0"),
-        ("Never", bad, Some(STAYS), "Running a=Error×0 b=Running×0"),
-        ("Always", good, Some(STAYS), "Running a=Running×1 b=Running×0"),
-        ("OnFailure", good, Some(STAYS), "Running a=Completed×0 b=Running×0"),
-        ("Never", good, Some(STAYS), "Running a=Completed×0 b=Running×0"),
+        ("Always", bad, Some(RUNS_FOREVER), "Running a=Running×1 b=Running×0"),
+        ("OnFailure", bad, Some(RUNS_FOREVER), "Running a=Running×1 b=Running×0"),
+        ("Never", bad, Some(RUNS_FOREVER), "Running a=Error×0 b=Running×0"),
+        ("Always", good, Some(RUNS_FOREVER), "Running a=Running×1 b=Running×0"),
+        ("OnFailure", good, Some(RUNS_FOREVER), "Running a=Completed×0 b=Running×0"),
+        ("Never", good, Some(RUNS_FOREVER), "Running a=Completed×0 b=Running×0"),
         ("Always", bad, Some(good), "Running a=Running×1 b=Running×1"),
         ("OnFailure", bad, Some(good), "Running a=Running×1 b=Completed×0"),
         ("Never", bad, Some(good), "Failed a=Error×0 b=Completed×0"),
@@ -329,7 +329,7 @@ fn init_containers_decide_by_policy_init_1() {
     ] {
         let spec = json!({"restartPolicy": policy, "initContainers": [{"name": "i"}, {"name": "j"}],
             "containers": [{"name": "a"}]});
-        let mut machine = PlanFixture::new(&spec, &[("i", first), ("j", &[(1, 0)]), ("a", STAYS)]);
+        let mut machine = PlanFixture::new(&spec, &[("i", first), ("j", &[(1, 0)]), ("a", RUNS_FOREVER)]);
         assert_eq!(show(&machine.run(20)), expected, "{policy} {first:?}: {:?}", machine.log);
     }
 }
@@ -339,7 +339,7 @@ fn init_containers_decide_by_policy_init_1() {
 fn a_lost_sandbox_starts_over_init_2() {
     let spec = json!({"restartPolicy": "OnFailure", "initContainers": [{"name": "i"}],
         "containers": [{"name": "a"}, {"name": "done"}]});
-    let mut machine = PlanFixture::new(&spec, &[("i", &[(1, 0)]), ("a", STAYS), ("done", &[(2, 0)])]);
+    let mut machine = PlanFixture::new(&spec, &[("i", &[(1, 0)]), ("a", RUNS_FOREVER), ("done", &[(2, 0)])]);
     machine.run(10);
     machine.execute(Action::StopSandbox);
     let status = machine.run(20);
@@ -359,8 +359,10 @@ fn termination_is_ordered_and_bounded_pod_7() {
         "initContainers": [{"name": "s1", "restartPolicy": "Always"}, {"name": "s2", "restartPolicy": "Always"}],
         "containers": [{"name": "a", "lifecycle": hook}, {"name": "b"}]});
     // With exit code -1, the container ignores SIGTERM.
-    let mut machine =
-        PlanFixture::new(&spec, &[("s1", STAYS), ("s2", STAYS), ("a", STAYS), ("b", &[(-1, -1)])]);
+    let mut machine = PlanFixture::new(
+        &spec,
+        &[("s1", RUNS_FOREVER), ("s2", RUNS_FOREVER), ("a", RUNS_FOREVER), ("b", &[(-1, -1)])],
+    );
     machine.run(5);
     machine.log.clear();
     machine.pod.metadata.deletion_timestamp =
@@ -484,7 +486,8 @@ fn sidecars_end_in_reverse_order_init_3() {
     let spec = json!({"terminationGracePeriodSeconds": 30,
         "initContainers": [{"name": "s1", "restartPolicy": "Always"}, {"name": "s2", "restartPolicy": "Always"}],
         "containers": [{"name": "a"}], "restartPolicy": "Never"});
-    let mut machine = PlanFixture::new(&spec, &[("s1", STAYS), ("s2", STAYS), ("a", &[(20, 0)])]);
+    let mut machine =
+        PlanFixture::new(&spec, &[("s1", RUNS_FOREVER), ("s2", RUNS_FOREVER), ("a", &[(20, 0)])]);
     let status = machine.run(60);
     let order: Vec<&str> = machine.log.iter().filter(|l| l.contains("TERM")).map(String::as_str).collect();
     assert_eq!(order, ["20:TERM s2", "20:TERM s1"], "{:?}", machine.log);
@@ -496,7 +499,7 @@ fn sidecars_end_in_reverse_order_init_3() {
 fn a_sidecar_restarts_always_init_3() {
     let spec = json!({"restartPolicy": "Never",
         "initContainers": [{"name": "s", "restartPolicy": "Always"}], "containers": [{"name": "a"}]});
-    let mut machine = PlanFixture::new(&spec, &[("s", &[(5, 1), (-1, 0)]), ("a", STAYS)]);
+    let mut machine = PlanFixture::new(&spec, &[("s", &[(5, 1), (-1, 0)]), ("a", RUNS_FOREVER)]);
     assert_eq!(show(&machine.run(60)), "Running s=Running×1 a=Running×0");
 }
 
@@ -546,8 +549,13 @@ fn one_exit_restarts_all_containers_in_place_pod_4() {
         "containers": [
             {"name": "a", "restartPolicy": "Never", "restartPolicyRules": rules},
             {"name": "b"}, {"name": "c"}]});
-    let script: &[(&str, &[(i64, i32)])] =
-        &[("i", &[(1, 0)]), ("s", STAYS), ("a", &[(5, 42), (-1, 0)]), ("b", STAYS), ("c", &[(2, 0)])];
+    let script: &[(&str, &[(i64, i32)])] = &[
+        ("i", &[(1, 0)]),
+        ("s", RUNS_FOREVER),
+        ("a", &[(5, 42), (-1, 0)]),
+        ("b", RUNS_FOREVER),
+        ("c", &[(2, 0)]),
+    ];
     let mut machine = PlanFixture::new(&spec, script);
     let status = machine.run(60);
     assert_eq!(
@@ -588,7 +596,7 @@ fn restarts_of_all_containers_back_off_pod_4() {
     let spec = json!({"restartPolicy": "Never",
         "initContainers": [{"name": "i", "restartPolicy": "Never", "restartPolicyRules": rules}],
         "containers": [{"name": "a"}]});
-    let mut machine = PlanFixture::new(&spec, &[("i", &[(1, 42)]), ("a", STAYS)]);
+    let mut machine = PlanFixture::new(&spec, &[("i", &[(1, 42)]), ("a", RUNS_FOREVER)]);
     assert_eq!(
         show(&machine.run(40)),
         "Pending i=CrashLoopBackOff×3 a=PodInitializing×0",

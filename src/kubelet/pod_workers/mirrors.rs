@@ -15,7 +15,7 @@ use object::SharedObject;
 
 impl PodWorkers {
     /// A mirror was created or changed: its static pod adopts it, or it is deleted if no static pod does.
-    pub(super) fn see_mirror(self: &Arc<Self>, mirror: &SharedObject<Pod>) {
+    pub(super) fn mirror_updated(self: &Arc<Self>, mirror: &SharedObject<Pod>) {
         let uid = mirror_pod::hash(mirror).unwrap_or_default().to_string();
         let mut pods = self.pods.lock();
         if let Some(slot) = pods.get_mut(&uid) {

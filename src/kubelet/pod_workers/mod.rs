@@ -49,7 +49,7 @@ pub(super) enum PodEvent {
     /// The runtime reports a change.
     Resync,
     /// The runtime responds again: failed actions may be retried at once.
-    RuntimeAnswers,
+    RuntimeRecovered,
     /// A hook is over.
     Hook { container: String, id: ContainerId, post_start: bool, result: Result<(), String> },
     /// A probe has returned a new result.
@@ -79,11 +79,11 @@ pub(super) struct PodState {
     pub(super) memory: Option<Arc<Memory>>,
     /// The time since which it waits for its volumes to be attached, or at which that was last reported, on the steady
     /// clock.
-    pub(super) waits_since: Option<Timestamp>,
+    pub(super) waiting_since: Option<Timestamp>,
     /// Failed actions that wait for a retry.
     pub(super) retry: Retry,
     /// The last reported error of reading its state from the runtime.
-    pub(super) blind: Option<String>,
+    pub(super) inspect_error: Option<String>,
     /// The error of the pass; taken when it ends.
     pub(super) failure: Option<String>,
 }
@@ -99,9 +99,9 @@ impl PodState {
             refresh: false,
             tokens: Tokens::default(),
             memory: None,
-            waits_since: None,
+            waiting_since: None,
             retry: Retry::default(),
-            blind: None,
+            inspect_error: None,
             failure: None,
         }
     }
@@ -267,7 +267,9 @@ impl PodWorkers {
         while let Some(event) = events.recv().await {
             match event {
                 RuntimeEvent::PodChanged(pod) => self.push_event(&pod, PodEvent::Resync),
-                RuntimeEvent::Relist => self.push_event_to_all(&node.config.name, &PodEvent::RuntimeAnswers),
+                RuntimeEvent::Relist => {
+                    self.push_event_to_all(&node.config.name, &PodEvent::RuntimeRecovered)
+                }
             }
         }
     }
@@ -347,7 +349,7 @@ impl PodWorkers {
         let Some(node) = node_name(pod) else { return };
         let Some(node) = self.nodes.read().get(node).cloned() else { return };
         if mirror_pod::hash(pod).is_some() {
-            self.see_mirror(pod);
+            self.mirror_updated(pod);
             return;
         }
         let uid = pod.uid().to_string();
@@ -360,8 +362,8 @@ impl PodWorkers {
             pods = self.pods.lock();
         }
         let slot = pods.entry(uid.clone()).or_insert_with(|| PodWorker::new(node, pod.clone()));
-        slot.pending.see(pod);
-        if slot.pending.has_news() {
+        slot.pending.pod_updated(pod);
+        if slot.pending.is_dirty() {
             self.start_pass(&uid, slot);
         }
     }
@@ -448,7 +450,7 @@ impl PodWorkers {
                     self.pod_removed.notify_waiters();
                     return;
                 }
-                Outcome::Wait(_) if slot.pending.has_news() => {}
+                Outcome::Wait(_) if slot.pending.is_dirty() => {}
                 Outcome::Wait(at) => {
                     let wait =
                         at.map(|at| self.context.clock.monotonic() + until(self.context.clock.steady(), at));

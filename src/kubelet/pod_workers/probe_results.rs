@@ -29,7 +29,7 @@ impl PodWorkers {
 
     /// Takes a result that only changes the time of the next probe; returns false if a pass must handle it.
     fn take_quietly(&self, pod: &PodUid, slot: &mut PodWorker, answer: &ProbeResult) -> bool {
-        let Some(state) = slot.state.as_mut().filter(|_| !slot.pending.has_news()) else { return false };
+        let Some(state) = slot.state.as_mut().filter(|_| !slot.pending.is_dirty()) else { return false };
         let ProbeResult { container, id, kind, outcome } = answer;
         let runs = state.observed.latest(container).is_some_and(|r| r.id == *id && r.exit.is_none());
         let quiet =

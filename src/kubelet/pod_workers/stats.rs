@@ -37,9 +37,9 @@ enum WorkerPosition {
     /// Has been in progress for this long.
     InFlight(Duration),
     /// Is scheduled to run in this time.
-    Later(Duration),
+    Scheduled(Duration),
     /// Waits for an event.
-    Rests,
+    Idle,
 }
 
 impl NodePodCounts {
@@ -55,8 +55,8 @@ impl NodePodCounts {
                 queue.in_flight += 1;
                 queue.unfinished = (queue.unfinished.0 + since, queue.unfinished.1.max(since));
             }
-            WorkerPosition::Later(_) => queue.delayed += 1,
-            WorkerPosition::Rests => {}
+            WorkerPosition::Scheduled(_) => queue.delayed += 1,
+            WorkerPosition::Idle => {}
         }
     }
 
@@ -96,8 +96,8 @@ impl PodWorkers {
             (false, false) => WorkerPosition::Due(since),
             (false, true) => WorkerPosition::InFlight(since),
             (true, _) => match self.wakes.at(uid) {
-                Some(at) => WorkerPosition::Later(at.saturating_sub(now)),
-                None => WorkerPosition::Rests,
+                Some(at) => WorkerPosition::Scheduled(at.saturating_sub(now)),
+                None => WorkerPosition::Idle,
             },
         }
     }
@@ -159,11 +159,11 @@ impl ControllerProbe for KubeletProbe {
             match place {
                 WorkerPosition::Due(since) => keys.waiting.push((key(), Some(since), 0)),
                 WorkerPosition::InFlight(since) => keys.in_flight.push((key(), since)),
-                WorkerPosition::Later(left) => {
+                WorkerPosition::Scheduled(left) => {
                     let failures = slot.state.as_ref().map_or(0, |state| state.retry.failures());
                     keys.delayed.push((key(), left, failures));
                 }
-                WorkerPosition::Rests => {}
+                WorkerPosition::Idle => {}
             }
         });
         // A map has no stable order.

@@ -87,7 +87,7 @@ pub(crate) fn exhaust(seen: &mut Observations, signal: Signal) {
 }
 
 /// There is enough of this.
-pub(crate) fn roomy(signal: Signal) -> Observations {
+pub(crate) fn ample(signal: Signal) -> Observations {
     Observations::from([(signal, Observation { available: UNSEEN, capacity: UNSEEN })])
 }
 

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::runtime::PodUid;
 pub use config::EvictionConfig;
 pub use machine_signals::{Observation, Observations, Signal};
-pub(super) use machine_signals::{exhaust, read, roomy};
+pub(super) use machine_signals::{ample, exhaust, read};
 use threshold::Thresholds;
 pub(super) use threshold::{Condition, Threshold};
 
@@ -20,7 +20,7 @@ pub(super) use threshold::{Condition, Threshold};
 pub(super) struct NodePressure {
     pub(super) thresholds: Mutex<Thresholds>,
     /// The machine's simulated state instead of a measurement: for faults and tests.
-    pretended: Mutex<Option<Observations>>,
+    simulated: Mutex<Option<Observations>>,
     /// The last victim, and the time of its eviction.
     pub(super) victim: Mutex<Option<(PodUid, Timestamp)>>,
 }
@@ -33,11 +33,11 @@ impl NodePressure {
 
     /// Sets the machine's simulated state; none = the real one.
     pub(super) fn pretend(&self, observations: Option<Observations>) {
-        *self.pretended.lock() = observations;
+        *self.simulated.lock() = observations;
     }
 
     /// The simulated state of the machine, used instead of a measurement.
     pub(super) fn pretended(&self) -> Option<Observations> {
-        self.pretended.lock().clone()
+        self.simulated.lock().clone()
     }
 }

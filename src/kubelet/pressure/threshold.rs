@@ -148,7 +148,7 @@ mod tests {
     }
 
     /// Observes these amounts of free memory of 1000, one every ten seconds; returns `conditions due` for each.
-    fn looks(config: &EvictionConfig, free: &[i64]) -> Vec<String> {
+    fn observe(config: &EvictionConfig, free: &[i64]) -> Vec<String> {
         let mut pressure = Thresholds::default();
         let mut results = Vec::new();
         for (index, available) in free.iter().enumerate() {
@@ -169,7 +169,7 @@ mod tests {
     fn hard_limits_count_at_once_and_conditions_linger_node_4() {
         let config = config(r#"{"hard": {"memory.available": "10%"}, "pressureTransitionPeriod": 25}"#);
         assert_eq!(
-            looks(&config, &[500, 99, 100, 500, 500, 500]),
+            observe(&config, &[500, 99, 100, 500, 500, 500]),
             ["- -", "MemoryPressure hard", "MemoryPressure -", "MemoryPressure -", "- -", "- -"]
         );
     }
@@ -181,7 +181,7 @@ mod tests {
                 "softGracePeriod": {"memory.available": 20}, "pressureTransitionPeriod": 0}"#,
         );
         assert_eq!(
-            looks(&config, &[200, 400, 200, 200, 200, 40, 400]),
+            observe(&config, &[200, 400, 200, 200, 200, 40, 400]),
             [
                 "MemoryPressure -",
                 "- -",
@@ -201,7 +201,7 @@ mod tests {
                 "pressureTransitionPeriod": 0}"#,
         );
         assert_eq!(
-            looks(&config, &[120, 90, 120, 150, 120]),
+            observe(&config, &[120, 90, 120, 150, 120]),
             ["- -", "MemoryPressure hard", "MemoryPressure hard", "- -", "- -"]
         );
     }

@@ -56,7 +56,7 @@ pub trait Runtime: Send + Sync + 'static {
     }
 
     /// Replaces the faults of the node's clock and disk: they affect the runtime's writes. Never waits.
-    fn suffer(&self, faults: HostFaults) {
+    fn set_faults(&self, faults: HostFaults) {
         let _ = faults;
     }
 

@@ -388,7 +388,7 @@ fn mounts(container: &Container, own_mounts: bool) -> Option<Vec<VolumeMountStat
 /// that the node rejected nothing is reported at all.
 pub(super) fn finish_statuses(pod: &Pod, observed: &ObservedPod, status: &mut PodStatus) {
     let failed = matches!(observed.stop.as_ref().map(|s| &s.cause), Some(StopCause::Failed { .. }));
-    if failed && observed.sandbox.is_none() && observed.prepared == SetupState::No {
+    if failed && observed.sandbox.is_none() && observed.setup == SetupState::No {
         (status.init_container_statuses, status.container_statuses) = (None, None);
         return;
     }

@@ -39,7 +39,7 @@ fn observed(pod: &Pod, containers: &[(&str, Option<i32>)]) -> ObservedPod {
         host: crate::runtime::HostShares::default(),
     };
     let mut seen = ObservedPod {
-        prepared: SetupState::Yes,
+        setup: SetupState::Ready,
         ips: Ips { first: Some(spec.ip), second: None },
         ..ObservedPod::default()
     };

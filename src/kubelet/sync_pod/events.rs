@@ -20,15 +20,15 @@ impl SyncPod<'_> {
             }
             match event {
                 PodEvent::Resync => self.state.stale = true,
-                PodEvent::RuntimeAnswers => {
+                PodEvent::RuntimeRecovered => {
                     self.state.stale = true;
                     self.state.retry = Retry::default();
                 }
                 PodEvent::Refresh => {
                     self.state.refresh = true;
                     // The volumes may have waited for this.
-                    if matches!(self.state.observed.prepared, SetupState::Blocked { .. }) {
-                        self.state.observed.prepared = SetupState::No;
+                    if matches!(self.state.observed.setup, SetupState::Blocked { .. }) {
+                        self.state.observed.setup = SetupState::No;
                     }
                 }
                 PodEvent::Hook { container, id, post_start: true, result } => {

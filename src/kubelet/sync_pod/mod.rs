@@ -81,7 +81,7 @@ enum ActionResult {
     /// Continue with the next action.
     Next,
     /// Observe and plan again before anything else.
-    Again,
+    Replan,
     /// The action failed: it is done again later.
     Failed(String),
     /// Nothing of the pod is left.
@@ -90,7 +90,7 @@ enum ActionResult {
 
 fn after(result: Result<(), RuntimeError>) -> ActionResult {
     match result {
-        Ok(()) => ActionResult::Again,
+        Ok(()) => ActionResult::Replan,
         Err(error) => ActionResult::Failed(format!("runtime: {error}")),
     }
 }
@@ -131,9 +131,9 @@ impl SyncPod<'_> {
                 && let Err(error) = self.refresh().await
             {
                 let text = format!("cannot inspect the pod: {error}");
-                if self.state.blind.as_ref() != Some(&text) {
+                if self.state.inspect_error.as_ref() != Some(&text) {
                     tracing::warn!(pod = %self.pod.key(), "{text}");
-                    self.state.blind = Some(text.clone());
+                    self.state.inspect_error = Some(text.clone());
                 }
                 self.state.failure = Some(text);
                 return Outcome::Wait(Some(saturating_after(self.now(), RUNTIME_RETRY)));
@@ -161,7 +161,7 @@ impl SyncPod<'_> {
                 again = true;
                 match self.execute(action.clone()).await {
                     ActionResult::Next => self.state.retry.done(&action),
-                    ActionResult::Again => {
+                    ActionResult::Replan => {
                         self.state.retry.done(&action);
                         break;
                     }
@@ -189,7 +189,7 @@ impl SyncPod<'_> {
                 match self.remove().await {
                     ActionResult::End(end) => return end,
                     ActionResult::Failed(text) => held.push(self.try_later(Action::Remove, &text)),
-                    ActionResult::Next | ActionResult::Again => {}
+                    ActionResult::Next | ActionResult::Replan => {}
                 }
             }
         }
@@ -244,14 +244,14 @@ impl SyncPod<'_> {
                 self.node.config.hollow || volumes::has_namespaces(&self.node.runtime.isolation());
             if self.state.observed.sandbox_ready() {
                 // Its volumes were created before the sandbox; their content may have changed meanwhile.
-                self.state.observed.prepared = SetupState::Yes;
+                self.state.observed.setup = SetupState::Ready;
                 self.state.memory = self.node.runtime.memory();
                 self.state.refresh = true;
             }
             self.state.observed.skew = self.node.clock.skew();
             adopt(&self.pod, &mut self.state.observed, self.workers.context.clock.both());
         }
-        (self.state.stale, self.state.reported, self.state.blind) = (false, None, None);
+        (self.state.stale, self.state.reported, self.state.inspect_error) = (false, None, None);
         self.read_log_messages().await;
         Ok(())
     }
@@ -321,7 +321,7 @@ impl SyncPod<'_> {
                     self.event(EventType::Normal, reason, message.clone());
                 }
                 self.stop_pod(cause, grace);
-                ActionResult::Again
+                ActionResult::Replan
             }
             Action::Remove => self.remove().await,
         }
@@ -329,7 +329,7 @@ impl SyncPod<'_> {
 
     fn ignoring_absence(result: Result<(), RuntimeError>) -> ActionResult {
         match result {
-            Err(RuntimeError::NotFound(_)) => ActionResult::Again,
+            Err(RuntimeError::NotFound(_)) => ActionResult::Replan,
             other => after(other),
         }
     }
@@ -352,7 +352,7 @@ impl SyncPod<'_> {
     /// the stop.
     fn shut_down(&mut self, closed: NodeShutdown) {
         self.state.observed.shutdown = true;
-        let by_force = closed.how == ShutdownMode::ByForce;
+        let by_force = closed.how == ShutdownMode::Forced;
         let now = self.now();
         let passed = self.workers.context.clock.monotonic().saturating_sub(closed.since);
         let limit = self.workers.context.timings.shutdown_grace_period.0.saturating_sub(passed);

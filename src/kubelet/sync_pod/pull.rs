@@ -20,7 +20,7 @@ impl SyncPod<'_> {
     pub(super) async fn ensure_image_exists(&mut self, container: &Container) -> Result<Image, ActionResult> {
         let name = &container.name;
         let image = container.image.clone().unwrap_or_default();
-        self.pull_on_purpose(container, &image)?;
+        self.simulate_pull(container, &image)?;
         match self.node.runtime.image_status(&image).await {
             Ok(present) => {
                 // A loaded image is present until a user removes it, even without a container that uses it.
@@ -50,7 +50,7 @@ impl SyncPod<'_> {
     }
 
     /// Nothing is pulled here; faults of pulls apply all the same to images that a kubelet would pull.
-    fn pull_on_purpose(&mut self, container: &Container, image: &str) -> Result<(), ActionResult> {
+    fn simulate_pull(&mut self, container: &Container, image: &str) -> Result<(), ActionResult> {
         let name = &container.name;
         let policy = container.image_pull_policy.as_deref().unwrap_or("IfNotPresent");
         let is_here = || self.node.runtime.is_image_loaded(image) || self.node.images.lock().has(image);

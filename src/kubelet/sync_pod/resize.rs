@@ -114,7 +114,7 @@ impl SyncPod<'_> {
                 }
             }
         }
-        ActionResult::Again
+        ActionResult::Replan
     }
 
     /// The reason why memory limits cannot be lowered for now.

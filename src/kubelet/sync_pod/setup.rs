@@ -59,8 +59,8 @@ impl SyncPod<'_> {
         };
         if !same {
             self.state.memory = memory;
-            if self.state.observed.prepared == SetupState::Yes {
-                self.state.observed.prepared = SetupState::No;
+            if self.state.observed.setup == SetupState::Ready {
+                self.state.observed.setup = SetupState::No;
             }
         }
     }
@@ -69,7 +69,7 @@ impl SyncPod<'_> {
     pub(super) async fn refresh_volumes(&mut self) {
         let renew = self.state.tokens.renew_at().is_some_and(|at| at <= self.workers.context.clock.now());
         let is_requested = std::mem::take(&mut self.state.refresh);
-        if !(is_requested || renew) || self.state.observed.prepared != SetupState::Yes {
+        if !(is_requested || renew) || self.state.observed.setup != SetupState::Ready {
             return;
         }
         if let Err(error) = self.write_volumes().await {
@@ -90,33 +90,33 @@ impl SyncPod<'_> {
         let Some(ip) = ip else {
             let message = format!("no address left in the pod range of node {}", self.node.config.name);
             self.event(EventType::Warning, "FailedCreatePodSandBox", message.clone());
-            self.state.observed.prepared = SetupState::Blocked { until: again, message };
-            return ActionResult::Again;
+            self.state.observed.setup = SetupState::Blocked { until: again, message };
+            return ActionResult::Replan;
         };
         self.state.observed.ips = self.node.config.ips_of(ip);
         match self.write_volumes().await {
             Ok(()) => {
-                self.state.waits_since = None;
-                self.state.observed.prepared = SetupState::Yes;
+                self.state.waiting_since = None;
+                self.state.observed.setup = SetupState::Ready;
             }
             Err(error) => {
                 let message = error.message;
                 if !error.waits || self.has_waited_long() {
                     self.event(EventType::Warning, "FailedMount", message.clone());
                 }
-                self.state.observed.prepared = SetupState::Blocked { until: again, message };
+                self.state.observed.setup = SetupState::Blocked { until: again, message };
             }
         }
-        ActionResult::Again
+        ActionResult::Replan
     }
 
     /// Returns true if it is time to report that the pod waits for its volumes to be attached.
     fn has_waited_long(&mut self) -> bool {
         let now = self.now();
-        let since = *self.state.waits_since.get_or_insert(now);
+        let since = *self.state.waiting_since.get_or_insert(now);
         let long = now >= saturating_after(since, ATTACH_TIMEOUT);
         if long {
-            self.state.waits_since = Some(now);
+            self.state.waiting_since = Some(now);
         }
         long
     }
@@ -130,7 +130,7 @@ impl SyncPod<'_> {
 
     pub(super) async fn run_sandbox(&mut self) -> ActionResult {
         let ips = self.state.observed.ips;
-        let Some(ip) = ips.first else { return ActionResult::Again };
+        let Some(ip) = ips.first else { return ActionResult::Replan };
         if let Err(why) = runtime_class::find_handler(&self.workers.context.api, spec::spec(&self.pod)) {
             let message = format!("Failed to create pod sandbox: {why}");
             self.event(EventType::Warning, "FailedCreatePodSandBox", message);

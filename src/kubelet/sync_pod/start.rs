@@ -71,7 +71,7 @@ impl SyncPod<'_> {
                     reason: "StartError".into(),
                 });
                 self.container_event(name, EventType::Warning, "Failed", format!("Error: {message}"));
-                return ActionResult::Again;
+                return ActionResult::Replan;
             }
             Err(RuntimeError::CreateFailed(message)) => {
                 return self.create_failed(name, "CreateContainerError", message);
@@ -102,7 +102,7 @@ impl SyncPod<'_> {
             let run = async move { hooks::run(&target, &container, &hook, hooks::UNLIMITED).await };
             self.in_background(name, &record.id, true, run);
             // The next container starts only after the hook.
-            return ActionResult::Again;
+            return ActionResult::Replan;
         }
         ActionResult::Next
     }

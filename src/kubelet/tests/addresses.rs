@@ -3,7 +3,7 @@
 use super::*;
 
 /// A node with the five pod addresses 127.1.0.2 to 127.1.0.6.
-fn narrow() -> NodeConfig {
+fn node_with_five_addresses() -> NodeConfig {
     NodeConfig { pod_range: Ipv4Net::new_assert([127, 1, 0, 0].into(), 29), ..config() }
 }
 
@@ -24,7 +24,7 @@ async fn run_to_the_end(scene: &KubeletFixture, name: &str) -> Key {
 /// The status of a pod that has ended still shows its address, which another pod may have by then (NET-1).
 #[tokio::test(start_paused = true)]
 async fn the_address_of_a_pod_that_has_ended_is_free_again() {
-    let scene = KubeletFixture::start(HollowConfig::default(), narrow()).await;
+    let scene = KubeletFixture::start(HollowConfig::default(), node_with_five_addresses()).await;
     let stays = scene.create_named("stays", once());
     scene.until(&stays, "ready", is_ready).await;
     let mut ended = Vec::new();
@@ -60,7 +60,7 @@ async fn the_address_of_a_pod_that_has_ended_is_free_again() {
 /// Pods that run when a kubelet starts have their addresses; pods that ended before have none (SAFE-7).
 #[tokio::test(start_paused = true)]
 async fn after_a_restart_only_what_runs_has_an_address() {
-    let scene = KubeletFixture::start(HollowConfig::default(), narrow()).await;
+    let scene = KubeletFixture::start(HollowConfig::default(), node_with_five_addresses()).await;
     for number in 0..3 {
         run_to_the_end(&scene, &format!("p{number}")).await;
     }
@@ -71,7 +71,7 @@ async fn after_a_restart_only_what_runs_has_an_address() {
         running.push(scene.status(&key).pod_ip.unwrap());
     }
     scene.kubelet.detach().await;
-    let _again = scene.kubelets.start_node(narrow(), scene.runtime.clone()).await.unwrap();
+    let _again = scene.kubelets.start_node(node_with_five_addresses(), scene.runtime.clone()).await.unwrap();
     for number in 0..3 {
         let key = scene.create_named(&format!("after{number}"), once());
         scene.until(&key, "ready", is_ready).await;

@@ -539,7 +539,7 @@ async fn a_node_short_of_memory_gives_up_the_greediest_pod_first_node_4() {
         let seen = pressure::Observation { available: megabytes << 20, capacity: 1000 << 20 };
         Some(BTreeMap::from([(pressure::Signal::MemoryAvailable, seen)]))
     };
-    scene.kubelet.pretend(left(50));
+    scene.kubelet.set_simulated_machine(left(50));
     scene.until(&greedy, "evicted", |s| s.phase.as_deref() == Some("Failed")).await;
     let status = scene.status(&greedy);
     let message = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. Container c was \
@@ -550,7 +550,7 @@ async fn a_node_short_of_memory_gives_up_the_greediest_pod_first_node_4() {
     assert!(scene.events().contains(&format!("Evicted: {message}")));
     assert_eq!(node_condition(&scene, "MemoryPressure"), "True KubeletHasInsufficientMemory");
     assert_eq!(show(&scene.status(&bound)), "Running c=ready/0", "one at a time");
-    scene.kubelet.pretend(left(400));
+    scene.kubelet.set_simulated_machine(left(400));
 
     let newcomer = scene.create_named("newcomer", json!({"containers": [{"name": "c"}]}));
     scene.until(&newcomer, "refused", |s| s.phase.as_deref() == Some("Failed")).await;

@@ -21,7 +21,7 @@ fn events_of(scene: &KubeletFixture, reason: &str) -> Vec<String> {
 }
 
 /// The container's actual and allocated resources.
-fn has(status: &PodStatus) -> (String, String) {
+fn actual_and_allocated(status: &PodStatus) -> (String, String) {
     let container = &status.container_statuses.as_ref().unwrap()[0];
     let cpu = |list: Option<&object::quantity::ResourceList>| {
         list.and_then(|list| list.get("cpu")).map(|q| q.0.clone()).unwrap_or_default()
@@ -47,7 +47,7 @@ async fn cpu_changes_in_place_and_memory_by_a_restart_as_the_policy_says_pod_12(
     let first = scene.running_id(&key, "a").await;
 
     resize(&scene, &key, &sized("2", "64Mi"));
-    scene.until(&key, "resized", |s| has(s) == ("2".into(), "2".into())).await;
+    scene.until(&key, "resized", |s| actual_and_allocated(s) == ("2".into(), "2".into())).await;
     assert_eq!(scene.running_id(&key, "a").await, first, "the same process");
     let changed = r#"{"containers":[{"name":"a","resources":{"limits":{"memory":"64Mi"},"requests":{"cpu":"2","memory":"64Mi"}}}],"generation":2}"#;
     assert_eq!(events_of(&scene, "ResizeStarted"), [format!("ResizeStarted: Pod resize started: {changed}")]);
@@ -81,7 +81,7 @@ async fn a_resize_for_which_there_is_no_room_waits_or_never_comes_pod_12() {
     let pending = status.conditions.iter().flatten().find(|c| c.type_ == "PodResizePending").unwrap();
     let message = "Node didn't have enough capacity: cpu, requested: 8000, capacity: 4000";
     assert_eq!((pending.message.as_deref(), pending.observed_generation), (Some(message), Some(2)));
-    assert_eq!(has(&status), ("1".into(), "1".into()), "nothing changed");
+    assert_eq!(actual_and_allocated(&status), ("1".into(), "1".into()), "nothing changed");
 
     resize(&scene, &key, &sized("3", "64Mi"));
     scene.until(&key, "deferred", |s| condition(s, "PodResizePending") == "True Deferred").await;
@@ -98,12 +98,12 @@ async fn a_resize_for_which_there_is_no_room_waits_or_never_comes_pod_12() {
     scene.kubelets.start_node(again, scene.runtime.clone()).await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(condition(&scene.status(&key), "PodResizePending"), "True Deferred");
-    assert_eq!(has(&scene.status(&key)), ("1".into(), "1".into()));
+    assert_eq!(actual_and_allocated(&scene.status(&key)), ("1".into(), "1".into()));
 
     // Other pods end, and their resources are allocated at once.
     let options = DeleteOptions::default();
     scene.api.delete(Kind::Pod, &other, &options).unwrap();
-    scene.until(&key, "given", |s| has(s) == ("3".into(), "3".into())).await;
+    scene.until(&key, "given", |s| actual_and_allocated(s) == ("3".into(), "3".into())).await;
     scene.until(&key, "no longer pending", |s| condition(s, "PodResizePending").is_empty()).await;
     assert_eq!(show(&scene.status(&key)), "Running a=ready/0");
     scene.tasks.stop().await;

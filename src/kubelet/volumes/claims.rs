@@ -262,7 +262,7 @@ mod tests {
         .unwrap();
     }
 
-    fn look(api: &Api) -> Result<PathBuf, String> {
+    fn backing_path(api: &Api) -> Result<PathBuf, String> {
         let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p", "namespace": "default", "uid": "1"},
             "spec": {"containers": [], "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}]}}))
         .unwrap();
@@ -295,13 +295,13 @@ mod tests {
         ] {
             let api = api();
             assert_eq!(
-                look(&api).unwrap_err(),
+                backing_path(&api).unwrap_err(),
                 format!(
                     "{PROCESSING}failed to fetch PVC from API server: persistentvolumeclaims \"c\" not found"
                 )
             );
             bound(&api, &source);
-            assert_eq!(look(&api), expected.map(PathBuf::from).map_err(str::to_string), "{source}");
+            assert_eq!(backing_path(&api), expected.map(PathBuf::from).map_err(str::to_string), "{source}");
         }
     }
 
@@ -318,11 +318,11 @@ mod tests {
             .unwrap();
         };
         phase("Pending");
-        assert_eq!(look(&api).unwrap_err(), format!("{PROCESSING}PVC is not bound"));
+        assert_eq!(backing_path(&api).unwrap_err(), format!("{PROCESSING}PVC is not bound"));
         phase("Bound");
-        assert!(look(&api).is_ok());
+        assert!(backing_path(&api).is_ok());
         api.delete(Kind::PersistentVolumeClaim, &key, &DeleteOptions::default()).unwrap();
-        assert_eq!(look(&api).unwrap_err(), format!("{PROCESSING}PVC is being deleted"));
+        assert_eq!(backing_path(&api).unwrap_err(), format!("{PROCESSING}PVC is being deleted"));
     }
 
     #[test]

@@ -152,7 +152,7 @@ pub(super) async fn prepare(
     // Requested resources that were not allocated are not shown.
     let given = resize::allocated_pod(pod, &observed.resize);
     let owners = Owners::of(pod);
-    let first = observed.prepared != SetupState::Yes;
+    let first = observed.setup != SetupState::Ready;
     if first {
         attach::take(context, node, pod).await?;
     }
@@ -287,7 +287,7 @@ fn set_up(
                     return Ok(());
                 }
                 let failed = |error| format!("path \"{}\": {error}", backing.path.display());
-                ownership::give_lasting(&backing.path, owners).map_err(failed)
+                ownership::set_persistent_group(&backing.path, owners).map_err(failed)
             });
             given.map_err(|why| backing.unusable(why).volume_error(&volume.name))
         }

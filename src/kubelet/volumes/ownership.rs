@@ -81,7 +81,7 @@ pub(super) fn set_group_recursively(directory: &Path, group: u32, rights: GroupR
 
 /// Gives a persistent volume to the pod's group. Failures are only logged for debugging, as by Kubernetes' kubelet:
 /// some file systems have groups of their own.
-pub(super) fn give_lasting(directory: &Path, owners: Owners) -> io::Result<()> {
+pub(super) fn set_persistent_group(directory: &Path, owners: Owners) -> io::Result<()> {
     let Some(group) = owners.group.filter(|_| directory.is_dir()) else { return Ok(()) };
     if owners.on_root_mismatch && belongs_to_group(directory, group)? {
         return Ok(());
@@ -172,23 +172,23 @@ mod tests {
                     .unwrap(),
             )
         };
-        give_lasting(&volume, security_context(4711, "OnRootMismatch")).unwrap();
+        set_persistent_group(&volume, security_context(4711, "OnRootMismatch")).unwrap();
         assert_eq!(about(&at("dir")), (4711, 0o2770));
         assert_eq!(about(&at("dir/file")), (4711, 0o660));
         assert_eq!(about(&at("link")).0, 4711);
         assert_eq!(about(&place.path().join("outside")).1, 0o600, "a link is not followed");
         // The directory already has the group: its content is unchanged unless the policy is `Always`.
         lchown(at("dir/file"), None, Some(7)).unwrap();
-        give_lasting(&volume, security_context(4711, "OnRootMismatch")).unwrap();
+        set_persistent_group(&volume, security_context(4711, "OnRootMismatch")).unwrap();
         assert_eq!(about(&at("dir/file")).0, 7);
-        give_lasting(&volume, security_context(4711, "Always")).unwrap();
+        set_persistent_group(&volume, security_context(4711, "Always")).unwrap();
         assert_eq!(about(&at("dir/file")).0, 4711);
         set(&volume, 0o2750);
         lchown(at("dir/file"), None, Some(7)).unwrap();
-        give_lasting(&volume, security_context(4711, "OnRootMismatch")).unwrap();
+        set_persistent_group(&volume, security_context(4711, "OnRootMismatch")).unwrap();
         assert_eq!(about(&at("dir/file")).0, 4711, "the group could not write the directory");
-        give_lasting(&at("dir/file"), security_context(8, "Always")).unwrap();
-        give_lasting(&at("none"), security_context(8, "Always")).unwrap();
+        set_persistent_group(&at("dir/file"), security_context(8, "Always")).unwrap();
+        set_persistent_group(&at("none"), security_context(8, "Always")).unwrap();
         assert_eq!(about(&at("dir/file")).0, 4711, "it is no directory");
     }
 }

@@ -30,7 +30,7 @@ pub(crate) async fn of_claims(
     if node.config.hollow || places.is_empty() {
         return BTreeMap::new();
     }
-    let Ok(turn) = node.volume_looks.clone().try_acquire_owned() else { return BTreeMap::new() };
+    let Ok(turn) = node.volume_measurements.clone().try_acquire_owned() else { return BTreeMap::new() };
     let look = tokio::task::spawn_blocking(move || {
         let _permit = turn;
         let mut all: BTreeMap<String, BTreeMap<String, VolumeUsage>> = BTreeMap::new();

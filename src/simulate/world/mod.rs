@@ -429,7 +429,7 @@ impl Machine {
         let clock = clock.clone();
         let catalogue = Arc::new(Catalogue::new(Vec::new(), "simulated"));
         let runtime = HollowRuntime::new(config, catalogue, Arc::new(move || clock.now()));
-        let runtime = Arc::new(runtime.directed_by(director()));
+        let runtime = Arc::new(runtime.with_behavior(director()));
         Self { runtime, has_power: true, is_cut_off: false, hangs: false }
     }
 }

@@ -47,7 +47,7 @@ fn is_silence<T: std::fmt::Debug>(answer: Result<T, RuntimeError>) -> bool {
 /// Calls and sessions end with an error, and the host is used again when it resumes.
 #[tokio::test]
 async fn a_host_that_does_not_answer_is_an_error_and_no_wait() {
-    let node = Node::impatient(HostLife::OfControlPlane, true).await;
+    let node = Node::impatient(HostLife::Ephemeral, true).await;
     let container = soon("start", async {
         loop {
             if let Ok(record) = node.runtime.start_container(shell("main", "sleep 1000")).await {
@@ -77,7 +77,7 @@ async fn a_host_that_does_not_answer_is_an_error_and_no_wait() {
 #[tokio::test]
 async fn a_host_that_does_not_answer_is_killed_with_all_it_holds() {
     for namespaces in modes().await {
-        let node = Node::impatient(HostLife::OfControlPlane, namespaces).await;
+        let node = Node::impatient(HostLife::Ephemeral, namespaces).await;
         let script = "trap '' TERM; (setsid env -i sleep 1000 &); setsid sleep 1000 & sleep 1000";
         soon("start", async { while node.runtime.start_container(shell("main", script)).await.is_err() {} })
             .await;
@@ -90,7 +90,7 @@ async fn a_host_that_does_not_answer_is_killed_with_all_it_holds() {
 /// A suspended host does not delay a start, and can be ended all the same.
 #[tokio::test]
 async fn a_start_beside_a_host_that_does_not_answer_fails_and_ending_it_does_not() {
-    let node = Node::impatient(HostLife::Own, true).await;
+    let node = Node::impatient(HostLife::Independent, true).await;
     node.signal_host(Signal::STOP);
     let pid = node.host_pid();
     let Node { runtime, directory, .. } = node;
@@ -98,7 +98,7 @@ async fn a_start_beside_a_host_that_does_not_answer_fails_and_ending_it_does_not
     drop(runtime);
     let config = || ProcessConfig {
         status_timeout: Duration::from_millis(500),
-        ..config(&directory.path().join("node"), HostLife::Own, true)
+        ..config(&directory.path().join("node"), HostLife::Independent, true)
     };
     let catalogue = || Arc::new(Catalogue::new(Vec::new(), "CONFIG"));
     let error = soon("start", ProcessRuntime::start(config(), catalogue())).await.err().unwrap().to_string();
@@ -124,7 +124,7 @@ async fn a_request_that_is_too_long_is_refused_and_the_next_is_answered() {
 #[tokio::test]
 async fn a_command_ends_with_the_control_plane_that_started_it() {
     for namespaces in modes().await {
-        let node = Node::with_life(HostLife::Own, namespaces).await;
+        let node = Node::with_life(HostLife::Independent, namespaces).await;
         let container = node.sh("sleep 1000").await;
         let mark = seconds_of_its_own().to_string();
         let hook = node.runtime.exec_sync(&container.id, words(&["sleep", &mark]), Duration::from_hours(1));
@@ -135,7 +135,8 @@ async fn a_command_ends_with_the_control_plane_that_started_it() {
         let Node { runtime, directory, .. } = node;
         drop(runtime);
         until("its end", || pids_of(&mark).is_empty()).await;
-        let next = super::node::runtime(&directory.path().join("node"), HostLife::Own, namespaces).await;
+        let next =
+            super::node::runtime(&directory.path().join("node"), HostLife::Independent, namespaces).await;
         let record = next.inspect(&"pod".to_owned()).await.unwrap().unwrap();
         assert!(record.containers[0].exit.is_none(), "the container itself goes on");
         soon("shutdown", next.shutdown()).await.unwrap();

@@ -102,7 +102,7 @@ async fn asking_ends_a_plain_program_and_killing_ends_a_deaf_one() {
 /// SAFE-7: a new control plane finds the same processes, and exits that occurred without one.
 #[tokio::test]
 async fn a_new_control_plane_finds_its_containers() {
-    let node = Node::with_life(HostLife::Own, true).await;
+    let node = Node::with_life(HostLife::Independent, true).await;
     let fifo = node.directory.path().join("fifo");
     let wait = format!("cat {} >/dev/null; exit 7", fifo.display());
     std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
@@ -114,7 +114,7 @@ async fn a_new_control_plane_finds_its_containers() {
     drop(first);
     std::fs::write(&fifo, "go").unwrap();
 
-    let second = runtime(&directory.path().join("node"), HostLife::Own, true).await;
+    let second = runtime(&directory.path().join("node"), HostLife::Independent, true).await;
     let events = second.events();
     let mut node = Node { runtime: second, events, directory, namespaces: true };
     assert_eq!(node.record(&stays.id).await, stays);
@@ -142,7 +142,7 @@ async fn a_restarted_kubelet_learns_of_exits_safe_7() {
 
 #[tokio::test]
 async fn with_a_lifeline_everything_ends_with_the_control_plane() {
-    let node = Node::with_life(HostLife::OfControlPlane, true).await;
+    let node = Node::with_life(HostLife::Ephemeral, true).await;
     let record = node.sh("sleep 1000").await;
     let Node { runtime, directory, .. } = node;
     drop(runtime);

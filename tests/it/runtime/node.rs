@@ -62,7 +62,7 @@ pub(crate) fn config(state_dir: &Path, life: HostLife, namespaces: bool) -> Proc
 impl Node {
     /// Starts a host that ends with the test, even if the test fails.
     pub(crate) async fn new(namespaces: bool) -> Self {
-        Self::with_life(HostLife::OfControlPlane, namespaces).await
+        Self::with_life(HostLife::Ephemeral, namespaces).await
     }
 
     pub(crate) async fn with_life(life: HostLife, namespaces: bool) -> Self {

@@ -58,7 +58,8 @@ impl Catalogue {
             if rows.is_empty() { vec![row] } else { rows }
         });
         let own_names = BUILTINS.iter().flat_map(|image| image.names.iter().map(move |name| (*name, image)));
-        let mapped = self.mapped.iter().filter_map(|name| Some((name.as_str(), self.builtin(name)?)));
+        let mapped =
+            self.builtin_aliases.iter().filter_map(|name| Some((name.as_str(), self.builtin(name)?)));
         let built_in = own_names.chain(mapped).map(|(name, image)| self.describe_builtin(name, image));
         own.chain(loaded).chain(built_in).collect()
     }

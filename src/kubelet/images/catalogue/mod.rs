@@ -100,7 +100,7 @@ pub struct Catalogue {
     /// The location where a user adds entries; named by errors.
     location: String,
     /// Further repositories that built-in images stand for, without tags.
-    mapped: Vec<String>,
+    builtin_aliases: Vec<String>,
     search_path: OsString,
 }
 
@@ -121,7 +121,7 @@ impl Catalogue {
     /// A catalogue whose entries and loaded images may change at any time.
     pub fn live(user: Box<dyn UserImageSource>, store: Option<ImageStore>, place: impl Into<String>) -> Self {
         let search_path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
-        Self { user, store, location: place.into(), mapped: Vec::new(), search_path }
+        Self { user, store, location: place.into(), builtin_aliases: Vec::new(), search_path }
     }
 
     /// Makes built-in images stand for further repositories (`registry.builtin`): each for those with the same last
@@ -130,7 +130,7 @@ impl Catalogue {
         let mut refused = Vec::new();
         for (position, repository) in repositories.iter().enumerate() {
             match repository_of(repository) {
-                Ok(name) if named_like(&name).is_some() => self.mapped.push(name),
+                Ok(name) if named_like(&name).is_some() => self.builtin_aliases.push(name),
                 Ok(name) => {
                     let last = name.rsplit('/').next().unwrap_or(&name);
                     refused
@@ -144,7 +144,8 @@ impl Catalogue {
 
     /// The built-in image behind a repository's familiar name.
     fn builtin(&self, name: &str) -> Option<&'static Builtin> {
-        stands_for(name).or_else(|| named_like(name).filter(|_| self.mapped.iter().any(|own| own == name)))
+        stands_for(name)
+            .or_else(|| named_like(name).filter(|_| self.builtin_aliases.iter().any(|own| own == name)))
     }
 
     /// Resolves a reference on this machine.
@@ -157,7 +158,7 @@ impl Catalogue {
         })?;
         let user = self.user.current();
         let candidates = candidates(&user.entries, &parsed);
-        let entry = fitting(&candidates, &parsed);
+        let entry = best_match(&candidates, &parsed);
         // A digest means one image and no other, even if another image has the same name.
         if let Some(image) = self.loaded(&parsed).filter(|_| entry.is_none() || parsed.digest.is_some()) {
             return Ok(self.resolve_loaded(&image, parsed));
@@ -186,7 +187,7 @@ impl Catalogue {
     pub(crate) fn find_loaded(&self, reference: &str) -> Option<StoredImage> {
         let parsed = ImageReference::parse(reference).ok()?;
         let user = self.user.current();
-        let declared = fitting(&candidates(&user.entries, &parsed), &parsed).is_some();
+        let declared = best_match(&candidates(&user.entries, &parsed), &parsed).is_some();
         self.loaded(&parsed).filter(|_| !declared || parsed.digest.is_some())
     }
 
@@ -287,7 +288,7 @@ impl Catalogue {
             ImageSource::AsGiven => (None, Vec::new()),
         };
         if matches!(image.source, ImageSource::Tools | ImageSource::HostProgram(_)) {
-            programs.extend(self.tools_that_lack());
+            programs.extend(self.missing_tools());
         }
         for &program in image.own_programs {
             let named = |&name: &&str| (name.to_owned(), Program::Inside(program.to_owned()));
@@ -337,7 +338,7 @@ impl Catalogue {
     }
 
     /// Tools that many manifests call, that this binary contains and that the machine lacks.
-    fn tools_that_lack(&self) -> impl Iterator<Item = (String, Program)> {
+    fn missing_tools(&self) -> impl Iterator<Item = (String, Program)> {
         let lacking = TOOLS.iter().filter(|name| find_program(name, &self.search_path).is_none());
         lacking.map(|&name| (name.to_owned(), Program::Inside(name.to_owned())))
     }
@@ -451,7 +452,7 @@ fn candidates<'a>(entries: &'a [ImageEntry], parsed: &ImageReference) -> Vec<&'a
 }
 
 /// The best match: an entry for this very tag before one for every tag.
-fn fitting<'a>(candidates: &[&'a ImageEntry], parsed: &ImageReference) -> Option<&'a ImageEntry> {
+fn best_match<'a>(candidates: &[&'a ImageEntry], parsed: &ImageReference) -> Option<&'a ImageEntry> {
     let exact = |entry: &&&ImageEntry| parsed.tag.as_ref().is_none_or(|tag| entry.tags.contains(tag));
     let any = |entry: &&&ImageEntry| entry.tags.is_empty();
     candidates.iter().find(exact).or_else(|| candidates.iter().find(any)).copied()

@@ -196,7 +196,7 @@ impl StoreFixture {
     }
 
     /// Lists the store's directory: no unfinished image may remain there.
-    fn lies(&self) -> Vec<String> {
+    fn store_entries(&self) -> Vec<String> {
         let names = std::fs::read_dir(self.data.path().join("images/store")).unwrap();
         let mut names: Vec<_> = names.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         names.retain(|name| !matches!(name.as_str(), "lock" | "tags.json"));
@@ -297,7 +297,7 @@ fn loading_again_changes_only_names_img_3() {
     assert!(!first[0].was_present && first[0].names == ["app:1", "app:latest"]);
     let again = scene.load(&archive).unwrap();
     assert!(again[0].was_present && again[0].image == first[0].image);
-    assert_eq!(scene.lies(), [first[0].image.id.replace(':', "-")]);
+    assert_eq!(scene.store_entries(), [first[0].image.id.replace(':', "-")]);
 
     // Another name for the same image, and the same name for another image.
     let named = LoadOptions { tag: Some("other.io/x".into()), ..LoadOptions::default() };
@@ -340,7 +340,7 @@ fn a_crash_leaves_no_half_image_img_3() {
     assert!(scene.find("app:1").is_none());
     let again = scene.load(&archive).unwrap();
     assert!(!again[0].was_present);
-    assert_eq!(scene.lies(), [id.replace(':', "-")]);
+    assert_eq!(scene.store_entries(), [id.replace(':', "-")]);
     assert!(scene.find("app:1").is_some());
 }
 
@@ -415,7 +415,7 @@ fn hostile_layers_are_refused_img_3() {
         let scene = StoreFixture::new();
         let error = scene.load(&docker(&["evil:1"], &[layer], &json!({}))).unwrap_err().to_string();
         assert!(error.contains(expect), "{error}");
-        assert!(scene.lies().is_empty() && scene.find("evil:1").is_none());
+        assert!(scene.store_entries().is_empty() && scene.find("evil:1").is_none());
     }
     // Links that lead outside are followed inside of the root, or not at all.
     let escape = tar_of(&[
@@ -456,7 +456,7 @@ fn too_much_is_refused_img_3() {
         for archive in [gzip(&archive), zstd(&archive), oci] {
             let error = scene.load_as(&archive, &limited(limits.clone())).unwrap_err();
             assert!(matches!(error, LoadError::TooLarge(_)), "{error}");
-            assert!(scene.lies().is_empty());
+            assert!(scene.store_entries().is_empty());
         }
     }
     // A name of many megabytes is not read into memory.
@@ -503,7 +503,7 @@ fn a_damaged_archive_is_refused_img_3() {
         let error = scene.load(&archive).unwrap_err().to_string();
         assert!(error.contains(expect), "{error}");
     }
-    assert!(scene.lies().is_empty());
+    assert!(scene.store_entries().is_empty());
 }
 
 #[test]
@@ -543,5 +543,5 @@ fn a_removed_name_takes_the_image_with_the_last_img_3() {
     assert!(scene.find("app:2").is_some());
     assert!(matches!(scene.store.remove("app:3", |_| None), Err(RemoveError::Unknown(_))));
     assert_eq!(scene.store.remove(&id[7..19], |_| None).unwrap(), ["app:2".to_owned(), id]);
-    assert!(scene.lies().is_empty() && scene.store.list().is_empty());
+    assert!(scene.store_entries().is_empty() && scene.store.list().is_empty());
 }

@@ -3,7 +3,7 @@
 //! Three sources update it, in any order and at any time: the watch of the API ([`PendingUpdates::see`],
 //! [`PendingUpdates::object_deleted`]), a pass that has written the status onto the API's current version
 //! ([`PendingUpdates::wrote`]), and every sender of an event. Invariant: while there is a version that no pass has
-//! planned for, [`PendingUpdates::has_news`] returns true, regardless of the version's source.
+//! planned for, [`PendingUpdates::is_dirty`] returns true, regardless of the version's source.
 //!
 //! Architecture Invariant: no lock, no clock, no API; `model` tries every interleaving.
 
@@ -48,12 +48,12 @@ impl PendingUpdates {
     }
 
     /// Returns true if a pass has work to do; otherwise nothing has happened since the last one.
-    pub(super) fn has_news(&self) -> bool {
+    pub(super) fn is_dirty(&self) -> bool {
         self.changed || !self.events.is_empty()
     }
 
     /// The watch shows a version.
-    pub(super) fn see(&mut self, pod: &SharedObject<Pod>) {
+    pub(super) fn pod_updated(&mut self, pod: &SharedObject<Pod>) {
         if pod.revision() > self.pod.revision() {
             self.take_version(pod);
         }

@@ -187,7 +187,7 @@ impl ModelState {
         if !self.watch.is_empty() {
             step("watch", &|world| match world.watch.remove(0) {
                 Some(object) => match &mut world.pending {
-                    Some(pending) => pending.see(&object.shared()),
+                    Some(pending) => pending.pod_updated(&object.shared()),
                     // Like `PodWorkers::see`, this ignores a pod that the API no longer has.
                     None if world.object.is_some() => {
                         world.pending = Some(PendingUpdates::new(object.shared()));
@@ -214,7 +214,7 @@ impl ModelState {
             });
         }
         match (&self.pending, &self.pass) {
-            (Some(pending), None) if pending.has_news() => step("pass", &|world| {
+            (Some(pending), None) if pending.is_dirty() => step("pass", &|world| {
                 world.pass = Some((PassStage::Requested, world.pending.as_mut().unwrap().take()));
             }),
             (Some(_), Some(_)) => step("pass goes on", &ModelState::go_on),

@@ -109,7 +109,7 @@ impl HollowRuntime {
 
     /// The same runtime, with `director` choosing the behavior of each container that starts.
     #[must_use]
-    pub fn directed_by(mut self, director: BehaviorFn) -> Self {
+    pub fn with_behavior(mut self, director: BehaviorFn) -> Self {
         self.director = Some(director);
         self
     }
@@ -188,14 +188,14 @@ impl HollowRuntime {
     }
 
     /// Chooses the behavior of a container that starts. Called without the lock on the state: the director may be slow.
-    fn course(&self, spec: &ContainerSpec) -> ContainerBehavior {
+    fn behavior_of(&self, spec: &ContainerSpec) -> ContainerBehavior {
         let Some(director) = &self.director else { return ContainerBehavior::AsConfigured };
         let sandbox = self.state.lock().pods.get(&spec.pod_uid).map(|pod| pod.spec.clone());
         sandbox.map_or(ContainerBehavior::AsConfigured, |sandbox| director(&sandbox, spec))
     }
 
     fn record_start(&self, spec: ContainerSpec, image_id: String) -> Result<ContainerRecord, RuntimeError> {
-        let course = self.course(&spec);
+        let course = self.behavior_of(&spec);
         let mut state = self.state.lock();
         let state = &mut *state;
         let pod = state

@@ -96,7 +96,7 @@ async fn containers_that_complete_end_with_exit_code_0_after_their_time_node_7()
     for (run_time, expected) in [(None, 1), (Some(Duration::from_mins(1)), 60)] {
         let config = HollowConfig { run_time, ..HollowConfig::default() };
         let completes = |_: &SandboxSpec, _: &ContainerSpec| ContainerBehavior::Completes;
-        let runtime = runtime(config).directed_by(Arc::new(completes));
+        let runtime = runtime(config).with_behavior(Arc::new(completes));
         let mut events = runtime.events();
         runtime.run_sandbox(sandbox("a")).await.unwrap();
         let started_at = runtime.start_container(container("a", 0, "work:v1")).await.unwrap().started_at;

@@ -22,7 +22,7 @@ use host::journal;
 use host::protocol::{Purpose, Request, Response};
 
 /// The error for a response that violates the protocol.
-fn nonsense<T>() -> Result<T, RuntimeError> {
+fn protocol_error<T>() -> Result<T, RuntimeError> {
     Err(host_error("the node host sent a response of another type"))
 }
 
@@ -39,7 +39,7 @@ impl Runtime for ProcessRuntime {
         self.shared.memory.lock().clone()
     }
 
-    fn suffer(&self, faults: HostFaults) {
+    fn set_faults(&self, faults: HostFaults) {
         self.shared.faults.send_if_modified(|known| std::mem::replace(known, faults) != faults);
     }
 
@@ -55,7 +55,7 @@ impl Runtime for ProcessRuntime {
         async {
             match self.shared.request(Request::List).await? {
                 Response::Sandboxes(sandboxes) => Ok(sandboxes),
-                _ => nonsense(),
+                _ => protocol_error(),
             }
         }
         .boxed()
@@ -65,7 +65,7 @@ impl Runtime for ProcessRuntime {
         async {
             match self.shared.request(Request::Inspect(pod.clone())).await? {
                 Response::Sandbox(sandbox) => Ok(sandbox),
-                _ => nonsense(),
+                _ => protocol_error(),
             }
         }
         .boxed()
@@ -93,7 +93,7 @@ impl Runtime for ProcessRuntime {
         async {
             match self.shared.request(Request::RunSandbox(Box::new(spec))).await? {
                 Response::Sandbox(Some(record)) => Ok(record),
-                _ => nonsense(),
+                _ => protocol_error(),
             }
         }
         .boxed()
@@ -117,7 +117,7 @@ impl Runtime for ProcessRuntime {
             let image = self.catalogue.resolve(&spec.image)?;
             match self.shared.request(Request::Start(Box::new(Self::launch(spec, image)))).await? {
                 Response::Container(record) => Ok(record),
-                _ => nonsense(),
+                _ => protocol_error(),
             }
         }
         .boxed()
@@ -176,7 +176,7 @@ impl Runtime for ProcessRuntime {
         async move {
             match self.shared.request(Request::ExecSync { id: id.clone(), command, timeout }).await? {
                 Response::Output(output) => Ok(output),
-                _ => nonsense(),
+                _ => protocol_error(),
             }
         }
         .boxed()
@@ -199,7 +199,7 @@ impl Runtime for ProcessRuntime {
         async move {
             match self.shared.request(Request::Listeners(pod.clone(), port)).await? {
                 Response::Addresses(addresses) => Ok(addresses),
-                _ => nonsense(),
+                _ => protocol_error(),
             }
         }
         .boxed()
@@ -217,7 +217,7 @@ impl Runtime for ProcessRuntime {
         async move {
             match self.shared.request(request).await? {
                 Response::Addresses(addresses) => Ok(addresses),
-                _ => nonsense(),
+                _ => protocol_error(),
             }
         }
         .boxed()
@@ -239,7 +239,7 @@ impl Runtime for ProcessRuntime {
         async {
             match self.shared.request(Request::LogFiles(id.clone())).await? {
                 Response::Files(files) => Ok(files),
-                _ => nonsense(),
+                _ => protocol_error(),
             }
         }
         .boxed()
@@ -259,7 +259,7 @@ impl Runtime for ProcessRuntime {
         async {
             match self.shared.request(Request::UsageOfAll).await? {
                 Response::UsageOfAll(usage) => Ok(usage),
-                _ => nonsense(),
+                _ => protocol_error(),
             }
         }
         .boxed()
@@ -269,7 +269,7 @@ impl Runtime for ProcessRuntime {
         async {
             match self.shared.request(Request::Usage(pod.clone())).await? {
                 Response::Usage(usage) => Ok(usage),
-                _ => nonsense(),
+                _ => protocol_error(),
             }
         }
         .boxed()

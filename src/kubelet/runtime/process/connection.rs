@@ -49,7 +49,7 @@ pub(super) struct SharedConnection {
     /// The connection has ended for good.
     pub(super) ended: watch::Sender<bool>,
     /// Processes that were killed with a host and had not exited by then.
-    pub(super) unburied: Mutex<Option<Descendants>>,
+    pub(super) unreaped: Mutex<Option<Descendants>>,
     /// Sockets of the node's own network, opened in advance.
     pub(super) ready_sockets: Mutex<ReadySockets>,
     /// The id of the next request, over all connections.
@@ -85,7 +85,7 @@ pub(super) enum ConnectError {
     /// No host runs, or it died just now.
     Absent(String),
     /// A host runs and is unusable: another must not be started beside it.
-    Useless(String),
+    Unusable(String),
     /// A host runs and does not respond.
     Silent(String),
     /// It refuses the session.
@@ -95,7 +95,7 @@ pub(super) enum ConnectError {
 impl From<ConnectError> for RuntimeError {
     fn from(connect_error: ConnectError) -> Self {
         match connect_error {
-            ConnectError::Absent(text) | ConnectError::Useless(text) => host_error(text),
+            ConnectError::Absent(text) | ConnectError::Unusable(text) => host_error(text),
             ConnectError::Silent(text) => RuntimeError::HostSilent(text),
             ConnectError::Refused(error) => error,
         }
@@ -114,7 +114,7 @@ impl SharedConnection {
             child: Mutex::new(None),
             closing: Mutex::new(false),
             ended: watch::Sender::new(false),
-            unburied: Mutex::default(),
+            unreaped: Mutex::default(),
             ready_sockets: Mutex::default(),
             next_id: AtomicU64::new(0),
             faults: watch::Sender::default(),
@@ -155,7 +155,7 @@ impl SharedConnection {
             .map_err(absent)?
             .ok_or_else(|| ConnectError::Absent("it closed the connection".to_owned()))?;
         if welcome.version != VERSION {
-            return Err(ConnectError::Useless(format!(
+            return Err(ConnectError::Unusable(format!(
                 "the running node host (pid {}) uses protocol {}, but this podium uses {VERSION}: stop it, \
                  or use the podium that started it",
                 welcome.pid, welcome.version
@@ -204,7 +204,7 @@ impl SharedConnection {
             File::options().create(true).append(true).open(dir.join("host.log")).map_err(at("host.log"))?;
         let mut command = Command::new(&self.config.program);
         command.arg("node-host").arg("--state").arg(dir).arg("--socket").arg(self.socket());
-        if self.config.life == HostLife::OfControlPlane {
+        if self.config.life == HostLife::Ephemeral {
             command.arg("--lifeline").stdin(Stdio::piped());
         } else {
             command.stdin(Stdio::null());

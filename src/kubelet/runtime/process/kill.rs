@@ -16,16 +16,16 @@ use crate::runtime::RuntimeError;
 use host::Descendants;
 
 /// Timeout for the exit of a host that has announced it.
-const TO_END: Duration = Duration::from_secs(5);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Killed processes exit within this time unless the kernel holds them (a device that does not respond).
-const TO_DIE: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl SharedConnection {
     /// Waits until a host that has hung up has ended; kills one that does not.
     pub(super) fn wait_for_end(&self) -> Result<(), RuntimeError> {
         // A host of an earlier control plane has another parent: its exit can only be observed.
-        let ended = self.host.lock().as_ref().map_or(Ok(true), |host| has_ended(&host.handle, TO_END));
+        let ended = self.host.lock().as_ref().map_or(Ok(true), |host| has_ended(&host.handle, EXIT_TIMEOUT));
         if !ended.map_err(host_error)? {
             return self.kill();
         }
@@ -40,10 +40,10 @@ impl SharedConnection {
         let running = |host: &&HostProcess| has_ended(&host.handle, Duration::ZERO).is_ok_and(|ended| !ended);
         let pid = child.as_ref().map(Child::id).or(host.as_ref().filter(running).map(|host| host.pid));
         let mut held =
-            self.unburied.lock().take().unwrap_or_else(|| Descendants::of(&self.config.state_dir, pid));
+            self.unreaped.lock().take().unwrap_or_else(|| Descendants::of(&self.config.state_dir, pid));
         let killed = kill_and_bury(&mut host, &mut child, &mut held);
         if killed.is_err() {
-            *self.unburied.lock() = Some(held);
+            *self.unreaped.lock() = Some(held);
         }
         killed
     }
@@ -63,13 +63,13 @@ fn kill_and_bury(
         reap(child)?;
     }
     *host = None;
-    descendants.kill_all(TO_DIE).map_err(host_error)
+    descendants.kill_all(KILL_TIMEOUT).map_err(host_error)
 }
 
 fn kill_and_wait(host: &OwnedFd) -> Result<(), RuntimeError> {
     // It may be dead by now.
     let _ = pidfd_send_signal(host, Signal::KILL);
-    if has_ended(host, TO_DIE).map_err(host_error)? {
+    if has_ended(host, KILL_TIMEOUT).map_err(host_error)? {
         Ok(())
     } else {
         Err(host_error("it did not exit after SIGKILL"))

@@ -30,9 +30,9 @@ use host::protocol::{Launch, Purpose, Request};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostLife {
     /// It and its containers live on, and the next control plane finds them (SAFE-7).
-    Own,
+    Independent,
     /// It kills its containers and ends (`--ephemeral`).
-    OfControlPlane,
+    Ephemeral,
 }
 
 /// A node's leaf in the pods' network.
