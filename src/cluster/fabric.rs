@@ -147,7 +147,7 @@ impl ClusterFabric {
     }
 
     /// The detour of starting egress connections, and a function that opens it again.
-    pub(super) fn beginnings(self: &Arc<Self>) -> Result<(OwnedFd, OpenDetourFn), FabricError> {
+    pub(super) fn open_syn_detour(self: &Arc<Self>) -> Result<(OwnedFd, OpenDetourFn), FabricError> {
         let fabric = self.clone();
         let open = move || fabric.connection().detour(SYN_DETOUR_SLOT);
         Ok((open()?, Arc::new(open)))

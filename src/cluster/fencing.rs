@@ -224,7 +224,7 @@ impl<R: NodeRunner> FencingController<R> {
         if is_deleted && fence.phase() == FencePhase::Killing {
             // The node must not come back: its processes have to die first.
             let dead = self.kill(fence, None).await?;
-            return if dead || self.nodes.run_state(name) == NodeRunState::Unwanted {
+            return if dead || self.nodes.run_state(name) == NodeRunState::Undeclared {
                 self.release_fence(fence).await
             } else {
                 Ok(())
@@ -235,7 +235,7 @@ impl<R: NodeRunner> FencingController<R> {
             self.write_phase(fence, fence.phase(), "NotStarted", &message)?;
             return Ok(());
         }
-        if !is_deleted && self.nodes.run_state(name) == NodeRunState::Out {
+        if !is_deleted && self.nodes.run_state(name) == NodeRunState::Down {
             return Ok(());
         }
         self.remove_out_of_service_taint(name)?;

@@ -144,7 +144,7 @@ fn serve_inside(
     fabric: &Arc<ClusterFabric>,
     faults: FaultHook,
 ) -> Result<Option<ProxyConfig>, FabricError> {
-    let beginnings = fabric.beginnings();
+    let beginnings = fabric.open_syn_detour();
     let egress_mode = match &beginnings {
         Ok(_) => EgressMode::ConnectFirst,
         Err(error) => {

@@ -271,8 +271,8 @@ impl Faults {
         not_done: &BTreeMap<String, FaultPending>,
     ) -> Option<FaultState> {
         Some(match planned {
-            FaultDecision::Over => FaultState::expired(fault),
-            FaultDecision::Not { reason, message } => {
+            FaultDecision::Expired => FaultState::expired(fault),
+            FaultDecision::Inactive { reason, message } => {
                 let selected = (*reason == NO_TARGET).then(|| (false, NO_TARGET, message.clone()));
                 FaultState { selected, ..FaultState::inactive(reason, message.clone()) }
             }

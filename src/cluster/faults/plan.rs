@@ -46,9 +46,9 @@ pub(super) enum FaultDecision {
     /// In force.
     InForce(ActiveFault),
     /// Not in force, for a reason.
-    Not { reason: &'static str, message: String },
+    Inactive { reason: &'static str, message: String },
     /// Its duration has expired.
-    Over,
+    Expired,
 }
 
 /// The targets of a fault in force, and the effect on them.
@@ -215,17 +215,17 @@ pub(super) fn plan<'a>(
     let mut filled: BTreeMap<String, String> = BTreeMap::new();
     let mut one = |fault: &Fault| {
         if is_over(fault) {
-            return FaultDecision::Over;
+            return FaultDecision::Expired;
         }
         if count >= MAX_FAULTS {
             let message = format!("the limit of {MAX_FAULTS} faults in force is reached");
-            return FaultDecision::Not { reason: "TooManyFaults", message };
+            return FaultDecision::Inactive { reason: "TooManyFaults", message };
         }
         let planned = world.meet(fault);
         if let FaultDecision::InForce(ActiveFault { effect: Effect::FillVolume(of, _), .. }) = &planned {
             if let Some(by) = filled.get(of) {
                 let message = format!("fault {by} already fills the volume of {of}");
-                return FaultDecision::Not { reason: "AlreadyFull", message };
+                return FaultDecision::Inactive { reason: "AlreadyFull", message };
             }
             filled.insert(of.clone(), fault.metadata.name.clone().unwrap_or_default());
         }
@@ -278,9 +278,10 @@ impl ClusterState {
                 Some(name) => self.empty_dir(target, name),
                 None => self.volume(target),
             },
-            (other, _) => {
-                FaultDecision::Not { reason: "UnknownType", message: format!("unknown fault type {other}") }
-            }
+            (other, _) => FaultDecision::Inactive {
+                reason: "UnknownType",
+                message: format!("unknown fault type {other}"),
+            },
         }
     }
 
@@ -363,7 +364,7 @@ impl ClusterState {
     fn volume(&self, target: &FaultTarget) -> FaultDecision {
         let namespace = target.namespace.as_deref().unwrap_or("default");
         let key = Key::new(namespace, target.claim.as_deref().unwrap_or_default());
-        let not = |reason, message: String| FaultDecision::Not { reason, message };
+        let not = |reason, message: String| FaultDecision::Inactive { reason, message };
         let Some(claim) = self.claims.iter().find(|claim| claim.key() == key) else {
             return no_target(format!("claim {key} not found"));
         };
@@ -404,7 +405,7 @@ impl ClusterState {
         let Some(volume) = volumes.find(|volume| volume.name == name) else {
             return no_target(format!("pod {key} has no volume {name}"));
         };
-        let not = |reason, message: String| FaultDecision::Not { reason, message };
+        let not = |reason, message: String| FaultDecision::Inactive { reason, message };
         if volume.empty_dir.is_none() {
             return not(
                 "NotHere",
@@ -532,12 +533,12 @@ fn skew(fault: &Fault) -> i64 {
 }
 
 fn no_target(message: String) -> FaultDecision {
-    FaultDecision::Not { reason: NO_TARGET, message }
+    FaultDecision::Inactive { reason: NO_TARGET, message }
 }
 
 fn no_disk() -> FaultDecision {
     let message = "this cluster stores its state in memory only".to_owned();
-    FaultDecision::Not { reason: "NoDisk", message }
+    FaultDecision::Inactive { reason: "NoDisk", message }
 }
 
 /// The reason of a fault that is not in force for lack of a target.

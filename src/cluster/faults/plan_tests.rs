@@ -95,8 +95,8 @@ fn a_nodes_disk_meets_the_empty_dirs_of_its_pods_where_they_have_files_fault_1()
 fn outcome(planned: &FaultDecision) -> String {
     match planned {
         FaultDecision::InForce(met) => met.description.clone(),
-        FaultDecision::Not { reason, message } => format!("{reason}: {message}"),
-        FaultDecision::Over => "over".to_owned(),
+        FaultDecision::Inactive { reason, message } => format!("{reason}: {message}"),
+        FaultDecision::Expired => "over".to_owned(),
     }
 }
 

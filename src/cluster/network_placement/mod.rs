@@ -24,7 +24,7 @@ pub(crate) use preflight::network_trial_main;
 
 /// The time for which the pods' network outlives its cluster once no node's host is there either: by then it only holds
 /// connections that wait for the next control plane.
-const UNWANTED: Duration = Duration::from_secs(10);
+const UNCLAIMED_TIMEOUT: Duration = Duration::from_secs(10);
 /// The file of a data directory with its network and, on a second line, the reason if the network was not chosen
 /// explicitly.
 const FILE: &str = "network";
@@ -97,7 +97,7 @@ impl NetworkPlacement {
             directory: data_dir.directory("fabric")?,
             ranges,
             mtu: config.file.network.mtu,
-            unclaimed: UNWANTED,
+            unclaimed: UNCLAIMED_TIMEOUT,
         };
         let before = of_hosts(data_dir, config, &fabric.program).await?;
         let started =

@@ -91,14 +91,14 @@ impl Follower {
             FaultAction::Detach(running) => {
                 running.kubelet.detach().await;
                 running.tasks.stop().await;
-                self.moved.notify_waiters();
+                self.node_changed.notify_waiters();
                 Ok(())
             }
             FaultAction::Kill(running) => self.switch_off(name, running).await,
             FaultAction::Start(before) => self.start_crashed(name, &before).await,
             FaultAction::Release => {
                 self.state.lock().release(name);
-                self.moved.notify_waiters();
+                self.node_changed.notify_waiters();
                 self.changed.notify_one();
                 Ok(())
             }
@@ -186,7 +186,7 @@ impl Follower {
             }
         }
         self.context.api.release_node(name);
-        self.moved.notify_waiters();
+        self.node_changed.notify_waiters();
         Ok(())
     }
 
@@ -210,7 +210,7 @@ impl Follower {
             }
             outcome
         };
-        self.moved.notify_waiters();
+        self.node_changed.notify_waiters();
         self.changed.notify_one();
         outcome
     }

@@ -37,27 +37,27 @@ pub(crate) enum NodeRunState {
     /// Its kubelet works.
     Running,
     /// It is fenced, or is about to start or to end.
-    Out,
+    Down,
     /// It is not declared.
-    Unwanted,
+    Undeclared,
 }
 
 impl Nodes {
     /// The state of a node.
     pub(crate) fn run_state(&self, name: &str) -> NodeRunState {
-        let Some(follower) = &self.follower else { return NodeRunState::Unwanted };
+        let Some(follower) = &self.follower else { return NodeRunState::Undeclared };
         let state = follower.state.lock();
         match state.slots.get(name).map(|slot| &slot.now) {
             Some(NodeState::Running(_)) => NodeRunState::Running,
-            Some(_) => NodeRunState::Out,
+            Some(_) => NodeRunState::Down,
             None => {
                 let declared = state.declared.iter().any(|desired| desired.name == name);
                 let object = follower.context.api.get_as::<Node>(&Key::new("", name)).ok();
                 let is_requested = object.is_some_and(|node| desired::requested_node(&node).is_some());
                 if (declared && !state.abandoned.contains(name)) || is_requested {
-                    NodeRunState::Out
+                    NodeRunState::Down
                 } else {
-                    NodeRunState::Unwanted
+                    NodeRunState::Undeclared
                 }
             }
         }
@@ -90,7 +90,7 @@ impl Nodes {
         };
         // Its pods are held even if its object is deleted.
         follower.context.api.hold_node(name);
-        follower.moved.notify_waiters();
+        follower.node_changed.notify_waiters();
         let killed = match running {
             Some(running) => kill(running).await,
             None if hollow || !follower.context.directory(name).join("host.sock").exists() => Ok(()),
@@ -101,7 +101,7 @@ impl Nodes {
             slot.now = NodeState::Fenced;
         }
         follower.context.api.release_node(name);
-        follower.moved.notify_waiters();
+        follower.node_changed.notify_waiters();
         Ok(())
     }
 
@@ -131,7 +131,7 @@ impl Nodes {
                 follower.context.api.release_node(name);
             }
         }
-        follower.moved.notify_waiters();
+        follower.node_changed.notify_waiters();
         follower.changed.notify_one();
         Ok(())
     }
@@ -139,7 +139,7 @@ impl Nodes {
     /// Returns when a starting node runs, or could not be started.
     pub(super) async fn wait_until_started(follower: &Follower, name: &str) -> bool {
         loop {
-            let moved = follower.moved.notified();
+            let moved = follower.node_changed.notified();
             tokio::pin!(moved);
             moved.as_mut().enable();
             match follower.state.lock().slots.get(name).map(|slot| &slot.now) {

@@ -35,7 +35,7 @@ pub(super) struct Follower {
     /// Notified when a check is due.
     pub(super) changed: Notify,
     /// Notified when a node was started or has ended.
-    pub(super) moved: Notify,
+    pub(super) node_changed: Notify,
 }
 
 /// The desired and the actual nodes.
@@ -231,7 +231,7 @@ impl Follower {
         self.context.tasks.spawn("node end", async move {
             follower.clear(&name).await;
             follower.state.lock().release(&name);
-            follower.moved.notify_waiters();
+            follower.node_changed.notify_waiters();
             follower.changed.notify_one();
         });
     }
@@ -285,7 +285,7 @@ impl Follower {
                 self.record_failure(name, &error);
             }
         }
-        self.moved.notify_waiters();
+        self.node_changed.notify_waiters();
         self.changed.notify_one();
     }
 
@@ -303,7 +303,7 @@ impl Follower {
             deprovision(&follower.context, &running, cause).await;
             tracing::info!(node = running.name, "the node was removed");
             follower.state.lock().release(&running.name);
-            follower.moved.notify_waiters();
+            follower.node_changed.notify_waiters();
             follower.changed.notify_one();
         });
     }

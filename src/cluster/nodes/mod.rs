@@ -103,7 +103,7 @@ impl Nodes {
             context,
             state: Mutex::new(state),
             changed: Notify::new(),
-            moved: Notify::new(),
+            node_changed: Notify::new(),
         });
         let known: Arc<dyn ProbeSource> = follower.clone();
         api.add_controllers(&known);
@@ -342,7 +342,7 @@ impl Follower {
     /// The running nodes and those that are ending, once none is starting.
     async fn wait_for_starts(&self) -> (Vec<Arc<RunningNode>>, Vec<Arc<RunningNode>>) {
         loop {
-            let moved = self.moved.notified();
+            let moved = self.node_changed.notified();
             tokio::pin!(moved);
             moved.as_mut().enable();
             {
@@ -367,7 +367,7 @@ impl Follower {
     /// Returns when every ending node has ended.
     async fn ended(&self) {
         loop {
-            let moved = self.moved.notified();
+            let moved = self.node_changed.notified();
             tokio::pin!(moved);
             moved.as_mut().enable();
             if !self.state.lock().slots.values().any(|slot| matches!(slot.now, NodeState::Ending(_))) {

@@ -205,7 +205,7 @@ impl SnapshotController {
         let mut is_behind = false;
         for snapshot in self.api.list_as::<ClusterSnapshot>(None) {
             let round = self.rounds.begin(format!("snapshot {}", snapshot.name()));
-            let minded = self.mind(&snapshot).await;
+            let minded = self.sync_snapshot(&snapshot).await;
             round.ends(minded.as_ref().map(drop).map_err(SnapshotFailure::message));
             if let Err(trouble) = minded {
                 is_behind |= self.record_failure(&snapshot, trouble);
@@ -229,7 +229,7 @@ impl SnapshotController {
     }
 
     /// Takes a snapshot that has not been taken, and removes the file of one that is being deleted.
-    async fn mind(&self, snapshot: &SharedObject<ClusterSnapshot>) -> Result<(), SnapshotFailure> {
+    async fn sync_snapshot(&self, snapshot: &SharedObject<ClusterSnapshot>) -> Result<(), SnapshotFailure> {
         let held = snapshot.metadata.finalizers.iter().flatten().any(|one| one == SNAPSHOT_FINALIZER);
         if is_terminating(&snapshot.metadata) {
             if held {

@@ -112,7 +112,7 @@ impl SnapshotController {
             Err(error) => return Err(error.into()),
         }
         let snapshot = self.api.get_as::<ClusterSnapshot>(&Key::new("", name.as_str()))?;
-        self.mind(&snapshot).await?;
+        self.sync_snapshot(&snapshot).await?;
         Ok(name)
     }
 

@@ -252,7 +252,7 @@ impl World {
 
     /// Returns [`NodeRunState::Running`] if the node's kubelet runs.
     pub(super) fn standing(plane: &ControlPlane, node: usize) -> NodeRunState {
-        if plane.nodes.lock().contains_key(&node) { NodeRunState::Running } else { NodeRunState::Out }
+        if plane.nodes.lock().contains_key(&node) { NodeRunState::Running } else { NodeRunState::Down }
     }
 
     /// Fences a node: stops its kubelet and kills all its processes, which takes a moment.

@@ -217,12 +217,12 @@ mod tests {
         fs::remove_file(at("new")).unwrap();
         drop(gate);
         fs::write(at("new"), "room").unwrap();
-        no_longer(&mut inside);
+        assert_ungated(&mut inside);
         assert_eq!(fs::read_to_string(at("deep/kept")).unwrap(), "kept!");
     }
 
     /// Checks that a file opened while the gate existed can be written without delay after the gate is removed.
-    fn no_longer(file: &mut File) {
+    fn assert_ungated(file: &mut File) {
         file.seek(SeekFrom::Start(0)).unwrap();
         file.write_all(b"kept!").unwrap();
     }
