@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Time within which the processes must be dead: the kernel may delay their end.
 const TO_DIE: Duration = Duration::from_mins(2);
 /// Time within which a node must come back.
-const TO_RETURN: Duration = Duration::from_mins(1);
+const RETURN_TIMEOUT: Duration = Duration::from_mins(1);
 /// Maximum number of pods named before the confirmation.
 const NAMED: usize = 10;
 
@@ -159,9 +159,9 @@ async fn undo(fences: &Api<NodeFence>, name: &str) -> Result<()> {
         }
         anyhow::Ok(())
     };
-    let waited = tokio::time::timeout(TO_RETURN, deletion).await;
+    let waited = tokio::time::timeout(RETURN_TIMEOUT, deletion).await;
     waited.with_context(|| {
-        format!("node {name} did not return to service within {} s", TO_RETURN.as_secs())
+        format!("node {name} did not return to service within {} s", RETURN_TIMEOUT.as_secs())
     })??;
     print_line(&format!("node/{name} is in service again"));
     Ok(())
