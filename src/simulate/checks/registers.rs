@@ -36,7 +36,7 @@ impl Registers {
     pub(crate) fn floor(&self, key: &Key, start_revision: Revision) -> Revision {
         let mut registers = self.0.lock();
         let register = registers.entry(key.clone()).or_default();
-        register.meets(start_revision);
+        register.control_plane_started(start_revision);
         register.floor
     }
 
@@ -78,7 +78,7 @@ impl Registers {
     pub(crate) fn deleted(&self, key: &Key, revision: Revision, start_revision: Revision) {
         let mut registers = self.0.lock();
         let register = registers.entry(key.clone()).or_default();
-        register.meets(start_revision);
+        register.control_plane_started(start_revision);
         let bound = if start_revision < register.start_revision {
             revision.min(register.start_revision)
         } else {
@@ -90,7 +90,7 @@ impl Registers {
 
 impl Register {
     /// Records that a control plane started at this revision: everything that earlier ones did after it is lost.
-    fn meets(&mut self, start_revision: Revision) {
+    fn control_plane_started(&mut self, start_revision: Revision) {
         if start_revision > self.start_revision {
             self.start_revision = start_revision;
             self.deleted_by = self.deleted_by.min(start_revision);

@@ -251,7 +251,7 @@ impl World {
     }
 
     /// Returns [`NodeRunState::Running`] if the node's kubelet runs.
-    pub(super) fn standing(plane: &ControlPlane, node: usize) -> NodeRunState {
+    pub(super) fn run_state(plane: &ControlPlane, node: usize) -> NodeRunState {
         if plane.nodes.lock().contains_key(&node) { NodeRunState::Running } else { NodeRunState::Down }
     }
 

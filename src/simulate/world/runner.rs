@@ -26,7 +26,7 @@ impl Runner {
 impl NodeRunner for Runner {
     fn run_state(&self, name: &str) -> NodeRunState {
         let resolved = self.resolve(name);
-        resolved.map_or(NodeRunState::Undeclared, |(_, plane, node)| World::standing(&plane, node))
+        resolved.map_or(NodeRunState::Undeclared, |(_, plane, node)| World::run_state(&plane, node))
     }
 
     async fn kill_for_certain(&self, name: &str) -> Result<(), FenceError> {
