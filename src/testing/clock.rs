@@ -18,7 +18,7 @@ use super::error::Error;
 /// The time without writes after which a cluster is at rest.
 pub(super) const QUIET: Duration = Duration::from_millis(100);
 /// The timeout for a cluster to come to rest, so that a livelock fails instead of hanging.
-const RESTLESS: Duration = Duration::from_mins(1);
+const SETTLE_TIMEOUT: Duration = Duration::from_mins(1);
 /// A time within which the machine's clock advances.
 const TICK: Duration = Duration::from_micros(20);
 
@@ -83,7 +83,7 @@ pub async fn settle(api: &Api, quiet: Duration) -> Result<(), Error> {
             return Ok(());
         }
         let waited = start.elapsed();
-        if waited > RESTLESS {
+        if waited > SETTLE_TIMEOUT {
             let names: Vec<&str> = written.iter().map(|kind| kind.info().name).collect();
             return Err(Error::Restless { waited, kinds: names.join(", ") });
         }
