@@ -153,13 +153,13 @@ pub(crate) async fn execute(client: &Client, mutation: &Mutation) -> Result<Valu
         Mutation::Patch { target, subresource, kind, body } => {
             patch(client, target, *subresource, *kind, body, &PatchParams::default()).await
         }
-        Mutation::Replace { target, body } => replace(client, target, body, Mode::Real).await,
+        Mutation::Replace { target, body } => replace(client, target, body, WriteMode::Real).await,
         Mutation::Create { target, body } => {
             let object = typed(body)?;
             let done = target.api(client.clone()).create(&PostParams::default(), &object).await?;
             Ok(value_of(&done))
         }
-        Mutation::Apply { target, body, force } => apply(client, target, body, *force, Mode::Real).await,
+        Mutation::Apply { target, body, force } => apply(client, target, body, *force, WriteMode::Real).await,
         Mutation::Delete { target, params } => {
             let answer = target.api(client.clone()).delete(&target.name, params).await?;
             Ok(answer.either(|object| value_of(&object), |status| value_of(&status)))
@@ -194,20 +194,22 @@ pub(crate) async fn execute(client: &Client, mutation: &Mutation) -> Result<Valu
 
 /// Returns the object as it would be after a change (server-side dry run); `None` for changes that leave no object to
 /// show.
-pub(crate) async fn try_out(client: &Client, mutation: &Mutation) -> Result<Option<Value>, kube::Error> {
+pub(crate) async fn dry_run(client: &Client, mutation: &Mutation) -> Result<Option<Value>, kube::Error> {
     match mutation {
         Mutation::Patch { target, subresource, kind, body } => {
             let params = PatchParams { dry_run: true, ..PatchParams::default() };
             patch(client, target, *subresource, *kind, body, &params).await.map(Some)
         }
-        Mutation::Replace { target, body } => replace(client, target, body, Mode::DryRun).await.map(Some),
+        Mutation::Replace { target, body } => {
+            replace(client, target, body, WriteMode::DryRun).await.map(Some)
+        }
         Mutation::Create { target, body } => {
             let params = PostParams { dry_run: true, ..PostParams::default() };
             let made = target.api(client.clone()).create(&params, &typed(body)?).await?;
             Ok(Some(value_of(&made)))
         }
         Mutation::Apply { target, body, force } => {
-            apply(client, target, body, *force, Mode::DryRun).await.map(Some)
+            apply(client, target, body, *force, WriteMode::DryRun).await.map(Some)
         }
         Mutation::Delete { .. } | Mutation::Evict { .. } | Mutation::Step { .. } | Mutation::All(_) => {
             Ok(None)
@@ -217,7 +219,7 @@ pub(crate) async fn try_out(client: &Client, mutation: &Mutation) -> Result<Opti
 
 /// Selects between a dry run and a real change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum WriteMode {
     /// The server only validates the change.
     DryRun,
     /// The server makes the change.
@@ -230,10 +232,10 @@ pub(crate) async fn replace(
     client: &Client,
     target: &ObjectRef,
     body: &Value,
-    mode: Mode,
+    mode: WriteMode,
 ) -> Result<Value, kube::Error> {
     let api = target.api(client.clone());
-    let dry_run = if mode == Mode::DryRun { "&dryRun=All" } else { "" };
+    let dry_run = if mode == WriteMode::DryRun { "&dryRun=All" } else { "" };
     let path = format!("{}/{}?fieldValidation=Strict{dry_run}", api.resource_url(), target.name);
     let request = http::Request::put(path)
         .header(http::header::CONTENT_TYPE, "application/json")
@@ -248,10 +250,10 @@ async fn apply(
     target: &ObjectRef,
     body: &Value,
     force: bool,
-    mode: Mode,
+    mode: WriteMode,
 ) -> Result<Value, kube::Error> {
     let params = PatchParams {
-        dry_run: mode == Mode::DryRun,
+        dry_run: mode == WriteMode::DryRun,
         force,
         field_manager: Some(FIELD_MANAGER.to_owned()),
         field_validation: Some(ValidationDirective::Strict),

@@ -14,7 +14,7 @@ use object::resources::spec_requests;
 
 /// Returns how many replicas of a workload fit on the ready nodes beside the pods of others, including its present
 /// replicas. `None` if no node is known.
-pub(crate) fn fits(stores: &Stores, target: &ObjectRef) -> Option<u64> {
+pub(crate) fn max_replicas(stores: &Stores, target: &ObjectRef) -> Option<u64> {
     let nodes: Vec<&Node> = stores
         .nodes()
         .iter()
@@ -118,12 +118,12 @@ mod tests {
             let Change::Reset(objects) = &web[0] else { unreachable!("made so") };
             let target = ObjectRef::of(builtin_kinds::kind::<Deployment>(), &*objects[0]);
             stores.apply(Delta::of(web));
-            assert_eq!(fits(&stores, &target), None, "nothing is known of nodes");
+            assert_eq!(max_replicas(&stores, &target), None, "nothing is known of nodes");
             stores.apply(Delta::of::<ReplicaSet>(reset([set])));
             stores.apply(Delta::of::<Pod>(reset([pod("own", "set", "500m"), pod("other", "x", "1")])));
             stores.apply(Delta::of::<Node>(reset([json!({"metadata": {"name": "a", "uid": "a"}, "status": {
                 "allocatable": {"cpu": cpu, "pods": places}, "conditions": [{"type": "Ready", "status": ready}]}})])));
-            assert_eq!(fits(&stores, &target), expected, "{cpu} {places} {ready}");
+            assert_eq!(max_replicas(&stores, &target), expected, "{cpu} {places} {ready}");
         }
     }
 }

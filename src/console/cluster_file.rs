@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use super::resource::Uid;
 
 /// The maximum number of clusters with retained files; the least recently written files are removed.
-pub(crate) const CLUSTERS: usize = 32;
+pub(crate) const MAX_CLUSTERS: usize = 32;
 
 /// Documents of one kind.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct ClusterFiles {
     /// The directory, relative to the user's directory.
     pub(crate) directory: &'static str,
     /// The maximum size in bytes; the console never writes a longer file.
-    pub(crate) longest: u64,
+    pub(crate) max_bytes: u64,
     /// The description of the content, for log messages.
     pub(crate) description: &'static str,
 }
@@ -38,11 +38,11 @@ impl ClusterFiles {
     pub(crate) fn read<T: DeserializeOwned>(self, dir: &Path, cluster: &Uid) -> Option<T> {
         let path = self.path(dir, cluster);
         // A named pipe in this place must not block the console.
-        if !std::fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() <= self.longest) {
+        if !std::fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() <= self.max_bytes) {
             return None;
         }
         let mut text = String::new();
-        std::fs::File::open(&path).ok()?.take(self.longest).read_to_string(&mut text).ok()?;
+        std::fs::File::open(&path).ok()?.take(self.max_bytes).read_to_string(&mut text).ok()?;
         let read = serde_json::from_str(&text);
         read.inspect_err(|error| {
             tracing::warn!(path = %path.display(), %error, "cannot read {} of the last run", self.description);
@@ -61,7 +61,7 @@ impl ClusterFiles {
             .write_all(&serde_json::to_vec(document)?)
             .and_then(|()| std::fs::rename(&beside, &path))
             .inspect_err(|_| drop(std::fs::remove_file(&beside)));
-        forget_the_oldest(&place);
+        remove_oldest_files(&place);
         written
     }
 
@@ -75,7 +75,7 @@ impl ClusterFiles {
 }
 
 /// Removes the oldest files: a cluster that is recreated for each run must not fill the disk.
-fn forget_the_oldest(place: &Path) {
+fn remove_oldest_files(place: &Path) {
     let Ok(all) = std::fs::read_dir(place) else { return };
     let mut all: Vec<_> = all
         .filter_map(Result::ok)
@@ -83,7 +83,7 @@ fn forget_the_oldest(place: &Path) {
         .filter_map(|file| Some((file.metadata().ok()?.modified().ok()?, file.path())))
         .collect();
     all.sort_by(|(a, _), (b, _)| b.cmp(a));
-    for (_, path) in all.into_iter().skip(CLUSTERS) {
+    for (_, path) in all.into_iter().skip(MAX_CLUSTERS) {
         // If removal fails, the file merely stays.
         let _ = std::fs::remove_file(path);
     }

@@ -21,7 +21,7 @@ use super::workloads::{self, Workload};
 pub(crate) enum ConnectionState {
     /// No view shows this cluster; the console sends it no requests.
     #[default]
-    Resting,
+    Idle,
     /// The console requests its version for the first time.
     Connecting,
     /// The cluster does not answer, or the context does not exist.
@@ -44,7 +44,7 @@ pub(crate) struct Cluster {
     pub(crate) name: String,
     /// The server's address, once known.
     pub(crate) origin: String,
-    pub(crate) reach: ConnectionState,
+    pub(crate) connection: ConnectionState,
     /// The watched objects.
     pub(crate) stores: Stores,
     /// The kinds that it serves.
@@ -64,7 +64,7 @@ impl Cluster {
             id,
             name: &self.name,
             origin: &self.origin,
-            reach: &self.reach,
+            reach: &self.connection,
             stores: &self.stores,
             catalogue: &self.catalogue,
             links: &self.links,
@@ -179,7 +179,7 @@ impl ClusterView<'_> {
 
     pub(crate) fn freshness(&self, kind: &Kind) -> Freshness {
         match self.reach {
-            ConnectionState::Resting | ConnectionState::Connecting => return Freshness::CatchingUp,
+            ConnectionState::Idle | ConnectionState::Connecting => return Freshness::CatchingUp,
             ConnectionState::Silent { since, .. } => return Freshness::Silent(*since),
             ConnectionState::Reached => {}
         }
@@ -225,7 +225,7 @@ pub(crate) struct Clusters<'a> {
     /// The front cluster; its state is in the model's own fields.
     pub(crate) front: ClusterView<'a>,
     /// The other clusters.
-    pub(crate) away: &'a BTreeMap<ClusterId, Cluster>,
+    pub(crate) others: &'a BTreeMap<ClusterId, Cluster>,
 }
 
 impl<'a> Clusters<'a> {
@@ -233,7 +233,7 @@ impl<'a> Clusters<'a> {
         if id == self.front.id {
             return Some(self.front);
         }
-        self.away.get(&id).map(|cluster| cluster.view(id))
+        self.others.get(&id).map(|cluster| cluster.view(id))
     }
 }
 
@@ -268,10 +268,11 @@ mod tests {
         let mut cluster = Cluster { links: Links::new(vec![pods.resource.clone()]), ..Cluster::default() };
         let fresh = |cluster: &Cluster, kind: &Kind| cluster.view(id).freshness(kind);
         assert_eq!(fresh(&cluster, &pods), Freshness::CatchingUp);
-        cluster.reach = ConnectionState::Silent { since: at, reason: "no route".to_owned(), retry_at: at };
+        cluster.connection =
+            ConnectionState::Silent { since: at, reason: "no route".to_owned(), retry_at: at };
         assert_eq!(fresh(&cluster, &pods), Freshness::Silent(at));
         assert_eq!(cluster.view(id).unavailable_reason(&pods).as_deref(), Some("no route"));
-        cluster.reach = ConnectionState::Reached;
+        cluster.connection = ConnectionState::Reached;
         assert_eq!(fresh(&cluster, &pods), Freshness::CatchingUp, "its list is not there");
         cluster.stores.apply(Delta::of::<Pod>(vec![Change::Reset(Vec::new())]));
         assert_eq!(fresh(&cluster, &pods), Freshness::Live);

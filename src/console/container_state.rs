@@ -39,9 +39,9 @@ pub(crate) struct ContainerFacts {
     pub(crate) state: String,
     pub(crate) health: Health,
     /// The container is running.
-    pub(crate) runs: bool,
+    pub(crate) is_running: bool,
     /// The container waits for its first start or a restart.
-    pub(crate) waits: bool,
+    pub(crate) is_waiting: bool,
     /// The server's message about the state.
     pub(crate) message: Option<String>,
     /// The start of the current run.
@@ -126,8 +126,8 @@ fn of_container(
         ready: status.filter(|_| matches!(role, "" | "sidecar")).map(|status| status.ready),
         state: word,
         health,
-        runs: state.is_some_and(|state| state.running.is_some()),
-        waits: state.is_some_and(|state| state.waiting.is_some()),
+        is_running: state.is_some_and(|state| state.running.is_some()),
+        is_waiting: state.is_some_and(|state| state.waiting.is_some()),
         message,
         since: state.and_then(|state| state.running.as_ref()?.started_at.as_ref()).map(|time| time.0),
         restarts,

@@ -121,7 +121,7 @@ pub struct Context<'a> {
     /// Screen areas that link to URLs; collected while drawing.
     pub(super) anchors: &'a RefCell<Vec<(Rect, String)>>,
     /// The next time at which the drawn content becomes stale; collected while drawing.
-    pub(super) wake: &'a Cell<Option<Timestamp>>,
+    pub(super) redraw_at_time: &'a Cell<Option<Timestamp>>,
 }
 
 impl<'a> Context<'a> {
@@ -152,7 +152,7 @@ impl Context<'_> {
     }
 
     /// Records that a screen area links to a URL.
-    pub(crate) fn leads_to(&self, place: Rect, url: String) {
+    pub(crate) fn add_link(&self, place: Rect, url: String) {
         self.anchors.borrow_mut().push((place, url));
     }
 
@@ -169,8 +169,8 @@ impl Context<'_> {
     pub(crate) fn redraw_at(&self, at: Timestamp) {
         let floor = self.now.saturating_add(SignedDuration::from_millis(100)).unwrap_or(at);
         let at = at.max(floor);
-        if self.wake.get().is_none_or(|wake| at < wake) {
-            self.wake.set(Some(at));
+        if self.redraw_at_time.get().is_none_or(|wake| at < wake) {
+            self.redraw_at_time.set(Some(at));
         }
     }
 }

@@ -16,9 +16,9 @@ use super::saved_tabs::{self, SavedTabs};
 use super::toast::Toast;
 
 /// The number of operations that may wait for a slow disk; further ones are reported as lost.
-const WAITING: usize = 256;
+const MAX_PENDING: usize = 256;
 /// The maximum time for which the end of the console waits for pending writes.
-const LAST: Duration = Duration::from_secs(1);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 enum DiskJob {
     Read(Uid, ClusterId),
@@ -40,7 +40,7 @@ pub(crate) struct DiskWriter {
 impl DiskWriter {
     /// Starts the task for this directory; it sends its results to the loop.
     pub(crate) fn start(dir: PathBuf, messages: mpsc::Sender<Message>) -> Self {
-        let (work, waiting) = mpsc::channel(WAITING);
+        let (work, waiting) = mpsc::channel(MAX_PENDING);
         Self { work, task: tokio::spawn(write_on(dir, waiting, messages)) }
     }
 
@@ -60,7 +60,7 @@ impl DiskWriter {
     }
 
     /// Writes the tabs.
-    pub(crate) fn keep_tabs(&self, cluster: Uid, tabs: SavedTabs) -> Result<(), Toast> {
+    pub(crate) fn save_tabs(&self, cluster: Uid, tabs: SavedTabs) -> Result<(), Toast> {
         self.enqueue(DiskJob::KeepTabs(cluster, tabs))
     }
 
@@ -75,12 +75,12 @@ impl DiskWriter {
     }
 
     /// Writes a draft.
-    pub(crate) fn keep_draft(&self, cluster: Uid, draft: Draft) -> Result<(), Toast> {
+    pub(crate) fn save_draft(&self, cluster: Uid, draft: Draft) -> Result<(), Toast> {
         self.enqueue(DiskJob::KeepDraft(cluster, draft))
     }
 
     /// Removes a draft.
-    pub(crate) fn forget_draft(&self, cluster: Uid, key: DraftKey) -> Result<(), Toast> {
+    pub(crate) fn remove_draft(&self, cluster: Uid, key: DraftKey) -> Result<(), Toast> {
         self.enqueue(DiskJob::ForgetDraft(cluster, key))
     }
 
@@ -92,7 +92,7 @@ impl DiskWriter {
     pub(crate) async fn end(self) {
         drop(self.work);
         let mut task = self.task;
-        if tokio::time::timeout(LAST, &mut task).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut task).await.is_err() {
             task.abort();
         }
     }

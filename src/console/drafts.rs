@@ -18,15 +18,15 @@ use super::resource::{ObjectRef, ResourceKey, Uid};
 /// The maximum number of drafts per cluster; the oldest are dropped.
 const MAX_DRAFTS: usize = 16;
 /// The maximum size in bytes of a text and of its base version; an API server accepts no more.
-const LONGEST: usize = 1 << 20;
+const MAX_TEXT_BYTES: usize = 1 << 20;
 /// The location of the files.
 const FILES: ClusterFiles = ClusterFiles {
     directory: "drafts",
-    longest: (MAX_DRAFTS as u64 * 2 + 1) * LONGEST as u64,
+    max_bytes: (MAX_DRAFTS as u64 * 2 + 1) * MAX_TEXT_BYTES as u64,
     description: "unsaved edits",
 };
 /// The maximum length of a name in bytes.
-const NAME: usize = 1_024;
+const MAX_NAME_BYTES: usize = 1_024;
 
 /// The object that a draft belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,9 +83,14 @@ impl Draft {
     /// Reports whether the draft is valid and within bounds.
     fn is_sound(&self) -> bool {
         let DraftKey { group, plural, namespace, name } = &self.key;
-        let named = [group, plural, name].into_iter().chain(namespace).all(|text| text.len() <= NAME);
+        let named =
+            [group, plural, name].into_iter().chain(namespace).all(|text| text.len() <= MAX_NAME_BYTES);
         let secret = group.is_empty() && plural == "secrets";
-        named && !secret && !self.text.is_empty() && self.text.len() <= LONGEST && self.base.is_object()
+        named
+            && !secret
+            && !self.text.is_empty()
+            && self.text.len() <= MAX_TEXT_BYTES
+            && self.base.is_object()
     }
 }
 
@@ -107,7 +112,7 @@ pub(crate) fn keep(dir: &Path, cluster: &Uid, mut draft: Draft) -> std::io::Resu
         // The merge does not use them.
         metadata.remove("managedFields");
     }
-    if !draft.is_sound() || serde_json::to_vec(&draft.base)?.len() > LONGEST {
+    if !draft.is_sound() || serde_json::to_vec(&draft.base)?.len() > MAX_TEXT_BYTES {
         let text = format!("the unsaved edit of {} is too long to save", draft.key.describe());
         return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, text));
     }
@@ -180,7 +185,7 @@ mod tests {
         }
         let saved = read(dir.path(), &cluster);
         assert_eq!((saved.len(), saved[0].key.name.as_str()), (MAX_DRAFTS, "p3"), "the oldest go");
-        let long = keep(dir.path(), &cluster, draft("pods", "long", &"x".repeat(LONGEST + 1)));
+        let long = keep(dir.path(), &cluster, draft("pods", "long", &"x".repeat(MAX_TEXT_BYTES + 1)));
         assert!(long.unwrap_err().to_string().contains("pods default/long is too long"));
         keep(dir.path(), &cluster, draft("secrets", "token", "password")).unwrap_err();
         let file = dir.path().join("drafts/c1.json");

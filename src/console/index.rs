@@ -56,7 +56,7 @@ impl Filter {
 
 /// The number of rows to examine before the typed text is drawn, and then at a time between other work: a millisecond
 /// or two, because most rows are in no CPU cache.
-const FIRST: usize = 512;
+const FILTER_BATCH: usize = 512;
 const STEP: usize = 512;
 
 /// A filter in progress, which has not examined all rows yet.
@@ -89,18 +89,18 @@ impl Index {
         Self { rows, sorted, order: None, sort, filter: Filter::default(), next: None }
     }
 
-    fn order(&self) -> &[Slot] {
+    fn visible(&self) -> &[Slot] {
         self.order.as_deref().unwrap_or(&self.sorted)
     }
 
     /// Returns the number of rows that are shown.
     pub(crate) fn len(&self) -> usize {
-        self.order().len()
+        self.visible().len()
     }
 
     /// Reports whether no row is shown.
     pub(crate) fn is_empty(&self) -> bool {
-        self.order().is_empty()
+        self.visible().is_empty()
     }
 
     /// Returns the number of all rows, shown or not.
@@ -110,7 +110,7 @@ impl Index {
 
     /// Returns the shown row at a position.
     pub(crate) fn at(&self, place: usize) -> Option<&Row> {
-        self.order().get(place).map(|slot| &self.rows[*slot])
+        self.visible().get(place).map(|slot| &self.rows[*slot])
     }
 
     /// Returns a row, shown or not.
@@ -120,7 +120,7 @@ impl Index {
 
     /// Returns the shown rows, in order.
     pub(crate) fn visible_rows(&self) -> impl Iterator<Item = &Row> {
-        self.order().iter().map(|slot| &self.rows[*slot])
+        self.visible().iter().map(|slot| &self.rows[*slot])
     }
 
     /// Returns all rows, shown or not, in no order.
@@ -130,7 +130,7 @@ impl Index {
 
     /// Returns the position of a shown row.
     pub(crate) fn position_of(&self, key: &RowKey) -> Option<usize> {
-        self.search(self.order(), self.get(key)?).ok()
+        self.search(self.visible(), self.get(key)?).ok()
     }
 
     /// Returns the position of a row, or as an error the position at which it would be inserted.
@@ -154,20 +154,20 @@ impl Index {
         self.resort();
     }
 
-    /// Changes the filter: at once, or incrementally for very many rows (see [`Self::filter_on`]).
+    /// Changes the filter: at once, or incrementally for very many rows (see [`Self::continue_filter`]).
     pub(crate) fn set_filter(&mut self, filter: Filter) {
-        if self.next.is_none() && self.len() <= FIRST && filter.is_within(&self.filter) {
+        if self.next.is_none() && self.len() <= FILTER_BATCH && filter.is_within(&self.filter) {
             return self.narrow(filter);
         }
         self.begin(filter);
-        self.look(FIRST);
+        self.look(FILTER_BATCH);
     }
 
     /// Applies a stricter filter to the shown rows only: hidden rows stay hidden.
     fn narrow(&mut self, filter: Filter) {
         let mut text = String::new();
         let matches = |slot: &Slot| filter.matches_with(&self.rows[*slot], &mut text);
-        self.order = (!filter.is_all()).then(|| self.order().iter().copied().filter(matches).collect());
+        self.order = (!filter.is_all()).then(|| self.visible().iter().copied().filter(matches).collect());
         self.filter = filter;
     }
 
@@ -177,7 +177,7 @@ impl Index {
     }
 
     /// Continues the filter; returns whether it is complete.
-    pub(crate) fn filter_on(&mut self) -> bool {
+    pub(crate) fn continue_filter(&mut self) -> bool {
         self.look(STEP)
     }
 
@@ -272,7 +272,7 @@ impl Index {
 
     /// Inserts or replaces a row; returns the previous one.
     pub(crate) fn insert(&mut self, row: Row) -> Option<Row> {
-        if self.stays(&row) {
+        if self.keeps_position(&row) {
             return self.rows.insert(row).1;
         }
         let before = self.take(&row.key());
@@ -300,7 +300,7 @@ impl Index {
 
     /// Reports whether a row exists and neither its position nor its visibility changes. Most changes are of this type,
     /// and then the lists, which may be long, need not be moved.
-    fn stays(&self, row: &Row) -> bool {
+    fn keeps_position(&self, row: &Row) -> bool {
         let Some(before) = self.get(&row.key()) else { return false };
         let Ok(place) = self.search(&self.sorted, before) else { return false };
         let is_after = |other: &Slot| self.compare(&self.rows[*other], row).is_lt();
@@ -425,15 +425,15 @@ mod tests {
             prop_assert!((20..30).all(|id| index.get(&row(id, 0).key()).is_some()));
             prop_assert!((10..16).all(|id| index.get(&row(id, 0).key()).is_none()));
             prop_assert_eq!(index.rows.iter().count(), index.total());
-            let before = (index.sorted.clone(), index.order().to_vec());
+            let before = (index.sorted.clone(), index.visible().to_vec());
             index.resort();
-            prop_assert_eq!(before, (index.sorted.clone(), index.order().to_vec()));
+            prop_assert_eq!(before, (index.sorted.clone(), index.visible().to_vec()));
             // A longer query of the same type examines only the shown rows.
             for typed in ["w-", "ow-3"] {
                 index.set_filter(filter(typed));
-                let narrowed = index.order().to_vec();
+                let narrowed = index.visible().to_vec();
                 index.resort();
-                prop_assert_eq!(narrowed, index.order());
+                prop_assert_eq!(narrowed, index.visible());
             }
         }
 
@@ -443,14 +443,14 @@ mod tests {
     fn a_filter_of_many_rows_ends_where_it_would_at_once_con_1() {
         let number = 3;
         let mut index = Index::new(Sort { column: None, direction: Direction::Up });
-        let many = FIRST + STEP + 10;
+        let many = FILTER_BATCH + STEP + 10;
         index
             .reset((0..many).map(|n| Row { uid: Uid::from(n.to_string().as_str()), ..row(0, n as i64 % 7) }));
         let query = Query::parse(&format!("^{number}$")).expect("a query");
         index.set_filter(Filter { query, faults: false });
         assert!(index.is_filtering() && index.len() == many, "the last filter holds as long");
-        assert!(!index.filter_on());
-        assert!(index.filter_on() && !index.is_filtering());
+        assert!(!index.continue_filter());
+        assert!(index.continue_filter() && !index.is_filtering());
         assert!(index.visible_rows().all(|row| row.cells == [Cell::Number(number)]));
         assert_eq!(index.len(), (0..many).filter(|n| *n as i64 % 7 == number).count());
     }

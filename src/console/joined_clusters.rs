@@ -24,10 +24,10 @@ use super::toast::Toast;
 use base::clock::{Clock, saturating_after};
 
 /// The capacity of a cluster's message channel; a full channel holds back its watches.
-const WAITING: usize = 64;
+const CHANNEL_CAPACITY: usize = 64;
 
 /// Tasks of screens that may wait until their cluster answers.
-const TASKS: usize = 64;
+const MAX_WAITING_TASKS: usize = 64;
 
 /// The source of the clusters.
 #[derive(Clone, Debug, Default)]
@@ -70,7 +70,7 @@ fn message_channel(
     cluster: ClusterId,
     messages: &mpsc::Sender<Message>,
 ) -> (mpsc::Sender<Message>, JoinSet<()>) {
-    let (sender, mut inbox) = mpsc::channel(WAITING);
+    let (sender, mut inbox) = mpsc::channel(CHANNEL_CAPACITY);
     let messages = messages.clone();
     let mut forwarder = JoinSet::new();
     forwarder.spawn(async move {
@@ -138,7 +138,7 @@ impl JoinedClusters {
     /// Removes what was created for screens, on every cluster.
     pub(crate) fn end_lasting(&self) {
         for one in self.clusters.values() {
-            one.runner.iter().chain(&one.retired).for_each(Runner::end_lasting);
+            one.runner.iter().chain(&one.retired).for_each(Runner::end_detached_tasks);
         }
     }
 
@@ -181,12 +181,18 @@ impl JoinedCluster {
     fn job(&mut self, job: Job) {
         match (job, &mut self.feed, &mut self.runner) {
             (Job::Start(task), _, Some(runner)) => runner.start(task),
-            (Job::Start(task), _, None) if self.waiting.len() < TASKS => self.waiting.push(Job::Start(task)),
+            (Job::Start(task), _, None) if self.waiting.len() < MAX_WAITING_TASKS => {
+                self.waiting.push(Job::Start(task))
+            }
             (Job::Cancel(screen, slot), _, Some(runner)) => runner.cancel(screen, slot),
             (Job::Act(action), _, Some(runner)) => runner.act(*action),
             (Job::Act(action), _, None) => {
                 let error = Some("no request was sent: that cluster has not answered yet".to_owned());
-                self.send_message(Message::Acted(Box::new(Outcome { action: *action, error, after: None })));
+                self.send_message(Message::ActionEnded(Box::new(Outcome {
+                    action: *action,
+                    error,
+                    after: None,
+                })));
             }
             (Job::Run(run), _, Some(runner)) => runner.run(*run),
             (Job::Run(run), _, None) => {
@@ -195,13 +201,13 @@ impl JoinedCluster {
                     run.title()
                 ))));
             }
-            (Job::Need(resource), Some((feed, _)), _) => feed.need(&resource),
+            (Job::Need(resource), Some((feed, _)), _) => feed.watch_typed(&resource),
             (Job::Watch(kind, namespace, include), Some((feed, _)), _) => {
                 feed.watch(kind, namespace, include);
             }
             (Job::Unwatch(resource), Some((feed, _)), _) => feed.unwatch(&resource),
             (Job::MeasurePods(is_enabled), Some((feed, _)), _) => feed.measure_pods(is_enabled),
-            (Job::Rest, ..) => {
+            (Job::Release, ..) => {
                 self.feed = None;
                 self.joining = JoinSet::new();
                 self.waiting.clear();
@@ -330,7 +336,7 @@ mod tests {
         loop {
             let Some(Message::On(ID, message)) = inbox.recv().await else { panic!("of another cluster") };
             match *message {
-                Message::Acted(outcome) => return outcome.error.unwrap_or_else(|| "acted".to_owned()),
+                Message::ActionEnded(outcome) => return outcome.error.unwrap_or_else(|| "acted".to_owned()),
                 Message::Data(_, data) => return data.take::<&str>().expect("ours").to_owned(),
                 _ => {}
             }
@@ -352,7 +358,7 @@ mod tests {
         assert_eq!(next(&mut inbox).await, "acted");
         // A change in progress is not lost when the cluster is no longer shown.
         joined.job(ID, delete());
-        joined.job(ID, Job::Rest);
+        joined.job(ID, Job::Release);
         joined.job(ID, Job::Attach(Box::new(connected())));
         assert_eq!(next(&mut inbox).await, "acted");
         joined.job(ID, delete());
@@ -382,7 +388,7 @@ mod tests {
             // The user can retry at once.
             joined.retry();
         }
-        joined.job(ID, Job::Rest);
+        joined.job(ID, Job::Release);
         joined.job(ID, Job::Join(None));
         let Some(Message::On(_, message)) = inbox.recv().await else { panic!("nothing") };
         assert!(matches!(*message, Message::Unreachable { .. }), "{message:?}");

@@ -16,7 +16,7 @@ const STEPS: usize = 64;
 /// The maximum number of results; further ones are dropped.
 const MAX_RESULTS: usize = 256;
 /// The maximum number of values that `..` visits.
-const LOOKED_AT: usize = 10_000;
+const MAX_VISITED: usize = 10_000;
 
 /// A parsed path.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +30,7 @@ enum PathSegment {
     Slice(Option<i64>, Option<i64>),
     All,
     /// The value and all its descendants.
-    Below,
+    Descendants,
     Union(Vec<PathSegment>),
     Only(FilterSelector),
 }
@@ -94,7 +94,7 @@ fn walk<'a>(steps: &[PathSegment], value: &'a Value) -> Vec<&'a Value> {
         let mut next = Vec::new();
         for value in here {
             one(step, value, &mut next);
-            if *step != PathSegment::Below {
+            if *step != PathSegment::Descendants {
                 next.truncate(MAX_RESULTS);
             }
         }
@@ -120,9 +120,9 @@ fn one<'a>(step: &PathSegment, value: &'a Value, found: &mut Vec<&'a Value>) {
         }
         (PathSegment::All, Value::Array(items)) => found.extend(items.iter().take(MAX_RESULTS)),
         (PathSegment::All, Value::Object(fields)) => found.extend(fields.values().take(MAX_RESULTS)),
-        (PathSegment::Below, value) => {
+        (PathSegment::Descendants, value) => {
             let mut open = vec![value];
-            while let Some(value) = open.pop().filter(|_| found.len() < LOOKED_AT) {
+            while let Some(value) = open.pop().filter(|_| found.len() < MAX_VISITED) {
                 found.push(value);
                 match value {
                     Value::Array(items) => open.extend(items.iter().rev()),
@@ -310,7 +310,7 @@ impl Reader<'_> {
             if self.take("[") {
                 steps.push(self.bracket()?);
             } else if self.take("..") {
-                steps.push(PathSegment::Below);
+                steps.push(PathSegment::Descendants);
                 if !self.rest.starts_with('[') {
                     steps.push(self.key(ends)?);
                 }

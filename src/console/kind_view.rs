@@ -67,7 +67,7 @@ pub(crate) struct KindView {
     /// The operations on its pod template.
     pub(crate) template: Template,
     /// Rows need whole objects.
-    pub(crate) is_read_whole: bool,
+    pub(crate) needs_whole_objects: bool,
 }
 
 macro_rules! rows {
@@ -90,7 +90,7 @@ const fn view(group: &'static str, plural: &'static str, rows: Option<Rows>) -> 
         key_contexts: &[],
         pods: Pods::None,
         template: Template::None,
-        is_read_whole: false,
+        needs_whole_objects: false,
     }
 }
 
@@ -101,7 +101,7 @@ const fn workload(group: &'static str, plural: &'static str, template: Template)
 
 const VIEWS: &[KindView] = &[
     KindView {
-        key_contexts: &[KeyContext::Pods, KeyContext::Ends, KeyContext::Forwardable],
+        key_contexts: &[KeyContext::Pods, KeyContext::ConnectionEnds, KeyContext::Forwardable],
         pods: Pods::Itself,
         ..view(
             "",
@@ -131,10 +131,10 @@ const VIEWS: &[KindView] = &[
     workload("", "replicationcontrollers", Template::Images),
     workload("batch", "jobs", Template::None),
     KindView { key_contexts: &[KeyContext::CronJobs], ..view("batch", "cronjobs", None) },
-    KindView { key_contexts: &[KeyContext::Secrets, KeyContext::Used], ..view("", "secrets", None) },
-    KindView { key_contexts: &[KeyContext::Used], ..view("", "configmaps", None) },
-    KindView { key_contexts: &[KeyContext::Used], ..view("", "serviceaccounts", None) },
-    KindView { key_contexts: &[KeyContext::Used], ..view("", "persistentvolumeclaims", None) },
+    KindView { key_contexts: &[KeyContext::Secrets, KeyContext::Referenced], ..view("", "secrets", None) },
+    KindView { key_contexts: &[KeyContext::Referenced], ..view("", "configmaps", None) },
+    KindView { key_contexts: &[KeyContext::Referenced], ..view("", "serviceaccounts", None) },
+    KindView { key_contexts: &[KeyContext::Referenced], ..view("", "persistentvolumeclaims", None) },
     KindView {
         key_contexts: &[KeyContext::Nodes],
         pods: Pods::OnNode,
@@ -162,7 +162,7 @@ const VIEWS: &[KindView] = &[
     },
     KindView {
         pods: Pods::Selected,
-        key_contexts: &[KeyContext::Services, KeyContext::Ends, KeyContext::Forwardable],
+        key_contexts: &[KeyContext::Services, KeyContext::ConnectionEnds, KeyContext::Forwardable],
         ..view(
             "",
             "services",
@@ -188,7 +188,7 @@ const VIEWS: &[KindView] = &[
     KindView { key_contexts: &[KeyContext::Snapshots], ..view("podium.dev", "clustersnapshots", None) },
     KindView {
         key_contexts: &[KeyContext::Controllers],
-        is_read_whole: true,
+        needs_whole_objects: true,
         ..view(
             controller::GROUP,
             controller::PLURAL,

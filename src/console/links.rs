@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::resource::ResourceKey;
 
 /// A shorter interruption is not reported: most watches are back by then.
-const STUMBLE: SignedDuration = SignedDuration::from_secs(1);
+const MIN_OUTAGE: SignedDuration = SignedDuration::from_secs(1);
 
 /// A watcher's report on its connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl Links {
     /// Applies a watcher's report; returns whether the state changed.
     pub(crate) fn take(&mut self, link: Link, now: Timestamp) -> bool {
         match link {
-            Link::Up(resource) => self.is_up(&resource),
+            Link::Up(resource) => self.mark_up(&resource),
             Link::Down { resource, reason: why, retry_at } => {
                 self.refused.remove(&resource);
                 let since = self.down.get(&resource).map_or(now, |down| down.since);
@@ -109,7 +109,7 @@ impl Links {
     }
 
     /// Records that a resource was answered; returns whether the state changed.
-    pub(crate) fn is_up(&mut self, resource: &ResourceKey) -> bool {
+    pub(crate) fn mark_up(&mut self, resource: &ResourceKey) -> bool {
         let was_down = self.down.remove(resource).is_some();
         self.refused.remove(resource).is_some() || was_down
     }
@@ -157,7 +157,7 @@ impl Links {
     /// Returns the outage to report now, or as an error the time at which one would begin if the silence lasts.
     pub(crate) fn outage(&self, now: Timestamp) -> Result<Outage, Option<Timestamp>> {
         let Some(since) = self.down.values().map(|down| down.since).min() else { return Err(None) };
-        let shown_at = since.saturating_add(STUMBLE).unwrap_or(since);
+        let shown_at = since.saturating_add(MIN_OUTAGE).unwrap_or(since);
         if now < shown_at {
             return Err(Some(shown_at));
         }

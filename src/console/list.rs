@@ -10,7 +10,7 @@ pub(crate) struct ListCell {
     pub(crate) column: String,
     pub(crate) text: String,
     /// The cell changes constantly or with time alone: it is part of the row's text, but its changes are not announced.
-    pub(crate) restless: bool,
+    pub(crate) is_volatile: bool,
 }
 
 /// One row.
@@ -38,7 +38,7 @@ impl Line {
     fn change(&self, before: &Self) -> Option<String> {
         let was: HashMap<&str, &str> =
             before.cells.iter().map(|word| (word.column.as_str(), word.text.as_str())).collect();
-        let changed = self.cells.iter().filter(|word| !word.restless).filter_map(|word| {
+        let changed = self.cells.iter().filter(|word| !word.is_volatile).filter_map(|word| {
             let was = was.get(word.column.as_str()).copied().filter(|was| *was != word.text)?;
             let was = if was.is_empty() { "empty" } else { was };
             Some(format!("{} {}, was {was}", word.column, word.text))

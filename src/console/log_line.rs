@@ -21,7 +21,7 @@ pub enum Level {
 
 /// The origin of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Sort {
+pub(crate) enum LineOrigin {
     /// Written by a container.
     #[default]
     Output,
@@ -45,7 +45,7 @@ pub struct LogLine {
     /// Its severity.
     pub(crate) level: Level,
     /// Its origin.
-    pub(crate) kind: Sort,
+    pub(crate) kind: LineOrigin,
 }
 
 impl LogLine {
@@ -60,20 +60,20 @@ impl LogLine {
         };
         // A progress bar rewrites its line; a terminal would show the last version.
         let shown = rest.rsplit('\r').find(|part| !part.is_empty()).unwrap_or(rest);
-        let (text, styles) = harmless(shown);
+        let (text, styles) = sanitize(shown);
         let level = level_of(&text);
-        Self { source: source.clone(), at: at.to_owned(), text, styles, level, kind: Sort::Output }
+        Self { source: source.clone(), at: at.to_owned(), text, styles, level, kind: LineOrigin::Output }
     }
 
     /// Creates a line by the console itself.
     pub fn note(source: &Arc<str>, text: impl Into<String>) -> Self {
-        let (text, _) = harmless(&text.into());
-        Self { source: source.clone(), text, kind: Sort::Note, ..Self::default() }
+        let (text, _) = sanitize(&text.into());
+        Self { source: source.clone(), text, kind: LineOrigin::Note, ..Self::default() }
     }
 
     /// Creates a marker line for the user.
     pub(crate) fn mark(text: impl Into<String>) -> Self {
-        Self { text: text.into(), kind: Sort::Mark, ..Self::default() }
+        Self { text: text.into(), kind: LineOrigin::Mark, ..Self::default() }
     }
 }
 
@@ -83,7 +83,7 @@ fn is_timestamp(text: &str) -> bool {
 }
 
 /// Returns the text without terminal control, and its coloured ranges.
-fn harmless(raw: &str) -> (String, Vec<(Range<usize>, Style)>) {
+fn sanitize(raw: &str) -> (String, Vec<(Range<usize>, Style)>) {
     if raw.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
         return (raw.to_owned(), Vec::new());
     }

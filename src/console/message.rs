@@ -49,7 +49,7 @@ pub enum Message {
     /// A task of a dialog sends it data. Dropped if the dialog is closed.
     DialogData(ScreenId, Data),
     /// An action ended.
-    Acted(Box<Outcome>),
+    ActionEnded(Box<Outcome>),
     /// The journal of earlier runs for this cluster, oldest first.
     Journal(Vec<Entry>),
     /// The identity used on the cluster, for other programs.
@@ -112,9 +112,9 @@ pub(crate) enum ScreenMessage {
     /// The next step of its incremental work.
     Work,
     /// The namespace scope changed.
-    Scoped,
+    ScopeChanged,
     /// The user's column definitions may have changed.
-    Extended,
+    ColumnsChanged,
     /// The user travels to another time, or back to the present. Only screens with the time travel keys receive it.
     Travel(TimeTravel),
     /// Data from one of its tasks.

@@ -2,7 +2,7 @@
 //!
 //! The pod runs on that node only, in the machine's network and PID namespaces, with the machine's files at `/host`; it
 //! tolerates every taint. The console that created it removes it. If that console is killed, the pod ends by itself, on
-//! any server: its process reads lines that the console sends ([`BEAT`]) and exits when they stop or its input closes;
+//! any server: its process reads lines that the console sends ([`HEARTBEAT_INTERVAL`]) and exits when they stop or its input closes;
 //! and the pod has a deadline. Pure: this module makes no requests.
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub(crate) const LABEL: &str = "podium.dev/node-shell";
 pub(crate) const CONTAINER: &str = "debugger";
 
 /// The interval of the console's heartbeats.
-pub(crate) const BEAT: Duration = Duration::from_secs(20);
+pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(20);
 
 /// The maximum lifetime of a pod in seconds: a working day.
 const DEADLINE_SECONDS: u32 = 8 * 60 * 60;

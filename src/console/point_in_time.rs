@@ -158,7 +158,7 @@ pub(crate) fn looks(command: Command) -> bool {
         | KeyContext::Tabs
         | KeyContext::Panes
         | KeyContext::List
-        | KeyContext::Moments
+        | KeyContext::TimeTravel
         | KeyContext::Text => true,
         _ => matches!(
             command,
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn nothing_that_changes_the_cluster_looks_at_the_past_con_19() {
         for entry in TABLE.iter().filter(|entry| looks(entry.command)) {
-            assert_eq!(entry.touches, CommandImpact::Nothing, "{}", entry.name);
+            assert_eq!(entry.impact, CommandImpact::Nothing, "{}", entry.name);
         }
     }
 }

@@ -15,7 +15,7 @@ use super::query::Query;
 use super::resource::Uid;
 
 /// The location of the files.
-const FILES: ClusterFiles = ClusterFiles { directory: "tabs", longest: 256 << 10, description: "the tabs" };
+const FILES: ClusterFiles = ClusterFiles { directory: "tabs", max_bytes: 256 << 10, description: "the tabs" };
 /// The maximum number of tabs, and of views in each.
 const TABS: usize = 9;
 const VIEWS: usize = 8;
@@ -472,7 +472,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::cluster_file::CLUSTERS;
+    use crate::cluster_file::MAX_CLUSTERS;
 
     fn view(plural: &str) -> SavedView {
         SavedView { plural: plural.to_owned(), filter: "web".to_owned(), ..SavedView::default() }
@@ -505,10 +505,10 @@ mod tests {
         write(dir.path(), &cluster, &SavedTabs { tabs: vec![SavedTab::default()], ..SavedTabs::default() })
             .unwrap();
         assert_eq!(std::fs::read_dir(dir.path().join("tabs")).unwrap().count(), 0, "nothing is left");
-        for n in 0..CLUSTERS + 5 {
+        for n in 0..MAX_CLUSTERS + 5 {
             write(dir.path(), &Uid::from(format!("c{n}").as_str()), &two()).unwrap();
         }
-        assert_eq!(std::fs::read_dir(dir.path().join("tabs")).unwrap().count(), CLUSTERS);
+        assert_eq!(std::fs::read_dir(dir.path().join("tabs")).unwrap().count(), MAX_CLUSTERS);
     }
 
     #[test]
@@ -524,7 +524,7 @@ mod tests {
         }
         std::fs::write(&file, [0xff, 0xfe]).unwrap();
         assert_eq!(read(dir.path(), &cluster), SavedTabs::default());
-        std::fs::write(&file, " ".repeat(usize::try_from(FILES.longest).unwrap() + 1)).unwrap();
+        std::fs::write(&file, " ".repeat(usize::try_from(FILES.max_bytes).unwrap() + 1)).unwrap();
         assert_eq!(read(dir.path(), &cluster), SavedTabs::default());
         let mut many = two();
         many.front = 700;

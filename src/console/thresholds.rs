@@ -114,7 +114,7 @@ impl Load {
 
 impl Thresholds {
     /// Returns the level of a load.
-    pub(crate) fn nearness(self, load: Load) -> ThresholdLevel {
+    pub(crate) fn level(self, load: Load) -> ThresholdLevel {
         let (resource, percent, most) = match load {
             Load::Fixed(nearness) => return nearness,
             Load::Share { resource, percent, max_level: most } => (resource, percent, most),
@@ -149,7 +149,7 @@ mod tests {
     fn usage_near_a_limit_or_over_a_request_is_marked_con_16() {
         let strict = Threshold::new(50, 60).unwrap();
         let thresholds = Thresholds { memory: strict, ..Thresholds::default() };
-        let cpu = |used, limit, request| thresholds.nearness(Load::of(Resource::Cpu, used, limit, request));
+        let cpu = |used, limit, request| thresholds.level(Load::of(Resource::Cpu, used, limit, request));
         for (used, limit, request, nearness) in [
             (69, Some(100), None, ThresholdLevel::Far),
             (70, Some(100), None, ThresholdLevel::Near),
@@ -167,7 +167,7 @@ mod tests {
         ] {
             assert_eq!(cpu(used, limit, request), nearness, "{used} of {limit:?} and {request:?}");
         }
-        let memory = |used| thresholds.nearness(Load::of(Resource::Memory, used, Some(100), None));
+        let memory = |used| thresholds.level(Load::of(Resource::Memory, used, Some(100), None));
         assert_eq!(
             (memory(49), memory(50), memory(60)),
             (ThresholdLevel::Far, ThresholdLevel::Near, ThresholdLevel::At)

@@ -12,7 +12,7 @@ pub(crate) enum Severity {
     /// Information.
     Note,
     /// A key has no meaning here: shown until the next key.
-    Unheard,
+    UnknownKey,
     /// An unexpected state.
     Warning,
     /// Failure.
@@ -40,7 +40,7 @@ impl Toast {
 
     /// Creates a message about a key without a meaning.
     pub(crate) fn unheard(text: impl Into<String>) -> Self {
-        Self { severity: Severity::Unheard, text: text.into() }
+        Self { severity: Severity::UnknownKey, text: text.into() }
     }
 
     pub(crate) fn warning(text: impl Into<String>) -> Self {
@@ -61,14 +61,14 @@ impl Toast {
     }
 
     /// Reports whether it states the result of an action.
-    pub(crate) fn is_an_end(&self) -> bool {
-        !matches!(self.severity, Severity::Note | Severity::Unheard)
+    pub(crate) fn is_result(&self) -> bool {
+        !matches!(self.severity, Severity::Note | Severity::UnknownKey)
     }
 
     /// Returns the time for which it is shown.
     pub(crate) fn lasts(&self) -> SignedDuration {
         match self.severity {
-            Severity::Done | Severity::Note | Severity::Unheard => SignedDuration::from_secs(4),
+            Severity::Done | Severity::Note | Severity::UnknownKey => SignedDuration::from_secs(4),
             Severity::Warning | Severity::Failed => SignedDuration::from_secs(15),
         }
     }
@@ -98,7 +98,7 @@ impl Toasts {
 
     /// Removes messages about keys without a meaning.
     pub(crate) fn dismiss_key_hint(&mut self) {
-        self.0.retain(|(toast, _)| toast.severity != Severity::Unheard);
+        self.0.retain(|(toast, _)| toast.severity != Severity::UnknownKey);
     }
 
     /// Removes failures and warnings.

@@ -117,9 +117,9 @@ fn resource_text(group: &str, resource: &str) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessQuery {
     /// The user's permissions in the namespace in scope.
-    Mine,
+    OwnRules,
     /// The user's own permission, and the subjects that have it; with notes for the user.
-    Who(Attributes, Vec<String>),
+    SubjectsWith(Attributes, Vec<String>),
 }
 
 /// Returns the namespace to query for a scope, and a note if it differs from the scope.

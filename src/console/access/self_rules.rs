@@ -9,7 +9,7 @@ use super::{VERBS, resource_text};
 
 /// The maximum number of rows, and of names and verbs in all rows: a rule applies to each of its groups with each of
 /// its resources, and no hand-written policy has so many.
-const ROWS: usize = 5000;
+const MAX_ROWS: usize = 5000;
 const MAX_ENTRIES: usize = 50_000;
 
 /// The verbs permitted on a resource, or on some of its objects.
@@ -29,7 +29,7 @@ pub(crate) struct SelfRules {
     /// The rows by resource; non-resource URLs come last.
     pub(crate) rows: Vec<Row>,
     /// The list of rows was cut at the limit.
-    pub(crate) more: bool,
+    pub(crate) is_truncated: bool,
     /// The server's reason why the list may be incomplete: an authorizer that cannot list its rules, or a role that
     /// could not be read.
     pub(crate) incomplete: Option<String>,
@@ -49,7 +49,7 @@ impl SelfRules {
             names.sort();
             names.dedup();
             let key = (is_path, target, names);
-            if words > MAX_ENTRIES || merged.len() >= ROWS && !merged.contains_key(&key) {
+            if words > MAX_ENTRIES || merged.len() >= MAX_ROWS && !merged.contains_key(&key) {
                 more = true;
                 return false;
             }
@@ -81,7 +81,7 @@ impl SelfRules {
         let reason = status.evaluation_error.as_deref().map(str::trim).filter(|reason| !reason.is_empty());
         let incomplete = (status.incomplete || reason.is_some())
             .then(|| reason.unwrap_or("the server does not say why").to_owned());
-        Self { rows: rows.collect(), more, incomplete }
+        Self { rows: rows.collect(), is_truncated: more, incomplete }
     }
 }
 
@@ -126,7 +126,7 @@ mod tests {
                 "/healthz [] get",
             ]
         );
-        assert_eq!((rules.more, rules.incomplete), (false, None));
+        assert_eq!((rules.is_truncated, rules.incomplete), (false, None));
     }
 
     #[test]
@@ -155,12 +155,12 @@ mod tests {
             "incomplete": false, "nonResourceRules": [],
             "resourceRules": [{"verbs": ["get"], "apiGroups": many, "resources": many}],
         }));
-        assert_eq!((rules.rows.len(), rules.more), (ROWS, true));
+        assert_eq!((rules.rows.len(), rules.is_truncated), (MAX_ROWS, true));
         let rules = rules_from(json!({
             "incomplete": false, "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/healthz"]}],
             "resourceRules": [{"verbs": ["get"], "apiGroups": many, "resources": many,
                 "resourceNames": (0..9999).map(|at| format!("n{at}")).collect::<Vec<_>>()}],
         }));
-        assert_eq!((rules.rows.len(), rules.more), (5, true), "each with all names");
+        assert_eq!((rules.rows.len(), rules.is_truncated), (5, true), "each with all names");
     }
 }

@@ -119,7 +119,7 @@ pub(crate) struct WhoCanReport {
     /// The number of bindings to roles that may be among the unread ones, so that their effect is unknown.
     pub(crate) unresolved: usize,
     /// The list of subjects was cut at the limit.
-    pub(crate) more: bool,
+    pub(crate) is_truncated: bool,
     count: usize,
 }
 
@@ -256,7 +256,7 @@ impl WhoCanReport {
         let subjects: BTreeSet<Subject> = subjects.filter_map(|one| Subject::of(one, namespace)).collect();
         for subject in subjects {
             if self.count == MAX_SUBJECTS {
-                self.more = true;
+                self.is_truncated = true;
                 return;
             }
             self.count += 1;

@@ -223,6 +223,6 @@ fn a_binding_of_countless_subjects_is_cut_and_says_so_con_16() {
         ..Policy::default()
     };
     let found = subjects_allowed(&attributes("get core pods"), &policy(&many));
-    assert_eq!((found.subjects.len(), found.more), (20_000, true));
-    assert!(!subjects_allowed(&attributes("get core pods"), &policy(&many[1..])).more);
+    assert_eq!((found.subjects.len(), found.is_truncated), (20_000, true));
+    assert!(!subjects_allowed(&attributes("get core pods"), &policy(&many[1..])).is_truncated);
 }

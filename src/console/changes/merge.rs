@@ -23,7 +23,7 @@ pub(crate) struct Conflict {
 
 impl Conflict {
     /// Reports whether a change is of this field or of a part of it.
-    pub(crate) fn holds(&self, change: &Change) -> bool {
+    pub(crate) fn covers(&self, change: &Change) -> bool {
         let rest = change.path.strip_prefix(&self.path);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     }

@@ -25,7 +25,7 @@ pub enum KeyContext {
     /// Tables over several contexts.
     Contexts,
     /// Views that can travel in time: tables, YAML, descriptions.
-    Moments,
+    TimeTravel,
     /// The versions of an object.
     Versions,
     /// The timeline of an owner tree.
@@ -51,11 +51,11 @@ pub enum KeyContext {
     /// Secrets.
     Secrets,
     /// Pods and services.
-    Ends,
+    ConnectionEnds,
     /// Objects with pods for port-forwards: pods, services, workloads.
     Forwardable,
     /// Objects that pods refer to in their spec: ConfigMaps, Secrets, service accounts, claims.
-    Used,
+    Referenced,
     /// A pending pod without a node.
     Unscheduled,
     /// Deployments and replica sets.
@@ -131,7 +131,7 @@ impl KeyContext {
                 | Self::List
                 | Self::Objects
                 | Self::Contexts
-                | Self::Moments
+                | Self::TimeTravel
                 | Self::Forwardable
                 | Self::Text
         )
@@ -146,7 +146,7 @@ impl KeyContext {
             Self::List => "Moving",
             Self::Objects => "Any table",
             Self::Contexts => "Several contexts",
-            Self::Moments => "Time travel",
+            Self::TimeTravel => "Time travel",
             Self::Versions => "Versions",
             Self::Timeline => "Timeline",
             Self::Pods => "Pods",
@@ -159,9 +159,9 @@ impl KeyContext {
             Self::DumpText => "A screen dump",
             Self::CronJobs => "CronJobs",
             Self::Secrets => "Secrets",
-            Self::Ends => "Pods, services",
+            Self::ConnectionEnds => "Pods, services",
             Self::Forwardable => "Pods, services, workloads",
-            Self::Used => "ConfigMaps, Secrets, accounts, claims",
+            Self::Referenced => "ConfigMaps, Secrets, accounts, claims",
             Self::Unscheduled => "A pod without a node",
             Self::Workloads => "Deployments, replica sets",
             Self::Deployments => "Deployments",
@@ -220,7 +220,7 @@ pub struct Entry {
     /// The context in which it applies.
     pub context: KeyContext,
     /// Its effect.
-    pub touches: CommandImpact,
+    pub impact: CommandImpact,
     /// A line for the help.
     pub about: &'static str,
 }
@@ -251,7 +251,7 @@ macro_rules! commands {
         /// The table of commands.
         pub const TABLE: &[Entry] = &[
             $( $( Entry { command: Command::$command, name: $name, keys: &[$($key),*], short: $short,
-                context: KeyContext::$context, touches: CommandImpact::$touches, about: $about }, )* )*
+                context: KeyContext::$context, impact: CommandImpact::$touches, about: $about }, )* )*
         ];
     };
 }
@@ -348,7 +348,7 @@ commands! {
     Contexts {
         OneContext "one-context" ["@"] "one context" Nothing "Show rows of this row's context only, or of all contexts";
     }
-    Moments {
+    TimeTravel {
         PastBack "past-back" ["<"] "" Nothing "Go back in time, to the previous change; esc returns to now";
         PastForward "past-forward" [">"] "" Nothing "Go forward in time, to the next change";
         PastBackMore "past-back-more" ["{"] "past" Nothing "Go back in time by ten seconds";
@@ -430,14 +430,14 @@ commands! {
     Secrets {
         Decode "decode" ["x"] "decode" Nothing "Show its data decoded";
     }
-    Ends {
+    ConnectionEnds {
         WhyNotConnected "why-not-connected" ["C"] "connection" Nothing "Explain a failing connection";
     }
     Forwardable {
         PortForward "port-forward" ["F"] "" Cluster "Forward a port of it, or of one of its pods, to this machine";
         ShowForwards "show-forwards" ["f"] "" Nothing "List port-forwards, as :pf does";
     }
-    Used {
+    Referenced {
         UsedBy "used-by" ["u"] "used by" Nothing "List the pods that use it";
     }
     Unscheduled {

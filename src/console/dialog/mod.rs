@@ -32,9 +32,9 @@ use super::message::Data;
 use super::prompt::PromptKind;
 
 /// Shown after letters without a meaning in the dialog.
-const STRAYED: &str = "letters do nothing here: tab or an arrow picks a button, esc cancels";
+const IGNORED_LETTERS_HINT: &str = "letters do nothing here: tab or an arrow picks a button, esc cancels";
 /// Shown after an answer amid other typing.
-const HASTY: &str = "the key came right after other keys: press it again";
+const PRESS_AGAIN_HINT: &str = "the key came right after other keys: press it again";
 
 /// A note in a dialog, with its severity.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,7 +101,7 @@ pub struct Dialog<E> {
     /// The effect of ctrl-c.
     pub(crate) interrupt: InterruptAction,
     /// Stray letters were typed since the focus was last moved: nothing is confirmed.
-    has_strayed: bool,
+    has_ignored_letters: bool,
     /// The last answer came amid other typing and did not count.
     was_hasty: bool,
     /// The first visible row, if the user has scrolled; otherwise the focus determines it.
@@ -135,7 +135,7 @@ pub(crate) enum Reply<E> {
     /// It stays open, and is confirmed unless more is typed within a moment.
     Confirming,
     /// It is closed without an action, and this prompt opens.
-    LeftFor(PromptKind, Vec<E>),
+    OpenPrompt(PromptKind, Vec<E>),
 }
 
 impl<E> Dialog<E> {
@@ -156,7 +156,7 @@ impl<E> Dialog<E> {
             is_careful: false,
             error: None,
             interrupt: InterruptAction::Cancels,
-            has_strayed: false,
+            has_ignored_letters: false,
             was_hasty: false,
             page: Cell::new(None),
             visible_rows: Cell::new(0),
@@ -288,7 +288,8 @@ impl<E> Dialog<E> {
         // The error of the last attempt is shown below already.
         let problems = problems.filter(|problem| self.error.as_ref() != Some(problem)).map(Note::Warning);
         let warning = |is: bool, text: &str| is.then(|| Note::Warning(text.to_owned()));
-        let typing = warning(self.has_strayed, STRAYED).or_else(|| warning(self.was_hasty, HASTY));
+        let typing = warning(self.has_ignored_letters, IGNORED_LETTERS_HINT)
+            .or_else(|| warning(self.was_hasty, PRESS_AGAIN_HINT));
         problems.chain((self.notes)(self, cx)).chain(typing).collect()
     }
 
@@ -320,7 +321,7 @@ impl<E> Dialog<E> {
             Focus::Cancel => hints.push(("enter", "cancel".to_owned())),
             Focus::Submit => hints.push(("enter", self.verb.to_lowercase())),
         }
-        if self.on_button() && self.text_field().is_none() && !self.has_strayed {
+        if self.on_button() && self.text_field().is_none() && !self.has_ignored_letters {
             hints.push(("y", self.verb.to_lowercase()));
             hints.push(("n", "cancel".to_owned()));
         }
@@ -333,7 +334,7 @@ impl<E> Dialog<E> {
     pub(crate) fn key(&mut self, cx: &Context<'_>, key: KeyEvent, pace: TypingPace) -> Reply<E> {
         self.was_hasty = false;
         if let Some(prompt) = self.leaves_for(cx, key) {
-            return Reply::LeftFor(prompt, (self.cancelled)(self, cx));
+            return Reply::OpenPrompt(prompt, (self.cancelled)(self, cx));
         }
         let is_plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         match key.code {
@@ -352,7 +353,7 @@ impl<E> Dialog<E> {
             KeyCode::BackTab | KeyCode::Up => self.move_focus(-1),
             KeyCode::Enter => return self.enter(cx, pace),
             KeyCode::Left | KeyCode::Right if self.on_button() => {
-                self.has_strayed = false;
+                self.has_ignored_letters = false;
                 self.focus = if self.focus == Focus::Cancel { Focus::Submit } else { Focus::Cancel };
             }
             _ => {
@@ -369,25 +370,25 @@ impl<E> Dialog<E> {
         if let (true, Some(index)) = (self.on_button(), self.text_field()) {
             self.focus = Focus::Field(index);
         }
-        let counts = !self.has_strayed && pace == TypingPace::Single;
+        let counts = !self.has_ignored_letters && pace == TypingPace::Single;
         match letter {
             _ if !self.on_button() => {
                 if self.edit(key) {
                     return Reply::Open((self.changed)(self, cx));
                 }
-                self.stray();
+                self.note_ignored_letter();
             }
             'y' if counts => {
                 self.focus = Focus::Submit;
                 return Reply::Confirming;
             }
             'n' | 'q' if counts => return Reply::Closed((self.cancelled)(self, cx)),
-            'y' | 'n' | 'q' if !self.has_strayed => {
+            'y' | 'n' | 'q' if !self.has_ignored_letters => {
                 self.focus = Focus::Cancel;
                 self.was_hasty = true;
             }
             ' ' => {}
-            _ => self.stray(),
+            _ => self.note_ignored_letter(),
         }
         Reply::Open(Vec::new())
     }
@@ -398,8 +399,8 @@ impl<E> Dialog<E> {
     }
 
     /// Records that stray text was typed.
-    pub(crate) fn stray(&mut self) {
-        self.has_strayed = true;
+    pub(crate) fn note_ignored_letter(&mut self) {
+        self.has_ignored_letters = true;
         if self.on_button() {
             self.focus = Focus::Cancel;
         }
@@ -459,7 +460,7 @@ impl<E> Dialog<E> {
 
     /// Submits on Enter, unless that came with other text.
     fn press(&mut self, cx: &Context<'_>, pace: TypingPace) -> Reply<E> {
-        if self.has_strayed || pace == TypingPace::Paste {
+        if self.has_ignored_letters || pace == TypingPace::Paste {
             self.was_hasty = true;
             return Reply::Open(Vec::new());
         }
@@ -492,7 +493,7 @@ impl<E> Dialog<E> {
     /// Moves the focus by this many parts, cyclically.
     fn move_focus(&mut self, by: isize) {
         self.page.set(None);
-        self.has_strayed = false;
+        self.has_ignored_letters = false;
         let mut order: Vec<Focus> = (0..self.fields.len()).map(Focus::Field).collect();
         order.extend([Focus::Cancel, Focus::Submit]);
         let at = order.iter().position(|focus| *focus == self.focus).unwrap_or(0);

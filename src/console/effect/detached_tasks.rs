@@ -29,7 +29,7 @@ impl DetachedTasks {
     }
 
     /// Waits until all such work is complete.
-    pub(super) async fn over(&self) {
+    pub(super) async fn wait_until_done(&self) {
         self.tasks.close();
         self.tasks.wait().await;
     }

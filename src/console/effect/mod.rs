@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use futures::future::BoxFuture;
 
-pub(crate) use route::{Connect, FilesRoute, LogRun, Route, RowScope, TableRoute, TerminalPurpose};
+pub(crate) use route::{ConnectionRoute, FilesRoute, LogRun, Route, RowScope, TableRoute, TerminalPurpose};
 pub use route::{ForwardRequest, PaneContent, SplitDirection};
 pub use run::{Outbox, Runner};
 
@@ -39,13 +39,13 @@ pub enum Effect {
     /// Puts a screen on top of the stack.
     Open(Route),
     /// Opens a table over the clusters of these contexts.
-    OpenOver(Vec<String>, Box<TableRoute>),
+    OpenMultiCluster(Vec<String>, Box<TableRoute>),
     /// Runs a `:` command once the discovery of these contexts' clusters has answered.
-    WhenKnown(Vec<String>, String),
+    AfterDiscovery(Vec<String>, String),
     /// Effects on that cluster.
-    On(ClusterId, Vec<Effect>),
+    InCluster(ClusterId, Vec<Effect>),
     /// Shows these dialogs one after the other, each for its own cluster.
-    AskEach(Vec<(ClusterId, Box<Dialog>)>),
+    ShowDialogs(Vec<(ClusterId, Box<Dialog>)>),
     /// Closes the top screen.
     Back,
     /// Sends data to the requesting screen, as one of its tasks would.
@@ -59,7 +59,7 @@ pub enum Effect {
     /// Changes the namespaces in scope.
     Scope(Scope),
     /// Stores the sort order of a kind's tables.
-    KeepSort(ResourceKey, SortOrder),
+    SaveSort(ResourceKey, SortOrder),
     /// Shows the top screen at another time, or at present.
     Travel(TimeTravel),
     /// Shows the user's contexts.
@@ -112,13 +112,13 @@ pub enum Effect {
     /// Requests the draft of this object.
     ReadDraft(ObjectRef),
     /// Saves a draft.
-    KeepDraft(Box<Draft>),
+    SaveDraft(Box<Draft>),
     /// Removes the draft of this object.
-    ForgetDraft(ObjectRef),
+    RemoveDraft(ObjectRef),
     /// Applies a theme; the name of an unreadable one gives an error toast.
     Theme(String),
     /// Applies a theme, and saves it for the next run.
-    KeepTheme(String),
+    SaveTheme(String),
     /// Opens the prompt with this text, for commands that need an argument.
     Prompt(String),
     /// Runs the inverse of a journal entry.

@@ -14,15 +14,15 @@ use crate::text::clean;
 use crate::toast::Toast;
 
 /// The maximum length of the first line in bytes.
-const LINE: usize = 400;
+const MAX_LINE_BYTES: usize = 400;
 
 /// k9s' prefix for a line to report.
 const PREFIX: &str = "[output]";
 
 /// Kills a program and its descendants when it is dropped.
-struct Group(Option<Pid>);
+struct ProcessGroup(Option<Pid>);
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
             // The program may have ended.
@@ -33,7 +33,7 @@ impl Drop for Group {
 
 /// Runs a program to its end and reports that.
 pub(super) async fn run(run: PluginRun, messages: mpsc::Sender<Message>) {
-    let ended = to_its_end(&run).await;
+    let ended = run_to_end(&run).await;
     let report = match run.run_target {
         ProgramTarget::Background(report) => report,
         ProgramTarget::Pane => BackgroundReport::Code,
@@ -63,7 +63,7 @@ pub(super) async fn run(run: PluginRun, messages: mpsc::Sender<Message>) {
 }
 
 /// Returns its exit status, and the first lines of its output and of its errors.
-async fn to_its_end(run: &PluginRun) -> Result<(ExitStatus, String, String), String> {
+async fn run_to_end(run: &PluginRun) -> Result<(ExitStatus, String, String), String> {
     let program = &run.program;
     let Some((name, arguments)) = program.words.split_first() else { return Err("no program".to_owned()) };
     let mut command = Command::new(name);
@@ -72,7 +72,7 @@ async fn to_its_end(run: &PluginRun) -> Result<(ExitStatus, String, String), Str
     command.process_group(0).kill_on_drop(true);
     let mut child = command.spawn().map_err(|error| format!("{}: {error}", clean(name)))?;
     let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-    let mut group = Group(pid);
+    let mut group = ProcessGroup(pid);
     let (output, error) = (child.stdout.take(), child.stderr.take());
     // Background processes of the program may hold its output open; only the end of the program itself counts.
     let (mut first, mut wrong) = (Vec::new(), Vec::new());
@@ -117,8 +117,8 @@ async fn first_line(source: Option<impl AsyncRead + Unpin>, line: &mut Vec<u8>) 
                 buffer[end.unwrap_or(0) + 1..count].iter().skip_while(|byte| byte.is_ascii_whitespace());
             line.extend(rest.take_while(|byte| **byte != b'\n'));
         }
-        is_whole = line.len() >= LINE || (end.is_some() && !line.is_empty());
-        line.truncate(LINE);
+        is_whole = line.len() >= MAX_LINE_BYTES || (end.is_some() && !line.is_empty());
+        line.truncate(MAX_LINE_BYTES);
     }
 }
 
@@ -147,7 +147,7 @@ fn failed(run: &PluginRun, reason: String) -> Message {
         undoes: None,
         quiet: false,
     };
-    Message::Acted(Box::new(Outcome { action, error: Some(reason), after: None }))
+    Message::ActionEnded(Box::new(Outcome { action, error: Some(reason), after: None }))
 }
 
 #[cfg(test)]
@@ -176,7 +176,7 @@ mod tests {
         run(of(words, report), sender).await;
         match messages.recv().await.expect("a message") {
             Message::Toast(toast) => (toast.text, false),
-            Message::Acted(outcome) => (outcome.error.unwrap_or_default(), true),
+            Message::ActionEnded(outcome) => (outcome.error.unwrap_or_default(), true),
             other => panic!("{other:?}"),
         }
     }

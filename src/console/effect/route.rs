@@ -39,7 +39,7 @@ pub enum SplitDirection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PaneContent {
     /// Logs of objects with pods, YAML of all others.
-    Usual,
+    Default,
     /// Its logs, or YAML if it has none.
     Logs,
     /// Its YAML.
@@ -68,7 +68,7 @@ pub struct TableRoute {
     /// The initial filter; must be valid.
     pub(crate) filter: String,
     /// The clusters of its rows; empty for the screen's own.
-    pub(crate) over: Vec<ClusterId>,
+    pub(crate) clusters: Vec<ClusterId>,
     /// The point in time that it shows first; `None` for the present.
     pub(crate) when: Option<TimeSelector>,
 }
@@ -76,7 +76,7 @@ pub struct TableRoute {
 impl TableRoute {
     /// Creates a table of all objects of a kind in scope.
     pub(crate) fn of(kind: Kind) -> Self {
-        Self { kind, only: RowScope::All, at: None, filter: String::new(), over: Vec::new(), when: None }
+        Self { kind, only: RowScope::All, at: None, filter: String::new(), clusters: Vec::new(), when: None }
     }
 
     /// Restricts it to some of them.
@@ -118,7 +118,7 @@ pub enum TerminalPurpose {
 
 /// A connection to diagnose.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Connect {
+pub struct ConnectionRoute {
     /// The pod that opens it: `NAMESPACE/NAME`.
     pub(crate) source: String,
     /// The destination, as `podium why-not-connected` accepts it.
@@ -202,7 +202,7 @@ pub enum Route {
     /// A controller of the control plane.
     Controller(ObjectRef),
     /// The diagnosis of a pod's connection.
-    Connection(Connect),
+    Connection(ConnectionRoute),
     /// The user's permissions, or the subjects that have one.
     Access(AccessQuery),
     /// A copy from or to a container of a pod.

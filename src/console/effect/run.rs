@@ -25,13 +25,13 @@ pub struct Outbox {
     messages: mpsc::Sender<Message>,
     screen: ScreenId,
     diagnose: Option<Arc<dyn Diagnostics>>,
-    lasting: DetachedTasks,
+    detached: DetachedTasks,
 }
 
 impl Outbox {
     /// Creates an outbox for the tasks of one screen.
     pub fn new(client: Client, messages: mpsc::Sender<Message>, screen: ScreenId) -> Self {
-        Self { client, messages, screen, diagnose: None, lasting: DetachedTasks::default() }
+        Self { client, messages, screen, diagnose: None, detached: DetachedTasks::default() }
     }
 
     /// Returns the client of the cluster.
@@ -76,25 +76,25 @@ impl Outbox {
     /// use this for each eviction.
     pub async fn act(&self, action: Action) -> Result<serde_json::Value, kube::Error> {
         let result = action::execute(&self.client, &action.mutation).await;
-        self.send(Message::Acted(Box::new(Outcome::of(action, &result)))).await;
+        self.send(Message::ActionEnded(Box::new(Outcome::of(action, &result)))).await;
         result
     }
 
     /// Runs work that does not end with this task, and for which the console waits for a while before it ends.
-    pub(crate) fn last(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.lasting.spawn(work);
+    pub(crate) fn spawn_detached(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.detached.spawn(work);
     }
 
     /// Resolves when such work should finish.
     pub(crate) fn ending(&self) -> impl Future<Output = ()> + Send + 'static {
-        self.lasting.ending()
+        self.detached.ending()
     }
 
     /// Records an action that the task executed itself.
     pub(crate) async fn record<T>(&self, action: Action, result: &Result<T, kube::Error>) {
         let error = result.as_ref().err().map(action::error_text);
         let outcome = Outcome { action, error, after: None };
-        self.send(Message::Acted(Box::new(outcome))).await;
+        self.send(Message::ActionEnded(Box::new(outcome))).await;
     }
 }
 
@@ -130,7 +130,7 @@ impl Runner {
     pub fn start(&mut self, task: Task) {
         let mut outbox = Outbox::new(self.client.clone(), self.messages.clone(), task.screen);
         outbox.diagnose.clone_from(&self.diagnose);
-        outbox.lasting.clone_from(&self.lasting);
+        outbox.detached.clone_from(&self.lasting);
         let handle = tokio::spawn((task.run)(outbox)).abort_handle();
         if let Some(old) = self.running.entry(task.screen).or_default().insert(task.slot, handle) {
             old.abort();
@@ -162,7 +162,7 @@ impl Runner {
     }
 
     /// Removes everything that was created for screens, open or not.
-    pub(crate) fn end_lasting(&self) {
+    pub(crate) fn end_detached_tasks(&self) {
         self.lasting.end();
     }
 
@@ -177,7 +177,7 @@ impl Runner {
     pub(crate) async fn next_action(&mut self) -> Option<()> {
         let next = self.actions.join_next().await.map(drop);
         if next.is_none() {
-            self.lasting.over().await;
+            self.lasting.wait_until_done().await;
         }
         next
     }

@@ -124,7 +124,7 @@ impl LoadedExtensions {
         let (views, errors) = views::parse(&text, &path.display().to_string());
         let known = self.views.len();
         for view in views {
-            if !self.views[..known].iter().any(|old| old.is_called_as(&view)) {
+            if !self.views[..known].iter().any(|old| old.has_same_key(&view)) {
                 self.views.push(view);
             }
         }

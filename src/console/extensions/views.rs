@@ -121,7 +121,7 @@ pub(crate) enum ColumnAlignment {
 
 impl CustomView {
     /// Reports whether another view has the same key.
-    pub(super) fn is_called_as(&self, other: &Self) -> bool {
+    pub(super) fn has_same_key(&self, other: &Self) -> bool {
         self.key == other.key
     }
 

@@ -48,18 +48,19 @@ const BATCH: usize = 512;
 const PAGE: u16 = 200;
 
 /// The back-off for a server on this machine; short, because a user who has just restarted it waits for the screen.
-const NEAR: BackoffPolicy =
+const LOCAL_BACKOFF: BackoffPolicy =
     BackoffPolicy { initial: Duration::from_millis(500), max: Duration::from_secs(4) };
 
 /// The back-off for other servers: a server that recovers must not be overrun by its clients.
-const FAR: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(30) };
+const REMOTE_BACKOFF: BackoffPolicy =
+    BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(30) };
 
 /// Returns the back-off for a server by its address: `in process`, `127.0.0.1:6443`, a host.
 pub fn retry_policy(origin: &str) -> BackoffPolicy {
     let host = origin.rsplit_once(':').map_or(origin, |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let loopback = host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
-    if loopback || matches!(host, "localhost" | "in process" | "") { NEAR } else { FAR }
+    if loopback || matches!(host, "localhost" | "in process" | "") { LOCAL_BACKOFF } else { REMOTE_BACKOFF }
 }
 
 /// The running watches. They end when it is dropped.
@@ -100,7 +101,7 @@ impl Feed {
     ) -> Self {
         let mut feed = Self::start_lean(client, fallback, messages, clock, retry_policy);
         for resource in builtin_kinds::all_resources() {
-            feed.need(&resource);
+            feed.watch_typed(&resource);
         }
         feed
     }
@@ -134,7 +135,7 @@ impl Feed {
     }
 
     /// Watches a resource that has a type in the console.
-    pub fn need(&mut self, resource: &ResourceKey) {
+    pub fn watch_typed(&mut self, resource: &ResourceKey) {
         if !self.needed.insert(resource.clone()) {
             return;
         }
@@ -201,7 +202,7 @@ impl Feed {
 }
 
 /// Changes of definitions within this time lead to one discovery.
-const TOGETHER: Duration = Duration::from_millis(50);
+const DISCOVERY_DEBOUNCE: Duration = Duration::from_millis(50);
 
 /// Runs discovery until the server answers, and again whenever a CustomResourceDefinition changes.
 async fn discover(context: FeedContext) {
@@ -230,7 +231,7 @@ async fn discover(context: FeedContext) {
         if !changed(&mut changes).await {
             return;
         }
-        context.clock.sleep(TOGETHER).await;
+        context.clock.sleep(DISCOVERY_DEBOUNCE).await;
         while changes.next().now_or_never().flatten().is_some() {}
     }
 }
@@ -347,7 +348,7 @@ async fn watch<K: WatchedKind>(context: &FeedContext, make_api: &MakeApi<K>) -> 
                 Ok(watcher::Event::Init) => listing = Some(Vec::new()),
                 Ok(watcher::Event::InitApply(object)) => {
                     let listed = listing.get_or_insert_default();
-                    listed.push(keeper.keep(slim(object)));
+                    listed.push(keeper.keep(strip_managed_fields(object)));
                     // The first page is shown before the last page of a long list arrives.
                     if listed.len().is_multiple_of(page) {
                         batch.push(Change::Listed(listed[listed.len() - page..].to_vec()));
@@ -355,8 +356,12 @@ async fn watch<K: WatchedKind>(context: &FeedContext, make_api: &MakeApi<K>) -> 
                     }
                 }
                 Ok(watcher::Event::InitDone) => batch.push(Change::Reset(listing.take().unwrap_or_default())),
-                Ok(watcher::Event::Apply(object)) => batch.push(Change::Applied(keeper.keep(slim(object)))),
-                Ok(watcher::Event::Delete(object)) => batch.push(Change::Deleted(keeper.keep(slim(object)))),
+                Ok(watcher::Event::Apply(object)) => {
+                    batch.push(Change::Applied(keeper.keep(strip_managed_fields(object))))
+                }
+                Ok(watcher::Event::Delete(object)) => {
+                    batch.push(Change::Deleted(keeper.keep(strip_managed_fields(object))))
+                }
                 Err(error) => {
                     failed = Some(error);
                     break;
@@ -394,7 +399,7 @@ async fn watch<K: WatchedKind>(context: &FeedContext, make_api: &MakeApi<K>) -> 
 
 /// Drops managedFields, which are half of an object and which no table shows; the clone of an object that is not packed
 /// is smaller than the parsed original.
-fn slim<K: WatchedKind>(mut object: K) -> Arc<K> {
+fn strip_managed_fields<K: WatchedKind>(mut object: K) -> Arc<K> {
     object.meta_mut().managed_fields = None;
     Arc::new(if ObjectPacker::packs::<K>() { object } else { object.clone() })
 }

@@ -17,13 +17,13 @@ use crate::action::{Action, EntryId, Mutation, Outcome, PatchKind};
 use crate::resource::{Kind, KindFacts, ObjectRef, ResourceKey, Uid};
 
 /// The maximum number of lines that are read, and that remain when a file is shortened.
-const LINES: usize = 1_000;
+const MAX_LINES: usize = 1_000;
 /// The size in bytes from which a file is shortened when it is read.
-const LONG: u64 = 4 << 20;
+const SHORTEN_BYTES: u64 = 4 << 20;
 /// The size in bytes above which a file is not read: the console never writes one.
-const LONGEST: u64 = 64 << 20;
+const MAX_FILE_BYTES: u64 = 64 << 20;
 /// The length in bytes above which a line is written without its undo.
-const LINE: usize = 256 << 10;
+const MAX_LINE_BYTES: usize = 256 << 10;
 
 /// Subresources that a change may concern; a mutation has static references to their names.
 const SUBRESOURCES: [&str; 3] = ["ephemeralcontainers", "scale", "status"];
@@ -88,7 +88,7 @@ pub(crate) fn line(entry: &Entry, undoes: Option<&str>) -> String {
         undoes: undoes.map(ToOwned::to_owned),
     };
     let mut text = serde_json::to_string(&whole).unwrap_or_default();
-    if text.len() > LINE {
+    if text.len() > MAX_LINE_BYTES {
         let target = keep_ref(&entry.outcome.action.target);
         let title: String = whole.action.title.chars().take(500).collect();
         let short = SavedAction { title, kubectl: String::new(), target, mutation: None, inverse: None };
@@ -104,7 +104,7 @@ pub(crate) fn line(entry: &Entry, undoes: Option<&str>) -> String {
 fn entries(text: &str) -> Vec<Entry> {
     let lines: Vec<&str> = text.lines().collect();
     let mut entries: Vec<Entry> = Vec::new();
-    for line in &lines[lines.len().saturating_sub(LINES)..] {
+    for line in &lines[lines.len().saturating_sub(MAX_LINES)..] {
         let Ok(saved) = serde_json::from_str::<SavedEntry>(line) else { continue };
         if let Some(undone) = saved.undoes.as_deref().filter(|_| saved.error.is_none())
             && let Some(entry) = entries.iter_mut().find(|entry| entry.key == undone)
@@ -136,13 +136,13 @@ fn path(dir: &Path, cluster: &Uid) -> PathBuf {
 pub(crate) fn read(dir: &Path, cluster: &Uid) -> Vec<Entry> {
     let path = path(dir, cluster);
     let Ok(length) = std::fs::metadata(&path).map(|file| file.len()) else { return Vec::new() };
-    if length > LONGEST {
+    if length > MAX_FILE_BYTES {
         tracing::warn!(path = %path.display(), length, "the console's journal is too long to read");
         return Vec::new();
     }
     let Ok(text) = std::fs::read(&path) else { return Vec::new() };
     let text = String::from_utf8_lossy(&text);
-    if length > LONG
+    if length > SHORTEN_BYTES
         && let Err(error) = shorten(&path, &text)
     {
         tracing::warn!(path = %path.display(), %error, "cannot shorten the console's journal");
@@ -154,9 +154,9 @@ pub(crate) fn read(dir: &Path, cluster: &Uid) -> Vec<Entry> {
 fn shorten(path: &Path, text: &str) -> std::io::Result<()> {
     let mut retained: Vec<&str> = Vec::new();
     let mut length = 0;
-    for line in text.lines().rev().take(LINES) {
+    for line in text.lines().rev().take(MAX_LINES) {
         length += line.len() as u64;
-        if length > LONG / 2 {
+        if length > SHORTEN_BYTES / 2 {
             break;
         }
         retained.push(line);
@@ -446,17 +446,17 @@ mod tests {
         assert_eq!(next.entries().len(), 1);
         assert!(next.entries()[0].inverse().is_err(), "it is told, and no more");
         let mut huge = scale::action(&deployment("web"), Some(1), 3);
-        huge.kubectl = "x".repeat(LINE);
+        huge.kubectl = "x".repeat(MAX_LINE_BYTES);
         let line = journal.record(at, done(huge));
         assert!(line.len() < 4_096, "{}", line.len());
         assert_eq!(entries(&line).len(), 1);
-        let many = line.repeat(LINES + 10);
-        assert_eq!(entries(&many).len(), LINES);
+        let many = line.repeat(MAX_LINES + 10);
+        assert_eq!(entries(&many).len(), MAX_LINES);
         let dir = tempfile::tempdir().unwrap();
         let cluster = Uid::from("c");
-        append(dir.path(), &cluster, &line.repeat(LONG as usize / line.len() + 10)).unwrap();
-        assert_eq!(read(dir.path(), &cluster).len(), LINES);
-        assert!(std::fs::metadata(path(dir.path(), &cluster)).unwrap().len() <= LONG / 2);
+        append(dir.path(), &cluster, &line.repeat(SHORTEN_BYTES as usize / line.len() + 10)).unwrap();
+        assert_eq!(read(dir.path(), &cluster).len(), MAX_LINES);
+        assert!(std::fs::metadata(path(dir.path(), &cluster)).unwrap().len() <= SHORTEN_BYTES / 2);
         assert_eq!(std::fs::read_dir(dir.path().join("journal")).unwrap().count(), 1, "nothing else is left");
     }
 }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use kube::Client;
 use serde_json::Value;
 
-use crate::action::{Action, EntryId, Mutation, Outcome, error_text, try_out};
+use crate::action::{Action, EntryId, Mutation, Outcome, dry_run, error_text};
 use crate::changes::editable;
 use crate::changes::merge::{Change, changes};
 use crate::resource::ObjectRef;
@@ -175,7 +175,7 @@ pub async fn preview_undo(
     if let Mutation::Create { .. } = &inverse.mutation {
         return match api.get_opt(name).await {
             Ok(None) => {
-                try_out(client, &inverse.mutation).await.map_err(error_message)?;
+                dry_run(client, &inverse.mutation).await.map_err(error_message)?;
                 Ok(UndoPreview::default())
             }
             Ok(Some(_)) => Err(format!("{} exists again", inverse.target.describe())),
@@ -193,7 +193,7 @@ pub async fn preview_undo(
     if inverse.target.uid.as_ref().is_some_and(|known| uid.is_some_and(|uid| uid != known.as_str())) {
         return Err(format!("{} is now a different object", inverse.target.describe()));
     }
-    let then = try_out(client, &inverse.mutation).await.map_err(error_message)?;
+    let then = dry_run(client, &inverse.mutation).await.map_err(error_message)?;
     Ok(UndoPreview::of(&now, then.as_ref(), after))
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::values::TOO_LONG;
+use super::values::BUDGET_EXHAUSTED;
 
 /// The remaining budget.
 pub(super) struct Budget(pub(super) usize);
@@ -10,7 +10,7 @@ pub(super) struct Budget(pub(super) usize);
 impl Budget {
     /// Spends some of it; an error if it is exhausted.
     pub(super) fn spend(&mut self, amount: usize) -> Result<(), String> {
-        self.0 = self.0.checked_sub(amount.max(1)).ok_or(TOO_LONG)?;
+        self.0 = self.0.checked_sub(amount.max(1)).ok_or(BUDGET_EXHAUSTED)?;
         Ok(())
     }
 

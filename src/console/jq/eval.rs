@@ -8,8 +8,8 @@ use super::budget::Budget;
 use super::compile::{Filter, PathStep, TextPart};
 use super::functions::{self, FilterFunction, Function};
 use super::values::{
-    TOO_LONG, ValueRef, as_number, calculate, child, children, compares, is_true, items, kind, number, order,
-    slice, text,
+    BUDGET_EXHAUSTED, ValueRef, as_number, calculate, child, children, compares, is_true, items, kind,
+    number, order, slice, text,
 };
 
 /// Bound variables, the innermost last.
@@ -29,7 +29,7 @@ impl<'v> JqRun<'v> {
 
     /// Reports whether the error is an exhausted budget: no part of an expression can catch that one.
     fn is_over(error: &str) -> bool {
-        error == TOO_LONG
+        error == BUDGET_EXHAUSTED
     }
 
     /// Copies a value, at a cost of its size.
@@ -122,7 +122,7 @@ impl<'v> JqRun<'v> {
                 Ok(vec![accumulated])
             }
             Filter::Call(function, arguments) => self.call(*function, arguments, input),
-            Filter::Through(through, argument) => self.through(*through, argument, input),
+            Filter::Through(through, argument) => self.call_filter_function(*through, argument, input),
             Filter::Var(name) => {
                 let found = self.names.iter().rev().find(|(known, _)| known == name);
                 let value = found.map(|(_, value)| value.clone()).ok_or("a variable is not defined")?;
@@ -162,7 +162,7 @@ impl<'v> JqRun<'v> {
     }
 
     /// Calls a function that evaluates its argument itself.
-    fn through(
+    fn call_filter_function(
         &mut self,
         through: FilterFunction,
         argument: &Filter,

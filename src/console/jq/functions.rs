@@ -75,7 +75,7 @@ impl Function {
 
     /// Returns all names.
     pub(super) fn names() -> impl Iterator<Item = &'static str> {
-        ALL.iter().map(|(_, name, _)| *name).chain(THROUGH.iter().map(|(_, name)| *name))
+        ALL.iter().map(|(_, name, _)| *name).chain(FILTER_FUNCTIONS.iter().map(|(_, name)| *name))
     }
 }
 
@@ -92,7 +92,7 @@ pub(super) enum FilterFunction {
 }
 
 /// Each function with its name; all take one argument.
-const THROUGH: [(FilterFunction, &str); 7] = [
+const FILTER_FUNCTIONS: [(FilterFunction, &str); 7] = [
     (FilterFunction::AnyOf, "any"),
     (FilterFunction::AllOf, "all"),
     (FilterFunction::SortBy, "sort_by"),
@@ -105,7 +105,7 @@ const THROUGH: [(FilterFunction, &str); 7] = [
 impl FilterFunction {
     /// Finds a function by its name.
     pub(super) fn find(name: &str) -> Option<Self> {
-        THROUGH.iter().find(|(_, known)| *known == name).map(|(found, _)| *found)
+        FILTER_FUNCTIONS.iter().find(|(_, known)| *known == name).map(|(found, _)| *found)
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value, json};
 pub(super) type ValueRef<'v> = Cow<'v, Value>;
 
 /// The error of an exhausted budget.
-pub(super) const TOO_LONG: &str = "too many steps";
+pub(super) const BUDGET_EXHAUSTED: &str = "too many steps";
 
 /// Returns the direct children of a value.
 pub(super) fn children<'v>(value: &ValueRef<'v>) -> Vec<ValueRef<'v>> {
@@ -117,7 +117,7 @@ pub(super) fn calculate(math: Math, a: &Value, b: &Value) -> Result<Value, Strin
         (Math::Sub, Value::Array(a), Value::Array(b)) => {
             // The cost is the product of the lengths; so many items are not a column.
             if a.len().saturating_mul(b.len()) > 10_000 {
-                return Err(TOO_LONG.to_owned());
+                return Err(BUDGET_EXHAUSTED.to_owned());
             }
             Value::Array(a.iter().filter(|item| !b.contains(item)).cloned().collect())
         }

@@ -77,7 +77,7 @@ pub struct Reader {
     /// The next read prints the whole view.
     is_full_read: bool,
     /// The user has acted since the last read.
-    heeds: bool,
+    has_user_acted: bool,
     greeted: bool,
 }
 
@@ -99,8 +99,8 @@ impl Reader {
     }
 
     /// Records a user action: its results are printed at once and completely.
-    pub fn heed(&mut self) {
-        self.heeds = true;
+    pub fn note_user_action(&mut self) {
+        self.has_user_acted = true;
     }
 
     /// Returns the changes since the last call. If something is delayed, the model's wake time says until when.
@@ -130,7 +130,7 @@ impl Reader {
         }
         self.dialog(model, &cx, &mut speech);
         self.prompt(model, &mut speech);
-        self.heeds = false;
+        self.has_user_acted = false;
         speech
     }
 
@@ -175,7 +175,7 @@ impl Reader {
         for (toast, _) in all.iter().filter(|toast| !self.toasts.contains(toast)) {
             let label = match toast.severity {
                 Severity::Done => "Done",
-                Severity::Note | Severity::Unheard => "Note",
+                Severity::Note | Severity::UnknownKey => "Note",
                 Severity::Warning => "Warning",
                 Severity::Failed => "Error",
             };
@@ -318,14 +318,14 @@ impl Reader {
             let before = self.page.selected.as_ref().map(|line| changes::timeless(&line.news));
             if before != Some(changes::timeless(&line.news)) {
                 // Without a user action, cells that change constantly are left out.
-                speech.push(selected(if self.heeds { &line.text } else { &line.news }));
+                speech.push(selected(if self.has_user_acted { &line.text } else { &line.news }));
             }
         }
         // Input is printed as it is typed.
         let typed_lines = [typed, self.typed.as_deref()];
         let is_typed = |line: &str| typed_lines.iter().flatten().any(|typed| typed.trim() == line.trim());
         let selected = page.selected.as_ref().map(|line| line.news.as_str());
-        let news: Vec<String> = changes::new_lines(&self.page.news(), &page.news())
+        let news: Vec<String> = changes::new_lines(&self.page.stable_text(), &page.stable_text())
             .into_iter()
             .filter(|line| Some(*line) != selected || !moved)
             // A title that differs only in a count is not announced by itself.
@@ -334,11 +334,11 @@ impl Reader {
             .collect();
         if news.is_empty() {
             self.page = page;
-        } else if typed.is_some() || self.heeds || self.is_time(cx) {
+        } else if typed.is_some() || self.has_user_acted || self.is_time(cx) {
             if typed != self.typed.as_deref() {
                 speech.push(Speech::Typed(String::new()));
             }
-            if typed.is_some() || self.heeds {
+            if typed.is_some() || self.has_user_acted {
                 speech.extend(news.into_iter().map(Speech::Line));
             } else {
                 announce(news, speech);

@@ -45,7 +45,7 @@ impl Page {
     }
 
     /// Returns the text of its lines that is announced when it changes.
-    pub(super) fn news(&self) -> Vec<&str> {
+    pub(super) fn stable_text(&self) -> Vec<&str> {
         self.lines.iter().map(|line| line.news.as_str()).collect()
     }
 

@@ -23,13 +23,13 @@ impl Model {
             return Vec::new();
         };
         self.cluster = Some(uid.clone());
-        let mut jobs = vec![Job::ReadJournal(uid.clone()), Job::TellDrafts(uid.clone())];
+        let mut jobs = vec![Job::ReadJournal(uid.clone()), Job::ListDrafts(uid.clone())];
         if self.shared.front == ClusterId::HOME {
             jobs.push(Job::ReadTabs(uid.clone()));
         }
         let early = std::mem::take(&mut self.early_lines);
         if !early.is_empty() {
-            jobs.push(Job::KeepJournal(uid, early));
+            jobs.push(Job::AppendJournal(uid, early));
         }
         jobs
     }
@@ -38,7 +38,7 @@ impl Model {
     pub(super) fn keep_journal(&mut self, line: String) -> Option<Job> {
         self.setup.config_dir.as_ref()?;
         if let Some(uid) = &self.cluster {
-            return Some(Job::KeepJournal(uid.clone(), line));
+            return Some(Job::AppendJournal(uid.clone(), line));
         }
         if self.early_lines.len() < EARLY {
             self.early_lines.push_str(&line);

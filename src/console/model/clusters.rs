@@ -58,7 +58,7 @@ impl SharedModel {
             journal: &self.journal,
             favourites: &self.favourites,
         };
-        Clusters { front, away: &self.away }
+        Clusters { front, others: &self.away }
     }
 
     /// Returns the context for screens on the front cluster.
@@ -85,7 +85,7 @@ impl SharedModel {
             focused: true,
             now,
             anchors: &self.anchors,
-            wake: &self.wake,
+            redraw_at_time: &self.wake,
         }
     }
 
@@ -103,7 +103,7 @@ impl SharedModel {
 
     /// Reports whether more than one cluster is shown.
     pub(crate) fn has_several(&self) -> bool {
-        self.away.values().any(|cluster| cluster.reach != ConnectionState::Resting)
+        self.away.values().any(|cluster| cluster.connection != ConnectionState::Idle)
     }
 }
 
@@ -122,7 +122,7 @@ impl Job {
             | Self::Join(_)
             | Self::Attach(_)
             | Self::Need(_)
-            | Self::Rest => Self::On(cluster, Box::new(self)),
+            | Self::Release => Self::On(cluster, Box::new(self)),
             other => other,
         }
     }
@@ -158,11 +158,11 @@ impl Model {
 
     fn trade_clusters(&mut self, cluster: ClusterId) -> bool {
         let Some(mut other) = self.shared.away.remove(&cluster) else { return false };
-        let mut behind = self.behind.remove(&cluster).unwrap_or_default();
+        let mut behind = self.background_clusters.remove(&cluster).unwrap_or_default();
         let shared = &mut self.shared;
         swap(&mut shared.name, &mut other.name);
         swap(&mut shared.origin, &mut other.origin);
-        swap(&mut shared.reach, &mut other.reach);
+        swap(&mut shared.reach, &mut other.connection);
         swap(&mut shared.stores, &mut other.stores);
         swap(&mut shared.catalogue, &mut other.catalogue);
         swap(&mut shared.links, &mut other.links);
@@ -176,7 +176,7 @@ impl Model {
         swap(&mut self.identity, &mut behind.identity);
         let before = std::mem::replace(&mut shared.front, cluster);
         shared.away.insert(before, other);
-        self.behind.insert(before, behind);
+        self.background_clusters.insert(before, behind);
         true
     }
 
@@ -184,7 +184,7 @@ impl Model {
     pub(super) fn home_uid(&self) -> Option<Uid> {
         match self.shared.front {
             ClusterId::HOME => self.cluster.clone(),
-            _ => self.behind.get(&ClusterId::HOME)?.cluster.clone(),
+            _ => self.background_clusters.get(&ClusterId::HOME)?.cluster.clone(),
         }
     }
 
@@ -243,7 +243,7 @@ impl Model {
         self.shared.away.insert(id, cluster);
         // Programs must not reach another cluster because the file could not be read.
         let identity = Identity { context: name.to_owned(), ..Identity::default() };
-        self.behind.insert(id, BackgroundCluster { identity, ..BackgroundCluster::default() });
+        self.background_clusters.insert(id, BackgroundCluster { identity, ..BackgroundCluster::default() });
         Some(id)
     }
 
@@ -257,7 +257,7 @@ impl Model {
             ids.filter(|id| !taken.contains(id) && !self.is_cluster_visible(*id)).collect();
         for id in left {
             self.shared.away.remove(&id);
-            self.behind.remove(&id);
+            self.background_clusters.remove(&id);
             self.dropped.push(id);
         }
     }
@@ -274,7 +274,7 @@ impl Model {
                 format!("{} contexts are shown, which is the maximum; {left_out} are left out", over.len());
             self.toast(Toast::warning(text), now);
         }
-        let table: Screen = crate::effect::Route::from(TableRoute { over, ..route }).into();
+        let table: Screen = crate::effect::Route::from(TableRoute { clusters: over, ..route }).into();
         // The table itself belongs to the console's own cluster; its requests for rows name their cluster.
         self.in_cluster(ClusterId::HOME, |model| model.open(table, now))
     }
@@ -313,11 +313,11 @@ impl Model {
         };
         let seen = [Some(self.top()), self.other_top()];
         let ids: Vec<ScreenId> = seen.into_iter().flatten().filter(is).map(|(id, _)| *id).collect();
-        ids.into_iter().flat_map(|id| self.deliver(id, now, ScreenMessage::Extended)).collect()
+        ids.into_iter().flat_map(|id| self.deliver(id, now, ScreenMessage::ColumnsChanged)).collect()
     }
 
     /// Appends the name of the front cluster to an action's title if there are other clusters.
-    pub(super) fn placed(&self, title: &str) -> String {
+    pub(super) fn title_with_cluster(&self, title: &str) -> String {
         if self.shared.has_several() {
             format!("{title} on {}", clean(&self.shared.name))
         } else {

@@ -22,7 +22,7 @@ impl Model {
         if of != self.shared.front {
             return self.in_cluster(of, |model| model.command(command, now));
         }
-        if self.shared.read_only && command.entry().touches == CommandImpact::Cluster {
+        if self.shared.read_only && command.entry().impact == CommandImpact::Cluster {
             self.toast(
                 Toast::failed(format!("read-only: {} changes the cluster", command.entry().in_short())),
                 now,

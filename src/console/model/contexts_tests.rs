@@ -58,7 +58,7 @@ fn describe(jobs: &[Job]) -> Vec<String> {
             )
         }
         Job::Unwatch(resource) => format!("unwatch {}", resource.plural),
-        Job::Rest => "rest".to_owned(),
+        Job::Release => "rest".to_owned(),
         Job::Start(_) => "start".to_owned(),
         Job::Act(action) => match &action.mutation {
             Mutation::Delete { target, .. } => {
@@ -113,7 +113,7 @@ impl TestConsole {
     }
 
     /// A table of pods over the own cluster and two others, which all have `default/web` with the same uid.
-    fn over_three(width: u16, height: u16, depth: Depth) -> Self {
+    fn with_three_clusters(width: u16, height: u16, depth: Depth) -> Self {
         let mut stage = Self::in_depth(width, height, depth);
         stage.model.update(Message::Catalogue(Catalogue::of(builtin_kinds::kinds())), stage.now);
         stage.press(": \"pods_@podium,prod,qa\" enter");
@@ -190,7 +190,7 @@ async fn clusters_are_joined_for_a_table_and_let_go_after_it_con_16() {
 async fn each_row_says_of_which_context_it_is_con_16() {
     for depth in [Depth::True, Depth::None] {
         for (width, height) in [(80, 24), (140, 40), (40, 12)] {
-            let mut stage = TestConsole::over_three(width, height, depth);
+            let mut stage = TestConsole::with_three_clusters(width, height, depth);
             let screen = stage.screen();
             assert!(screen.lines().all(|line| line.chars().count() <= usize::from(width)), "{screen}");
             let webs: Vec<&str> = screen.lines().filter(|line| line.contains(" web ")).collect();
@@ -207,7 +207,7 @@ async fn each_row_says_of_which_context_it_is_con_16() {
 
 #[tokio::test]
 async fn rows_are_sorted_filtered_and_narrowed_by_context_con_16() {
-    let mut stage = TestConsole::over_three(140, 40, Depth::True);
+    let mut stage = TestConsole::with_three_clusters(140, 40, Depth::True);
     assert!(stage.screen().contains("Pods all 7"), "{}", stage.screen());
     stage.press("/ \"^qa$\" enter");
     let screen = stage.screen();
@@ -244,7 +244,7 @@ async fn an_action_on_a_row_affects_only_the_cluster_of_that_row_con_16() {
     for (name, cluster, others) in
         [("podium", "", ["prod: ", "qa: "]), ("prod", "prod: ", ["", "qa: "]), ("qa", "qa: ", ["", "prod: "])]
     {
-        let mut stage = TestConsole::over_three(140, 40, Depth::True);
+        let mut stage = TestConsole::with_three_clusters(140, 40, Depth::True);
         stage.select(&[name, "web"]);
         stage.press("ctrl-d");
         assert_eq!(stage.dialog(), ("Delete Pod default/web", Some(name)));
@@ -263,7 +263,7 @@ async fn an_action_on_a_row_affects_only_the_cluster_of_that_row_con_16() {
         }) else {
             panic!("nothing was done")
         };
-        let done = Message::Acted(Box::new(Outcome { action: *action, error: None, after: None }));
+        let done = Message::ActionEnded(Box::new(Outcome { action: *action, error: None, after: None }));
         match name {
             "podium" => drop(stage.model.update(done, stage.now)),
             "prod" => drop(stage.on(PROD, done)),
@@ -302,7 +302,7 @@ async fn every_view_of_a_row_is_of_its_cluster_con_16() {
         ("|", true, "Pods"),
     ] {
         for (name, lead) in [("podium", ""), ("prod", "prod: "), ("qa", "qa: ")] {
-            let mut stage = TestConsole::over_three(140, 40, Depth::True);
+            let mut stage = TestConsole::with_three_clusters(140, 40, Depth::True);
             stage.select(&[name, "web"]);
             let jobs = stage.press(key);
             let started: Vec<String> =
@@ -323,7 +323,7 @@ async fn every_view_of_a_row_is_of_its_cluster_con_16() {
 
 #[tokio::test]
 async fn a_bulk_action_asks_for_each_context_by_itself_con_16() {
-    let mut stage = TestConsole::over_three(140, 40, Depth::True);
+    let mut stage = TestConsole::with_three_clusters(140, 40, Depth::True);
     for name in ["podium", "prod", "qa"] {
         stage.select(&[name, "web"]);
         stage.press("space");
@@ -359,7 +359,7 @@ async fn a_bulk_action_asks_for_each_context_by_itself_con_16() {
 
 #[tokio::test]
 async fn contexts_without_a_verb_are_skipped_and_reported_con_16() {
-    let mut stage = TestConsole::over_three(140, 40, Depth::True);
+    let mut stage = TestConsole::with_three_clusters(140, 40, Depth::True);
     let mut kinds = builtin_kinds::kinds();
     let at = kinds.iter().position(Kind::is::<Pod>).unwrap();
     let mut facts = (*kinds[at]).clone();
@@ -388,7 +388,7 @@ async fn contexts_without_a_verb_are_skipped_and_reported_con_16() {
 async fn a_context_that_does_not_answer_is_named_and_its_rows_stay_con_18() {
     for depth in [Depth::True, Depth::None] {
         for (width, height) in [(80, 24), (140, 40)] {
-            let mut stage = TestConsole::over_three(width, height, depth);
+            let mut stage = TestConsole::with_three_clusters(width, height, depth);
             let resource = ResourceKey::of::<Pod>();
             let retry_at = stage.now;
             let down =
@@ -495,7 +495,7 @@ async fn a_kind_may_be_served_by_some_and_in_other_versions_con_16() {
 
 #[tokio::test]
 async fn commands_apply_to_the_contexts_on_screen_con_16() {
-    let mut stage = TestConsole::over_three(140, 40, Depth::True);
+    let mut stage = TestConsole::with_three_clusters(140, 40, Depth::True);
     stage.press(": \"svc\" enter");
     assert!(stage.screen().contains("Services @podium,prod,qa"), "{}", stage.screen());
     stage.press(": \"pods\" enter");
@@ -565,7 +565,7 @@ async fn as_many_clusters_are_looked_at_as_there_is_room_for_con_1() {
 
 #[tokio::test]
 async fn a_table_over_several_and_a_pane_of_another_cluster_come_back_con_17() {
-    let mut stage = TestConsole::over_three(140, 40, Depth::True);
+    let mut stage = TestConsole::with_three_clusters(140, 40, Depth::True);
     stage.model.setup.config_dir = Some("/nowhere".into());
     let system = json!({"metadata": {"name": "kube-system", "uid": "c1"}});
     stage.feed(Delta::of::<Namespace>(vec![Change::Applied(objects([system.clone()]).remove(0))]));
@@ -610,7 +610,7 @@ async fn a_table_over_several_and_a_pane_of_another_cluster_come_back_con_17() {
 
 #[tokio::test]
 async fn programs_of_the_user_meet_the_cluster_of_the_row_con_16() {
-    let stage = TestConsole::over_three(140, 40, Depth::True);
+    let stage = TestConsole::with_three_clusters(140, 40, Depth::True);
     let mut model = stage.model;
     for (cluster, name) in [(PROD, "prod"), (QA, "qa")] {
         let identity = model.within(cluster, |model| model.identity.clone()).expect("it is looked at");
@@ -622,7 +622,7 @@ async fn programs_of_the_user_meet_the_cluster_of_the_row_con_16() {
 
 #[tokio::test]
 async fn an_undo_goes_to_the_cluster_of_its_action_con_17() {
-    let mut stage = TestConsole::over_three(140, 40, Depth::True);
+    let mut stage = TestConsole::with_three_clusters(140, 40, Depth::True);
     let node = json!({"metadata": {"name": "n1", "uid": "n1"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
     stage.press(": \"nodes_@podium,prod\" enter");
     stage.feed(Delta::of::<Node>(vec![Change::Reset(objects([node.clone()]))]));
@@ -638,7 +638,7 @@ async fn an_undo_goes_to_the_cluster_of_its_action_con_17() {
         _ => None,
     });
     let action = *action.expect("it is cordoned");
-    stage.on(PROD, Message::Acted(Box::new(Outcome { action, error: None, after: Some(json!({})) })));
+    stage.on(PROD, Message::ActionEnded(Box::new(Outcome { action, error: None, after: Some(json!({})) })));
     stage.press("U");
     let jobs = describe(&stage.press("u"));
     assert!(
@@ -651,7 +651,7 @@ async fn an_undo_goes_to_the_cluster_of_its_action_con_17() {
 
 #[tokio::test]
 async fn several_contexts_are_read_aloud_con_20() {
-    let mut stage = TestConsole::over_three(140, 40, Depth::None);
+    let mut stage = TestConsole::with_three_clusters(140, 40, Depth::None);
     let mut reader = crate::linear::Reader::default();
     let mut hear = |stage: &TestConsole| -> String {
         let speech = reader.read(&stage.model, stage.now);
@@ -680,7 +680,7 @@ async fn several_contexts_are_read_aloud_con_20() {
 
 #[tokio::test]
 async fn a_filter_marks_and_ranges_hold_their_own_rows_con_16() {
-    let mut stage = TestConsole::over_three(140, 40, Depth::True);
+    let mut stage = TestConsole::with_three_clusters(140, 40, Depth::True);
     // A range covers the visible rows, of all clusters.
     stage.press("/ \"^web$\" enter g space G ctrl-space");
     assert!(stage.screen().contains("◆ 3 marked"), "{}", stage.screen());

@@ -63,7 +63,7 @@ impl Model {
         }
         let of = |cluster: ClusterId| match cluster {
             front if front == self.shared.front => self.cluster.clone(),
-            other => self.behind.get(&other)?.cluster.clone(),
+            other => self.background_clusters.get(&other)?.cluster.clone(),
         };
         let editors = self.all_screens().filter_map(|(id, screen)| match screen {
             Screen::Edit(edit) => Some((of(id.cluster())?, edit.draft()?)),

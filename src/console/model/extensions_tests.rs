@@ -476,7 +476,8 @@ fn a_plugin_is_confirmed_with_its_command_shown_con_16() {
     }
 }
 
-const YOURS: &str = "│  Yours                                                                       │
+const HELP_OF_PLUGINS: &str =
+    "│  Yours                                                                       │
 │            ctrl-c  Not that one; its key means quit here, :plugin greedy     │
 │                    runs it                                                   │
 │                 E  Says a label                                              │
@@ -496,7 +497,7 @@ fn help_names_what_the_user_brings_con_16() {
     ]);
     desk.stage.resize(80, 40);
     desk.stage.press("p ?");
-    assert!(desk.stage.screen().contains(YOURS), "{}", desk.stage.screen());
+    assert!(desk.stage.screen().contains(HELP_OF_PLUGINS), "{}", desk.stage.screen());
     desk.stage.press("/ \"team\" enter");
     assert!(desk.visible_text().contains("│             :mine  pods -l team=me"), "{}", desk.visible_text());
 }

@@ -18,13 +18,13 @@ use crate::toast::Toast;
 
 /// Keys typed this soon after a dialog closed were meant for the dialog: the eyes lag behind the fingers by about as
 /// much.
-const SETTLING: SignedDuration = SignedDuration::from_millis(300);
+const DIALOG_COOLDOWN: SignedDuration = SignedDuration::from_millis(300);
 
 /// A letter answers a dialog only if no other typing is within this time before and after it.
-const PAUSE: SignedDuration = SETTLING;
+const PAUSE: SignedDuration = DIALOG_COOLDOWN;
 
 /// Keys closer together than this come from a paste, or from a key that is held down.
-const PASTED: SignedDuration = SignedDuration::from_millis(50);
+const PASTE_INTERVAL: SignedDuration = SignedDuration::from_millis(50);
 
 /// The number of repetitions from which a key counts as held down, and not meant for a dialog.
 const HELD_REPEATS: u32 = 6;
@@ -40,16 +40,16 @@ pub(super) struct DialogCooldown {
 
 impl DialogCooldown {
     fn from(now: Timestamp) -> Self {
-        Self { ends: now.saturating_add(SETTLING).unwrap_or(now), last: None }
+        Self { ends: now.saturating_add(DIALOG_COOLDOWN).unwrap_or(now), last: None }
     }
 
     /// Reports whether a key still belongs to the closed dialog; if so, the time starts again.
     fn swallows(&mut self, key: Option<KeyEvent>, now: Timestamp) -> bool {
         // A clock that was set back must not lock the keyboard.
-        if now >= self.ends || self.ends.duration_since(now) > SETTLING {
+        if now >= self.ends || self.ends.duration_since(now) > DIALOG_COOLDOWN {
             return false;
         }
-        self.ends = now.saturating_add(SETTLING).unwrap_or(now);
+        self.ends = now.saturating_add(DIALOG_COOLDOWN).unwrap_or(now);
         self.last = match (self.last, key) {
             (Some((last, times)), Some(key)) if last == key => Some((key, times + 1)),
             (_, key) => key.map(|key| (key, 1)),
@@ -85,7 +85,7 @@ impl TypingDetector {
         // A line feed arrives as ctrl-j.
         let is_line_feed = key.code == KeyCode::Char('j') && key.modifiers.contains(KeyModifiers::CONTROL);
         let is_bare = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
-        if types(key) && (is_bare || is_line_feed) {
+        if is_typing_key(key) && (is_bare || is_line_feed) {
             self.last = Some(now);
         } else {
             self.has_strayed = false;
@@ -93,7 +93,7 @@ impl TypingDetector {
         // A clock that was set back must not lock the keyboard.
         match before.map(|before| now.duration_since(before)) {
             Some(since) if since.is_negative() => TypingPace::Single,
-            Some(since) if since < PASTED => TypingPace::Paste,
+            Some(since) if since < PASTE_INTERVAL => TypingPace::Paste,
             Some(since) if since < PAUSE => TypingPace::Typing,
             _ => TypingPace::Single,
         }
@@ -128,7 +128,7 @@ fn is_answer(command: Command) -> bool {
 }
 
 /// Reports whether a key types or decides something. Moving, leaving and interrupting do no harm in a wrong place.
-fn types(key: KeyEvent) -> bool {
+fn is_typing_key(key: KeyEvent) -> bool {
     let interrupts = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
     let types = matches!(
         key.code,
@@ -176,14 +176,14 @@ impl Model {
     fn cancel_answer(&mut self, key: KeyEvent, now: Timestamp) -> bool {
         let Some((answer, _)) = self.typing.pending_answer.take() else { return false };
         // Moving, leaving and interrupting cancel it and have their usual effect.
-        if !types(key) {
+        if !is_typing_key(key) {
             return false;
         }
         self.dirty = true;
         match answer {
             PendingAnswer::Dialog => {
                 if let Some((_, dialog)) = &mut self.dialog {
-                    dialog.stray();
+                    dialog.note_ignored_letter();
                 }
                 // The keys of the command line and of the filter leave the dialog all the same.
                 let means = self.shared.bindings.command(&[KeyContext::Everywhere], Key::of(key));
@@ -211,7 +211,8 @@ impl Model {
         pace: TypingPace,
         now: Timestamp,
     ) -> Vec<Job> {
-        let is_letter = matches!(key.code, KeyCode::Char(_)) && types(key) && self.typing.last.is_some();
+        let is_letter =
+            matches!(key.code, KeyCode::Char(_)) && is_typing_key(key) && self.typing.last.is_some();
         let is_single = pace == TypingPace::Single && !self.typing.has_strayed;
         // A key that types nothing, such as ctrl-s, cannot be a part of a text.
         if self.typing.last.is_some() && !is_single {
@@ -249,7 +250,7 @@ impl Model {
                 self.show_next_dialog();
                 jobs
             }
-            dialog::Reply::LeftFor(prompt, effects) => {
+            dialog::Reply::OpenPrompt(prompt, effects) => {
                 let mut jobs = self.apply(id, effects, now);
                 let command = match prompt {
                     PromptKind::Command => Command::Prompt,
@@ -273,7 +274,7 @@ impl Model {
 
     pub(super) fn key(&mut self, key: KeyEvent, now: Timestamp) -> Vec<Job> {
         let pace = self.typing.pace(key, now);
-        if types(key) && self.is_settling(Some(key), now) {
+        if is_typing_key(key) && self.is_settling(Some(key), now) {
             return Vec::new();
         }
         if self.cancel_answer(key, now) {
@@ -314,7 +315,7 @@ impl Model {
             None if self.top().1.takes_all_keys() => {
                 // The keys that scroll the question are not text.
                 let scrolls = matches!(key.code, KeyCode::Char('j' | 'k' | 'g' | 'G' | ' '));
-                self.typing.has_strayed |= types(key) && !scrolls && self.is_question();
+                self.typing.has_strayed |= is_typing_key(key) && !scrolls && self.is_question();
                 self.deliver_to_top(now, ScreenMessage::Key(key))
             }
             None => {
@@ -448,24 +449,25 @@ impl Model {
     }
 
     /// Parses a command, for the cluster that it concerns.
-    pub(super) fn understand(&mut self, text: &str) -> Result<Vec<Effect>, String> {
+    pub(super) fn parse_command(&mut self, text: &str) -> Result<Vec<Effect>, String> {
         let place = self.target_cluster(self.last_message_at);
         let closed = || Err("that cluster is no longer open".to_owned());
         let effects = self.within(place, |model| palette::run(text, model)).unwrap_or_else(closed)?;
-        Ok(if place == ClusterId::HOME { effects } else { vec![Effect::On(place, effects)] })
+        Ok(if place == ClusterId::HOME { effects } else { vec![Effect::InCluster(place, effects)] })
     }
 
     /// Executes a command typed after `:`.
     pub(super) fn run_prompt_text(&mut self, text: &str, effects: Vec<Effect>, now: Timestamp) -> Vec<Job> {
         // Drops a command that waits for discovery: the user has gone on.
-        self.waits = None;
+        self.delayed_command = None;
         // A command that leads to another tab is remembered there.
         if !any(&effects, &|effect| matches!(effect, Effect::NewTab(_) | Effect::GoToTab(_))) {
             self.remember(text);
         }
         // A table by its name starts a new stack, as in k9s, so that earlier views do not pile up.
-        let starts_stack =
-            any(&effects, &|effect| matches!(effect, Effect::Open(Route::Table(_)) | Effect::OpenOver(..)));
+        let starts_stack = any(&effects, &|effect| {
+            matches!(effect, Effect::Open(Route::Table(_)) | Effect::OpenMultiCluster(..))
+        });
         let moment = self.top().1.moment();
         let mut jobs = if starts_stack { self.back_to_the_first(now) } else { Vec::new() };
         let id = self.top_screen_id();
@@ -486,7 +488,7 @@ impl Model {
     }
 
     pub(super) fn remember(&mut self, text: &str) {
-        self.now_at(text);
+        self.record_view_command(text);
         self.history.retain(|old| old != text);
         self.history.push(text.to_owned());
         if self.history.len() > 100 {
@@ -496,7 +498,7 @@ impl Model {
     }
 
     /// Records the command of the present view, for going back to the previous one.
-    fn now_at(&mut self, text: &str) {
+    fn record_view_command(&mut self, text: &str) {
         if self.current_view.as_deref() != Some(text) {
             self.last_view = self.current_view.replace(text.to_owned());
         }
@@ -510,9 +512,9 @@ impl Model {
     pub(super) fn walk_history(&mut self, at: Option<usize>, now: Timestamp) -> Vec<Job> {
         let Some(text) = at.and_then(|at| self.history.get(at)).cloned() else { return Vec::new() };
         self.history_at = at.unwrap_or_default();
-        match self.understand(&text) {
+        match self.parse_command(&text) {
             Ok(effects) => {
-                self.now_at(&text);
+                self.record_view_command(&text);
                 // Switching back and forth between views must not pile them up.
                 let mut jobs = self.back_to_the_first(now);
                 let id = self.top_screen_id();
@@ -533,7 +535,7 @@ impl Model {
 /// Reports whether one of these effects, on any cluster, satisfies the condition.
 pub(super) fn any(effects: &[Effect], is: &dyn Fn(&Effect) -> bool) -> bool {
     effects.iter().any(|effect| match effect {
-        Effect::On(_, effects) => any(effects, is),
+        Effect::InCluster(_, effects) => any(effects, is),
         effect => is(effect),
     })
 }

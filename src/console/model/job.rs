@@ -35,15 +35,15 @@ pub enum Job {
     /// Runs `$EDITOR` on a file for a screen.
     EditFile(ScreenId, PathBuf),
     /// Saves state for the next run.
-    Remember(ConsoleState),
+    SaveState(ConsoleState),
     /// Reads the journal of earlier runs for this cluster.
     ReadJournal(Uid),
     /// Reads the tabs that earlier runs saved for this cluster.
     ReadTabs(Uid),
     /// Saves the tabs of this cluster.
-    KeepTabs(Uid, SavedTabs),
+    SaveTabs(Uid, SavedTabs),
     /// Reports the drafts of earlier runs in this cluster.
-    TellDrafts(Uid),
+    ListDrafts(Uid),
     /// Reads the draft of an object of this cluster, for a screen.
     ReadDraft(Uid, ScreenId, DraftKey),
     /// Saves the draft of an object of this cluster.
@@ -51,7 +51,7 @@ pub enum Job {
     /// Removes the draft of an object of this cluster.
     ForgetDraft(Uid, DraftKey),
     /// Appends lines to the journal of this cluster.
-    KeepJournal(Uid, String),
+    AppendJournal(Uid, String),
     /// Watches a resource as the server's Table, in one namespace or in all.
     Watch(Kind, Option<String>, Include),
     /// Starts or stops polling the usage of pods.
@@ -72,11 +72,11 @@ pub enum Job {
     /// Starts watching a built-in resource of that cluster.
     Need(ResourceKey),
     /// Releases a cluster that is no longer shown.
-    Rest,
+    Release,
     /// Connects to the cluster of a context; `None` is the one that the console was started on.
     Connect(Option<String>),
     /// Switches to another cluster.
-    Adopt(Box<ConnectedCluster>),
+    SwitchCluster(Box<ConnectedCluster>),
     /// Redraws everything and repeats discovery.
     Redraw,
     /// Ends the console.

@@ -25,7 +25,7 @@ impl Model {
     /// Reports whether a screen, visible or not, or a dialog concerns a cluster.
     pub(super) fn is_cluster_visible(&self, cluster: ClusterId) -> bool {
         let shows = |(id, screen): &(ScreenId, Screen)| shows(*id, screen, cluster);
-        let waits = self.waits.iter().any(|(waited, _)| waited.contains(&cluster));
+        let waits = self.delayed_command.iter().any(|(waited, _)| waited.contains(&cluster));
         waits || self.all_screens().any(shows) || self.open_dialogs().any(|(id, _)| id.cluster() == cluster)
     }
 
@@ -34,12 +34,12 @@ impl Model {
         let (clusters, _) = self.clusters_of(contexts);
         let names = clean(&contexts.join(", ")).into_owned();
         self.toast(Toast::info(format!("reading the kinds of {names}…")), now);
-        self.waits = Some((clusters, text));
+        self.delayed_command = Some((clusters, text));
     }
 
     /// Executes the delayed command once each cluster's discovery has answered or failed.
     pub(super) fn run_pending(&mut self, now: Timestamp) -> Vec<Job> {
-        let Some((waited, _)) = &self.waits else { return Vec::new() };
+        let Some((waited, _)) = &self.delayed_command else { return Vec::new() };
         let clusters = self.shared.clusters();
         let is_known = |id: &ClusterId| {
             clusters.get(*id).is_none_or(|cluster| {
@@ -49,13 +49,13 @@ impl Model {
         if !waited.iter().all(is_known) {
             return Vec::new();
         }
-        let Some((_, text)) = self.waits.take() else { return Vec::new() };
+        let Some((_, text)) = self.delayed_command.take() else { return Vec::new() };
         if self.dialog.is_some() || self.prompt.is_some() {
             let text = format!("the kinds are known now: type :{} again", clean(&text));
             self.toast(Toast::info(text), now);
             return Vec::new();
         }
-        match self.understand(&text) {
+        match self.parse_command(&text) {
             Ok(effects) => self.run_prompt_text(&text, effects, now),
             Err(why) => {
                 self.toast(Toast::failed(why), now);
@@ -65,7 +65,7 @@ impl Model {
     }
 
     /// Handles the answer of a joined cluster.
-    pub(super) fn was_joined(
+    pub(super) fn handle_joined(
         &mut self,
         connected: ConnectedCluster,
         identity: Identity,
@@ -86,14 +86,14 @@ impl Model {
     }
 
     /// Handles the failure to join a cluster.
-    pub(super) fn was_not_joined(&mut self, reason: String, retry_at: Timestamp, now: Timestamp) {
+    pub(super) fn handle_join_failure(&mut self, reason: String, retry_at: Timestamp, now: Timestamp) {
         let since = match &self.shared.reach {
             ConnectionState::Silent { since, .. } => *since,
             ConnectionState::Connecting => {
                 self.toast(Toast::warning(clean(&reason).into_owned()), now);
                 now
             }
-            ConnectionState::Resting | ConnectionState::Reached => return,
+            ConnectionState::Idle | ConnectionState::Reached => return,
         };
         self.shared.reach = ConnectionState::Silent { since, reason, retry_at };
         self.dirty = true;
@@ -104,7 +104,7 @@ impl Model {
         let ids: Vec<ClusterId> =
             self.shared.away.keys().copied().filter(|id| *id != ClusterId::HOME).collect();
         let left = std::mem::take(&mut self.dropped);
-        let mut jobs: Vec<Job> = left.into_iter().map(|id| Job::On(id, Box::new(Job::Rest))).collect();
+        let mut jobs: Vec<Job> = left.into_iter().map(|id| Job::On(id, Box::new(Job::Release))).collect();
         for id in ids {
             jobs.extend(self.in_cluster(id, Self::join_front_cluster));
         }
@@ -116,7 +116,7 @@ impl Model {
         if !self.is_cluster_visible(cluster) {
             return self.release_front_cluster();
         }
-        if self.shared.reach == ConnectionState::Resting {
+        if self.shared.reach == ConnectionState::Idle {
             self.shared.reach = ConnectionState::Connecting;
             return vec![Job::Join(Some(self.shared.name.clone()).filter(|name| *name != self.setup.home.0))];
         }
@@ -164,10 +164,10 @@ impl Model {
 
     /// Releases the front cluster because no screen shows it, except for its journal and pending results.
     fn release_front_cluster(&mut self) -> Vec<Job> {
-        if self.shared.reach == ConnectionState::Resting {
+        if self.shared.reach == ConnectionState::Idle {
             return Vec::new();
         }
-        self.shared.reach = ConnectionState::Resting;
+        self.shared.reach = ConnectionState::Idle;
         self.shared.stores = Stores::default();
         self.shared.catalogue = Catalogue::default();
         self.shared.links = Links::default();
@@ -175,6 +175,6 @@ impl Model {
         self.watched.clear();
         self.needs.clear();
         self.measures_pods = false;
-        vec![Job::Rest]
+        vec![Job::Release]
     }
 }

@@ -715,9 +715,9 @@ fn snapshots_and_faults_are_made_from_their_tables_safe_8() {
 
 /// Records the requested forks, and creates none.
 #[derive(Debug, Default)]
-struct Forks(parking_lot::Mutex<Vec<(String, std::path::PathBuf)>>);
+struct RecordingForks(parking_lot::Mutex<Vec<(String, std::path::PathBuf)>>);
 
-impl crate::forks::Fork for Forks {
+impl crate::forks::Fork for RecordingForks {
     fn fork(
         &self,
         snapshot: String,
@@ -737,7 +737,7 @@ impl crate::forks::Fork for Forks {
 
 #[tokio::test]
 async fn a_snapshot_is_forked_where_the_files_of_the_cluster_are_safe_8() {
-    let forks = Arc::new(Forks::default());
+    let forks = Arc::new(RecordingForks::default());
     let mut stage = TestConsole::new(100, 24);
     let known: Arc<dyn crate::forks::Fork> = forks.clone();
     stage.model.setup.forks = Some(known.clone());

@@ -13,7 +13,7 @@ use crate::text::clean;
 use crate::toast::Toast;
 
 /// Events older than this are not announced: the first list has those of earlier drills.
-const NEWS: SignedDuration = SignedDuration::from_secs(30);
+const MAX_EVENT_AGE: SignedDuration = SignedDuration::from_secs(30);
 /// The number of announced drill ends that are remembered.
 const ANNOUNCED: usize = 32;
 
@@ -57,7 +57,7 @@ impl Model {
                     return Vec::new();
                 }
                 let BatchResult { resource, touched, shows } = self.shared.stores.apply(delta);
-                self.dirty |= self.shared.links.is_up(&resource);
+                self.dirty |= self.shared.links.mark_up(&resource);
                 let mut jobs = Vec::new();
                 if resource == ResourceKey::of::<Namespace>() {
                     self.learn_namespaces();
@@ -97,7 +97,7 @@ impl Model {
                 return jobs;
             }
             // A released watch may have sent a message before.
-            Message::Link(_) | Message::Catalogue(_) if self.shared.reach == ConnectionState::Resting => {}
+            Message::Link(_) | Message::Catalogue(_) if self.shared.reach == ConnectionState::Idle => {}
             Message::Link(link) => {
                 let resource = link.resource().clone();
                 if self.shared.links.take(link, now) {
@@ -107,15 +107,15 @@ impl Model {
                 }
             }
             Message::Usage(used) => {
-                if self.shared.stores.measure(used) {
+                if self.shared.stores.set_node_usage(used) {
                     self.dirty = true;
-                    return self.deliver_changes(&ResourceKey::of::<Node>(), &TouchedObjects::Use, now);
+                    return self.deliver_changes(&ResourceKey::of::<Node>(), &TouchedObjects::Usage, now);
                 }
             }
             Message::PodUsage(used) => {
                 if self.shared.stores.measure_pods(used) {
                     self.dirty = true;
-                    return self.deliver_changes(&ResourceKey::of::<Pod>(), &TouchedObjects::Use, now);
+                    return self.deliver_changes(&ResourceKey::of::<Pod>(), &TouchedObjects::Usage, now);
                 }
             }
             Message::Catalogue(catalogue) => {
@@ -133,14 +133,15 @@ impl Model {
                 self.dirty = true;
                 return self.deliver(id, now, ScreenMessage::Data(data));
             }
-            Message::DialogData(id, data) => self.dialog_takes(id, data),
-            Message::Acted(outcome) => {
+            Message::DialogData(id, data) => self.deliver_to_dialog(id, data),
+            Message::ActionEnded(outcome) => {
                 let toast = match &outcome.error {
                     None if outcome.action.quiet => None,
-                    None => Some(Toast::done(self.placed(&outcome.action.title))),
-                    Some(error) => {
-                        Some(Toast::failed(format!("{}: {error}", self.placed(&outcome.action.title))))
-                    }
+                    None => Some(Toast::done(self.title_with_cluster(&outcome.action.title))),
+                    Some(error) => Some(Toast::failed(format!(
+                        "{}: {error}",
+                        self.title_with_cluster(&outcome.action.title)
+                    ))),
                 };
                 let mut outcome = *outcome;
                 self.name_context(&mut outcome.action);
@@ -162,7 +163,7 @@ impl Model {
                 }
                 self.shared.extensions = extensions;
                 self.dirty = true;
-                return self.deliver_to_visible(now, || ScreenMessage::Extended);
+                return self.deliver_to_visible(now, || ScreenMessage::ColumnsChanged);
             }
             Message::Identity(identity) => self.identity = *identity,
             Message::SavedTabs(saved) => return self.tabs_were_read(saved, now),
@@ -172,16 +173,16 @@ impl Model {
                 let (view, since) = *saved;
                 return self.saved_object_resolved(id, view, since, now);
             }
-            Message::Connected(connected) => return vec![Job::Adopt(connected)],
+            Message::Connected(connected) => return vec![Job::SwitchCluster(connected)],
             Message::On(cluster, message) => {
                 return self.in_cluster(cluster, |model| model.take(*message, now));
             }
             Message::Joined(joined) => {
                 let (connected, identity) = *joined;
-                return self.was_joined(connected, identity, now);
+                return self.handle_joined(connected, identity, now);
             }
             Message::Unreachable { reason: why, retry_at } => {
-                self.was_not_joined(why, retry_at, now);
+                self.handle_join_failure(why, retry_at, now);
                 return self.in_cluster(ClusterId::HOME, |model| model.run_pending(now));
             }
             Message::Contexts(contexts) => {
@@ -204,7 +205,7 @@ impl Model {
         for uid in uids {
             let Some(event) = self.shared.stores.events().entry(uid) else { continue };
             let seen = &event.open().summary;
-            let is_news = seen.last_seen.is_some_and(|at| now.duration_since(at) < NEWS);
+            let is_news = seen.last_seen.is_some_and(|at| now.duration_since(at) < MAX_EVENT_AGE);
             let is_drill = seen.about_kind.as_deref() == Some("Scenario");
             if is_news && is_drill && !self.announced.contains(uid) {
                 let toast = match &*seen.reason {

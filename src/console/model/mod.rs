@@ -112,9 +112,9 @@ pub struct Model {
     /// The fingerprint of the views and drains that were saved last.
     saved_fingerprint: Option<u64>,
     /// The user is leaving the console: saved tabs record that from now on.
-    pub(crate) leaves: bool,
+    pub(crate) is_leaving: bool,
     /// Work in the front tab ended unseen.
-    calls: bool,
+    needs_attention: bool,
     /// Closed screens with work that continues.
     pub(crate) parked: Vec<(ScreenId, Screen)>,
     /// The open dialog and its screen.
@@ -151,7 +151,7 @@ pub struct Model {
     pub(crate) last_message_at: Timestamp,
     next_id: u64,
     /// The model's state of the clusters that are not in front.
-    behind: BTreeMap<ClusterId, clusters::BackgroundCluster>,
+    background_clusters: BTreeMap<ClusterId, clusters::BackgroundCluster>,
     /// The last number that was assigned to a joined cluster.
     next_cluster: u16,
     /// Dropped clusters that may still receive requests.
@@ -163,7 +163,7 @@ pub struct Model {
     /// The contexts of the user's kubeconfig once read, or the error of reading it.
     pub(crate) contexts: Option<Result<Vec<ContextEntry>, String>>,
     /// A command that waits for the discovery of the clusters that it names.
-    waits: Option<(Vec<ClusterId>, String)>,
+    delayed_command: Option<(Vec<ClusterId>, String)>,
     /// Leftovers of earlier consoles were searched.
     looked_for_leftovers: bool,
     /// The drill ends that were announced.
@@ -212,8 +212,8 @@ impl Model {
             tabs: tabs::Tabs::default(),
             restore: restore::RestoreState::default(),
             saved_fingerprint: None,
-            leaves: false,
-            calls: false,
+            is_leaving: false,
+            needs_attention: false,
             parked: Vec::new(),
             dialog: None,
             prompt: None,
@@ -235,13 +235,13 @@ impl Model {
             identity: Identity::default(),
             last_message_at: now,
             next_id: 1,
-            behind: BTreeMap::new(),
+            background_clusters: BTreeMap::new(),
             next_cluster: 0,
             dropped: Vec::new(),
             needs: BTreeSet::new(),
             asking: VecDeque::new(),
             contexts: None,
-            waits: None,
+            delayed_command: None,
             looked_for_leftovers: false,
             announced: VecDeque::new(),
         };
@@ -294,7 +294,7 @@ impl Model {
     /// Reports whether a command of the top screen can work with the selection and in this mode.
     pub fn offers(&self, command: Command, now: Timestamp) -> bool {
         let (id, screen) = self.top();
-        let changes = command.entry().touches == CommandImpact::Cluster;
+        let changes = command.entry().impact == CommandImpact::Cluster;
         !(changes && self.shared.read_only)
             && self.refusal_in_past(command).is_none()
             && screen.refuses(&self.shared.context_of(*id, now), command).is_none()

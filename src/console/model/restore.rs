@@ -65,7 +65,7 @@ impl Model {
         let front = self.tabs.number();
         tabs.insert(front, keep(&self.screens, self.split.as_ref(), &self.shared.scope));
         let background = self.parked.iter().filter_map(|screen| self.background_view(screen)).collect();
-        Some((cluster, SavedTabs { front, tabs, background, was_left: self.leaves }))
+        Some((cluster, SavedTabs { front, tabs, background, was_left: self.is_leaving }))
     }
 
     /// Saves the tabs if other views are open than at the last save, or if a drain has progressed, because a console
@@ -77,7 +77,7 @@ impl Model {
         }
         let (cluster, tabs) = self.saved_tabs()?;
         self.saved_fingerprint = Some(fingerprint);
-        Some(Job::KeepTabs(cluster, tabs))
+        Some(Job::SaveTabs(cluster, tabs))
     }
 
     /// Returns a hash of the open views and the progress of drains.
@@ -356,7 +356,7 @@ impl Model {
         let Some((_, Some(object), cluster)) = self.find_saved(&saved.at, missing) else { return Vec::new() };
         let direction = if saved.below { SplitDirection::Below } else { SplitDirection::Beside };
         let shows = PaneContent::ARGUMENTS.iter().find(|(word, _)| *word == saved.shows);
-        let shows = shows.map_or(PaneContent::Usual, |(_, shows)| *shows);
+        let shows = shows.map_or(PaneContent::Default, |(_, shows)| *shows);
         let mut jobs = self.split_at((cluster, object), direction, shows, now);
         let Some(split) = &mut self.split else { return jobs };
         split.share = saved.share;

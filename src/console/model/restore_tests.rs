@@ -41,7 +41,7 @@ fn tabs_come_back_as_they_were_left_con_17() {
         let before = stage.screen();
         assert!(before.contains("▸1 Pods"), "{before}");
         assert!(
-            jobs.iter().any(|job| matches!(job, Job::KeepTabs(uid, _) if uid.as_str() == "c1")),
+            jobs.iter().any(|job| matches!(job, Job::SaveTabs(uid, _) if uid.as_str() == "c1")),
             "{jobs:?}"
         );
         let (cluster, saved) = stage.model.saved_tabs().expect("known by now");
@@ -200,7 +200,7 @@ fn a_console_that_was_killed_in_a_drain_says_so_and_can_resume_it_con_17() {
     ]))]));
     let last = |jobs: &[Job]| {
         let mut saved = jobs.iter().rev().filter_map(|job| match job {
-            Job::KeepTabs(_, tabs) => Some(tabs.clone()),
+            Job::SaveTabs(_, tabs) => Some(tabs.clone()),
             _ => None,
         });
         saved.next()
@@ -231,7 +231,7 @@ fn a_console_that_was_killed_in_a_drain_says_so_and_can_resume_it_con_17() {
     assert!(screen.contains("nodes still cordoned · D resumes · u uncordons"), "{screen}");
 
     // A console that ends normally records that.
-    stage.model.leaves = true;
+    stage.model.is_leaving = true;
     assert!(stage.model.saved_tabs().is_some_and(|(_, tabs)| tabs.was_left));
 }
 

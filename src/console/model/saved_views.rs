@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::{Job, Model};
 use crate::access::AccessQuery;
 use crate::context::ScreenId;
-use crate::effect::{Connect, Effect, FilesRoute, Route};
+use crate::effect::{ConnectionRoute, Effect, FilesRoute, Route};
 use crate::message::{Message, ScreenMessage};
 use crate::resource::{ClusterId, Kind, ObjectRef, Uid};
 use crate::saved_tabs::{HOME, ObjectFate, SavedQuery, SavedScope, SavedScreen, SavedView};
@@ -76,7 +76,7 @@ impl Model {
             Screen::Versions(versions) => of(versions.target(), SavedScreen::Versions),
             Screen::Timeline(timeline) => of(timeline.target(), SavedScreen::Timeline),
             Screen::Connection(connection) => {
-                let Connect { source, destination } = connection.connection().clone();
+                let ConnectionRoute { source, destination } = connection.connection().clone();
                 plain(SavedScreen::Connection { source, destination })
             }
             Screen::Access(access) => plain(SavedScreen::Access(keep_question(access.question()))),
@@ -178,7 +178,7 @@ impl Model {
         }
         Some(match &view.screen {
             SavedScreen::Connection { source, destination } => {
-                let connection = Connect { source: source.clone(), destination: destination.clone() };
+                let connection = ConnectionRoute { source: source.clone(), destination: destination.clone() };
                 Connection::restored(connection).into()
             }
             SavedScreen::Access(question) => Route::Access(restore_query(question.clone())).into(),
@@ -317,10 +317,12 @@ pub(super) fn object_of(target: &ObjectRef) -> SavedView {
 }
 
 fn keep_question(question: &AccessQuery) -> Option<SavedQuery> {
-    let AccessQuery::Who(attributes, notes) = question else { return None };
+    let AccessQuery::SubjectsWith(attributes, notes) = question else { return None };
     Some(SavedQuery { attributes: attributes.clone(), notes: notes.clone() })
 }
 
 fn restore_query(saved: Option<SavedQuery>) -> AccessQuery {
-    saved.map_or(AccessQuery::Mine, |SavedQuery { attributes, notes }| AccessQuery::Who(attributes, notes))
+    saved.map_or(AccessQuery::OwnRules, |SavedQuery { attributes, notes }| {
+        AccessQuery::SubjectsWith(attributes, notes)
+    })
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::tabs_tests::{TestConsole, objects, widgets};
 use super::*;
 use crate::access::{AccessQuery, Attributes};
-use crate::effect::{Connect, FilesRoute, LogRun, Route, RowScope, TableRoute, TerminalPurpose};
+use crate::effect::{ConnectionRoute, FilesRoute, LogRun, Route, RowScope, TableRoute, TerminalPurpose};
 use crate::message::Data;
 use crate::message::Message;
 use crate::resource::Kind;
@@ -61,7 +61,7 @@ fn one_of_each() -> Vec<(Screen, bool)> {
         name: None,
         namespace: Some("default".into()),
     };
-    let connection = Connect { source: "default/web".into(), destination: "shop:80".into() };
+    let connection = ConnectionRoute { source: "default/web".into(), destination: "shop:80".into() };
     let owned = TableRoute::of(kind("pods")).only(RowScope::OwnedBy(deployment()));
     vec![
         (Overview::default().into(), false),
@@ -86,7 +86,7 @@ fn one_of_each() -> Vec<(Screen, bool)> {
         (Route::Pending(web()).into(), true),
         (Route::Connection(connection).into(), true),
         (Route::Controller(object("widgets", "deployment", "c")).into(), true),
-        (Route::Access(AccessQuery::Who(get, vec!["of default".into()])).into(), true),
+        (Route::Access(AccessQuery::SubjectsWith(get, vec!["of default".into()])).into(), true),
         (Route::Tree(Some(kind("deployments"))).into(), true),
         (Route::Topology.into(), true),
         (Route::Terminal(web(), TerminalPurpose::Shell).into(), true),

@@ -20,7 +20,7 @@ use crate::server_table::ServerTable;
 use crate::store::{Change, Delta};
 
 /// The response to a read of the scale subresource; `None` for no response.
-type Answer = Option<(u16, Value)>;
+type ScaleResponse = Option<(u16, Value)>;
 
 fn scale(replicas: i32) -> (u16, Value) {
     (
@@ -39,15 +39,15 @@ fn failure(code: u16, message: &str) -> (u16, Value) {
 }
 
 /// A console on a table of one widget; its server gives these responses in order, and repeats the last.
-struct Desk {
+struct ScaleConsole {
     stage: TestConsole,
     runner: Runner,
     messages: mpsc::Receiver<Message>,
-    responses: Arc<Mutex<Vec<Answer>>>,
+    responses: Arc<Mutex<Vec<ScaleResponse>>>,
 }
 
-impl Desk {
-    fn new(answers: &[Answer]) -> Self {
+impl ScaleConsole {
+    fn new(answers: &[ScaleResponse]) -> Self {
         let answers = Arc::new(Mutex::new(answers.to_vec()));
         let given = answers.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -100,7 +100,7 @@ impl Desk {
     }
 
     /// Handles the next message of the running task.
-    async fn hear(&mut self) {
+    async fn handle_next_message(&mut self) {
         let message = self.messages.recv().await.expect("the task lives");
         self.stage.model.update(message, self.stage.now);
     }
@@ -118,13 +118,13 @@ impl Desk {
 
 #[tokio::test(start_paused = true)]
 async fn a_custom_resource_is_scaled_from_the_count_of_its_scale_subresource_con_6() {
-    let mut desk = Desk::new(&[Some(scale(3))]);
+    let mut desk = ScaleConsole::new(&[Some(scale(3))]);
     desk.press("s");
     desk.shows(&["Scale widgets default/fleet", "reading…"]);
     // Keys may arrive before the response.
     assert!(desk.press("5 enter").is_empty());
     desk.shows(&["fleet: its replicas are still being read; try again in a moment"]);
-    desk.hear().await;
+    desk.handle_next_message().await;
     desk.shows(&["replicas 5▏ now 3"]);
     let done = desk.press("enter");
     assert_eq!(done[0].title, "scale widgets default/fleet 3 → 5");
@@ -133,9 +133,9 @@ async fn a_custom_resource_is_scaled_from_the_count_of_its_scale_subresource_con
 
     // The field shows the present count until the user types; also 0.
     for (count, stands) in [(3, "replicas 3▏ now 3"), (0, "replicas 0▏ now 0")] {
-        let mut desk = Desk::new(&[Some(scale(count))]);
+        let mut desk = ScaleConsole::new(&[Some(scale(count))]);
         desk.press("s");
-        desk.hear().await;
+        desk.handle_next_message().await;
         desk.shows(&[stands]);
         assert!(desk.press("enter").is_empty());
         desk.shows(&["nothing to change"]);
@@ -150,30 +150,30 @@ async fn a_count_that_cannot_be_read_says_why_and_can_be_set_all_the_same_con_6(
     for (answer, why) in
         [(Some(failure(403, forbidden)), forbidden), (None, silent), (Some(failure(500, no_field)), no_field)]
     {
-        let mut desk = Desk::new(&[answer]);
+        let mut desk = ScaleConsole::new(&[answer]);
         desk.press("s");
-        desk.hear().await;
+        desk.handle_next_message().await;
         desk.shows(&["now unknown", &format!("cannot read the replicas of fleet: {why}")]);
         let done = desk.press("5 enter");
         assert_eq!(done[0].title, "scale widgets default/fleet to 5", "{why}");
         assert!(done[0].inverse.is_none());
     }
     // A late response fills a field that is still empty.
-    let mut desk = Desk::new(&[None, Some(scale(3))]);
+    let mut desk = ScaleConsole::new(&[None, Some(scale(3))]);
     desk.press("s");
-    desk.hear().await;
+    desk.handle_next_message().await;
     desk.shows(&["now unknown"]);
-    desk.hear().await;
+    desk.handle_next_message().await;
     desk.shows(&["replicas 3▏ now 3"]);
     assert!(!desk.stage.screen().contains("cannot read"), "{}", desk.stage.screen());
 }
 
 #[tokio::test(start_paused = true)]
 async fn changes_of_a_custom_resource_appear_in_its_open_scale_dialog_con_6() {
-    let mut desk = Desk::new(&[Some(scale(3)), Some(scale(7))]);
+    let mut desk = ScaleConsole::new(&[Some(scale(3)), Some(scale(7))]);
     desk.press("s");
-    desk.hear().await;
-    desk.hear().await;
+    desk.handle_next_message().await;
+    desk.handle_next_message().await;
     desk.shows(&["replicas 3▏ now 3", "⚠ fleet has 7 now"]);
     assert!(desk.press("enter").is_empty());
     desk.shows(&["fleet has 7 now, not 3: enter again scales back"]);
@@ -187,10 +187,10 @@ async fn changes_of_a_custom_resource_appear_in_its_open_scale_dialog_con_6() {
     for (answer, why) in
         [(Some(failure(404, not_found)), not_found), (Some(other), "it was deleted and created again")]
     {
-        let mut desk = Desk::new(&[Some(scale(3)), answer]);
+        let mut desk = ScaleConsole::new(&[Some(scale(3)), answer]);
         desk.press("s");
-        desk.hear().await;
-        desk.hear().await;
+        desk.handle_next_message().await;
+        desk.handle_next_message().await;
         desk.shows(&[&format!("fleet: {why}")]);
         assert!(desk.press("5 enter").is_empty());
         assert!(desk.stage.model.dialog.is_some());
@@ -199,9 +199,9 @@ async fn changes_of_a_custom_resource_appear_in_its_open_scale_dialog_con_6() {
 
 #[tokio::test(start_paused = true)]
 async fn the_count_is_read_no_longer_than_the_dialog_is_open_con_6() {
-    let mut desk = Desk::new(&[Some(scale(3)), Some(scale(4))]);
+    let mut desk = ScaleConsole::new(&[Some(scale(3)), Some(scale(4))]);
     desk.press("s");
-    desk.hear().await;
+    desk.handle_next_message().await;
     desk.press("esc");
     tokio::time::sleep(std::time::Duration::from_mins(1)).await;
     assert!(desk.messages.try_recv().is_err());

@@ -20,10 +20,10 @@ use crate::toast::Toast;
 
 /// The time for which a selection must be stable before the other pane follows it, so that scrolling through a list
 /// opens nothing on the way.
-const STANDS: SignedDuration = SignedDuration::from_millis(200);
+const FOLLOW_DELAY: SignedDuration = SignedDuration::from_millis(200);
 
 /// The minimum size of a pane, columns and rows including its frame: that of a screen in the smallest window.
-const LEAST: (u16, u16) = (40, 8);
+const MIN_PANE_SIZE: (u16, u16) = (40, 8);
 
 /// The step in percent by which a pane grows.
 const STEP: u16 = 10;
@@ -35,8 +35,8 @@ fn route(shows: PaneContent, object: ObjectRef, model: &Model) -> Route {
         .iter()
         .any(|place| matches!(place, KeyContext::Pods | KeyContext::Workloads));
     match shows {
-        PaneContent::Usual | PaneContent::Logs if has_pods => Route::Logs(object, LogRun::Current),
-        PaneContent::Usual | PaneContent::Logs | PaneContent::Yaml => Route::Yaml(object),
+        PaneContent::Default | PaneContent::Logs if has_pods => Route::Logs(object, LogRun::Current),
+        PaneContent::Default | PaneContent::Logs | PaneContent::Yaml => Route::Yaml(object),
         PaneContent::Describe => Route::Describe(object),
         PaneContent::Events => {
             let events = model.shared.catalogue.kind::<Event>();
@@ -72,8 +72,8 @@ impl SplitPane {
     /// Splits an area between the first and the second pane; `None` if it is too small for both.
     pub(crate) fn areas(&self, area: Rect) -> Option<(Rect, Rect)> {
         let (whole, least) = match self.direction {
-            SplitDirection::Beside => (area.width, LEAST.0),
-            SplitDirection::Below => (area.height, LEAST.1),
+            SplitDirection::Beside => (area.width, MIN_PANE_SIZE.0),
+            SplitDirection::Below => (area.height, MIN_PANE_SIZE.1),
         };
         if whole < 2 * least {
             return None;
@@ -185,7 +185,7 @@ impl Model {
             split.at = object.clone();
             return self.show_in_second(object, now);
         }
-        self.split_at(object, direction, shows.unwrap_or(PaneContent::Usual), now)
+        self.split_at(object, direction, shows.unwrap_or(PaneContent::Default), now)
     }
 
     /// Splits a tab; the second pane shows a view of this object.
@@ -261,9 +261,9 @@ impl Model {
                 return self.show_in_second(selected, now);
             }
             // A clock that was set back must not delay it forever.
-            Some((object, at)) if *object == selected && at.duration_since(now) <= STANDS => {}
+            Some((object, at)) if *object == selected && at.duration_since(now) <= FOLLOW_DELAY => {}
             _ => {
-                split.due = Some((selected, now.saturating_add(STANDS).unwrap_or(now)));
+                split.due = Some((selected, now.saturating_add(FOLLOW_DELAY).unwrap_or(now)));
                 self.dirty = true;
             }
         }

@@ -22,10 +22,10 @@ use crate::text::{clean, counted};
 use crate::toast::Toast;
 
 /// The maximum number of closed screens that are retained, including those with active work.
-const PARKED: usize = 32;
+const MAX_PARKED: usize = 32;
 
 /// The maximum number of results of finished work that are retained for viewing.
-const RESULTS: usize = 8;
+const MAX_RESULTS: usize = 8;
 
 /// The state of the confirmation before work ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -118,10 +118,12 @@ impl Model {
                     }
                     jobs.extend(self.open(route.into(), now));
                 }
-                Effect::OpenOver(contexts, route) => jobs.extend(self.open_over(&contexts, *route, now)),
-                Effect::WhenKnown(contexts, text) => self.wait_for_kinds(&contexts, text, now),
-                Effect::On(cluster, effects) => jobs.extend(self.apply(id.on(cluster), effects, now)),
-                Effect::AskEach(questions) => {
+                Effect::OpenMultiCluster(contexts, route) => {
+                    jobs.extend(self.open_over(&contexts, *route, now))
+                }
+                Effect::AfterDiscovery(contexts, text) => self.wait_for_kinds(&contexts, text, now),
+                Effect::InCluster(cluster, effects) => jobs.extend(self.apply(id.on(cluster), effects, now)),
+                Effect::ShowDialogs(questions) => {
                     for (cluster, dialog) in questions {
                         self.queue_dialog(id.on(cluster), dialog);
                     }
@@ -138,7 +140,7 @@ impl Model {
                         self.toast(toast, now);
                     }
                 }
-                Effect::KeepSort(resource, order) => self.shared.sorts.keep(resource, order),
+                Effect::SaveSort(resource, order) => self.shared.sorts.keep(resource, order),
                 Effect::Scope(scope) => jobs.extend(self.rescope(scope, now)),
                 Effect::ShowContexts => {
                     let contexts = Contexts::new(self.setup.home.clone(), self.setup.context.clone());
@@ -195,16 +197,16 @@ impl Model {
                 }
                 Effect::Save { name, text } => jobs.push(Job::Save(name, text)),
                 Effect::ReadDraft(target) => jobs.extend(self.read_draft(id, &target)),
-                Effect::KeepDraft(draft) => jobs.extend(self.keep_draft(draft)),
-                Effect::ForgetDraft(target) => jobs.extend(self.forget_draft(&target)),
+                Effect::SaveDraft(draft) => jobs.extend(self.keep_draft(draft)),
+                Effect::RemoveDraft(target) => jobs.extend(self.forget_draft(&target)),
                 Effect::Editor(text) => jobs.push(Job::Editor(id, text)),
                 Effect::EditFile(path) => jobs.push(Job::EditFile(id, path)),
                 Effect::Theme(name) => self.use_theme(&name, now),
-                Effect::KeepTheme(name) => {
+                Effect::SaveTheme(name) => {
                     self.use_theme(&name, now);
                     if self.shared.theme.name == name {
                         let theme_over = self.setup.configured_theme.clone();
-                        jobs.push(Job::Remember(ConsoleState { theme: Some(name), theme_over }));
+                        jobs.push(Job::SaveState(ConsoleState { theme: Some(name), theme_over }));
                     }
                 }
                 Effect::Prompt(text) => self.open_prompt(PromptKind::Command, text),
@@ -266,7 +268,7 @@ impl Model {
     }
 
     /// Delivers data of a screen's task to the screen's dialog: to the open one, else to the first waiting one.
-    pub(super) fn dialog_takes(&mut self, id: ScreenId, data: Data) {
+    pub(super) fn deliver_to_dialog(&mut self, id: ScreenId, data: Data) {
         let mut dialogs = self.dialog.iter_mut().chain(&mut self.asking);
         if let Some((_, dialog)) = dialogs.find(|(of, _)| *of == id) {
             dialog.take_data(data);
@@ -306,7 +308,7 @@ impl Model {
 
     /// Travels in time, if the top screen can.
     pub(super) fn travel(&mut self, go: TimeTravel, now: Timestamp) -> Vec<Job> {
-        if !self.key_contexts(now).contains(&KeyContext::Moments) {
+        if !self.key_contexts(now).contains(&KeyContext::TimeTravel) {
             let message = "this screen has no past; the overview, tables, YAML and descriptions have one";
             self.toast(Toast::info(message), now);
             return Vec::new();
@@ -383,7 +385,7 @@ impl Model {
     fn park(&mut self, id: ScreenId, screen: Screen, now: Timestamp) -> Option<Job> {
         self.parked.push((id, screen));
         // Over the limit, the oldest ends, except for the port-forwards, which are many in one screen.
-        if self.parked.len() > PARKED
+        if self.parked.len() > MAX_PARKED
             && let Some(oldest) =
                 self.parked.iter().position(|(_, screen)| !matches!(screen, Screen::Forwards(_)))
         {
@@ -392,7 +394,7 @@ impl Model {
         let over = |(id, screen): &(ScreenId, Screen)| {
             screen.background(&self.shared.context_of(*id, now)).is_none()
         };
-        if self.parked.iter().filter(|parked| over(parked)).count() <= RESULTS {
+        if self.parked.iter().filter(|parked| over(parked)).count() <= MAX_RESULTS {
             return None;
         }
         let oldest = self.parked.iter().position(over)?;
@@ -431,6 +433,6 @@ impl Model {
             self.shared.favourites.truncate(9);
         }
         self.shared.scope = scope;
-        self.deliver_to_visible(now, || ScreenMessage::Scoped)
+        self.deliver_to_visible(now, || ScreenMessage::ScopeChanged)
     }
 }

@@ -51,7 +51,7 @@ pub(crate) struct Tabs {
     away: Vec<Tab>,
     at: usize,
     /// A tab that is not visible is in the model's fields at present.
-    out_of_sight: bool,
+    is_hidden_tab_swapped_in: bool,
     visits: u64,
 }
 
@@ -161,14 +161,14 @@ impl Model {
 
     pub(super) fn is_visible(&self, id: ScreenId) -> bool {
         let other = self.other_top().is_some_and(|(other, _)| *other == id);
-        !self.tabs.out_of_sight && (self.top().0 == id || other)
+        !self.tabs.is_hidden_tab_swapped_in && (self.top().0 == id || other)
     }
 
     /// Marks the tab in the bar, if it is not in front.
     pub(super) fn call_for_attention(&mut self) {
         // The tab is swapped with the front one: `visit` finds the flag in the model.
-        if self.tabs.out_of_sight {
-            self.calls = true;
+        if self.tabs.is_hidden_tab_swapped_in {
+            self.needs_attention = true;
         }
     }
 
@@ -185,15 +185,15 @@ impl Model {
         swap(&mut self.history_at, &mut tab.history_at);
         swap(&mut self.current_view, &mut tab.current_view);
         swap(&mut self.last_view, &mut tab.last_view);
-        swap(&mut self.calls, &mut tab.calls);
+        swap(&mut self.needs_attention, &mut tab.calls);
     }
 
     /// Runs code with another tab in place of the front one.
     fn visit(&mut self, place: usize, f: impl FnOnce(&mut Self) -> Vec<Job>) -> Vec<Job> {
         self.trade(place);
-        let seen = std::mem::replace(&mut self.tabs.out_of_sight, true);
+        let seen = std::mem::replace(&mut self.tabs.is_hidden_tab_swapped_in, true);
         let jobs = f(self);
-        self.tabs.out_of_sight = seen;
+        self.tabs.is_hidden_tab_swapped_in = seen;
         self.trade(place);
         jobs
     }
@@ -207,7 +207,7 @@ impl Model {
     pub(super) fn deliver_away(&mut self, id: ScreenId, now: Timestamp, message: ScreenMessage) -> Vec<Job> {
         match self.tabs.away.iter().position(|tab| tab.has(id)) {
             // While a tab is swapped in, screens of other tabs are reached through messages only.
-            Some(place) if !self.tabs.out_of_sight => {
+            Some(place) if !self.tabs.is_hidden_tab_swapped_in => {
                 self.visit(place, |model| model.deliver(id, now, message))
             }
             _ => Vec::new(),
@@ -233,7 +233,7 @@ impl Model {
 
     /// Opens a tab beside the front one and switches to it; with the view of a `:` command.
     pub(super) fn new_tab(&mut self, text: Option<&str>, now: Timestamp) -> Vec<Job> {
-        if self.tabs.out_of_sight {
+        if self.tabs.is_hidden_tab_swapped_in {
             return Vec::new();
         }
         if self.tabs.count() >= MAX_TABS {
@@ -280,7 +280,7 @@ impl Model {
     /// Switches to a tab by its index, from zero.
     pub(super) fn select_tab(&mut self, number: usize, now: Timestamp) -> Vec<Job> {
         let count = self.tabs.count();
-        if self.tabs.out_of_sight || number == self.tabs.at {
+        if self.tabs.is_hidden_tab_swapped_in || number == self.tabs.at {
             return Vec::new();
         }
         if number >= count {
@@ -296,7 +296,7 @@ impl Model {
         left.last_visit = self.tabs.visits;
         self.tabs.away.insert(if number < self.tabs.at { self.tabs.at - 1 } else { self.tabs.at }, left);
         self.tabs.at = number;
-        self.calls = false;
+        self.needs_attention = false;
         self.dirty = true;
         self.deliver_to_visible(now, || ScreenMessage::Shown)
     }
@@ -316,7 +316,7 @@ impl Model {
 
     /// Closes the front tab; work in it continues in the background.
     pub(super) fn close_tab(&mut self, now: Timestamp) -> Vec<Job> {
-        if self.tabs.out_of_sight {
+        if self.tabs.is_hidden_tab_swapped_in {
             return Vec::new();
         }
         if self.tabs.count() == 1 {
@@ -334,7 +334,7 @@ impl Model {
         self.trade(place);
         self.tabs.away.remove(place);
         self.tabs.at = number;
-        self.calls = false;
+        self.needs_attention = false;
         self.dirty = true;
         jobs.extend(self.deliver_to_visible(now, || ScreenMessage::Shown));
         jobs
@@ -364,8 +364,8 @@ impl Model {
                 let effects = palette::run(&text, self)?;
                 let opens = |effect: &Effect| match effect {
                     Effect::Open(_)
-                    | Effect::OpenOver(..)
-                    | Effect::WhenKnown(..)
+                    | Effect::OpenMultiCluster(..)
+                    | Effect::AfterDiscovery(..)
                     | Effect::ShowContexts
                     | Effect::ShowForwards => true,
                     // Commands of a screen need a selection, which the new tab does not have.

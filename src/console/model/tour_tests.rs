@@ -265,7 +265,7 @@ fn the_tour_says_what_is_missing_and_offers_it_con_20() {
     assert!(action.inverse.is_some(), "it can be taken back");
     shop.stage
         .model
-        .update(Message::Acted(Box::new(Outcome { action, error: None, after: None })), shop.stage.now);
+        .update(Message::ActionEnded(Box::new(Outcome { action, error: None, after: None })), shop.stage.now);
     assert_eq!(shop.step(), "· The sample");
     shop.ready = 0;
     shop.show();

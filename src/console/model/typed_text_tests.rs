@@ -46,7 +46,7 @@ fn shop() -> TestConsole {
 }
 
 /// Returns a console with the dialog that a command opens in a view.
-fn asking(view: &str, command: Command) -> Option<TestConsole> {
+fn with_dialog(view: &str, command: Command) -> Option<TestConsole> {
     let mut stage = shop();
     stage.press(view);
     stage.now += Duration::from_secs(1);
@@ -55,7 +55,7 @@ fn asking(view: &str, command: Command) -> Option<TestConsole> {
 }
 
 /// Types a text into the dialog, and pauses after it. Returns the effects on the cluster or the console.
-fn done_by(stage: &mut TestConsole, (text, gap): &TypedText) -> Vec<String> {
+fn effects_of(stage: &mut TestConsole, (text, gap): &TypedText) -> Vec<String> {
     let mut jobs = Vec::new();
     for letter in text.chars() {
         let key = match letter {
@@ -72,7 +72,7 @@ fn done_by(stage: &mut TestConsole, (text, gap): &TypedText) -> Vec<String> {
         jobs.extend(stage.model.update(Message::Tick, stage.now));
     }
     let does =
-        |job: &Job| matches!(job, Job::Act(_) | Job::Run(_) | Job::Quit | Job::Remember(_) | Job::Start(_));
+        |job: &Job| matches!(job, Job::Act(_) | Job::Run(_) | Job::Quit | Job::SaveState(_) | Job::Start(_));
     jobs.iter().filter(|job| does(job)).map(|job| format!("{job:?}")).collect()
 }
 
@@ -88,7 +88,7 @@ fn takes_any_text(dialog: &Dialog) -> bool {
 static DIALOGS: LazyLock<Vec<(&str, Command)>> = LazyLock::new(|| {
     let commands = || TABLE.iter().map(|entry| entry.command);
     let all = VIEWS.iter().flat_map(|view| commands().map(move |command| (*view, command)));
-    all.filter(|(view, command)| asking(view, *command).is_some()).collect()
+    all.filter(|(view, command)| with_dialog(view, *command).is_some()).collect()
 });
 
 fn typed() -> impl Strategy<Value = TypedText> {
@@ -126,13 +126,13 @@ proptest! {
         // A command typed after `:` acts by itself; its own effect does not answer the dialog.
         let is_command = typed.0.starts_with(':');
         for (view, command) in DIALOGS.iter() {
-            let mut stage = asking(view, *command).expect("it asked before");
+            let mut stage = with_dialog(view, *command).expect("it asked before");
             let any_text = stage.model.dialog.as_ref().is_some_and(|(_, dialog)| takes_any_text(dialog));
             // Typed by hand, such text is valid input for the field. It may contain a slash, as image names do.
             if any_text && !is_command && typed.1 >= 50 {
                 continue;
             }
-            let done = done_by(&mut stage, &typed);
+            let done = effects_of(&mut stage, &typed);
             prop_assert!(done.is_empty() || is_command, "{view} {command:?}, {typed:?}: {done:?}");
             prop_assert!(!done.iter().any(|job| job.starts_with("Act")), "{view} {command:?}, {typed:?}: {done:?}");
         }
@@ -143,8 +143,8 @@ proptest! {
 fn the_command_line_and_the_filter_leave_every_question_and_open_con_6() {
     assert!(DIALOGS.len() > 20, "few commands ask: {:?}", *DIALOGS);
     for (view, command) in DIALOGS.iter() {
-        let mut stage = asking(view, *command).expect("it asked before");
-        let done = done_by(&mut stage, &(":deplo".to_owned(), 10));
+        let mut stage = with_dialog(view, *command).expect("it asked before");
+        let done = effects_of(&mut stage, &(":deplo".to_owned(), 10));
         let prompt = stage.model.prompt.as_ref().map(|prompt| prompt.text.clone());
         assert_eq!(
             (prompt.as_deref(), stage.model.dialog.is_none()),
@@ -153,11 +153,11 @@ fn the_command_line_and_the_filter_leave_every_question_and_open_con_6() {
         );
         assert!(done.is_empty(), "{done:?}");
 
-        let mut stage = asking(view, *command).expect("it asked before");
+        let mut stage = with_dialog(view, *command).expect("it asked before");
         if stage.model.dialog.as_ref().is_some_and(|(_, dialog)| takes_any_text(dialog)) {
             continue;
         }
-        done_by(&mut stage, &("/web".to_owned(), 10));
+        effects_of(&mut stage, &("/web".to_owned(), 10));
         let prompt = stage.model.prompt.as_ref().map(|prompt| prompt.text.clone());
         assert_eq!(
             (prompt.as_deref(), stage.model.dialog.is_none()),
@@ -171,8 +171,8 @@ fn the_command_line_and_the_filter_leave_every_question_and_open_con_6() {
 #[test]
 fn letters_answer_a_question_only_by_themselves_con_6() {
     let acts = |keys: &str, gap: i64| {
-        let mut stage = asking("p", Command::Delete).expect("it asks");
-        let done = done_by(&mut stage, &(keys.to_owned(), gap));
+        let mut stage = with_dialog("p", Command::Delete).expect("it asks");
+        let done = effects_of(&mut stage, &(keys.to_owned(), gap));
         (!done.is_empty(), stage.model.dialog.is_some(), stage)
     };
     for (keys, gap, deletes, stays) in [
@@ -199,7 +199,7 @@ fn letters_answer_a_question_only_by_themselves_con_6() {
     // `y` at the end of a word; the first letters of the word opened the dialog.
     let mut stage = shop();
     stage.press("d");
-    let done = done_by(&mut stage, &("ry".to_owned(), 100));
+    let done = effects_of(&mut stage, &("ry".to_owned(), 100));
     assert!(done.is_empty() && stage.screen().contains("press it again"), "{}", stage.screen());
     assert_eq!(stage.press("y").iter().filter(|job| matches!(job, Job::Act(_))).count(), 1);
 }
@@ -210,7 +210,7 @@ fn a_form_is_not_sent_by_what_was_typed_for_another_purpose_con_6() {
     for (text, gap, sends) in [("1\n", 200, true), ("1\n", 0, false), ("sed 1\n", 200, false)] {
         let mut stage = shop();
         stage.press("d s");
-        let done = done_by(&mut stage, &(text.to_owned(), gap));
+        let done = effects_of(&mut stage, &(text.to_owned(), gap));
         assert_eq!(!done.is_empty(), sends, "{text:?} {gap}");
     }
 }
@@ -219,8 +219,8 @@ fn a_form_is_not_sent_by_what_was_typed_for_another_purpose_con_6() {
 #[test]
 fn a_slash_is_typed_into_a_text_field_con_6() {
     for (text, gap, sends) in [("/web\n", 60, true), ("/web\n", 0, false), ("/web\n\n", 5, false)] {
-        let mut stage = asking("p", Command::PodImage).expect("it asks");
-        let done = done_by(&mut stage, &(text.to_owned(), gap));
+        let mut stage = with_dialog("p", Command::PodImage).expect("it asks");
+        let done = effects_of(&mut stage, &(text.to_owned(), gap));
         assert!(done.iter().all(|job| job.contains("main=/web")), "{text:?} {gap}: {done:?}");
         assert_eq!(!done.is_empty(), sends, "{text:?} {gap}");
     }
@@ -233,7 +233,7 @@ fn a_question_waits_until_a_command_is_typed_con_6() {
     let id = stage.model.top().0;
     let dialog = Dialog::new("Late", "Do it", |_, _| Ok(vec![Effect::Quit]));
     let _ = stage.model.apply(id, vec![Effect::ShowDialog(Box::new(dialog))], stage.now);
-    let done = done_by(&mut stage, &("oy".to_owned(), 200));
+    let done = effects_of(&mut stage, &("oy".to_owned(), 200));
     assert!(done.is_empty() && stage.model.prompt.is_some() && stage.model.dialog.is_none());
     stage.press("esc");
     assert!(stage.model.dialog.is_some(), "it is asked after that");
@@ -243,7 +243,7 @@ fn a_question_waits_until_a_command_is_typed_con_6() {
 #[test]
 fn a_namespace_is_deleted_by_its_name_alone_con_6() {
     let deletions = |jobs: &[Job]| jobs.iter().filter(|job| matches!(job, Job::Act(_))).count();
-    let mut stage = asking(": \"namespaces\" enter", Command::Delete).expect("it asks");
+    let mut stage = with_dialog(": \"namespaces\" enter", Command::Delete).expect("it asks");
     assert!(stage.screen().contains("type default"), "{}", stage.screen());
     assert_eq!(deletions(&stage.press("y")), 0);
     assert_eq!(deletions(&stage.press("enter")), 0);

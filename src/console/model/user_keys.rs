@@ -175,7 +175,7 @@ impl Model {
             quiet: true,
         };
         let outcome = Outcome { action, error: None, after: None };
-        let mut jobs = self.take(Message::Acted(Box::new(outcome)), now);
+        let mut jobs = self.take(Message::ActionEnded(Box::new(outcome)), now);
         match run.run_target {
             ProgramTarget::Pane => jobs.extend(self.open(Terminal::of_program(run).into(), now)),
             ProgramTarget::Background(_) => jobs.push(Job::Run(Box::new(run))),
@@ -193,7 +193,7 @@ impl Model {
             return Vec::new();
         }
         let variables = self.variables(target.as_ref(), now);
-        let ran = variables.fill(&hotkey.command).and_then(|text| Ok((self.understand(&text)?, text)));
+        let ran = variables.fill(&hotkey.command).and_then(|text| Ok((self.parse_command(&text)?, text)));
         match ran {
             Ok((effects, text)) if hotkey.keeps_history => {
                 self.remember(&text);
@@ -212,8 +212,8 @@ impl Model {
     pub(super) fn end_prompt(&mut self, mut prompt: Prompt, text: &str, now: Timestamp) -> Vec<Job> {
         // Enter accepts the completion shown dim behind the cursor, unless the text is complete by itself.
         let meant = palette::completion(text, &prompt.suggestions).cloned();
-        let (text, ran) = match (self.understand(text), meant) {
-            (Err(_), Some(meant)) => (meant.clone(), self.understand(&meant)),
+        let (text, ran) = match (self.parse_command(text), meant) {
+            (Err(_), Some(meant)) => (meant.clone(), self.parse_command(&meant)),
             (ran, _) => (text.to_owned(), ran),
         };
         match ran {

@@ -19,7 +19,7 @@ use crate::workloads;
 
 /// The maximum number of resources that are watched for invisible tabs; the others are listed again when their tab
 /// comes to the front.
-const AWAY: usize = 8;
+const MAX_HIDDEN_WATCHES: usize = 8;
 
 impl Model {
     /// Polls the usage of pods if the top screen shows it.
@@ -49,7 +49,7 @@ impl Model {
             let whole = table_watch.whole || shown.get(&resource).is_some_and(|other| other.whole);
             shown.insert(resource, TableWatch { whole, ..table_watch });
         }
-        let mut left = AWAY;
+        let mut left = MAX_HIDDEN_WATCHES;
         for tab in self.tabs.away() {
             for (resource, table_watch) in table_resources(tab.screens(), &tab.scope, front) {
                 if left > 0
@@ -85,7 +85,7 @@ impl Model {
     /// may need any field.
     fn include(&self, kind: &Kind) -> Include {
         let view = kind_view::of(&kind.resource);
-        let template = view.template != Template::None || view.is_read_whole;
+        let template = view.template != Template::None || view.needs_whole_objects;
         let shared = &self.shared;
         let columns = || shared.extensions.reads_whole_objects(&shared.catalogue, kind);
         if template || kind.subresources.contains_key("scale") || columns() {

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Service;
 
 use crate::dialog::{Field, Fields};
-use crate::effect::{Connect, Dialog, Effect, Route};
+use crate::effect::{ConnectionRoute, Dialog, Effect, Route};
 use crate::resource::ObjectRef;
 
 /// Creates the dialog for the other end of a connection from a pod, or to a service.
@@ -33,9 +33,11 @@ pub(crate) fn dialog(object: &ObjectRef) -> Dialog {
                 let source = if pod.contains('/') { pod.to_owned() } else { format!("{namespace}/{pod}") };
                 let port = port.map(|field| dialog.text(field).trim()).filter(|port| !port.is_empty());
                 let port = port.map_or_else(String::new, |port| format!(":{port}"));
-                Connect { source, destination: format!("svc/{own}{port}") }
+                ConnectionRoute { source, destination: format!("svc/{own}{port}") }
             }
-            (destination, false) => Connect { source: own.clone(), destination: destination.to_owned() },
+            (destination, false) => {
+                ConnectionRoute { source: own.clone(), destination: destination.to_owned() }
+            }
         };
         Ok(vec![Effect::open(Route::Connection(connection))])
     });

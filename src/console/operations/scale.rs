@@ -24,13 +24,13 @@ use crate::text::grouped;
 use crate::toast::Toast;
 
 /// The factor of increase above which a second confirmation is needed: an extra digit makes it ten times.
-const MUCH: i64 = 10;
+const LARGE_INCREASE: i64 = 10;
 /// The slot of the task that reads counts.
 const SLOT: &str = "scale";
 /// The timeout for reading a count.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The interval between two reads of a count.
-const EVERY: Duration = Duration::from_secs(2);
+const READ_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A workload in the dialog.
 struct Item {
@@ -51,12 +51,12 @@ struct Count {
     /// The latest known count.
     last: Option<i32>,
     /// The reason why it is unknown now.
-    error: Option<Trouble>,
+    error: Option<CountError>,
 }
 
 /// The reason why a count is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Trouble {
+enum CountError {
     /// The object no longer exists.
     Gone(String),
     /// The server does not return it.
@@ -73,7 +73,7 @@ impl Item {
         if let Some(first) = self.stored {
             let last = stored(cx, &self.target);
             let is_deleted = last.is_none() && cx.stores.synced(&self.target.kind.resource);
-            let error = is_deleted.then(|| Trouble::Gone("it was deleted".to_owned()));
+            let error = is_deleted.then(|| CountError::Gone("it was deleted".to_owned()));
             return Count { first: Some(first), last: last.or(Some(first)), error };
         }
         self.count_on_server(dialog)
@@ -87,7 +87,7 @@ impl Item {
 
     /// Returns the reason why a count needs a second confirmation.
     fn doubt(&self, now: Option<i32>, desired: i32) -> Option<String> {
-        let much = now.filter(|now| *now > 0 && i64::from(desired) > i64::from(*now) * MUCH);
+        let much = now.filter(|now| *now > 0 && i64::from(desired) > i64::from(*now) * LARGE_INCREASE);
         let much = much.map(|now| {
             format!("{} times the present {now}", grouped(u64::from((desired / now).unsigned_abs())))
         });
@@ -135,7 +135,7 @@ fn dialog(cx: &Context<'_>, targets: Vec<ObjectRef>, desired: Option<i32>) -> Di
         .map(|(target, name)| {
             let stored = stored(cx, &target);
             // Without a pod template the number of pods that fit is unknown.
-            let fits = stored.and_then(|_| capacity::fits(cx.stores, &target));
+            let fits = stored.and_then(|_| capacity::max_replicas(cx.stores, &target));
             let label = if name.is_empty() { "replicas" } else { &name };
             let field =
                 Field::number(label, desired.or(stored).map(|count| count.to_string()).unwrap_or_default());
@@ -180,8 +180,8 @@ fn notes(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Vec<Note> {
     for item in items {
         let count = item.count(dialog, cx);
         match (&count.error, count.last) {
-            (Some(Trouble::Gone(why)), _) => notes.push(format!("{}: {why}", item.name)),
-            (Some(Trouble::Unreadable(why)), _) => {
+            (Some(CountError::Gone(why)), _) => notes.push(format!("{}: {why}", item.name)),
+            (Some(CountError::Unreadable(why)), _) => {
                 notes.push(format!("cannot read the replicas of {}: {why}", item.name));
             }
             (None, Some(now)) if Some(now) != count.first => {
@@ -212,7 +212,7 @@ fn hint(count: &Count, fits: Option<u64>) -> String {
     }
 }
 
-/// Reads the counts every [`EVERY`], and sends changed ones to the dialog.
+/// Reads the counts every [`READ_INTERVAL`], and sends changed ones to the dialog.
 async fn read_counts(out: Outbox, targets: Vec<ObjectRef>) {
     let mut counts: HashMap<ObjectRef, Count> = HashMap::new();
     loop {
@@ -231,24 +231,24 @@ async fn read_counts(out: Outbox, targets: Vec<ObjectRef>) {
         if counts != before {
             out.dialog_data(Counts(counts.clone())).await;
         }
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(READ_INTERVAL).await;
     }
 }
 
 /// Reads a count from the scale subresource, as `kubectl scale` does.
-async fn read_count(client: Client, target: &ObjectRef) -> Result<i32, Trouble> {
+async fn read_count(client: Client, target: &ObjectRef) -> Result<i32, CountError> {
     let api = target.api(client);
     let Ok(answer) = tokio::time::timeout(TIMEOUT, api.get_scale(&target.name)).await else {
-        return Err(Trouble::Unreadable(format!("no answer within {} s", TIMEOUT.as_secs())));
+        return Err(CountError::Unreadable(format!("no answer within {} s", TIMEOUT.as_secs())));
     };
     let scale = answer.map_err(|error| {
         let message = error_text(&error);
         let is_absent = matches!(&error, kube::Error::Api(status) if status.code == 404);
-        if is_absent { Trouble::Gone(message) } else { Trouble::Unreadable(message) }
+        if is_absent { CountError::Gone(message) } else { CountError::Unreadable(message) }
     })?;
     let is_other = |uid: &str| target.uid.as_ref().is_some_and(|known| known.as_str() != uid);
     if scale.metadata.uid.as_deref().is_some_and(is_other) {
-        return Err(Trouble::Gone("it was deleted and created again".to_owned()));
+        return Err(CountError::Gone("it was deleted and created again".to_owned()));
     }
     // Servers omit a count of 0.
     Ok(scale.spec.and_then(|spec| spec.replicas).unwrap_or(0))
@@ -281,7 +281,7 @@ fn submit(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Result<Vec<Effec
             .ok_or_else(|| format!("{}: the number of replicas is required", item.name))?;
         let Count { first, last, error: trouble } = item.count(dialog, cx);
         match (last, trouble) {
-            (_, Some(Trouble::Gone(why))) => return Err(format!("{}: {why}", item.name)),
+            (_, Some(CountError::Gone(why))) => return Err(format!("{}: {why}", item.name)),
             (None, None) => {
                 return Err(format!(
                     "{}: its replicas are still being read; try again in a moment",

@@ -113,7 +113,7 @@ fn fork_dialog(forks: Arc<dyn Fork>, snapshot: ObjectRef) -> Dialog {
         let note = format!("forking {} to {}…", snapshot.name, directory.display());
         let task = Effect::task("fork", move |out| async move {
             // A copy in progress is completed, even if its screen is closed.
-            out.clone().last(fork(out, forks, snapshot, directory));
+            out.clone().spawn_detached(fork(out, forks, snapshot, directory));
         });
         Ok(vec![Effect::Toast(Toast::info(note)), task])
     })
@@ -141,7 +141,7 @@ async fn fork(out: Outbox, forks: Arc<dyn Fork>, snapshot: ObjectRef, directory:
         Toast::done(format!("{place} holds {objects}; podium --data-dir {place} starts it"))
     });
     let outcome = Outcome { action, error: made.err(), after: None };
-    out.send(Message::Acted(Box::new(outcome))).await;
+    out.send(Message::ActionEnded(Box::new(outcome))).await;
     if let Some(note) = note {
         out.toast(note).await;
     }

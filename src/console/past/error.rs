@@ -7,7 +7,7 @@ use crate::action::error_text;
 #[derive(Debug)]
 pub(super) struct HistoryError {
     /// The type of failure.
-    pub(super) no: HistoryErrorKind,
+    pub(super) kind: HistoryErrorKind,
     /// The message: the server's if it sent one.
     pub(super) message: String,
 }
@@ -28,7 +28,7 @@ pub(super) enum HistoryErrorKind {
 impl HistoryError {
     /// Creates the error for a response that cannot be parsed, or a request that cannot be built.
     pub(super) fn failed(message: impl Into<String>) -> Self {
-        Self { no: HistoryErrorKind::Failed, message: message.into() }
+        Self { kind: HistoryErrorKind::Failed, message: message.into() }
     }
 }
 
@@ -42,7 +42,7 @@ impl From<HistoryError> for String {
 pub(super) async fn answered<T>(
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, HistoryError> {
-    let no = |no, words| Err(HistoryError { no, message: words });
+    let no = |no, words| Err(HistoryError { kind: no, message: words });
     match tokio::time::timeout(TIMEOUT, request).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(kube::Error::Api(status))) if status.code == 410 => {

@@ -112,7 +112,7 @@ pub(super) async fn whole_list(
         let request = Request::new(&path).list(&page);
         let request = request.map_err(|error| HistoryError::failed(error.to_string()))?;
         let (mut delta, more) = list(client, scope, &request.uri().to_string(), include).await?;
-        delta.adds();
+        delta.mark_partial();
         pages.push(delta);
         rest = more;
     }

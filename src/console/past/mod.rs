@@ -226,7 +226,7 @@ impl PastView {
             stores: &self.stores,
             links: self.links.as_ref().unwrap_or(now.links),
             now: self.moment.time.unwrap_or(now.now),
-            wake: &self.wake,
+            redraw_at_time: &self.wake,
             ..*now
         }
     }

@@ -38,7 +38,7 @@ pub(crate) enum MissingReason {
 
 impl Gap {
     fn of(kind: &Kind, unanswered: HistoryError) -> Self {
-        let missing = match unanswered.no {
+        let missing = match unanswered.kind {
             HistoryErrorKind::NotAllowed => {
                 MissingReason::Refused(UnavailableReason::NotAllowed(unanswered.message))
             }

@@ -141,7 +141,7 @@ pub struct Recording {
     /// The reason why the recording ends before the session.
     pub(super) ended: Option<String>,
     /// The time of the last event.
-    pub(super) lasts: Duration,
+    pub(super) duration: Duration,
 }
 
 /// The error of reading a recording.
@@ -257,7 +257,7 @@ impl Recording {
             displayed_contexts: shown_contexts,
             forwards,
             ended,
-            lasts,
+            duration: lasts,
         })
     }
 }
@@ -324,7 +324,7 @@ mod tests {
             over: Some((ms(60), false)),
         };
         assert_eq!(recording.exchanges, [(0, ("GET".to_owned(), "/version".to_owned()), exchange)]);
-        assert_eq!(recording.lasts, ms(60));
+        assert_eq!(recording.duration, ms(60));
     }
 
     #[test]
@@ -371,7 +371,7 @@ mod tests {
         for (name, bytes) in [("plain", plain.as_bytes()), ("packed", packed.as_slice())] {
             let path = dir.path().join(name);
             std::fs::write(&path, bytes).unwrap();
-            assert_eq!(Recording::read(&path).unwrap().lasts, Duration::from_millis(60), "{name}");
+            assert_eq!(Recording::read(&path).unwrap().duration, Duration::from_millis(60), "{name}");
         }
         // A truncated gzip file is invalid, because its end cannot be distinguished from that of a whole one.
         let cut = dir.path().join("cut");

@@ -156,7 +156,7 @@ impl ReplaySession {
             displayed_contexts: shown_contexts,
             forwards,
             ended,
-            lasts,
+            duration: lasts,
         } = recording;
         let mut inputs = in_order(inputs, contexts);
         let mut sources = ReplaySources::new(beginning.version, terminals, forwards, shown_contexts);
@@ -202,7 +202,7 @@ impl ReplaySession {
                         cluster = self.go(others.home());
                         jobs.append(&mut self.first);
                     }
-                    Job::Adopt(connected) => {
+                    Job::SwitchCluster(connected) => {
                         cluster = self.go(*connected);
                         jobs.append(&mut self.first);
                     }
@@ -214,20 +214,20 @@ impl ReplaySession {
                     | Job::Save(..)
                     | Job::Editor(..)
                     | Job::EditFile(..)
-                    | Job::Remember(_)
+                    | Job::SaveState(_)
                     | Job::ReadJournal(_)
-                    | Job::KeepTabs(..)
-                    | Job::TellDrafts(_)
+                    | Job::SaveTabs(..)
+                    | Job::ListDrafts(_)
                     | Job::ReadDraft(..)
                     | Job::KeepDraft(..)
                     | Job::ForgetDraft(..)
-                    | Job::KeepJournal(..)
+                    | Job::AppendJournal(..)
                     | Job::ReadContexts
                     // These concern other clusters only.
                     | Job::Join(_)
                     | Job::Attach(_)
                     | Job::Need(_)
-                    | Job::Rest
+                    | Job::Release
                     | Job::Run(_) => {}
                 }
             }
@@ -249,7 +249,7 @@ impl ReplaySession {
                     match input {
                         Input::Terminal(event) => {
                             if self.is_key(&event) {
-                                self.see(at);
+                                self.capture_screen(at);
                             }
                             tokio::time::sleep_until(self.started + at).await;
                             jobs = self.input(event);
@@ -355,11 +355,11 @@ impl ReplaySession {
         if let Some(why) = reason {
             self.update(Message::Toast(Toast::warning(clean(&why).into_owned())));
         }
-        self.see(at);
+        self.capture_screen(at);
     }
 
     /// Stores the present screen.
-    fn see(&mut self, at: Duration) {
+    fn capture_screen(&mut self, at: Duration) {
         self.draw();
         let buffer = self.drawing.last_frame().clone();
         self.screens.push(Screen { at, after: self.after.clone(), buffer });

@@ -28,7 +28,7 @@ pub(super) struct ReplaySources {
     forwards: VecDeque<Vec<(Duration, Report)>>,
     contexts: VecDeque<(Duration, Contexts)>,
     /// The tasks that wait for the events' times; they end when it is dropped.
-    telling: JoinSet<()>,
+    tasks: JoinSet<()>,
 }
 
 impl ReplaySources {
@@ -45,7 +45,7 @@ impl ReplaySources {
             terminals: terminals.into(),
             forwards: forwards.into(),
             contexts: contexts.into(),
-            telling,
+            tasks: telling,
         }
     }
 
@@ -61,13 +61,13 @@ impl ReplaySources {
             let missing = || unrecorded(started.elapsed(), self.version);
             let of = self.terminals.pop_front().unwrap_or_else(missing);
             let data = |event| Data::new(TerminalData::Event(event));
-            self.telling.spawn(replay_events(messages.clone(), screen, started, of, data));
+            self.tasks.spawn(replay_events(messages.clone(), screen, started, of, data));
             return;
         }
         let messages = messages.clone();
         if let Some(of) = self.forwards.pop_front() {
             let data = |report| Data::new(ForwardsData::Report(report));
-            self.telling.spawn(replay_events(messages, screen, started, of, data));
+            self.tasks.spawn(replay_events(messages, screen, started, of, data));
             return;
         }
         let reason = if self.version < WITH_OTHERS {
@@ -75,7 +75,7 @@ impl ReplaySources {
         } else {
             "these port-forwards are not in the recording"
         };
-        self.telling.spawn(async move {
+        self.tasks.spawn(async move {
             // The replay may have ended.
             let _ = messages.send(Message::Toast(Toast::warning(reason))).await;
         });
@@ -92,7 +92,7 @@ impl ReplaySources {
             .contexts
             .pop_front()
             .unwrap_or_else(|| (started.elapsed(), Err("the contexts are not in the recording".to_owned())));
-        self.telling.spawn(replay_events(messages.clone(), screen, started, vec![(at, listed)], |listed| {
+        self.tasks.spawn(replay_events(messages.clone(), screen, started, vec![(at, listed)], |listed| {
             Data::new(ContextsData(listed))
         }));
     }

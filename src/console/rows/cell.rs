@@ -199,7 +199,7 @@ impl Cell {
                 Cow::Borrowed(text)
             }
             Self::Used { text, load, .. } => {
-                Cow::Owned(format!("{}{text}", cx.thresholds.nearness(*load).mark()))
+                Cow::Owned(format!("{}{text}", cx.thresholds.level(*load).mark()))
             }
             Self::Number(number) => Cow::Owned(number.to_string()),
             Self::Ratio(have, want) => Cow::Owned(format!("{have}/{want}")),

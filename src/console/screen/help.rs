@@ -80,7 +80,7 @@ impl HelpLine {
     fn of(cx: &Context<'_>, entry: &Entry) -> Self {
         let keys = cx.bindings.keys(entry.command).iter().map(ToString::to_string);
         let keys = keys.collect::<Vec<_>>().join(" ");
-        Self { keys, name: entry.name.into(), about: entry.about.into(), touches: entry.touches }
+        Self { keys, name: entry.name.into(), about: entry.about.into(), touches: entry.impact }
     }
 }
 

@@ -431,7 +431,9 @@ impl View for Tree {
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
-            ScreenMessage::Opened | ScreenMessage::Shown | ScreenMessage::Scoped => self.stale.set(true),
+            ScreenMessage::Opened | ScreenMessage::Shown | ScreenMessage::ScopeChanged => {
+                self.stale.set(true)
+            }
             ScreenMessage::Changed(resource, _) => {
                 let resources = [
                     ResourceKey::of::<Pod>(),

@@ -153,7 +153,7 @@ impl View for Yaml {
     }
 
     fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
-        vec![KeyContext::Yaml, KeyContext::Text, KeyContext::Moments, KeyContext::List]
+        vec![KeyContext::Yaml, KeyContext::Text, KeyContext::TimeTravel, KeyContext::List]
     }
 
     fn full_screen(&self) -> bool {

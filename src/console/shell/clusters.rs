@@ -95,7 +95,7 @@ impl Shell {
         self.feed = None;
         self.keep_tabs();
         self.shut_down().await?;
-        if let Some(scribe) = self.scribe.take() {
+        if let Some(scribe) = self.disk_writer.take() {
             scribe.end().await;
         }
         // Late messages of the old clusters' tasks are dropped.
@@ -126,7 +126,7 @@ impl Shell {
         model.shared.extensions = self.model.shared.extensions.clone();
         model.stopping = self.model.stopping.take();
         self.model = model;
-        self.scribe =
+        self.disk_writer =
             self.model.setup.config_dir.clone().map(|dir| DiskWriter::start(dir, self.messages.clone()));
         self.stale = true;
         self.follow_extensions(self.sources.clone());

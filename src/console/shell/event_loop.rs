@@ -94,7 +94,7 @@ impl Shell {
             recorder.input(&event);
         }
         if let Display::Read(reader, _) = &mut self.display {
-            reader.heed();
+            reader.note_user_action();
         }
         let message = match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => {
@@ -153,8 +153,8 @@ impl Shell {
 
     /// Applies the theme that fits the terminal now, unless the user has selected one.
     async fn follow_ground(&mut self, input: &mut EventStream) -> anyhow::Result<()> {
-        self.follows_ground &= background::is_fitting(&self.model.shared.theme.name);
-        if !self.follows_ground {
+        self.follows_background &= background::is_fitting(&self.model.shared.theme.name);
+        if !self.follows_background {
             return Ok(());
         }
         // The stream would consume the reply.
@@ -223,7 +223,7 @@ impl Shell {
         let new: Vec<&Toast> = now.iter().filter(|toast| !self.notified.contains(toast)).collect();
         // Only results that are worth returning for, and one notification for all of them.
         let text: Vec<&str> =
-            new.iter().filter(|toast| toast.is_an_end()).map(|toast| toast.text.as_str()).collect();
+            new.iter().filter(|toast| toast.is_result()).map(|toast| toast.text.as_str()).collect();
         if let Some(sequence) = self.notices.filter(|_| self.looked_away && !text.is_empty()) {
             terminal::write_sequence(&sequence.of(&text.join(", ")))?;
         }

@@ -36,7 +36,7 @@ impl Shell {
                 }
             },
             // These concern other clusters only.
-            Job::Join(_) | Job::Attach(_) | Job::Need(_) | Job::Rest => {}
+            Job::Join(_) | Job::Attach(_) | Job::Need(_) | Job::Release => {}
             Job::Start(task) => {
                 self.note_the_start(&task);
                 self.runner.start(task);
@@ -52,7 +52,7 @@ impl Shell {
             Job::Save(name, text) => self.save(&name, &text).await,
             Job::Editor(screen, text) => self.editor(screen, text).await?,
             Job::EditFile(screen, path) => self.edit_file(screen, path).await?,
-            Job::Remember(memory) => self.remember(memory).await,
+            Job::SaveState(memory) => self.remember(memory).await,
             Job::Watch(kind, namespace, include) => {
                 if let Some(feed) = &mut self.feed {
                     feed.watch(kind, namespace, include);
@@ -63,16 +63,16 @@ impl Shell {
                 self.model.update(message, self.clock.now());
             }
             Job::ReadTabs(cluster) => self.with_scribe(|scribe| scribe.read_tabs(cluster)),
-            Job::KeepTabs(cluster, tabs) => self.with_scribe(|scribe| scribe.keep_tabs(cluster, tabs)),
-            Job::TellDrafts(cluster) => self.with_scribe(|scribe| scribe.list_drafts(cluster)),
+            Job::SaveTabs(cluster, tabs) => self.with_scribe(|scribe| scribe.save_tabs(cluster, tabs)),
+            Job::ListDrafts(cluster) => self.with_scribe(|scribe| scribe.list_drafts(cluster)),
             Job::ReadDraft(cluster, screen, key) => {
                 self.with_scribe(|scribe| scribe.read_draft(cluster, screen, key));
             }
-            Job::KeepDraft(cluster, draft) => self.with_scribe(|scribe| scribe.keep_draft(cluster, *draft)),
-            Job::ForgetDraft(cluster, key) => self.with_scribe(|scribe| scribe.forget_draft(cluster, key)),
+            Job::KeepDraft(cluster, draft) => self.with_scribe(|scribe| scribe.save_draft(cluster, *draft)),
+            Job::ForgetDraft(cluster, key) => self.with_scribe(|scribe| scribe.remove_draft(cluster, key)),
             Job::ReadJournal(uid) => self.with_scribe(|scribe| scribe.read(uid, ClusterId::HOME)),
             Job::ReadContexts => self.read_contexts(),
-            Job::KeepJournal(cluster, lines) => self.with_scribe(|scribe| scribe.append(cluster, lines)),
+            Job::AppendJournal(cluster, lines) => self.with_scribe(|scribe| scribe.append(cluster, lines)),
             Job::MeasurePods(is_enabled) => {
                 if let Some(feed) = &mut self.feed {
                     feed.measure_pods(is_enabled);
@@ -86,7 +86,7 @@ impl Shell {
             Job::ListContexts(screen) => self.list_contexts(screen),
             Job::Connect(None) => Box::pin(self.adopt(self.home.clone())).await?,
             Job::Connect(Some(name)) => self.connect(name),
-            Job::Adopt(connected) => Box::pin(self.adopt(*connected)).await?,
+            Job::SwitchCluster(connected) => Box::pin(self.adopt(*connected)).await?,
             Job::Redraw => {
                 self.stale = true;
                 if let Display::Read(reader, _) = &mut self.display {
@@ -101,7 +101,7 @@ impl Shell {
             Job::Quit => {
                 self.leaving = true;
                 // This must happen while the clusters can still be reached.
-                self.runner.end_lasting();
+                self.runner.end_detached_tasks();
                 self.joined.end_lasting();
                 let Some(quit_requests) = &self.quit_requested else { return Ok(LoopControl::Exit) };
                 // A full channel means that the caller has not handled the last request yet.
@@ -126,17 +126,17 @@ impl Shell {
 
     /// Saves the tabs and unsaved texts when their cluster is left.
     pub(super) fn keep_tabs(&mut self) {
-        self.model.leaves = true;
+        self.model.is_leaving = true;
         for (cluster, draft) in self.model.unsaved_drafts() {
-            self.with_scribe(|scribe| scribe.keep_draft(cluster, draft));
+            self.with_scribe(|scribe| scribe.save_draft(cluster, draft));
         }
         if let Some((cluster, tabs)) = self.model.saved_tabs() {
-            self.with_scribe(|scribe| scribe.keep_tabs(cluster, tabs));
+            self.with_scribe(|scribe| scribe.save_tabs(cluster, tabs));
         }
     }
 
     fn with_scribe(&mut self, operation: impl FnOnce(&DiskWriter) -> Result<(), Toast>) {
-        if let Some(Err(toast)) = self.scribe.as_ref().map(operation) {
+        if let Some(Err(toast)) = self.disk_writer.as_ref().map(operation) {
             self.model.update(Message::Toast(toast), self.clock.now());
         }
     }

@@ -247,7 +247,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         display,
         notices,
         looked_away: false,
-        follows_ground,
+        follows_background: follows_ground,
         notified: Vec::new(),
         stale: false,
         runner: Runner::new(client.clone(), messages.clone()).diagnosing(options.diagnose.clone()),
@@ -255,7 +255,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         guard,
         quit_requested: options.quit_requested.take(),
         leaving: false,
-        scribe: options.config_dir.clone().map(|dir| DiskWriter::start(dir, messages.clone())),
+        disk_writer: options.config_dir.clone().map(|dir| DiskWriter::start(dir, messages.clone())),
         feed: None,
         recorder: recording.as_ref().map(Session::recorder),
     };
@@ -269,7 +269,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     if let Err(error) = shell.shut_down().await {
         tracing::warn!(%error, "cannot tell whether the console's unfinished requests succeeded");
     }
-    if let Some(scribe) = shell.scribe.take() {
+    if let Some(scribe) = shell.disk_writer.take() {
         scribe.end().await;
     }
     drop(shell);
@@ -340,7 +340,7 @@ struct Shell {
     /// Another window has the focus.
     looked_away: bool,
     /// The user has selected no theme: it follows the terminal, also between light and dark.
-    follows_ground: bool,
+    follows_background: bool,
     /// The toasts at the last notification.
     notified: Vec<Toast>,
     /// The terminal may no longer show the last frame.
@@ -351,7 +351,7 @@ struct Shell {
     quit_requested: Option<mpsc::Sender<()>>,
     leaving: bool,
     /// Writes the journal, if there is a directory for it.
-    scribe: Option<DiskWriter>,
+    disk_writer: Option<DiskWriter>,
     /// Ends with the console.
     feed: Option<Feed>,
     /// Records the session.

@@ -70,7 +70,7 @@ impl Delta {
     }
 
     /// Turns the lists among its changes into further parts of an earlier list.
-    pub(crate) fn adds(&mut self) {
+    pub(crate) fn mark_partial(&mut self) {
         for change in &mut self.changes {
             if let Change::Reset(objects) = change {
                 *change = Change::Listed(std::mem::take(objects));
@@ -98,7 +98,7 @@ pub enum TouchedObjects {
     /// Any object may differ.
     All,
     /// The usage of all of them was measured again; nothing else differs.
-    Use,
+    Usage,
     /// These objects were created, changed or deleted.
     Some(Vec<Uid>),
 }

@@ -168,7 +168,7 @@ impl Stores {
     }
 
     /// Stores the usage of nodes; returns whether it changed.
-    pub(crate) fn measure(&mut self, used: Option<HashMap<String, ResourceUsage>>) -> bool {
+    pub(crate) fn set_node_usage(&mut self, used: Option<HashMap<String, ResourceUsage>>) -> bool {
         let news = self.used != used;
         self.used = used;
         news

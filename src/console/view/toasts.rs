@@ -41,7 +41,7 @@ pub(super) fn draw<'a>(
         cx.redraw_at(*ends);
         let (glyph, style) = match toast.severity {
             Severity::Done => ("✔", cx.theme.toast.done),
-            Severity::Note | Severity::Unheard => ("·", cx.theme.toast.note),
+            Severity::Note | Severity::UnknownKey => ("·", cx.theme.toast.note),
             Severity::Warning => ("⚠", cx.theme.dialog.warning),
             Severity::Failed => ("✖", cx.theme.toast.failed),
         };

@@ -187,7 +187,7 @@ fn the_journal_is_read_and_saved_per_cluster_con_17() {
     };
     let saved_lines = |jobs: &[Job]| -> Vec<(String, String)> {
         let saved_line = |job: &Job| match job {
-            Job::KeepJournal(cluster, line) => Some((cluster.to_string(), line.clone())),
+            Job::AppendJournal(cluster, line) => Some((cluster.to_string(), line.clone())),
             _ => None,
         };
         jobs.iter().filter_map(saved_line).collect()
@@ -205,7 +205,7 @@ fn the_journal_is_read_and_saved_per_cluster_con_17() {
         panic!("it acts")
     };
     let outcome = podium::console::action::Outcome { action: *action, error: None, after: None };
-    let jobs = stage.send(Message::Acted(Box::new(outcome)));
+    let jobs = stage.send(Message::ActionEnded(Box::new(outcome)));
     assert_eq!(saved_lines(&jobs).len(), 1, "{jobs:?}");
     assert!(saved_lines(&jobs)[0].1.ends_with('\n'));
 }

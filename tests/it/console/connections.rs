@@ -142,7 +142,7 @@ async fn the_dialog_for_a_path_to_a_service_takes_the_source_pod_net_8() {
     }
     stage.send(inbox.recv().await.expect("an answer"));
     shows(&stage.screen(), &["✖ this console cannot check connections"]);
-    tell(&mut stage, Data::new(ConnectionData::Walked(Report::read(refused()).unwrap())));
+    tell(&mut stage, Data::new(ConnectionData::Finished(Report::read(refused()).unwrap())));
     tell(&mut stage, Data::new(ConnectionData::Failed("the server does not answer".into())));
     shows(&stage.screen(), &["✖ the server does not answer", "✖ not connected: no endpoints"]);
     let again = stage.press("r");

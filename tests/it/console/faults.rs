@@ -272,7 +272,7 @@ async fn acted_on(inbox: &mut tokio::sync::mpsc::Receiver<Message>) -> Outcome {
     let wait = async {
         loop {
             match inbox.recv().await.expect("a message") {
-                Message::Acted(outcome) => return *outcome,
+                Message::ActionEnded(outcome) => return *outcome,
                 Message::Toast(toast) => panic!("{toast:?}"),
                 _ => {}
             }

@@ -112,7 +112,7 @@ fn an_undo_says_what_it_changes_of_what_is_there_now_con_17() {
     let jobs = stage.press("d \"/web\" enter s 9 enter");
     let [Job::Act(action)] = &jobs[..] else { panic!("{jobs:?}") };
     let after = Some(json!({"spec": {"replicas": 9, "other": 1}}));
-    stage.send(Message::Acted(Box::new(Outcome { action: (**action).clone(), error: None, after })));
+    stage.send(Message::ActionEnded(Box::new(Outcome { action: (**action).clone(), error: None, after })));
     stage.press("U");
     let then = json!({"spec": {"replicas": 4}});
     ask_back(&mut stage, &json!({"spec": {"replicas": 9}}), &then);
@@ -215,7 +215,7 @@ fn an_edit_is_taken_back_without_touching_what_others_did_since_con_15() {
         action.kubectl,
         r#"kubectl patch deployment/web -n default --type=merge -p '{"spec":{"paused":null,"replicas":5}}'"#
     );
-    stage.send(Message::Acted(Box::new(Outcome { action, error: None, after: None })));
+    stage.send(Message::ActionEnded(Box::new(Outcome { action, error: None, after: None })));
     stage.press("U");
     let (now, then) = something();
     let jobs = take_back(&mut stage, &now, &then);
@@ -245,7 +245,7 @@ fn a_failed_undo_can_be_retried_con_15() {
         panic!("the inverse is on its way");
     };
     let error = Some("nodes \"node-1\" is forbidden".to_owned());
-    stage.send(Message::Acted(Box::new(Outcome { action: *action, error, after: None })));
+    stage.send(Message::ActionEnded(Box::new(Outcome { action: *action, error, after: None })));
     // The failure is the newest line; the change itself stands below it.
     stage.press("j");
     shows(&stage.screen(), &["✖ uncordon", "✔ cordon Node node-1 <u> undo"]);
@@ -290,7 +290,7 @@ async fn the_server_says_what_an_undo_would_change_now_con_17() {
     let (sender, mut inbox) = tokio::sync::mpsc::channel(16);
     let out = Outbox::new(client, sender, ScreenId::new(1, ClusterId::HOME));
     out.act(scale::action(&target, Some(1), 3)).await.unwrap();
-    let Some(Message::Acted(outcome)) = inbox.recv().await else { panic!("an outcome") };
+    let Some(Message::ActionEnded(outcome)) = inbox.recv().await else { panic!("an outcome") };
     let mut journal = Journal::default();
     journal.record(jiff::Timestamp::UNIX_EPOCH, *outcome);
     let entry = journal.entries()[0].clone();

@@ -35,7 +35,7 @@ impl SpeechReader {
     /// Presses keys and returns the output after them.
     fn after(&mut self, keys: &str) -> Vec<String> {
         self.stage.press(keys);
-        self.reader.heed();
+        self.reader.note_user_action();
         self.hear()
     }
 

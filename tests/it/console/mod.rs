@@ -59,7 +59,7 @@ fn acted(jobs: &[Job]) -> Vec<String> {
 fn succeed(stage: &mut TestConsole, jobs: Vec<Job>) {
     for job in jobs {
         if let Job::Act(action) = job {
-            stage.send(Message::Acted(Box::new(Outcome { action: *action, error: None, after: None })));
+            stage.send(Message::ActionEnded(Box::new(Outcome { action: *action, error: None, after: None })));
         }
     }
 }

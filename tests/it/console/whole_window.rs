@@ -166,7 +166,7 @@ fn news_leaves_the_options_of_a_drain_free_con_15() {
 
 fn remembered(jobs: &[Job]) -> Vec<ConsoleState> {
     let memory = |job: &Job| match job {
-        Job::Remember(memory) => Some(memory.clone()),
+        Job::SaveState(memory) => Some(memory.clone()),
         _ => None,
     };
     jobs.iter().filter_map(memory).collect()
@@ -220,7 +220,7 @@ fn read_only_refuses_every_command_that_changes_the_cluster_con_3() {
             stage
         };
         let places = there().model.key_contexts(now());
-        for entry in TABLE.iter().filter(|entry| entry.touches == CommandImpact::Cluster) {
+        for entry in TABLE.iter().filter(|entry| entry.impact == CommandImpact::Cluster) {
             if !places.contains(&entry.context) {
                 continue;
             }

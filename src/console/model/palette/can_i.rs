@@ -15,7 +15,7 @@ use crate::screen::View;
 /// Opens the screen with the result; an error says why the words are not a valid query.
 pub(super) fn open(arguments: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
     let question = match arguments {
-        [] => AccessQuery::Mine,
+        [] => AccessQuery::OwnRules,
         [verb] => of_the_selected(verb, model)?,
         [verb, resource] => of(verb, resource, None, model)?,
         [verb, resource, name] => of(verb, resource, Some(name), model)?,
@@ -68,7 +68,7 @@ fn of_the_selected(verb: &str, model: &Model) -> Result<AccessQuery, String> {
     };
     let attributes = about(&verb, &object.kind, None, Some(object.name), object.namespace);
     let notes = notes(&attributes, &object.kind);
-    Ok(AccessQuery::Who(attributes, notes))
+    Ok(AccessQuery::SubjectsWith(attributes, notes))
 }
 
 fn of(verb: &str, resource: &str, name: Option<&&str>, model: &Model) -> Result<AccessQuery, String> {
@@ -96,7 +96,7 @@ fn of(verb: &str, resource: &str, name: Option<&&str>, model: &Model) -> Result<
             name,
             namespace: Some(given.unwrap_or(in_scope)),
         };
-        return Ok(AccessQuery::Who(attributes, note.into_iter().collect()));
+        return Ok(AccessQuery::SubjectsWith(attributes, note.into_iter().collect()));
     }
     let kind = kind(word, model)?;
     if let Some(subresource) = subresource
@@ -121,7 +121,7 @@ fn of(verb: &str, resource: &str, name: Option<&&str>, model: &Model) -> Result<
     let attributes = about(&verb, kind, subresource, name, namespace);
     let mut notes = notes(&attributes, kind);
     notes.extend(note.filter(|_| kind.namespaced));
-    Ok(AccessQuery::Who(attributes, notes))
+    Ok(AccessQuery::SubjectsWith(attributes, notes))
 }
 
 /// Checks a namespace's name, which becomes a part of paths. If namespaces cannot be listed, any valid name is

@@ -102,7 +102,7 @@ pub(super) fn kind(
         ClusterId::HOME => model.is_home(name),
         id => model.shared.cluster_name(id) == name,
     };
-    let ids: Vec<ClusterId> = cx.clusters.away.keys().copied().chain([cx.cluster]).collect();
+    let ids: Vec<ClusterId> = cx.clusters.others.keys().copied().chain([cx.cluster]).collect();
     let mut silent = Vec::new();
     for name in names {
         let cluster = ids.iter().find(|id| is(id, name)).and_then(|id| cx.clusters.get(*id));
@@ -115,7 +115,7 @@ pub(super) fn kind(
             Some(cluster) if matches!(cluster.reach, ConnectionState::Silent { .. }) => {
                 silent.push(name.as_str())
             }
-            _ => return Err(Ok(vec![Effect::WhenKnown(names.to_vec(), text.to_owned())])),
+            _ => return Err(Ok(vec![Effect::AfterDiscovery(names.to_vec(), text.to_owned())])),
         }
     }
     let silent = match silent.as_slice() {

@@ -33,7 +33,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
     let rest: Vec<&str> = words.collect();
     // The past cannot be changed, and its objects are not those that a name refers to now.
     if let Some(command) =
-        Command::named(first).filter(|command| command.entry().touches == CommandImpact::Cluster)
+        Command::named(first).filter(|command| command.entry().impact == CommandImpact::Cluster)
         && let Some(why) = model.refusal_in_past(command)
     {
         return Err(why);
@@ -46,7 +46,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         Some("quit") => return Ok(vec![Effect::Command(Command::Quit)]),
         Some("theme") => {
             return Ok(match rest.first() {
-                Some(name) => vec![Effect::KeepTheme(existing_theme(name, model)?)],
+                Some(name) => vec![Effect::SaveTheme(existing_theme(name, model)?)],
                 None => vec![Effect::Command(Command::ThemeNext)],
             });
         }
@@ -224,7 +224,7 @@ fn candidates(model: &Model) -> Vec<String> {
 /// cluster; such a word must be typed in full.
 pub(crate) fn completion<'a>(text: &str, suggestions: &'a [String]) -> Option<&'a String> {
     let harmless = |whole: &&String| {
-        Command::named(whole).is_none_or(|command| command.entry().touches == CommandImpact::Nothing)
+        Command::named(whole).is_none_or(|command| command.entry().impact == CommandImpact::Nothing)
     };
     suggestions.iter().filter(|whole| whole.starts_with(text)).find(harmless)
 }
@@ -397,7 +397,7 @@ pub(crate) fn theme_dialog(model: &Model) -> Dialog {
     let mut fields = Fields::default();
     let theme = fields.add(Field::choice("theme", names).picking(&before).hint("← → to preview"));
     Dialog::new("Theme", "Use it", move |dialog, _| {
-        Ok(vec![Effect::KeepTheme(dialog.choice(theme).to_owned())])
+        Ok(vec![Effect::SaveTheme(dialog.choice(theme).to_owned())])
     })
     .fields(fields)
     .on_change(move |dialog, _| vec![Effect::Theme(dialog.choice(theme).to_owned())])

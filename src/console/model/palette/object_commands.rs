@@ -19,7 +19,7 @@ pub(super) fn run(command: Command, arguments: &[&str], model: &Model) -> Result
     if arguments.is_empty() {
         return on_the_selected(command, model);
     }
-    if model.shared.read_only && entry.touches == CommandImpact::Cluster {
+    if model.shared.read_only && entry.impact == CommandImpact::Cluster {
         return Err(format!("read-only: {} changes the cluster", entry.name));
     }
     if takes_kind_and_name(command) {
@@ -52,7 +52,7 @@ pub(super) fn run(command: Command, arguments: &[&str], model: &Model) -> Result
         .into_iter()
         .map(|kind| model.shared.catalogue.current(&kind).clone())
         .chain(podium_kinds)
-        .filter(|kind| place == KeyContext::Moments || kind_view::key_contexts(kind).contains(&place))
+        .filter(|kind| place == KeyContext::TimeTravel || kind_view::key_contexts(kind).contains(&place))
         .collect();
     let (name, count) = match (command, arguments) {
         (Command::Scale, [name, count]) => {

@@ -63,7 +63,11 @@ pub(super) fn open(kind: &Kind, arguments: &[&str], model: &Model) -> Result<Vec
     let filter = filter.join(" ");
     Query::parse(&filter)?;
     let route = TableRoute { filter, ..TableRoute::of(kind.clone()) };
-    effects.push(if over.is_empty() { Effect::open(route) } else { Effect::OpenOver(over, Box::new(route)) });
+    effects.push(if over.is_empty() {
+        Effect::open(route)
+    } else {
+        Effect::OpenMultiCluster(over, Box::new(route))
+    });
     Ok(effects)
 }
 

@@ -70,7 +70,7 @@ fn subjects(lines: &mut Lines, screen: &Access, who: &WhoCanResult, cx: &Context
     if let Some(unresolved) = unresolved {
         lines.add("✖ ", &unresolved, theme.status.pending);
     }
-    if who.report.more {
+    if who.report.is_truncated {
         lines.add("✖ ", "more subjects exist than are shown", theme.status.pending);
     }
     let all = who.report.subjects.len();

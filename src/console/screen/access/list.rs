@@ -32,7 +32,7 @@ pub(super) fn lines(screen: &Access, cx: &Context<'_>, width: usize) -> Vec<(Str
     if let Some(why) = &mine.incomplete {
         lines.add("✖ ", &format!("incomplete, there may be more: {why}"), theme.status.pending);
     }
-    if mine.more {
+    if mine.is_truncated {
         let limit = mine.rows.len();
         lines.add("✖ ", &format!("only the first {limit} are shown"), theme.status.pending);
     }

@@ -44,7 +44,7 @@ pub(crate) enum AccessData {
     /// The user's rules in this namespace.
     Mine(String, Result<SelfRules, String>),
     /// The server's decision about the user.
-    Whether(Result<SubjectAccessReviewStatus, String>),
+    Decision(Result<SubjectAccessReviewStatus, String>),
     /// Roles and bindings, as far as they could be read.
     Policy(Box<Policy>),
 }
@@ -121,7 +121,7 @@ impl Access {
 
     fn fetch(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         match &self.question {
-            AccessQuery::Mine => {
+            AccessQuery::OwnRules => {
                 let (namespace, _) = namespace_of(cx.scope);
                 if self.namespace != namespace {
                     // Rules of the previous namespace do not apply to this one.
@@ -134,12 +134,12 @@ impl Access {
                     out.data(AccessData::Mine(namespace, rules)).await;
                 })]
             }
-            AccessQuery::Who(attributes, _) => {
+            AccessQuery::SubjectsWith(attributes, _) => {
                 let (mine, namespace) = (attributes.clone(), attributes.namespace.clone());
                 vec![
                     Effect::task("access", move |out| async move {
                         let result = read::whether(out.client(), &mine).await;
-                        out.data(AccessData::Whether(result)).await;
+                        out.data(AccessData::Decision(result)).await;
                     }),
                     Effect::task("policy", move |out| async move {
                         let read = read::policy(out.client(), namespace.as_deref()).await;
@@ -156,12 +156,12 @@ impl Access {
             (AccessData::Mine(namespace, _), _) if namespace != self.namespace => return,
             (AccessData::Mine(_, Ok(mine)), _) => (self.own_rules, self.failed) = (Some(mine), None),
             (AccessData::Mine(_, Err(why)), _) => self.failed = Some(why),
-            (AccessData::Whether(result), _) => self.whether = Some(result),
-            (AccessData::Policy(read), AccessQuery::Who(attributes, _)) => {
+            (AccessData::Decision(result), _) => self.whether = Some(result),
+            (AccessData::Policy(read), AccessQuery::SubjectsWith(attributes, _)) => {
                 let unread = read.unread().into_iter().map(|(what, why)| (what, why.to_owned())).collect();
                 self.who = Some(WhoCanResult { report: subjects_allowed(attributes, &read), unread });
             }
-            (AccessData::Policy(_), AccessQuery::Mine) => return,
+            (AccessData::Policy(_), AccessQuery::OwnRules) => return,
         }
         self.at = Some(now);
     }
@@ -173,15 +173,15 @@ impl Access {
     /// Returns the title: `who may get pods in shop`.
     fn heading(&self) -> String {
         match &self.question {
-            AccessQuery::Mine => format!("my permissions in {}", self.namespace),
-            AccessQuery::Who(attributes, _) => format!("who may {attributes}"),
+            AccessQuery::OwnRules => format!("my permissions in {}", self.namespace),
+            AccessQuery::SubjectsWith(attributes, _) => format!("who may {attributes}"),
         }
     }
 
     fn lines(&self, cx: &Context<'_>, width: usize) -> Vec<(String, Style)> {
         match &self.question {
-            AccessQuery::Mine => list::lines(self, cx, width),
-            AccessQuery::Who(attributes, notes) => lines::lines(self, attributes, notes, cx, width),
+            AccessQuery::OwnRules => list::lines(self, cx, width),
+            AccessQuery::SubjectsWith(attributes, notes) => lines::lines(self, attributes, notes, cx, width),
         }
     }
 }
@@ -199,7 +199,7 @@ impl View for Access {
         match message {
             ScreenMessage::Opened | ScreenMessage::Command(Command::Refresh) => return self.fetch(cx),
             // The scope may have changed, here or while another screen was shown.
-            ScreenMessage::Shown | ScreenMessage::Scoped if self.question == AccessQuery::Mine => {
+            ScreenMessage::Shown | ScreenMessage::ScopeChanged if self.question == AccessQuery::OwnRules => {
                 return self.fetch(cx);
             }
             ScreenMessage::Data(data) => {

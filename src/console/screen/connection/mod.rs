@@ -25,7 +25,7 @@ use ratatui::text::{Line, Span};
 use super::View;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
-use crate::effect::{Connect, Effect, Outbox};
+use crate::effect::{ConnectionRoute, Effect, Outbox};
 use crate::message::ScreenMessage;
 use crate::text::{clean, fit, wrapped};
 use crate::widget::scroll::Scroll;
@@ -40,7 +40,7 @@ const MARGIN: usize = 14;
 #[derive(Debug)]
 pub enum ConnectionData {
     /// The report of a run.
-    Walked(Report),
+    Finished(Report),
     /// The run failed, with this reason.
     Failed(String),
 }
@@ -48,32 +48,32 @@ pub enum ConnectionData {
 /// A screen that shows why a pod does or does not reach a destination.
 #[derive(Debug)]
 pub struct Connection {
-    connection: Connect,
+    connection: ConnectionRoute,
     report: Option<Report>,
     failed: Option<String>,
     at: Option<Timestamp>,
     scroll: Scroll,
     /// The diagnosis does not run until the user starts it.
-    rests: bool,
+    is_idle: bool,
 }
 
 impl Connection {
-    pub(crate) fn new(connection: Connect) -> Self {
-        Self { connection, report: None, failed: None, at: None, scroll: Scroll::default(), rests: false }
+    pub(crate) fn new(connection: ConnectionRoute) -> Self {
+        Self { connection, report: None, failed: None, at: None, scroll: Scroll::default(), is_idle: false }
     }
 
     /// Restores a screen of the last session. A diagnosis opens connections, so that it waits until the user starts it.
-    pub(crate) fn restored(connection: Connect) -> Self {
-        Self { rests: true, ..Self::new(connection) }
+    pub(crate) fn restored(connection: ConnectionRoute) -> Self {
+        Self { is_idle: true, ..Self::new(connection) }
     }
 
-    pub(crate) fn connection(&self) -> &Connect {
+    pub(crate) fn connection(&self) -> &ConnectionRoute {
         &self.connection
     }
 
     fn walk(&self) -> Effect {
         let connection = self.connection.clone();
-        Effect::task("walk", move |out| walk_on(out, connection))
+        Effect::task("walk", move |out| repeat_diagnosis(out, connection))
     }
 
     /// Builds the lines, each a mark, a step and a text, wrapped to `width` columns.
@@ -120,7 +120,7 @@ impl Connection {
 }
 
 /// Repeats the diagnosis until the screen is closed.
-async fn walk_on(out: Outbox, connection: Connect) {
+async fn repeat_diagnosis(out: Outbox, connection: ConnectionRoute) {
     let Some(diagnose) = out.diagnose() else {
         let reason = "this console cannot check connections; run `podium why-not-connected`";
         return out.data(ConnectionData::Failed(reason.to_owned())).await;
@@ -130,7 +130,7 @@ async fn walk_on(out: Outbox, connection: Connect) {
             .diagnose_connection(out.client(), connection.source.clone(), connection.destination.clone())
             .await;
         let data = match walked.and_then(Report::read) {
-            Ok(report) => ConnectionData::Walked(report),
+            Ok(report) => ConnectionData::Finished(report),
             Err(why) => ConnectionData::Failed(why),
         };
         out.data(data).await;
@@ -149,14 +149,14 @@ impl View for Connection {
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
-            ScreenMessage::Opened if self.rests => {}
+            ScreenMessage::Opened if self.is_idle => {}
             ScreenMessage::Opened | ScreenMessage::Command(Command::ConnectionAgain | Command::Refresh) => {
-                self.rests = false;
+                self.is_idle = false;
                 return vec![self.walk()];
             }
             ScreenMessage::Data(data) => {
                 match data.take() {
-                    Some(ConnectionData::Walked(report)) => {
+                    Some(ConnectionData::Finished(report)) => {
                         self.report = Some(report);
                         self.failed = None;
                     }
@@ -192,7 +192,7 @@ impl View for Connection {
         frame.render_widget(block, area);
         let mut lines = self.lines(cx, usize::from(inner.width));
         if lines.is_empty() {
-            let text = if self.rests {
+            let text = if self.is_idle {
                 let key = cx.bindings.key(Command::ConnectionAgain).map(|key| format!("<{key}>"));
                 let key = key.unwrap_or_else(|| ":refresh".to_owned());
                 format!("not checked again after the console restarted: {key} checks it")

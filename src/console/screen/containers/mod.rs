@@ -94,7 +94,7 @@ impl Containers {
         };
         let name = one.name.clone();
         let terminal = |purpose| {
-            if one.runs {
+            if one.is_running {
                 return vec![Effect::open(Route::ContainerTerminal(pod.clone(), purpose, name.clone()))];
             }
             vec![Effect::failed(format!("container {name} is not running: {}", one.state))]
@@ -109,7 +109,7 @@ impl Containers {
             Command::ContainerForward => {
                 vec![Effect::ShowDialog(Box::new(operations::forward::dialog(cx, pod, Some(&name))))]
             }
-            Command::ContainerTransfer if one.runs => {
+            Command::ContainerTransfer if one.is_running => {
                 vec![Effect::open(Route::Transfer(pod, Some(name)))]
             }
             Command::ContainerTransfer => {

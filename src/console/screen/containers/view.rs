@@ -170,7 +170,7 @@ impl Columns {
         if self.measured {
             for of in [ResourceRow::cpu(one), ResourceRow::memory(one)] {
                 let mut cell = |text: String, load: Load| {
-                    let nearness = cx.thresholds.nearness(load);
+                    let nearness = cx.thresholds.level(load);
                     let text = nearness.marked(&text, theme.spoken);
                     let style = theme.restless(style_of(cx, nearness));
                     spans.push(Span::styled(format!("{text:>NUMBER$}"), style));
@@ -244,7 +244,7 @@ fn about(cx: &Context<'_>, one: &ContainerFacts) -> Vec<Line<'static>> {
         field(name, probe.clone(), theme.body.text);
     }
     for (name, of) in [("cpu", ResourceRow::cpu(one)), ("memory", ResourceRow::memory(one))] {
-        let style = theme.restless(style_of(cx, cx.thresholds.nearness(of.load())));
+        let style = theme.restless(style_of(cx, cx.thresholds.level(of.load())));
         field(name, of.sentence(), style);
     }
     lines

@@ -289,9 +289,10 @@ impl View for Describe {
     }
 
     fn key_contexts(&self, cx: &Context<'_>) -> Vec<KeyContext> {
-        let mut places = vec![KeyContext::Describe, KeyContext::Text, KeyContext::Moments, KeyContext::List];
+        let mut places =
+            vec![KeyContext::Describe, KeyContext::Text, KeyContext::TimeTravel, KeyContext::List];
         if self.target.kind.is::<Pod>() || self.target.kind.is::<Service>() {
-            places.insert(0, KeyContext::Ends);
+            places.insert(0, KeyContext::ConnectionEnds);
         }
         if is_unscheduled(cx, &self.target) {
             places.insert(0, KeyContext::Unscheduled);

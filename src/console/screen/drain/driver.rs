@@ -154,7 +154,7 @@ impl Drain<'_> {
             self.options.timeout,
             now,
         );
-        self.course(&client, &rows, machine).await;
+        self.run_node_drain(&client, &rows, machine).await;
         Ok(())
     }
 
@@ -178,7 +178,7 @@ impl Drain<'_> {
     }
 
     /// Runs the drain's state machine to its end, and reports every step.
-    async fn course(&self, client: &Client, rows: &[Row], mut machine: NodeDrain) {
+    async fn run_node_drain(&self, client: &Client, rows: &[Row], mut machine: NodeDrain) {
         let by_uid: HashMap<&Uid, &Row> = rows.iter().map(|row| (&row.uid, row)).collect();
         let pods: Api<Pod> = Api::all(client.clone());
         let config = watcher::Config::default().fields(&format!("spec.nodeName={}", self.target.name));
@@ -189,7 +189,7 @@ impl Drain<'_> {
         asking.extend(
             machine
                 .evictions()
-                .filter(|(_, eviction)| **eviction == EvictionState::Asking)
+                .filter(|(_, eviction)| **eviction == EvictionState::InFlight)
                 .filter_map(|(uid, _)| evict(uid)),
         );
         self.report(&machine, machine.evictions().map(|(uid, _)| uid.clone()).collect()).await;

@@ -17,7 +17,7 @@ pub(crate) const RETRY: SignedDuration = SignedDuration::from_secs(5);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EvictionState {
     /// The request is in flight.
-    Asking,
+    InFlight,
     /// A budget blocks the eviction; it is retried at `retry_at`.
     Waiting {
         /// Time of the first request.
@@ -85,7 +85,7 @@ impl NodeDrain {
     ) -> Self {
         let mut pods = BTreeMap::new();
         for uid in ask {
-            pods.insert(uid, PodEviction { eviction: EvictionState::Asking, started: now });
+            pods.insert(uid, PodEviction { eviction: EvictionState::InFlight, started: now });
         }
         for uid in wait {
             pods.insert(uid, PodEviction { eviction: EvictionState::Ending { since: now }, started: now });
@@ -153,7 +153,7 @@ impl NodeDrain {
         let mut again = Vec::new();
         for (uid, course) in &mut self.pods {
             if matches!(course.eviction, EvictionState::Waiting { retry_at, .. } if retry_at <= now) {
-                course.eviction = EvictionState::Asking;
+                course.eviction = EvictionState::InFlight;
                 again.push(uid.clone());
             }
         }
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(machine.wake_at(), Some(at(6)));
         assert!(machine.tick(at(5)).is_empty());
         assert_eq!(machine.tick(at(6)), [uid("b")]);
-        assert_eq!(machine.eviction(&uid("b")), Some(&EvictionState::Asking));
+        assert_eq!(machine.eviction(&uid("b")), Some(&EvictionState::InFlight));
         assert!(machine.tick(at(7)).is_empty(), "not asked twice");
         machine.answered(&uid("b"), EvictionResponse::Blocked("no".to_owned()), at(7));
         assert!(matches!(machine.eviction(&uid("b")), Some(EvictionState::Waiting { since, retry_at, .. })

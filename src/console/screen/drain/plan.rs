@@ -121,7 +121,7 @@ pub struct Row {
     /// The plan for it.
     pub delete_status: PodDeleteStatus,
     /// The decision of the budgets; `Free` if they are not checked.
-    pub(crate) ruling: BudgetDecision,
+    pub(crate) budget_decision: BudgetDecision,
 }
 
 /// Plans for the pods of a node, in display order: pods that leave come first. `exceptions` are pods that the user
@@ -149,7 +149,7 @@ pub fn plan<'a>(
                 name: pod.metadata.name.clone().unwrap_or_default(),
                 owner: controller.map(|owner| Uid::from(owner.uid.as_str())),
                 delete_status,
-                ruling: BudgetDecision::Free,
+                budget_decision: BudgetDecision::Free,
             };
             Some((pod, row))
         })
@@ -165,7 +165,7 @@ pub fn plan<'a>(
                 && row.delete_status != PodDeleteStatus::Going
                 && !options.disable_eviction
             {
-                row.ruling = tracker.rule(pod);
+                row.budget_decision = tracker.rule(pod);
             }
             row
         })

@@ -76,7 +76,7 @@ mod tests {
             name: uid.to_owned(),
             owner: owner.map(Uid::from),
             delete_status: PodDeleteStatus::Evict,
-            ruling: BudgetDecision::Free,
+            budget_decision: BudgetDecision::Free,
         }
     }
 

@@ -87,7 +87,8 @@ fn heading(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> String {
     match drain.stage {
         DrainStage::Preview => {
             let never = |row: &&Row| {
-                let never = matches!(row.ruling, BudgetDecision::Never(_) | BudgetDecision::Refused(_));
+                let never =
+                    matches!(row.budget_decision, BudgetDecision::Never(_) | BudgetDecision::Refused(_));
                 never && row.delete_status.leaves()
             };
             let never = rows.iter().flatten().filter(never).count();
@@ -232,7 +233,7 @@ fn parts<'a>(
 ) -> RowParts<'a> {
     let theme = cx.theme;
     let eviction = drain.states.get(node).and_then(|state| state.evictions.get(&row.uid));
-    let (why, why_style) = match (eviction, &row.ruling) {
+    let (why, why_style) = match (eviction, &row.budget_decision) {
         // The server's message starts with words that every row would repeat.
         (Some(EvictionState::Waiting { message, .. }), _) => (
             message.strip_prefix("The disruption budget ").unwrap_or(message).to_owned(),
@@ -252,7 +253,7 @@ fn parts<'a>(
         }
         (_, BudgetDecision::Free) => (row.delete_status.reason().to_owned(), theme.body.dim),
     };
-    let label = match &row.ruling {
+    let label = match &row.budget_decision {
         BudgetDecision::Blocked(_) if drain.stage == DrainStage::Preview => "waits",
         BudgetDecision::Never(_) | BudgetDecision::Refused(_) if drain.stage == DrainStage::Preview => {
             "never"
@@ -306,7 +307,7 @@ fn eviction_text(
             let style = if row.delete_status.refuses() { theme.dialog.warning } else { theme.body.text };
             (decision.to_owned(), style)
         }
-        Some(EvictionState::Asking) => ("◌ asking".to_owned(), theme.status.pending),
+        Some(EvictionState::InFlight) => ("◌ asking".to_owned(), theme.status.pending),
         Some(EvictionState::Waiting { .. }) if drain.stage != DrainStage::Running => {
             ("‖ was blocked".to_owned(), theme.status.unknown)
         }

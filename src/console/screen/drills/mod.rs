@@ -123,7 +123,7 @@ impl Drills {
     }
 
     /// Starts the requested drill once nothing of its last run remains.
-    fn waiting(&mut self) -> Vec<Effect> {
+    fn start_pending_drill(&mut self) -> Vec<Effect> {
         let Some(name) = &self.begins else { return Vec::new() };
         let row = self.rows.iter().find(|row| row.name == *name);
         if row.is_some_and(|row| row.played.is_some()) {
@@ -295,7 +295,7 @@ impl Drills {
             Some(DrillsMessage::Seen(data)) => data,
             Some(DrillsMessage::Begin(name)) => {
                 self.begins = Some(name);
-                return self.waiting();
+                return self.start_pending_drill();
             }
             None => return Vec::new(),
         };
@@ -304,7 +304,7 @@ impl Drills {
                 self.no_runs = runs.as_ref().err().cloned();
                 self.rows = scenario_client::rows(&seen, &runs.unwrap_or_default());
                 (self.failed, self.is_served) = (None, true);
-                self.waiting()
+                self.start_pending_drill()
             }
             DrillsData::NotServed => {
                 self.is_served = false;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::action;
 use super::problem::{self, Problem};
-use crate::action::{Mode, error_text, execute, replace};
+use crate::action::{WriteMode, error_text, execute, replace};
 use crate::changes::editable;
 use crate::drafts::Draft;
 use crate::effect::{Effect, Outbox};
@@ -78,7 +78,7 @@ pub(crate) fn check(target: &ObjectRef, text: String, base: Value, number: u64, 
         let answer = match typed(&target, &text) {
             Ok(typed) => {
                 let sent =
-                    replace(&out.client(), &target, &editable::whole(&typed, &base), Mode::DryRun).await;
+                    replace(&out.client(), &target, &editable::whole(&typed, &base), WriteMode::DryRun).await;
                 check_result(&out, &target, &text, sent.map(|_| ())).await
             }
             Err(problem) => CheckResult::Wrong(vec![problem]),

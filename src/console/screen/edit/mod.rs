@@ -174,7 +174,7 @@ impl Edit {
 
     /// Deletes the draft from disk.
     fn forget_draft(&self) -> Effect {
-        Effect::ForgetDraft(self.target.clone())
+        Effect::RemoveDraft(self.target.clone())
     }
 
     pub(super) fn text(&self) -> String {
@@ -332,7 +332,7 @@ impl Edit {
                         // Fields that were resolved in the user's favour must not be listed as the other client's
                         // changes.
                         let conflicts =
-                            |change: &Change| merged.conflicts.iter().any(|conflict| conflict.holds(change));
+                            |change: &Change| merged.conflicts.iter().any(|conflict| conflict.covers(change));
                         changes.retain(|change| !conflicts(change));
                         merged.with_mine
                     }
@@ -361,7 +361,7 @@ impl Edit {
             _ => {
                 let target = self.target.clone();
                 let dialog = Dialog::new("Leave the editor", "Discard", move |_, _| {
-                    Ok(vec![Effect::Cancel("draft"), Effect::ForgetDraft(target.clone()), Effect::Back])
+                    Ok(vec![Effect::Cancel("draft"), Effect::RemoveDraft(target.clone()), Effect::Back])
                 });
                 let dialog =
                     dialog.line(format!("Your changes to {} are not saved.", self.target.describe()));
@@ -395,7 +395,7 @@ impl Edit {
                 self.offered = Some(draft);
             }
             EditData::Rested => {
-                return self.draft().map(|draft| Effect::KeepDraft(Box::new(draft))).into_iter().collect();
+                return self.draft().map(|draft| Effect::SaveDraft(Box::new(draft))).into_iter().collect();
             }
             // A typed text takes precedence over a version that arrives late, over results for an earlier text, and
             // over an old draft.

@@ -236,7 +236,7 @@ fn conflict_lines(theme: &Theme, conflict: &Conflict, width: usize) -> Vec<Line<
     let besides: Vec<&Change> = conflict
         .changes
         .iter()
-        .filter(|change| !conflicts.iter().any(|conflict| conflict.holds(change)))
+        .filter(|change| !conflicts.iter().any(|conflict| conflict.covers(change)))
         .collect();
     if !besides.is_empty() {
         lines.push(Line::default());

@@ -336,7 +336,7 @@ impl<'c> Chain<'_, 'c> {
             let when = at.map(|at| format!(" {} ago", self.cx.age(at))).unwrap_or_default();
             self.add(depth + 1, Health::Crashing, format!("its last run ended{when}: {exit}"));
         }
-        if one.runs && one.ready == Some(false) {
+        if one.is_running && one.ready == Some(false) {
             for (name, probe) in one.probes.iter().filter(|(name, _)| *name != "liveness") {
                 self.add(depth + 1, Health::Pending, format!("{name} probe: {probe}"));
             }

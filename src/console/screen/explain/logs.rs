@@ -46,7 +46,7 @@ pub(super) struct LogKey {
 impl LogKey {
     /// Returns the run with the log that explains the crash of a container; `None` if it has not crashed.
     pub(super) fn of(pod: &ObjectRef, one: &ContainerFacts) -> Option<Self> {
-        let has_failed = !one.runs && !one.waits && one.health.is_fault();
+        let has_failed = !one.is_running && !one.is_waiting && one.health.is_fault();
         if one.last_exit.is_none() && !has_failed {
             return None;
         }
@@ -56,7 +56,7 @@ impl LogKey {
             namespace: pod.namespace.clone()?,
             name: pod.name.clone(),
             container: one.name.clone(),
-            previous: one.waits,
+            previous: one.is_waiting,
             run: (one.restarts, ended),
         })
     }

@@ -11,7 +11,7 @@ use kube::Client;
 use manifest::Document;
 use serde_json::Value;
 
-use crate::action::{Action, FIELD_MANAGER, Mutation, error_text, try_out};
+use crate::action::{Action, FIELD_MANAGER, Mutation, dry_run, error_text};
 use crate::changes::editable;
 use crate::context::Context;
 use crate::dialog::{Field, Fields};
@@ -119,7 +119,7 @@ pub(super) async fn try_all(client: &Client, targets: Vec<(ObjectRef, Value)>) -
 
 async fn try_one(client: &Client, target: &ObjectRef, body: &Value, live: Option<&Value>) -> ApplyOutcome {
     let apply = Mutation::Apply { target: target.clone(), body: body.clone(), force: false };
-    match (try_out(client, &apply).await, live) {
+    match (dry_run(client, &apply).await, live) {
         (Err(kube::Error::Api(status)), Some(_)) if status.code == 409 => {
             ApplyOutcome::Contested(status.message.clone())
         }

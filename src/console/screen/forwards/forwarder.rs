@@ -25,9 +25,9 @@ use object::pod::is_ready;
 /// Maximum number of concurrent connections of one forward; more wait to be accepted.
 const CONNECTIONS: usize = 128;
 /// Timeout for connecting to a pod.
-const TO_CONNECT: Duration = Duration::from_secs(15);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// Labels that are unique to one pod; its successor has other values.
-const OF_ONE: [&str; 4] = [
+const POD_UNIQUE_LABELS: [&str; 4] = [
     "pod-template-hash",
     "controller-revision-hash",
     "statefulset.kubernetes.io/pod-name",
@@ -119,7 +119,7 @@ async fn listen(client: Client, id: u64, forward: ForwardRequest, report_fn: Rep
     // The pod is read before listening, so that an error is reported at once, and the labels of a successor are known
     // when the pod is gone.
     let labels = match api.get(&forward.pod.name).await {
-        Ok(pod) => labels_of_its_like(&pod),
+        Ok(pod) => successor_labels(&pod),
         Err(error) => return fails(error_text(&error)).await,
     };
     let address = (Ipv4Addr::LOCALHOST, forward.local);
@@ -163,11 +163,11 @@ async fn listen(client: Client, id: u64, forward: ForwardRequest, report_fn: Rep
 }
 
 /// Returns the labels that a successor of the pod shares; `None` if no controller would create one.
-fn labels_of_its_like(pod: &Pod) -> Option<BTreeMap<String, String>> {
+fn successor_labels(pod: &Pod) -> Option<BTreeMap<String, String>> {
     pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
     let labels = pod.metadata.labels.iter().flatten();
     let labels: BTreeMap<String, String> = labels
-        .filter(|(key, _)| !OF_ONE.contains(&key.as_str()))
+        .filter(|(key, _)| !POD_UNIQUE_LABELS.contains(&key.as_str()))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
     (!labels.is_empty()).then_some(labels)
@@ -212,7 +212,7 @@ async fn connect(
         forwarder.map_err(|error| format!("{name}: {}", error_text(&error)))
     };
     let mut forwarder =
-        timeout(TO_CONNECT, opened).await.map_err(|_| "the pod does not answer".to_owned())??;
+        timeout(CONNECT_TIMEOUT, opened).await.map_err(|_| "the pod does not answer".to_owned())??;
     let mut remote =
         forwarder.take_stream(forward.remote).ok_or_else(|| "the server opened no stream".to_owned())?;
     let error = forwarder.take_error(forward.remote);
@@ -247,11 +247,11 @@ mod tests {
         };
         let labels =
             json!({"app": "web", "pod-template-hash": "1", "statefulset.kubernetes.io/pod-name": "w-0"});
-        let like = labels_of_its_like(&pod(labels.clone(), true));
+        let like = successor_labels(&pod(labels.clone(), true));
         assert_eq!(like, Some(BTreeMap::from([("app".to_owned(), "web".to_owned())])));
-        assert_eq!(labels_of_its_like(&pod(labels, false)), None, "nobody makes another");
+        assert_eq!(successor_labels(&pod(labels, false)), None, "nobody makes another");
         assert_eq!(
-            labels_of_its_like(&pod(json!({"pod-template-hash": "1"}), true)),
+            successor_labels(&pod(json!({"pod-template-hash": "1"}), true)),
             None,
             "anybody would be its like"
         );

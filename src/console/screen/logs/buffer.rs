@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use crate::log_line::{LogLine, Sort};
+use crate::log_line::{LineOrigin, LogLine};
 use crate::search::Search;
 
 /// Default maximum number of lines.
@@ -62,7 +62,7 @@ impl Buffer {
     pub(crate) fn extend(&mut self, lines: Vec<LogLine>) {
         for line in lines {
             self.bytes += size(&line);
-            self.outputs += usize::from(line.kind == Sort::Output);
+            self.outputs += usize::from(line.kind == LineOrigin::Output);
             while self.lines.len() >= self.capacity
                 || (self.bytes > self.capacity_bytes && !self.lines.is_empty())
             {
@@ -79,7 +79,7 @@ impl Buffer {
     fn drop_oldest(&mut self) {
         let Some(line) = self.lines.pop_front() else { return };
         self.bytes -= size(&line);
-        self.outputs -= usize::from(line.kind == Sort::Output);
+        self.outputs -= usize::from(line.kind == LineOrigin::Output);
         self.first += 1;
         self.dropped += 1;
         if self.matching.front().is_some_and(|number| *number < self.first) {
@@ -105,7 +105,7 @@ impl Buffer {
             None => VecDeque::new(),
             Some(query) => (first..)
                 .zip(&self.lines)
-                .filter(|(_, line)| line.kind == Sort::Output && query.matches(&line.text))
+                .filter(|(_, line)| line.kind == LineOrigin::Output && query.matches(&line.text))
                 .map(|(number, _)| number)
                 .collect(),
         };
@@ -212,7 +212,7 @@ impl Buffer {
     }
 
     fn matches(&self, line: &LogLine) -> bool {
-        line.kind == Sort::Output && self.query.as_ref().is_some_and(|query| query.matches(&line.text))
+        line.kind == LineOrigin::Output && self.query.as_ref().is_some_and(|query| query.matches(&line.text))
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) async fn read_run(
             Err(error) => Err(StreamEnd::Stream(error_text(&error))),
         };
         match broken {
-            Err(StreamEnd::Unheard) => return,
+            Err(StreamEnd::ReceiverDropped) => return,
             Err(StreamEnd::Stream(text)) => {
                 if lines.send(vec![LogLine::note(&run.source, text)]).await.is_err() {
                     return;
@@ -83,7 +83,7 @@ pub(super) async fn read_run(
 /// The reason why reading stopped before the end.
 enum StreamEnd {
     /// The receiver was dropped.
-    Unheard,
+    ReceiverDropped,
     /// The connection broke.
     Stream(String),
 }
@@ -117,7 +117,7 @@ async fn read_stream(
             *last = Some(newest.at.clone());
         }
         if !batch.is_empty() && lines.send(batch).await.is_err() {
-            return Err(StreamEnd::Unheard);
+            return Err(StreamEnd::ReceiverDropped);
         }
         if count == 0 {
             return Ok(());

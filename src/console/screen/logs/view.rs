@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{ContainerFilter, Level, LogLine, LogStart, Logs, Position, Subject};
 use crate::context::Context;
 use crate::effect::LogRun;
-use crate::log_line::Sort;
+use crate::log_line::LineOrigin;
 use crate::related::events_about;
 use crate::rows::event::{is_warning, last_seen};
 use crate::text::{clean, fit, grouped};
@@ -36,7 +36,7 @@ pub(super) fn draw(logs: &Logs, cx: &Context<'_>, frame: &mut Frame<'_>, area: R
     logs.height.set(height.max(1));
     if logs.buffer.visible_count() == 0 || !logs.buffer.has_output() {
         let mut lines = logs.lines(cx, usize::from(inner.width), height);
-        lines.extend(instead(logs, cx));
+        lines.extend(empty_text(logs, cx));
         return frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), inner);
     }
     let lines = logs.lines(cx, usize::from(inner.width), height);
@@ -53,7 +53,7 @@ pub(super) fn draw(logs: &Logs, cx: &Context<'_>, frame: &mut Frame<'_>, area: R
 }
 
 /// Returns the explanation for an empty log: the reason, and related events.
-fn instead(logs: &Logs, cx: &Context<'_>) -> Vec<Line<'static>> {
+fn empty_text(logs: &Logs, cx: &Context<'_>) -> Vec<Line<'static>> {
     let theme = cx.theme;
     let (text, style) = match (&logs.error, logs.buffer.filtering()) {
         (Some(error), _) => (clean(error).into_owned(), theme.status.failed),
@@ -116,17 +116,17 @@ impl Logs {
     fn draw_line(&self, cx: &Context<'_>, number: u64, line: &LogLine, width: usize) -> Line<'static> {
         let theme = cx.theme;
         match line.kind {
-            Sort::Mark => {
+            LineOrigin::Mark => {
                 let text = format!("── {} ", line.text);
                 let fill = "─".repeat(width.saturating_sub(text.width()));
                 return Line::styled(text + &fill, theme.body.accent);
             }
-            Sort::Note => {
+            LineOrigin::Note => {
                 let text = format!("{}▪ {}", self.prefix(line), line.text);
                 let from = if self.wrap { 0 } else { byte_at_column(&text, self.left) };
                 return Line::styled(text[from..].to_owned(), theme.body.dim);
             }
-            Sort::Output => {}
+            LineOrigin::Output => {}
         }
         let mut spans = Vec::new();
         if self.timestamps && !line.at.is_empty() {

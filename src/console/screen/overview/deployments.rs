@@ -9,7 +9,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use super::list::{draw_row, framed, more, nothing, top_of, uncounted, waiting};
+use super::list::{draw_empty, draw_hidden_count, draw_row, framed, top_of, uncounted, waiting};
 use super::{Overview, OverviewPanel};
 use crate::context::Context;
 use crate::health::Health;
@@ -112,7 +112,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
         return 0;
     }
     if all.is_empty() {
-        nothing(overview, cx, frame, inner, "no deployments yet");
+        draw_empty(overview, cx, frame, inner, "no deployments yet");
         if overview.query.is_empty() && overview.past.is_none() && inner.height > 1 {
             let hint = Line::styled(":tour shows how; :dir applies manifests", theme.body.accent);
             frame.render_widget(hint, Rect { y: inner.y + 1, height: 1, ..inner });
@@ -145,7 +145,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
             columns.row(cx, row),
         );
     }
-    more(cx, frame, area, all.len().saturating_sub(top + seen.len()));
+    draw_hidden_count(cx, frame, area, all.len().saturating_sub(top + seen.len()));
     top
 }
 

@@ -8,7 +8,7 @@ use ratatui::style::Style;
 use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr;
 
-use super::list::{draw_row, framed, nothing, top_of, uncounted, waiting};
+use super::list::{draw_empty, draw_row, framed, top_of, uncounted, waiting};
 use super::{Overview, OverviewPanel};
 use crate::context::Context;
 use crate::rows::event;
@@ -33,7 +33,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     }
     let total = overview.events.len();
     if total == 0 {
-        nothing(overview, cx, frame, inner, "nothing has happened yet");
+        draw_empty(overview, cx, frame, inner, "nothing has happened yet");
         return 0;
     }
     let cursor = overview.event.as_ref().and_then(|uid| overview.events.position_of(uid)).unwrap_or(0);

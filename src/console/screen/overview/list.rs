@@ -55,7 +55,13 @@ pub(super) fn uncounted<'a, K: Resource<DynamicType = ()>>(
 }
 
 /// Draws the text of an empty list, which says whether the filter is the reason.
-pub(super) fn nothing(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect, text: &str) {
+pub(super) fn draw_empty(
+    overview: &Overview,
+    cx: &Context<'_>,
+    frame: &mut Frame<'_>,
+    inner: Rect,
+    text: &str,
+) {
     let text = if overview.query.is_empty() { text } else { "nothing matches; <esc> clears the filter" };
     frame.render_widget(Line::styled(text.to_owned(), cx.theme.body.dim), inner);
 }
@@ -93,7 +99,7 @@ pub(super) fn draw_row(
 }
 
 /// Draws the number of hidden rows of a list in its lower border.
-pub(super) fn more(cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect, hidden: usize) {
+pub(super) fn draw_hidden_count(cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect, hidden: usize) {
     if hidden > 0 && area.height > 2 {
         let text = format!(" {} more ", grouped(hidden as u64));
         let width = (text.width() as u16).min(area.width.saturating_sub(4));

@@ -231,7 +231,7 @@ impl View for Overview {
     }
 
     fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
-        vec![KeyContext::Overview, KeyContext::Moments, KeyContext::List]
+        vec![KeyContext::Overview, KeyContext::TimeTravel, KeyContext::List]
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
@@ -239,7 +239,7 @@ impl View for Overview {
         match message {
             ScreenMessage::Travel(go) => return self.travel(cx, go),
             ScreenMessage::Data(data) => return self.travelled(cx, data),
-            ScreenMessage::Scoped if self.travelling || when.is_some() => {
+            ScreenMessage::ScopeChanged if self.travelling || when.is_some() => {
                 return self.travel(cx, when.map_or(TimeTravel::Live, TimeTravel::To));
             }
             // The past does not change.

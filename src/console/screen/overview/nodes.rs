@@ -7,7 +7,7 @@ use ratatui::style::Style;
 use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr;
 
-use super::list::{draw_row, framed, more, nothing, top_of, uncounted, waiting};
+use super::list::{draw_empty, draw_hidden_count, draw_row, framed, top_of, uncounted, waiting};
 use super::{Overview, OverviewPanel};
 use crate::context::Context;
 use crate::health::Health;
@@ -43,7 +43,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
         return 0;
     }
     if all.is_empty() {
-        nothing(overview, cx, frame, inner, "no nodes yet");
+        draw_empty(overview, cx, frame, inner, "no nodes yet");
         return 0;
     }
     let at = overview.node.as_ref().and_then(|uid| all.iter().position(|known| known == uid)).unwrap_or(0);
@@ -56,7 +56,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
         let place = Rect { y: inner.y + line as u16, height: 1, ..inner };
         draw_row(overview, OverviewPanel::Nodes, top + line == at, cx, frame, place, columns.row(cx, node));
     }
-    more(cx, frame, area, all.len().saturating_sub(top + shown.len()));
+    draw_hidden_count(cx, frame, area, all.len().saturating_sub(top + shown.len()));
     top
 }
 
@@ -123,7 +123,7 @@ impl Columns {
         ];
         for (name, share, text, resource) in parts {
             let nearness = match resource {
-                Some(resource) => cx.thresholds.nearness(Load::Share {
+                Some(resource) => cx.thresholds.level(Load::Share {
                     resource,
                     percent: (share * 100.0).round() as i32,
                     max_level: ThresholdLevel::At,

@@ -62,7 +62,7 @@ impl Table {
             for uid in &new {
                 self.insert_built(cx, uid);
             }
-            return self.is_built();
+            return self.finish_build();
         }
         self.stale.clear();
         self.build_those_in_sight(cx);
@@ -119,7 +119,7 @@ impl Table {
             self.index.set_filter(filter);
         }
         self.loaded = self.has_list(cx);
-        self.is_built();
+        self.finish_build();
     }
 
     /// Rebuilds the existing rows, the visible ones at once.

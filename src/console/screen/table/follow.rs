@@ -65,12 +65,12 @@ impl Table {
         }
         self.index.reset(rows);
         self.stale.clear();
-        self.is_built();
+        self.finish_build();
     }
 
     /// Drops marks of objects that were deleted or are out of scope, once all rows are built: commands and counts must
     /// not include them. Before the list has arrived, they are unknown.
-    pub(super) fn is_built(&mut self) {
+    pub(super) fn finish_build(&mut self) {
         if self.loaded {
             self.marks.retain(|uid| self.index.get(uid).is_some());
             self.keep_cursor();
@@ -83,7 +83,7 @@ impl Table {
             if self.is_of(resource) {
                 self.missed += match touched {
                     TouchedObjects::Some(uids) => uids.len(),
-                    TouchedObjects::All | TouchedObjects::Use => 1,
+                    TouchedObjects::All | TouchedObjects::Usage => 1,
                 };
             }
             return;
@@ -104,11 +104,11 @@ impl Table {
         // The list is complete, and all its pages have arrived.
         if own && !self.loaded && self.building.is_none() && self.has_list(cx) {
             self.loaded = true;
-            self.is_built();
+            self.finish_build();
         }
         match touched {
             TouchedObjects::All if own || owners => self.rebuild(cx),
-            TouchedObjects::Use if own && !self.is_mixed() => self.measured(cx),
+            TouchedObjects::Usage if own && !self.is_mixed() => self.measured(cx),
             TouchedObjects::Some(uids)
                 if own && self.groups.is_some() && uids.len() <= 64 + self.index.total() / 8 =>
             {

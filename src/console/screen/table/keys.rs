@@ -33,7 +33,7 @@ impl Table {
         self.index.set_sort(Sort { column, direction });
         self.restore_target.forget_sort();
         let name = column.and_then(|column| self.columns.get(column)).map(|column| column.name.to_string());
-        vec![Effect::KeepSort(self.kind.resource.clone(), SortOrder { column: name, direction })]
+        vec![Effect::SaveSort(self.kind.resource.clone(), SortOrder { column: name, direction })]
     }
 
     fn sort_by_one_of(&mut self, names: &[&str]) -> Vec<Effect> {

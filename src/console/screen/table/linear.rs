@@ -56,10 +56,10 @@ fn line(table: &Table, row: &Row, several: bool, cx: &Context<'_>) -> Line {
             Cell::Restarts(..) => cell.plain(),
             // A missing measurement or a share of zero is not worth reading.
             Cell::Dim(_) if column.usage => "".into(),
-            Cell::Used { text, load, .. } => cx.thresholds.nearness(*load).marked(text, true).into(),
+            Cell::Used { text, load, .. } => cx.thresholds.level(*load).marked(text, true).into(),
             cell => cell.show(cx),
         };
-        ListCell { column: column.name.to_lowercase(), text: text.into_owned(), restless }
+        ListCell { column: column.name.to_lowercase(), text: text.into_owned(), is_volatile: restless }
     });
     let phrases = phrases.collect();
     Line { key: row.key(), name, marked: table.marks.contains(&row.key()), cells: phrases }

@@ -129,7 +129,7 @@ pub struct Table {
 impl Table {
     /// Creates the table that a route describes.
     pub(crate) fn new(route: TableRoute) -> Self {
-        let TableRoute { kind, only, at, filter, over, when } = route;
+        let TableRoute { kind, only, at, filter, clusters: over, when } = route;
         // The newest event has the smallest age, and comes first.
         let column = kind.is::<Event>().then_some(0);
         let mut table = Self {
@@ -271,15 +271,15 @@ impl Table {
         }
         match message {
             // A paused table does not change until it is resumed.
-            ScreenMessage::Shown | ScreenMessage::Extended if self.paused => {}
-            ScreenMessage::Opened | ScreenMessage::Scoped if self.opens_at.is_some() => {
+            ScreenMessage::Shown | ScreenMessage::ColumnsChanged if self.paused => {}
+            ScreenMessage::Opened | ScreenMessage::ScopeChanged if self.opens_at.is_some() => {
                 return self.travel(cx, self.opens_at.map_or(TimeTravel::Live, TimeTravel::To));
             }
-            ScreenMessage::Shown | ScreenMessage::Changed(..) | ScreenMessage::Extended
+            ScreenMessage::Shown | ScreenMessage::Changed(..) | ScreenMessage::ColumnsChanged
                 if self.opens_at.is_some() => {}
             ScreenMessage::Shown | ScreenMessage::Changed(..) if self.past.is_some() => {}
-            ScreenMessage::Shown | ScreenMessage::Extended => self.rebuild(cx),
-            ScreenMessage::Opened | ScreenMessage::Scoped => {
+            ScreenMessage::Shown | ScreenMessage::ColumnsChanged => self.rebuild(cx),
+            ScreenMessage::Opened | ScreenMessage::ScopeChanged => {
                 self.widths.clear();
                 if let Some(moment) = self.displayed_time() {
                     return self.travel(cx, TimeTravel::To(TimeSelector::Revision(moment.revision)));
@@ -293,7 +293,7 @@ impl Table {
             ScreenMessage::Travel(go) => return self.travel(cx, go),
             ScreenMessage::Data(data) => return self.travelled(cx, data),
             ScreenMessage::Work if !self.index.is_filtering() => self.build_on(cx),
-            ScreenMessage::Work if self.index.filter_on() => self.select_first_match(),
+            ScreenMessage::Work if self.index.continue_filter() => self.select_first_match(),
             ScreenMessage::Changed(resource, touched) => self.changed(cx, &resource, &touched),
             ScreenMessage::ChangedIn(cluster, resource, touched) => {
                 self.changed_in(cx, cluster, &resource, &touched);
@@ -361,7 +361,7 @@ impl View for Table {
         if self.over.is_some() {
             contexts.insert(0, KeyContext::Contexts);
         }
-        contexts.extend([KeyContext::Objects, KeyContext::Moments, KeyContext::List]);
+        contexts.extend([KeyContext::Objects, KeyContext::TimeTravel, KeyContext::List]);
         contexts
     }
 

@@ -212,7 +212,7 @@ impl Table {
         if self.paused {
             self.missed += match touched {
                 TouchedObjects::Some(uids) => uids.len(),
-                TouchedObjects::All | TouchedObjects::Use => 1,
+                TouchedObjects::All | TouchedObjects::Usage => 1,
             };
             return;
         }

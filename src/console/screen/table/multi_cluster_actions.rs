@@ -1,5 +1,5 @@
 //! Commands on the rows of a table over several clusters or kinds: each is executed in the row's own cluster, with that
-//! cluster's kinds and objects, and its effects are wrapped in [`Effect::On`] that cluster.
+//! cluster's kinds and objects, and its effects are wrapped in [`Effect::InCluster`] that cluster.
 
 use std::collections::BTreeMap;
 
@@ -117,7 +117,7 @@ impl Table {
                 effects.push(Effect::Toast(Toast::warning(format!("{why}; {rows} skipped"))));
                 continue;
             }
-            if command.entry().touches == CommandImpact::Cluster
+            if command.entry().impact == CommandImpact::Cluster
                 && let Some(why) = silent(&of, &group.current.kind)
             {
                 effects.push(Effect::Toast(Toast::warning(why)));
@@ -130,10 +130,10 @@ impl Table {
                     effect => rest.push(effect),
                 }
             }
-            effects.push(Effect::On(group.cluster, rest));
+            effects.push(Effect::InCluster(group.cluster, rest));
         }
         if !questions.is_empty() {
-            effects.push(Effect::AskEach(numbered(questions)));
+            effects.push(Effect::ShowDialogs(numbered(questions)));
         }
         effects
     }

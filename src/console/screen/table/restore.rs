@@ -96,7 +96,7 @@ impl Table {
             (SavedScope::In(name), _) => RowScope::In(name),
         };
         let mut table =
-            Self::new(TableRoute { kind, only, at: None, filter: saved.filter, over, when: None });
+            Self::new(TableRoute { kind, only, at: None, filter: saved.filter, clusters: over, when: None });
         table.wide = saved.wide;
         let direction = if saved.descending { Direction::Down } else { Direction::Up };
         if saved.sort.is_none() {

@@ -73,7 +73,7 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area:
             let still = Slot::new(None);
             let of = Context {
                 now: then.unwrap_or(cx.now),
-                wake: if then.is_some() { &still } else { cx.wake },
+                redraw_at_time: if then.is_some() { &still } else { cx.redraw_at_time },
                 ..*cx
             };
             row.cells.iter().map(|cell| cell.show(&of).into_owned()).collect()
@@ -153,7 +153,7 @@ fn link_hosts(
                 && host.chars().all(is_host)
             {
                 let place = Rect { x: x + at, y: row.y, width: host.len() as u16, height: 1 };
-                cx.leads_to(place.intersection(row), format!("{scheme}://{host}/"));
+                cx.add_link(place.intersection(row), format!("{scheme}://{host}/"));
             }
             at += host.len() as u16 + 1;
         }
@@ -476,7 +476,7 @@ fn cell_style(cell: &Cell, row: &Row, cx: &Context<'_>) -> Style {
     match cell {
         Cell::Status(_, health) => theme.health(*health),
         Cell::Warning(_) => theme.status.pending,
-        Cell::Used { text, load, .. } => match cx.thresholds.nearness(*load) {
+        Cell::Used { text, load, .. } => match cx.thresholds.level(*load) {
             ThresholdLevel::At => theme.status.failed,
             ThresholdLevel::Near => theme.status.pending,
             ThresholdLevel::Far if text == "0" && matches!(load, Load::Share { .. }) => theme.body.dim,

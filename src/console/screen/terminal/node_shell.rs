@@ -39,7 +39,7 @@ pub(super) fn open_dialog(cx: &Context<'_>, node: &ObjectRef) -> Vec<Effect> {
     let namespace = cx.node_shell.namespace.clone();
     let sink = Arc::clone(&denial);
     let task = Effect::task("may", move |out| async move {
-        if let Err(why) = may(out.client(), &namespace).await {
+        if let Err(why) = check_permission(out.client(), &namespace).await {
             // This task is the only writer of the cell.
             let _ = sink.set(why);
             out.data(TerminalData::Heard).await;
@@ -103,7 +103,7 @@ pub(super) fn plan(settings: NodeShell) -> Plan {
 
 /// Checks whether the user may create the pod; an error is the server's refusal. If the check fails, the creation
 /// itself will report the error.
-async fn may(client: Client, namespace: &str) -> Result<(), String> {
+async fn check_permission(client: Client, namespace: &str) -> Result<(), String> {
     let attributes = Attributes {
         verb: "create".to_owned(),
         resource: "pods".to_owned(),
@@ -135,11 +135,11 @@ pub(super) async fn hold(
     node: &ObjectRef,
     settings: &NodeShell,
 ) -> Result<(ObjectRef, ShellPodGuard), String> {
-    may(out.client(), &settings.namespace).await?;
+    check_permission(out.client(), &settings.namespace).await?;
     let pod = fresh_pod(&node.name, settings);
     let (release, released) = oneshot::channel();
     let (tell, reported) = oneshot::channel();
-    out.last(keep(out.clone(), node.name.clone(), settings.clone(), pod.clone(), tell, released));
+    out.spawn_detached(keep(out.clone(), node.name.clone(), settings.clone(), pod.clone(), tell, released));
     let made = reported.await.unwrap_or_else(|_| Err("the console is stopping".to_owned()));
     made.map(|pod| (pod, ShellPodGuard { _released: release }))
 }
@@ -163,7 +163,7 @@ async fn keep(
         // There was no response, so that the pod may exist.
         Err(error) => {
             let _ = created.send(Err(error_text(&error)));
-            return take_away(&out, &pod).await;
+            return remove_pod(&out, &pod).await;
         }
     };
     // If the receiver is gone, no guard exists, and the pod is removed at once.
@@ -173,11 +173,11 @@ async fn keep(
             () = out.ending() => {}
         }
     }
-    take_away(&out, &pod).await;
+    remove_pod(&out, &pod).await;
 }
 
 /// Removes a pod, with retries while the server does not respond.
-async fn take_away(out: &Outbox, pod: &ObjectRef) {
+async fn remove_pod(out: &Outbox, pod: &ObjectRef) {
     let action = remove(pod);
     let mut result = Ok(());
     for pause in PAUSES {

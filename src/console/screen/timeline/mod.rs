@@ -218,7 +218,7 @@ impl Timeline {
         let Some(member) = self.family.member(uid).cloned() else { return };
         // The first known state is the start, not a change.
         let Some(before) = self.briefs.insert(uid.clone(), brief.clone()) else { return };
-        if self.is_news(uid, revision) {
+        if self.record_if_new(uid, revision) {
             for what in changes_between(&before, &brief) {
                 self.add(cx.now, revision, member.clone(), what);
             }
@@ -227,7 +227,7 @@ impl Timeline {
 
     /// Returns whether a revision of an object has no entry yet, and marks it as recorded. The server's history ends,
     /// and the watches start, when the timeline is opened: only around that time both report a change.
-    fn is_news(&mut self, uid: &Uid, revision: u64) -> bool {
+    fn record_if_new(&mut self, uid: &Uid, revision: u64) -> bool {
         if self.recorded.len() > 4 * MAX_ENTRIES {
             self.recorded.clear();
         }
@@ -301,7 +301,7 @@ impl Timeline {
                 let brief = ObjectSummary::of(&kind, &event.object);
                 let before = briefs.insert(uid.clone(), brief.clone());
                 // Changes already reported by the watches are skipped.
-                let is_new = self.is_news(&uid, revision);
+                let is_new = self.record_if_new(&uid, revision);
                 let Some(time) = time.filter(|_| is_new) else { continue };
                 let state_changes: Vec<StateChange> = match (event.kind.as_str(), before) {
                     ("ADDED", _) => vec![StateChange::created(&brief)],
@@ -342,7 +342,7 @@ impl Timeline {
                 let value = object.to_json();
                 let brief = ObjectSummary::of(&kind, &value);
                 let revision = revision_of(value["metadata"]["resourceVersion"].as_str());
-                if self.is_news(uid, revision) {
+                if self.record_if_new(uid, revision) {
                     self.add(cx.now, revision, member, StateChange::created(&brief));
                 }
                 self.briefs.insert(uid.clone(), brief);

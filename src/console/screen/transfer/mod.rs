@@ -268,7 +268,7 @@ async fn run(out: Outbox, pod: ObjectRef, plan: Plan, progress: Arc<Progress>) {
         quiet: true,
     };
     let outcome = Outcome { action, error, after: None };
-    out.send(Message::Acted(Box::new(outcome))).await;
+    out.send(Message::ActionEnded(Box::new(outcome))).await;
     out.data(TransferData::Over(TransferEnd(copied))).await;
 }
 

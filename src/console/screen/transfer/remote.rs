@@ -138,7 +138,7 @@ impl Container {
         let (tell, finished) = oneshot::channel();
         let name = name.to_owned();
         // It runs to its end even if the screen is closed, so that it cleans up.
-        out.last(async move {
+        out.spawn_detached(async move {
             let received = tokio::task::spawn_blocking(move || {
                 let from = ChunkReader { chunks: incoming, remaining: Bytes::new() };
                 local::receive(from, &name, &target, &progress, || is_whole.blocking_recv().is_ok())
@@ -202,7 +202,7 @@ impl Container {
         let (unneeded, needed) = oneshot::channel::<()>();
         let (container, remains) = (self.clone(), path.clone());
         // It also runs if the screen is closed.
-        out.last(async move {
+        out.spawn_detached(async move {
             if needed.await.is_err() {
                 let _ = container.run(&["rm", "-rf", &remains]).await;
             }

@@ -7,7 +7,7 @@ use kube::api::AttachParams;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::AbortHandle;
 
-use crate::node_shell::BEAT;
+use crate::node_shell::HEARTBEAT_INTERVAL;
 
 /// Sends the lines until it is dropped.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Heartbeat {
         let task = tokio::spawn(async move {
             let (Some(mut input), Some(mut output)) = (process.stdin(), process.stdout()) else { return };
             let mut buffer = [0; 64];
-            let mut beat = tokio::time::interval(BEAT);
+            let mut beat = tokio::time::interval(HEARTBEAT_INTERVAL);
             loop {
                 tokio::select! {
                     _ = beat.tick() => {
