@@ -31,7 +31,7 @@ fn run(command: &mut Command) -> CommandOutput {
 }
 
 /// A manifest, and the expected error; `FILE` stands for its path.
-const BROKEN: [(&str, &str); 5] = [
+const INVALID_MANIFESTS: [(&str, &str); 5] = [
     ("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n data: [\n", "FILE:5:2: "),
     (
         "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - name: c\n    image: busybox\n    \
@@ -61,7 +61,7 @@ fn a_broken_manifest_names_its_place_and_field_cli_6_api_12() {
     let instance = home.start(&["--ephemeral", "--nodes", "0"]);
     let (manifest, data_dir) = (home.path("broken.yaml"), home.data_dir());
     let (manifest, data_dir) = (manifest.to_str().unwrap(), data_dir.to_str().unwrap());
-    for (text, expected) in BROKEN {
+    for (text, expected) in INVALID_MANIFESTS {
         std::fs::write(manifest, text).unwrap();
         let expected = expected.replace("FILE", manifest);
         let applied = podium(&["apply", "--data-dir", data_dir, "-f", manifest]);
@@ -198,7 +198,7 @@ async fn hostile_requests_get_the_status_that_kubernetes_gives() {
 }
 
 /// A GET's status, its Retry-After, and the beginning of its body as JSON: the whole, or a watch's first event.
-async fn got(client: &kube::Client, path: &str) -> (u16, Option<String>, serde_json::Value) {
+async fn get_parts(client: &kube::Client, path: &str) -> (u16, Option<String>, serde_json::Value) {
     let request = http::Request::builder().uri(path).body(Vec::new().into()).unwrap();
     let response = client.send(request).await.unwrap();
     let retry = response.headers().get("retry-after").map(|value| value.to_str().unwrap().to_string());
@@ -219,7 +219,7 @@ async fn an_expired_or_future_revision_gives_the_errors_of_kubernetes_api_4() {
     let instance = home.start(&["--nodes", "0"]);
     let client = instance.impatient_client().await;
     let config_maps = "/api/v1/namespaces/default/configmaps";
-    let (status, _, event) = got(&client, &format!("{config_maps}?watch=1&resourceVersion=1")).await;
+    let (status, _, event) = get_parts(&client, &format!("{config_maps}?watch=1&resourceVersion=1")).await;
     assert_eq!(
         (status, event["type"].as_str(), event["object"]["code"].as_i64()),
         (200, Some("ERROR"), Some(410))
@@ -228,7 +228,7 @@ async fn an_expired_or_future_revision_gives_the_errors_of_kubernetes_api_4() {
 
     let ahead = "resourceVersion=999999999";
     for path in [config_maps.to_string(), format!("{config_maps}/kube-root-ca.crt")] {
-        let (status, retry, body) = got(&client, &format!("{path}?{ahead}")).await;
+        let (status, retry, body) = get_parts(&client, &format!("{path}?{ahead}")).await;
         assert_eq!((status, retry.as_deref()), (504, Some("1")), "{path}");
         let message = body["message"].as_str().unwrap();
         assert!(
@@ -246,12 +246,13 @@ async fn an_expired_or_future_revision_gives_the_errors_of_kubernetes_api_4() {
     }
     // A watch that would start with the state of that revision fails; one that only follows waits for it.
     let first = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
-    let (status, _, event) = got(&client, &format!("{config_maps}?{first}&{ahead}")).await;
+    let (status, _, event) = get_parts(&client, &format!("{config_maps}?{first}&{ahead}")).await;
     assert_eq!(
         (status, event["type"].as_str(), event["object"]["code"].as_i64()),
         (200, Some("ERROR"), Some(504))
     );
-    let (status, _, event) = got(&client, &format!("{config_maps}?watch=1&{ahead}&timeoutSeconds=1")).await;
+    let (status, _, event) =
+        get_parts(&client, &format!("{config_maps}?watch=1&{ahead}&timeoutSeconds=1")).await;
     assert_eq!((status, event), (200, serde_json::Value::Null), "it waits");
     instance.stop();
 }

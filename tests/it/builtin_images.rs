@@ -18,7 +18,7 @@ fn field(instance: &Instance, pod: &str, path: &str) -> String {
 }
 
 /// Waits until a pod has ended, and returns its log.
-fn log_of_ended(instance: &Instance, pod: &str) -> (String, String) {
+fn log_after_end(instance: &Instance, pod: &str) -> (String, String) {
     let phase = wait_for(&format!("the end of {pod}"), || {
         let phase = field(instance, pod, ".status.phase");
         (phase == "Succeeded" || phase == "Failed").then_some(phase)
@@ -100,7 +100,7 @@ fn postgres_honours_the_contract_of_its_image_img_2() {
         apply(&home, &instance, &[other]);
     }
 
-    let (phase, log) = log_of_ended(&instance, "bare");
+    let (phase, log) = log_after_end(&instance, "bare");
     assert_eq!(phase, "Failed");
     assert!(log.contains("set POSTGRES_PASSWORD to a value that is not empty"), "{log}");
 
@@ -135,10 +135,10 @@ fn postgres_honours_the_contract_of_its_image_img_2() {
         let image = "--image=postgres:16";
         instance.kubectl(&["run", name, image, "--restart=Never", "--", "psql", &url, "-Atc", "select 'in'"]);
     }
-    assert_eq!(log_of_ended(&instance, "right"), ("Succeeded".to_owned(), "in\n".to_owned()));
+    assert_eq!(log_after_end(&instance, "right"), ("Succeeded".to_owned(), "in\n".to_owned()));
     // The image trusts connections from 127.0.0.1, which all come from where pods share the machine's network.
     if !address.starts_with("127.") {
-        let (phase, log) = log_of_ended(&instance, "wrong");
+        let (phase, log) = log_after_end(&instance, "wrong");
         assert!(phase == "Failed" && log.contains("password authentication failed"), "{log}");
     }
 

@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use crate::http::InMemoryServer;
 
 /// Bytes that one response may have in the buffers of its connection: a window and a chunk.
-const EACH: usize = 96 << 10;
+const MAX_BUFFERED_BYTES: usize = 96 << 10;
 
 impl InMemoryServer {
     /// A connection to the server, through a pipe with this capacity.
@@ -36,7 +36,7 @@ impl InMemoryServer {
 }
 
 /// Reads until the server closes.
-async fn rest(connection: &mut DuplexStream) -> String {
+async fn read_rest(connection: &mut DuplexStream) -> String {
     let mut text = Vec::new();
     // A reset is an end as well.
     let _ = connection.read_to_end(&mut text).await;
@@ -58,7 +58,7 @@ async fn answer(connection: &mut DuplexStream) -> String {
 
 async fn seconds_until_closed(connection: &mut DuplexStream) -> u64 {
     let start = tokio::time::Instant::now();
-    rest(connection).await;
+    read_rest(connection).await;
     start.elapsed().as_secs()
 }
 
@@ -96,7 +96,7 @@ async fn a_body_that_does_not_come_or_is_too_large_is_not_waited_for_api_1() {
     let head = answer(&mut connection).await;
     assert!(head.starts_with("http/1.1 504"), "{head}");
     assert_eq!(start.elapsed().as_secs(), 60);
-    rest(&mut connection).await;
+    read_rest(&mut connection).await;
 
     let mut connection = face.connect(Protocol::Http1, 1 << 16);
     let start = tokio::time::Instant::now();
@@ -107,7 +107,7 @@ async fn a_body_that_does_not_come_or_is_too_large_is_not_waited_for_api_1() {
     let head = answer(&mut connection).await;
     assert!(head.starts_with("http/1.1 413") && head.contains("connection: close"), "{head}");
     assert_eq!(start.elapsed().as_secs(), 0, "it is refused at once");
-    rest(&mut connection).await;
+    read_rest(&mut connection).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -165,16 +165,16 @@ async fn many_unread_streams_use_little_memory_and_are_cut_off() {
     }
     assert_eq!(unread.len(), 100, "no more requests at once");
     let held = face.server.unread_bytes();
-    assert!(held > 0 && held <= 100 * EACH, "{held}");
+    assert!(held > 0 && held <= 100 * MAX_BUFFERED_BYTES, "{held}");
     let start = tokio::time::Instant::now();
     let _ = ended.await;
     assert!((55..70).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
     drop((unread, answers, sender));
-    settled(&face).await;
+    until_no_bytes_held(&face).await;
 }
 
 /// Waits until no bytes are held.
-async fn settled(face: &InMemoryServer) {
+async fn until_no_bytes_held(face: &InMemoryServer) {
     let all = async {
         while face.server.unread_bytes() > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -206,10 +206,10 @@ async fn watchers_that_do_not_read_hold_little_and_are_cut_off() {
     }
     tokio::time::sleep(Duration::from_secs(5)).await;
     let held = face.server.unread_bytes();
-    assert!(held > 0 && held <= 20 * EACH, "{held}");
-    settled(&face).await;
+    assert!(held > 0 && held <= 20 * MAX_BUFFERED_BYTES, "{held}");
+    until_no_bytes_held(&face).await;
     for mut connection in watchers {
-        assert!(rest(&mut connection).await.len() < 1_000_000, "it was cut off");
+        assert!(read_rest(&mut connection).await.len() < 1_000_000, "it was cut off");
     }
 }
 
@@ -256,7 +256,7 @@ async fn a_slow_reader_gets_its_list_even_when_others_take_all_there_is() {
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
     let held = face.server.unread_bytes();
-    assert!((256 << 10..=(256 << 10) + 10 * EACH).contains(&held), "{held}");
+    assert!((256 << 10..=(256 << 10) + 10 * MAX_BUFFERED_BYTES).contains(&held), "{held}");
     let mut connection = ask("/api/v1/configmaps").await;
     let mut text = Vec::new();
     loop {
@@ -271,7 +271,7 @@ async fn a_slow_reader_gets_its_list_even_when_others_take_all_there_is() {
     let text = String::from_utf8(text).unwrap();
     assert!(text.len() > 500_000 && text.ends_with("]}"), "{}", text.len());
     drop(unread);
-    settled(&face).await;
+    until_no_bytes_held(&face).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -17,7 +17,7 @@ struct Lab {
 impl Lab {
     /// One node, and a pod on it that counts into its log five times a second, with an emptyDir at /cache.
     fn start() -> Self {
-        let home = DataDir::in_sight();
+        let home = DataDir::visible_to_containers();
         let instance = home.start(&["--nodes", "1"]);
         let lab = Self { home, instance };
         let count = "n=0; while true; do n=$((n+1)); echo line $n; sleep 0.2; done";

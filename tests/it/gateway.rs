@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::ingress::{backend, certificate, secret, service, whole};
-use crate::instance::{DataDir, Instance, PATIENCE, wait_for};
+use crate::instance::{DataDir, Instance, WAIT_TIMEOUT, wait_for};
 use crate::needs::needs;
 
 /// The kinds, without validation, because Podium must handle objects that the real definitions refuse.
@@ -113,7 +113,7 @@ impl GatewayInstance {
         let Ok(mut stream) = TcpStream::connect((self.address.as_str(), self.port)) else {
             return String::new();
         };
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(WAIT_TIMEOUT)).unwrap();
         let _ = stream.write_all(bytes);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
@@ -206,7 +206,7 @@ fn httproutes_are_served_as_long_as_their_definitions_are_installed_net_9() {
     let copied =
         b"POST /copy HTTP/1.1\r\nHost: x.r.test\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";
     assert!(served.raw(copied).contains("from a\n"));
-    let (head, body) = copies.recv_timeout(PATIENCE).unwrap();
+    let (head, body) = copies.recv_timeout(WAIT_TIMEOUT).unwrap();
     assert!(head.starts_with("POST /copy HTTP/1.1\r\n") && body == "hello", "{head}{body}");
     assert!(served.get("x.r.test", "/late").starts_with("HTTP/1.1 504"));
     assert!(served.get("x.r.test", "/none").starts_with("HTTP/1.1 500"));

@@ -18,7 +18,7 @@ fn pod(name: &str, path: &Value) -> Value {
 #[test]
 fn a_host_path_without_a_type_is_made_and_an_event_says_where_it_cannot_be_vol_1() {
     needs!(Kubectl);
-    let home = DataDir::in_sight();
+    let home = DataDir::visible_to_containers();
     let instance = home.start(&["--nodes", "1"]);
     let (missing, file) = (home.path("var/lib/missing"), home.path("file"));
     std::fs::write(&file, "").unwrap();

@@ -54,15 +54,15 @@ impl InMemoryServer {
     }
 
     fn configured(token: &str, config: ServerConfig, timings: Timings) -> Self {
-        Self::whole(token, config, ApiConfig { timings, ..ApiConfig::default() })
+        Self::build(token, config, ApiConfig { timings, ..ApiConfig::default() })
     }
 
     /// A server of an API with this configuration.
     pub(crate) fn of(api_config: ApiConfig) -> Self {
-        Self::whole("secret", ServerConfig::default(), api_config)
+        Self::build("secret", ServerConfig::default(), api_config)
     }
 
-    fn whole(token: &str, config: ServerConfig, api_config: ApiConfig) -> Self {
+    fn build(token: &str, config: ServerConfig, api_config: ApiConfig) -> Self {
         let api = Api::new(Store::ephemeral(), Clock::machine(), api_config);
         let server = Server::new(api.clone(), Credentials::new(token), CancellationToken::new(), config);
         let namespace = serde_json::json!({"metadata": {"name": "default"}});

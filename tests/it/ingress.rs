@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::Arc;
 
-use crate::instance::{DataDir, Instance, PATIENCE, wait_for};
+use crate::instance::{DataDir, Instance, WAIT_TIMEOUT, wait_for};
 use crate::needs::needs;
 
 /// A server that answers each connection as the test defines, given the head of the request.
@@ -19,7 +19,7 @@ pub(crate) fn backend(answer: impl Fn(TcpStream, String) + Send + Sync + 'static
         while let Ok((stream, _)) = listener.accept() {
             let answer = answer.clone();
             std::thread::spawn(move || {
-                stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                stream.set_read_timeout(Some(WAIT_TIMEOUT)).unwrap();
                 let head = head(&stream);
                 if !head.is_empty() {
                     answer(stream, head);
@@ -104,7 +104,7 @@ impl IngressInstance {
 
     fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(("127.0.0.1", self.http)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(WAIT_TIMEOUT)).unwrap();
         stream
     }
 

@@ -11,7 +11,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// The timeout of all waits in tests.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A temporary directory in which node hosts run. They outlive their control plane by design; the hosts of a failed
 /// test end here, and their containers with them.
@@ -66,7 +66,7 @@ impl DataDir {
 
     /// A directory that every user may write to, at a path where containers see the machine's directories, because they
     /// have their own `/tmp`.
-    pub(crate) fn in_sight() -> Self {
+    pub(crate) fn visible_to_containers() -> Self {
         use std::os::unix::fs::PermissionsExt;
         let home = Self { directory: HostDirectory(tempfile::tempdir_in("/var/tmp").unwrap()) };
         let everyone = std::fs::Permissions::from_mode(0o777);
@@ -207,7 +207,7 @@ impl Instance {
             if let Some(status) = self.child.0.try_wait().unwrap() {
                 return status.code().unwrap_or(-1);
             }
-            assert!(start.elapsed() < PATIENCE, "the process does not end");
+            assert!(start.elapsed() < WAIT_TIMEOUT, "the process does not end");
             pause();
         }
     }
@@ -259,8 +259,8 @@ impl Instance {
 /// A number of seconds that no other process on the machine sleeps: each call gives another, so that concurrent tests
 /// never count each other's processes.
 pub(crate) fn seconds_of_its_own() -> u32 {
-    static GIVEN: AtomicU32 = AtomicU32::new(0);
-    let given = GIVEN.fetch_add(1, Ordering::Relaxed);
+    static NEXT_SECONDS: AtomicU32 = AtomicU32::new(0);
+    let given = NEXT_SECONDS.fetch_add(1, Ordering::Relaxed);
     assert!(given < 1000, "the next process' numbers begin there");
     10_000_000 + std::process::id() % 100_000 * 1000 + given
 }
@@ -277,7 +277,7 @@ pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T 
         if let Some(found) = look() {
             return found;
         }
-        assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
+        assert!(start.elapsed() < WAIT_TIMEOUT, "waited in vain: {what}");
         pause();
     }
 }

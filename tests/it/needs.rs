@@ -108,7 +108,7 @@ impl Need {
 }
 
 /// Number of skipped tests, by requirement.
-static LEFT_OUT: [AtomicUsize; Need::ALL.len()] = [const { AtomicUsize::new(0) }; Need::ALL.len()];
+static SKIPPED: [AtomicUsize; Need::ALL.len()] = [const { AtomicUsize::new(0) }; Need::ALL.len()];
 
 /// Returns true, and counts the test as skipped, if the requirement is not met; `there` says whether the machine has
 /// it.
@@ -126,8 +126,8 @@ pub(crate) fn lacks(need: Need, there: bool) -> bool {
         "{}, and PODIUM_TEST_REQUIRE says that it is here",
         need.reason()
     );
-    LEFT_OUT[need as usize].fetch_add(1, Ordering::Relaxed);
-    tell_at_exit();
+    SKIPPED[need as usize].fetch_add(1, Ordering::Relaxed);
+    report_at_exit();
     true
 }
 
@@ -190,7 +190,7 @@ macro_rules! needs {
 pub(crate) use needs;
 
 /// libtest has no hook after its closing lines, but it ends the process by `exit`.
-fn tell_at_exit() {
+fn report_at_exit() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         #[expect(
@@ -205,7 +205,7 @@ fn tell_at_exit() {
 /// Prints one line per reason. The process is exiting: no thread locals, no locks, no panic.
 extern "C" fn tell() {
     for need in Need::ALL {
-        let count = LEFT_OUT[need as usize].load(Ordering::Relaxed);
+        let count = SKIPPED[need as usize].load(Ordering::Relaxed);
         if count > 0 {
             let line = format!("{count} skipped: {}\n", need.reason());
             let _ = rustix::io::write(rustix::stdio::stdout(), line.as_bytes());

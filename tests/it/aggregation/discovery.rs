@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::server::Reply;
-use super::{GROUP, NAME, aggregated, extension, mark, register, serve_at};
+use super::{GROUP, NAME, extension, register, serve_at, set_available, with_extension};
 use crate::http::InMemoryServer;
 
 const AGGREGATED: (&str, &str) =
@@ -20,7 +20,7 @@ async fn found(face: &InMemoryServer) -> (Value, Vec<String>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_aggregated_group_is_listed_by_priority_with_its_resources_api_17() {
-    let (face, extension) = aggregated(|_| Reply::Text(404, String::new())).await;
+    let (face, extension) = with_extension(|_| Reply::Text(404, String::new())).await;
     let (version, before) = found(&face).await;
     let own = |kind: &str| json!({"group": "wardle.example.com", "version": "v1", "kind": kind});
     let expected = json!({"version": "v1", "freshness": "Current", "resources": [{"resource": "flunders",
@@ -56,7 +56,7 @@ async fn an_aggregated_group_is_listed_by_priority_with_its_resources_api_17() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn schemas_of_the_server_are_listed_and_fetched_from_it_api_17() {
-    let (face, extension) = aggregated(|request| {
+    let (face, extension) = with_extension(|request| {
         assert_eq!(request.uri, format!("/openapi/v3{GROUP}?hash=ABC"));
         Reply::Json(json!({"openapi": "3.0.0"}))
     })
@@ -68,7 +68,7 @@ async fn schemas_of_the_server_are_listed_and_fetched_from_it_api_17() {
     let schema = face.get(url.as_str().unwrap(), &[]).await;
     assert_eq!((schema.status.as_u16(), schema.json()), (200, json!({"openapi": "3.0.0"})));
     assert_eq!(extension.take_seen()[0].header("x-remote-user"), ["podium-admin"]);
-    mark(&face.api, false);
+    set_available(&face.api, false);
     let without = face.get("/openapi/v3", &[]).await;
     assert!(without.json()["paths"]["apis/wardle.example.com/v1"].is_null());
     assert!(without.header("etag") != index.header("etag"));
@@ -76,7 +76,7 @@ async fn schemas_of_the_server_are_listed_and_fetched_from_it_api_17() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn discovery_of_an_unreachable_server_is_marked_stale_api_17() {
-    let (face, extension) = aggregated(|_| Reply::Text(404, String::new())).await;
+    let (face, extension) = with_extension(|_| Reply::Text(404, String::new())).await;
     let resources = found(&face).await.0["resources"].clone();
     drop(extension);
     let why = face.api.probe_api_service(NAME).await.unwrap_err();
@@ -121,7 +121,7 @@ async fn a_server_that_says_what_it_must_not_serves_nothing_that_is_listed_api_1
         serve_at(&face.api, server.address);
         register(&face.api, &server.authority);
         assert_eq!(face.api.probe_api_service(NAME).await, Ok(()));
-        mark(&face.api, true);
+        set_available(&face.api, true);
         let (version, _) = found(&face).await;
         assert_eq!(version, json!({"version": "v1", "freshness": "Stale", "resources": []}), "{list:.80}");
         assert!(face.get("/openapi/v3", &[]).await.json()["paths"]["apis/wardle.example.com/v1"].is_null());

@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::server::{ReceivedRequest, Reply};
-use super::{GROUP, NAME, aggregated, aggregated_on, mark, serve_at};
+use super::{GROUP, NAME, serve_at, set_available, with_extension, with_extension_on};
 use crate::http::{InMemoryServer, OWNER};
 
 /// A client sees that a response broke off; a partial response is never taken for a complete one.
@@ -23,7 +23,8 @@ use crate::http::{InMemoryServer, OWNER};
 async fn an_answer_that_breaks_off_is_no_answer_api_17() {
     let (sender, pieces) = mpsc::channel(1);
     let pieces = std::sync::Mutex::new(Some(pieces));
-    let (face, _extension) = aggregated(move |_| Reply::Stream(pieces.lock().unwrap().take().unwrap())).await;
+    let (face, _extension) =
+        with_extension(move |_| Reply::Stream(pieces.lock().unwrap().take().unwrap())).await;
     let request = Request::get(format!("{GROUP}/flunders")).header(OWNER.0, OWNER.1);
     let answer = face.server.handle(request.body(Body::empty()).unwrap()).await;
     let mut body = answer.into_body();
@@ -49,7 +50,7 @@ async fn an_answer_that_does_not_end_in_time_is_cut_off_api_17() {
             Reply::Stream(pieces.lock().unwrap().take().unwrap())
         }
     };
-    let (face, _extension) = aggregated_on(face, handler).await;
+    let (face, _extension) = with_extension_on(face, handler).await;
     let request = Request::get(format!("{GROUP}/flunders")).header(OWNER.0, OWNER.1);
     let answer = face.server.handle(request.body(Body::empty()).unwrap()).await;
     sender.send(Ok(Bytes::from_static(b"{\"items\": ["))).await.unwrap();
@@ -65,7 +66,7 @@ async fn an_answer_that_does_not_end_in_time_is_cut_off_api_17() {
 /// A client that waits disconnects, and the server is free again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hanging_aggregated_server_is_released_when_its_client_disconnects_api_17() {
-    let (face, extension) = aggregated(|_| Reply::Hangs).await;
+    let (face, extension) = with_extension(|_| Reply::Hangs).await;
     let path = format!("{GROUP}/flunders");
     let asking = face.get(&path, &[]);
     tokio::select! {
@@ -103,7 +104,7 @@ async fn an_api_service_that_leads_back_here_ends_at_the_door_api_17() {
     let url = format!("https://{address}{GROUP}");
     let why = format!("failing or missing response from {url}: bad status from {url}: 401");
     assert_eq!(face.api.probe_api_service(NAME).await, Err(why));
-    mark(&face.api, true);
+    set_available(&face.api, true);
     let answer = face.get(&format!("{GROUP}/flunders"), &[]).await;
     assert_eq!(answer.status, 401, "{}", answer.body);
     tasks.stop().await;

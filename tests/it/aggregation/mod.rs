@@ -23,7 +23,7 @@ const NAME: &str = "v1.wardle.example.com";
 
 /// The responses that every extension server must give about itself, and its OpenAPI documents; `None` for another
 /// path.
-fn about_itself(request: &ReceivedRequest) -> Option<Reply> {
+fn discovery_reply(request: &ReceivedRequest) -> Option<Reply> {
     Some(match request.uri.split('?').next().unwrap() {
         GROUP => Reply::Json(resources()),
         "/openapi/v3" => Reply::Json(json!({"paths": {"apis/wardle.example.com/v1":
@@ -43,7 +43,7 @@ fn resources() -> Value {
 fn extension(api: &Api, handler: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Extension {
     let front_proxy = api.front_proxy().unwrap();
     Extension::start("wardle.default.svc", front_proxy.certificate_pem(), move |request| {
-        about_itself(request).unwrap_or_else(|| handler(request))
+        discovery_reply(request).unwrap_or_else(|| handler(request))
     })
 }
 
@@ -72,7 +72,7 @@ fn register(api: &Api, authority: &str) {
 }
 
 /// Sets the availability in the status, as the controller does.
-fn mark(api: &Api, is_available: bool) {
+fn set_available(api: &Api, is_available: bool) {
     let condition = json!({"type": "Available", "status": if is_available { "True" } else { "False" }});
     let written = api.modify_status::<APIService>(&Key::new("", NAME), |service| {
         service.status = serde_json::from_value(json!({"conditions": [condition]})).unwrap();
@@ -83,13 +83,13 @@ fn mark(api: &Api, is_available: bool) {
 
 /// Returns a server with a group that an extension server serves; the extension is available and its resources are
 /// known.
-async fn aggregated(
+async fn with_extension(
     handler: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
 ) -> (InMemoryServer, Extension) {
-    aggregated_on(InMemoryServer::new(), handler).await
+    with_extension_on(InMemoryServer::new(), handler).await
 }
 
-async fn aggregated_on(
+async fn with_extension_on(
     face: InMemoryServer,
     handler: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
 ) -> (InMemoryServer, Extension) {
@@ -97,7 +97,7 @@ async fn aggregated_on(
     serve_at(&face.api, extension.address);
     register(&face.api, &extension.authority);
     face.api.probe_api_service(NAME).await.unwrap();
-    mark(&face.api, true);
+    set_available(&face.api, true);
     extension.take_seen();
     (face, extension)
 }

@@ -11,13 +11,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 
 use super::server::Reply;
-use super::{GROUP, aggregated, mark, register, serve_at};
+use super::{GROUP, register, serve_at, set_available, with_extension};
 use crate::http::{InMemoryServer, OWNER};
 
 /// The client's own identity headers and its credential are not forwarded.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_is_passed_on_with_the_word_of_the_api_on_who_asks_api_17() {
-    let (face, extension) = aggregated(|_| Reply::Json(json!({"kind": "FlunderList"}))).await;
+    let (face, extension) = with_extension(|_| Reply::Json(json!({"kind": "FlunderList"}))).await;
     let headers = [
         OWNER,
         ("impersonate-user", "jane"),
@@ -66,7 +66,7 @@ async fn a_request_is_passed_on_with_the_word_of_the_api_on_who_asks_api_17() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn forbidden_requests_are_not_proxied_and_the_authorized_path_is_the_proxied_one_api_17() {
-    let (face, extension) = aggregated(|_| Reply::Json(json!({}))).await;
+    let (face, extension) = with_extension(|_| Reply::Json(json!({}))).await;
     let jane = [OWNER, ("impersonate-user", "jane")];
     let refused = face.ask(Method::GET, &format!("{GROUP}/flunders"), &jane, "").await;
     assert_eq!(refused.status, 403, "{}", refused.body);
@@ -106,7 +106,7 @@ async fn forbidden_requests_are_not_proxied_and_the_authorized_path_is_the_proxi
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unreachable_aggregated_server_gives_the_errors_of_kubernetes_api_17() {
-    let (face, extension) = aggregated(|request| {
+    let (face, extension) = with_extension(|request| {
         if request.uri.ends_with("/moved") {
             Reply::Moved("https://elsewhere.example.com/")
         } else if request.uri.ends_with("/broken") {
@@ -124,9 +124,9 @@ async fn an_unreachable_aggregated_server_gives_the_errors_of_kubernetes_api_17(
     assert_eq!(reply_of(&face, "moved").await, (502, moved.into()));
     assert_eq!(reply_of(&face, "broken").await, (500, "oops".into()));
     let unavailable = (503, "service unavailable\n".to_string());
-    mark(&face.api, false);
+    set_available(&face.api, false);
     assert_eq!(reply_of(&face, "x").await, unavailable);
-    mark(&face.api, true);
+    set_available(&face.api, true);
     assert_eq!(reply_of(&face, "x").await.0, 200);
     let service = Key::new("default", "wardle");
     for kind in [Kind::Endpoints, Kind::Service] {
@@ -160,7 +160,7 @@ async fn both_sides_show_who_they_are_api_17() {
         face.api.delete(kind, &service, &DeleteOptions::default()).unwrap();
     }
     serve_at(&face.api, extension.address);
-    mark(&face.api, true);
+    set_available(&face.api, true);
     let unknown = face.get(&format!("{GROUP}/flunders"), &[]).await;
     let why = "error trying to reach service: tls: failed to verify certificate: x509: certificate signed by unknown \
                authority\n";
@@ -172,7 +172,8 @@ async fn both_sides_show_who_they_are_api_17() {
 async fn a_watch_streams_and_ends_with_its_client_api_17() {
     let (sender, pieces) = mpsc::channel(1);
     let pieces = std::sync::Mutex::new(Some(pieces));
-    let (face, _extension) = aggregated(move |_| Reply::Stream(pieces.lock().unwrap().take().unwrap())).await;
+    let (face, _extension) =
+        with_extension(move |_| Reply::Stream(pieces.lock().unwrap().take().unwrap())).await;
     let request = Request::get(format!("{GROUP}/flunders?watch=1")).header(OWNER.0, OWNER.1);
     let answer = face.server.handle(request.body(axum::body::Body::empty()).unwrap()).await;
     assert_eq!(answer.status(), 200);
@@ -192,7 +193,7 @@ async fn a_watch_streams_and_ends_with_its_client_api_17() {
 #[tokio::test(flavor = "multi_thread")]
 async fn long_bodies_pass_in_pieces_api_17() {
     const LONG: usize = 24 << 20;
-    let (face, extension) = aggregated(|_| Reply::Text(200, "x".repeat(LONG))).await;
+    let (face, extension) = with_extension(|_| Reply::Text(200, "x".repeat(LONG))).await;
     let piece = Bytes::from(vec![b'y'; 64 << 10]);
     let pieces = futures::stream::iter(vec![Ok::<_, std::convert::Infallible>(piece); LONG / (64 << 10)]);
     let request = Request::post(format!("{GROUP}/flunders")).header(OWNER.0, OWNER.1);
@@ -210,7 +211,7 @@ async fn long_bodies_pass_in_pieces_api_17() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_is_upgraded_is_carried_to_its_end_api_17() {
-    let (face, extension) = aggregated(|_| Reply::Echoes).await;
+    let (face, extension) = with_extension(|_| Reply::Echoes).await;
     let mut connection = face.connect(Protocol::Http1, 1 << 16);
     let request = format!(
         "POST {GROUP}/namespaces/default/flunders/x/exec HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n\

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use crate::webhooks::server::certified;
+use crate::webhooks::server::server_config;
 
 /// A response of the server.
 pub(crate) enum Reply {
@@ -71,7 +71,7 @@ impl Extension {
         handler: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let ip = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let (authority, config) = certified(ip, name, Some(clients));
+        let (authority, config) = server_config(ip, name, Some(clients));
         let mut config = (*config).clone();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let listener = std::net::TcpListener::bind((ip, 0)).unwrap();

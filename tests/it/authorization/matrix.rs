@@ -111,7 +111,7 @@ rbac.authorization.k8s.io/rolebindings  |      |                        | read w
 ";
 
 /// The minimum permissions of every authenticated user, and the paths for them.
-const OF_ALL: [&str; 3] = [
+const OF_EVERY_USER: [&str; 3] = [
     "*authorization.k8s.io/selfsubjectaccessreviews",
     "*authorization.k8s.io/selfsubjectrulesreviews",
     "*authentication.k8s.io/selfsubjectreviews",
@@ -134,7 +134,7 @@ const PATHS: [(&str, bool, bool, bool); 9] = [
 type TestUser = (&'static str, &'static [&'static str]);
 
 const ANONYMOUS: TestUser = ("system:anonymous", &["system:unauthenticated"]);
-const PLAIN: TestUser = ("plain", &["system:authenticated"]);
+const ORDINARY_USER: TestUser = ("plain", &["system:authenticated"]);
 const VIEW: TestUser = ("viewer", &["system:authenticated"]);
 const EDIT: TestUser = ("editor", &["system:authenticated"]);
 const ADMIN: TestUser = ("administrator", &["system:authenticated"]);
@@ -147,7 +147,7 @@ const ACCOUNT: TestUser = (
 );
 const NODE: TestUser = ("system:node:n1", &["system:nodes", "system:authenticated"]);
 
-async fn judged(reviews: &kube::Api<SubjectAccessReview>, who: TestUser, attributes: Value) -> bool {
+async fn is_allowed(reviews: &kube::Api<SubjectAccessReview>, who: TestUser, attributes: Value) -> bool {
     let mut spec = json!({"user": who.0, "groups": who.1});
     spec.as_object_mut().unwrap().extend(attributes.as_object().unwrap().clone());
     let review = serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap();
@@ -156,7 +156,7 @@ async fn judged(reviews: &kube::Api<SubjectAccessReview>, who: TestUser, attribu
 }
 
 /// A question about a resource as the matrix writes it, of an object that is not there.
-fn on(resource: &str, namespace: &str, verb: &str) -> Value {
+fn resource_review(resource: &str, namespace: &str, verb: &str) -> Value {
     let (group, resource) = resource.trim_start_matches('*').split_once('/').unwrap();
     let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
     let is_of_many =
@@ -215,7 +215,7 @@ async fn the_default_roles_allow_what_they_name_and_nothing_else_sec_4() {
         let namespace = if resource.starts_with('*') { "" } else { "a" };
         let columns = [
             (ANONYMOUS, ""),
-            (PLAIN, ""),
+            (ORDINARY_USER, ""),
             (VIEW, view),
             (EDIT, edit),
             (ADMIN, admin),
@@ -225,7 +225,9 @@ async fn the_default_roles_allow_what_they_name_and_nothing_else_sec_4() {
         for verb in VERBS {
             for (who, cell) in columns {
                 checked += 1;
-                if judged(&reviews, who, on(resource, namespace, verb)).await != includes(cell, verb) {
+                if is_allowed(&reviews, who, resource_review(resource, namespace, verb)).await
+                    != includes(cell, verb)
+                {
                     wrong.push(format!("{} {verb} {resource}", who.0));
                 }
             }
@@ -233,13 +235,13 @@ async fn the_default_roles_allow_what_they_name_and_nothing_else_sec_4() {
         // A binding in one namespace grants nothing in another, nor in all.
         for (who, other) in [(VIEW, "b"), (EDIT, "b"), (ADMIN, "b"), (ADMIN, ""), (ACCOUNT, "b")] {
             for verb in ["get", "create"] {
-                if judged(&reviews, who, on(resource, other, verb)).await {
+                if is_allowed(&reviews, who, resource_review(resource, other, verb)).await {
                     wrong.push(format!("{} {verb} {resource} in {other:?}", who.0));
                 }
             }
         }
         for who in [OWNER, MASTER] {
-            if !judged(&reviews, who, on(resource, namespace, "deletecollection")).await {
+            if !is_allowed(&reviews, who, resource_review(resource, namespace, "deletecollection")).await {
                 wrong.push(format!("{} deletecollection {resource}", who.0));
             }
         }
@@ -251,11 +253,11 @@ async fn the_default_roles_allow_what_they_name_and_nothing_else_sec_4() {
 async fn authenticated_users_may_create_self_reviews_and_read_discovery_sec_4() {
     let cluster = cluster().await;
     let reviews = kube::Api::<SubjectAccessReview>::all(cluster.client());
-    for who in [ANONYMOUS, PLAIN, VIEW, ACCOUNT, NODE, OWNER] {
-        for resource in OF_ALL {
+    for who in [ANONYMOUS, ORDINARY_USER, VIEW, ACCOUNT, NODE, OWNER] {
+        for resource in OF_EVERY_USER {
             for verb in VERBS {
                 let expected = who == OWNER || verb == "create" && who != ANONYMOUS;
-                let allowed = judged(&reviews, who, on(resource, "", verb)).await;
+                let allowed = is_allowed(&reviews, who, resource_review(resource, "", verb)).await;
                 assert_eq!(allowed, expected, "{} {verb} {resource}", who.0);
             }
         }
@@ -267,7 +269,8 @@ async fn authenticated_users_may_create_self_reviews_and_read_discovery_sec_4() 
                 _ => named,
             };
             let allowed =
-                judged(&reviews, who, json!({"nonResourceAttributes": {"path": path, "verb": "get"}})).await;
+                is_allowed(&reviews, who, json!({"nonResourceAttributes": {"path": path, "verb": "get"}}))
+                    .await;
             assert_eq!(allowed, expected, "{} get {path}", who.0);
         }
     }

@@ -12,7 +12,7 @@ use crate::needs::needs;
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1";
 
 /// A server with the default roles and two namespaces.
-async fn face() -> InMemoryServer {
+async fn server_with_roles() -> InMemoryServer {
     let face = InMemoryServer::new();
     for name in ["kube-system", "kube-public", "other"] {
         made(&face, "/api/v1/namespaces", json!({"metadata": {"name": name}})).await;
@@ -32,7 +32,7 @@ async fn bound(face: &InMemoryServer, namespace: &str, role: &str, user: &str) {
     made(face, &format!("{ROLES}/namespaces/{namespace}/rolebindings"), binding).await;
 }
 
-async fn acting(face: &InMemoryServer, user: &str, method: Method, path: &str, body: &str) -> Response {
+async fn send_as(face: &InMemoryServer, user: &str, method: Method, path: &str, body: &str) -> Response {
     face.ask(method, path, &[OWNER, ("impersonate-user", user)], body).await
 }
 
@@ -42,7 +42,7 @@ fn message(answer: &Response) -> String {
 
 #[tokio::test]
 async fn every_request_is_judged_and_refused_in_kubernetes_words_sec_4() {
-    let face = face().await;
+    let face = server_with_roles().await;
     bound(&face, "default", "system:aggregate-to-view", "jane").await;
     let map = json!({"metadata": {"name": "m"}, "data": {}}).to_string();
     let pods = "/api/v1/namespaces/default/pods";
@@ -97,7 +97,7 @@ async fn every_request_is_judged_and_refused_in_kubernetes_words_sec_4() {
         (Method::GET, "/metrics".into(), 403, "forbidden: User \"jane\" cannot get path \"/metrics\""),
     ] {
         let body = if method == Method::POST { &map } else { "" };
-        let answer = acting(&face, "jane", method, &path, body).await;
+        let answer = send_as(&face, "jane", method, &path, body).await;
         assert_eq!(answer.status, code, "{path}: {}", answer.body);
         if code == 403 {
             assert_eq!(
@@ -108,13 +108,13 @@ async fn every_request_is_judged_and_refused_in_kubernetes_words_sec_4() {
         }
     }
     let details =
-        acting(&face, "jane", Method::GET, &format!("{pods}/p/exec"), "").await.json()["details"].clone();
+        send_as(&face, "jane", Method::GET, &format!("{pods}/p/exec"), "").await.json()["details"].clone();
     assert_eq!(details, json!({"name": "p", "kind": "pods"}));
 }
 
 #[tokio::test]
 async fn impersonation_is_checked_for_each_thing_to_be_api_15() {
-    let face = face().await;
+    let face = server_with_roles().await;
     let review = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let whoami = async |headers: &[(&str, &str)]| {
         let headers: Vec<_> = [OWNER].iter().chain(headers).copied().collect();
@@ -174,11 +174,11 @@ async fn impersonation_is_checked_for_each_thing_to_be_api_15() {
 
 #[tokio::test]
 async fn reviews_answer_as_the_request_would_be_answered_api_15() {
-    let face = face().await;
+    let face = server_with_roles().await;
     bound(&face, "default", "system:aggregate-to-view", "jane").await;
     let ask = async |path: &str, user: &str, spec: Value| {
         let path = format!("/apis/authorization.k8s.io/v1/{path}");
-        acting(&face, user, Method::POST, &path, &json!({"spec": spec}).to_string()).await
+        send_as(&face, user, Method::POST, &path, &json!({"spec": spec}).to_string()).await
     };
     let pods = |verb: &str, namespace: &str| json!({"resourceAttributes": {"verb": verb, "resource": "pods", "namespace": namespace}});
     let own =
@@ -221,7 +221,7 @@ async fn reviews_answer_as_the_request_would_be_answered_api_15() {
 
 #[tokio::test]
 async fn users_cannot_grant_rights_over_http_that_they_do_not_have_sec_4() {
-    let face = face().await;
+    let face = server_with_roles().await;
     bound(&face, "default", "system:aggregate-to-admin", "jane").await;
     bound(&face, "default", "system:aggregate-to-view", "jane").await;
     let path = format!("{ROLES}/namespaces/default/roles");
@@ -230,9 +230,9 @@ async fn users_cannot_grant_rights_over_http_that_they_do_not_have_sec_4() {
             "rules": [{"apiGroups": [""], "resources": [resource], "verbs": ["get"]}]})
         .to_string()
     };
-    let made = acting(&face, "jane", Method::POST, &path, &role("r", "pods")).await;
+    let made = send_as(&face, "jane", Method::POST, &path, &role("r", "pods")).await;
     assert_eq!(made.status, 201, "{}", made.body);
-    let refused = acting(&face, "jane", Method::PUT, &format!("{path}/r"), &role("r", "secrets")).await;
+    let refused = send_as(&face, "jane", Method::PUT, &format!("{path}/r"), &role("r", "secrets")).await;
     assert_eq!(refused.status, 403, "{}", refused.body);
     let words = "roles.rbac.authorization.k8s.io \"r\" is forbidden: user \"jane\" (groups=[\"system:authenticated\"]) is \
                  attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"secrets\"], \
@@ -253,7 +253,7 @@ async fn users_cannot_grant_rights_over_http_that_they_do_not_have_sec_4() {
 /// applying them.
 #[tokio::test]
 async fn an_apply_that_makes_an_object_is_a_creation_too_sec_4() {
-    let face = face().await;
+    let face = server_with_roles().await;
     let role = json!({"metadata": {"name": "patches"},
         "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "patch"]}]});
     made(&face, &format!("{ROLES}/clusterroles"), role).await;

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{ChildStdout, Command, Stdio};
 use std::sync::mpsc;
 
-use crate::instance::{ChildGuard, DataDir, Instance, PATIENCE, wait_for};
+use crate::instance::{ChildGuard, DataDir, Instance, WAIT_TIMEOUT, wait_for};
 use crate::needs::needs;
 
 const MANIFEST: &str =
@@ -72,7 +72,7 @@ fn eleven_followers_of_thirty_megabytes_miss_no_line_api_3() {
         std::thread::spawn(read);
     }
     for _ in 0..FOLLOWERS {
-        let (number, checked) = reports.recv_timeout(4 * PATIENCE).expect("a follower does not end");
+        let (number, checked) = reports.recv_timeout(4 * WAIT_TIMEOUT).expect("a follower does not end");
         assert_eq!(checked, Ok(()), "follower {number}");
     }
     drop(children);

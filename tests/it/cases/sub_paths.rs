@@ -25,7 +25,7 @@ fn log_of(instance: &Instance, pod: &str) -> String {
 fn a_sub_path_has_the_mode_and_group_of_its_volume_vol_1() {
     needs!(Kubectl);
     needs!(Root);
-    let home = DataDir::in_sight();
+    let home = DataDir::visible_to_containers();
     let instance = home.start(&["--nodes", "1"]);
     instance.kubectl(&["apply", "-f", MANIFEST]);
     let log = log_of(&instance, "sub-path-mode");
@@ -42,7 +42,7 @@ fn a_sub_path_has_the_mode_and_group_of_its_volume_vol_1() {
 fn users_write_to_sub_paths_of_every_volume_type_vol_1_vol_2() {
     needs!(Kubectl);
     needs!(Root);
-    let home = DataDir::in_sight();
+    let home = DataDir::visible_to_containers();
     let shared = home.path("shared");
     std::fs::create_dir(&shared).unwrap();
     std::fs::set_permissions(&shared, std::fs::Permissions::from_mode(0o1777)).unwrap();

@@ -22,11 +22,11 @@ use super::test_console::{TestConsole, ago, cluster, objects, pod};
 
 /// Answers every query, and records it.
 #[derive(Debug, Default)]
-struct Fake {
+struct FakeDiagnostics {
     requests: Mutex<Vec<(String, String)>>,
 }
 
-impl Diagnostics for Fake {
+impl Diagnostics for FakeDiagnostics {
     fn diagnose_connection(
         &self,
         _client: Client,
@@ -91,7 +91,7 @@ async fn a_dialog_takes_the_destination_and_the_path_is_shown_step_by_step_net_8
             &["why not connected · default/api-1-a → web:8080", "checking the connection …"],
         );
 
-        let fake = Arc::new(Fake::default());
+        let fake = Arc::new(FakeDiagnostics::default());
         let (sender, mut inbox) = mpsc::channel(8);
         let mut runner = Runner::new(client(), sender).diagnosing(Some(fake.clone()));
         for job in jobs {

@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::test_console::TestConsole;
-use crate::instance::PATIENCE;
+use crate::instance::WAIT_TIMEOUT;
 
 /// A console on one cluster that can show others, with all its I/O.
 struct Console {
@@ -99,7 +99,7 @@ impl Console {
                 }
             }
         };
-        let seen = tokio::time::timeout(PATIENCE, look).await.is_ok();
+        let seen = tokio::time::timeout(WAIT_TIMEOUT, look).await.is_ok();
         assert!(seen, "waited in vain for {what}\n{}", self.stage.screen());
     }
 

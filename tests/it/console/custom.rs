@@ -17,11 +17,11 @@ use tokio::sync::mpsc;
 
 use super::shows;
 use super::test_console::TestConsole;
-use crate::instance::PATIENCE;
+use crate::instance::WAIT_TIMEOUT;
 
 /// A server with widgets, which have a scale, and read-only gauges.
 #[derive(Default)]
-struct Fake {
+struct WidgetServer {
     widget: Option<Value>,
     /// The requested changes: method, path with query, body.
     requests: Vec<(Method, String, Value)>,
@@ -57,7 +57,7 @@ fn resources() -> Value {
     ]})
 }
 
-impl Fake {
+impl WidgetServer {
     fn answer(&mut self, method: &Method, uri: &http::Uri, body: &Value) -> Option<Value> {
         let path = uri.path();
         let query = uri.query().unwrap_or_default();
@@ -107,7 +107,7 @@ impl Fake {
 }
 
 /// The server's client. Watches stay open without events; unknown objects are 404.
-fn client(fake: &Arc<Mutex<Fake>>) -> Client {
+fn client(fake: &Arc<Mutex<WidgetServer>>) -> Client {
     let fake = fake.clone();
     let service = tower::service_fn(move |request: Request<Body>| {
         let fake = fake.clone();
@@ -178,7 +178,7 @@ impl Console {
                 self.work(jobs);
             }
         };
-        let seen = tokio::time::timeout(PATIENCE, look).await.is_ok();
+        let seen = tokio::time::timeout(WAIT_TIMEOUT, look).await.is_ok();
         assert!(seen, "waited in vain for {expected:?}\n{}", self.stage.screen());
     }
 }
@@ -187,7 +187,7 @@ impl Console {
 /// that discovery does not list are neither offered nor sent.
 #[tokio::test]
 async fn a_custom_resource_is_as_good_as_a_pod_con_14() {
-    let fake = Arc::new(Mutex::new(Fake { widget: Some(widget()), requests: Vec::new() }));
+    let fake = Arc::new(Mutex::new(WidgetServer { widget: Some(widget()), requests: Vec::new() }));
     let mut console = Console::new(client(&fake)).await;
     let requests_of = |method: Method| {
         let fake = fake.lock().unwrap();
@@ -252,7 +252,7 @@ async fn a_custom_resource_is_as_good_as_a_pod_con_14() {
 /// A read-only resource has no key that changes it.
 #[tokio::test]
 async fn a_read_only_resource_has_no_key_that_changes_it_con_18() {
-    let fake = Arc::new(Mutex::new(Fake::default()));
+    let fake = Arc::new(Mutex::new(WidgetServer::default()));
     let mut console = Console::new(client(&fake)).await;
     console.press(": \"gauges\" enter");
     console.until("no gauges in any namespace").await;

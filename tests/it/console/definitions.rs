@@ -26,7 +26,7 @@ fn definition(plural: &str, kind: &str) -> CustomResourceDefinition {
 async fn changed(inbox: &mut mpsc::Receiver<Message>, from: &[&str]) -> Vec<&'static str> {
     loop {
         if let Message::Catalogue(kinds) = inbox.recv().await.expect("the feed goes on") {
-            let now = made(&kinds);
+            let now = test_kinds(&kinds);
             if now != from {
                 return now;
             }
@@ -35,7 +35,7 @@ async fn changed(inbox: &mut mpsc::Receiver<Message>, from: &[&str]) -> Vec<&'st
 }
 
 /// The test kinds in this catalogue.
-fn made(kinds: &Catalogue) -> Vec<&'static str> {
+fn test_kinds(kinds: &Catalogue) -> Vec<&'static str> {
     let mut made = Vec::new();
     for name in ["Gadget", "Widget"] {
         made.extend(kinds.by_gvk("made.test/v1", name).map(|_| name));
@@ -51,7 +51,7 @@ async fn a_kind_comes_with_its_definition_and_goes_with_it_con_2_con_14() {
     let definitions = Api::<CustomResourceDefinition>::all(client.clone());
     let feed = Feed::start(&client, "default", &sender, &Clock::machine(), retry_policy("localhost"));
     // The built-in kinds come first: the test's kinds come by events.
-    while !matches!(inbox.recv().await.expect("the feed goes on"), Message::Catalogue(kinds) if made(&kinds).is_empty())
+    while !matches!(inbox.recv().await.expect("the feed goes on"), Message::Catalogue(kinds) if test_kinds(&kinds).is_empty())
     {
     }
     for (plural, kind) in [("gadgets", "Gadget"), ("widgets", "Widget")] {

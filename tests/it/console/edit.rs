@@ -39,7 +39,7 @@ fn editor() -> TestConsole {
 }
 
 /// Types `spec.replicas: 5`; the text is number three then: loaded, one letter less, one letter more.
-fn five(stage: &mut TestConsole) -> Vec<Job> {
+fn set_five_replicas(stage: &mut TestConsole) -> Vec<Job> {
     stage.press("down end backspace 5")
 }
 
@@ -63,7 +63,7 @@ fn only_what_can_be_changed_is_typed_in_con_11() {
 #[test]
 fn each_pause_asks_the_server_and_its_complaints_stand_at_their_lines_con_11() {
     let mut stage = editor();
-    assert_eq!(starts(&five(&mut stage)), 2, "each change asks anew");
+    assert_eq!(starts(&set_five_replicas(&mut stage)), 2, "each change asks anew");
     shows(&stage.screen(), &["edit changed"]);
     let message = "spec.replicas: Invalid value: 5: must be less than or equal to 4, because the quota of this \
                 namespace says so, and that is a long story which is told to its end";
@@ -90,7 +90,7 @@ fn each_pause_asks_the_server_and_its_complaints_stand_at_their_lines_con_11() {
 #[test]
 fn the_difference_is_shown_before_it_is_saved_con_11() {
     let mut stage = editor();
-    five(&mut stage);
+    set_five_replicas(&mut stage);
     assert_eq!(starts(&stage.press("ctrl-s")), 1, "the server is asked at once");
     shows(&stage.screen(), &["the server checks it"]);
     tell(&mut stage, EditData::Checked(3, CheckResult::Good));
@@ -109,7 +109,7 @@ fn the_difference_is_shown_before_it_is_saved_con_11() {
 #[test]
 fn a_newer_version_is_merged_and_shown_first_con_11() {
     let mut stage = editor();
-    five(&mut stage);
+    set_five_replicas(&mut stage);
     stage.press("ctrl-s");
     let jobs =
         tell(&mut stage, EditData::Checked(3, CheckResult::Newer(Box::new(web("9", 3, "nginx:1.28")))));
@@ -133,7 +133,7 @@ fn a_newer_version_is_merged_and_shown_first_con_11() {
 #[test]
 fn fields_that_only_the_server_writes_cause_no_edit_conflict_con_11() {
     let mut stage = editor();
-    five(&mut stage);
+    set_five_replicas(&mut stage);
     let mut newer = web("9", 3, "nginx:1.27");
     newer["status"]["replicas"] = json!(2);
     let jobs = tell(&mut stage, EditData::Checked(3, CheckResult::Newer(Box::new(newer))));
@@ -146,7 +146,7 @@ fn fields_that_only_the_server_writes_cause_no_edit_conflict_con_11() {
 fn the_same_field_changed_twice_is_for_the_user_to_decide_con_11() {
     for (key, then, wins) in [("m", 5, "+   replicas: 5"), ("t", 6, "spec.replicas: 3 → 4")] {
         let mut stage = editor();
-        five(&mut stage);
+        set_five_replicas(&mut stage);
         stage.press("down down down down end backspace 9 ctrl-s");
         let theirs = web("9", 4, "nginx:1.27");
         let number = 5;
@@ -175,7 +175,7 @@ fn the_same_field_changed_twice_is_for_the_user_to_decide_con_11() {
 #[test]
 fn leaving_with_changes_asks_con_11() {
     let mut stage = editor();
-    five(&mut stage);
+    set_five_replicas(&mut stage);
     stage.press("esc");
     shows(&stage.screen(), &["Leave the editor", "are not saved", "▸ Cancel      Discard"]);
     stage.press("enter");

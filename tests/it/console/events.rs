@@ -19,7 +19,15 @@ fn applied(stage: &mut TestConsole, events: Vec<Value>) {
 }
 
 /// An event with a revision: the server counts up.
-fn revised(id: u32, revision: u64, kind: &str, object: &str, reason: &str, message: &str, age: i64) -> Value {
+fn event_at(
+    id: u32,
+    revision: u64,
+    kind: &str,
+    object: &str,
+    reason: &str,
+    message: &str,
+    age: i64,
+) -> Value {
     let mut event = event(id, kind, object, reason, message, age, 1);
     event["metadata"]["resourceVersion"] = revision.to_string().into();
     event
@@ -54,10 +62,10 @@ fn events_with_the_same_object_and_reason_are_one_row_con_7() {
     applied(
         &mut stage,
         vec![
-            revised(11, 20, "Warning", "Pod/a", "Unhealthy", "probe failed: 503", 40),
-            revised(12, 21, "Warning", "Pod/a", "Unhealthy", "probe failed: 500", 5),
-            revised(13, 22, "Normal", "Pod/a", "Pulled", "pulled", 50),
-            revised(14, 23, "Warning", "Pod/b", "Unhealthy", "probe failed: 503", 30),
+            event_at(11, 20, "Warning", "Pod/a", "Unhealthy", "probe failed: 503", 40),
+            event_at(12, 21, "Warning", "Pod/a", "Unhealthy", "probe failed: 500", 5),
+            event_at(13, 22, "Normal", "Pod/a", "Pulled", "pulled", 50),
+            event_at(14, 23, "Warning", "Pod/b", "Unhealthy", "probe failed: 503", 30),
         ],
     );
     shows(&stage.screen(), &["Events all 7"]);
@@ -73,18 +81,18 @@ fn events_with_the_same_object_and_reason_are_one_row_con_7() {
     // The cursor stays with its group while that gets another event.
     stage.press("/ \"pod.a\" enter");
     shows(&stage.screen(), &["▸ default 5s ⚠ Unhealthy pod/a 2"]);
-    applied(&mut stage, vec![revised(15, 24, "Warning", "Pod/a", "Unhealthy", "probe failed: 502", 1)]);
+    applied(&mut stage, vec![event_at(15, 24, "Warning", "Pod/a", "Unhealthy", "probe failed: 502", 1)]);
     shows(&stage.screen(), &["▸ default 1s ⚠ Unhealthy pod/a 3 probe failed: 502 (and 2 others)"]);
     // Events are removed one by one; the row is removed with the last of them.
     for (id, left) in [
         (15, "▸ default 5s ⚠ Unhealthy pod/a 2"),
         (12, "▸ default 40s ⚠ Unhealthy pod/a 1 probe failed: 503"),
     ] {
-        let gone = revised(id, 25, "Warning", "Pod/a", "Unhealthy", "", 1);
+        let gone = event_at(id, 25, "Warning", "Pod/a", "Unhealthy", "", 1);
         stage.feed(vec![Delta::of::<Event>(vec![Change::Deleted(objects([gone]).remove(0))])]);
         shows(&stage.screen(), &[left]);
     }
-    let gone = revised(11, 26, "Warning", "Pod/a", "Unhealthy", "", 1);
+    let gone = event_at(11, 26, "Warning", "Pod/a", "Unhealthy", "", 1);
     stage.feed(vec![Delta::of::<Event>(vec![Change::Deleted(objects([gone]).remove(0))])]);
     assert!(!stage.screen().contains("Unhealthy pod/a"));
     stage.press("esc ctrl-g");
@@ -100,7 +108,7 @@ fn a_paused_event_list_does_not_move_and_counts_new_events_con_7() {
     let before = stage.screen();
     let rows = |screen: &str| screen.lines().skip(2).take(12).map(str::to_owned).collect::<Vec<_>>();
     for id in 20..32 {
-        applied(&mut stage, vec![revised(id, u64::from(id), "Normal", "Pod/x", "Started", "started", 0)]);
+        applied(&mut stage, vec![event_at(id, u64::from(id), "Normal", "Pod/x", "Started", "started", 0)]);
     }
     shows(&stage.screen(), &["‖ held · 12 new"]);
     assert_eq!(rows(&stage.screen()), rows(&before));
@@ -122,9 +130,9 @@ fn the_newest_of_a_second_comes_first_con_7() {
     applied(
         &mut stage,
         vec![
-            revised(40, 101, "Normal", "Pod/x", "Scheduled", "1", 1),
-            revised(41, 102, "Normal", "Pod/x", "Pulled", "2", 1),
-            revised(42, 103, "Normal", "Pod/x", "Started", "3", 1),
+            event_at(40, 101, "Normal", "Pod/x", "Scheduled", "1", 1),
+            event_at(41, 102, "Normal", "Pod/x", "Pulled", "2", 1),
+            event_at(42, 103, "Normal", "Pod/x", "Started", "3", 1),
         ],
     );
     shows(&stage.screen(), &["Started", "Pulled", "Scheduled", "ScalingReplicaSet"]);

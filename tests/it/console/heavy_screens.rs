@@ -301,7 +301,7 @@ fn logs(width: u16, height: u16) -> TestConsole {
     stage
 }
 
-fn say(stage: &mut TestConsole, lines: &[&str]) {
+fn send_log_lines(stage: &mut TestConsole, lines: &[&str]) {
     let source: Arc<str> = Arc::from("web-new-a/main");
     let lines = lines.iter().map(|line| LogLine::parse(&source, line.as_bytes())).collect();
     let screen = stage.model.top().0;
@@ -313,11 +313,11 @@ fn logs_follow_search_and_filter_con_10() {
     let mut stage = logs(100, 20);
     shows(&stage.screen(), &["logs · web-new-a · main · last 1 000", "waiting for the first line"]);
     let many: Vec<String> = (0..100).map(|n| format!("2026-05-01T11:59:00.{n:03}Z line {n}")).collect();
-    say(&mut stage, &many.iter().map(String::as_str).collect::<Vec<_>>());
+    send_log_lines(&mut stage, &many.iter().map(String::as_str).collect::<Vec<_>>());
     shows(&stage.screen(), &["line 99", "100 lines · ● following"]);
     stage.press("g");
     shows(&stage.screen(), &["line 0", "held"]);
-    say(&mut stage, &["2026-05-01T12:00:00Z \u{1b}[31mERROR\u{1b}[0m \u{1b}]0;evil\u{7}late"]);
+    send_log_lines(&mut stage, &["2026-05-01T12:00:00Z \u{1b}[31mERROR\u{1b}[0m \u{1b}]0;evil\u{7}late"]);
     shows(&stage.screen(), &["line 0", "101 lines"]);
     stage.press("/ \"late\" enter n");
     shows(&stage.screen(), &["ERROR late", "/late 1/1"]);
@@ -343,7 +343,7 @@ fn a_container_without_log_lines_shows_its_events_con_10() {
             "12s ⚠ BackOff  Back-off pulling image",
         ],
     );
-    say(&mut stage, &["2026-05-01T12:00:00Z at last"]);
+    send_log_lines(&mut stage, &["2026-05-01T12:00:00Z at last"]);
     let screen = stage.screen();
     shows(&screen, &["at last"]);
     assert!(!screen.contains("Meanwhile"), "{screen}");
@@ -353,7 +353,7 @@ fn a_container_without_log_lines_shows_its_events_con_10() {
 fn dropped_log_lines_are_reported_at_their_position_con_10() {
     let mut stage = logs(100, 20);
     let many: Vec<String> = (0..100_250).map(|n| format!("line {n}")).collect();
-    say(&mut stage, &many.iter().map(String::as_str).collect::<Vec<_>>());
+    send_log_lines(&mut stage, &many.iter().map(String::as_str).collect::<Vec<_>>());
     shows(&stage.screen(), &["line 100249", "100 000 lines"]);
     stage.press("g");
     let screen = stage.screen();
@@ -365,7 +365,7 @@ fn a_scrolled_log_does_not_move_while_lines_flood_in_con_10() {
     let mut stage = logs(100, 20);
     let flood = |stage: &mut TestConsole, range: std::ops::Range<u32>| {
         let many: Vec<String> = range.map(|n| format!("line {n}")).collect();
-        say(stage, &many.iter().map(String::as_str).collect::<Vec<_>>());
+        send_log_lines(stage, &many.iter().map(String::as_str).collect::<Vec<_>>());
     };
     flood(&mut stage, 0..50_000);
     stage.press("g");

@@ -25,7 +25,7 @@ use crate::needs::needs;
 
 /// Presses `u` in the journal, for the newest change, and sends the object's present state `now` and its state `then`
 /// after the undo. The screen shows the confirmation, or a refusal.
-fn ask_back(stage: &mut TestConsole, now: &Value, then: &Value) {
+fn request_undo(stage: &mut TestConsole, now: &Value, then: &Value) {
     let jobs = stage.press("u");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "the server is asked first: {jobs:?}");
     assert!(acted(&jobs).is_empty() && stage.model.dialog.is_none());
@@ -36,15 +36,15 @@ fn ask_back(stage: &mut TestConsole, now: &Value, then: &Value) {
 }
 
 /// Undoes the newest change in the same way, and confirms. Returns the jobs.
-pub(super) fn take_back(stage: &mut TestConsole, now: &Value, then: &Value) -> Vec<Job> {
-    ask_back(stage, now, then);
+pub(super) fn confirm_undo(stage: &mut TestConsole, now: &Value, then: &Value) -> Vec<Job> {
+    request_undo(stage, now, then);
     assert!(acted(&stage.press("enter")).is_empty(), "Cancel comes first");
-    ask_back(stage, now, then);
+    request_undo(stage, now, then);
     stage.press("right enter")
 }
 
 /// Returns two states of an object, for tests that do not depend on them.
-fn something() -> (Value, Value) {
+fn two_states() -> (Value, Value) {
     (json!({"spec": {"field": "new"}}), json!({"spec": {"field": "old"}}))
 }
 
@@ -92,15 +92,15 @@ fn one_key_takes_each_kind_of_change_back_con_15() {
         stage.press("U");
         let screen = stage.screen();
         assert!(screen.contains(done) && screen.contains("<u> undo"), "{keys}\n{screen}");
-        let (now, then) = something();
-        let jobs = take_back(&mut stage, &now, &then);
+        let (now, then) = two_states();
+        let jobs = confirm_undo(&mut stage, &now, &then);
         assert_eq!(acted(&jobs), [back], "{keys}");
         succeed(&mut stage, jobs);
         shows(&stage.screen(), &["<u> redo", "undone"]);
-        let jobs = take_back(&mut stage, &then, &now);
+        let jobs = confirm_undo(&mut stage, &then, &now);
         assert_eq!(acted(&jobs), [done], "{keys}: what was taken back is done again");
         succeed(&mut stage, jobs);
-        assert_eq!(acted(&take_back(&mut stage, &now, &then)), [back], "{keys}: and so on");
+        assert_eq!(acted(&confirm_undo(&mut stage, &now, &then)), [back], "{keys}: and so on");
     }
 }
 
@@ -115,7 +115,7 @@ fn an_undo_says_what_it_changes_of_what_is_there_now_con_17() {
     stage.send(Message::ActionEnded(Box::new(Outcome { action: (**action).clone(), error: None, after })));
     stage.press("U");
     let then = json!({"spec": {"replicas": 4}});
-    ask_back(&mut stage, &json!({"spec": {"replicas": 9}}), &then);
+    request_undo(&mut stage, &json!({"spec": {"replicas": 9}}), &then);
     let screen = stage.screen();
     shows(
         &screen,
@@ -129,11 +129,11 @@ fn an_undo_says_what_it_changes_of_what_is_there_now_con_17() {
     assert!(!screen.contains("changed since"), "{screen}");
     stage.press("esc");
 
-    ask_back(&mut stage, &json!({"spec": {"replicas": 7}}), &then);
+    request_undo(&mut stage, &json!({"spec": {"replicas": 7}}), &then);
     shows(&stage.screen(), &["now 7, becomes 4", "⚠ changed since: spec.replicas was 9 then, is 7 now"]);
     stage.press("esc");
 
-    ask_back(&mut stage, &then, &then);
+    request_undo(&mut stage, &then, &then);
     assert!(stage.model.dialog.is_none());
     shows(&stage.screen(), &["Deployment default/web is already in that state"]);
 
@@ -178,7 +178,7 @@ fn an_undo_belongs_to_its_own_line_even_where_titles_are_alike_con_15() {
         succeed(&mut stage, jobs);
     }
     stage.press("U");
-    let (now, then) = something();
+    let (now, then) = two_states();
     // The older change is undone; the newer one with the same title stays.
     stage.press("j u");
     let older = stage.model.shared.journal.entries()[0].id;
@@ -217,8 +217,8 @@ fn an_edit_is_taken_back_without_touching_what_others_did_since_con_15() {
     );
     stage.send(Message::ActionEnded(Box::new(Outcome { action, error: None, after: None })));
     stage.press("U");
-    let (now, then) = something();
-    let jobs = take_back(&mut stage, &now, &then);
+    let (now, then) = two_states();
+    let jobs = confirm_undo(&mut stage, &now, &then);
     assert_eq!(
         acted(&jobs),
         [
@@ -227,7 +227,7 @@ fn an_edit_is_taken_back_without_touching_what_others_did_since_con_15() {
     );
     succeed(&mut stage, jobs);
     // The version that the edit replaced is gone: the redo is a patch of the same fields.
-    let jobs = take_back(&mut stage, &then, &now);
+    let jobs = confirm_undo(&mut stage, &then, &now);
     let [Job::Act(action)] = &jobs[..] else { panic!("{jobs:?}") };
     assert!(matches!(&action.mutation, Mutation::Patch { body, .. } if body["spec"]["replicas"] == 5));
 }
@@ -238,8 +238,8 @@ fn a_failed_undo_can_be_retried_con_15() {
     let jobs = stage.press("n c");
     succeed(&mut stage, jobs);
     stage.press("U");
-    let (now, then) = something();
-    let jobs = take_back(&mut stage, &now, &then);
+    let (now, then) = two_states();
+    let jobs = confirm_undo(&mut stage, &now, &then);
     assert!(stage.screen().contains("undoing"));
     let Some(Job::Act(action)) = jobs.into_iter().find(|job| matches!(job, Job::Act(_))) else {
         panic!("the inverse is on its way");

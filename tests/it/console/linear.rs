@@ -22,7 +22,7 @@ impl SpeechReader {
     }
 
     /// Returns the new output.
-    fn hear(&mut self) -> Vec<String> {
+    fn new_output(&mut self) -> Vec<String> {
         let spoken = self.reader.read(&self.stage.model, self.stage.now).into_iter();
         spoken
             .map(|speech| match speech {
@@ -33,10 +33,10 @@ impl SpeechReader {
     }
 
     /// Presses keys and returns the output after them.
-    fn after(&mut self, keys: &str) -> Vec<String> {
+    fn output_after(&mut self, keys: &str) -> Vec<String> {
         self.stage.press(keys);
         self.reader.note_user_action();
-        self.hear()
+        self.new_output()
     }
 
     fn put(&mut self, pods: Vec<serde_json::Value>) {
@@ -57,8 +57,8 @@ fn running(name: &str) -> serde_json::Value {
 #[test]
 fn linear_mode_reads_a_table_with_the_row_under_the_cursor_con_20() {
     let mut ear = SpeechReader::new();
-    ear.hear();
-    let spoken = ear.after("p");
+    ear.new_output();
+    let spoken = ear.output_after("p");
     assert_eq!(spoken[0], "View: Pods, 10 rows");
     assert!(
         spoken[1].starts_with("Selected: api-1-a of default, ready 1/1, status Running, restarts 0"),
@@ -68,15 +68,15 @@ fn linear_mode_reads_a_table_with_the_row_under_the_cursor_con_20() {
     assert_eq!(spoken.len(), 2);
     // Nothing is repeated, and time alone produces no output.
     ear.wait(1_500);
-    assert!(ear.hear().is_empty());
-    let spoken = ear.after("j");
+    assert!(ear.new_output().is_empty());
+    let spoken = ear.output_after("j");
     assert!(spoken[0].starts_with("Selected: api-1-b of default, "), "{spoken:?}");
     assert_eq!(spoken.len(), 1);
-    let spoken = ear.after("space");
+    let spoken = ear.output_after("space");
     assert_eq!(spoken.last().map(String::as_str), Some("Marked: 1"));
     // The user can request everything again.
     ear.reader.read_whole_view();
-    let spoken = ear.hear();
+    let spoken = ear.new_output();
     assert!(spoken[0].contains("3 nodes") && spoken[0].contains("10 pods"), "{spoken:?}");
     assert!(spoken.iter().any(|line| line.starts_with("marked, api-1-b of default")), "{spoken:?}");
     assert_eq!(spoken.len(), 1 + 1 + 10 + 1, "{spoken:?}");
@@ -85,19 +85,19 @@ fn linear_mode_reads_a_table_with_the_row_under_the_cursor_con_20() {
 #[test]
 fn linear_mode_reads_changes_once_and_at_most_once_a_second_con_20() {
     let mut ear = SpeechReader::new();
-    ear.hear();
-    ear.after("p");
+    ear.new_output();
+    ear.output_after("p");
     ear.put(vec![
         pod("default", "web-new-b", Some("web-new"), Some("node-1"), "Running", 4),
         running("late"),
     ]);
-    assert!(ear.hear().is_empty(), "it is told later");
+    assert!(ear.new_output().is_empty(), "it is told later");
     let wake = ear.stage.model.shared.wake.get().expect("somebody looks again");
     assert!(wake <= ear.stage.now.saturating_add(jiff::SignedDuration::from_secs(1)).unwrap());
     // A response to the user comes at once, even during a flood.
-    assert!(ear.after("j")[0].starts_with("Selected: api-1-b"));
+    assert!(ear.output_after("j")[0].starts_with("Selected: api-1-b"));
     ear.wait(1_000);
-    let spoken = ear.hear();
+    let spoken = ear.new_output();
     assert!(spoken[0].starts_with("New: late of default, ready 1/1, status Running"), "{spoken:?}");
     assert_eq!(
         spoken[1],
@@ -107,11 +107,11 @@ fn linear_mode_reads_changes_once_and_at_most_once_a_second_con_20() {
     let gone = objects([running("late")]).remove(0);
     ear.stage.feed(vec![Delta::of::<Pod>(vec![Change::Deleted(gone)])]);
     ear.wait(1_000);
-    assert_eq!(ear.hear(), ["Gone: late of default"]);
+    assert_eq!(ear.new_output(), ["Gone: late of default"]);
     // A flood is limited to as much as a user can listen to.
     ear.put((0..100).map(|number| running(&format!("flood-{number}"))).collect());
     ear.wait(1_000);
-    let spoken = ear.hear();
+    let spoken = ear.new_output();
     assert_eq!(spoken.len(), 13, "{spoken:?}");
     assert_eq!(spoken[12], "and 88 more");
 }
@@ -119,49 +119,49 @@ fn linear_mode_reads_changes_once_and_at_most_once_a_second_con_20() {
 #[test]
 fn a_filter_is_heard_as_it_is_typed_con_20() {
     let mut ear = SpeechReader::new();
-    ear.hear();
-    ear.after("p");
-    assert_eq!(ear.after("/"), ["typed \"/\""]);
-    let spoken = ear.after("c");
+    ear.new_output();
+    ear.output_after("p");
+    assert_eq!(ear.output_after("/"), ["typed \"/\""]);
+    let spoken = ear.output_after("c");
     assert_eq!(spoken.last().map(String::as_str), Some("typed \"/c\""));
-    let spoken = ear.after("\"art\"");
+    let spoken = ear.output_after("\"art\"");
     assert!(spoken[0].starts_with("View: Pods, 1 of 10 rows"), "{spoken:?}");
     assert!(spoken[1].starts_with("Selected: cart-1-a of default, "), "{spoken:?}");
-    assert_eq!(ear.after("enter").last().map(String::as_str), Some("typed \"\""));
-    assert!(ear.after("esc")[0].starts_with("View: Pods, 10 rows"));
+    assert_eq!(ear.output_after("enter").last().map(String::as_str), Some("typed \"\""));
+    assert!(ear.output_after("esc")[0].starts_with("View: Pods, 10 rows"));
     // A screen that the user returns to is not read again.
-    assert_eq!(ear.after("?")[0], "View: Help");
-    let spoken = ear.after("esc");
+    assert_eq!(ear.output_after("?")[0], "View: Help");
+    let spoken = ear.output_after("esc");
     assert!(spoken[0].starts_with("View: Pods, 10 rows") && spoken.len() == 2, "{spoken:?}");
-    ear.after("esc");
-    let spoken = ear.hear();
+    ear.output_after("esc");
+    let spoken = ear.new_output();
     assert!(spoken.is_empty(), "{spoken:?}");
     // The result of a command is read below its line, which is not read again.
-    ear.after(":");
-    ear.after("\"topology\"");
-    let spoken = ear.after("enter");
+    ear.output_after(":");
+    ear.output_after("\"topology\"");
+    let spoken = ear.output_after("enter");
     assert_eq!(spoken[..2], ["typed \"\"", "View: Topology"]);
-    ear.after("esc");
+    ear.output_after("esc");
     // An unknown command.
-    let spoken = ear.after(": \"nonsense\" enter");
+    let spoken = ear.output_after(": \"nonsense\" enter");
     assert!(spoken.iter().any(|line| line.starts_with("Error: ")), "{spoken:?}");
 }
 
 #[test]
 fn linear_mode_reads_a_dialog_with_its_fields_and_buttons_con_20() {
     let mut ear = SpeechReader::new();
-    ear.hear();
-    ear.after("d");
-    let spoken = ear.after("s");
+    ear.new_output();
+    ear.output_after("d");
+    let spoken = ear.output_after("s");
     assert_eq!(spoken[0], "Question: Scale Deployment default/api", "{spoken:?}");
     assert!(spoken.iter().any(|line| line.starts_with("replicas: 2")), "{spoken:?}");
     assert!(spoken.iter().any(|line| line.starts_with("Keys: ")), "{spoken:?}");
     assert!(spoken.last().unwrap().starts_with("Field: replicas: 2"), "{spoken:?}");
-    let spoken = ear.after("ctrl-u 7");
+    let spoken = ear.output_after("ctrl-u 7");
     assert!(spoken.last().unwrap().starts_with("Field: replicas: 7"), "{spoken:?}");
-    assert_eq!(ear.after("tab").last().map(String::as_str), Some("Button: Cancel"));
-    assert_eq!(ear.after("tab").last().map(String::as_str), Some("Button: Scale"));
-    assert_eq!(ear.after("esc")[0], "The question is closed");
+    assert_eq!(ear.output_after("tab").last().map(String::as_str), Some("Button: Cancel"));
+    assert_eq!(ear.output_after("tab").last().map(String::as_str), Some("Button: Scale"));
+    assert_eq!(ear.output_after("esc")[0], "The question is closed");
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn every_screen_can_be_heard_con_20() {
         if !keys.is_empty() {
             ear.stage.press(keys);
         }
-        let spoken = ear.hear();
+        let spoken = ear.new_output();
         assert!(spoken.iter().any(|line| line.starts_with(view)), "{keys}: {spoken:#?}");
         assert!(spoken.iter().any(|line| line.contains(part)), "{keys}: {spoken:#?}");
         let drawn = |c: char| matches!(c, '\u{2500}'..='\u{259f}' | '▸' | '●' | '✖');
@@ -188,31 +188,34 @@ fn every_screen_can_be_heard_con_20() {
 #[test]
 fn linear_mode_reads_tabs_by_their_numbers_con_17() {
     let mut ear = SpeechReader::new();
-    ear.hear();
+    ear.new_output();
     assert_eq!(
-        ear.after(": \"tab_pods\" enter").iter().find(|line| line.starts_with("View")).map(String::as_str),
+        ear.output_after(": \"tab_pods\" enter")
+            .iter()
+            .find(|line| line.starts_with("View"))
+            .map(String::as_str),
         Some("View: Pods, tab 2 of 2, 10 rows")
     );
-    assert_eq!(ear.after("alt-1")[0], "View: Overview, tab 1 of 2");
+    assert_eq!(ear.output_after("alt-1")[0], "View: Overview, tab 1 of 2");
 }
 
 #[test]
 fn linear_mode_reads_a_toast_once_with_its_severity_con_20() {
     let mut ear = SpeechReader::new();
-    ear.hear();
+    ear.new_output();
     ear.stage.send(Message::Toast(Toast::failed("no\u{1b}[31m such\nthing")));
-    let spoken = ear.hear();
+    let spoken = ear.new_output();
     assert_eq!(spoken.len(), 2, "{spoken:?}");
     assert!(spoken[0].starts_with("Error: no") && !spoken[0].contains('\u{1b}'), "{spoken:?}");
     assert_eq!(spoken[1], "Error: thing");
-    assert!(ear.hear().is_empty());
+    assert!(ear.new_output().is_empty());
 }
 
 /// A symbol is read as the state of the text after it, and one beside its word is silent.
 #[test]
 fn signs_are_read_as_what_they_stand_before_con_20() {
     let mut ear = SpeechReader::new();
-    let overview = ear.hear().join("\n");
+    let overview = ear.new_output().join("\n");
     for expected in
         ["node-1  Ready", "node-2  cordoned", "node-10  NotReady", "Running  5", "web  1/4", "api  2/2"]
     {
@@ -222,10 +225,10 @@ fn signs_are_read_as_what_they_stand_before_con_20() {
         assert!(!overview.contains(of_pods), "{of_pods:?} is in\n{overview}");
     }
     ear.reader.read_whole_view();
-    let header = ear.hear().remove(0);
+    let header = ear.new_output().remove(0);
     assert!(header.contains("3 nodes Ready 2 NotReady 1  10 pods Running 5 Pending 2"), "{header}");
 
-    let topology = ear.after(": \"topology\" enter").join("\n");
+    let topology = ear.output_after(": \"topology\" enter").join("\n");
     for expected in [
         "node-1  Ready  3 Running, 1 Pending, 1 Succeeded, 1 CrashLoop",
         "node-2  Ready,Schedu",
@@ -233,13 +236,13 @@ fn signs_are_read_as_what_they_stand_before_con_20() {
     ] {
         assert!(topology.contains(expected), "{expected:?} is not in\n{topology}");
     }
-    let tree = ear.after("esc : \"xray\" enter").join("\n");
+    let tree = ear.output_after("esc : \"xray\" enter").join("\n");
     assert!(tree.contains("Deployment default/api") && tree.contains("2/2 Available"), "{tree}");
     assert!(!tree.contains("Running Deployment") && !tree.contains("Pending Deployment"), "{tree}");
-    let why = ear.after("esc d j W").join("\n");
+    let why = ear.output_after("esc d j W").join("\n");
     assert!(why.contains("Deployment default/cart: Unavailable, 0 of 1 available"), "{why}");
     assert!(!why.contains("Pending Deployment") && !why.contains("Error Pod"), "{why}");
-    let rollout = ear.after("esc j R").join("\n");
+    let rollout = ear.output_after("esc j R").join("\n");
     assert!(rollout.contains("under way: in progress") && rollout.contains("current"), "{rollout}");
     assert!(!rollout.contains("RunningRunning"), "{rollout}");
 }
@@ -248,8 +251,8 @@ fn signs_are_read_as_what_they_stand_before_con_20() {
 #[test]
 fn two_columns_are_read_one_after_the_other_con_20() {
     let mut ear = SpeechReader::new();
-    ear.hear();
-    let spoken = ear.after("p ?");
+    ear.new_output();
+    let spoken = ear.output_after("p ?");
     let titles: Vec<&str> = spoken.iter().map(|line| line.trim()).collect();
     // A title and the first key below it have lines of their own.
     assert!(titles.contains(&"Pods"), "{spoken:#?}");
@@ -260,7 +263,7 @@ fn two_columns_are_read_one_after_the_other_con_20() {
     }
     assert!(spoken.iter().any(|line| line.ends_with(", changes the cluster")), "{spoken:#?}");
     // The parts of a rollout are read one after the other.
-    let spoken = ear.after("esc esc d j j R");
+    let spoken = ear.output_after("esc esc d j j R");
     let part = |name: &str| spoken.iter().position(|line| line.starts_with(&format!("Part: {name}")));
     let (history, template) = (part("Revisions").expect("revisions"), part("Template").expect("a template"));
     assert!(history < template, "{spoken:#?}");
@@ -271,7 +274,7 @@ fn two_columns_are_read_one_after_the_other_con_20() {
 #[test]
 fn use_is_no_news_con_20() {
     let mut ear = SpeechReader::new();
-    ear.hear();
+    ear.new_output();
     let measured = |ear: &mut SpeechReader, cpu_millis: i64| {
         let mut pods = PodUsages::default();
         ear.stage.send(Message::Usage(Some(
@@ -281,29 +284,29 @@ fn use_is_no_news_con_20() {
         pods.put("default", "web-new-a", [("main", used)]);
         ear.stage.send(Message::PodUsage(Some(pods)));
         ear.wait(1_500);
-        ear.hear()
+        ear.new_output()
     };
     measured(&mut ear, 12);
     // A table: measured, measured again, and no longer measured.
-    let spoken = ear.after("p / \"web-new-a\" enter").join("\n");
+    let spoken = ear.output_after("p / \"web-new-a\" enter").join("\n");
     assert!(spoken.contains("cpu 12m"), "{spoken}");
     assert_eq!(measured(&mut ear, 13), Vec::<String>::new());
     ear.stage.send(Message::PodUsage(Some(PodUsages::default())));
     ear.wait(1_500);
-    assert_eq!(ear.hear(), Vec::<String>::new());
+    assert_eq!(ear.new_output(), Vec::<String>::new());
     assert_eq!(measured(&mut ear, 14), Vec::<String>::new());
     // On a page, only the state in the line of a container is announced.
-    let spoken = ear.after("enter").join("\n");
+    let spoken = ear.output_after("enter").join("\n");
     assert!(spoken.contains("14m") && spoken.contains("main"), "{spoken}");
     assert_eq!(measured(&mut ear, 15), Vec::<String>::new());
     let mut failed = pod("default", "web-new-a", Some("web-new"), Some("node-1"), "CrashLoopBackOff", 40);
     failed["status"]["containerStatuses"][0]["restartCount"] = 1.into();
     ear.put(vec![failed]);
     ear.wait(1_500);
-    let spoken = ear.hear();
+    let spoken = ear.new_output();
     let line = spoken.iter().find(|line| line.contains("main")).expect("the container");
     assert!(line.contains("CrashLoopBackOff") && !line.contains("15m"), "{spoken:#?}");
     // Usage near a limit is reported in words.
-    let spoken = ear.after("esc").join("\n");
+    let spoken = ear.output_after("esc").join("\n");
     assert!(!spoken.contains(['▲', '▴']), "{spoken}");
 }

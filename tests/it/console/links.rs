@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 
 use super::test_console::{TestConsole, cluster, objects};
 use super::{acted, shows};
-use crate::instance::{DataDir, PATIENCE};
+use crate::instance::{DataDir, WAIT_TIMEOUT};
 use crate::needs::needs;
 
 const WHY: &str =
@@ -147,7 +147,7 @@ async fn until(
             }
         }
     };
-    let seen = tokio::time::timeout(PATIENCE, look).await;
+    let seen = tokio::time::timeout(WAIT_TIMEOUT, look).await;
     assert!(seen.is_ok(), "waited in vain: {what}\n{}", stage.screen());
 }
 

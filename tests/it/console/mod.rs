@@ -195,7 +195,7 @@ fn changes_ask_act_and_are_remembered_con_6() {
         ],
     );
     let now = json!({"spec": {"replicas": 9}});
-    let jobs = journal::take_back(&mut stage, &now, &json!({"spec": {"replicas": 4}}));
+    let jobs = journal::confirm_undo(&mut stage, &now, &json!({"spec": {"replicas": 4}}));
     assert_eq!(acted(&jobs), ["kubectl scale deployment/web -n default --replicas=4"]);
     assert!(stage.press("u").is_empty(), "an action is taken back once");
 }

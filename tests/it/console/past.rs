@@ -34,12 +34,12 @@ impl ClusterConsole {
         let (sender, inbox) = mpsc::channel(64);
         let runner = Runner::new(cluster.client(), sender);
         let mut show = Self { stage: TestConsole::new(width, height), cluster, runner, inbox };
-        show.look().await;
+        show.process_messages().await;
         show
     }
 
     /// Processes all pending messages.
-    async fn look(&mut self) {
+    async fn process_messages(&mut self) {
         self.stage.now = self.cluster.now();
         let client = self.cluster.client();
         let catalogue = catalogue::discover(&client).await.expect("discovery");
@@ -137,7 +137,7 @@ async fn a_table_is_looked_at_as_it_was_and_nothing_is_done_there_con_19() {
     show.pass(60).await;
     pods.delete("early", &DeleteParams::default().grace_period(0)).await.expect("gone");
     show.pass(30).await;
-    show.look().await;
+    show.process_messages().await;
     let live = show.press("p", "late").await;
     assert!(!live.contains("early") && !live.contains("THE PAST"), "{live}");
 
@@ -148,7 +148,7 @@ async fn a_table_is_looked_at_as_it_was_and_nothing_is_done_there_con_19() {
     }
     let early = then.lines().find(|line| line.contains("early")).expect("its row");
     assert!(["114s", "115s", "116s"].iter().any(|age| early.contains(age)), "{early}");
-    show.look().await;
+    show.process_messages().await;
     assert!(show.stage.screen().contains("early"), "what was does not change");
     // Actions are not possible there, and are not offered.
     for key in ["ctrl-d", "s", "e", "ctrl-k", "L", "F", "l"] {
@@ -193,7 +193,7 @@ async fn esc_leaves_the_past_once_and_never_returns_to_it_con_19() {
     let deployments: Api<Deployment> = Api::default_namespaced(show.cluster.client());
     deployments.create(&PostParams::default(), &web(2)).await.expect("made");
     show.pass(120).await;
-    show.look().await;
+    show.process_messages().await;
     let is_past = |show: &mut ClusterConsole| show.stage.screen().contains("THE PAST");
 
     // A view opened in the past is closed; the view below is still of the past, and leaves it with the next key.
@@ -270,7 +270,7 @@ async fn all_workloads_are_looked_at_as_they_were_con_2_con_19() {
     let alone: Pod = serde_json::from_value(alone).expect("a pod");
     pods.create(&PostParams::default(), &alone).await.expect("made");
     show.pass(60).await;
-    show.look().await;
+    show.process_messages().await;
     show.stage.press(": \"wk\" enter");
     let tables = [
         whole_table::<StatefulSet>(&client, "/apis/apps/v1/statefulsets").await,
@@ -293,7 +293,7 @@ async fn all_workloads_are_looked_at_as_they_were_con_2_con_19() {
     }
     assert!(!then.contains("alone") && !then.contains("Suspended"), "{then}");
     // Current changes do not appear in it; a forbidden kind is reported as in the present.
-    show.look().await;
+    show.process_messages().await;
     assert!(show.stage.screen().contains("2/2"), "{}", show.stage.screen());
     // Actions are not possible there, and views opened from there are of that moment.
     let pressed = show.stage.press("g s");
@@ -336,7 +336,7 @@ async fn the_overview_is_looked_at_as_it_was_con_19() {
     let later: Deployment = serde_json::from_value(later).expect("a deployment");
     deployments.create(&PostParams::default(), &later).await.expect("made");
     show.pass(60).await;
-    show.look().await;
+    show.process_messages().await;
     let live = show.stage.screen();
     assert!(live.contains("later") && live.contains("● Running      1"), "{live}");
 
@@ -365,7 +365,7 @@ async fn the_overview_is_looked_at_as_it_was_con_19() {
         .await
         .expect("made");
     show.pass(5).await;
-    show.look().await;
+    show.process_messages().await;
     let still = show.stage.screen();
     assert!(!still.contains("newest") && still.contains("● Running      4"), "{still}");
     let filtered = show.press("/ \"web\" enter", "/web").await;
@@ -404,7 +404,7 @@ async fn the_overview_is_looked_at_as_it_was_con_19() {
 async fn kinds_that_are_forbidden_now_are_forbidden_in_the_past_too_con_19() {
     let mut show = ClusterConsole::begin(120, 36).await;
     show.pass(60).await;
-    show.look().await;
+    show.process_messages().await;
     let refused = podium::console::links::UnavailableReason::NotAllowed("no".to_owned());
     let events = podium::console::resource::ResourceKey::of::<Event>();
     show.stage.send(Message::Link(podium::console::links::Link::Refused(events, refused)));
@@ -425,7 +425,7 @@ async fn versions_are_listed_and_any_two_compared_con_12() {
         }
         show.pass(20).await;
     }
-    show.look().await;
+    show.process_messages().await;
     show.stage.press(": \"configmaps\" enter");
     let maps = server_table(&show).await;
     show.stage.feed(vec![maps]);
@@ -476,7 +476,7 @@ async fn one_timeline_tells_states_events_and_what_was_done_con_19() {
     let patch = Patch::Merge(json!({"spec": {"replicas": 2}}));
     deployments.patch("web", &PatchParams::default(), &patch).await.expect("scaled");
     show.pass(30).await;
-    show.look().await;
+    show.process_messages().await;
     let screen = show.press("d T", "scaled 1 → 2").await;
     for expected in [
         "Timeline · Deployment default/web",
@@ -498,7 +498,7 @@ async fn one_timeline_tells_states_events_and_what_was_done_con_19() {
     let patch = Patch::Merge(json!({"spec": {"replicas": 0}}));
     deployments.patch("web", &PatchParams::default(), &patch).await.expect("scaled");
     show.pass(60).await;
-    show.look().await;
+    show.process_messages().await;
     let screen = show.until("scaled 2 → 0").await;
     assert!(screen.contains("deleted"), "its pods went:\n{screen}");
     let screen = show.press("/ \"scaled\" enter", "/scaled").await;

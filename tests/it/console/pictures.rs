@@ -22,7 +22,7 @@ fn replayed(session: &str) -> (Vec<Screen>, Cast) {
 }
 
 /// Compares a file with its expected content, or writes it.
-fn is_saved(file: &Path, drawn: &str) {
+fn check_or_write(file: &Path, drawn: &str) {
     if std::env::var("PODIUM_PICTURES").is_ok_and(|value| value == "write") {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(file, drawn).unwrap();
@@ -45,7 +45,7 @@ fn names(directory: &Path) -> BTreeSet<String> {
 #[test]
 fn the_pictures_are_what_the_console_draws_con_21() {
     for (session, screen, picture) in PICTURES {
-        is_saved(&docs(picture), &replayed(session).0[screen].svg());
+        check_or_write(&docs(picture), &replayed(session).0[screen].svg());
     }
 }
 
@@ -54,7 +54,7 @@ fn the_pictures_are_what_the_console_draws_con_21() {
 fn the_casts_of_the_samples_are_what_the_console_draws_con_21() {
     let samples = names(&Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-manifests"));
     for sample in &samples {
-        is_saved(&docs("casts").join(format!("{sample}.cast")), &replayed(sample).1.text());
+        check_or_write(&docs("casts").join(format!("{sample}.cast")), &replayed(sample).1.text());
     }
     assert_eq!(names(&docs("casts")), samples);
 }

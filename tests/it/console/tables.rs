@@ -14,7 +14,7 @@ fn applied(pod: serde_json::Value) -> Vec<Delta> {
     vec![Delta::of::<Pod>(vec![Change::Applied(objects([pod]).remove(0))])]
 }
 
-fn heads(stage: &mut TestConsole) -> String {
+fn heading_line(stage: &mut TestConsole) -> String {
     stage.screen().lines().nth(2).expect("the heads").to_owned()
 }
 
@@ -29,28 +29,28 @@ fn pods(width: u16) -> TestConsole {
 fn columns_stay_where_they_are_while_states_change_con_4() {
     for width in [80, 120] {
         let mut stage = pods(width);
-        let before = heads(&mut stage);
+        let before = heading_line(&mut stage);
         for state in ["ContainerCreating", "CrashLoopBackOff", "Error", "Completed", "Running"] {
             stage.feed(applied(pod("default", "api-1-a", Some("api-1"), Some("node-1"), state, 7100)));
-            assert_eq!(heads(&mut stage), before, "{state} at {width}");
+            assert_eq!(heading_line(&mut stage), before, "{state} at {width}");
         }
         // Other rows become visible, others disappear: the columns do not move.
         stage.press("/ \"seed\" enter");
-        assert_eq!(heads(&mut stage), before, "filtered at {width}");
+        assert_eq!(heading_line(&mut stage), before, "filtered at {width}");
     }
 }
 
 #[test]
 fn columns_grow_once_and_never_shrink_con_4() {
     let mut stage = pods(120);
-    let before = heads(&mut stage);
+    let before = heading_line(&mut stage);
     let long = "a-name-that-is-longer-than-all-others";
     stage.feed(applied(pod("default", long, None, Some("node-1"), "Running", 1)));
-    let grown = heads(&mut stage);
+    let grown = heading_line(&mut stage);
     assert_ne!(grown, before);
     let gone = objects([pod("default", long, None, None, "Running", 1)]).remove(0);
     stage.feed(vec![Delta::of::<Pod>(vec![Change::Deleted(gone)])]);
-    assert_eq!(heads(&mut stage), grown);
+    assert_eq!(heading_line(&mut stage), grown);
 }
 
 #[test]
@@ -67,10 +67,10 @@ fn names_sort_both_ways_con_3() {
 fn wide_leads_to_every_column_con_3() {
     let mut stage = pods(80);
     stage.press("ctrl-w");
-    assert!(heads(&mut stage).contains(" →"));
+    assert!(heading_line(&mut stage).contains(" →"));
     let mut seen = String::new();
     for _ in 0..10 {
-        seen.push_str(&heads(&mut stage));
+        seen.push_str(&heading_line(&mut stage));
         stage.press("right");
     }
     for head in ["NAME", "READY", "STATUS", "RESTARTS", "NODE", "IP", "QOS", "IMAGES", "AGE"] {

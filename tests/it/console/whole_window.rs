@@ -260,7 +260,7 @@ fn walking_between_views_does_not_pile_them_up_con_3() {
 }
 
 /// Checks that the current row or object is visible, and no line is wider than the window.
-fn is_usable(stage: &mut TestConsole, expected: &[&str]) {
+fn assert_usable(stage: &mut TestConsole, expected: &[&str]) {
     let screen = stage.screen();
     for want in expected {
         assert!(screen.contains(want), "{want:?} is not in\n{screen}");
@@ -316,7 +316,7 @@ fn a_dialog_is_readable_and_usable_in_a_small_window_con_20() {
     stage.feed(cluster());
     stage.press("d s");
     // The field with the focus is in sight.
-    is_usable(&mut stage, &["Scale", "▸ ", "Cancel"]);
+    assert_usable(&mut stage, &["Scale", "▸ ", "Cancel"]);
     assert_eq!(acted(&stage.press("9 enter")), ["kubectl scale deployment/api -n default --replicas=9"]);
     // The number of hidden lines is shown, and they can be read while the focus is on the buttons.
     stage.press("ctrl-d");

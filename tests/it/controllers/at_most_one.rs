@@ -9,7 +9,7 @@ use podium::object::owner::is_terminating;
 use podium::object::{Key, Kind, SharedObject};
 use serde_json::json;
 
-use super::cluster::{Cluster, NAME_STAYS_FREE, NO_NODES, key};
+use super::cluster::{Cluster, NO_NODES, RECREATION_DELAY, key};
 
 /// Returns a cluster with a running set of one pod, whose grace period is zero.
 async fn running() -> (Cluster, SharedObject<Pod>) {
@@ -25,7 +25,7 @@ async fn running() -> (Cluster, SharedObject<Pod>) {
 }
 
 /// Checks that the same pod still exists and terminates; then its node confirms its end.
-async fn is_only_requested(cluster: Cluster, pod: &SharedObject<Pod>, way: &str) {
+async fn assert_still_terminating(cluster: Cluster, pod: &SharedObject<Pod>, way: &str) {
     cluster.settle().await;
     let pods = cluster.pods();
     assert_eq!(pods.iter().map(SharedObject::uid).collect::<Vec<_>>(), [pod.uid()], "{way}");
@@ -85,7 +85,7 @@ async fn a_zero_grace_in_the_spec_forces_nothing_safe_1_sts_3() {
             let held = cluster.api.get_as::<Pod>(&Key::new("team", "p")).unwrap();
             assert_eq!(held.metadata.deletion_grace_period_seconds, Some(1), "{way}");
         }
-        is_only_requested(cluster, &pod, way).await;
+        assert_still_terminating(cluster, &pod, way).await;
     }
 }
 
@@ -95,7 +95,7 @@ async fn an_explicit_zero_in_the_request_removes_at_once_safe_1() {
     let (cluster, pod) = running().await;
     let force = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
     cluster.api.delete(Kind::Pod, &key("web-0"), &force).unwrap();
-    tokio::time::sleep(NAME_STAYS_FREE).await;
+    tokio::time::sleep(RECREATION_DELAY).await;
     cluster.settle().await;
     assert_ne!(cluster.get::<Pod>("web-0").uid(), pod.uid());
     cluster.stop().await;

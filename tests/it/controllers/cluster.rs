@@ -28,10 +28,10 @@ pub(crate) struct Cluster {
 pub(crate) const NO_NODES: &[&str] = &["podgc", "nodelifecycle"];
 
 /// Maximum number of turns without an end: a livelock fails the test instead of hanging it.
-pub(crate) const TURNS: usize = 2_000;
+pub(crate) const MAX_TURNS: usize = 2_000;
 
 /// A StatefulSet recreates a pod that someone else deleted within this time.
-pub(crate) const NAME_STAYS_FREE: Duration = Duration::from_millis(250);
+pub(crate) const RECREATION_DELAY: Duration = Duration::from_millis(250);
 
 /// A key in the default namespace.
 pub(crate) fn key(name: &str) -> Key {
@@ -106,7 +106,7 @@ impl Cluster {
     }
 
     /// Deletes every pod as soon as it exists, for this much virtual time; returns their number.
-    pub(crate) async fn remove_pods_as_they_come(&self, span: Duration) -> usize {
+    pub(crate) async fn delete_new_pods_for(&self, span: Duration) -> usize {
         let (mut removed, start) = (0, tokio::time::Instant::now());
         while start.elapsed() < span {
             for pod in self.pods() {
@@ -185,13 +185,13 @@ impl Cluster {
 
     /// Lets the kubelet act and the cluster settle until nothing is left to do.
     pub(crate) async fn run(&self) {
-        self.run_seen_by(|| ()).await;
+        self.run_with(|| ()).await;
     }
 
     /// Does the same, with a callback before each turn.
-    pub(crate) async fn run_seen_by(&self, mut look: impl FnMut()) {
+    pub(crate) async fn run_with(&self, mut look: impl FnMut()) {
         let mut was_idle = false;
-        for _ in 0..TURNS {
+        for _ in 0..MAX_TURNS {
             self.settle().await;
             look();
             let acted: Vec<bool> = self.pods().iter().map(|pod| self.act_on(pod)).collect();
@@ -200,7 +200,7 @@ impl Cluster {
                 return;
             }
             if is_idle {
-                tokio::time::sleep(NAME_STAYS_FREE).await;
+                tokio::time::sleep(RECREATION_DELAY).await;
             }
             was_idle = is_idle;
         }

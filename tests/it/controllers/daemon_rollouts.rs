@@ -71,12 +71,12 @@ impl RolloutObserver {
     }
 
     /// Counts the nodes with a ready pod.
-    fn served(&self) -> usize {
+    fn nodes_with_ready_pod(&self) -> usize {
         self.active().filter(|p| is_ready(p)).map(place).collect::<HashSet<_>>().len()
     }
 
     /// Returns the number of nodes with more than one pod, and the largest number of pods on one node.
-    fn doubled(&self) -> (usize, usize) {
+    fn surplus_pods(&self) -> (usize, usize) {
         let mut by_node: BTreeMap<String, usize> = BTreeMap::new();
         for pod in self.active() {
             *by_node.entry(place(pod)).or_default() += 1;
@@ -85,16 +85,16 @@ impl RolloutObserver {
     }
 
     /// Checks everything since the cluster last settled: pods that were not ready then do not count.
-    fn follow(&mut self) {
-        let mut counted_on = self.served();
+    fn check_new_revisions(&mut self) {
+        let mut counted_on = self.nodes_with_ready_pod();
         for change in self.pods.take().unwrap() {
-            let (served, doubled) = (self.served(), self.doubled());
+            let (served, doubled) = (self.nodes_with_ready_pod(), self.surplus_pods());
             let uid = change.object.uid().to_string();
             match change.kind {
                 ChangeKind::Deleted => self.living.remove(&uid),
                 _ => self.living.insert(uid.clone(), change.object.clone()),
             };
-            let (served_now, doubled_now) = (self.served(), self.doubled());
+            let (served_now, doubled_now) = (self.nodes_with_ready_pod(), self.surplus_pods());
             let (doubled, most) = (doubled_now.0 > doubled.0, doubled_now.1);
             assert!(most <= 2, "{most} pods of one node at {}", change.revision);
             assert!(!doubled || self.surge > 0, "two pods of one node without surge at {}", change.revision);
@@ -164,7 +164,7 @@ async fn play(surge: usize, unavailable: usize, steps: Vec<Step>) {
             }
         }
         cluster.settle().await;
-        witness.follow();
+        witness.check_new_revisions();
     }
     set_image(&cluster, "last");
     // Past every back-off of pods that failed.
@@ -192,7 +192,7 @@ async fn play(surge: usize, unavailable: usize, steps: Vec<Step>) {
 
 /// The kubelet makes all steps for all pods, and the observer checks after each.
 async fn run(cluster: &Cluster, witness: &mut RolloutObserver) {
-    cluster.run_seen_by(|| witness.follow()).await;
+    cluster.run_with(|| witness.check_new_revisions()).await;
 }
 
 proptest! {

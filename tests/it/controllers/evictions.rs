@@ -31,7 +31,7 @@ fn on_node(cluster: &Cluster, node: &str) -> Vec<SharedObject<Pod>> {
 }
 
 /// Binds the Deployment's unscheduled pod to this node.
-fn place(cluster: &Cluster, node: &str) -> SharedObject<Pod> {
+fn bind_to(cluster: &Cluster, node: &str) -> SharedObject<Pod> {
     let waiting = cluster.pods().into_iter().find(|p| p.spec.as_ref().unwrap().node_name.is_none()).unwrap();
     cluster.api.bind(&waiting.key(), waiting.uid(), node).unwrap();
     waiting
@@ -53,7 +53,7 @@ async fn nodes_are_drained_as_fast_as_the_budget_lets_pods_go_pdb_1_node_3() {
     cluster.create::<Deployment>(deployment("web", 3, 1, 0));
     cluster.settle().await;
     for node in ["node-1", "node-2", "node-3"] {
-        let placed = place(&cluster, node);
+        let placed = bind_to(&cluster, node);
         cluster.set_ready(&placed, true);
     }
     let other = json!({"metadata": {"name": "x", "namespace": "default"},
@@ -72,7 +72,7 @@ async fn nodes_are_drained_as_fast_as_the_budget_lets_pods_go_pdb_1_node_3() {
     cluster.settle().await;
     assert_eq!(counts(&cluster, "b"), (4, 2, 2, 0), "the one that goes is still there");
     // The replacement is on node-2 and still starts when that node is drained.
-    let d = place(&cluster, "node-2");
+    let d = bind_to(&cluster, "node-2");
     end_terminating(&cluster).await;
     assert!(on_node(&cluster, "node-1").is_empty(), "the first node is empty: x needed no leave");
     assert_eq!(refusal(&cluster, b.name()), (needs(2), 0));
@@ -91,7 +91,7 @@ async fn nodes_are_drained_as_fast_as_the_budget_lets_pods_go_pdb_1_node_3() {
     let waiting = cluster.pods().into_iter().filter(|p| p.spec.as_ref().unwrap().node_name.is_none());
     assert_eq!(waiting.count(), 1);
     // A node is added.
-    let e = place(&cluster, "node-4");
+    let e = bind_to(&cluster, "node-4");
     cluster.set_ready(&e, true);
     cluster.settle().await;
     cluster.api.evict(&d.key(), &DeleteOptions::default()).unwrap();

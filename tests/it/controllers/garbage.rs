@@ -35,7 +35,7 @@ async fn delete(cluster: &Cluster, name: &str, propagation: Propagation) {
     cluster.settle().await;
 }
 
-async fn let_go(cluster: &Cluster, name: &str) {
+async fn remove_finalizers(cluster: &Cluster, name: &str) {
     cluster.change::<ConfigMap>(name, |m| m.metadata.finalizers = None);
     cluster.settle().await;
 }
@@ -51,9 +51,9 @@ async fn only_dependants_that_say_so_hold_their_owner_up_gc_1() {
     assert_eq!(maps(&cluster), "blocks- free- owner-");
     let held = cluster.get::<ConfigMap>("owner").metadata.finalizers.clone();
     assert_eq!(held, Some(vec!["foregroundDeletion".into()]));
-    let_go(&cluster, "blocks").await;
+    remove_finalizers(&cluster, "blocks").await;
     assert_eq!(maps(&cluster), "free-");
-    let_go(&cluster, "free").await;
+    remove_finalizers(&cluster, "free").await;
     assert_eq!(maps(&cluster), "");
     cluster.stop().await;
 }

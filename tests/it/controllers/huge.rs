@@ -22,7 +22,7 @@ use super::nodes::node;
 const QUOTA: usize = 20;
 
 /// Number of refusals until the back-off is so long that the cluster counts as settled. Each is recorded as an event.
-const FEW_TRIES: i32 = 12;
+const TRIES_UNTIL_SETTLED: i32 = 12;
 
 fn template(restart_policy: &str) -> Value {
     json!({"metadata": {"labels": {"app": "huge"}},
@@ -55,7 +55,7 @@ fn job(fields: Value) -> Value {
 }
 
 /// Checks a workload that requests two thousand million pods under a quota, and then one pod.
-async fn is_bounded(
+async fn assert_is_bounded(
     what: &str,
     create: impl Fn(&Cluster),
     shrink: impl Fn(&Cluster),
@@ -73,7 +73,7 @@ async fn is_bounded(
         let refused = events.iter().filter(|event| event.reason.as_deref() == Some("FailedCreate"));
         refused.map(|event| event.count.unwrap_or(1)).sum()
     };
-    assert!(refusals() <= FEW_TRIES, "{what}: {} refusals", refusals());
+    assert!(refusals() <= TRIES_UNTIL_SETTLED, "{what}: {} refusals", refusals());
     cluster.run().await;
     assert_eq!(cluster.pods().len(), QUOTA, "{what}");
     assert!(failed(&cluster), "{what}: nothing tells of the refusal");
@@ -109,7 +109,7 @@ async fn a_number_of_replicas_without_bounds_is_held_by_a_quota_rs_1_dep_1() {
             .flatten()
             .any(|(type_, reason)| type_ == "ReplicaFailure" && reason == "FailedCreate")
     };
-    is_bounded(
+    assert_is_bounded(
         "Deployment",
         |cluster| {
             cluster.create::<Deployment>(replicated(
@@ -121,7 +121,7 @@ async fn a_number_of_replicas_without_bounds_is_held_by_a_quota_rs_1_dep_1() {
         |cluster| cluster.conditions("huge").contains(&"ReplicaFailure=True FailedCreate".to_string()),
     )
     .await;
-    is_bounded(
+    assert_is_bounded(
         "ReplicaSet",
         |cluster| {
             cluster.create::<ReplicaSet>(replicated(&json!({"matchLabels": {"app": "huge"}}), json!({})));
@@ -135,7 +135,7 @@ async fn a_number_of_replicas_without_bounds_is_held_by_a_quota_rs_1_dep_1() {
         },
     )
     .await;
-    is_bounded(
+    assert_is_bounded(
         "ReplicationController",
         |cluster| {
             cluster.create::<ReplicationController>(replicated(&json!({"app": "huge"}), json!({})));
@@ -161,7 +161,7 @@ async fn a_number_of_replicas_without_bounds_is_held_by_a_quota_rs_1_dep_1() {
 #[tokio::test(start_paused = true)]
 async fn ordinals_without_bounds_are_held_by_a_quota_sts_1() {
     for policy in ["Parallel", "OrderedReady"] {
-        is_bounded(
+        assert_is_bounded(
             policy,
             |cluster| drop(cluster.create::<StatefulSet>(stateful(policy, 7))),
             |cluster| cluster.change::<StatefulSet>("huge", |s| s.spec.replicas = Some(1)),
@@ -183,7 +183,7 @@ async fn completions_without_bounds_are_held_by_a_quota_job_1() {
                 "backoffLimitPerIndex": i32::MAX, "maxFailedIndexes": 10_000}),
         ),
     ] {
-        is_bounded(
+        assert_is_bounded(
             what,
             |cluster| drop(cluster.create::<Job>(job(fields.clone()))),
             |cluster| {

@@ -49,7 +49,7 @@ fn node(number: u8) -> NodeConfig {
 }
 
 /// Checks that no two running pods share an address, and that the service's endpoints have not ended.
-fn judge(cluster: &Cluster) {
+fn check_addresses(cluster: &Cluster) {
     let pods = cluster.pods();
     let mut by_address: HashMap<&str, &str> = HashMap::new();
     for pod in pods.iter().filter(|pod| is_active(pod)) {
@@ -99,7 +99,7 @@ async fn a_job_may_have_more_completions_than_there_are_addresses() {
         if succeeded() == COMPLETIONS {
             break;
         }
-        judge(&cluster);
+        check_addresses(&cluster);
     }
     assert_eq!(succeeded(), COMPLETIONS);
     let ended: Vec<SharedObject<Pod>> = cluster.pods();

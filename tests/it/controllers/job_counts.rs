@@ -33,9 +33,9 @@ enum UserAction {
 }
 
 /// An event, and the number of writes after which the control plane stops because of it, if it does.
-type Step = (UserAction, Option<u64>);
+type JobStep = (UserAction, Option<u64>);
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = JobStep> {
     let act = prop_oneof![
         6 => (0..8usize, any::<bool>()).prop_map(|(n, good)| UserAction::End(n, good)),
         2 => any::<bool>().prop_map(UserAction::EndAll),
@@ -58,20 +58,20 @@ struct JobObserver {
 }
 
 impl JobObserver {
-    fn follow(&mut self) {
+    fn check_new_revisions(&mut self) {
         let mut changes: Vec<Change> = self.pods.take().unwrap();
         changes.extend(self.jobs.take().unwrap());
         changes.sort_by_key(|c| c.revision);
         for change in changes {
             if let Some(job) = change.object.get::<Job>() {
-                self.judge(job);
+                self.check_counts(job);
             } else if let Some(pod) = change.object.get::<Pod>() {
-                self.witness(&change, pod);
+                self.record_pod(&change, pod);
             }
         }
     }
 
-    fn witness(&mut self, change: &Change, pod: &Pod) {
+    fn record_pod(&mut self, change: &Change, pod: &Pod) {
         let uid = change.object.uid().to_string();
         let label = pod.metadata.labels.as_ref().and_then(|l| l.get(INDEX));
         let index: Option<i32> = label.map(|text| text.parse().unwrap());
@@ -103,7 +103,7 @@ impl JobObserver {
     }
 
     /// At no moment is more counted than has happened.
-    fn judge(&self, job: &Job) {
+    fn check_counts(&self, job: &Job) {
         let Some(status) = &job.status else { return };
         let uncounted = status.uncounted_terminated_pods.clone().unwrap_or_default();
         let sum = |counter: Option<i32>, noted: Option<Vec<String>>| {
@@ -117,7 +117,7 @@ impl JobObserver {
     }
 }
 
-async fn play(indexed: bool, limit: i32, steps: Vec<Step>) {
+async fn play(indexed: bool, limit: i32, steps: Vec<JobStep>) {
     let cluster = Cluster::start(NO_NODES);
     let mode = if indexed { "Indexed" } else { "NonIndexed" };
     let watch = |kind| cluster.api.watch(kind, Revision(0), Visibility::Applied);
@@ -131,7 +131,7 @@ async fn play(indexed: bool, limit: i32, steps: Vec<Step>) {
     cluster.create::<Job>(job("work", &fields));
     for (act, crash_after) in steps {
         cluster.settle().await;
-        do_act(&cluster, act).await;
+        perform(&cluster, act).await;
         if let Some(writes) = crash_after {
             cluster.store.faults().fail_after(Some(writes));
             cluster.settle().await;
@@ -140,7 +140,7 @@ async fn play(indexed: bool, limit: i32, steps: Vec<Step>) {
             cluster.controllers.start_one("job");
         }
         cluster.settle().await;
-        witness.follow();
+        witness.check_new_revisions();
     }
     finish(&cluster, &mut witness).await;
     let job = cluster.get::<Job>("work");
@@ -161,7 +161,7 @@ async fn play(indexed: bool, limit: i32, steps: Vec<Step>) {
     cluster.stop().await;
 }
 
-async fn do_act(cluster: &Cluster, act: UserAction) {
+async fn perform(cluster: &Cluster, act: UserAction) {
     let active: Vec<_> = cluster.pods().into_iter().filter(|pod| is_active(pod)).collect();
     let code = |good: bool| i32::from(!good);
     match act {
@@ -199,10 +199,10 @@ async fn finish(cluster: &Cluster, witness: &mut JobObserver) {
     });
     for _ in 0..20 {
         cluster.run().await;
-        witness.follow();
-        do_act(cluster, UserAction::EndAll(true)).await;
+        witness.check_new_revisions();
+        perform(cluster, UserAction::EndAll(true)).await;
         cluster.pass(400).await;
-        witness.follow();
+        witness.check_new_revisions();
     }
 }
 

@@ -9,7 +9,7 @@ use podium::object::{Key, Kind};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, deployment, key};
-use super::nodes::{driven, is_going, pass, report, started, taints};
+use super::nodes::{evicted_nodes, is_terminating, pass, report, started, taints};
 
 /// Adds taints to a node's existing ones: `key:effect`.
 fn taint(cluster: &Cluster, node: &str, words: &[&str]) {
@@ -38,9 +38,9 @@ fn exists(key: &str, seconds: Option<i64>) -> Value {
 }
 
 /// Returns the pods that are not terminating.
-fn staying(cluster: &Cluster) -> String {
+fn remaining_pods(cluster: &Cluster) -> String {
     let mut names: Vec<String> =
-        cluster.pods().iter().filter(|pod| !is_going(pod)).map(|pod| pod.name().to_string()).collect();
+        cluster.pods().iter().filter(|pod| !is_terminating(pod)).map(|pod| pod.name().to_string()).collect();
     names.sort();
     names.join(" ")
 }
@@ -65,23 +65,23 @@ async fn a_users_taint_drives_away_by_its_effect_and_by_what_pods_tolerate_node_
     for effect in ["NoSchedule", "PreferNoSchedule"] {
         taint(&cluster, "n1", &[&format!("team:{effect}")]);
         pass(&cluster, 60, &["n1", "n2"]).await;
-        assert_eq!(staying(&cluster), everybody, "{effect} asks nobody who is there to leave");
+        assert_eq!(remaining_pods(&cluster), everybody, "{effect} asks nobody who is there to leave");
     }
     taint(&cluster, "n1", &["team:NoExecute"]);
     pass(&cluster, 1, &["n1", "n2"]).await;
-    assert_eq!(staying(&cluster), "all ever hour minute");
+    assert_eq!(remaining_pods(&cluster), "all ever hour minute");
     pass(&cluster, 60, &["n1", "n2"]).await;
-    assert_eq!(staying(&cluster), "all ever hour");
+    assert_eq!(remaining_pods(&cluster), "all ever hour");
     let reason = condition(&cluster.get::<Pod>("minute"), "DisruptionTarget").unwrap().reason.clone();
     assert_eq!(reason.as_deref(), Some("DeletionByTaintManager"));
     // A toleration of the first taint does not cover a second one.
     taint(&cluster, "n1", &["team:NoExecute", "night:NoExecute"]);
     pass(&cluster, 1, &["n1", "n2"]).await;
-    assert_eq!(staying(&cluster), "all");
+    assert_eq!(remaining_pods(&cluster), "all");
     // A pod that is bound by name in spite of the taint has to leave as well.
     cluster.create::<Pod>(pod("late", &json!([])));
     pass(&cluster, 1, &["n1", "n2"]).await;
-    assert_eq!(staying(&cluster), "all");
+    assert_eq!(remaining_pods(&cluster), "all");
     cluster.stop().await;
 }
 
@@ -110,18 +110,18 @@ async fn a_taint_without_a_time_drives_a_pod_away_after_its_toleration_seconds_n
         });
         set(json!([team, {"key": "night", "effect": "NoSchedule"}]));
     }
-    assert_eq!(staying(&cluster), "minute");
+    assert_eq!(remaining_pods(&cluster), "minute");
     set(json!([]));
     pass(&cluster, 20, &["n1", "n2"]).await;
-    assert_eq!(staying(&cluster), "minute", "the taint has gone");
+    assert_eq!(remaining_pods(&cluster), "minute", "the taint has gone");
     set(json!([team]));
     pass(&cluster, 50, &["n1", "n2"]).await;
-    assert_eq!(staying(&cluster), "minute", "a taint that returned counts anew");
+    assert_eq!(remaining_pods(&cluster), "minute", "a taint that returned counts anew");
     cluster.create::<Pod>(pod("late", &json!([exists("team", Some(60))])));
     pass(&cluster, 15, &["n1", "n2"]).await;
-    assert_eq!(staying(&cluster), "late", "a pod that comes to a tainted node has its whole time");
+    assert_eq!(remaining_pods(&cluster), "late", "a pod that comes to a tainted node has its whole time");
     pass(&cluster, 60, &["n1", "n2"]).await;
-    assert_eq!(staying(&cluster), "");
+    assert_eq!(remaining_pods(&cluster), "");
     cluster.stop().await;
 }
 
@@ -145,16 +145,17 @@ async fn pods_that_do_not_say_leave_a_silent_node_after_five_minutes_daemons_nev
         [("node.kubernetes.io/not-ready", Some(300)), ("node.kubernetes.io/unreachable", Some(300))]
     );
     pass(&cluster, 31, &["n2"]).await;
-    assert_eq!(driven(&cluster), "n1");
+    assert_eq!(evicted_nodes(&cluster), "n1");
     pass(&cluster, 295, &["n2"]).await;
-    assert!(!is_going(&cluster.get::<Pod>(web.name())));
+    assert!(!is_terminating(&cluster.get::<Pod>(web.name())));
     pass(&cluster, 10, &["n2"]).await;
     let going: Vec<String> =
-        cluster.pods().iter().filter(|pod| is_going(pod)).map(|pod| pod.name().to_string()).collect();
+        cluster.pods().iter().filter(|pod| is_terminating(pod)).map(|pod| pod.name().to_string()).collect();
     assert_eq!(going, [web.name()]);
     pass(&cluster, 3600, &["n2"]).await;
-    assert!(!is_going(&cluster.get::<Pod>("ever")));
-    let agents = cluster.pods().iter().filter(|p| p.name().starts_with("agent") && !is_going(p)).count();
+    assert!(!is_terminating(&cluster.get::<Pod>("ever")));
+    let agents =
+        cluster.pods().iter().filter(|p| p.name().starts_with("agent") && !is_terminating(p)).count();
     assert_eq!(agents, 2, "daemons wait for their node");
     cluster.stop().await;
 }
@@ -178,9 +179,9 @@ async fn a_pod_may_be_given_more_time_while_it_waits_and_none_is_taken_node_2() 
     let taken = change("longer", &|tolerations| drop(tolerations.remove(0)));
     assert!(taken.unwrap_err().to_string().contains("existing toleration can not be modified"));
     pass(&cluster, 60, &["n1", "n2"]).await;
-    assert_eq!(staying(&cluster), "longer much-longer");
+    assert_eq!(remaining_pods(&cluster), "longer much-longer");
     pass(&cluster, 540, &["n1", "n2"]).await;
-    assert_eq!(staying(&cluster), "much-longer", "its time counts from the taint");
+    assert_eq!(remaining_pods(&cluster), "much-longer", "its time counts from the taint");
     // The taint is removed while a pod waits.
     taint(&cluster, "n1", &[]);
     pass(&cluster, 1, &["n1", "n2"]).await;
@@ -188,7 +189,7 @@ async fn a_pod_may_be_given_more_time_while_it_waits_and_none_is_taken_node_2() 
     assert_eq!(cluster.events("TaintManagerEviction").last().unwrap(), cancelled);
     taint(&cluster, "n1", &["team:NoExecute"]);
     pass(&cluster, 900, &["n1", "n2"]).await;
-    assert_eq!(staying(&cluster), "much-longer");
+    assert_eq!(remaining_pods(&cluster), "much-longer");
     cluster.stop().await;
 }
 
@@ -205,7 +206,7 @@ async fn no_budget_holds_what_a_taint_drives_away_node_2_pdb_1() {
     assert_eq!(evicted.unwrap_err().to_string(), refused);
     taint(&cluster, "n1", &["team:NoExecute"]);
     cluster.settle().await;
-    assert!(is_going(&cluster.get::<Pod>(pod.name())));
+    assert!(is_terminating(&cluster.get::<Pod>(pod.name())));
     cluster.stop().await;
 }
 
@@ -244,7 +245,7 @@ async fn a_silent_nodes_set_waits_until_the_node_is_deleted_node_5_safe_4() {
     let before = cluster.get::<Pod>("db-0");
     pass(&cluster, 400, &["n2"]).await;
     let after = cluster.get::<Pod>("db-0");
-    assert!(is_going(&after) && after.uid() == before.uid(), "nobody knows whether it still runs");
+    assert!(is_terminating(&after) && after.uid() == before.uid(), "nobody knows whether it still runs");
     let events = cluster.events("NodeNotReady");
     assert!(events.contains(&"Node is not ready".to_string()), "{events:?}");
     assert!(events.contains(&"Node n1 status is now: NodeNotReady".to_string()), "{events:?}");

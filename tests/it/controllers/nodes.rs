@@ -92,14 +92,14 @@ pub(super) fn taints(cluster: &Cluster, name: &str) -> String {
 }
 
 /// Returns the nodes with a `NoExecute` taint, from which pods are evicted.
-pub(super) fn driven(cluster: &Cluster) -> String {
+pub(super) fn evicted_nodes(cluster: &Cluster) -> String {
     let nodes = cluster.api.list_as::<Node>(None);
     let names = nodes.iter().map(|n| n.name().to_string());
     names.filter(|n| taints(cluster, n).contains("NoExecute")).collect::<Vec<_>>().join(" ")
 }
 
 /// A Deployment of one pod, on `n1`, that tolerates an unreachable or unready node for this long.
-fn patient(seconds: i64) -> Value {
+fn tolerant_deployment(seconds: i64) -> Value {
     let toleration = |key: &str| {
         json!({"key": format!("node.kubernetes.io/{key}"), "operator": "Exists", "effect": "NoExecute",
             "tolerationSeconds": seconds})
@@ -110,14 +110,14 @@ fn patient(seconds: i64) -> Value {
     web
 }
 
-pub(super) fn is_going(pod: &Pod) -> bool {
+pub(super) fn is_terminating(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_node_is_tainted_and_its_pods_leave_after_their_time_node_2_safe_4() {
     let cluster = started(&["n1", "n2"]);
-    cluster.create::<Deployment>(patient(300));
+    cluster.create::<Deployment>(tolerant_deployment(300));
     cluster.run().await;
     pass(&cluster, 120, &["n1", "n2"]).await;
     assert_eq!(taints(&cluster, "n1"), "", "a Lease is heartbeat enough");
@@ -127,17 +127,17 @@ async fn a_silent_node_is_tainted_and_its_pods_leave_after_their_time_node_2_saf
     let ready = ready.iter().find(|c| c.type_ == "Ready").unwrap();
     assert_eq!((ready.status.as_str(), ready.reason.as_deref()), ("Unknown", Some("NodeStatusUnknown")));
     let pod = cluster.pods().remove(0);
-    assert!(!is_ready(&pod) && !is_going(&pod));
+    assert!(!is_ready(&pod) && !is_terminating(&pod));
     assert_eq!(cluster.sets(), "1:1/0");
     // POD-1, SAFE-4: the pod's state is unknown, so its phase stays as its kubelet last reported it, as in Kubernetes
     // since taints evict; only a pod that an older controller marked `NodeLost` is printed as Unknown.
     let printed = |pod: &Pod| (phase(pod).to_string(), printed_status(pod).status);
     assert_eq!(printed(&pod), ("Running".into(), "Running".into()));
     pass(&cluster, 290, &["n2"]).await;
-    assert!(!is_going(&cluster.get::<Pod>(pod.name())));
+    assert!(!is_terminating(&cluster.get::<Pod>(pod.name())));
     pass(&cluster, 12, &["n2"]).await;
     let gone = cluster.get::<Pod>(pod.name());
-    assert!(is_going(&gone), "only its kubelet can remove it");
+    assert!(is_terminating(&gone), "only its kubelet can remove it");
     let disruption = condition(&gone, "DisruptionTarget").unwrap();
     assert_eq!(disruption.reason.as_deref(), Some("DeletionByTaintManager"));
     // SAFE-4: the condition names the partition, and its meaning.
@@ -175,24 +175,24 @@ async fn a_silent_node_is_tainted_and_its_pods_leave_after_their_time_node_2_saf
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_heard_in_time_keeps_its_pods_node_2() {
     let cluster = started(&["n1", "n2"]);
-    cluster.create::<Deployment>(patient(300));
+    cluster.create::<Deployment>(tolerant_deployment(300));
     cluster.run().await;
     pass(&cluster, 10, &["n1", "n2"]).await;
     pass(&cluster, 240, &["n2"]).await;
-    assert_eq!(driven(&cluster), "n1");
+    assert_eq!(evicted_nodes(&cluster), "n1");
     report(&cluster, "n1", "Ready", "True");
     cluster.settle().await;
     let pod = cluster.pods().remove(0);
     assert_eq!(cluster.events("TaintManagerEviction"), [format!("Cancelling deletion of Pod {}", pod.key())]);
     pass(&cluster, 600, &["n1", "n2"]).await;
-    assert!(!is_going(&cluster.get::<Pod>(pod.name())));
+    assert!(!is_terminating(&cluster.get::<Pod>(pod.name())));
     cluster.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn taints_follow_what_the_kubelet_reports_node_2() {
     let cluster = started(&["n1", "n2"]);
-    cluster.create::<Deployment>(patient(300));
+    cluster.create::<Deployment>(tolerant_deployment(300));
     cluster.run().await;
     for (type_, key) in [
         ("MemoryPressure", "memory-pressure"),
@@ -218,29 +218,29 @@ async fn taints_follow_what_the_kubelet_reports_node_2() {
 #[tokio::test(start_paused = true)]
 async fn no_pod_is_evicted_while_every_node_is_silent_node_2() {
     let cluster = started(&["n1:a", "n2:b", "n3:c"]);
-    cluster.create::<Deployment>(patient(300));
+    cluster.create::<Deployment>(tolerant_deployment(300));
     cluster.run().await;
     pass(&cluster, 10, &["n1", "n2", "n3"]).await;
     // The nodes fall silent one after the other: the first is believed until the last one falls silent, too.
     pass(&cluster, 30, &["n2", "n3"]).await;
     pass(&cluster, 20, &["n3"]).await;
-    assert_eq!(driven(&cluster), "n1");
+    assert_eq!(evicted_nodes(&cluster), "n1");
     pass(&cluster, 60, &[]).await;
-    assert_eq!(driven(&cluster), "");
+    assert_eq!(evicted_nodes(&cluster), "");
     for name in ["n1", "n2", "n3"] {
         assert_eq!(taints(&cluster, name), "unreachable:NoSchedule");
     }
     pass(&cluster, 600, &[]).await;
     let pod = cluster.pods().remove(0);
-    assert!(!is_going(&pod) && !is_ready(&pod), "it stays, and serves nobody");
+    assert!(!is_terminating(&pod) && !is_ready(&pod), "it stays, and serves nobody");
 
     report(&cluster, "n3", "Ready", "True");
     pass(&cluster, 5, &["n3"]).await;
-    assert_eq!(driven(&cluster), "", "no hurry");
+    assert_eq!(evicted_nodes(&cluster), "", "no hurry");
     pass(&cluster, 6, &["n3"]).await;
-    assert_eq!(driven(&cluster), "n1 n2");
+    assert_eq!(evicted_nodes(&cluster), "n1 n2");
     pass(&cluster, 301, &["n3"]).await;
-    assert!(is_going(&cluster.get::<Pod>(pod.name())), "its time counts from then on");
+    assert!(is_terminating(&cluster.get::<Pod>(pod.name())), "its time counts from then on");
     cluster.stop().await;
 }
 
@@ -252,20 +252,20 @@ async fn a_zone_gives_up_its_nodes_one_by_one_or_not_at_all_node_2() {
     pass(&cluster, 10, &["n1", "n2", "n3", "n4", "n5", "n6", "z"]).await;
     // Three of six nodes are silent: one is evicted every ten seconds.
     pass(&cluster, 31, &["n4", "n5", "n6", "z"]).await;
-    assert_eq!(driven(&cluster), "n1");
+    assert_eq!(evicted_nodes(&cluster), "n1");
     pass(&cluster, 10, &["n4", "n5", "n6", "z"]).await;
-    assert_eq!(driven(&cluster), "n1 n2");
+    assert_eq!(evicted_nodes(&cluster), "n1 n2");
     // Four of six nodes are silent: the zone is not to be trusted, and the pods of n3 are not evicted.
     report(&cluster, "n4", "Ready", "False");
     pass(&cluster, 300, &["n5", "n6", "z"]).await;
-    assert_eq!(driven(&cluster), "n1 n2");
+    assert_eq!(evicted_nodes(&cluster), "n1 n2");
     assert_eq!(taints(&cluster, "n3"), "unreachable:NoSchedule");
     report(&cluster, "n4", "Ready", "True");
     pass(&cluster, 11, &["n4", "n5", "n6", "z"]).await;
-    assert_eq!(driven(&cluster), "n1 n2 n3");
+    assert_eq!(evicted_nodes(&cluster), "n1 n2 n3");
     // The whole zone is silent while another sends heartbeats: it has really failed.
     pass(&cluster, 100, &["z"]).await;
-    assert_eq!(driven(&cluster), "n1 n2 n3 n4 n5 n6");
+    assert_eq!(evicted_nodes(&cluster), "n1 n2 n3 n4 n5 n6");
     cluster.stop().await;
 }
 
@@ -286,7 +286,7 @@ async fn a_new_node_gets_a_minute_to_report_node_2() {
 #[tokio::test(start_paused = true)]
 async fn a_restarted_controller_gives_every_node_its_full_grace_period_node_2_safe_6() {
     let cluster = started(&["n1", "n2"]);
-    cluster.create::<Deployment>(patient(300));
+    cluster.create::<Deployment>(tolerant_deployment(300));
     cluster.run().await;
     pass(&cluster, 10, &["n1", "n2"]).await;
     pass(&cluster, 25, &["n2"]).await;
@@ -295,7 +295,7 @@ async fn a_restarted_controller_gives_every_node_its_full_grace_period_node_2_sa
     pass(&cluster, 35, &["n2"]).await;
     assert_eq!(taints(&cluster, "n1"), "");
     pass(&cluster, 6, &["n2"]).await;
-    assert_eq!(driven(&cluster), "n1");
+    assert_eq!(evicted_nodes(&cluster), "n1");
     // The time of its pods counts from the taint, even after the controllers restart.
     pass(&cluster, 200, &["n2"]).await;
     for name in ["nodelifecycle", "taint-eviction-controller"] {
@@ -303,9 +303,9 @@ async fn a_restarted_controller_gives_every_node_its_full_grace_period_node_2_sa
         cluster.controllers.start_one(name);
     }
     pass(&cluster, 90, &["n2"]).await;
-    assert!(cluster.pods().iter().all(|pod| !is_going(pod)));
+    assert!(cluster.pods().iter().all(|pod| !is_terminating(pod)));
     pass(&cluster, 15, &["n2"]).await;
-    assert!(cluster.pods().iter().any(|pod| is_going(pod)));
+    assert!(cluster.pods().iter().any(|pod| is_terminating(pod)));
     cluster.stop().await;
 }
 
@@ -314,7 +314,7 @@ async fn a_deleted_node_that_registers_again_is_treated_as_new_node_5_node_6() {
     let cluster = started(&["n1", "n2"]);
     pass(&cluster, 10, &["n1", "n2"]).await;
     pass(&cluster, 45, &["n2"]).await;
-    assert_eq!(driven(&cluster), "n1");
+    assert_eq!(evicted_nodes(&cluster), "n1");
     cluster.api.delete(Kind::Node, &Key::new("", "n1"), &DeleteOptions::default()).unwrap();
     cluster.settle().await;
     let registered = |name: &str| {
@@ -327,6 +327,6 @@ async fn a_deleted_node_that_registers_again_is_treated_as_new_node_5_node_6() {
     pass(&cluster, 39, &["n2"]).await;
     assert_eq!(taints(&cluster, "n1"), "");
     pass(&cluster, 2, &["n2"]).await;
-    assert_eq!(driven(&cluster), "n1");
+    assert_eq!(evicted_nodes(&cluster), "n1");
     cluster.stop().await;
 }

@@ -24,7 +24,7 @@ fn names(cluster: &Cluster) -> String {
 }
 
 /// Returns a pod's last observed phase, and the reason of its disruption.
-fn last(watcher: &mut Watcher, name: &str) -> (String, Option<String>) {
+fn last_observed(watcher: &mut Watcher, name: &str) -> (String, Option<String>) {
     let changes = watcher.take().unwrap();
     let last = changes.iter().rfind(|c| c.object.name() == name).unwrap();
     let pod = last.object.get::<Pod>().unwrap();
@@ -92,7 +92,7 @@ async fn a_node_that_is_out_of_service_loses_its_terminating_pods_gc_2() {
         .unwrap();
     cluster.settle().await;
     assert_eq!(names(&cluster), "stays");
-    let (phase, why) = last(&mut watcher, "goes");
+    let (phase, why) = last_observed(&mut watcher, "goes");
     assert_eq!((phase.as_str(), why.as_deref()), ("Failed", Some("PodGC: node is out of service")));
     cluster.stop().await;
 }

@@ -18,7 +18,7 @@ fn frontend(name: &str, replicas: i32, image: &str) -> Value {
 }
 
 /// Formats every pod as `owner/image`, sorted.
-fn owned(cluster: &Cluster) -> String {
+fn pod_owners(cluster: &Cluster) -> String {
     let mut described: Vec<String> = cluster
         .pods()
         .iter()
@@ -71,15 +71,15 @@ async fn a_set_left_to_another_hands_over_pods_as_they_are_rs_1() {
     let orphan = DeleteOptions { propagation: Some(Propagation::Orphan), ..DeleteOptions::default() };
     cluster.api.delete(Kind::ReplicaSet, &key("old"), &orphan).unwrap();
     cluster.run().await;
-    assert_eq!(owned(&cluster), "-/v1 -/v1 -/v1");
+    assert_eq!(pod_owners(&cluster), "-/v1 -/v1 -/v1");
     // Another set with the same selector adopts them and does not update them to its own template.
     cluster.create::<ReplicaSet>(frontend("new", 3, "v2"));
     cluster.run().await;
-    assert_eq!(owned(&cluster), "new/v1 new/v1 new/v1");
+    assert_eq!(pod_owners(&cluster), "new/v1 new/v1 new/v1");
     let pod = cluster.pods().remove(0);
     cluster.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::default()).unwrap();
     cluster.run().await;
-    assert_eq!(owned(&cluster), "new/v1 new/v1 new/v2", "only what it makes is of its template");
+    assert_eq!(pod_owners(&cluster), "new/v1 new/v1 new/v2", "only what it makes is of its template");
     cluster.stop().await;
 }
 
@@ -95,12 +95,12 @@ async fn a_change_of_the_template_touches_no_pod_rs_1() {
         labels.insert("track".into(), "new".into());
     });
     cluster.run().await;
-    assert_eq!(owned(&cluster), "frontend/v1 frontend/v1");
+    assert_eq!(pod_owners(&cluster), "frontend/v1 frontend/v1");
     let labelled = || cluster.get::<ReplicaSet>("frontend").status.as_ref().unwrap().fully_labeled_replicas;
     assert_eq!(labelled(), None, "none has all labels of the template");
     cluster.change::<ReplicaSet>("frontend", |set| set.spec.replicas = Some(3));
     cluster.run().await;
-    assert_eq!((owned(&cluster).as_str(), labelled()), ("frontend/v1 frontend/v1 frontend/v2", Some(1)));
+    assert_eq!((pod_owners(&cluster).as_str(), labelled()), ("frontend/v1 frontend/v1 frontend/v2", Some(1)));
     cluster.stop().await;
 }
 
@@ -114,7 +114,7 @@ async fn an_autoscaler_can_size_a_set_rs_1_hpa_1() {
             "minReplicas": 3, "maxReplicas": 10}}));
     cluster.pass(16).await;
     cluster.run().await;
-    assert_eq!(owned(&cluster), "frontend/v1 frontend/v1 frontend/v1");
+    assert_eq!(pod_owners(&cluster), "frontend/v1 frontend/v1 frontend/v1");
     let reason = "New size: 3; reason: Current number of replicas below Spec.MinReplicas";
     assert_eq!(cluster.events("SuccessfulRescale"), [reason]);
     cluster.stop().await;

@@ -71,7 +71,7 @@ impl RolloutObserver {
     ///
     /// Pods that were not ready then do not count: a pod that becomes ready at the moment of the decision to remove it
     /// is lost, which no controller can prevent.
-    fn follow(&mut self) {
+    fn check_new_revisions(&mut self) {
         let mut counted_on = self.count(|p| is_active(p) && is_ready(p));
         let mut changes: Vec<Change> = self.pods.take().unwrap();
         changes.extend(self.deployments.take().unwrap());
@@ -162,7 +162,7 @@ async fn play(surge: i32, unavailable: i32, steps: Vec<Step>) {
             }
         }
         cluster.settle().await;
-        witness.follow();
+        witness.check_new_revisions();
     }
     cluster.change::<Deployment>("web", |d| {
         d.spec.paused = Some(false);
@@ -183,7 +183,7 @@ async fn play(surge: i32, unavailable: i32, steps: Vec<Step>) {
 
 /// The kubelet makes all steps for all pods, and the witness observes each.
 async fn run(cluster: &Cluster, witness: &mut RolloutObserver) {
-    cluster.run_seen_by(|| witness.follow()).await;
+    cluster.run_with(|| witness.check_new_revisions()).await;
 }
 
 /// Restores the template of the previous revision, as kubectl does.

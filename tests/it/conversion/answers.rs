@@ -7,7 +7,8 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::{
-    V1, V2, answer, ask, by, converted, converter, define, get, honest, merge, post, site, sites, stored,
+    V1, V2, answer, ask, converted, converter, correct_answer, define, get, merge, post, site, sites,
+    sites_converted_by, stored,
 };
 use crate::http::{InMemoryServer, OWNER};
 use crate::webhooks::server::{Reply, Webhook};
@@ -16,9 +17,9 @@ use crate::webhooks::server::{Reply, Webhook};
 type MutateAnswerFn = fn(&mut Value);
 
 /// Starts a server that changes its next correct response in this way.
-fn lying(how: MutateAnswerFn) -> Webhook {
+fn webhook_with_mutated_answer(how: MutateAnswerFn) -> Webhook {
     Webhook::start(move |_, review| {
-        let mut answer = honest(review);
+        let mut answer = correct_answer(review);
         how(&mut answer);
         Reply::Json(answer)
     })
@@ -68,8 +69,8 @@ async fn an_invalid_conversion_response_gives_the_errors_of_kubernetes_api_14() 
         ),
     ];
     for (how, expected) in cases {
-        let (webhook, face) = (lying(how), InMemoryServer::new());
-        define(&face, &by(&webhook, "v1"));
+        let (webhook, face) = (webhook_with_mutated_answer(how), InMemoryServer::new());
+        define(&face, &sites_converted_by(&webhook, "v1"));
         assert_eq!(post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await.0, 201);
         for path in [format!("{V2}/a"), V2.to_string()] {
             let (status, refused) = get(&face, &path).await;
@@ -86,7 +87,7 @@ async fn an_invalid_conversion_response_gives_the_errors_of_kubernetes_api_14() 
 async fn conversions_are_counted_by_how_they_go_api_19() {
     let turn = AtomicUsize::new(0);
     let webhook = Webhook::start(move |_, review| {
-        let mut answer = honest(review);
+        let mut answer = correct_answer(review);
         match turn.fetch_add(1, Ordering::Relaxed) {
             0 => answer["response"]["uid"] = json!("x"),
             1 => answer["response"]["convertedObjects"] = json!([]),
@@ -97,7 +98,7 @@ async fn conversions_are_counted_by_how_they_go_api_19() {
         Reply::Json(answer)
     });
     let face = InMemoryServer::new();
-    let kind = define(&face, &by(&webhook, "v1"));
+    let kind = define(&face, &sites_converted_by(&webhook, "v1"));
     assert_eq!(post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await.0, 201);
     for status in [500, 500, 500, 500, 200] {
         assert_eq!(get(&face, &format!("{V2}/a")).await.0, status);
@@ -150,7 +151,7 @@ async fn garbage_and_silence_are_refused_with_what_is_wrong_api_14() {
         }
         "/old" => {
             assert_eq!(review["apiVersion"], "apiextensions.k8s.io/v1beta1");
-            Reply::Json(honest(review))
+            Reply::Json(correct_answer(review))
         }
         _ => Reply::Text(500, "oops\n".into()),
     });
@@ -217,12 +218,12 @@ async fn a_long_converter_error_is_truncated_api_14() {
     for (expected, lie) in lies {
         let complaint = long.clone();
         let webhook = Webhook::start(move |_, review| {
-            let mut answer = honest(review);
+            let mut answer = correct_answer(review);
             lie(&mut answer, &complaint);
             Reply::Json(answer)
         });
         let face = InMemoryServer::new();
-        define(&face, &by(&webhook, "v1"));
+        define(&face, &sites_converted_by(&webhook, "v1"));
         post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
         let (status, refused) = get(&face, V2).await;
         let message = refused["message"].as_str().unwrap();
@@ -235,7 +236,7 @@ async fn a_long_converter_error_is_truncated_api_14() {
 /// A conversion may change labels and annotations, and no other metadata.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conversion_changes_labels_and_annotations_alone_of_the_metadata_api_14() {
-    let webhook = lying(|answer| {
+    let webhook = webhook_with_mutated_answer(|answer| {
         let metadata = &mut answer["response"]["convertedObjects"][0]["metadata"];
         metadata["labels"] = json!({"converted": "yes"});
         metadata["annotations"] = json!({"conv.test/from": "v1"});
@@ -244,7 +245,7 @@ async fn a_conversion_changes_labels_and_annotations_alone_of_the_metadata_api_1
         metadata["ownerReferences"] = json!("garbage");
     });
     let face = InMemoryServer::new();
-    let kind = define(&face, &by(&webhook, "v1"));
+    let kind = define(&face, &sites_converted_by(&webhook, "v1"));
     post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
     let (status, shown) = get(&face, &format!("{V2}/a")).await;
     assert_eq!(status, 200, "{shown}");
@@ -258,9 +259,9 @@ async fn a_conversion_changes_labels_and_annotations_alone_of_the_metadata_api_1
 /// A converter that does not answer blocks neither threads nor other requests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hanging_converter_does_not_block_other_requests_api_14() {
-    let webhook = Webhook::start(|_, _| Reply::Nothing);
+    let webhook = Webhook::start(|_, _| Reply::Hangs);
     let face = Arc::new(InMemoryServer::new());
-    define(&face, &by(&webhook, "v1"));
+    define(&face, &sites_converted_by(&webhook, "v1"));
     post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
     let requests: Vec<_> = (0..100)
         .map(|i| {
@@ -284,7 +285,7 @@ async fn a_hanging_converter_does_not_block_other_requests_api_14() {
     assert_eq!(get(&face, &format!("{V1}/a")).await.0, 200);
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}});
     assert_eq!(post(&face, "/api/v1/namespaces/default/configmaps", &map).await.0, 201);
-    webhook.let_go();
+    webhook.release();
     for one in requests {
         assert_eq!(one.await.unwrap().0, 500, "what it says in the end is no conversion");
     }
@@ -294,10 +295,10 @@ async fn a_hanging_converter_does_not_block_other_requests_api_14() {
 /// do deletions, which call no webhook.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hanging_converter_does_not_block_writes_of_other_definitions_api_14_api_16() {
-    let (hanging, working) = (Webhook::start(|_, _| Reply::Nothing), converter());
+    let (hanging, working) = (Webhook::start(|_, _| Reply::Hangs), converter());
     let face = Arc::new(InMemoryServer::new());
-    define(&face, &by(&hanging, "v1"));
-    let mut towns = by(&working, "v1");
+    define(&face, &sites_converted_by(&hanging, "v1"));
+    let mut towns = sites_converted_by(&working, "v1");
     towns["names"] = json!({"plural": "towns", "kind": "Town"});
     define(&face, &towns);
     for name in ["a", "b", "c"] {
@@ -326,7 +327,7 @@ async fn a_hanging_converter_does_not_block_writes_of_other_definitions_api_14_a
     }
     assert!(requests.iter().all(|one| !one.is_finished()), "somebody has waited for them");
     assert_eq!(hanging.seen().len(), 8);
-    hanging.let_go();
+    hanging.release();
     for one in requests {
         assert_eq!(one.await.unwrap(), 500);
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{V1, V2, V3, ask, by, calls, converter, define, get, honest, post, site};
+use super::{V1, V2, V3, ask, calls, converter, correct_answer, define, get, post, site, sites_converted_by};
 use crate::http::InMemoryServer;
 use crate::webhooks::server::{Reply, Webhook};
 
@@ -25,7 +25,7 @@ async fn the_conversion_of_a_dry_run_result_is_not_cached_api_14() {
         (Method::DELETE, &all, "application/json", &Value::Null),
     ] {
         let face = InMemoryServer::new();
-        define(&face, &by(&webhook, "v1"));
+        define(&face, &sites_converted_by(&webhook, "v1"));
         let mut held = site("v1", "a", &json!({"hostPort": "h:1"}));
         held["metadata"]["finalizers"] = json!(["conv.test/held"]);
         let (status, made) = post(&face, V1, &held).await;
@@ -50,11 +50,11 @@ async fn a_cached_conversion_does_not_wait_for_a_hanging_converter_api_14() {
     let webhook = Webhook::start({
         let hangs = hangs.clone();
         move |_, review| {
-            if hangs.load(Ordering::SeqCst) { Reply::Nothing } else { Reply::Json(honest(review)) }
+            if hangs.load(Ordering::SeqCst) { Reply::Hangs } else { Reply::Json(correct_answer(review)) }
         }
     });
     let face = Arc::new(InMemoryServer::new());
-    define(&face, &by(&webhook, "v1"));
+    define(&face, &sites_converted_by(&webhook, "v1"));
     post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
     assert_eq!(get(&face, V2).await.0, 200);
     calls(&webhook);
@@ -74,7 +74,7 @@ async fn a_cached_conversion_does_not_wait_for_a_hanging_converter_api_14() {
     let (status, list) = get(&face, V2).await;
     assert_eq!((status, &list["items"][0]["spec"]["port"]), (200, &json!("1")), "{list}");
     assert!(requests.iter().all(|one| !one.is_finished()), "the list has waited for them");
-    webhook.let_go();
+    webhook.release();
     for one in requests {
         assert_eq!(one.await.unwrap(), 500);
     }
@@ -84,7 +84,7 @@ async fn a_cached_conversion_does_not_wait_for_a_hanging_converter_api_14() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_goes_on_in_the_version_that_it_began_in_api_2_api_14() {
     let (webhook, face) = (converter(), InMemoryServer::new());
-    define(&face, &by(&webhook, "v1"));
+    define(&face, &sites_converted_by(&webhook, "v1"));
     for name in ["a", "b"] {
         let mut site = site("v1", name, &json!({"hostPort": "h:1"}));
         site["metadata"]["labels"] = json!({"n": "1"});

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{by, converter};
+use super::{converter, sites_converted_by};
 use crate::data_dirs::podium;
 use crate::instance::DataDir;
 
@@ -12,7 +12,7 @@ fn a_definition_and_its_objects_are_applied_in_one_run_api_14_cli_4() {
     let instance = home.start(&["--ephemeral", "--nodes", "0"]);
     let manifest = home.path("all.yaml");
     let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "sites.conv.test"}, "spec": by(&webhook, "v1")});
+        "metadata": {"name": "sites.conv.test"}, "spec": sites_converted_by(&webhook, "v1")});
     let object = |port: &str| json!({"apiVersion": "conv.test/v2", "kind": "Site", "metadata": {"name": "a"}, "spec": {"host": "h", "port": port}});
     // The object precedes its definition in the file, and the definition is applied first all the same.
     let write = |objects: &[&Value]| {

@@ -8,14 +8,14 @@ use podium::object::Key;
 use serde_json::{Value, json};
 
 use super::ask;
-use super::{V1, V2, by, calls, converter, define, get, merge, post, site, stored};
+use super::{V1, V2, calls, converter, define, get, merge, post, site, sites_converted_by, stored};
 use crate::http::{InMemoryServer, OWNER};
 use crate::webhooks::server::Webhook;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_is_read_and_written_in_every_version_api_14() {
     let (webhook, face) = (converter(), InMemoryServer::new());
-    let kind = define(&face, &by(&webhook, "v1"));
+    let kind = define(&face, &sites_converted_by(&webhook, "v1"));
     let (status, made) = post(&face, V2, &site("v2", "a", &json!({"host": "h", "port": "1", "x": 1}))).await;
     assert_eq!((status, &made["apiVersion"]), (201, &json!("conv.test/v2")), "{made}");
     assert_eq!(made["spec"], json!({"host": "h", "port": "1"}));
@@ -76,7 +76,7 @@ async fn an_object_is_read_and_written_in_every_version_api_14() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_is_converted_in_one_call_and_selected_as_it_shows_api_14() {
     let (webhook, face) = (converter(), InMemoryServer::new());
-    define(&face, &by(&webhook, "v1"));
+    define(&face, &sites_converted_by(&webhook, "v1"));
     for (i, name) in ["a", "b", "c"].into_iter().enumerate() {
         let mut site = site("v1", name, &json!({"hostPort": format!("h:{i}")}));
         site["metadata"]["labels"] = json!({"n": name});
@@ -123,7 +123,7 @@ async fn a_list_is_converted_in_one_call_and_selected_as_it_shows_api_14() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_list_takes_a_call_for_each_five_hundred_api_14() {
     let (webhook, face) = (converter(), InMemoryServer::new());
-    let kind = define(&face, &by(&webhook, "v1"));
+    let kind = define(&face, &sites_converted_by(&webhook, "v1"));
     for i in 0..1100 {
         let mut site = site("v1", &format!("s{i}"), &json!({"hostPort": format!("h:{i}")}));
         site["metadata"]["namespace"] = json!("default");
@@ -175,10 +175,10 @@ async fn a_watch_tells_of_changes_in_its_version_and_ends_when_they_cannot_be_co
         if broken.clone().any(|object| object["metadata"]["name"] == "broken") {
             return super::Reply::Text(500, "oops".into());
         }
-        super::Reply::Json(super::honest(review))
+        super::Reply::Json(super::correct_answer(review))
     });
     let face = InMemoryServer::new();
-    define(&face, &by(&webhook, "v1"));
+    define(&face, &sites_converted_by(&webhook, "v1"));
     post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
     let mut lines = Lines::of(&face, &format!("{V2}?watch=true")).await;
     let mut selected = Lines::of(&face, &format!("{V2}?watch=true&fieldSelector=spec.port%3D2")).await;
@@ -214,10 +214,10 @@ async fn a_watch_tells_what_comes_before_one_that_cannot_be_converted_api_14() {
         if objects.any(|object| object["metadata"]["name"] == "s5") {
             return super::Reply::Text(500, "oops".into());
         }
-        super::Reply::Json(super::honest(review))
+        super::Reply::Json(super::correct_answer(review))
     });
     let face = InMemoryServer::new();
-    define(&face, &by(&webhook, "v1"));
+    define(&face, &sites_converted_by(&webhook, "v1"));
     let from = get(&face, V1).await.1["metadata"]["resourceVersion"].as_str().unwrap().to_string();
     for i in 0..9 {
         post(&face, V1, &site("v1", &format!("s{i}"), &json!({"hostPort": format!("h:{i}")}))).await;
@@ -243,7 +243,7 @@ async fn a_watch_tells_what_comes_before_one_that_cannot_be_converted_api_14() {
 #[tokio::test]
 async fn a_watch_keeps_its_version_when_the_definition_has_gone_api_4_api_14() {
     let (webhook, face) = (converter(), InMemoryServer::new());
-    let kind = define(&face, &by(&webhook, "v1"));
+    let kind = define(&face, &sites_converted_by(&webhook, "v1"));
     post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
     let mut lines = Lines::of(&face, &format!("{V2}?watch=true")).await;
     assert_eq!(lines.next().await.unwrap()["type"], "ADDED");
@@ -262,12 +262,12 @@ async fn a_watch_keeps_its_version_when_the_definition_has_gone_api_4_api_14() {
 #[tokio::test(flavor = "multi_thread")]
 async fn actors_of_the_cluster_ask_no_webhook_api_14() {
     let (webhook, face) = (converter(), InMemoryServer::new());
-    let kind = define(&face, &by(&webhook, "v1"));
+    let kind = define(&face, &sites_converted_by(&webhook, "v1"));
     post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
     // Other managers own fields in other versions.
     let other = format!("{V2}/a?fieldManager=other");
     assert_eq!(merge(&face, &other, &json!({"spec": {"replicas": 1}})).await.0, 200);
-    define(&face, &by(&webhook, "v2"));
+    define(&face, &sites_converted_by(&webhook, "v2"));
     calls(&webhook);
     let key = Key::new("default", "a");
     let edit = |object: &podium::object::Object| {
@@ -287,7 +287,7 @@ async fn actors_of_the_cluster_ask_no_webhook_api_14() {
 async fn admission_sees_the_version_that_its_rules_name_api_14_api_16() {
     use crate::webhooks::server::{Reply, patched};
     let (webhook, face) = (converter(), InMemoryServer::new());
-    let kind = define(&face, &by(&webhook, "v2"));
+    let kind = define(&face, &sites_converted_by(&webhook, "v2"));
     let admission = Webhook::start(|_, review| {
         Reply::Json(patched(
             review,

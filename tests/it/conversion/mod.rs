@@ -47,7 +47,7 @@ fn sites(conversion: &Value, storage: &str) -> Value {
     ]})
 }
 
-fn by(webhook: &Webhook, storage: &str) -> Value {
+fn sites_converted_by(webhook: &Webhook, storage: &str) -> Value {
     let client = webhook.client_config("/convert");
     sites(
         &json!({"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}}),
@@ -89,7 +89,7 @@ fn answer(review: &Value, objects: &[Value]) -> Value {
         "response": {"uid": review["request"]["uid"], "result": {"status": "Success"}, "convertedObjects": objects}})
 }
 
-fn honest(review: &Value) -> Value {
+fn correct_answer(review: &Value) -> Value {
     let desired = review["request"]["desiredAPIVersion"].as_str().unwrap();
     let objects: Vec<Value> =
         review["request"]["objects"].as_array().unwrap().iter().map(|o| converted(o, desired)).collect();
@@ -98,7 +98,7 @@ fn honest(review: &Value) -> Value {
 
 /// A server that converts as it should.
 fn converter() -> Webhook {
-    Webhook::start(|_, review| Reply::Json(honest(review)))
+    Webhook::start(|_, review| Reply::Json(correct_answer(review)))
 }
 
 fn site(version: &str, name: &str, spec: &Value) -> Value {

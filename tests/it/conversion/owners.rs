@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{V1, V2, V3, ask, by, converter, define, get, merge, post, site};
+use super::{V1, V2, V3, ask, converter, define, get, merge, post, site, sites_converted_by};
 use crate::http::InMemoryServer;
 
 async fn apply(face: &InMemoryServer, path: &str, manager: &str, config: &Value) -> (u16, Value) {
@@ -27,7 +27,7 @@ fn owner(manager: &str, version: &str, fields: &Value) -> (String, String, Value
 #[tokio::test(flavor = "multi_thread")]
 async fn owners_name_fields_in_their_own_version_api_13_api_14() {
     let (webhook, face) = (converter(), InMemoryServer::new());
-    define(&face, &by(&webhook, "v1"));
+    define(&face, &sites_converted_by(&webhook, "v1"));
     let (status, made) = apply(&face, V1, "one", &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
     assert_eq!(status, 201, "{made}");
     let (status, refused) =
@@ -56,7 +56,7 @@ async fn owners_name_fields_in_their_own_version_api_13_api_14() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_applier_changes_versions_and_drops_fields_api_13_api_14() {
     let (webhook, face) = (converter(), InMemoryServer::new());
-    define(&face, &by(&webhook, "v3"));
+    define(&face, &sites_converted_by(&webhook, "v3"));
     let spec = json!({"host": "h", "port": "1", "alias": "x"});
     assert_eq!(apply(&face, V3, "one", &site("v3", "a", &spec)).await.0, 201);
     let (status, applied) =

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 
-use super::{V1, by, define, honest, post, site};
+use super::{V1, correct_answer, define, post, site, sites_converted_by};
 use crate::http::InMemoryServer;
 use crate::webhooks::server::{Reply, Webhook};
 
@@ -19,10 +19,10 @@ async fn a_policy_sees_its_parameters_in_the_version_that_it_names_api_14_api_16
         if broken.load(Ordering::Relaxed) {
             return Reply::Text(500, "oops".into());
         }
-        Reply::Json(honest(review))
+        Reply::Json(correct_answer(review))
     });
     let face = InMemoryServer::new();
-    define(&face, &by(&webhook, "v1"));
+    define(&face, &sites_converted_by(&webhook, "v1"));
     assert_eq!(post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await.0, 201);
     let policy = json!({"metadata": {"name": "p"}, "spec": {
         "paramKind": {"apiVersion": "conv.test/v2", "kind": "Site"},

@@ -3,7 +3,9 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{V1, V2, ask, by, calls, converter, define, get, merge, post, site, sites, stored};
+use super::{
+    V1, V2, ask, calls, converter, define, get, merge, post, site, sites, sites_converted_by, stored,
+};
 use crate::added_kind::Client;
 use crate::controllers::cluster::{Cluster, NO_NODES};
 use crate::http::InMemoryServer;
@@ -12,11 +14,11 @@ use crate::webhooks::server::{Reply, Webhook};
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_stored_in_an_old_version_are_read_and_migrated_api_14() {
     let (webhook, face) = (converter(), InMemoryServer::new());
-    let kind = define(&face, &by(&webhook, "v1"));
+    let kind = define(&face, &sites_converted_by(&webhook, "v1"));
     for name in ["a", "b"] {
         post(&face, V1, &site("v1", name, &json!({"hostPort": "h:1"}))).await;
     }
-    define(&face, &by(&webhook, "v2"));
+    define(&face, &sites_converted_by(&webhook, "v2"));
     assert_eq!(stored(&face, kind, "a")["apiVersion"], "conv.test/v1");
     calls(&webhook);
     assert_eq!(get(&face, &format!("{V1}/a")).await.1["spec"], json!({"hostPort": "h:1"}));
@@ -38,7 +40,7 @@ async fn objects_stored_in_an_old_version_are_read_and_migrated_api_14() {
         );
     }
     // In a mixed list, only the objects in other versions are converted.
-    define(&face, &by(&webhook, "v1"));
+    define(&face, &sites_converted_by(&webhook, "v1"));
     merge(&face, &format!("{V1}/a"), &json!({"spec": {"hostPort": "h:2"}})).await;
     calls(&webhook);
     let (_, list) = get(&face, V1).await;
@@ -66,7 +68,7 @@ async fn a_namespace_is_emptied_without_the_converter_api_14() {
     let cluster = Cluster::start(NO_NODES);
     let client = Client::new(&cluster.api);
     let webhook = Webhook::start(|_, _| Reply::Text(500, "no".into()));
-    let spec = by(&webhook, "v1");
+    let spec = sites_converted_by(&webhook, "v1");
     let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "sites.conv.test"}, "spec": spec});
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

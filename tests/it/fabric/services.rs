@@ -22,7 +22,7 @@ use podium::store::Store;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::traffic::drained;
+use super::traffic::accept_all;
 use super::{FabricProcess, User, users};
 use crate::instance::wait_for;
 
@@ -136,10 +136,10 @@ impl Cluster {
     /// The leaf that serves a connection, by its listener.
     fn served_by(&self, from: &str, to: &str, listeners: &[TcpListener]) -> Result<usize, ErrorKind> {
         for listener in listeners {
-            drained(listener);
+            accept_all(listener);
         }
         let _open = self.running.outcome(from, to)?;
-        Ok(listeners.iter().position(|listener| drained(listener) > 0).unwrap())
+        Ok(listeners.iter().position(|listener| accept_all(listener) > 0).unwrap())
     }
 
     /// Waits until connections are served by exactly these listeners.
@@ -204,7 +204,7 @@ async fn a_cluster_ip_deals_its_endpoints_out_net_6() {
         cluster.until_served_by("l17", "10.96.0.80:80", &listeners, &[0, 1]);
         let open: Vec<_> = (0..8).map(|_| cluster.running.outcome("l17", "10.96.0.80:80").unwrap()).collect();
         assert_eq!(listeners[0].accept().unwrap().1.ip().to_string(), "10.244.1.17", "{user:?}");
-        let counts: Vec<usize> = listeners.iter().map(drained).collect();
+        let counts: Vec<usize> = listeners.iter().map(accept_all).collect();
         assert_eq!(counts, [3, 4, 0]);
         drop(open);
         cluster.until_unreachable("l17", "10.96.0.80:81");

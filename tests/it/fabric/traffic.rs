@@ -12,7 +12,7 @@ use super::FabricProcess;
 use crate::instance::wait_for;
 
 /// Time to wait before concluding that nothing comes.
-const NOTHING: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
+const SILENCE_TIMEOUT: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
 
 impl FabricProcess {
     /// Waits for a leaf's link: the kernel forwards nothing for a moment after it is up.
@@ -24,7 +24,7 @@ impl FabricProcess {
 
     /// The outcome of a connection.
     pub(super) fn outcome(&self, from: &str, to: &str) -> Result<TcpStream, ErrorKind> {
-        self.outcome_within(from, to, NOTHING)
+        self.outcome_within(from, to, SILENCE_TIMEOUT)
     }
 
     /// The outcome of a connection, provided that its first packet is not lost, however busy the machine is: a lost one
@@ -86,7 +86,7 @@ impl FabricProcess {
 }
 
 /// Accepts all waiting connections of a listener and returns their number.
-pub(super) fn drained(listener: &TcpListener) -> usize {
+pub(super) fn accept_all(listener: &TcpListener) -> usize {
     listener.set_nonblocking(true).unwrap();
     let count = std::iter::from_fn(|| listener.accept().ok()).count();
     listener.set_nonblocking(false).unwrap();

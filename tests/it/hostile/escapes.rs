@@ -7,7 +7,7 @@ use crate::instance::seconds_of_its_own;
 use crate::runtime::node::{Node, modes, sandbox, shell, sleeping, until};
 
 /// A way out: its name, and a script in which `SLEEP` is a sleeper with a unique duration.
-const WAYS: [(&str, &str); 12] = [
+const ESCAPES: [(&str, &str); 12] = [
     ("new session", "setsid SLEEP & wait"),
     ("forked twice, all descriptors closed", "(setsid sh -c '(SLEEP) <&- >&- 2>&- &' &) ; sleep 10000"),
     ("deaf to every signal", "trap '' HUP INT QUIT TERM USR1 USR2 ALRM PIPE TSTP TTIN TTOU; SLEEP"),
@@ -43,7 +43,7 @@ impl EscapeRoute {
             let seconds = seconds_of_its_own();
             Self { name, script: script.replace("SLEEP", &format!("sleep {seconds}")), seconds }
         };
-        WAYS.iter().map(way).collect()
+        ESCAPES.iter().map(way).collect()
     }
 
     /// A container that tries this way.

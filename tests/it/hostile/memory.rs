@@ -6,7 +6,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
-use crate::instance::{DataDir, Instance, PATIENCE, pause};
+use crate::instance::{DataDir, Instance, WAIT_TIMEOUT, pause};
 
 /// Maximum peak memory of `podium serve`: it had 260 to 306 MiB here, as allocators retain some for threads.
 const SERVE: u64 = 330 << 20;
@@ -43,24 +43,24 @@ const MOST_TAKEN: usize = 9_950;
 struct Fill {
     part: f64,
     /// Limits the number of items to what the API accepts.
-    taken: bool,
+    is_accepted: bool,
 }
 
 /// Returns the number of items of this text in a manifest.
 fn items(item: &str, fill: Fill) -> usize {
     let room = (LONGEST - 4096) / (item.len() + 1);
-    let most = if fill.taken { room.min(MOST_TAKEN) } else { room };
+    let most = if fill.is_accepted { room.min(MOST_TAKEN) } else { room };
     ((most as f64) * fill.part) as usize
 }
 
 /// Generates a share from almost nothing to the maximum; most often a large one.
 fn fill() -> impl Strategy<Value = Fill> {
     let part = prop_oneof![3 => 0.9..1.0, 2 => 0.01..0.9, 1 => 0.0001..0.01];
-    (part, any::<bool>()).prop_map(|(part, taken)| Fill { part, taken })
+    (part, any::<bool>()).prop_map(|(part, taken)| Fill { part, is_accepted: taken })
 }
 
 /// Workloads with large numbers of pods.
-fn crowds() -> impl Strategy<Value = Manifest> {
+fn huge_workloads() -> impl Strategy<Value = Manifest> {
     let workload = prop::sample::select(vec![
         ("deployments", json!({"replicas": i32::MAX})),
         ("replicasets", json!({"replicas": i32::MAX})),
@@ -263,7 +263,7 @@ fn depths() -> impl Strategy<Value = Manifest> {
 
 fn any_manifest() -> impl Strategy<Value = Manifest> {
     prop_oneof![
-        2 => crowds(),
+        2 => huge_workloads(),
         2 => expansions(),
         3 => parts(),
         2 => placements(),
@@ -344,7 +344,7 @@ async fn case(client: &kube::Client, case: &Manifest) {
 async fn until<F: Future<Output = bool>>(what: &str, mut look: impl FnMut() -> F) {
     let start = std::time::Instant::now();
     while !look().await {
-        assert!(start.elapsed() < PATIENCE, "waited in vain until {what}");
+        assert!(start.elapsed() < WAIT_TIMEOUT, "waited in vain until {what}");
         pause();
     }
 }

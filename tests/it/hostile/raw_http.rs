@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::instance::{Instance, PATIENCE};
+use crate::instance::{Instance, WAIT_TIMEOUT};
 
 /// An encrypted connection that speaks HTTP/1.1.
 pub(super) struct TlsConnection(TlsStream<TcpStream>);
@@ -55,7 +55,7 @@ impl TlsConnection {
         let mut answers = RawResponses { text: String::new(), closed: false };
         let mut chunk = vec![0; 16 << 10];
         while count.is_none_or(|count| answers.statuses().len() < count) && !answers.closed {
-            let read = tokio::time::timeout(PATIENCE, self.0.read(&mut chunk)).await;
+            let read = tokio::time::timeout(WAIT_TIMEOUT, self.0.read(&mut chunk)).await;
             match read.unwrap_or_else(|_| panic!("the server neither answers nor closes: {answers:?}")) {
                 Ok(count) if count > 0 => answers.text.push_str(&String::from_utf8_lossy(&chunk[..count])),
                 _ => answers.closed = true,

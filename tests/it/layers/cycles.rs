@@ -21,7 +21,7 @@ pub(crate) struct ModuleCycle {
 /// A child A references a child B if any module at or below A uses an item that any module at or below B defines,
 /// through any re-export. References between a module and its own ancestors do not count: a child may use the items of
 /// its parent's file, and the parent's file uses its children.
-pub(crate) fn knots(modules: &Modules) -> Vec<ModuleCycle> {
+pub(crate) fn module_cycles(modules: &Modules) -> Vec<ModuleCycle> {
     let mut levels: BTreeMap<String, Siblings> = BTreeMap::new();
     for reference in modules.references() {
         if let Some((parent, from, to)) = siblings(modules, reference.from, reference.origin) {
@@ -29,7 +29,7 @@ pub(crate) fn knots(modules: &Modules) -> Vec<ModuleCycle> {
             levels.entry(parent).or_default().entry(from).or_default().entry(to).or_default().insert(line);
         }
     }
-    levels.iter().flat_map(|(parent, siblings)| knots_of(parent, siblings)).collect()
+    levels.iter().flat_map(|(parent, siblings)| cycles_among(parent, siblings)).collect()
 }
 
 fn evidence(modules: &Modules, reference: &Reference) -> String {
@@ -44,7 +44,7 @@ fn siblings(modules: &Modules, from: Id, to: Id) -> Option<(String, String, Stri
     Some((parent, from.get(common)?.clone(), to.get(common)?.clone()))
 }
 
-fn knots_of(parent: &str, siblings: &Siblings) -> Vec<ModuleCycle> {
+fn cycles_among(parent: &str, siblings: &Siblings) -> Vec<ModuleCycle> {
     let reach: BTreeMap<&String, BTreeSet<&String>> =
         siblings.keys().map(|from| (from, reachable(from, siblings))).collect();
     let mut found: Vec<ModuleCycle> = Vec::new();
@@ -55,7 +55,7 @@ fn knots_of(parent: &str, siblings: &Siblings) -> Vec<ModuleCycle> {
             .map(|member| (*member).clone())
             .collect();
         if members.contains(*from) && !found.iter().any(|knot| knot.members == members) {
-            let ties = ties(&members, siblings);
+            let ties = references(&members, siblings);
             found.push(ModuleCycle { parent: parent.to_owned(), members, ties });
         }
     }
@@ -75,7 +75,7 @@ fn reachable<'a>(from: &'a String, siblings: &'a Siblings) -> BTreeSet<&'a Strin
     seen
 }
 
-fn ties(members: &BTreeSet<String>, siblings: &Siblings) -> Vec<String> {
+fn references(members: &BTreeSet<String>, siblings: &Siblings) -> Vec<String> {
     let mut lines = Vec::new();
     for (from, targets) in siblings.iter().filter(|(from, _)| members.contains(*from)) {
         for (to, evidence) in targets.iter().filter(|(to, _)| members.contains(*to)) {

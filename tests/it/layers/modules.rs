@@ -35,7 +35,7 @@ struct Module {
     /// Paths of `use path::*`.
     globs: Vec<Vec<String>>,
     /// Every path that its code names.
-    named: BTreeSet<Vec<String>>,
+    paths: BTreeSet<Vec<String>>,
 }
 
 /// The modules of the program's crate, with those of the layers as its children.
@@ -94,7 +94,7 @@ impl Modules {
     pub(crate) fn references(&self) -> Vec<Reference> {
         let mut found = Vec::new();
         for (from, module) in self.tree.iter().enumerate() {
-            for path in &module.named {
+            for path in &module.paths {
                 if let Some(origin) = self.resolve(from, path, 0) {
                     found.push(Reference { from, path: path.join("::"), origin });
                 }
@@ -178,7 +178,7 @@ impl Modules {
         module.defined.extend(items.iter().filter_map(defined_name));
         module.imported.extend(reader.imported);
         module.globs.extend(reader.globs);
-        module.named.extend(reader.named);
+        module.paths.extend(reader.named);
     }
 
     fn read_module(&mut self, parent: Id, item: &syn::ItemMod, directory: &Path) {

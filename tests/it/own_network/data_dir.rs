@@ -85,7 +85,7 @@ spec:
 fn pods_do_not_see_the_data_directory_sec_1_vol_1() {
     needs!(Kubectl);
     for user in users() {
-        let cluster = Cluster::start_at(DataDir::in_sight(), user, "");
+        let cluster = Cluster::start_at(DataDir::visible_to_containers(), user, "");
         let data = cluster.home.data_dir();
         let (data, home) = (data.display().to_string(), cluster.home.path("").display().to_string());
         cluster.apply(&PODS.replace("DATA", &data).replace("HOME", home.trim_end_matches('/')));

@@ -6,7 +6,7 @@ use super::{Cluster, needs, users, wait_for};
 use crate::fabric::User;
 
 /// A pod in which every kind of process records its rights.
-const SELVES: &str = r"
+const RIGHTS_POD: &str = r"
 apiVersion: v1
 kind: Pod
 metadata: {name: selves}
@@ -71,7 +71,7 @@ fn every_process_of_a_pod_has_containerds_capabilities_at_most_pod_16_net_5() {
     needs!(Kubectl);
     for user in users() {
         let cluster = Cluster::start(user, "");
-        cluster.apply(SELVES);
+        cluster.apply(RIGHTS_POD);
         cluster.ready("selves");
         cluster.shell("selves", "grep Cap /proc/self/status > /seen/exec");
         let debug = ["debug", "selves", "--profile=baseline", "--image=busybox", "--container=debugger"];

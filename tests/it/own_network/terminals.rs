@@ -79,7 +79,7 @@ fn a_shell_has_the_terminal_as_any_other_net_7() {
         terminal.shows("23 91");
         terminal.keys(&["exit 42", "Enter"]);
         terminal.shows("ended=42");
-        terminal.is_as_it_was();
+        terminal.assert_restored();
         cluster.instance.stop();
     }
 }

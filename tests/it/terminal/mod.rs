@@ -70,7 +70,7 @@ fn the_console_comes_up_follows_keys_and_gives_the_terminal_back_con_1() {
     terminal.shows("exit=0");
     // The changes are in the journal, among the files of this terminal's user.
     assert!(terminal.config_dir().join("podium/journal").is_dir());
-    terminal.is_as_it_was();
+    terminal.assert_restored();
     // Before the shell that runs the editor becomes `cat`, its command line has the directory.
     let data_dir = home.data_dir();
     wait_for("nothing to be left", || (processes_with(data_dir.to_str().unwrap()) == 0).then_some(()));
@@ -79,22 +79,23 @@ fn the_console_comes_up_follows_keys_and_gives_the_terminal_back_con_1() {
 #[test]
 fn the_default_theme_follows_the_background_of_the_terminal_con_20() {
     let home = DataDir::new();
-    let terminal = Terminal::on_ground(true, &format!("exec {}", podium(&home)));
+    let terminal = Terminal::on_background(true, &format!("exec {}", podium(&home)));
     terminal.shows("3 nodes ● 3");
-    let light = terminal.ground();
+    let light = terminal.background();
     // The terminal has become dark by the time the focus returns.
     terminal.set_light(false);
     terminal.keys(&["\u{1b}[O", "\u{1b}[I"]);
-    let dark = wait_for("a dark ground", || Some(terminal.ground()).filter(|ground| *ground != light));
+    let dark = wait_for("a dark ground", || Some(terminal.background()).filter(|ground| *ground != light));
     terminal.keys(&[":"]);
     terminal.keys(&["theme dusk", "Enter"]);
-    let picked = wait_for("the picked theme", || Some(terminal.ground()).filter(|ground| *ground != dark));
+    let picked =
+        wait_for("the picked theme", || Some(terminal.background()).filter(|ground| *ground != dark));
     // The selected theme stays.
     terminal.set_light(true);
     terminal.keys(&["\u{1b}[O", "\u{1b}[I", ":"]);
     terminal.keys(&["nodes", "Enter"]);
     terminal.shows("node-2");
-    assert_eq!(terminal.ground(), picked);
+    assert_eq!(terminal.background(), picked);
 }
 
 #[test]
@@ -155,7 +156,7 @@ fn a_broken_manifest_leaves_the_terminal_as_it_was_and_says_where_cli_6() {
         let terminal = Terminal::run(&command);
         terminal.shows("exit=1");
         assert!(terminal.screen().contains(expected), "{}", terminal.screen());
-        terminal.is_as_it_was();
+        terminal.assert_restored();
     }
 }
 
@@ -165,7 +166,7 @@ fn into_a_pipe_it_says_what_to_do_con_1() {
     let terminal = Terminal::run(&format!("({binary} --ephemeral; echo exit=$?) | cat; exec cat"));
     terminal.shows("exit=1");
     assert!(terminal.screen().contains("needs a terminal on stdin and stdout"), "{}", terminal.screen());
-    terminal.is_as_it_was();
+    terminal.assert_restored();
 }
 
 #[test]

@@ -48,7 +48,7 @@ async fn until(client: &kube::Client, count: usize, phases: &[&str]) {
 
 #[tokio::test]
 async fn a_shell_on_a_node_leaves_no_pod_behind_con_3_con_8() {
-    let home = DataDir::in_sight();
+    let home = DataDir::visible_to_containers();
     let instance = home.start(&["--nodes", "1"]);
     let client = instance.client().await;
     let terminal = console(&instance);
@@ -96,7 +96,7 @@ async fn a_shell_on_a_node_leaves_no_pod_behind_con_3_con_8() {
 
 #[tokio::test]
 async fn the_pod_of_a_console_that_was_killed_ends_and_the_next_console_removes_it_con_3() {
-    let home = DataDir::in_sight();
+    let home = DataDir::visible_to_containers();
     let instance = home.start(&["--nodes", "1"]);
     let client = instance.client().await;
     let terminal = console(&instance);

@@ -20,7 +20,7 @@ use crate::instance::{ChildGuard, pause, wait_for};
 const SIZE: (u16, u16) = (100, 30);
 
 /// Interval at which the reader checks for its end.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// The data that programs last put on the clipboard.
 #[derive(Default)]
@@ -49,11 +49,11 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Runs a shell command in a terminal of 100×30.
     pub(crate) fn run(command: &str) -> Self {
-        Self::on_ground(false, command)
+        Self::on_background(false, command)
     }
 
     /// Runs a shell command on a light or a dark background.
-    pub(crate) fn on_ground(light: bool, command: &str) -> Self {
+    pub(crate) fn on_background(light: bool, command: &str) -> Self {
         let (master, slave) = open();
         let master = Arc::new(File::from(master));
         resize(&master, SIZE);
@@ -125,7 +125,7 @@ impl Terminal {
     }
 
     /// Returns the background colour of the screen's first cell.
-    pub(crate) fn ground(&self) -> vt100::Color {
+    pub(crate) fn background(&self) -> vt100::Color {
         self.with(|screen| screen.cell(0, 0).map(vt100::Cell::bgcolor).unwrap_or_default())
     }
 
@@ -162,7 +162,7 @@ impl Terminal {
 
     /// Checks that no program uses the alternate screen, the mouse or bracketed paste any more, and that input is
     /// echoed.
-    pub(crate) fn is_as_it_was(&self) {
+    pub(crate) fn assert_restored(&self) {
         // The last output of a program may be read a moment after its end.
         let is_held = |screen: &vt100::Screen| {
             let has_mouse = screen.mouse_protocol_mode() != vt100::MouseProtocolMode::None;
@@ -221,7 +221,7 @@ fn read(mut master: &File, screen: &Mutex<vt100::Parser<Clipboard>>, over: &Atom
     let mut bytes = [0; 4096];
     while !over.load(Ordering::Relaxed) {
         let mut ready = [PollFd::new(&master, PollFlags::IN)];
-        if !matches!(poll(&mut ready, Some(&LOOK)), Ok(count) if count > 0) {
+        if !matches!(poll(&mut ready, Some(&POLL_INTERVAL)), Ok(count) if count > 0) {
             continue;
         }
         match master.read(&mut bytes) {

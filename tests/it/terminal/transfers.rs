@@ -34,7 +34,7 @@ fn copy(terminal: &Terminal, direction: &str, there: &str, here: &str) {
 #[test]
 fn files_are_copied_out_of_a_container_and_into_it_con_3() {
     const IN: &str = "\u{1b}[C";
-    let home = DataDir::in_sight();
+    let home = DataDir::visible_to_containers();
     let manifest = home.path("pod.yaml");
     std::fs::write(&manifest, POD).unwrap();
     let instance = home.start(&["--nodes", "1", "-f", manifest.to_str().unwrap()]);

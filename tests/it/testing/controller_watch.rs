@@ -58,7 +58,7 @@ fn count(status: &Value, name: &str) -> Option<u64> {
     counts.iter().find(|one| one["name"] == name)?["count"].as_u64()
 }
 
-async fn break_it(cluster: &Cluster, name: &str, type_: &str, target: Value) {
+async fn create_fault(cluster: &Cluster, name: &str, type_: &str, target: Value) {
     let fault = json!({"metadata": {"name": name}, "spec": {"type": type_, "target": target}});
     let faults: Api<Fault> = Api::all(cluster.client());
     faults.create(&PostParams::default(), &serde_json::from_value(fault).unwrap()).await.unwrap();
@@ -113,7 +113,7 @@ async fn a_kubelet_tells_of_its_pods_its_passes_and_what_fails_con_19() {
 async fn a_kubelet_is_paused_by_a_fault_takes_no_steps_and_is_reported_while_down_con_19() {
     let cluster = Cluster::start().await.unwrap();
     let of_node = json!({"component": "kubelet", "node": "hollow-00001"});
-    break_it(&cluster, "hold", "Pause", of_node.clone()).await;
+    create_fault(&cluster, "hold", "Pause", of_node.clone()).await;
     create::<Pod>(&cluster, pod("waits", "Always")).await;
     cluster.advance(Duration::from_secs(5)).await.unwrap();
     let reported = status(&cluster, KUBELET).await;
@@ -139,7 +139,7 @@ async fn a_kubelet_is_paused_by_a_fault_takes_no_steps_and_is_reported_while_dow
     cluster.advance(Duration::from_secs(5)).await.unwrap();
     let reported = status(&cluster, KUBELET).await;
     assert_eq!((&reported["state"], &reported["queue"]["depth"]), (&json!("Running"), &json!(0)));
-    break_it(&cluster, "down", "Crash", of_node).await;
+    create_fault(&cluster, "down", "Crash", of_node).await;
     cluster.advance(Duration::from_secs(5)).await.unwrap();
     assert_eq!(status(&cluster, KUBELET).await, json!({"state": "Stopped"}));
     cluster.stop().await;

@@ -103,16 +103,16 @@ impl DiskFixture {
 
     async fn settle(&mut self) {
         self.cluster.settle().await.unwrap();
-        self.look();
+        self.record_changes();
     }
 
     async fn advance(&mut self, seconds: u64) {
         self.cluster.advance(Duration::from_secs(seconds)).await.unwrap();
-        self.look();
+        self.record_changes();
     }
 
     /// Records the changes, and checks after each that no two nodes have the disk.
-    fn look(&mut self) {
+    fn record_changes(&mut self) {
         let mut changes: Vec<Change> = Vec::new();
         for watcher in &mut self.watchers {
             loop {
@@ -125,14 +125,14 @@ impl DiskFixture {
         }
         changes.sort_by_key(|change| change.revision);
         for change in changes {
-            self.hold_to_the_rules(&change);
+            self.check_rules(&change);
             self.log.extend(describe(&change));
         }
     }
 
     /// Checks at every change: at most one node uses the disk, it is attached where it is used, and a running pod uses
     /// it.
-    fn hold_to_the_rules(&mut self, change: &Change) {
+    fn check_rules(&mut self, change: &Change) {
         let (name, log) = (change.object.name().to_owned(), &self.log);
         let gone = change.kind == ChangeKind::Deleted;
         if change.object.get::<Node>().is_some() {
@@ -191,7 +191,7 @@ impl DiskFixture {
 
     /// Restarts a kubelet in each of these rounds, down for `period` milliseconds, and the controllers in every third
     /// one.
-    async fn weather(&mut self, period: u64, rounds: usize) {
+    async fn disturb(&mut self, period: u64, rounds: usize) {
         for (round, node) in ["a", "b"].into_iter().cycle().take(rounds).enumerate() {
             self.cluster.silence_node(node).await.unwrap();
             tokio::time::sleep(Duration::from_millis(period)).await;
@@ -200,12 +200,12 @@ impl DiskFixture {
                 self.crash().await;
             }
             tokio::time::sleep(Duration::from_millis(period)).await;
-            self.look();
+            self.record_changes();
         }
     }
 
     /// Steps 3 to 11.
-    async fn until_b_waits(&mut self) {
+    async fn run_until_b_waits(&mut self) {
         self.pod("pod-1", "b");
         self.settle().await;
         assert_eq!(self.running(), ["pod-1 on a".to_owned()].into());
@@ -283,10 +283,10 @@ fn describe(change: &Change) -> Option<String> {
 }
 
 /// The events from the first pod's end on.
-const HANDED_OVER: [&str; 6] =
+const STEPS_AFTER_POD_END: [&str; 6] =
     ["a has let go", "pod-1 gone", "detached from a", "attached to b", "b uses it", "pod-2 runs"];
 /// The events before that.
-const BEFORE: [&str; 6] = [
+const STEPS_BEFORE_POD_END: [&str; 6] = [
     "pod-1 bound to a",
     "attached to a",
     "a uses it",
@@ -299,8 +299,8 @@ const BEFORE: [&str; 6] = [
 async fn a_disk_goes_from_pod_to_pod_step_by_step_vol_3() {
     for attachers in [1, 2, 3] {
         let mut stage = DiskFixture::with_attachers(attachers).await;
-        stage.until_b_waits().await;
-        assert_eq!(stage.log, BEFORE, "{attachers}");
+        stage.run_until_b_waits().await;
+        assert_eq!(stage.log, STEPS_BEFORE_POD_END, "{attachers}");
         assert_eq!(stage.attached().as_deref(), Some("a"));
         assert_eq!(
             stage.events("FailedAttachVolume"),
@@ -313,7 +313,7 @@ async fn a_disk_goes_from_pod_to_pod_step_by_step_vol_3() {
         assert_eq!(status.volumes_attached.as_ref().unwrap()[0].name, unique);
 
         stage.advance(STOP_TIME.as_secs() + 2).await;
-        assert_eq!(stage.log, [BEFORE, HANDED_OVER].concat(), "{attachers}");
+        assert_eq!(stage.log, [STEPS_BEFORE_POD_END, STEPS_AFTER_POD_END].concat(), "{attachers}");
         let attached = stage.events("SuccessfulAttachVolume");
         assert_eq!(
             attached,
@@ -344,17 +344,17 @@ async fn a_controller_that_crashes_at_any_step_changes_nothing_vol_3_safe_6() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     stage.advance(5).await;
-    assert_eq!(stage.log, [BEFORE, HANDED_OVER].concat());
+    assert_eq!(stage.log, [STEPS_BEFORE_POD_END, STEPS_AFTER_POD_END].concat());
     stage.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cut_keeps_the_attachment_until_it_heals_vol_3_safe_4() {
     let mut stage = DiskFixture::with_attachers(1).await;
-    stage.until_b_waits().await;
+    stage.run_until_b_waits().await;
     stage.cluster.silence_node("a").await.unwrap();
     stage.advance(3600).await;
-    assert_eq!(stage.log, BEFORE, "B waits for ever");
+    assert_eq!(stage.log, STEPS_BEFORE_POD_END, "B waits for ever");
     assert_eq!(stage.attached().as_deref(), Some("a"));
     let waits = stage.events("FailedMount");
     assert!(
@@ -366,21 +366,21 @@ async fn a_cut_keeps_the_attachment_until_it_heals_vol_3_safe_4() {
     );
     stage.cluster.wake_node("a").await.unwrap();
     stage.advance(60).await;
-    assert_eq!(stage.log, [BEFORE, HANDED_OVER].concat(), "nothing ran twice");
+    assert_eq!(stage.log, [STEPS_BEFORE_POD_END, STEPS_AFTER_POD_END].concat(), "nothing ran twice");
     stage.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_out_of_service_node_loses_its_attachments_vol_3_gc_2() {
     let mut stage = DiskFixture::with_attachers(2).await;
-    stage.until_b_waits().await;
+    stage.run_until_b_waits().await;
     stage.cluster.silence_node("a").await.unwrap();
     stage.taint_out_of_service("a");
     stage.advance(30).await;
-    assert_eq!(stage.log, BEFORE, "it is Ready as far as anybody knows");
+    assert_eq!(stage.log, STEPS_BEFORE_POD_END, "it is Ready as far as anybody knows");
     stage.advance(30).await;
     let fenced = ["pod-1 gone", "detached from a", "attached to b", "b uses it", "pod-2 runs"];
-    assert_eq!(stage.log[BEFORE.len()..], fenced);
+    assert_eq!(stage.log[STEPS_BEFORE_POD_END.len()..], fenced);
     assert_eq!(
         stage.events("VolumeForceDetached"),
         ["a: Volume \"v\" is detached from node a by force: the node is out of service"]
@@ -391,21 +391,21 @@ async fn an_out_of_service_node_loses_its_attachments_vol_3_gc_2() {
 #[tokio::test(start_paused = true)]
 async fn fencing_hands_a_disk_over_vol_3_safe_5() {
     let mut stage = DiskFixture::with_attachers(2).await;
-    stage.until_b_waits().await;
+    stage.run_until_b_waits().await;
     stage.cluster.silence_node("a").await.unwrap();
     stage.advance(600).await;
-    assert_eq!(stage.log, BEFORE);
+    assert_eq!(stage.log, STEPS_BEFORE_POD_END);
     stage.forced = true;
     stage.create::<NodeFence>(
         json!({"metadata": {"name": "a"}, "spec": {"reason": "nothing is heard of it"}}),
     );
     stage.advance(5).await;
     let fenced = ["pod-1 gone", "detached from a", "attached to b", "b uses it", "pod-2 runs"];
-    assert_eq!(stage.log[BEFORE.len()..], fenced);
+    assert_eq!(stage.log[STEPS_BEFORE_POD_END.len()..], fenced);
     // The node comes back without the disk, and does not take it.
     stage.cluster.wake_node("a").await.unwrap();
     stage.advance(60).await;
-    assert_eq!(stage.log[BEFORE.len() + fenced.len()..], ["a has let go"]);
+    assert_eq!(stage.log[STEPS_BEFORE_POD_END.len() + fenced.len()..], ["a has let go"]);
     assert_eq!(stage.running(), ["pod-2 on b".to_owned()].into());
     stage.stop().await;
 }
@@ -419,7 +419,7 @@ async fn a_kubelet_that_restarts_keeps_its_disks_vol_3_safe_7() {
     stage.cluster.silence_node("a").await.unwrap();
     stage.cluster.wake_node("a").await.unwrap();
     stage.settle().await;
-    assert_eq!(stage.log, BEFORE[..4], "nothing was let go of in between");
+    assert_eq!(stage.log, STEPS_BEFORE_POD_END[..4], "nothing was let go of in between");
     // Deleted by force while its kubelet is down: the object is gone, the processes run.
     stage.cluster.silence_node("a").await.unwrap();
     let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
@@ -450,18 +450,18 @@ async fn kubelets_that_crash_at_any_step_change_nothing_vol_3_safe_6() {
     for period in [1, 3, 7, 40] {
         let mut stage = DiskFixture::with_attachers(2).await;
         stage.pod("pod-1", "b");
-        stage.weather(period, 30).await;
+        stage.disturb(period, 30).await;
         stage.settle().await;
         stage.delete("pod-1");
         stage.pod("pod-2", "a");
-        stage.weather(period, 30).await;
+        stage.disturb(period, 30).await;
         stage.advance(STOP_TIME.as_secs() - 1).await;
-        stage.weather(period, 60).await;
+        stage.disturb(period, 60).await;
         stage.advance(3 * STOP_TIME.as_secs()).await;
         assert_eq!(stage.running(), ["pod-2 on b".to_owned()].into(), "{period} {:?}", stage.log);
         // A kubelet that crashes between mounting a disk and its first container mounts it again.
         let steps: BTreeSet<&str> = stage.log.iter().map(String::as_str).collect();
-        let expected: BTreeSet<&str> = BEFORE.into_iter().chain(HANDED_OVER).collect();
+        let expected: BTreeSet<&str> = STEPS_BEFORE_POD_END.into_iter().chain(STEPS_AFTER_POD_END).collect();
         assert_eq!(steps, expected, "{period} {:?}", stage.log);
         stage.stop().await;
     }
@@ -471,7 +471,7 @@ async fn kubelets_that_crash_at_any_step_change_nothing_vol_3_safe_6() {
 #[tokio::test(start_paused = true)]
 async fn an_attachment_deleted_by_hand_is_restored_on_the_node_that_uses_the_disk_vol_3() {
     let mut stage = DiskFixture::with_attachers(2).await;
-    stage.until_b_waits().await;
+    stage.run_until_b_waits().await;
     let api = stage.cluster.api().clone();
     let key = api.list_as::<VolumeAttachment>(None)[0].key();
     api.delete(Kind::VolumeAttachment, &key, &DeleteOptions::default()).unwrap();
@@ -488,8 +488,8 @@ async fn an_attachment_deleted_by_hand_is_restored_on_the_node_that_uses_the_dis
     stage.forced = false;
     stage.advance(STOP_TIME.as_secs() + 2).await;
     assert_eq!(stage.running(), ["pod-2 on b".to_owned()].into());
-    let tail = &stage.log[stage.log.len() - HANDED_OVER.len()..];
-    assert_eq!(tail, HANDED_OVER);
+    let tail = &stage.log[stage.log.len() - STEPS_AFTER_POD_END.len()..];
+    assert_eq!(tail, STEPS_AFTER_POD_END);
     stage.stop().await;
 }
 
@@ -497,7 +497,7 @@ async fn an_attachment_deleted_by_hand_is_restored_on_the_node_that_uses_the_dis
 #[tokio::test(start_paused = true)]
 async fn an_attachment_that_is_taken_away_again_and_again_comes_back_more_slowly_vol_3_safe_6() {
     let mut stage = DiskFixture::with_attachers(1).await;
-    stage.until_b_waits().await;
+    stage.run_until_b_waits().await;
     let api = stage.cluster.api().clone();
     let key = api.list_as::<VolumeAttachment>(None)[0].key();
     stage.forced = true;

@@ -11,7 +11,7 @@ use podium::testing::Cluster;
 use serde_json::json;
 
 use super::{create, deployment, pods};
-use crate::instance::PATIENCE;
+use crate::instance::WAIT_TIMEOUT;
 
 async fn ready(cluster: &Cluster, node: &str) -> String {
     let node = Api::<Node>::all(cluster.client()).get(node).await.unwrap();
@@ -75,7 +75,10 @@ async fn processes_run_on_ask_and_end_with_the_cluster_api_20() {
         let is = |pod: Option<&Pod>| {
             pod.and_then(|pod| pod.status.as_ref()?.phase.as_deref()).is_some_and(|phase| phase == expected)
         };
-        tokio::time::timeout(PATIENCE, await_condition(pods(&cluster), name, is)).await.expect(name).unwrap();
+        tokio::time::timeout(WAIT_TIMEOUT, await_condition(pods(&cluster), name, is))
+            .await
+            .expect(name)
+            .unwrap();
     }
     let error = cluster.pod("default", "server").fail(1).await.unwrap_err().to_string();
     assert!(error.contains("only"), "{error}");

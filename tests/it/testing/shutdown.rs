@@ -11,7 +11,7 @@ use podium::testing::{Cluster, PodBehaviour};
 use tokio::runtime::Handle;
 
 use super::{create, pod, pods};
-use crate::instance::PATIENCE;
+use crate::instance::WAIT_TIMEOUT;
 
 /// A cluster with a pod, a client that watches, and a weak reference that shows if any part of its nodes is alive.
 async fn busy() -> (Cluster, PathBuf, Weak<()>) {
@@ -37,7 +37,7 @@ async fn nothing_is_left(tasks: usize, directory: &std::path::Path, alive: &Weak
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    let waited = tokio::time::timeout(PATIENCE, waiting).await;
+    let waited = tokio::time::timeout(WAIT_TIMEOUT, waiting).await;
     let tasks = Handle::current().metrics().num_alive_tasks();
     assert!(waited.is_ok(), "{tasks} tasks; nodes alive: {}", alive.upgrade().is_some());
     assert!(!directory.exists(), "{}", directory.display());

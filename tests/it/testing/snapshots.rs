@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{create, deployment, pod, pods};
 
-fn ours(cluster: &Cluster, kind: &str) -> Api<DynamicObject> {
+fn podium_objects(cluster: &Cluster, kind: &str) -> Api<DynamicObject> {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("podium.dev", "v1alpha1", kind));
     Api::all_with(cluster.client(), &kind)
 }
@@ -22,11 +22,11 @@ async fn ask(cluster: &Cluster, kind: &str, name: &str, spec: Value) {
     let object =
         json!({"apiVersion": "podium.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec});
     let object = serde_json::from_value(object).unwrap();
-    ours(cluster, kind).create(&PostParams::default(), &object).await.unwrap();
+    podium_objects(cluster, kind).create(&PostParams::default(), &object).await.unwrap();
 }
 
 async fn status(cluster: &Cluster, kind: &str, name: &str) -> Value {
-    ours(cluster, kind).get(name).await.unwrap().data["status"].take()
+    podium_objects(cluster, kind).get(name).await.unwrap().data["status"].take()
 }
 
 async fn save(cluster: &Cluster, name: &str) {
@@ -126,7 +126,8 @@ async fn a_cluster_comes_back_as_it_was_and_goes_back_again_safe_8() {
     assert_eq!(deployments.get("other").await.unwrap().status.unwrap().available_replicas, Some(2));
     assert_eq!(living(&cluster).await.len(), 2);
     // Snapshots and restores do not contain the objects of other snapshots and restores.
-    let names: Vec<_> = ours(&cluster, "ClusterSnapshot").list(&ListParams::default()).await.unwrap().items;
+    let names: Vec<_> =
+        podium_objects(&cluster, "ClusterSnapshot").list(&ListParams::default()).await.unwrap().items;
     let mut names: Vec<_> = names.into_iter().filter_map(|one| one.metadata.name).collect();
     names.sort();
     assert_eq!(names, ["before-back", "before-forth", "good"]);
@@ -172,9 +173,9 @@ async fn a_restore_of_what_is_not_there_changes_nothing_safe_8() {
         (&json!("Failed"), &json!("NoSuchSnapshot"))
     );
     save(&cluster, "kept").await;
-    ours(&cluster, "ClusterSnapshot").delete("kept", &DeleteParams::default()).await.unwrap();
+    podium_objects(&cluster, "ClusterSnapshot").delete("kept", &DeleteParams::default()).await.unwrap();
     cluster.settle().await.unwrap();
-    assert!(ours(&cluster, "ClusterSnapshot").get("kept").await.is_err(), "it goes with its file");
+    assert!(podium_objects(&cluster, "ClusterSnapshot").get("kept").await.is_err(), "it goes with its file");
     let restored = restore(&cluster, "again", "kept").await;
     assert_eq!(restored["phase"], "Failed");
     assert_eq!(living(&cluster).await, then);

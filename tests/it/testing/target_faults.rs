@@ -77,7 +77,7 @@ fn container(cluster: &Cluster, name: &str) -> ContainerStatus {
 }
 
 /// Why a container waits.
-fn waits(cluster: &Cluster, name: &str) -> String {
+fn waiting_reason(cluster: &Cluster, name: &str) -> String {
     container(cluster, name).state.and_then(|state| state.waiting?.reason).unwrap_or_default()
 }
 
@@ -267,8 +267,8 @@ async fn pulls_are_slow_or_fail_for_the_images_that_are_meant_fault_1() {
     }
     pass(&cluster, 20).await;
     assert_eq!(phase(&the_pod(&cluster, "good")), Phase::Running);
-    assert_eq!(waits(&cluster, "slow-1"), "ContainerCreating");
-    assert!(["ErrImagePull", "ImagePullBackOff"].contains(&waits(&cluster, "bad").as_str()));
+    assert_eq!(waiting_reason(&cluster, "slow-1"), "ContainerCreating");
+    assert!(["ErrImagePull", "ImagePullBackOff"].contains(&waiting_reason(&cluster, "bad").as_str()));
     pass(&cluster, 15).await;
     assert_eq!(phase(&the_pod(&cluster, "slow-1")), Phase::Running);
     heal(&cluster, "failing").await;
@@ -279,7 +279,7 @@ async fn pulls_are_slow_or_fail_for_the_images_that_are_meant_fault_1() {
     pod["spec"]["containers"][0]["image"] = json!("slow:2");
     make::<Pod>(&cluster, pod);
     pass(&cluster, 5).await;
-    assert_eq!(waits(&cluster, "slow-2"), "ContainerCreating");
+    assert_eq!(waiting_reason(&cluster, "slow-2"), "ContainerCreating");
     heal(&cluster, "slow").await;
     pass(&cluster, 2).await;
     assert_eq!(phase(&the_pod(&cluster, "slow-2")), Phase::Running);

@@ -145,7 +145,7 @@ async fn an_answer_is_followed_or_refused_in_kubernetes_words_api_16() {
 /// No server, no response, a wrong server: the failure policy decides.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_failure_policy_decides_about_an_unreachable_webhook_api_16() {
-    let webhook = Webhook::start(|_, _| Reply::Nothing);
+    let webhook = Webhook::start(|_, _| Reply::Hangs);
     let stranger = Webhook::start(|_, review| Reply::Json(allowed(review)));
     let face = InMemoryServer::new();
     let closed = {
@@ -371,7 +371,7 @@ async fn an_update_without_changes_still_calls_the_webhook_api_16() {
 /// A namespace that is deleted during a webhook's call accepts no object that would outlive it (API-10).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_namespace_may_be_deleted_during_a_webhook_call_api_16() {
-    let webhook = Webhook::start(|_, _| Reply::Nothing);
+    let webhook = Webhook::start(|_, _| Reply::Hangs);
     let face = std::sync::Arc::new(InMemoryServer::new());
     configure(&face, VALIDATING, "c", &[hook("w.made.test", &webhook.client_config("/"), &json!({}))]).await;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "going"}});
@@ -389,7 +389,7 @@ async fn a_namespace_may_be_deleted_during_a_webhook_call_api_16() {
     tokio::time::timeout(Duration::from_mins(1), called).await.unwrap();
     let gone = face.ask(Method::DELETE, "/api/v1/namespaces/going", &[OWNER], "").await;
     assert_eq!(gone.status, 200, "{}", gone.body);
-    webhook.let_go();
+    webhook.release();
     let refused = writer.await.unwrap();
     assert!([403, 404].contains(&refused.status.as_u16()), "{}", refused.body);
     assert_eq!(face.get(maps, &[]).await.json()["items"], json!([]));
@@ -398,9 +398,9 @@ async fn a_namespace_may_be_deleted_during_a_webhook_call_api_16() {
 /// A webhook that hangs blocks a bounded number of requests, each of its own kind; all others are answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_writers_wait_for_a_webhook_without_blocking_others_api_16() {
-    const AT_ONCE: usize = 16;
+    const MAX_CONCURRENT_CALLS: usize = 16;
     let (webhook, works) =
-        (Webhook::start(|_, _| Reply::Nothing), Webhook::start(|_, r| Reply::Json(allowed(r))));
+        (Webhook::start(|_, _| Reply::Hangs), Webhook::start(|_, r| Reply::Json(allowed(r))));
     let face = std::sync::Arc::new(InMemoryServer::new());
     configure(&face, VALIDATING, "c", &[hook("w.made.test", &webhook.client_config("/"), &json!({}))]).await;
     // A second webhook is called for the same kind, and for others.
@@ -417,7 +417,7 @@ async fn two_hundred_writers_wait_for_a_webhook_without_blocking_others_api_16()
         .collect();
     let patience = Duration::from_mins(1);
     let all_wait = async {
-        while webhook.seen().len() < AT_ONCE {
+        while webhook.seen().len() < MAX_CONCURRENT_CALLS {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
@@ -430,8 +430,8 @@ async fn two_hundred_writers_wait_for_a_webhook_without_blocking_others_api_16()
         }
     };
     tokio::time::timeout(patience, others).await.unwrap();
-    assert_eq!(webhook.seen().len(), AT_ONCE, "the others wait for their turn");
-    webhook.let_go();
+    assert_eq!(webhook.seen().len(), MAX_CONCURRENT_CALLS, "the others wait for their turn");
+    webhook.release();
     for writer in writers {
         assert_eq!(tokio::time::timeout(patience, writer).await.unwrap().unwrap(), 201);
     }
@@ -441,7 +441,7 @@ async fn two_hundred_writers_wait_for_a_webhook_without_blocking_others_api_16()
 /// A request that waits for a webhook has no seat: requests of the webhook itself at the same level are served.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_waits_for_a_webhook_occupies_no_seat_api_16() {
-    let webhook = Webhook::start(|_, _| Reply::Nothing);
+    let webhook = Webhook::start(|_, _| Reply::Hangs);
     let api_config = ApiConfig {
         limits: Limits { max_requests_in_flight: Some(1), ..Limits::default() },
         ..ApiConfig::default()
@@ -475,7 +475,7 @@ async fn a_request_that_waits_for_a_webhook_occupies_no_seat_api_16() {
     let answered = face.ask(Method::GET, MAPS, &someone, "").await;
     assert_eq!(answered.status, 200, "{}", answered.body);
     assert!(writers.iter().all(|writer| !writer.is_finished()));
-    webhook.let_go();
+    webhook.release();
     for writer in writers {
         assert_eq!(writer.await.unwrap(), 201);
     }

@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::server::{allowed, certified};
+use super::server::{allowed, server_config};
 use super::{MAPS, MUTATING, configure, hook, map, post, status_and_message};
 use crate::http::InMemoryServer;
 
@@ -54,7 +54,7 @@ fn answer(mut tcp: TcpStream, config: Arc<rustls::ServerConfig>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_closes_without_close_notify_has_answered_api_16() {
-    let (authority, config) = certified(Ipv4Addr::LOCALHOST.into(), "localhost", None);
+    let (authority, config) = server_config(Ipv4Addr::LOCALHOST.into(), "localhost", None);
     let mut config = rustls::ServerConfig::clone(&config);
     config.alpn_protocols.clear();
     let config = Arc::new(config);

@@ -251,7 +251,7 @@ async fn a_webhook_changes_no_more_than_the_request_may_api_16() {
 /// A quota's usage is written while its books are locked: no webhook is called that could hold the lock.
 #[tokio::test(flavor = "multi_thread")]
 async fn quota_usage_is_written_without_calling_webhooks_api_16() {
-    let webhook = Webhook::start(|_, _| Reply::Nothing);
+    let webhook = Webhook::start(|_, _| Reply::Hangs);
     let face = InMemoryServer::new();
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"},
         "spec": {"hard": {"configmaps": "5"}}});

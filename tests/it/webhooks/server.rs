@@ -27,7 +27,7 @@ pub(crate) enum Reply {
     Json(Value),
     Text(u16, String),
     /// No response, until the server is released.
-    Nothing,
+    Hangs,
 }
 
 /// Allows the request of a review.
@@ -77,7 +77,7 @@ impl Webhook {
         name: &str,
         handler: impl Fn(&str, &Value) -> Reply + Send + Sync + 'static,
     ) -> Self {
-        let (authority, config) = certified(ip, name, None);
+        let (authority, config) = server_config(ip, name, None);
         let listener = std::net::TcpListener::bind((ip, 0)).unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
@@ -109,7 +109,7 @@ impl Webhook {
     }
 
     /// Answers the pending requests.
-    pub(crate) fn let_go(&self) {
+    pub(crate) fn release(&self) {
         self.let_go.cancel();
     }
 }
@@ -150,7 +150,7 @@ async fn answer(
     let (code, text) = match handler(&path, &review) {
         Reply::Json(value) => (200, value.to_string()),
         Reply::Text(code, text) => (code, text),
-        Reply::Nothing => {
+        Reply::Hangs => {
             let_go.cancelled().await;
             (200, allowed(&review).to_string())
         }
@@ -161,7 +161,7 @@ async fn answer(
 
 /// An authority, and a server's configuration with a certificate that it has signed; where an authority is given (in
 /// PEM), clients must have a certificate that this one has signed.
-pub(crate) fn certified(
+pub(crate) fn server_config(
     ip: IpAddr,
     name: &str,
     clients: Option<&str>,

@@ -5,7 +5,9 @@ use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use serde_json::json;
 
 use super::super::cluster::deployment;
-use super::{Cluster, NO_NODES, autoscaler, conditions, cpu, message, php_apache, run_in, under};
+use super::{
+    Cluster, NO_NODES, age_pods, autoscaler, conditions, cpu, message, php_apache, sizes_under_load,
+};
 
 #[tokio::test(start_paused = true)]
 async fn an_autoscaler_reports_missing_metrics_and_targets_in_its_conditions_hpa_1() {
@@ -19,7 +21,7 @@ async fn an_autoscaler_reports_missing_metrics_and_targets_in_its_conditions_hpa
     );
     assert_eq!(cluster.events("FailedGetScale"), ["deployments.apps \"php-apache\" not found"]);
     cluster.create::<Deployment>(php_apache(2));
-    run_in(&cluster).await;
+    age_pods(&cluster).await;
     let why = "failed to get cpu utilization: unable to get metrics for resource cpu: no metrics returned from resource \
                metrics API";
     assert_eq!(
@@ -44,13 +46,13 @@ async fn an_autoscaler_reports_missing_metrics_and_targets_in_its_conditions_hpa
     cluster.change::<HorizontalPodAutoscaler>("php-apache", |scaler| {
         scaler.spec.metrics = serde_json::from_value(both.clone()).unwrap();
     });
-    assert_eq!(under(&cluster, 15, |_| 1).await, [2]);
+    assert_eq!(sizes_under_load(&cluster, 15, |_| 1).await, [2]);
     assert_eq!(conditions(&cluster)[1], "ScalingActive=False FailedGetPodsMetric");
     // By now its events exceed the limit of events for one object (API-11).
     let why = "unable to get metric requests: unable to fetch metrics from custom metrics API: no custom metrics API \
                (custom.metrics.k8s.io) registered";
     assert!(message(&cluster, "ScalingActive").ends_with(why), "{}", message(&cluster, "ScalingActive"));
-    assert_eq!(under(&cluster, 30, |_| 200).await.last(), Some(&4));
+    assert_eq!(sizes_under_load(&cluster, 30, |_| 200).await.last(), Some(&4));
     assert_eq!(conditions(&cluster)[1], "ScalingActive=True ValidMetricFound");
     cluster.stop().await;
 }
@@ -59,9 +61,9 @@ async fn an_autoscaler_reports_missing_metrics_and_targets_in_its_conditions_hpa
 async fn pods_without_a_cpu_request_and_ambiguous_selectors_are_reported_hpa_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Deployment>(deployment("php-apache", 1, 1, 0));
-    run_in(&cluster).await;
+    age_pods(&cluster).await;
     cluster.create::<HorizontalPodAutoscaler>(autoscaler(json!({"metrics": cpu(50)})));
-    under(&cluster, 15, |_| 100).await;
+    sizes_under_load(&cluster, 15, |_| 100).await;
     let pod = cluster.pods()[0].name().to_string();
     assert_eq!(
         message(&cluster, "ScalingActive"),

@@ -9,7 +9,10 @@ use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use podium::api::usage::{NodeUsage, ResourceUsage};
 use serde_json::{Value, json};
 
-use super::{Cluster, NO_NODES, autoscaler, conditions, cpu, load, message, php_apache, run_in, under};
+use super::{
+    Cluster, NO_NODES, age_pods, autoscaler, conditions, cpu, message, php_apache, set_usage,
+    sizes_under_load,
+};
 
 fn size(cluster: &Cluster) -> i32 {
     cluster.get::<Deployment>("php-apache").spec.replicas.unwrap()
@@ -24,8 +27,8 @@ fn memory(amount: &str) -> Value {
 async fn the_metric_that_asks_for_most_decides_hpa_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Deployment>(php_apache(2));
-    run_in(&cluster).await;
-    load(&cluster, |_| Some((150, 60 << 20)));
+    age_pods(&cluster).await;
+    set_usage(&cluster, |_| Some((150, 60 << 20)));
     // 75 % with a target of 50 % gives three pods, 60Mi with a target of 40Mi three as well, with 30Mi four.
     cluster.create::<HorizontalPodAutoscaler>(autoscaler(json!({"metrics": [cpu(50)[0], memory("30Mi")]})));
     cluster.settle().await;
@@ -53,7 +56,7 @@ async fn a_container_s_metric_leaves_the_sidecar_out_hpa_1() {
     let containers = php["spec"]["template"]["spec"]["containers"].as_array_mut().unwrap();
     containers.push(json!({"name": "logs", "image": "i", "resources": {"requests": {"cpu": "800m"}}}));
     cluster.create::<Deployment>(php);
-    run_in(&cluster).await;
+    age_pods(&cluster).await;
     let usage = |millis: u64| ResourceUsage {
         cpu_nanocores: millis * 1_000_000,
         memory_bytes: 1,
@@ -107,17 +110,17 @@ async fn a_container_s_metric_leaves_the_sidecar_out_hpa_1() {
 async fn each_direction_may_have_its_own_tolerance_and_least_size_hpa_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Deployment>(php_apache(4));
-    run_in(&cluster).await;
+    age_pods(&cluster).await;
     let calm = json!({"metrics": cpu(50), "minReplicas": 3, "behavior": {
         "scaleUp": {"tolerance": "0.5"},
         "scaleDown": {"tolerance": "0", "stabilizationWindowSeconds": 0}}});
     cluster.create::<HorizontalPodAutoscaler>(autoscaler(calm));
-    assert_eq!(under(&cluster, 30, |_| 148).await, [4], "74 % is within the half above fifty");
-    assert_eq!(under(&cluster, 15, |_| 152).await, [7], "76 % is not");
-    assert_eq!(under(&cluster, 330, |_| 102).await, [7], "until the new ones count");
+    assert_eq!(sizes_under_load(&cluster, 30, |_| 148).await, [4], "74 % is within the half above fifty");
+    assert_eq!(sizes_under_load(&cluster, 15, |_| 152).await, [7], "76 % is not");
+    assert_eq!(sizes_under_load(&cluster, 330, |_| 102).await, [7], "until the new ones count");
     // A little below is enough to shrink, and with no window it is done at once.
-    assert_eq!(under(&cluster, 30, |_| 84).await, [6]);
-    assert_eq!(under(&cluster, 30, |_| 1).await, [3]);
+    assert_eq!(sizes_under_load(&cluster, 30, |_| 84).await, [6]);
+    assert_eq!(sizes_under_load(&cluster, 30, |_| 1).await, [3]);
     assert_eq!(conditions(&cluster)[2], "ScalingLimited=True TooFewReplicas");
     let least = "the desired replica count is less than the minimum replica count";
     assert_eq!(message(&cluster, "ScalingLimited"), least);
@@ -128,9 +131,9 @@ async fn each_direction_may_have_its_own_tolerance_and_least_size_hpa_1() {
 async fn a_target_scaled_to_zero_stays_until_a_user_scales_it_up_hpa_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Deployment>(php_apache(2));
-    run_in(&cluster).await;
+    age_pods(&cluster).await;
     cluster.create::<HorizontalPodAutoscaler>(autoscaler(json!({"metrics": cpu(50), "minReplicas": 2})));
-    assert_eq!(under(&cluster, 15, |_| 100).await, [2]);
+    assert_eq!(sizes_under_load(&cluster, 15, |_| 100).await, [2]);
     cluster.change::<Deployment>("php-apache", |d| d.spec.replicas = Some(0));
     cluster.run().await;
     cluster.pass(600).await;
@@ -141,7 +144,7 @@ async fn a_target_scaled_to_zero_stays_until_a_user_scales_it_up_hpa_1() {
     let status = cluster.get::<HorizontalPodAutoscaler>("php-apache").status.clone().unwrap();
     assert_eq!((status.current_replicas, status.desired_replicas), (Some(0), 0));
     cluster.change::<Deployment>("php-apache", |d| d.spec.replicas = Some(1));
-    assert_eq!(under(&cluster, 60, |_| 100).await, [2], "the least there may be");
+    assert_eq!(sizes_under_load(&cluster, 60, |_| 100).await, [2], "the least there may be");
     assert_eq!(conditions(&cluster)[1], "ScalingActive=True ValidMetricFound");
     cluster.stop().await;
 }

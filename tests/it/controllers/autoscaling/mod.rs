@@ -40,7 +40,7 @@ fn cpu(percent: i32) -> Value {
 }
 
 /// Pods that have been running for ten minutes.
-async fn run_in(cluster: &Cluster) {
+async fn age_pods(cluster: &Cluster) {
     cluster.run().await;
     for pod in cluster.pods() {
         start(cluster, &pod);
@@ -61,7 +61,7 @@ fn start(cluster: &Cluster, pod: &SharedObject<Pod>) {
 }
 
 /// Sets the usage of every pod from now on: cpu (in millicores) and memory, by container.
-fn load(cluster: &Cluster, of: impl Fn(&Pod) -> Option<(u64, u64)>) {
+fn set_usage(cluster: &Cluster, of: impl Fn(&Pod) -> Option<(u64, u64)>) {
     let mut pods = BTreeMap::new();
     for pod in cluster.pods() {
         if let Some((millis, bytes)) = of(&pod) {
@@ -90,11 +90,11 @@ fn load(cluster: &Cluster, of: impl Fn(&Pod) -> Option<(u64, u64)>) {
 }
 
 /// Lets the autoscaler sync several times while every pod has this load; returns the sizes it chose.
-async fn under(cluster: &Cluster, seconds: u64, millis: impl Fn(usize) -> u64) -> Vec<i32> {
+async fn sizes_under_load(cluster: &Cluster, seconds: u64, millis: impl Fn(usize) -> u64) -> Vec<i32> {
     let mut sizes = Vec::new();
     for _ in 0..seconds.div_ceil(15) {
         let count = cluster.pods().iter().filter(|p| is_active(p)).count();
-        load(cluster, |_| Some((millis(count), 50 << 20)));
+        set_usage(cluster, |_| Some((millis(count), 50 << 20)));
         cluster.pass(15).await;
         cluster.run().await;
         for pod in cluster.pods() {
@@ -129,15 +129,15 @@ fn message(cluster: &Cluster, type_: &str) -> String {
 async fn the_walkthrough_grows_under_load_and_shrinks_without_hpa_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Deployment>(php_apache(1));
-    run_in(&cluster).await;
+    age_pods(&cluster).await;
     cluster.create::<HorizontalPodAutoscaler>(autoscaler(json!({"metrics": cpu(50)})));
     // Without load there is nothing to scale.
-    assert_eq!(under(&cluster, 30, |_| 1).await, [1]);
+    assert_eq!(sizes_under_load(&cluster, 30, |_| 1).await, [1]);
     let idle = ["AbleToScale=True ScaleDownStabilized", "ScalingActive=True ValidMetricFound"];
     assert_eq!(conditions(&cluster)[..2], idle);
     assert_eq!(conditions(&cluster)[2], "ScalingLimited=False DesiredWithinRange");
     // A total load of 610m, divided among the existing pods: 305 %, then the result with 7 pods.
-    let sizes = under(&cluster, 120, |pods| 610 / pods as u64).await;
+    let sizes = sizes_under_load(&cluster, 120, |pods| 610 / pods as u64).await;
     assert_eq!(sizes.last(), Some(&7), "{sizes:?}");
     assert_eq!(sizes.first(), Some(&4), "at most four at the first step: {sizes:?}");
     let scaler = cluster.get::<HorizontalPodAutoscaler>("php-apache");
@@ -156,13 +156,13 @@ async fn the_walkthrough_grows_under_load_and_shrinks_without_hpa_1() {
         ]
     );
     // The load ends: five minutes later the target shrinks.
-    assert_eq!(under(&cluster, 240, |_| 0).await, [7]);
+    assert_eq!(sizes_under_load(&cluster, 240, |_| 0).await, [7]);
     assert_eq!(conditions(&cluster)[0], "AbleToScale=True ScaleDownStabilized");
     assert_eq!(
         message(&cluster, "AbleToScale"),
         "recent recommendations were higher than current one, applying the highest recent recommendation"
     );
-    assert_eq!(under(&cluster, 90, |_| 0).await.last(), Some(&1));
+    assert_eq!(sizes_under_load(&cluster, 90, |_| 0).await.last(), Some(&1));
     assert_eq!(
         cluster.events("SuccessfulRescale").last().unwrap(),
         "New size: 1; reason: All metrics below target"
@@ -174,7 +174,7 @@ async fn the_walkthrough_grows_under_load_and_shrinks_without_hpa_1() {
 async fn the_size_stays_within_its_bounds_and_says_so_hpa_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Deployment>(php_apache(3));
-    run_in(&cluster).await;
+    age_pods(&cluster).await;
     cluster.create::<HorizontalPodAutoscaler>(autoscaler(
         json!({"metrics": cpu(50), "maxReplicas": 5, "minReplicas": 4}),
     ));
@@ -183,7 +183,7 @@ async fn the_size_stays_within_its_bounds_and_says_so_hpa_1() {
         cluster.events("SuccessfulRescale"),
         ["New size: 4; reason: Current number of replicas below Spec.MinReplicas"]
     );
-    assert_eq!(under(&cluster, 30, |_| 400).await, [5]);
+    assert_eq!(sizes_under_load(&cluster, 30, |_| 400).await, [5]);
     assert_eq!(conditions(&cluster)[2], "ScalingLimited=True TooManyReplicas");
     assert_eq!(
         message(&cluster, "ScalingLimited"),
@@ -207,11 +207,11 @@ async fn the_size_stays_within_its_bounds_and_says_so_hpa_1() {
 async fn fresh_and_unmeasured_pods_are_judged_with_care_hpa_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Deployment>(php_apache(2));
-    run_in(&cluster).await;
+    age_pods(&cluster).await;
     cluster.create::<HorizontalPodAutoscaler>(autoscaler(json!({"metrics": cpu(50)})));
     // One pod is measured at 150 %: the other counts as idle, and 75 % give three, not six.
     let first = cluster.pods()[0].uid().to_string();
-    load(&cluster, |pod| (pod.metadata.uid.as_deref() == Some(&first)).then_some((300, 0)));
+    set_usage(&cluster, |pod| (pod.metadata.uid.as_deref() == Some(&first)).then_some((300, 0)));
     cluster.pass(16).await;
     assert_eq!(cluster.get::<Deployment>("php-apache").spec.replicas, Some(3));
     // The third has just started; however much that takes, it is not load.
@@ -231,7 +231,7 @@ async fn fresh_and_unmeasured_pods_are_judged_with_care_hpa_1() {
             Ok(())
         })
         .unwrap();
-    load(&cluster, |pod| {
+    set_usage(&cluster, |pod| {
         Some((if pod.metadata.uid.as_deref() == Some(fresh.uid()) { 5000 } else { 105 }, 0))
     });
     cluster.pass(16).await;
@@ -255,29 +255,29 @@ async fn memory_by_value_of_one_container_and_rules_of_speed_hpa_1() {
             "spec": {"containers": [{"name": "c", "image": "db"}]}}),
         );
     }
-    run_in(&cluster).await;
+    age_pods(&cluster).await;
     let policy = |value: i32, period: i32| json!([{"type": "Pods", "value": value, "periodSeconds": period}]);
     let scaler = autoscaler(json!({
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"},
         "metrics": [{"type": "ContainerResource", "containerResource": {"name": "memory", "container": "c",
             "target": {"type": "AverageValue", "averageValue": "100Mi"}}}],
         "behavior": {"scaleUp": {"policies": policy(1, 60)}, "scaleDown": {"selectPolicy": "Disabled"}}}));
-    load(&cluster, |_| Some((0, 400 << 20)));
+    set_usage(&cluster, |_| Some((0, 400 << 20)));
     cluster.create::<HorizontalPodAutoscaler>(scaler);
     cluster.settle().await;
     let size = |cluster: &Cluster| cluster.get::<StatefulSet>("db").spec.replicas.unwrap();
     assert_eq!(size(&cluster), 3, "one a minute");
     assert_eq!(conditions(&cluster)[2], "ScalingLimited=True ScaleUpLimit");
     assert_eq!(cluster.events("SuccessfulRescale"), ["New size: 3; reason: memory resource above target"]);
-    load(&cluster, |_| Some((0, 400 << 20)));
+    set_usage(&cluster, |_| Some((0, 400 << 20)));
     cluster.pass(45).await;
     assert_eq!(size(&cluster), 3);
-    load(&cluster, |_| Some((0, 400 << 20)));
+    set_usage(&cluster, |_| Some((0, 400 << 20)));
     cluster.pass(16).await;
     assert_eq!(size(&cluster), 4);
     // Shrinking is switched off, after any time.
     for _ in 0..25 {
-        load(&cluster, |_| Some((0, 1)));
+        set_usage(&cluster, |_| Some((0, 1)));
         cluster.pass(15).await;
     }
     assert_eq!(size(&cluster), 4);
@@ -289,12 +289,12 @@ async fn memory_by_value_of_one_container_and_rules_of_speed_hpa_1() {
 async fn a_new_controller_does_not_shrink_at_once_hpa_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Deployment>(php_apache(4));
-    run_in(&cluster).await;
+    age_pods(&cluster).await;
     cluster.create::<HorizontalPodAutoscaler>(autoscaler(json!({"metrics": cpu(50)})));
-    assert_eq!(under(&cluster, 150, |_| 0).await, [4]);
+    assert_eq!(sizes_under_load(&cluster, 150, |_| 0).await, [4]);
     cluster.controllers.stop_one("horizontalpodautoscaling").await;
     cluster.controllers.start_one("horizontalpodautoscaling");
-    assert_eq!(under(&cluster, 270, |_| 0).await, [4]);
-    assert_eq!(under(&cluster, 75, |_| 0).await.last(), Some(&1));
+    assert_eq!(sizes_under_load(&cluster, 270, |_| 0).await, [4]);
+    assert_eq!(sizes_under_load(&cluster, 75, |_| 0).await.last(), Some(&1));
     cluster.stop().await;
 }

@@ -51,7 +51,7 @@ fn image(pod: &Pod) -> String {
 }
 
 /// The current or intended node of a pod.
-fn place(pod: &Pod) -> String {
+fn node_of(pod: &Pod) -> String {
     let required = RequiredNodes::of(pod.spec.as_ref().unwrap());
     let named = || required.names().and_then(|names| names.first().map(ToString::to_string));
     node_name(pod).map(Into::into).or_else(named).unwrap_or_default()
@@ -61,7 +61,7 @@ fn place(pod: &Pod) -> String {
 fn pods(cluster: &Cluster) -> String {
     let all = cluster.pods();
     let mut described: Vec<String> =
-        all.iter().filter(|p| is_active(p)).map(|p| format!("{}={}", place(p), image(p))).collect();
+        all.iter().filter(|p| is_active(p)).map(|p| format!("{}={}", node_of(p), image(p))).collect();
     described.sort();
     described.join(" ")
 }

@@ -10,7 +10,7 @@ use podium::object::{Key, Kind};
 use serde_json::json;
 
 use super::super::cluster::{Cluster, NO_NODES};
-use super::{counts, daemon_set, node, place, pods, revisions, started, status};
+use super::{counts, daemon_set, node, node_of, pods, revisions, started, status};
 
 fn change_node(cluster: &Cluster, name: &str, edit: impl Fn(&mut Node)) {
     cluster
@@ -105,7 +105,7 @@ async fn labels_and_taints_move_daemons_ds_1() {
     cluster.run().await;
     assert_eq!(pods(&cluster), "n1=one n2=one n3=one", "what is there stays");
     assert_eq!(counts(&cluster), [2, 2, 2, 2, 2, 1]);
-    let there = cluster.pods().into_iter().find(|p| place(p) == "n2").unwrap();
+    let there = cluster.pods().into_iter().find(|p| node_of(p) == "n2").unwrap();
     cluster.api.delete(Kind::Pod, &there.key(), &DeleteOptions::default()).unwrap();
     cluster.run().await;
     assert_eq!(pods(&cluster), "n1=one n3=one", "but does not come back");
@@ -117,7 +117,7 @@ async fn labels_and_taints_move_daemons_ds_1() {
     assert_eq!((pods(&cluster).as_str(), counts(&cluster)), ("n1=one n2=one", [2, 2, 2, 2, 2, 0]));
 
     change_node(&cluster, "n1", |n| n.spec.get_or_insert_default().unschedulable = Some(true));
-    let cordoned = cluster.pods().into_iter().find(|p| place(p) == "n1").unwrap();
+    let cordoned = cluster.pods().into_iter().find(|p| node_of(p) == "n1").unwrap();
     cluster.api.delete(Kind::Pod, &cordoned.key(), &DeleteOptions::default()).unwrap();
     cluster.run().await;
     assert_eq!(pods(&cluster), "n1=one n2=one", "a cordon does not concern daemons");
@@ -203,7 +203,7 @@ async fn recreation_of_deleted_daemon_pods_is_rate_limited_ds_1_safe_6() {
     let cluster = started(&[], daemon_set("agent")).await;
     cluster.create::<Node>(node("n1", json!({})));
     cluster.settle().await;
-    let made = cluster.remove_pods_as_they_come(Duration::from_secs(2)).await;
+    let made = cluster.delete_new_pods_for(Duration::from_secs(2)).await;
     assert!((35..=45).contains(&made), "thirty, and five a second: {made}");
     cluster.pass(1).await;
     assert_eq!(pods(&cluster), "n1=one");

@@ -10,7 +10,7 @@ use podium::object::{Kind, Object};
 use serde_json::json;
 
 use super::super::cluster::Cluster;
-use super::{counts, daemon_set, numbers, place, pods, revisions, set_image, started};
+use super::{counts, daemon_set, node_of, numbers, pods, revisions, set_image, started};
 
 #[tokio::test(start_paused = true)]
 async fn on_delete_replaces_only_pods_that_a_user_deletes_ds_1() {
@@ -20,7 +20,7 @@ async fn on_delete_replaces_only_pods_that_a_user_deletes_ds_1() {
     set_image(&cluster, "two");
     cluster.run().await;
     assert_eq!((pods(&cluster).as_str(), counts(&cluster)), ("n1=one n2=one", [2, 2, 2, 0, 2, 0]));
-    let pod = cluster.pods().into_iter().find(|p| place(p) == "n2").unwrap();
+    let pod = cluster.pods().into_iter().find(|p| node_of(p) == "n2").unwrap();
     cluster.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::default()).unwrap();
     cluster.run().await;
     assert_eq!((pods(&cluster).as_str(), counts(&cluster)), ("n1=one n2=two", [2, 2, 2, 1, 2, 0]));
@@ -105,15 +105,15 @@ async fn roll_out(cluster: &Cluster, image: &str) -> (Vec<String>, usize) {
     set_image(cluster, image);
     let (mut order, mut worst) = (Vec::new(), 0);
     cluster
-        .run_seen_by(|| {
+        .run_with(|| {
             let pods = cluster.pods();
             for pod in pods.iter().filter(|p| super::image(p) == image) {
-                let node = place(pod);
+                let node = node_of(pod);
                 if !order.contains(&node) {
                     order.push(node);
                 }
             }
-            let served = pods.iter().filter(|p| is_active(p) && is_ready(p)).map(|p| place(p));
+            let served = pods.iter().filter(|p| is_active(p) && is_ready(p)).map(|p| node_of(p));
             worst = worst.max(4 - served.collect::<HashSet<_>>().len());
         })
         .await;

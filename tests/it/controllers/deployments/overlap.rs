@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::super::cluster::{Cluster, NO_NODES, deployment, set_image};
 
 /// Counts the pods of each track that the service reaches.
-fn reached(cluster: &Cluster) -> BTreeMap<String, usize> {
+fn pods_reached_by_service(cluster: &Cluster) -> BTreeMap<String, usize> {
     let slices = cluster.api.list_as::<EndpointSlice>(Some("default"));
     let endpoints = slices.iter().flat_map(|s| s.endpoints.clone().unwrap_or_default());
     let mut tracks = BTreeMap::new();
@@ -39,13 +39,13 @@ async fn a_canary_shares_the_load_and_is_promoted_dep_2_svc_1() {
     cluster.create::<Deployment>(track("canary", 1, "v4"));
     cluster.run().await;
     let counts = |pairs: &[(&str, usize)]| pairs.iter().map(|(k, n)| ((*k).to_string(), *n)).collect();
-    assert_eq!(reached(&cluster), counts(&[("canary", 1), ("stable", 3)]));
+    assert_eq!(pods_reached_by_service(&cluster), counts(&[("canary", 1), ("stable", 3)]));
     // The canary is promoted: the stable track gets the image, and the canary is deleted.
     cluster.change::<Deployment>("stable", |d| set_image(d, "v4"));
     cluster.run().await;
     cluster.change::<Deployment>("canary", |d| d.spec.replicas = Some(0));
     cluster.run().await;
-    assert_eq!(reached(&cluster), counts(&[("stable", 3)]));
+    assert_eq!(pods_reached_by_service(&cluster), counts(&[("stable", 3)]));
     assert_eq!(cluster.pods().len(), 3);
     cluster.stop().await;
 }

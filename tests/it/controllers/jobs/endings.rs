@@ -34,7 +34,7 @@ async fn of_an_end_well_and_an_end_badly_the_first_decides_job_1() {
         }
         cluster.run().await;
         assert_eq!(describe(&cluster, "both"), expected, "{ends:?}");
-        assert_eq!(cluster.held(), 0);
+        assert_eq!(cluster.pods_with_finalizer(), 0);
         cluster.stop().await;
     }
 }
@@ -111,7 +111,7 @@ async fn more_pods_than_one_turn_makes_or_notes_are_all_counted_job_1() {
         }
         cluster.settle().await;
         assert_eq!(describe(&cluster, "many"), format!("0/0/1100/0 {COMPLETE}"), "{mode}");
-        assert_eq!((cluster.pods().len(), cluster.held()), (1100, 0));
+        assert_eq!((cluster.pods().len(), cluster.pods_with_finalizer()), (1100, 0));
         let completed = cluster.get::<Job>("many").status.clone().unwrap().completed_indexes;
         assert_eq!(completed.as_deref(), (mode == "Indexed").then_some("0-1099"));
         cluster.stop().await;
@@ -214,7 +214,11 @@ async fn a_deleted_job_takes_its_pods_along_or_leaves_them_job_1() {
         cluster.api.delete(Kind::Job, &key("gone"), &options).unwrap();
         cluster.run().await;
         assert_eq!(cluster.api.count(Kind::Job), 0, "{propagation:?}");
-        assert_eq!((cluster.pods().len(), cluster.held()), (left + ended, 0), "{propagation:?}");
+        assert_eq!(
+            (cluster.pods().len(), cluster.pods_with_finalizer()),
+            (left + ended, 0),
+            "{propagation:?}"
+        );
         cluster.stop().await;
     }
 }

@@ -29,7 +29,7 @@ async fn failures_are_retried_after_growing_delays_up_to_the_limit_job_1() {
         "0/0/0/9 FailureTarget(BackoffLimitExceeded) Failed(BackoffLimitExceeded)"
     );
     assert_eq!(cluster.events("BackoffLimitExceeded"), ["Job has reached the specified backoff limit"]);
-    assert_eq!((cluster.pods().len(), cluster.held()), (9, 0));
+    assert_eq!((cluster.pods().len(), cluster.pods_with_finalizer()), (9, 0));
     cluster.stop().await;
 }
 

@@ -70,7 +70,7 @@ async fn a_failure_counts_fails_its_index_or_is_ignored_by_policy_job_1() {
     cluster.end_all(0).await;
     assert_eq!(indexes(&cluster), "1,3/0,2");
     assert_eq!(describe(&cluster, "each"), "0/0/2/3 FailureTarget(FailedIndexes) Failed(FailedIndexes)");
-    assert_eq!(cluster.held(), 0);
+    assert_eq!(cluster.pods_with_finalizer(), 0);
     cluster.stop().await;
 }
 
@@ -145,7 +145,7 @@ async fn indexes_fail_one_by_one_where_each_has_a_limit_job_1() {
     cluster.end_all(0).await;
     assert_eq!(describe(&cluster, "each"), "0/0/3/2 FailureTarget(FailedIndexes) Failed(FailedIndexes)");
     assert_eq!(cluster.events("FailedIndexes"), ["Job has failed indexes"]);
-    assert_eq!(cluster.held(), 0);
+    assert_eq!(cluster.pods_with_finalizer(), 0);
     cluster.stop().await;
 }
 

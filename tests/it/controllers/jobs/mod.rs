@@ -74,7 +74,7 @@ impl Cluster {
         self.settle().await;
     }
 
-    fn held(&self) -> usize {
+    fn pods_with_finalizer(&self) -> usize {
         let held = |pod: &Pod| pod.metadata.finalizers.iter().flatten().any(|f| f == FINALIZER);
         self.pods().iter().filter(|pod| held(pod)).count()
     }
@@ -89,7 +89,7 @@ async fn a_job_runs_one_pod_to_its_end_and_keeps_it_job_1() {
     cluster.run().await;
     assert_eq!(describe(&cluster, "pi"), "1/1/0/0");
     let pod = cluster.pods()[0].clone();
-    assert!(pod.name().starts_with("pi-") && cluster.held() == 1, "{}", pod.name());
+    assert!(pod.name().starts_with("pi-") && cluster.pods_with_finalizer() == 1, "{}", pod.name());
     cluster.pass(60).await;
     cluster.end(&pod, 0);
     cluster.settle().await;
@@ -97,7 +97,11 @@ async fn a_job_runs_one_pod_to_its_end_and_keeps_it_job_1() {
     let status = cluster.get::<Job>("pi").status.clone().unwrap();
     let lasted = status.completion_time.unwrap().0.duration_since(status.start_time.unwrap().0);
     assert!((60..62).contains(&lasted.as_secs()), "{lasted}");
-    assert_eq!((cluster.pods().len(), cluster.held()), (1, 0), "it is kept, and held by nothing");
+    assert_eq!(
+        (cluster.pods().len(), cluster.pods_with_finalizer()),
+        (1, 0),
+        "it is kept, and held by nothing"
+    );
     assert_eq!(cluster.events("SuccessfulCreate"), [format!("Created pod: {}", pod.name())]);
     assert_eq!(cluster.events("Completed"), ["Job completed"]);
     let revision = cluster.api.revision();
@@ -221,7 +225,7 @@ async fn a_job_with_a_selector_of_its_own_takes_over_pods_job_1() {
     let options = DeleteOptions { propagation: Some(Propagation::Orphan), ..DeleteOptions::default() };
     cluster.api.delete(Kind::Job, &key("old"), &options).unwrap();
     cluster.settle().await;
-    assert_eq!((cluster.pods().len(), cluster.held()), (1, 0));
+    assert_eq!((cluster.pods().len(), cluster.pods_with_finalizer()), (1, 0));
     let mut new = job(
         "new",
         &json!({"completions": 2, "parallelism": 1, "manualSelector": true, "selector": selector}),
@@ -229,7 +233,10 @@ async fn a_job_with_a_selector_of_its_own_takes_over_pods_job_1() {
     new["spec"]["template"]["metadata"] = json!({"labels": selector["matchLabels"]});
     cluster.create::<Job>(new);
     cluster.run().await;
-    assert_eq!((describe(&cluster, "new").as_str(), cluster.pods().len(), cluster.held()), ("1/1/0/0", 1, 1));
+    assert_eq!(
+        (describe(&cluster, "new").as_str(), cluster.pods().len(), cluster.pods_with_finalizer()),
+        ("1/1/0/0", 1, 1)
+    );
     cluster.end_all(0).await;
     cluster.run().await;
     cluster.end_all(0).await;

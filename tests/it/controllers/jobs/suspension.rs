@@ -11,7 +11,7 @@ fn suspend(cluster: &Cluster, suspend: bool) {
 }
 
 /// Selects nodes of this zone, and returns the API's response.
-fn place(cluster: &Cluster, zone: &str) -> Result<(), String> {
+fn select_zone(cluster: &Cluster, zone: &str) -> Result<(), String> {
     let moved = cluster.api.modify::<Job>(&key("later"), |j| {
         let template = &mut j.spec.as_mut().unwrap().template;
         let spec = template.spec.as_mut().unwrap();
@@ -40,12 +40,12 @@ async fn a_queue_says_where_a_suspended_job_is_to_run_job_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Job>(job("later", &json!({"suspend": true, "completions": 2, "parallelism": 2})));
     cluster.settle().await;
-    place(&cluster, "a").unwrap();
+    select_zone(&cluster, "a").unwrap();
     suspend(&cluster, false);
     cluster.run().await;
     assert_eq!(zones(&cluster), ["a", "a"]);
     assert_eq!(cluster.active()[0].metadata.annotations.as_ref().unwrap()["by"], "queue");
-    let refused = place(&cluster, "b").unwrap_err();
+    let refused = select_zone(&cluster, "b").unwrap_err();
     assert!(
         refused.contains("spec.template: Invalid value: ") && refused.ends_with("field is immutable"),
         "{refused}"
@@ -54,7 +54,7 @@ async fn a_queue_says_where_a_suspended_job_is_to_run_job_1() {
     suspend(&cluster, true);
     cluster.run().await;
     assert_eq!(cluster.events("SuccessfulDelete").len(), 2);
-    place(&cluster, "b").unwrap();
+    select_zone(&cluster, "b").unwrap();
     suspend(&cluster, false);
     cluster.run().await;
     assert_eq!(zones(&cluster), ["b", "b"]);

@@ -41,7 +41,7 @@ fn requested(api: &Api) -> (usize, i64) {
 }
 
 /// Runs the steps concurrently, each in its own thread; returns once all have ended.
-fn at_once(api: &Arc<Api>, steps: &[Step]) {
+fn run_concurrently(api: &Arc<Api>, steps: &[Step]) {
     std::thread::scope(|scope| {
         for part in steps.chunks(steps.len().div_ceil(4).max(1)) {
             scope.spawn(move || {
@@ -85,7 +85,7 @@ proptest! {
             cluster.create::<ResourceQuota>(quota(json!({"pods": "5", "requests.cpu": "9"})));
             let api = Arc::new(cluster.api.clone());
             for steps in rounds {
-                at_once(&api, &steps);
+                run_concurrently(&api, &steps);
                 if steps.iter().any(|s| matches!(s, Step::Restart)) {
                     cluster.controllers.stop_one("resourcequota").await;
                     cluster.controllers.start_one("resourcequota");

@@ -7,7 +7,7 @@ use podium::object::Kind;
 use serde_json::{Value, json};
 
 use super::super::cluster::{Cluster, NO_NODES, key};
-use super::{act, claims, delete_set, pods, scale, start, web};
+use super::{advance_pod, claims, delete_set, pods, scale, start, web};
 
 fn policy(scaled: &str, deleted: &str) -> Value {
     json!({"persistentVolumeClaimRetentionPolicy": {"whenScaled": scaled, "whenDeleted": deleted}})
@@ -110,7 +110,7 @@ async fn a_claim_of_that_name_that_was_there_is_used_sts_1() {
         "resources": {"requests": {"storage": "5Gi"}}}}));
     cluster.create::<StatefulSet>(web(1, json!({})));
     cluster.settle().await;
-    act(&cluster, "web-0").await;
+    advance_pod(&cluster, "web-0").await;
     let claim = cluster.get::<PersistentVolumeClaim>("www-web-0");
     assert_eq!(claim.metadata.labels.as_ref().unwrap().len(), 1, "it is left as it is");
     let created = cluster.events("SuccessfulCreate");

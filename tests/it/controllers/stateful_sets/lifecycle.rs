@@ -9,9 +9,9 @@ use podium::object::owner::controller_of;
 use podium::object::{Key, Kind};
 use serde_json::json;
 
-use super::super::cluster::{Cluster, NAME_STAYS_FREE, NO_NODES, key};
+use super::super::cluster::{Cluster, NO_NODES, RECREATION_DELAY, key};
 use super::super::nodes::node;
-use super::{act, claims, delete_pod, pods, scale, start, status, web};
+use super::{advance_pod, claims, delete_pod, pods, scale, start, status, web};
 
 #[tokio::test(start_paused = true)]
 async fn pods_are_made_one_after_the_other_with_an_identity_sts_1() {
@@ -19,9 +19,9 @@ async fn pods_are_made_one_after_the_other_with_an_identity_sts_1() {
     cluster.create::<StatefulSet>(web(2, json!({})));
     cluster.settle().await;
     assert_eq!((pods(&cluster).as_str(), claims(&cluster).as_str()), ("0:v1!", "www-web-0"));
-    act(&cluster, "web-0").await;
+    advance_pod(&cluster, "web-0").await;
     assert_eq!(pods(&cluster), "0:v1!", "bound is not running");
-    act(&cluster, "web-0").await;
+    advance_pod(&cluster, "web-0").await;
     assert_eq!((pods(&cluster).as_str(), claims(&cluster).as_str()), ("0:v1 1:v1!", "www-web-0 www-web-1"));
     start(&cluster, "web-1").await;
     assert_eq!((pods(&cluster).as_str(), status(&cluster).as_str()), ("0:v1 1:v1", "2 2 2 2 v1>v1"));
@@ -158,7 +158,7 @@ async fn a_lost_pod_comes_back_only_when_the_old_one_is_gone_sts_3() {
     cluster.settle().await;
     // `kubectl delete` lists pods of that name now, and would wait for a new one.
     assert_eq!(pods(&cluster), "1:v1");
-    tokio::time::sleep(NAME_STAYS_FREE).await;
+    tokio::time::sleep(RECREATION_DELAY).await;
     cluster.settle().await;
     assert_eq!(pods(&cluster), "0:v1! 1:v1");
     let new = cluster.get::<Pod>("web-0");
@@ -322,7 +322,7 @@ async fn recreation_of_deleted_stateful_set_pods_is_rate_limited_sts_1_safe_6() 
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<StatefulSet>(web(1, json!({})));
     cluster.settle().await;
-    let made = cluster.remove_pods_as_they_come(Duration::from_secs(2)).await;
+    let made = cluster.delete_new_pods_for(Duration::from_secs(2)).await;
     assert!((9..=11).contains(&made), "the name stays free for 200 ms each time: {made}");
     cluster.pass(1).await;
     assert_eq!(pods(&cluster), "0:v1!");

@@ -14,7 +14,7 @@ use podium::object::pod::{Phase, is_ready, phase};
 use podium::object::{Kind, SharedObject};
 use serde_json::{Value, json};
 
-use super::cluster::{Cluster, NAME_STAYS_FREE, key};
+use super::cluster::{Cluster, RECREATION_DELAY, key};
 
 /// The tutorial's set: nginx with one claim for each pod. `differences` are merged into the spec.
 #[expect(clippy::needless_pass_by_value, reason = "scenarios read better without borrows")]
@@ -117,18 +117,18 @@ fn delete_set(cluster: &Cluster, propagation: Propagation) {
 }
 
 /// The kubelet makes its next step for one pod.
-async fn act(cluster: &Cluster, name: &str) {
+async fn advance_pod(cluster: &Cluster, name: &str) {
     let pod = cluster.get::<Pod>(name);
     assert!(cluster.act_on(&pod), "{name} has nothing to do");
     cluster.settle().await;
     if pod.metadata.deletion_timestamp.is_some() {
-        tokio::time::sleep(NAME_STAYS_FREE).await;
+        tokio::time::sleep(RECREATION_DELAY).await;
         cluster.settle().await;
     }
 }
 
 /// The kubelet binds a pod and makes it ready.
 async fn start(cluster: &Cluster, name: &str) {
-    act(cluster, name).await;
-    act(cluster, name).await;
+    advance_pod(cluster, name).await;
+    advance_pod(cluster, name).await;
 }

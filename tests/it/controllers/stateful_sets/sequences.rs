@@ -12,7 +12,7 @@ use podium::store::{ChangeKind, Visibility, Watcher};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::super::cluster::{Cluster, NAME_STAYS_FREE, NO_NODES, TURNS, on_virtual_time};
+use super::super::cluster::{Cluster, MAX_TURNS, NO_NODES, RECREATION_DELAY, on_virtual_time};
 use super::{pods, scale, set_image, set_partition, status, web};
 
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ enum Step {
     /// The controller is stopped and started again.
     Restart,
     /// The next step does not wait for the controller.
-    Hurry(Box<Step>),
+    WithoutSettling(Box<Step>),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -50,7 +50,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Restart),
     ];
     (calm, prop::bool::weighted(0.2))
-        .prop_map(|(step, hurry)| if hurry { Step::Hurry(Box::new(step)) } else { step })
+        .prop_map(|(step, hurry)| if hurry { Step::WithoutSettling(Box::new(step)) } else { step })
 }
 
 /// Follows every revision of the store.
@@ -59,11 +59,11 @@ struct SequenceObserver {
     /// The existing pods, by name.
     living: BTreeMap<String, Arc<Object>>,
     /// True if the set's policy is OrderedReady, so that the order of creations is checked.
-    in_order: bool,
+    is_ordered: bool,
 }
 
 impl SequenceObserver {
-    fn follow(&mut self) {
+    fn check_new_revisions(&mut self) {
         // The loss of a pod at the moment at which the next one is created cannot be prevented.
         let before = self.living.clone();
         for change in self.watcher.take().unwrap() {
@@ -73,7 +73,7 @@ impl SequenceObserver {
                 ChangeKind::Added => {
                     let twin = self.living.insert(name.clone(), change.object.clone());
                     assert!(twin.is_none(), "two pods of the identity {name}");
-                    if self.in_order {
+                    if self.is_ordered {
                         self.check_order(&name, &before);
                     }
                 }
@@ -96,7 +96,7 @@ impl SequenceObserver {
     }
 }
 
-async fn do_step(cluster: &Cluster, step: &Step) {
+async fn perform(cluster: &Cluster, step: &Step) {
     let all = cluster.pods();
     let pod = |n: &usize| all.get(n % all.len().max(1)).cloned();
     match step {
@@ -135,7 +135,7 @@ async fn do_step(cluster: &Cluster, step: &Step) {
             cluster.controllers.stop_one("statefulset").await;
             cluster.controllers.start_one("statefulset");
         }
-        Step::Hurry(step) => Box::pin(do_step(cluster, step)).await,
+        Step::WithoutSettling(step) => Box::pin(perform(cluster, step)).await,
     }
 }
 
@@ -145,19 +145,19 @@ async fn play(policy: &str, steps: Vec<Step>) {
     let mut witness = SequenceObserver {
         watcher: cluster.api.watch(Kind::Pod, Revision(0), Visibility::Applied),
         living: BTreeMap::new(),
-        in_order: policy == "OrderedReady",
+        is_ordered: policy == "OrderedReady",
     };
     cluster.settle().await;
-    witness.follow();
+    witness.check_new_revisions();
     for step in &steps {
-        do_step(&cluster, step).await;
-        if !matches!(step, Step::Hurry(_)) {
+        perform(&cluster, step).await;
+        if !matches!(step, Step::WithoutSettling(_)) {
             cluster.settle().await;
-            witness.follow();
+            witness.check_new_revisions();
         }
     }
     cluster.settle().await;
-    witness.follow();
+    witness.check_new_revisions();
     // After any sequence, a good template and the deletion of broken pods bring the set to the same end.
     set_partition(&cluster, 0);
     set_image(&cluster, "last");
@@ -165,9 +165,9 @@ async fn play(policy: &str, steps: Vec<Step>) {
     let mut turns = 0;
     loop {
         turns += 1;
-        assert!(turns < TURNS, "no end: {:#?}", cluster.pods());
+        assert!(turns < MAX_TURNS, "no end: {:#?}", cluster.pods());
         cluster.settle().await;
-        witness.follow();
+        witness.check_new_revisions();
         let acted: Vec<bool> = cluster.pods().iter().map(|pod| cluster.act_on(pod)).collect();
         if acted.contains(&true) {
             continue;
@@ -180,7 +180,7 @@ async fn play(policy: &str, steps: Vec<Step>) {
             // A pod failed before, so its successor waits.
             cluster.pass(300).await;
         } else if cluster.pods().len() < 4 {
-            tokio::time::sleep(NAME_STAYS_FREE).await;
+            tokio::time::sleep(RECREATION_DELAY).await;
         } else {
             break;
         }

@@ -7,7 +7,7 @@ use podium::object::Kind;
 use serde_json::json;
 
 use super::super::cluster::{Cluster, NO_NODES, key};
-use super::{act, claims, delete_pod, delete_set, pods, revisions, scale, start, status, web};
+use super::{advance_pod, claims, delete_pod, delete_set, pods, revisions, scale, start, status, web};
 
 fn uids(cluster: &Cluster) -> Vec<String> {
     let claims = cluster.api.list_as::<PersistentVolumeClaim>(Some("default"));
@@ -86,7 +86,7 @@ async fn a_set_that_goes_takes_its_pods_and_leaves_its_claims_sts_1() {
     cluster.create::<StatefulSet>(web(2, json!({})));
     cluster.settle().await;
     assert_eq!(pods(&cluster), "0:v1- 1:v1-");
-    act(&cluster, "web-0").await;
+    advance_pod(&cluster, "web-0").await;
     assert_eq!(pods(&cluster), "0:v1! 1:v1-");
     start(&cluster, "web-0").await;
     assert_eq!(pods(&cluster), "0:v1 1:v1-");

@@ -8,7 +8,9 @@ use podium::object::owner::controller_of;
 use serde_json::json;
 
 use super::super::cluster::{Cluster, NO_NODES};
-use super::{act, claims, delete_pod, delete_set, pods, revisions, scale, set_image, start, status, web};
+use super::{
+    advance_pod, claims, delete_pod, delete_set, pods, revisions, scale, set_image, start, status, web,
+};
 
 #[tokio::test(start_paused = true)]
 async fn pods_left_behind_are_adopted_again_sts_1() {
@@ -85,14 +87,14 @@ async fn an_update_waits_until_each_pod_was_ready_long_enough_sts_1_sts_2() {
     set_image(&cluster, "v2");
     cluster.settle().await;
     assert_eq!(pods(&cluster), "0:v1 1:v1-");
-    act(&cluster, "web-1").await;
+    advance_pod(&cluster, "web-1").await;
     start(&cluster, "web-1").await;
     cluster.pass(28).await;
     assert_eq!(pods(&cluster), "0:v1 1:v2", "ready, and not long enough");
     cluster.pass(3).await;
     assert_eq!(pods(&cluster), "0:v1- 1:v2");
     // Scaling down waits, too: the remaining pods must be available first.
-    act(&cluster, "web-0").await;
+    advance_pod(&cluster, "web-0").await;
     start(&cluster, "web-0").await;
     scale(&cluster, 1);
     cluster.pass(20).await;
@@ -116,7 +118,7 @@ async fn in_parallel_only_scaling_is_parallel_sts_1_sts_2() {
     set_image(&cluster, "v2");
     cluster.settle().await;
     assert_eq!(pods(&cluster), "0:v1 1:v1 2:v1 3:v1-");
-    act(&cluster, "web-3").await;
+    advance_pod(&cluster, "web-3").await;
     assert_eq!(pods(&cluster), "0:v1 1:v1 2:v1 3:v2!");
     cluster.run().await;
     assert_eq!(status(&cluster), "4 4 4 4 v2>v2");

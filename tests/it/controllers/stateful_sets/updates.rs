@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::super::cluster::{Cluster, NO_NODES, key};
 use super::{
-    act, delete_pod, image_of, pods, revisions, scale, set_image, set_partition, start, status, web,
+    advance_pod, delete_pod, image_of, pods, revisions, scale, set_image, set_partition, start, status, web,
 };
 
 #[tokio::test(start_paused = true)]
@@ -18,11 +18,11 @@ async fn an_update_goes_from_the_highest_ordinal_down_sts_2() {
     set_image(&cluster, "v2");
     cluster.settle().await;
     assert_eq!((pods(&cluster).as_str(), status(&cluster).as_str()), ("0:v1 1:v1 2:v1-", "3 3 2 0 v1>v2"));
-    act(&cluster, "web-2").await;
+    advance_pod(&cluster, "web-2").await;
     assert_eq!(pods(&cluster), "0:v1 1:v1 2:v2!");
-    act(&cluster, "web-2").await;
+    advance_pod(&cluster, "web-2").await;
     assert_eq!(pods(&cluster), "0:v1 1:v1 2:v2!", "it is not ready yet");
-    act(&cluster, "web-2").await;
+    advance_pod(&cluster, "web-2").await;
     assert_eq!((pods(&cluster).as_str(), status(&cluster).as_str()), ("0:v1 1:v1- 2:v2", "3 3 1 1 v1>v2"));
     cluster.run().await;
     assert_eq!((pods(&cluster).as_str(), status(&cluster).as_str()), ("0:v2 1:v2 2:v2", "3 3 3 3 v2>v2"));
@@ -108,9 +108,9 @@ async fn several_pods_may_be_down_at_once_sts_2() {
     set_image(&cluster, "v2");
     cluster.settle().await;
     assert_eq!(pods(&cluster), "0:v1 1:v1 2:v1 3:v1- 4:v1-");
-    act(&cluster, "web-4").await;
+    advance_pod(&cluster, "web-4").await;
     assert_eq!(pods(&cluster), "0:v1 1:v1 2:v1 3:v1-", "in order, web-3 comes before web-4");
-    act(&cluster, "web-3").await;
+    advance_pod(&cluster, "web-3").await;
     start(&cluster, "web-3").await;
     assert_eq!(pods(&cluster), "0:v1 1:v1 2:v1 3:v2 4:v2!");
     cluster.run().await;
@@ -146,7 +146,7 @@ async fn scaling_comes_before_updating_sts_2() {
     });
     cluster.settle().await;
     assert_eq!(pods(&cluster), "0:v1 1:v1 2:v1-");
-    act(&cluster, "web-2").await;
+    advance_pod(&cluster, "web-2").await;
     assert_eq!(pods(&cluster), "0:v1 1:v1-");
     cluster.run().await;
     scale(&cluster, 3);

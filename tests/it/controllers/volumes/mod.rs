@@ -24,7 +24,7 @@ const NO_KUBELETS: &[&str] = &["podgc", "nodelifecycle", "taint-eviction-control
 /// A cluster with a scheduler, two nodes, and a place for volumes.
 struct VolumeFixture {
     cluster: Cluster,
-    place: tempfile::TempDir,
+    data_dir: tempfile::TempDir,
     _scheduler: Scheduler,
 }
 
@@ -57,7 +57,7 @@ impl VolumeFixture {
         }
         let scheduler = Scheduler::new(&cluster.api, &cluster.caches, SchedulerConfig::default());
         scheduler.run(&cluster.tasks);
-        let stage = Self { cluster, place, _scheduler: scheduler };
+        let stage = Self { cluster, data_dir: place, _scheduler: scheduler };
         stage.settle().await;
         stage
     }
@@ -99,7 +99,7 @@ impl VolumeFixture {
     }
 
     fn directory(&self, volume: &str) -> std::path::PathBuf {
-        self.place.path().join("volumes").join(volume)
+        self.data_dir.path().join("volumes").join(volume)
     }
 
     fn delete(&self, kind: Kind, name: &str) {

@@ -28,7 +28,7 @@ async fn an_immediate_class_provides_at_once_and_takes_back_vol_2() {
     );
     std::fs::write(stage.directory(&made).join("data"), "x").unwrap();
     // A kubelet that has not unmounted the directory holds it, and the volume with it.
-    std::fs::write(stage.place.path().join("held"), "").unwrap();
+    std::fs::write(stage.data_dir.path().join("held"), "").unwrap();
     stage.delete(Kind::PersistentVolumeClaim, "c");
     stage.pass(30).await;
     assert_eq!(stage.describe_volume(&made), "Released c");
@@ -37,7 +37,7 @@ async fn an_immediate_class_provides_at_once_and_takes_back_vol_2() {
         stage.events_of("PersistentVolume", &made),
         [format!("VolumeDelete: volume {made} is still used by pod the-last-one")]
     );
-    std::fs::remove_file(stage.place.path().join("held")).unwrap();
+    std::fs::remove_file(stage.data_dir.path().join("held")).unwrap();
     stage.pass(2).await;
     assert_eq!((stage.describe_volume(&made).as_str(), stage.directory(&made).exists()), ("gone", false));
     stage.stop().await;

@@ -54,7 +54,7 @@ async fn retained_volumes_and_unfit_ones_stay_vol_2() {
     assert!(stage.directory(&made).join("data").exists(), "the data is the user's to remove");
 
     // A volume written by hand cannot cause the removal of other directories.
-    let outside = stage.place.path().join("outside");
+    let outside = stage.data_dir.path().join("outside");
     std::fs::create_dir(&outside).unwrap();
     let mut forged = volume("forged", "1Gi", &json!({"persistentVolumeReclaimPolicy": "Delete"}));
     forged["spec"]["hostPath"] = json!({"path": outside.to_str().unwrap()});

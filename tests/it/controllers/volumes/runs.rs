@@ -21,7 +21,7 @@ enum UserAction {
     Pass(u8),
 }
 
-fn deed() -> impl Strategy<Value = UserAction> {
+fn user_action() -> impl Strategy<Value = UserAction> {
     prop_oneof![
         3 => (0..3u8).prop_map(UserAction::Claim),
         2 => (0..3u8).prop_map(UserAction::Unclaim),
@@ -40,7 +40,7 @@ const RESTARTED: [&str; 5] = [
     "persistentvolume-expander",
 ];
 
-async fn act(stage: &VolumeFixture, controllers: &Controllers, deed: UserAction) {
+async fn perform(stage: &VolumeFixture, controllers: &Controllers, deed: UserAction) {
     let class = |n: u8| if n == 0 { "now" } else { "late" };
     let (claim_name, pod_name) = (|n: u8| format!("c{n}"), |n: u8| format!("p{n}"));
     // An object that exists already, or is deleted already, needs no step.
@@ -97,7 +97,7 @@ fn check(stage: &VolumeFixture) -> Result<(), TestCaseError> {
         prop_assert!(claims.iter().any(|c| c.uid() == name), "{} is nobody's", volume.name());
         prop_assert!(stage.directory(volume.name()).is_dir());
     }
-    let directories = std::fs::read_dir(stage.place.path().join("volumes")).into_iter().flatten().count();
+    let directories = std::fs::read_dir(stage.data_dir.path().join("volumes")).into_iter().flatten().count();
     prop_assert_eq!(directories, volumes.len());
     Ok(())
 }
@@ -116,14 +116,14 @@ proptest! {
 
     /// VOL-2, SAFE-6: controllers that restart at any point bring everything to the same end.
     #[test]
-    fn restarts_change_nothing_vol_2(deeds in prop::collection::vec(deed(), 1..25)) {
+    fn restarts_change_nothing_vol_2(deeds in prop::collection::vec(user_action(), 1..25)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         runtime.block_on(async {
             let stage = VolumeFixture::new().await;
             stage.class("now", &json!({}));
             stage.class("late", &json!({"volumeBindingMode": "WaitForFirstConsumer"}));
             for deed in deeds {
-                act(&stage, &stage.controllers, deed).await;
+                perform(&stage, &stage.controllers, deed).await;
             }
             stage.pass(60).await;
             let outcome = check(&stage);

@@ -21,7 +21,7 @@ struct DrillRun {
     cluster: Cluster,
     drill: Drill,
     /// True if the settings are as the backend needs them.
-    mended: Arc<AtomicBool>,
+    is_repaired: Arc<AtomicBool>,
 }
 
 impl DrillRun {
@@ -45,13 +45,13 @@ impl DrillRun {
                 _ => PodBehaviour::Runs,
             }
         });
-        let played = Self { cluster, drill, mended };
+        let played = Self { cluster, drill, is_repaired: mended };
         played.cluster.apply(drill.text).await.unwrap();
         played
     }
 
     /// Plays a drill until its fault is visible.
-    async fn troubled(name: &str) -> Self {
+    async fn until_trouble(name: &str) -> Self {
         let played = Self::started(name).await;
         let mut is_afflicted = false;
         for _ in 0..180 {
@@ -60,7 +60,7 @@ impl DrillRun {
             assert!(!now.phase.has_ended(), "{name}: {:?}", now.message);
             if now.troubled_at.is_some() && !is_afflicted {
                 is_afflicted = true;
-                played.afflict().await;
+                played.apply_effects().await;
             }
             let shows = now.checks.iter().filter(|check| check.kind == "Trouble").all(|check| check.settled);
             let steps = i32::try_from(super::scenario(&played.cluster, name).spec.steps.len()).unwrap();
@@ -72,7 +72,7 @@ impl DrillRun {
     }
 
     /// The effects of the faults on processes, which hollow nodes do not have.
-    async fn afflict(&self) {
+    async fn apply_effects(&self) {
         if self.drill.name == "dns-gone" {
             self.shop_is_ready(false).await;
         }
@@ -135,7 +135,7 @@ impl DrillRun {
 
 #[tokio::test(start_paused = true)]
 async fn a_stuck_rollout_is_undone_fault_2() {
-    let played = DrillRun::troubled("stuck-rollout").await;
+    let played = DrillRun::until_trouble("stuck-rollout").await;
     played.change::<Deployment>("shop", |shop| {
         shop.spec.template.spec.as_mut().unwrap().containers[0].image = Some("nginx:1.25".into());
     });
@@ -144,24 +144,24 @@ async fn a_stuck_rollout_is_undone_fault_2() {
 
 #[tokio::test(start_paused = true)]
 async fn crashing_pods_get_their_setting_back_fault_2() {
-    let played = DrillRun::troubled("crash-loop").await;
+    let played = DrillRun::until_trouble("crash-loop").await;
     played.change::<ConfigMap>("settings", |settings| {
         settings.data.get_or_insert_default().insert("DATABASE_URL".into(), "postgres://db".into());
     });
-    played.mended.store(true, Ordering::SeqCst);
+    played.is_repaired.store(true, Ordering::SeqCst);
     played.passes().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn room_is_made_within_a_quota_fault_2() {
-    let played = DrillRun::troubled("quota-exhausted").await;
+    let played = DrillRun::until_trouble("quota-exhausted").await;
     played.delete(Kind::Deployment, "load-test");
     played.passes().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_service_gives_its_name_back_fault_2() {
-    let played = DrillRun::troubled("dns-gone").await;
+    let played = DrillRun::until_trouble("dns-gone").await;
     let service = json!({"metadata": {"name": "db", "namespace": played.namespace()},
         "spec": {"selector": {"app": "db"}, "ports": [{"port": 5432}]}});
     let service = Object::from_value(Kind::Service, service).unwrap();
@@ -172,7 +172,7 @@ async fn a_service_gives_its_name_back_fault_2() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_is_drained_within_a_budget_fault_2() {
-    let played = DrillRun::troubled("budget-deadlock").await;
+    let played = DrillRun::until_trouble("budget-deadlock").await;
     let node = status(&played.cluster, "budget-deadlock").variables["node"].clone();
     played.change::<Node>(&node, |node| node.spec.get_or_insert_default().unschedulable = Some(true));
     let on_node = || {
@@ -195,7 +195,7 @@ async fn a_node_is_drained_within_a_budget_fault_2() {
 
 #[tokio::test(start_paused = true)]
 async fn an_expired_certificate_is_replaced_fault_2() {
-    let played = DrillRun::troubled("certificate-expired").await;
+    let played = DrillRun::until_trouble("certificate-expired").await;
     let now = played.cluster.now();
     let made = |names: &str| {
         let mut params = rcgen::CertificateParams::new([names.to_owned()]).unwrap();
@@ -222,7 +222,7 @@ async fn an_expired_certificate_is_replaced_fault_2() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_node_is_fenced_and_its_set_goes_on_fault_2_safe_5() {
-    let played = DrillRun::troubled("node-lost").await;
+    let played = DrillRun::until_trouble("node-lost").await;
     let node = status(&played.cluster, "node-lost").variables["node"].clone();
     let before = played.pods("db")[0].uid().to_owned();
     // Waiting has no effect.
@@ -234,27 +234,27 @@ async fn a_lost_node_is_fenced_and_its_set_goes_on_fault_2_safe_5() {
 }
 
 /// Removes the node selector of a zone from a template.
-fn anywhere(deployment: &mut Deployment) {
+fn remove_node_selector(deployment: &mut Deployment) {
     deployment.spec.template.spec.as_mut().unwrap().node_selector = None;
 }
 
 #[tokio::test(start_paused = true)]
 async fn pods_of_a_lost_zone_move_to_other_zones_fault_2() {
-    let played = DrillRun::troubled("zone-lost").await;
-    played.change::<Deployment>("shop", anywhere);
+    let played = DrillRun::until_trouble("zone-lost").await;
+    played.change::<Deployment>("shop", remove_node_selector);
     played.passes().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn pods_on_nodes_with_full_disks_move_to_other_nodes_fault_2() {
-    let played = DrillRun::troubled("disk-full").await;
-    played.change::<Deployment>("notes", anywhere);
+    let played = DrillRun::until_trouble("disk-full").await;
+    played.change::<Deployment>("notes", remove_node_selector);
     played.passes().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_stands_still_is_let_go_on_fault_2() {
-    let played = DrillRun::troubled("leader-paused").await;
+    let played = DrillRun::until_trouble("leader-paused").await;
     played.delete(Kind::Fault, "leader-paused-leader");
     played.passes().await;
 }
@@ -264,7 +264,7 @@ async fn a_leader_that_stands_still_is_let_go_on_fault_2() {
 async fn no_drill_is_passed_by_doing_nothing_fault_2() {
     for drill in DRILLS {
         let name = drill.name;
-        let played = DrillRun::troubled(name).await;
+        let played = DrillRun::until_trouble(name).await;
         let limit = super::scenario(&played.cluster, name).spec.time_limit();
         played.cluster.advance(limit).await.unwrap();
         pass_seconds(&played.cluster, 60).await;

@@ -57,7 +57,7 @@ fn bad_word() -> Value {
         "verdict": {"passed": "Good.", "failed": "Bad."}})
 }
 
-fn mend(cluster: &Cluster, name: &str) {
+fn fix_word(cluster: &Cluster, name: &str) {
     cluster
         .api()
         .acting_as("kubectl-edit")
@@ -83,7 +83,7 @@ async fn a_scenario_is_played_from_its_setup_to_its_score_fault_2() {
     pass_seconds(&cluster, 12).await;
     let now = status(&cluster, "s");
     assert_eq!((now.phase, now.steps_done, now.detected_at.is_some()), (ScenarioPhase::Running, 1, false));
-    mend(&cluster, "m");
+    fix_word(&cluster, "m");
     pass_seconds(&cluster, 3).await;
     assert_eq!(status(&cluster, "s").detected_by.as_deref(), Some("kubectl-edit changed configmap m"));
     assert_eq!(status(&cluster, "s").phase, ScenarioPhase::Running, "it has to stay good for a while");
@@ -125,7 +125,7 @@ async fn the_best_of_several_runs_is_saved_after_their_objects_are_deleted_fault
             .unwrap();
         pass_seconds(&cluster, 2).await;
         if mends {
-            mend(&cluster, "m");
+            fix_word(&cluster, "m");
         }
         pass_seconds(&cluster, 10).await;
         uids.push(scenario(&cluster, "s").uid().to_owned());
@@ -180,7 +180,7 @@ async fn an_unsolved_scenario_fails_at_its_time_limit_and_hints_cost_points_faul
         .unwrap();
     pass_seconds(&cluster, 2).await;
     assert_eq!(scenario(&cluster, "hinted").revealed_hints(), ["one", "two"]);
-    mend(&cluster, "m");
+    fix_word(&cluster, "m");
     pass_seconds(&cluster, 10).await;
     let now = status(&cluster, "hinted");
     assert_eq!((now.phase, now.score), (ScenarioPhase::Passed, Some(80)));
