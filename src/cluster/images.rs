@@ -283,7 +283,7 @@ mod tests {
             ("entrypoint: [sh]\n", "x.yaml:1:1: missing field `name`"),
             ("name: a\ncolour: red\n", "x.yaml:2:1: colour: unknown field `colour`"),
             ("name: a\nstopSignal: SIGNOPE\n", "x.yaml:2:1: stopSignal: unknown signal \"SIGNOPE\""),
-            ("name: a\ncmd: [ok, \"b\\0\"]\n", "x.yaml:2:11: cmd[1]: it has a zero byte"),
+            ("name: a\ncmd: [ok, \"b\\0\"]\n", "x.yaml:2:11: cmd[1]: an argument cannot contain a NUL byte"),
             ("name: a\n  b: [\n", "x.yaml:2:"),
             ("just a text", "x.yaml:1:1: invalid type"),
             ("name: A\n", "x.yaml:1:1: name: \"A\": invalid reference format"),

@@ -31,7 +31,7 @@ pub(crate) struct ObservedPod {
     ///
     /// Boxed: a map reserves space for several entries, and most pods have one.
     pub(crate) containers: BTreeMap<String, Box<ContainerMemory>>,
-    /// The end of the whole pod, once it has begun.
+    /// The end of the whole pod, once it has started.
     pub(crate) stop: Option<PodStop>,
     /// The time from which its `activeDeadlineSeconds` count.
     pub(crate) active_since: Option<Timestamp>,

@@ -13,9 +13,10 @@ fn a_pod_without_its_trust_bundle_or_certificate_does_not_start_vol_1_api_17() {
     let applied = instance.kubectl_output(&["apply", "-f", manifest]);
     assert!(applied.status.success());
     let warnings = String::from_utf8_lossy(&applied.stderr).into_owned();
-    for field in
-        ["clusterTrustBundle: trust bundles are not served", "podCertificate: certificates of pods are not"]
-    {
+    for field in [
+        "clusterTrustBundle: Podium does not support trust bundles",
+        "podCertificate: Podium issues no pod certificates",
+    ] {
         let expected = format!("Warning: spec.volumes[0].projected.sources[0].{field}");
         assert!(warnings.contains(&expected), "{expected}: {warnings}");
     }

@@ -163,7 +163,7 @@ async fn garbage_and_silence_are_refused_with_what_is_wrong_api_14() {
         (
             "/many",
             json!(["v1"]),
-            format!("{of} returned invalid object: the object has more than 20000 parts"),
+            format!("{of} returned invalid object: the object has more than 20000 objects and list elements"),
         ),
         ("/error", json!(["v1"]), format!("{of} failed: an error on the server (\"oops\") has prevented")),
         ("/old", json!(["v1beta1", "v1"]), String::new()),

@@ -47,8 +47,8 @@ fn simulated_code_starts_no_threads_fault_3() {
         "api/webhook_client/caller.rs",          // no simulation has webhooks
         "controllers/volume/provisioner/mod.rs", // no simulation has a directory of volumes
         "kubelet/eviction/disk.rs",              // hollow nodes have no disk
-        "kubelet/logs/termination_message.rs",   // nor logs
         "kubelet/logs/mod.rs",                   // nor logs
+        "kubelet/logs/termination_message.rs",   // nor logs
         "kubelet/sync_pod/start.rs",             // nor mounts
         "kubelet/volumes/env_files.rs",          // nor volumes
         "kubelet/volumes/mod.rs",                // nor volumes

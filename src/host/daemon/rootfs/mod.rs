@@ -51,7 +51,7 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     }
     let root = &view.root;
     let built = layout::build(view).map_err(|error| format!("root: {}", os_text(&error)))?;
-    // Sources and layers are held by descriptors: after the pivot their paths lead elsewhere.
+    // Sources and layers are held by descriptors: after the pivot their paths lead to other files.
     let dir = LazyDirectory::new(&view.dir).map_err(at("container directory"))?;
     let layers = LazyDirectory::new(&view.layers).map_err(at("layers"))?;
     let sources = view.bind_mounts.iter().map(|show| show.hold().map_err(|error| show.failure(&error)));
