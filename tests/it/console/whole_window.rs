@@ -290,7 +290,7 @@ fn every_screen_is_usable_in_a_small_window_con_20() {
             ("~ d T", &["Timeline", "▸ "]),
             ("~ : \"topology\" enter", &["node-1"]),
             ("~ : \"xray\" enter", &["▸ ", "api"]),
-            ("~ ?", &["Keys", "enter  Drill down"]),
+            ("~ ?", &["Keys", "enter  Open or pick"]),
             ("~ ctrl-a", &["pods"]),
         ] {
             let mut stage = TestConsole::new(width, height);
