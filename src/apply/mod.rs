@@ -187,7 +187,7 @@ pub(crate) async fn apply_all(
     errors
 }
 
-/// Resolves a document's kind with [`served::served`]. Fails with the server's error and its position, or with the
+/// Resolves a document's kind with [`resolve_kind::served`]. Fails with the server's error and its position, or with the
 /// result of `unknown` if the kind is neither built in nor served.
 async fn resolve_kind(
     client: &Client,

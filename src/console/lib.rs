@@ -42,7 +42,7 @@
 //!   themselves). A task ends with its screen, with `Effect::Cancel("slot")`, or when another takes its slot.
 //! - It opens another screen by [`effect::Route`].
 //! - It belongs to one cluster: `cx` is of that cluster, and its requests go there ([`context::ScreenId`]). Only a
-//!   table may cover several; it states the cluster of each row ([`effect::Effect::On`]).
+//!   table may cover several; it states the cluster of each row ([`effect::Effect::InCluster`]).
 //! - `view(&self, cx, frame, area)`: reads `cx.stores`, `cx.theme`, `cx.now`. Ages through `cx.age(ts)` and
 //!   countdowns with `cx.redraw_at(ts)` make the loop draw again when the text changes; nothing else does
 //!   while idle.

@@ -1,6 +1,6 @@
 //! A shell on a node: the dialog before, the pod that is created for it, and the removal of that pod.
 //!
-//! The pod belongs to a task that outlives the screen ([`crate::effect::Outbox::last`]): a screen closed while the pod
+//! The pod belongs to a task that outlives the screen ([`crate::effect::Outbox::spawn_detached`]): a screen closed while the pod
 //! is being created, and a console that exits, leave nothing behind. A pod left by a killed console ends by itself
 //! ([`crate::node_shell`]).
 
