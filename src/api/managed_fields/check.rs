@@ -102,7 +102,7 @@ impl Faults {
                 }
             }
             (owned @ (OwnershipKind::Set | OwnershipKind::Keyed(_)), Value::Array(items)) => {
-                self.items(of, &owned, items)
+                self.items(of, &owned, items);
             }
             (_, Value::Array(items)) if of.form() == JsonType::List => {
                 for (at, item) in items.iter().enumerate() {

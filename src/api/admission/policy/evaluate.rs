@@ -89,7 +89,7 @@ pub(super) fn evaluate(
                 }
             }
             Err(error) if is_strict => {
-                denials.push(Denial::evaluation_error(evaluation_error_message(&annotation.text, &error)))
+                denials.push(Denial::evaluation_error(evaluation_error_message(&annotation.text, &error)));
             }
             Err(_) => {}
         }

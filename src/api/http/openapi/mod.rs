@@ -51,7 +51,7 @@ pub(crate) struct Documents {
     base: &'static BuiltinDocuments,
     served: Vec<ServedGroupVersion>,
     /// For each group and version in `served`.
-    documents: Vec<Arc<GroupVersionDocuments>>,
+    generated: Vec<Arc<GroupVersionDocuments>>,
     index: OnceLock<HashedBody>,
     version_2_hash: OnceLock<String>,
 }
@@ -144,7 +144,7 @@ fn entries(of: &Map<String, Value>) -> String {
 /// The documents of the built-in kinds, generated once per process.
 struct BuiltinDocuments {
     served: Vec<ServedGroupVersion>,
-    documents: Vec<Arc<GroupVersionDocuments>>,
+    generated: Vec<Arc<GroupVersionDocuments>>,
     version_2: OnceLock<OpenApiV2Part>,
     /// Names of paths and definitions in version 2.
     names: OnceLock<HashSet<String>>,
@@ -154,7 +154,7 @@ impl BuiltinDocuments {
     fn of(kinds: &Kinds) -> Self {
         let served = served(kinds);
         let made = served.iter().map(|_| Arc::default()).collect();
-        Self { served, documents: made, version_2: OnceLock::new(), names: OnceLock::new() }
+        Self { served, generated: made, version_2: OnceLock::new(), names: OnceLock::new() }
     }
 
     /// Returns the built-in kinds among these.
@@ -195,9 +195,9 @@ impl Documents {
     /// Documents of these kinds. Unchanged documents are reused from `before`.
     pub(super) fn of(kinds: &Kinds, before: Option<&Self>) -> Self {
         let (base, served) = (BuiltinDocuments::among(kinds), served(kinds));
-        let known = before.into_iter().flat_map(|before| before.served.iter().zip(&before.documents));
+        let known = before.into_iter().flat_map(|before| before.served.iter().zip(&before.generated));
         let mut by_name: HashMap<_, Vec<_>> = HashMap::new();
-        for (known, made) in base.served.iter().zip(&base.documents).chain(known) {
+        for (known, made) in base.served.iter().zip(&base.generated).chain(known) {
             by_name.entry((known.group, known.version)).or_default().push((known, made));
         }
         let made = served.iter().map(|served| {
@@ -206,7 +206,7 @@ impl Documents {
             same.map_or_else(Arc::default, |(_, made)| (*made).clone())
         });
         let made = made.collect();
-        Self { base, served, documents: made, index: OnceLock::new(), version_2_hash: OnceLock::new() }
+        Self { base, served, generated: made, index: OnceLock::new(), version_2_hash: OnceLock::new() }
     }
 
     /// Returns the served groups and versions.
@@ -215,7 +215,7 @@ impl Documents {
     }
 
     fn groups(&self) -> impl Iterator<Item = (&ServedGroupVersion, &GroupVersionDocuments)> {
-        self.served.iter().zip(self.documents.iter().map(|made| &**made))
+        self.served.iter().zip(self.generated.iter().map(|made| &**made))
     }
 
     /// `/openapi/v3`: the index of documents.

@@ -46,7 +46,7 @@ fn collect(message: &str, inlined: &mut Vec<u32>, found: &mut impl FnMut(&str, F
     for (number, entry) in fields(message).into_iter().flatten() {
         match entry {
             Entry::Field { name, .. } => {
-                found(name, FieldLocation { inlined: inlined.clone(), number: *number })
+                found(name, FieldLocation { inlined: inlined.clone(), number: *number });
             }
             Entry::Inline(inner) => {
                 let package = message.rsplit_once('.').map_or("", |(package, _)| package);

@@ -119,15 +119,15 @@ struct Check {
     since: u64,
     /// The version from which a check of the restricted level replaces it there.
     replaced_since: Option<u64>,
-    check: CheckFn,
+    run: CheckFn,
 }
 
-const fn baseline(since: u64, replaced_since: Option<u64>, judge: CheckFn) -> Check {
-    Check { level: Level::Baseline, since, replaced_since, check: judge }
+const fn baseline(since: u64, replaced_since: Option<u64>, run: CheckFn) -> Check {
+    Check { level: Level::Baseline, since, replaced_since, run }
 }
 
-const fn restricted(since: u64, judge: CheckFn) -> Check {
-    Check { level: Level::Restricted, since, replaced_since: None, check: judge }
+const fn restricted(since: u64, run: CheckFn) -> Check {
+    Check { level: Level::Restricted, since, replaced_since: None, run }
 }
 
 /// In the order of reports.
@@ -169,7 +169,7 @@ pub(super) fn violations(policy: LevelVersion, shape: &PodShape<'_>) -> Option<V
         check.level <= policy.level && check.since <= minor && !is_replaced
     };
     let found: Vec<Violation> =
-        CHECKS.iter().filter(applies).filter_map(|check| (check.check)(&input)).collect();
+        CHECKS.iter().filter(applies).filter_map(|check| (check.run)(&input)).collect();
     (!found.is_empty()).then_some(Violations(found))
 }
 
