@@ -13,7 +13,7 @@ fn example() {
 /// Runs `example` in a separate process.
 fn run(variables: &[(&str, &str)]) -> (Output, String) {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "closing_lines::example"]);
+    command.args(["--exact", "skip_report::example"]);
     command.env_remove("PODIUM_TEST_WITHOUT").env_remove("PODIUM_TEST_REQUIRE");
     let output = command.envs(variables.iter().copied()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
