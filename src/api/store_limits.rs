@@ -141,7 +141,7 @@ mod tests {
         pod(&api, "a", 6_000).unwrap();
         let refused = pod(&api, "b", 6_000).unwrap_err();
         assert_eq!(refused.code(), 403);
-        assert!(refused.to_string().contains("take 10000 bytes together and no more"), "{refused}");
+        assert!(refused.to_string().contains("may take at most 10000 bytes together"), "{refused}");
         // Other kinds are not limited as copies, and existing objects may still report their status.
         config_map(&api, "c", 60_000).unwrap();
         api.modify_status::<Pod>(&Key::new("ns", "a"), |pod| {

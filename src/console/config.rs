@@ -189,7 +189,7 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
             ("hyperlinks", DeValue::Boolean(on)) => config.hyperlinks = Some(*on),
             ("k9s", DeValue::Boolean(on)) => config.k9s = if *on { K9sConfig::Usual } else { K9sConfig::No },
             ("k9s", DeValue::String(directory)) => {
-                config.k9s = K9sConfig::In(PathBuf::from(directory.as_ref()))
+                config.k9s = K9sConfig::In(PathBuf::from(directory.as_ref()));
             }
             ("keys", DeValue::Table(table)) => {
                 for (command, keys) in table {

@@ -182,7 +182,7 @@ impl JoinedCluster {
         match (job, &mut self.feed, &mut self.runner) {
             (Job::Start(task), _, Some(runner)) => runner.start(task),
             (Job::Start(task), _, None) if self.waiting.len() < MAX_WAITING_TASKS => {
-                self.waiting.push(Job::Start(task))
+                self.waiting.push(Job::Start(task));
             }
             (Job::Cancel(screen, slot), _, Some(runner)) => runner.cancel(screen, slot),
             (Job::Act(action), _, Some(runner)) => runner.act(*action),

@@ -37,7 +37,7 @@ async fn measure_once(workers: &PodWorkers, node: Arc<Node>, timeout: Duration) 
         }
         Ok(Err(error)) => tracing::debug!(node = node.config.name, "cannot measure usage: {error}"),
         Err(_) => {
-            tracing::debug!(node = node.config.name, "cannot measure usage: the runtime does not answer")
+            tracing::debug!(node = node.config.name, "cannot measure usage: the runtime does not answer");
         }
     }
 }

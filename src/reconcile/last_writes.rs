@@ -67,7 +67,7 @@ impl<S: Clone + PartialEq> LastWrites<S> {
             // The write changed nothing.
             Some((before, _)) if written <= before => return,
             Some((_, at)) if at.elapsed() < FORGOTTEN => {
-                last_write.rewrites = last_write.rewrites.saturating_add(1)
+                last_write.rewrites = last_write.rewrites.saturating_add(1);
             }
             _ => last_write.rewrites = 0,
         }

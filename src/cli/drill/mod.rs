@@ -225,7 +225,7 @@ async fn compare(client: &Client, scenario: &Scenario) {
             }
         }
         Ok(Err(error)) => {
-            eprint_line(&format!("cannot read the results of earlier runs: {}", api_error(error)))
+            eprint_line(&format!("cannot read the results of earlier runs: {}", api_error(error)));
         }
         Err(_) => eprint_line("cannot read the results of earlier runs: the server does not respond"),
     }

@@ -144,7 +144,7 @@ impl ActiveFaults {
             Effect::Pause(TargetComponents::Kubelets(names)) => nodes.paused.extend(names.iter().cloned()),
             Effect::Pause(TargetComponents::Actors(names)) => actors.paused.extend(names),
             Effect::Crash(TargetComponents::Store) | Effect::Pause(TargetComponents::Store) => {
-                self.worsen(&StoreFault::Hangs)
+                self.worsen(&StoreFault::Hangs);
             }
             Effect::PowerOff(names) => nodes.off.extend(names.iter().cloned()),
             Effect::Disk(names, fault) => {

@@ -357,10 +357,10 @@ async fn watch<K: WatchedKind>(context: &FeedContext, make_api: &MakeApi<K>) -> 
                 }
                 Ok(watcher::Event::InitDone) => batch.push(Change::Reset(listing.take().unwrap_or_default())),
                 Ok(watcher::Event::Apply(object)) => {
-                    batch.push(Change::Applied(keeper.keep(strip_managed_fields(object))))
+                    batch.push(Change::Applied(keeper.keep(strip_managed_fields(object))));
                 }
                 Ok(watcher::Event::Delete(object)) => {
-                    batch.push(Change::Deleted(keeper.keep(strip_managed_fields(object))))
+                    batch.push(Change::Deleted(keeper.keep(strip_managed_fields(object))));
                 }
                 Err(error) => {
                     failed = Some(error);

@@ -188,7 +188,7 @@ fn a_service_and_a_deployment_forward_to_a_pod_that_is_ready_con_16() {
     stage.press("~ s G F");
     shows(&mut stage, &["Forward a port of Service default/web", "8080▏ 8080 for the service's 80 www"]);
     stage.press("esc g F");
-    shows(&mut stage, &["no pod of Service default/bare runs: there is nothing to forward to"]);
+    shows(&mut stage, &["Service default/bare has no running pod to forward to"]);
 }
 
 #[test]

@@ -119,7 +119,7 @@ impl Model {
                     jobs.extend(self.open(route.into(), now));
                 }
                 Effect::OpenMultiCluster(contexts, route) => {
-                    jobs.extend(self.open_over(&contexts, *route, now))
+                    jobs.extend(self.open_over(&contexts, *route, now));
                 }
                 Effect::AfterDiscovery(contexts, text) => self.wait_for_kinds(&contexts, text, now),
                 Effect::InCluster(cluster, effects) => jobs.extend(self.apply(id.on(cluster), effects, now)),
@@ -148,10 +148,10 @@ impl Model {
                 }
                 Effect::ListContexts => jobs.push(Job::ListContexts(id)),
                 Effect::UseContext(name) => {
-                    jobs.extend(self.switch_context(id, name, CloseConfirmation::First, now))
+                    jobs.extend(self.switch_context(id, name, CloseConfirmation::First, now));
                 }
                 Effect::LeaveForContext(name) => {
-                    jobs.extend(self.switch_context(id, name, CloseConfirmation::Done, now))
+                    jobs.extend(self.switch_context(id, name, CloseConfirmation::Done, now));
                 }
                 Effect::Travel(go) => jobs.extend(self.travel(go, now)),
                 Effect::Resume(parked) => match self.select_tab_of(parked, now) {

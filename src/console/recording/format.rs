@@ -225,7 +225,7 @@ impl Recording {
                     exchanges[of(id)?].2.answered = Some((at, status, content_type));
                 }
                 RecordedEvent::Chunk { id, text } => {
-                    exchanges[of(id)?].2.chunks.push((at, Bytes::from(text)))
+                    exchanges[of(id)?].2.chunks.push((at, Bytes::from(text)));
                 }
                 RecordedEvent::BinaryChunk { id, bytes } => {
                     let bytes = STANDARD.decode(bytes).map_err(|error| bad(error.to_string()))?;
@@ -233,12 +233,12 @@ impl Recording {
                 }
                 RecordedEvent::Over { id, broken } => exchanges[of(id)?].2.over = Some((at, broken)),
                 RecordedEvent::Terminal { id, event } => {
-                    terminals::take(&mut terminals, at, id, event).map_err(bad)?
+                    terminals::take(&mut terminals, at, id, event).map_err(bad)?;
                 }
                 RecordedEvent::Contexts { shown: true, listed } => shown_contexts.push((at, listed)),
                 RecordedEvent::Contexts { shown: false, listed } => contexts.push((at, listed)),
                 RecordedEvent::Reached { id, event } => {
-                    connect_events::take(&mut attempts, at, id, event).map_err(bad)?
+                    connect_events::take(&mut attempts, at, id, event).map_err(bad)?;
                 }
                 RecordedEvent::Forwards { id, report } => {
                     connect_events::take_forward(&mut forwards, at, id, report).map_err(bad)?;

@@ -432,7 +432,7 @@ impl View for Tree {
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Opened | ScreenMessage::Shown | ScreenMessage::ScopeChanged => {
-                self.stale.set(true)
+                self.stale.set(true);
             }
             ScreenMessage::Changed(resource, _) => {
                 let resources = [

@@ -268,7 +268,7 @@ impl PodWorkers {
             match event {
                 RuntimeEvent::PodChanged(pod) => self.push_event(&pod, PodEvent::Resync),
                 RuntimeEvent::Relist => {
-                    self.push_event_to_all(&node.config.name, &PodEvent::RuntimeRecovered)
+                    self.push_event_to_all(&node.config.name, &PodEvent::RuntimeRecovered);
                 }
             }
         }

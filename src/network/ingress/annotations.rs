@@ -46,7 +46,7 @@ impl Options {
             match options.take(name, value.trim()) {
                 AnnotationResult::Yes => {}
                 AnnotationResult::Invalid => {
-                    problems.push(Problem::InvalidAnnotation(key.clone(), value.clone()))
+                    problems.push(Problem::InvalidAnnotation(key.clone(), value.clone()));
                 }
                 AnnotationResult::Unknown => problems.push(Problem::UnsupportedAnnotation(key.clone())),
             }

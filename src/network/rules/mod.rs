@@ -297,7 +297,7 @@ impl Rules {
             // The receiver may have timed out.
             Ok(()) => drop(in_force.send(())),
             Err(error) => {
-                tracing::debug!(%error, address = %to, "cannot make the kernel refuse a connection")
+                tracing::debug!(%error, address = %to, "cannot make the kernel refuse a connection");
             }
         }
     }

@@ -169,7 +169,7 @@ impl Arguments {
                 self.default_constraints = spread_arguments::read(&parse(args, &at)?, &at)?;
             }
             Some(PluginName::Plugin(PluginId::DefaultPreemption)) => {
-                self.preemption(&parse(args, &at)?, &at)?
+                self.preemption(&parse(args, &at)?, &at)?;
             }
             Some(PluginName::Plugin(PluginId::NodeAffinity)) => {
                 let args: NodeAffinityArgs = parse(args, &at)?;

@@ -278,13 +278,13 @@ async fn follow(world: &World, checks: &Checks, plane: &ControlPlane, which: usi
     while let Ok(Some(event)) = watch.try_next().await {
         match event {
             WatchEvent::Added(pod) => {
-                report(checks.selections.record_event(which, WatchEventType::Added, &pod))
+                report(checks.selections.record_event(which, WatchEventType::Added, &pod));
             }
             WatchEvent::Modified(pod) => {
-                report(checks.selections.record_event(which, WatchEventType::Modified, &pod))
+                report(checks.selections.record_event(which, WatchEventType::Modified, &pod));
             }
             WatchEvent::Deleted(pod) => {
-                report(checks.selections.record_event(which, WatchEventType::Deleted, &pod))
+                report(checks.selections.record_event(which, WatchEventType::Deleted, &pod));
             }
             WatchEvent::Bookmark(bookmark) => {
                 let revision = bookmark.metadata.resource_version.parse().map(Revision).unwrap_or_default();

@@ -575,7 +575,7 @@ fn a_flow_of_datagrams_follows_new_rules_once_conntrack_forgets_it_net_6() {
             ["3", "4"].map(|n| written.running.datagrams(&format!("l{n}"), &format!("10.244.1.{n}:0")));
         let mut bytes = [0; 16];
         let to = |address: &str| {
-            written.rules(TRANSLATE, &[vec![to_port(UDP, 5353), Statement::Dnat(at(address))]])
+            written.rules(TRANSLATE, &[vec![to_port(UDP, 5353), Statement::Dnat(at(address))]]);
         };
         to("10.244.1.1:53");
         let ask = |client: &UdpSocket| assert_eq!(client.send_to(b"?", "10.96.0.1:5353").unwrap(), 1);

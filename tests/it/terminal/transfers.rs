@@ -58,7 +58,7 @@ fn files_are_copied_out_of_a_container_and_into_it_con_3() {
     std::fs::write(home.path("run"), "mine").unwrap();
     let run = home.path("run");
     copy(&terminal, "", "/tmp/d/sub/run", run.to_str().unwrap());
-    terminal.shows("is there already");
+    terminal.shows("already exists");
     assert_eq!(std::fs::read_to_string(&run).unwrap(), "mine");
     terminal.until(&["y"], "✔ copied to");
     assert_eq!(std::fs::read_to_string(&run).unwrap(), "hi\n");
@@ -86,7 +86,7 @@ fn files_are_copied_out_of_a_container_and_into_it_con_3() {
     terminal.shows("✔ copied to /tmp/run");
     terminal.keys(&["Escape"]);
     copy(&terminal, IN, "/tmp", run.to_str().unwrap());
-    terminal.shows("is there already");
+    terminal.shows("already exists");
     terminal.until(&["y"], "✔ copied to /tmp/run");
     terminal.keys(&["Escape"]);
     copy(&terminal, IN, "/tmp/sub", again.to_str().unwrap());

@@ -113,7 +113,7 @@ pub(super) fn kind(
                 }
             }
             Some(cluster) if matches!(cluster.reach, ConnectionState::Silent { .. }) => {
-                silent.push(name.as_str())
+                silent.push(name.as_str());
             }
             _ => return Err(Ok(vec![Effect::AfterDiscovery(names.to_vec(), text.to_owned())])),
         }

@@ -48,7 +48,7 @@ pub enum ConnectionData {
 /// A screen that shows why a pod does or does not reach a destination.
 #[derive(Debug)]
 pub struct Connection {
-    connection: ConnectionRoute,
+    route: ConnectionRoute,
     report: Option<Report>,
     failed: Option<String>,
     at: Option<Timestamp>,
@@ -58,22 +58,22 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(connection: ConnectionRoute) -> Self {
-        Self { connection, report: None, failed: None, at: None, scroll: Scroll::default(), is_idle: false }
+    pub(crate) fn new(route: ConnectionRoute) -> Self {
+        Self { route, report: None, failed: None, at: None, scroll: Scroll::default(), is_idle: false }
     }
 
     /// Restores a screen of the last session. A diagnosis opens connections, so that it waits until the user starts it.
-    pub(crate) fn restored(connection: ConnectionRoute) -> Self {
-        Self { is_idle: true, ..Self::new(connection) }
+    pub(crate) fn restored(route: ConnectionRoute) -> Self {
+        Self { is_idle: true, ..Self::new(route) }
     }
 
     pub(crate) fn connection(&self) -> &ConnectionRoute {
-        &self.connection
+        &self.route
     }
 
     fn walk(&self) -> Effect {
-        let connection = self.connection.clone();
-        Effect::task("walk", move |out| repeat_diagnosis(out, connection))
+        let route = self.route.clone();
+        Effect::task("walk", move |out| repeat_diagnosis(out, route))
     }
 
     /// Builds the lines, each a mark, a step and a text, wrapped to `width` columns.
@@ -120,14 +120,14 @@ impl Connection {
 }
 
 /// Repeats the diagnosis until the screen is closed.
-async fn repeat_diagnosis(out: Outbox, connection: ConnectionRoute) {
+async fn repeat_diagnosis(out: Outbox, route: ConnectionRoute) {
     let Some(diagnose) = out.diagnose() else {
         let reason = "this console cannot check connections; run `podium why-not-connected`";
         return out.data(ConnectionData::Failed(reason.to_owned())).await;
     };
     loop {
         let walked = diagnose
-            .diagnose_connection(out.client(), connection.source.clone(), connection.destination.clone())
+            .diagnose_connection(out.client(), route.source.clone(), route.destination.clone())
             .await;
         let data = match walked.and_then(Report::read) {
             Ok(report) => ConnectionData::Finished(report),
@@ -140,7 +140,7 @@ async fn repeat_diagnosis(out: Outbox, connection: ConnectionRoute) {
 
 impl View for Connection {
     fn title(&self, _cx: &Context<'_>) -> String {
-        clean(&format!("{} → {}", self.connection.source, self.connection.destination)).into_owned()
+        clean(&format!("{} → {}", self.route.source, self.route.destination)).into_owned()
     }
 
     fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
@@ -182,7 +182,7 @@ impl View for Connection {
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         let width = usize::from(area.width).saturating_sub(6);
         let title =
-            format!("why not connected · {} → {}", self.connection.source, self.connection.destination);
+            format!("why not connected · {} → {}", self.route.source, self.route.destination);
         let mut block = cx.theme.block_focused(fit(&clean(&title), width).into_owned());
         if let Some(at) = self.at {
             let state = format!(" checked {} ago ", cx.age(at));

@@ -206,10 +206,10 @@ impl Overview {
             Command::ShowEvents => return open(cx.catalogue.kind::<Event>()),
             Command::ShowServices => return open(cx.catalogue.kind::<Service>()),
             Command::NextPart => {
-                self.step([OverviewPanel::Deployments, OverviewPanel::Nodes, OverviewPanel::Events])
+                self.step([OverviewPanel::Deployments, OverviewPanel::Nodes, OverviewPanel::Events]);
             }
             Command::PreviousPart => {
-                self.step([OverviewPanel::Events, OverviewPanel::Nodes, OverviewPanel::Deployments])
+                self.step([OverviewPanel::Events, OverviewPanel::Nodes, OverviewPanel::Deployments]);
             }
             Command::Up => self.go(cx, |at, _| at.saturating_sub(1)),
             Command::Down => self.go(cx, |at, _| at + 1),

@@ -111,10 +111,10 @@ impl Table {
             RowScope::OnNode(node) => lists[0].1 = format!("&fieldSelector=spec.nodeName%3D{node}"),
             // The replica sets determine the pods of a deployment.
             RowScope::OwnedBy(_) if self.kind.is::<Pod>() => {
-                lists.push(of(cx.catalogue.kind::<ReplicaSet>()))
+                lists.push(of(cx.catalogue.kind::<ReplicaSet>()));
             }
             RowScope::Selected(by) if builtin_kinds::contains(&by.kind.resource) => {
-                lists.push(of(by.kind.clone()))
+                lists.push(of(by.kind.clone()));
             }
             // A node's row counts its pods.
             _ if self.kind.is::<Node>() => lists.push(of(cx.catalogue.kind::<Pod>())),

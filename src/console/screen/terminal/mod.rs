@@ -280,7 +280,7 @@ impl Terminal {
             TerminalData::Decided(plan) => return self.start(plan),
             TerminalData::Heard => {}
             TerminalData::Event(PaneEvent::Progress(progress)) => {
-                self.stage = TerminalStage::Starting(progress)
+                self.stage = TerminalStage::Starting(progress);
             }
             TerminalData::Event(PaneEvent::Opened { container, tty, stdin }) => {
                 if self.run.is_none() {

@@ -72,7 +72,7 @@ async fn perform(stage: &VolumeFixture, controllers: &Controllers, deed: UserAct
             controllers.start_one(name);
         }
         UserAction::Pass(millis) => {
-            tokio::time::sleep(std::time::Duration::from_millis(u64::from(millis))).await
+            tokio::time::sleep(std::time::Duration::from_millis(u64::from(millis))).await;
         }
     }
 }

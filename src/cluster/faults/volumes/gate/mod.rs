@@ -123,7 +123,9 @@ impl GateThread {
             }
             match read(&*self.group, &mut buffer[..]) {
                 Ok(length) => {
-                    fanotify::events(&buffer[..length]).into_iter().for_each(|event| self.handle_event(event))
+                    for event in fanotify::events(&buffer[..length]) {
+                        self.handle_event(event);
+                    }
                 }
                 // There is no event yet; or its file cannot be opened for us, and the kernel has responded itself.
                 Err(
