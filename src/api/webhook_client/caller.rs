@@ -211,7 +211,10 @@ mod tests {
             move || vec![call(failing("Post \"u\": context deadline exceeded")), call(failing("EOF"))];
         let (answers, _) = caller.wait_for(CallerKind::Request, calls());
         let message = answers[0].as_ref().unwrap_err();
-        assert!(message.starts_with("Post \"u\": context deadline exceeded (the runtime's only thread"), "{message}");
+        assert!(
+            message.starts_with("Post \"u\": context deadline exceeded (the runtime's only thread"),
+            "{message}"
+        );
         assert_eq!(answers[1], Err("EOF".into()));
         let other_runtime = tokio::task::spawn_blocking(move || {
             let runtime = Builder::new_multi_thread().worker_threads(1).build().unwrap();

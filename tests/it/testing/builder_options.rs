@@ -137,7 +137,10 @@ async fn an_invalid_test_cluster_fails_to_start_with_the_reason_api_20() {
 async fn a_program_that_is_not_there_is_named_api_20() {
     let builder = Cluster::builder().process_nodes(1).process_nodes_by("/nonexistent/podium");
     let error = builder.start().await.err().unwrap().to_string();
-    assert!(error.contains("/nonexistent/podium, given by process_nodes_by(), is not an executable file"), "{error}");
+    assert!(
+        error.contains("/nonexistent/podium, given by process_nodes_by(), is not an executable file"),
+        "{error}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -51,7 +51,10 @@ async fn a_silent_node_is_noticed_and_its_pods_are_replaced_api_20_fault_1() {
     assert_eq!(ready(&cluster, "hollow-00001").await, "True");
     assert_eq!(pods(&cluster).list(&ListParams::default()).await.unwrap().items.len(), 4);
     let error = cluster.silence_node("node-7").await.unwrap_err().to_string();
-    assert!(error.contains("no running node \"node-7\"") && error.contains("nodes: hollow-00001, hollow-00002"), "{error}");
+    assert!(
+        error.contains("no running node \"node-7\"") && error.contains("nodes: hollow-00001, hollow-00002"),
+        "{error}"
+    );
 }
 
 /// The pods of a test may be real, and none of their processes outlives the cluster.

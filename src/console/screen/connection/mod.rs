@@ -126,9 +126,8 @@ async fn repeat_diagnosis(out: Outbox, route: ConnectionRoute) {
         return out.data(ConnectionData::Failed(reason.to_owned())).await;
     };
     loop {
-        let walked = diagnose
-            .diagnose_connection(out.client(), route.source.clone(), route.destination.clone())
-            .await;
+        let walked =
+            diagnose.diagnose_connection(out.client(), route.source.clone(), route.destination.clone()).await;
         let data = match walked.and_then(Report::read) {
             Ok(report) => ConnectionData::Finished(report),
             Err(why) => ConnectionData::Failed(why),
@@ -181,8 +180,7 @@ impl View for Connection {
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         let width = usize::from(area.width).saturating_sub(6);
-        let title =
-            format!("why not connected · {} → {}", self.route.source, self.route.destination);
+        let title = format!("why not connected · {} → {}", self.route.source, self.route.destination);
         let mut block = cx.theme.block_focused(fit(&clean(&title), width).into_owned());
         if let Some(at) = self.at {
             let state = format!(" checked {} ago ", cx.age(at));
