@@ -284,8 +284,9 @@ impl Model {
                         assert_eq!(self.free(size, node), [], "{} could go to {node}: {message}", pod.uid());
                     }
                 }
-                CoreAction::Failed { message, .. } => panic!("{message}"),
-                CoreAction::Panicked { message, .. } => panic!("{message}"),
+                CoreAction::Failed { message, .. } | CoreAction::Panicked { message, .. } => {
+                    panic!("{message}")
+                }
             }
         }
     }
