@@ -1,6 +1,6 @@
 //! The input of one pod's next pass: the newest version of its object, its deletion, and events.
 //!
-//! Three sources update it, in any order and at any time: the watch of the API ([`PendingUpdates::see`],
+//! Three sources update it, in any order and at any time: the watch of the API ([`PendingUpdates::pod_updated`],
 //! [`PendingUpdates::object_deleted`]), a pass that has written the status onto the API's current version
 //! ([`PendingUpdates::wrote`]), and every sender of an event. Invariant: while there is a version that no pass has
 //! planned for, [`PendingUpdates::is_dirty`] returns true, regardless of the version's source.
