@@ -249,7 +249,7 @@ impl Api {
         &self.inner.flows
     }
 
-    /// Returns the handle's clock: the cluster's, or [its own](Api::going_by).
+    /// Returns the handle's clock: the cluster's, or [its own](Api::with_clock).
     pub fn clock(&self) -> &Clock {
         self.clock.as_ref().unwrap_or(&self.inner.clock)
     }
