@@ -21,7 +21,6 @@ const QUESTIONS: usize = 3;
 struct Exception {
     /// A banned word, or the name of a type.
     word: &'static str,
-    /// A file, or any if empty.
     file: &'static str,
     reason: &'static str,
 }
@@ -87,8 +86,7 @@ impl Measurement {
         let folder = self.folders.entry(folder(path).to_owned()).or_default();
         let used = &mut self.used;
         let mut is_exception = |word: &str| {
-            let found =
-                EXCEPTIONS.iter().position(|e| e.word == word && (e.file.is_empty() || e.file == path));
+            let found = EXCEPTIONS.iter().position(|e| e.word == word && e.file == path);
             used.extend(found);
             found.is_some()
         };
