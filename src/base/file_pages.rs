@@ -37,30 +37,27 @@ fn return_pages() -> io::Result<()> {
 /// relocated addresses) are anonymous: a mapping with such pages is left out.
 fn unchanged(smaps: &str, program: &Path) -> Vec<Range<usize>> {
     let mut found = Vec::new();
-    let mut current = None;
+    let mut mapping = None;
     for line in smaps.lines() {
-        if let Some(value) = line.strip_prefix("Anonymous:") {
-            let mapping = current.take();
-            found.extend(mapping.filter(|_| value.trim() == "0 kB"));
-        } else if let Some(mapping) = mapping(line, program) {
-            current = mapping;
+        match line.split_once(':') {
+            Some(("Anonymous", value)) => found.extend(mapping.take().filter(|_| value.trim() == "0 kB")),
+            // Another field of the mapping. The first line of a mapping has spaces before the first colon.
+            Some((field, _)) if !field.contains(' ') => {}
+            _ => mapping = constant_mapping(line, program),
         }
     }
     found
 }
 
-/// The first line of a mapping: its range if it is a part of the program's file that cannot be written, or else `None`.
-#[expect(clippy::option_option, reason = "another line, another mapping, or one of the program")]
-fn mapping(line: &str, program: &Path) -> Option<Option<Range<usize>>> {
+/// Reads the first line of a mapping: the range of a part of the program's file that cannot be written.
+fn constant_mapping(line: &str, program: &Path) -> Option<Range<usize>> {
     let mut words = line.split_ascii_whitespace();
     let (start, end) = words.next()?.split_once('-')?;
-    let number = |digits| usize::from_str_radix(digits, 16).ok();
-    let range = number(start)?..number(end)?;
     let is_constant = matches!(words.next()?, "r--p" | "r-xp");
-    // A path may have spaces.
-    let is_program =
-        words.nth(3).is_some_and(|_| line.find('/').is_some_and(|at| Path::new(&line[at..]) == program));
-    Some((is_constant && is_program).then_some(range))
+    // The path is the rest of the line, because it may have spaces.
+    let is_program = line.find('/').is_some_and(|at| Path::new(&line[at..]) == program);
+    let number = |digits| usize::from_str_radix(digits, 16).ok();
+    (is_constant && is_program).then_some(number(start)?..number(end)?)
 }
 
 #[cfg(test)]
