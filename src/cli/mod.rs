@@ -119,7 +119,7 @@ fn hidden_program() -> Option<ExitCode> {
     let rest: Vec<OsString> = arguments.collect();
     match rest.first().and_then(|first| first.to_str()) {
         Some("node-host") => Some(host::node_host_main(rest.into_iter().skip(1))),
-        Some("network-preflight") => Some(crate::cluster::network_trial_main()),
+        Some("network-preflight") => Some(crate::cluster::network_preflight_main()),
         Some("fabric") => Some(fabric::fabric_main(rest.into_iter().skip(1))),
         Some(torture::PROGRAM) => Some(torture::hold_main(rest.into_iter().skip(1))),
         Some("bench-traffic") => Some(bench::traffic_main(rest.into_iter().skip(1))),

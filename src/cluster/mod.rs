@@ -47,7 +47,7 @@ pub(crate) use fabric::remove_leftover_network;
 pub(crate) use housekeeping::start as start_housekeeping;
 pub(crate) use images::image_catalogue;
 pub(crate) use network_entry::{NetworkEntry, leaf_of};
-pub(crate) use network_placement::network_trial_main;
+pub(crate) use network_placement::network_preflight_main;
 pub(crate) use node_settings::NodeSettings;
 pub(crate) use nodes::{hollow_capacity, parse_config};
 pub(crate) use self_check::differences;
