@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::mm::{Advice, madvise};
 
-/// Nodes have registered and built-in images have been prepared this long after a cluster became ready.
+/// Long enough for nodes to register and for built-in images to be prepared.
 const START_DURATION: Duration = Duration::from_secs(20);
 
 /// Waits until the start is over and returns its pages.
