@@ -213,7 +213,7 @@ async fn a_kind_that_joins_is_discovered_and_goes_with_its_definition_api_7() {
     let index = client.get("/openapi/v3").await;
     assert_eq!(
         before["paths"]["apis/apps/v1"], index["paths"]["apis/apps/v1"],
-        "what is built in stays as it was"
+        "the built-in API stays as it was"
     );
     let document = client.get("/openapi/v3/apis/added.test/v1").await;
     let schema = &document["components"]["schemas"]["test.added.v1.Widget"];
@@ -262,7 +262,7 @@ async fn a_kind_that_joins_is_counted_and_collected_like_ours_api_7() {
 
     cluster.api.delete(kind, &key("owner"), &DeleteOptions::default()).unwrap();
     cluster.pass(60).await;
-    assert_eq!(cluster.api.count(kind), 0, "what it owned is gone");
+    assert_eq!(cluster.api.count(kind), 0, "owned objects are deleted");
     assert!(cluster.api.get_as::<ConfigMap>(&key("map")).is_err());
     let used = cluster.get::<ResourceQuota>("q").status.clone().unwrap().used.unwrap();
     assert_eq!(used["count/widgets.added.test"].0, "0", "the quota controller follows it");

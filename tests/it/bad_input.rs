@@ -97,7 +97,7 @@ fn a_start_that_cannot_be_says_why_and_exits_1_cli_2_cli_6_api_1() {
         (&["serve", "--data-dir", other, "--listen", "0.0.0.0:0"], "use --expose to allow this".into()),
         (
             &["serve", "--data-dir", other, "--disable", "nonsense"],
-            "no component \"nonsense\"; there are scheduler, kubelet, proxy, dns, ".into(),
+            "no component \"nonsense\"; the components are scheduler, kubelet, proxy, dns, ".into(),
         ),
         (
             &["serve", "--data-dir", other, "--disable", "podcg"],

@@ -66,7 +66,7 @@ fn a_controller_that_forgets_what_it_has_made_is_found_fault_3() {
     let (output, code) = tried(WRONG, &["--seed", "1", "--no-shrink"]);
     assert_eq!(code, Some(1), "{output}");
     assert!(output.contains("ConfigMap default/copy-*: 2 objects, expected 1"), "{output}");
-    assert!(output.contains("it is killed after its write"), "{output}");
+    assert!(output.contains("the controller is killed after its write"), "{output}");
 }
 
 #[test]

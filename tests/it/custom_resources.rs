@@ -399,7 +399,7 @@ async fn definitions_are_served_before_the_api_answers_again_api_14() {
     assert_eq!(
         client.create(GADGETS, &gadget("early", &json!({}))).await.0,
         404,
-        "its names are nobody's yet"
+        "its names are not accepted yet"
     );
     let accepted = api
         .modify_status::<CustomResourceDefinition>(&definition.key(), |definition| {

@@ -131,7 +131,7 @@ async fn a_drain_asks_what_it_must_and_leaves_the_rest_node_3() {
     let (done, stderr) = drain(&[&all[..], &["--timeout=2s"]].concat());
     assert!(!done && stderr.contains("global timeout reached: 2s"), "{stderr}");
     assert!(stderr.contains("Cannot evict pod as it would violate the pod's disruption budget."), "{stderr}");
-    assert_eq!(apps(&instance, one), "agent web", "what no budget holds is gone");
+    assert_eq!(apps(&instance, one), "agent web", "pods without a budget are gone");
     let (done, stderr) = drain(&[&all[..], &["--disable-eviction", "--timeout=60s"]].concat());
     assert!(done, "{stderr}");
     assert_eq!(apps(&instance, one), "agent");
@@ -148,7 +148,11 @@ async fn a_drain_asks_what_it_must_and_leaves_the_rest_node_3() {
         !evictions.iter().any(|eviction| matches!(eviction, EvictionState::Deleted { .. })),
         "{evictions:?}"
     );
-    assert_eq!(apps(&instance, two), "agent cache lonely web", "a budget, data, and nobody who replaces it");
+    assert_eq!(
+        apps(&instance, two),
+        "agent cache lonely web",
+        "pods with a budget, with data and without a controller stay"
+    );
     let (_, ended) = console_drain(
         &instance,
         two,

@@ -104,19 +104,21 @@ fn a_nodes_clock_that_is_off_is_in_its_logs_and_in_what_is_measured_fault_1() {
     assert!(numbers(&all).contains(&1) && !numbers(&later).contains(&1));
     let lately = lab.logs(&["--since=30m"]);
     assert!(!lately.is_empty() && lately.len() <= lab.logs(&[]).len());
-    assert!(!numbers(&lately).contains(&1), "what was said before is two hours old by its clock");
+    assert!(!numbers(&lately).contains(&1), "earlier lines are two hours old by the node's clock");
     let measured = || -> Option<SignedDuration> {
         let raw = ["get", "--raw", "/apis/metrics.k8s.io/v1beta1/nodes/node-1"];
         let output = lab.instance.kubectl_output(&raw);
         let value: Value = serde_json::from_slice(&output.stdout).ok()?;
         Some(value["timestamp"].as_str()?.parse::<Timestamp>().ok()?.duration_since(now()))
     };
-    wait_for("what is measured", || measured().filter(|ahead| off_by_hours(2)(*ahead)).map(drop));
+    wait_for("measurements with that time", || measured().filter(|ahead| off_by_hours(2)(*ahead)).map(drop));
 
     // With the clock behind, measurements are as recent as ever.
     lab.fault(&["heal", "off"]);
     lab.fault(&["skew", "kubelet/node-1", "--by", "-3h", "--name", "behind"]);
-    wait_for("what is measured then", || measured().filter(|ahead| off_by_hours(-3)(*ahead)).map(drop));
+    wait_for("measurements with the new time", || {
+        measured().filter(|ahead| off_by_hours(-3)(*ahead)).map(drop)
+    });
     wait_for("lines with that time", || off_by_hours(-3)(lab.last_line().1).then_some(()));
     // The kill of a control plane leaves the clock skewed, and the next control plane can heal it.
     let Lab { home, instance } = lab;
@@ -173,10 +175,10 @@ fn a_full_or_failing_disk_stops_logs_and_new_containers_and_loses_no_line_fault_
     let stopped_at = numbers(&lab.logs(&["--tail=1"]))[0];
     std::thread::sleep(Duration::from_secs(2));
     let now_at = numbers(&lab.logs(&["--tail=1"]))[0];
-    assert!(now_at <= stopped_at + 2, "{stopped_at} {now_at}: what is said waits to be written");
+    assert!(now_at <= stopped_at + 2, "{stopped_at} {now_at}: the lines wait to be written");
     lab.fault(&["heal", "slow"]);
     let healed = Instant::now();
-    wait_for("what had waited", || (numbers(&lab.logs(&["--tail=1"]))[0] > now_at + 3).then_some(()));
+    wait_for("the delayed lines", || (numbers(&lab.logs(&["--tail=1"]))[0] > now_at + 3).then_some(()));
     assert!(healed.elapsed() < Duration::from_secs(40), "a minute's wait ends with its fault");
     let numbers = numbers(&lab.logs(&[]));
     assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "no line is lost: {numbers:?}");

@@ -165,7 +165,7 @@ fn a_full_volume_refuses_writes_until_healed_even_across_kills_fault_1() {
     });
     // Space that a program frees is filled, too.
     lab.pod_does("rm /data/large");
-    wait_for("what was deleted to be taken", || (!lab.can_write()).then_some(()));
+    wait_for("the freed space to be filled", || (!lab.can_write()).then_some(()));
     let (went_well, output) = lab.fault(&["volume-full", "claim/default/data", "--name", "again"]);
     assert!(!went_well && output.contains("fault full already fills the volume of "), "{output}");
 
@@ -237,7 +237,7 @@ fn a_claims_directory_and_an_empty_dir_take_no_writes_until_healed_and_lose_noth
         );
         assert!(
             takes(&format!("printf KEPT | dd of={at}/kept conv=notrunc")),
-            "what is there is written over"
+            "existing data can be overwritten"
         );
         assert!(takes(&format!("rm {at}/new")), "and deleted");
         // Files created meanwhile are covered by the next pass.
@@ -253,7 +253,7 @@ fn a_claims_directory_and_an_empty_dir_take_no_writes_until_healed_and_lose_noth
         assert!(lab.fault(&["heal", "full"]).0);
         wait_for("the room", || lab.pod_does(&write).0.then_some(()));
         let (went_well, output) = lab.pod_does(&format!("cat {at}/kept && test -s {at}/held"));
-        assert!(went_well, "what was open was written on: {output}");
+        assert!(went_well, "the file that was open was written: {output}");
         assert_eq!(output, "KEPT\nmore\n");
     }
     assert!(free() > before / 2, "the machine's own disk is left alone");
@@ -265,7 +265,9 @@ fn a_claims_directory_and_an_empty_dir_take_no_writes_until_healed_and_lose_noth
     assert!(std::fs::write(cache.join("outside"), "x").is_err());
     let Lab { instance, file_system, home, .. } = lab;
     instance.crash();
-    wait_for("the room of nobody", || std::fs::write(cache.join("outside"), "x").ok());
+    wait_for("the room to be free without a control plane", || {
+        std::fs::write(cache.join("outside"), "x").ok()
+    });
     drop((file_system, home));
 }
 

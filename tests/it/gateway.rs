@@ -143,7 +143,7 @@ fn httproutes_are_served_as_long_as_their_definitions_are_installed_net_9() {
         let mut body = [0; 5];
         let _ = stream.read_exact(&mut body);
         let _ = seen.lock().unwrap().send((head, String::from_utf8_lossy(&body).into_owned()));
-        whole(&stream, "nobody reads this");
+        whole(&stream, "this response is discarded");
     });
     let silent = backend(|mut stream, _| drop(stream.read(&mut [0; 16])));
     let to = |name: &str| format!("backendRefs: [{{name: {name}, port: 80}}]");
@@ -219,7 +219,7 @@ fn httproutes_are_served_as_long_as_their_definitions_are_installed_net_9() {
     // The port is open as long as a listener uses it.
     let refusal = || TcpStream::connect((served.address.as_str(), served.port)).err();
     served.instance.kubectl(&["delete", "gatewayclass", "podium"]);
-    wait_for("nobody listens without the class", refusal);
+    wait_for("the port to close without the class", refusal);
     let conditions = "jsonpath={.status.conditions[*].reason}";
     wait_for("the Gateway says so", || {
         (served.instance.kubectl(&["get", "gateway", "g", "-o", conditions]) == "Pending Pending")
@@ -228,7 +228,7 @@ fn httproutes_are_served_as_long_as_their_definitions_are_installed_net_9() {
     served.apply(&object("GatewayClass", "podium", "{controllerName: podium.dev/gateway}"));
     served.wait_for_answer("x.r.test", "/", "from a\n");
     served.instance.kubectl(&["delete", "crd", "gateways.gateway.networking.k8s.io"]);
-    wait_for("nobody listens", refusal);
+    wait_for("the port to close", refusal);
     let parents = || served.conditions("httproute r", ".status.parents");
     wait_for("the route has no parents", || parents().is_empty().then_some(()));
     served.install();

@@ -110,14 +110,14 @@ async fn a_request_acts_only_as_the_user_of_its_token_api_1() {
     assert_eq!(codes(&[("authorization", "Bearer ")]).await, 401);
     assert_eq!(codes(&[("authorization", "Bearer wrong")]).await, 401);
     assert_eq!(codes(&[]).await, 401);
-    let refused = face.get("/api/v1/namespaces", &[("impersonate-user", "nobody")]).await;
+    let refused = face.get("/api/v1/namespaces", &[("impersonate-user", "stranger")]).await;
     assert_eq!(refused.status, 403, "{}", refused.body);
     assert_eq!(refused.json()["reason"], "Forbidden");
-    let message = "namespaces is forbidden: User \"nobody\" cannot list resource \"namespaces\" in API group \"\" at the \
+    let message = "namespaces is forbidden: User \"stranger\" cannot list resource \"namespaces\" in API group \"\" at the \
                    cluster scope";
     assert_eq!(refused.json()["message"], message);
     // An unauthenticated client does not learn of the permission.
-    assert_eq!(codes(&[("impersonate-user", "nobody")]).await, 401);
+    assert_eq!(codes(&[("impersonate-user", "stranger")]).await, 401);
 
     let blank = InMemoryServer::with_token("");
     for header in ["Bearer ", "Bearer", "Bearer  "] {

@@ -196,7 +196,7 @@ fn requests_reach_the_service_of_their_host_and_sockets_are_open_while_there_is_
     assert!(missing.starts_with("HTTP/1.1 404") && missing.ends_with("default backend - 404"), "{missing}");
 
     served.instance.kubectl(&["delete", "ingress", "i"]);
-    wait_for("nobody listens", || TcpStream::connect(("127.0.0.1", served.http)).err());
+    wait_for("the port to close", || TcpStream::connect(("127.0.0.1", served.http)).err());
     served.apply(&ingress("i", "a.example.com", "echo", "", ""));
     let again = wait_for("it is served again", || {
         let port = "jsonpath={.items[0].status.loadBalancer.ingress[0].ports[0].port}";
@@ -226,12 +226,12 @@ fn hosts_have_their_certificates_and_a_changed_secret_is_in_force_at_once_net_9(
         assert!(answer.contains("x-forwarded-proto: https"), "{answer}");
     }
     let refused = served.curl("b.example.com", &first.0, &[]).unwrap_err();
-    assert!(refused.contains("certificate"), "the default one is nobody's: {refused}");
+    assert!(refused.contains("certificate"), "the default certificate names no host: {refused}");
     let redirect = served.get("a.example.com", "/x?y=1");
     let location = format!("location: https://a.example.com:{}/x?y=1\r\n", served.https);
     assert!(redirect.starts_with("HTTP/1.1 308") && redirect.contains(&location), "{redirect}");
     assert!(served.get("b.example.com", "/").starts_with("HTTP/1.1 200"), "switched off");
-    wait_for("the missing secret is told", || {
+    wait_for("the missing secret to be reported", || {
         served.events().contains("secret \"default/missing\" not found").then_some(())
     });
 
@@ -286,7 +286,7 @@ fn each_failure_of_an_endpoint_has_its_own_status_net_9() {
     );
     let large = b"POST / HTTP/1.1\r\nHost: mixed\r\nContent-Length: 8193\r\n\r\n";
     assert!(served.raw(large).starts_with("HTTP/1.1 413"));
-    let events = wait_for("all is told", || {
+    let events = wait_for("all problems to be reported", || {
         let events = served.events();
         let all =
             ["service \"default/gone\" not found", "nginx.ingress.kubernetes.io/auth-url is not supported"];
@@ -492,7 +492,7 @@ fn an_occupied_ingress_port_is_replaced_and_other_machines_have_no_access_net_9_
     let manifests = home.path("i.yaml");
     std::fs::write(&manifests, service("a", &[]) + &ingress("i", "a", "a", "", "")).unwrap();
     instance.kubectl(&["apply", "-f", manifests.to_str().unwrap()]);
-    let events = wait_for("it is told", || {
+    let events = wait_for("the taken port to be reported", || {
         let events = instance.kubectl(&["get", "events"]);
         events.contains("PortMoved").then_some(events)
     });

@@ -176,7 +176,7 @@ impl Instance {
                 return Ipv4Addr::from_bits(Ipv4Addr::new(127, second, 0, 0).to_bits() + beyond).to_string();
             }
         }
-        panic!("{ip} is nobody's of {network}");
+        panic!("{ip} is in no range of {network}");
     }
 
     /// Returns a client over HTTPS, like any user's.

@@ -100,7 +100,7 @@ fn autoscalers(instance: &Instance, home: &DataDir) {
     let stored = get(instance, &["hpa", "web"]);
     assert_eq!(stored["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], 70);
     let other = json!({"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "old"},
-        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "nobody"}, "maxReplicas": 3}});
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "absent"}, "maxReplicas": 3}});
     apply(instance, home, &other);
     assert_eq!(
         get(instance, &["horizontalpodautoscalers.v1.autoscaling", "old"])["spec"]["targetCPUUtilizationPercentage"],

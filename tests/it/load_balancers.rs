@@ -86,7 +86,7 @@ fn a_load_balancer_has_an_address_that_serves_net_6() {
     };
     let inside = (open.last().unwrap(), closed.last().unwrap());
     wait_for("the pod's program", || (fetch(inside.0, 8090) == "200").then_some(()));
-    assert_eq!(fetch(inside.1, 8091), "000", "who is not of the ranges");
+    assert_eq!(fetch(inside.1, 8091), "000", "a client outside of the ranges is refused");
     assert!(!answers(&closed[0], 8091));
 
     assert_eq!(addresses(&instance, "foreign"), [""; 0], "another controller's");
@@ -100,11 +100,11 @@ fn a_load_balancer_has_an_address_that_serves_net_6() {
 
     instance.stop();
     let instance = home.start(&["--nodes", "1"]);
-    assert_eq!(addresses(&instance, "open"), open, "kept");
+    assert_eq!(addresses(&instance, "open"), open, "the addresses are unchanged");
     wait_for("the machine's program again", || answers(&open[0], 8090).then_some(()));
     instance.kubectl(&["patch", "service", "open", "-p", r#"{"spec": {"type": "ClusterIP"}}"#]);
     wait_for("it to be given back", || addresses(&instance, "open").is_empty().then_some(()));
-    wait_for("nobody to serve", || (!answers(&open[0], 8090)).then_some(()));
+    wait_for("the address to stop serving", || (!answers(&open[0], 8090)).then_some(()));
     instance.kubectl(&["patch", "service", "choosy", "-p", r#"{"spec": {"loadBalancerIP": null}}"#]);
     assert_eq!(of(&instance, "choosy"), open, "the first that is free");
     instance.stop();

@@ -96,7 +96,7 @@ impl Need {
             Self::Strace => "no strace that may trace",
             Self::PodNetwork => "no network of their own for pods",
             Self::Curl => "no curl",
-            Self::Gates => "nobody is asked before a file is written",
+            Self::Gates => "the kernel does not ask before a file is written",
             Self::Programs => "a program that a built-in image stands for is not installed",
         }
     }

@@ -107,7 +107,7 @@ fn the_config_files_nodes_come_and_go_while_the_cluster_runs_node_6() {
     write("# - name: gpu\n");
     let instance = home.start(&["--nodes", "1", "--config", config.to_str().unwrap()]);
     assert_eq!(nodes(&instance), "node-1");
-    wait_for("what the crash left on it to be gone", || (sleepers(&mark) == 0).then_some(()));
+    wait_for("the crash's leftovers to be gone", || (sleepers(&mark) == 0).then_some(()));
     instance.stop();
 }
 
@@ -199,6 +199,6 @@ fn a_node_object_that_asks_to_be_run_is_a_node_until_it_is_deleted_node_6_node_5
     instance.stop();
 
     let instance = home.start(&["--nodes", "1"]);
-    assert_eq!(nodes(&instance), "foreign node-1", "what the command line counts is back, the other is not");
+    assert_eq!(nodes(&instance), "foreign node-1", "the counted node is back, the other is not");
     instance.stop();
 }

@@ -203,7 +203,7 @@ fn restart_policies_on_processes() {
         pod("never-good", "Never", &["exit 0", "exit 0"]),
         pod("message", "Never", &["echo last words; echo more; exit 1"])
             .replace("']}\n", "'], terminationMessagePolicy: FallbackToLogsOnError}\n"),
-        pod("told", "Never", &["echo -n told > /dev/termination-log; exit 1"]),
+        pod("reported", "Never", &["echo -n reported > /dev/termination-log; exit 1"]),
     ];
     apply(&home, &instance, &manifest.concat());
     let shown = |name: &str| {
@@ -225,7 +225,7 @@ fn restart_policies_on_processes() {
         ("never-half", "Running Error×0 Running×0"),
         ("never-good", "Succeeded Completed×0 Completed×0"),
         ("message", "Failed Error×0"),
-        ("told", "Failed Error×0"),
+        ("reported", "Failed Error×0"),
     ] {
         wait_for(&format!("{name}: {expected}"), || (shown(name) == expected).then_some(()));
     }
@@ -234,7 +234,7 @@ fn restart_policies_on_processes() {
         status["state"]["terminated"]["message"].as_str().unwrap_or_default().to_string()
     };
     assert_eq!(message("message"), "last words\nmore\n");
-    assert_eq!(message("told"), "told");
+    assert_eq!(message("reported"), "reported");
     instance.stop();
 }
 

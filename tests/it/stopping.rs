@@ -185,15 +185,16 @@ spec:
   - name: stubborn
     image: busybox
     command: [sh, -c, "trap 'echo > ASKED' TERM; while :; do sleep MARK & wait; done"]
-    volumeMounts: [{name: told, mountPath: FOLDER}]
-  volumes: [{name: told, hostPath: {path: FOLDER}}]
+    volumeMounts: [{name: signals, mountPath: FOLDER}]
+  volumes: [{name: signals, hostPath: {path: FOLDER}}]
 "#;
 
 #[test]
 fn a_second_signal_cuts_the_grace_short_cli_5() {
     needs!(Kubectl);
     let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
-    let (manifest, folder, marker) = (home.path("stubborn.yaml"), home.path("told"), home.path("told/asked"));
+    let (manifest, folder, marker) =
+        (home.path("stubborn.yaml"), home.path("signals"), home.path("signals/term"));
     std::fs::create_dir(&folder).unwrap();
     let text = STUBBORN.replace("MARK", &mark).replace("FOLDER", folder.to_str().unwrap());
     std::fs::write(&manifest, text.replace("ASKED", marker.to_str().unwrap())).unwrap();
@@ -201,7 +202,7 @@ fn a_second_signal_cuts_the_grace_short_cli_5() {
     instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
     wait_for("the program", || (!processes(&mark).is_empty()).then_some(()));
     instance.signal(Signal::TERM);
-    wait_for("the program to have been asked", || marker.exists().then_some(()));
+    wait_for("the program to have received the signal", || marker.exists().then_some(()));
     assert!(!processes(&mark).is_empty(), "it has an hour");
     instance.signal(Signal::TERM);
     assert_eq!(instance.wait(), 0);
@@ -267,7 +268,7 @@ fn a_hanging_host_does_not_delay_a_start_and_its_pods_continue_safe_7() {
     stop_host(&home, "node-1");
     let instance = home.start(&["--nodes", "2", "--config", &config]);
     instance.kubectl(&["wait", "--for=condition=Ready", "node/node-2", "--timeout=60s"]);
-    wait_for("the node's failure to be told", || {
+    wait_for("the node's failure to be reported", || {
         instance.kubectl(&["get", "events"]).contains("NodeStartFailed").then_some(())
     });
     assert_eq!(processes(&mark), before);
@@ -305,7 +306,8 @@ fn a_stop_ends_and_leaves_nothing_though_a_nodes_host_hangs_cli_5() {
 fn a_second_signal_ends_podium_though_a_nodes_host_hangs_cli_5() {
     needs!(Kubectl);
     let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
-    let (manifest, folder, marker) = (home.path("stubborn.yaml"), home.path("told"), home.path("told/asked"));
+    let (manifest, folder, marker) =
+        (home.path("stubborn.yaml"), home.path("signals"), home.path("signals/term"));
     std::fs::create_dir(&folder).unwrap();
     let text = STUBBORN.replace("MARK", &mark).replace("FOLDER", folder.to_str().unwrap());
     std::fs::write(&manifest, text.replace("ASKED", marker.to_str().unwrap())).unwrap();
@@ -326,7 +328,8 @@ fn a_second_signal_ends_podium_though_a_nodes_host_hangs_cli_5() {
 fn the_first_signal_ends_podium_regardless_of_the_grace_period_of_pods_cli_5() {
     needs!(Kubectl);
     let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
-    let (manifest, folder, marker) = (home.path("stubborn.yaml"), home.path("told"), home.path("told/asked"));
+    let (manifest, folder, marker) =
+        (home.path("stubborn.yaml"), home.path("signals"), home.path("signals/term"));
     std::fs::create_dir(&folder).unwrap();
     // The grace period is replaced first, because a mark may have these digits.
     let text = STUBBORN.replace("3600", "9223372036854775807").replace("MARK", &mark);
@@ -336,7 +339,7 @@ fn the_first_signal_ends_podium_regardless_of_the_grace_period_of_pods_cli_5() {
     instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
     wait_for("the program", || (!processes(&mark).is_empty()).then_some(()));
     instance.stop();
-    assert!(marker.exists(), "it was asked first");
+    assert!(marker.exists(), "the program received SIGTERM first");
     assert_eq!(processes(&mark), BTreeMap::new());
 }
 

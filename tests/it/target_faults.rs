@@ -93,7 +93,7 @@ fn running_containers_survive_a_crashed_kubelet_and_are_found_again_fault_1_safe
     wait_for("the fault", || lab.is_active("down").then_some(()));
     assert_eq!(lab.pids(), before);
     lab.instance.kubectl(&["delete", "pod", "a", "--grace-period=1", "--wait=false"]);
-    assert_eq!(lab.pids(), before, "nobody is there to end it");
+    assert_eq!(lab.pids(), before, "no kubelet runs that could end it");
     lab.fault(&["heal", "down"]);
     wait_for("the pod's end", || lab.pids().is_empty().then_some(()));
     lab.instance.stop();

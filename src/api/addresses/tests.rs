@@ -116,7 +116,7 @@ async fn health_checks_of_load_balancers_have_a_port_of_their_own_svc_1() {
         })
     };
     let unchanged = change(&|spec| spec.health_check_node_port = None).unwrap();
-    assert_eq!(port_of(&unchanged), Some(30500), "who leaves it out keeps it");
+    assert_eq!(port_of(&unchanged), Some(30500), "an update without the field keeps the port");
     let moved = change(&|spec| spec.health_check_node_port = Some(30501)).unwrap_err().to_string();
     assert!(moved.contains("spec.healthCheckNodePort: Forbidden: field is immutable"), "{moved}");
     let both = change(&|spec| spec.ports.as_mut().unwrap()[0].node_port = Some(30500)).unwrap_err();

@@ -334,7 +334,7 @@ async fn default_roles_get_back_what_they_lack_and_keep_what_was_added_sec_4() {
     let api = api();
     let revision = api.revision();
     api.reconcile_default_roles().unwrap();
-    assert_eq!(api.revision(), revision, "what is whole is not written");
+    assert_eq!(api.revision(), revision, "complete roles are not written again");
     let (discovery, basic) = (Key::new("", "system:discovery"), Key::new("", "system:basic-user"));
     let added: PolicyRule =
         serde_json::from_value(json!({"nonResourceURLs": ["/x"], "verbs": ["get"]})).unwrap();

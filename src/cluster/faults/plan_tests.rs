@@ -78,7 +78,7 @@ fn a_nodes_disk_meets_the_empty_dirs_of_its_pods_where_they_have_files_fault_1()
         let in_force = ActiveFaults::of(planned.iter().map(|(_, planned)| planned));
         world.affected_volumes(&in_force)
     };
-    assert!(affected(&world).is_empty(), "nobody says that they have files");
+    assert!(affected(&world).is_empty(), "no node has reported that its pods have files");
     let node = json!({"metadata": {"name": "a"}, "status": {"nodeInfo": {"architecture": "", "bootID": "",
         "containerRuntimeVersion": "podium://1", "kernelVersion": "", "kubeProxyVersion": "", "kubeletVersion": "",
         "machineID": "", "operatingSystem": "", "osImage": "", "systemUUID": ""}}});

@@ -137,7 +137,7 @@ fn a_restore_leaves_objects_derived_from_pods_to_their_controllers_safe_8() {
     for (then, expected) in [
         (vec![slice("endpointslice-controller.k8s.io")], vec![]),
         (vec![slice("endpointslicemirroring-controller.k8s.io")], vec![]),
-        (vec![slice("somebody")], vec!["+n/a 1"]),
+        (vec![slice("another-controller")], vec!["+n/a 1"]),
         (vec![endpoints()], vec!["+n/a 1"]),
         (vec![endpoints(), service(json!({}))], vec!["+n/a 1", "+n/a s"]),
         (vec![endpoints(), service(json!({"a": "b"}))], vec!["+n/a s"]),
@@ -148,8 +148,8 @@ fn a_restore_leaves_objects_derived_from_pods_to_their_controllers_safe_8() {
     }
     let attached = json!({"spec": {"attacher": "x", "nodeName": "y", "source": {}}});
     let attachment = || named(Kind::VolumeAttachment, "1", &attached);
-    assert_eq!(written(vec![], vec![attachment()]), [""; 0], "what was attached then says nothing of now");
-    assert_eq!(written(vec![attachment()], vec![]), [""; 0], "what a node holds it holds, whatever it was");
+    assert_eq!(written(vec![], vec![attachment()]), [""; 0], "the snapshot's attachments are not restored");
+    assert_eq!(written(vec![attachment()], vec![]), [""; 0], "current attachments are not removed");
     assert_eq!(
         written(vec![slice("endpointslice-controller.k8s.io"), endpoints()], vec![]),
         ["-n/a", "-n/a"]

@@ -135,7 +135,7 @@ fn shop() -> Policy {
             ),
             binding(None, "wrong", ("Role", "reader"), json!([user("eve")])),
             binding(None, "empty", ("ClusterRole", "empty"), json!([user("eve")])),
-            binding(None, "nobody", ("ClusterRole", "view"), Value::Null),
+            binding(None, "vacant", ("ClusterRole", "view"), Value::Null),
             binding(None, "gone", ("ClusterRole", "deleted"), json!([user("eve")])),
         ])),
         roles: objects(json!([

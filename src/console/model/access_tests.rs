@@ -154,7 +154,7 @@ const WHO_WIDE: &str = " podium ▸ Overview ▸ who may get pods web-1 in shop 
 │ ✖ roles: not allowed: roles.rbac.authorization.k8s.io is forbidden: User     │
 │   \"ann\" cannot list resource \"roles\"                                         │
 │ ✖ 1 binding names a role that was not read: its permissions are not known    │
-│ · 3 subjects may, by roles and bindings among what was read                  │
+│ · 3 subjects are allowed by the roles and bindings that were read            │
 │ Group system:masters                                                         │
 │   ClusterRoleBinding admins → ClusterRole cluster-admin                      │
 │ ServiceAccount shop/ci                                                       │
@@ -221,7 +221,10 @@ async fn permitted_subjects_are_filtered_by_name_and_by_binding_con_16() {
     asking.press(": \"can_get_pods_shop/web-1\" enter").await;
     asking.press("/ \"viewers\" enter").await;
     let screen = asking.visible_text();
-    assert!(screen.contains("2 of 3 subjects may") && !screen.contains("Group system:masters"), "{screen}");
+    assert!(
+        screen.contains("2 of 3 subjects are allowed") && !screen.contains("Group system:masters"),
+        "{screen}"
+    );
     assert!(screen.contains("User bob") && !screen.contains("ClusterRoleBinding admins"), "{screen}");
     // A failed list is reported, and no filter hides that.
     assert!(screen.contains("✖ roles: not allowed"), "{screen}");
@@ -236,7 +239,7 @@ async fn a_verb_alone_asks_of_what_is_selected_con_16() {
     let screen = asking.visible_text();
     assert!(screen.contains("✖ you may not delete pods api in default"), "{screen}");
     assert!(screen.contains("the server gives no reason"), "{screen}");
-    assert!(screen.contains("· 1 subject may, by roles and bindings  "), "{screen}");
+    assert!(screen.contains("· 1 subject is allowed by the roles and bindings  "), "{screen}");
 }
 
 /// Discovery of pods with their logs, and of namespaces.

@@ -616,7 +616,7 @@ async fn programs_of_the_user_meet_the_cluster_of_the_row_con_16() {
         let identity = model.within(cluster, |model| model.identity.clone()).expect("it is looked at");
         assert_eq!(identity.context, name);
     }
-    assert!(model.within(ClusterId::joined(77), |_| ()).is_none(), "nobody else is met in its place");
+    assert!(model.within(ClusterId::joined(77), |_| ()).is_none(), "no other cluster takes its place");
     assert_eq!(model.shared.front, ClusterId::HOME);
 }
 

@@ -90,7 +90,7 @@ fn a_draft_is_stored_and_removed_once_saved_or_discarded_con_17() {
     // At its end the console does not wait for a pause in typing.
     assert_eq!(stage.model.unsaved_drafts(), [(cluster.clone(), (**saved).clone())]);
     let jobs = stage.press("backspace");
-    assert!(is_forgotten(&jobs), "what is as it was is not kept: {jobs:?}");
+    assert!(is_forgotten(&jobs), "an unchanged text leaves no draft: {jobs:?}");
     stage.press("\"s\"");
     assert!(is_forgotten(&send(&mut stage, EditData::Saved)));
     let (mut stage, _) = editing("configmaps", 100);

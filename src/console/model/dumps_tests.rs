@@ -48,7 +48,7 @@ impl DumpsConsole {
                 match job {
                     Job::Start(task) => {
                         self.runner.start(task);
-                        let message = self.messages.recv().await.expect("what a task tells");
+                        let message = self.messages.recv().await.expect("a message of the task");
                         next.extend(self.stage.model.update(message, self.stage.now));
                     }
                     job => left.push(job),
@@ -79,7 +79,7 @@ async fn saved_files_are_listed_read_edited_and_removed_con_3() {
     let config = tempfile::tempdir().unwrap();
     let mut desk = DumpsConsole::new(config.path());
     desk.press(": \"sd\" enter").await;
-    desk.shows(&["Screen dumps", "nothing was saved yet: ctrl-s saves a table, a text or a log"]);
+    desk.shows(&["Screen dumps", "nothing is saved yet: ctrl-s saves a table, a text or a log"]);
     // Files saved by another run appear when the list is opened.
     let dir = screen_dumps::directory(config.path());
     screen_dumps::make_directory(&dir).await.unwrap();
@@ -126,7 +126,7 @@ async fn saved_files_are_listed_read_edited_and_removed_con_3() {
     desk.shows(&["web.log was removed", "▸ evil"]);
     std::fs::remove_dir_all(&dir).unwrap();
     desk.press("ctrl-r").await;
-    desk.shows(&["nothing was saved yet"]);
+    desk.shows(&["nothing is saved yet"]);
 }
 
 #[tokio::test]

@@ -51,7 +51,7 @@ fn shop() -> TestConsole {
     stage.feed(Delta::of::<ReplicaSet>(vec![Change::Reset(objects([set]))]));
     let pods = [of_web("web-1-a", "False"), of_web("web-1-b", "True")];
     stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects(pods))]));
-    let services = [service("web", json!({"app": "web"})), service("bare", json!({"app": "nobody"}))];
+    let services = [service("web", json!({"app": "web"})), service("bare", json!({"app": "absent"}))];
     stage.feed(Delta::of::<Service>(vec![Change::Reset(objects(services))]));
     stage
 }
@@ -131,7 +131,7 @@ fn kubectls_and_k9s_words_mean_the_same_or_say_what_does_con_3() {
         ("describe_deploy_web", "describe · Deployment default/web"),
         ("describe_pod/web-1-a", "describe · Pod default/web-1-a"),
         ("yaml_pods_default/web-1-b", "web-1-b"),
-        ("describe_pod_nobody", "no pod \"nobody\""),
+        ("describe_pod_absent", "no pod \"absent\""),
         ("describe_wobble_web", "no kind \"wobble\""),
         ("delete_pod_web-1-a", "Delete Pod default/web-1-a"),
     ] {
@@ -222,7 +222,7 @@ fn a_table_without_a_row_says_why_and_what_leads_to_some_con_18() {
     let external = json!({"metadata": {"name": "external", "namespace": "default", "uid": "e"}, "spec": {}});
     stage.feed(Delta::of::<Service>(vec![Change::Reset(objects([external]))]));
     stage.press("~ s enter");
-    shows(&mut stage, &["no pods: Service default/external has no selector; others create its endpoints"]);
+    shows(&mut stage, &["no pods: Service default/external has no selector, so it matches no pods"]);
 }
 
 fn send(stage: &mut TestConsole, data: FilesData) -> Vec<Job> {
@@ -300,7 +300,7 @@ fn services_are_shown_with_the_pods_that_they_select_con_3() {
     let mut stage = shop();
     let service = |name: &str, selector: Value| json!({"metadata": {"name": name, "namespace": "default", "uid": name}, "spec": {"selector": selector}});
     let services = [
-        service("bare", json!({"app": "nobody"})),
+        service("bare", json!({"app": "absent"})),
         service("one", json!({"app": "web"})),
         service("outside", Value::Null),
         service("two", json!({"app": "web"})),
@@ -605,7 +605,7 @@ fn a_copy_asks_which_way_and_where_con_3() {
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
     // It continues in the background after its view is closed.
     stage.press("esc");
-    shows(&mut stage, &["goes on in the background"]);
+    shows(&mut stage, &["continues in the background"]);
     let mut stage = shop();
     stage.model.shared.read_only = true;
     stage.press("p t");

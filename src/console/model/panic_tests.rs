@@ -61,7 +61,7 @@ fn a_panicking_view_is_closed_and_a_root_view_is_replaced_con_1() {
     assert!(jobs.iter().any(|job| matches!(job, Job::Close(closed) if *closed == id)), "{jobs:?}");
     let screen = stage.screen();
     assert!(screen.contains("a view failed and was closed") && screen.contains("Deployments"), "{screen}");
-    // The same for the only view on the stack.
+    // The only view on the stack is replaced.
     stage.model.screens =
         vec![(ScreenId::new(7, ClusterId::HOME), FaultyScreen(PanicPoint::Updating).into())];
     stage.press("j");

@@ -34,7 +34,10 @@ fn tabs_come_back_as_they_were_left_con_17() {
     for (width, height) in [(80, 24), (140, 40), (40, 12)] {
         let (mut stage, jobs) = started(width, height);
         assert!(jobs.iter().any(|job| matches!(job, Job::ReadTabs(uid) if uid.as_str() == "c1")), "{jobs:?}");
-        assert!(stage.model.saved_tabs().is_none(), "what is not read yet is not written over");
+        assert!(
+            stage.model.saved_tabs().is_none(),
+            "the saved tabs are not overwritten before they are read"
+        );
         stage.model.update(Message::SavedTabs(SavedTabs::default()), stage.now);
         stage.press("p 1 / \"a[pra]\" enter S S G ctrl-t : \"no\" enter");
         let jobs = stage.press("ctrl-t p 2 ctrl-p alt-1");
@@ -212,7 +215,7 @@ fn a_console_that_was_killed_in_a_drain_says_so_and_can_resume_it_con_17() {
     assert!(last(&stage.press("j")).is_none(), "moving opens nothing");
     let jobs = stage.press("D");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "{}", stage.screen());
-    let saved = last(&jobs).expect("a drain that starts is kept");
+    let saved = last(&jobs).expect("a started drain is saved");
 
     let (mut next, _) = started(100, 30);
     next.feed(reset(true));
@@ -287,7 +290,7 @@ fn drains_terminals_and_editors_come_back_and_do_nothing_by_themselves_con_17() 
         );
         let screen = stage.screen();
         assert!(screen.contains("ended with the last run, :background shows them"), "{screen}");
-        assert!(screen.contains("node n9"), "what is gone is told:\n{screen}");
+        assert!(screen.contains("node n9"), "the drain of a deleted node is reported:\n{screen}");
         let later = stage.now.saturating_add(jiff::SignedDuration::from_secs(60)).unwrap();
         stage.model.toasts.expire(later);
         let screen = stage.screen();

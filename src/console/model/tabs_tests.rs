@@ -311,7 +311,7 @@ fn work_that_ends_in_a_hidden_tab_marks_the_tab_con_17() {
     assert!(stage.screen().contains("⧗ attach web"), "{}", stage.screen());
     stage.send(id, TerminalData::Event(PaneEvent::Ended(Outcome::Exited(0))));
     assert!(stage.bar().contains(" 1! web · attach"), "{}", stage.screen());
-    assert!(stage.screen().contains("attach in web: "), "it is told, too\n{}", stage.screen());
+    assert!(stage.screen().contains("attach in web: "), "a message reports the end, too\n{}", stage.screen());
     stage.press("alt-1");
     let screen = stage.screen();
     assert!(screen.contains("▸1 web · attach  2 Overview") && screen.contains("still here"), "{screen}");

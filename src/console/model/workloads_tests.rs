@@ -160,7 +160,7 @@ fn every_workload_is_one_row_with_its_state_and_why_con_2() {
     }
     assert!(
         !screen.contains("web-set") && !screen.contains("web-1"),
-        "what an owner's row tells of\n{screen}"
+        "owned objects have no rows of their own\n{screen}"
     );
     stage.press("ctrl-z");
     let screen = stage.screen();
@@ -221,9 +221,9 @@ fn an_unavailable_kind_is_reported_and_the_others_are_listed_con_18() {
         stage.feed(table(kind, []));
     }
     let screen = stage.screen();
-    assert!(screen.contains("Workloads all 4 "), "what is refused is not waited for\n{screen}");
+    assert!(screen.contains("Workloads all 4 "), "refused kinds do not leave the list incomplete\n{screen}");
     assert!(screen.contains("○ Jobs not allowed  ○ CronJobs not on this server"), "{screen}");
-    assert!(screen.contains("jobs.batch is forbidden"), "what the server has said\n{screen}");
+    assert!(screen.contains("jobs.batch is forbidden"), "the server's message is shown\n{screen}");
     // A kind that discovery does not list is not requested.
     let kinds = crate::builtin_kinds::kinds().into_iter().chain([Workload::StatefulSet.kind()]);
     stage.model.update(Message::Catalogue(Catalogue::of(kinds.collect())), stage.now);
@@ -261,7 +261,7 @@ async fn gaps_in_the_history_of_a_kind_are_listed_below_the_rows_con_19() {
     for row in ["one-of-pods", "one-of-deployments", "one-of-replicasets", "one-of-cronjobs"] {
         assert!(screen.contains(row), "{row} is not in\n{screen}");
     }
-    assert!(screen.contains("Workloads all 5 "), "the list is whole, as far as it is told\n{screen}");
+    assert!(screen.contains("Workloads all 5 "), "the count covers all kinds that were answered\n{screen}");
     for of_now in ["  web ", "  db ", "agent", "backup"] {
         assert!(!screen.contains(of_now), "{of_now} is of now\n{screen}");
     }

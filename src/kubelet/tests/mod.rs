@@ -309,7 +309,7 @@ async fn a_crashing_container_backs_off_and_good_running_forgives_it_pod_4() {
     scene.until(&key, "running at once", |s| show(s) == "Running a=ready/9").await;
     assert_eq!(scene.seconds(), from);
     let records = scene.runtime.inspect(&uid).await.unwrap().unwrap().containers.len();
-    assert_eq!(records, 2, "only the last two attempts are kept");
+    assert_eq!(records, 2, "only the records of the last two attempts remain");
     scene.tasks.stop().await;
 }
 
@@ -446,7 +446,7 @@ async fn a_restarted_kubelet_finds_its_containers_again_safe_7() {
     scene.runtime.remove_sandbox(&uid).await.unwrap();
     let again = scene.kubelets.start_node(config(), scene.runtime.clone()).await.unwrap();
     scene.until(&lost, "restarted", |s| show(s) == "Running a=ready/1").await;
-    assert_eq!(scene.status(&key), before, "what ran is neither restarted nor unready");
+    assert_eq!(scene.status(&key), before, "the running pod is neither restarted nor unready");
     assert_eq!(scene.status(&lost).pod_ip.as_deref(), Some("127.1.0.3"));
     again.shutdown(|_| {}).await;
     assert!(scene.runtime.list().await.unwrap().is_empty());

@@ -77,7 +77,7 @@ async fn a_node_with_new_addresses_keeps_labels_and_taints_of_users_node_1_net_1
         })
         .unwrap();
     scene.kubelet.detach().await;
-    assert!(scene.api.node_access("n1").is_none(), "nobody is there to ask");
+    assert!(scene.api.node_access("n1").is_none(), "a detached kubelet gives no access to its node");
     let range = Ipv4Net::new_assert([127, 9, 3, 0].into(), 24);
     let again = NodeConfig { pod_range: range, ..config() };
     scene.kubelets.start_node(again, scene.runtime.clone()).await.unwrap();

@@ -33,7 +33,7 @@ async fn a_runtime_that_falls_silent_makes_its_node_not_ready_until_it_answers()
     // A pod that is deleted meanwhile waits, and is removed when the runtime answers again.
     scene.api.delete(Kind::Pod, &key, &DeleteOptions::default()).unwrap();
     tokio::time::sleep(Duration::from_mins(5)).await;
-    assert!(scene.api.get(Kind::Pod, &key).is_ok(), "nobody knows that its processes are dead");
+    assert!(scene.api.get(Kind::Pod, &key).is_ok(), "the pod stays until its processes are known to be dead");
     scene.runtime.faults().set_answering(true);
     tokio::time::sleep(Duration::from_mins(2)).await;
     assert_eq!(ready(&scene).0, "True");
@@ -62,7 +62,7 @@ async fn a_pod_with_a_silent_runtime_is_not_reported_ready_again_node_2() {
     });
     let reported = modified.unwrap().object().revision();
     tokio::time::sleep(Duration::from_mins(5)).await;
-    assert_eq!(scene.pod(&key).object().revision(), reported, "nobody has contradicted");
+    assert_eq!(scene.pod(&key).object().revision(), reported, "the reported status is not overwritten");
     scene.runtime.faults().set_answering(true);
     scene.until(&key, "ready again", is_ready).await;
     scene.tasks.stop().await;

@@ -206,7 +206,7 @@ async fn a_delay_has_its_detour_while_it_is_in_force_and_no_longer_net_10() {
     world.create("slow", &json!({"type": "Latency", "latency": {"delay": "5ms"}}));
     advance(1).await;
     assert_eq!(world.active("slow"), "False Failed");
-    assert!(world.kernel.lock().is_empty(), "no packet goes where nobody keeps it");
+    assert!(world.kernel.lock().is_empty(), "no packet is redirected to a detour that is not open");
     *world.detours.open_fails.lock() = false;
     advance(5).await;
     assert_eq!(world.active("slow"), "True InForce");

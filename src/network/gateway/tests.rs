@@ -663,7 +663,7 @@ fn a_routes_status_is_ours_alone_and_others_stay_net_9() {
     assert_eq!(
         status::of_route(&before, &[], at),
         json!({"parents": [foreign]}),
-        "it is nobody's of ours now"
+        "no parent of ours remains"
     );
     assert_eq!(status::of_route(&Map::new(), &[], at), json!({}));
     let gateway = world.gateway_status(&Key::new("d", "g"), &Map::new(), &world.ports(), 1);

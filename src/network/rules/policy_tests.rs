@@ -223,7 +223,7 @@ impl RuleEvaluator<'_> {
 
     /// Returns the element of a set that contains a key.
     fn element(&self, set: &str, key: &FieldKey) -> Option<&Element> {
-        assert!(self.0.sets.contains_key(set), "nobody makes the set {set}");
+        assert!(self.0.sets.contains_key(set), "the set {set} is not declared");
         let mut elements = self.0.elements.get(set)?.iter();
         let has = |from: &FieldKey, to: Option<&FieldKey>| from <= key && key <= to.unwrap_or(from);
         elements.find(|element| has(&element.key, element.last.as_ref()))

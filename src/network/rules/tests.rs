@@ -125,7 +125,7 @@ impl Packet<'_> {
         assert_eq!(fields, [Field::SourceAddress]);
         let key = FieldKey::new().ip(self.client);
         let halves = || std::iter::once(self.half).chain(&self.nodes);
-        assert!(halves().any(|half| half.sets.contains_key(set)), "nobody makes the set {set}");
+        assert!(halves().any(|half| half.sets.contains_key(set)), "the set {set} is not declared");
         let has =
             |element: &Element| element.key <= key && key <= *element.last.as_ref().unwrap_or(&element.key);
         halves().filter_map(|half| half.elements.get(set)).flatten().any(has)
@@ -190,7 +190,7 @@ fn packets_go_where_kube_proxy_would_send_them_svc_1_net_6() {
             &[("10.244.1.5 to 10.96.0.80:80", "10.244.1.8:8080")],
         ),
         (
-            "nobody",
+            "no usable endpoint",
             json!({}),
             json!({}),
             vec![endpoint(1, 9, 'n')],
@@ -242,7 +242,7 @@ fn packets_go_where_kube_proxy_would_send_them_svc_1_net_6() {
             ],
         ),
         (
-            "nobody on the client's node",
+            "no endpoint on the client's node",
             json!({"internalTrafficPolicy": "Local"}),
             json!({}),
             vec![endpoint(1, 7, 'r')],
@@ -271,7 +271,7 @@ fn packets_go_where_kube_proxy_would_send_them_svc_1_net_6() {
             ],
         ),
         (
-            "node ports of nobody",
+            "node ports without endpoints",
             node_port(json!({"externalTrafficPolicy": "Local"})),
             json!({}),
             vec![],
@@ -285,7 +285,7 @@ fn packets_go_where_kube_proxy_would_send_them_svc_1_net_6() {
             &[("10.244.1.5 to 198.51.100.1:80", ALL)],
         ),
         (
-            "addresses of other services: of the API and the DNS, with nobody to serve them",
+            "addresses of other services: of the API and the DNS, without endpoints",
             json!({"type": "LoadBalancer", "externalIPs": ["10.96.0.1", "198.51.100.1"]}),
             json!({"loadBalancer": {"ingress": [{"ip": "10.96.0.10"}]}}),
             vec![],

@@ -239,7 +239,7 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "80 is the pods' port (targetPort); clients use 8080",
         ),
         (
-            "a selector that matches nobody",
+            "a selector that matches no pod",
             broken(&|facts| {
                 facts.services[0] = service("web", &json!({"selector": {"app": "wbe"}}));
                 facts.slices.clear();
@@ -287,7 +287,7 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "kubectl describe pod -n default web-1",
         ),
         (
-            "nobody near",
+            "no endpoint on the source's node",
             broken(&|facts| {
                 facts.services[0] = service("web", &json!({"internalTrafficPolicy": "Local"}));
                 facts.slices = vec![slice("web", &[("10.244.0.3", "web-1", "n2", true)], &port_80())];
@@ -519,8 +519,8 @@ fn a_wrong_query_explains_the_correct_form_net_8() {
     assert!(misuse("web").contains("has 2 ports; choose one: 1/TCP (a)"), "{}", misuse("web"));
     assert!(misuse("192.0.2.1").contains("use DESTINATION:PORT"));
     assert!(misuse("pod/web-1:grpc").contains("declares no port grpc"));
-    let unknown = ConnectionQuestion { source: key("nobody"), ..question("web:1") };
-    assert_eq!(walk(&facts, &unknown).unwrap_err().0, "pod default/nobody not found");
+    let unknown = ConnectionQuestion { source: key("missing"), ..question("web:1") };
+    assert_eq!(walk(&facts, &unknown).unwrap_err().0, "pod default/missing not found");
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn unschedulable_and_gated_pods_cost_nothing_while_nothing_changes_sch_1() {
         assert!(cluster.step().contains(": 0/1"));
     }
     assert_eq!((cluster.step(), cluster.core.tried()), ("-".into(), 200));
-    assert_eq!(cluster.core.next_wake(), None, "nobody need look");
+    assert_eq!(cluster.core.next_wake(), None, "no pod has to be tried again");
     // An hour of heartbeats, of pod statuses, and of conditions that the scheduler itself wrote.
     for n in 0..360 {
         cluster.after(10);

@@ -201,7 +201,7 @@ async fn victims_get_a_condition_and_leave_and_their_room_is_reserved_sch_8() {
     cluster.until("victim bound", |c| c.node_of("victim").is_some()).await;
     cluster.pod("vip", "1", json!({"priorityClassName": "high"}));
     let nominated = |c: &Cluster| c.get("vip").status.as_ref().and_then(|s| s.nominated_node_name.clone());
-    cluster.until("a node is kept", |c| nominated(c).as_deref() == Some("a")).await;
+    cluster.until("a node is nominated", |c| nominated(c).as_deref() == Some("a")).await;
 
     let victim = cluster.get("victim");
     assert_eq!(victim.metadata.deletion_grace_period_seconds, Some(7), "its own grace period");

@@ -99,7 +99,7 @@ async fn controllers_that_see_different_pods_do_not_argue_without_end_safe_6() {
         }
     })
     .await
-    .expect("what is said is what there is");
+    .expect("the statuses agree with the ready pods");
     world.end_twins();
     world.crash(false).await;
 }

@@ -160,7 +160,7 @@ async fn api_services_of_definitions_come_and_go_with_them_api_17() {
     cluster.api.delete(Kind::CustomResourceDefinition, &key, &DeleteOptions::default()).unwrap();
     cluster.settle().await;
     assert!(get("v1.example.com").is_none());
-    assert!(get("v2.example.com").is_some(), "somebody's own");
+    assert!(get("v2.example.com").is_some(), "a user's own APIService stays");
     cluster.stop().await;
 }
 

@@ -273,7 +273,7 @@ async fn an_apply_that_makes_an_object_is_a_creation_too_sec_4() {
     let made = face.ask(Method::PATCH, path, &owner, &body).await;
     assert_eq!(made.status, 201, "{}", made.body);
     let applied = face.ask(Method::PATCH, path, &jane, &body).await;
-    assert_eq!(applied.status, 200, "what is there may be patched: {}", applied.body);
+    assert_eq!(applied.status, 200, "an existing object may be patched: {}", applied.body);
 }
 
 /// A user with a certificate of the cluster's authority, a pod's token, and kubectl's own questions.

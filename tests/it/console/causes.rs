@@ -53,7 +53,7 @@ fn the_causes_stand_below_one_another_down_to_the_container_con_19() {
             "● ReplicaSet default/api-1: 2 of 2 ready",
         ],
     );
-    assert!(!stage.screen().contains("Pod default/api"), "what is well is not told");
+    assert!(!stage.screen().contains("Pod default/api"), "healthy pods are not listed");
     stage.press("~ d j j R W");
     shows(
         &stage.screen(),
@@ -113,7 +113,7 @@ fn each_cause_is_shown_at_its_object_con_19() {
     held["metadata"]["deletionTimestamp"] = json!(ago(20));
     held["metadata"]["finalizers"] = json!(["example.com/keep"]);
     put_pod(&mut stage, held);
-    shows(&stage.screen(), &["◐ its removal waits for example.com/keep"]);
+    shows(&stage.screen(), &["◐ its removal waits for finalizers: example.com/keep"]);
     let gone = pod("shop", "crash", None, Some("node-1"), "Running", 300);
     stage.feed(vec![Delta::of::<Pod>(vec![Change::Deleted(objects([gone]).remove(0))])]);
     shows(&stage.screen(), &["✖ Pod shop/crash is gone"]);
@@ -172,7 +172,7 @@ fn the_topology_shows_zones_nodes_and_how_their_pods_are_con_19() {
     stage.press(": \"topology\" enter");
     let screen = stage.screen();
     shows(&screen, &["no zone 500 pods"]);
-    assert!(screen.contains(" +4"), "what has no room is counted\n{screen}");
+    assert!(screen.contains(" +4"), "pods that do not fit are counted\n{screen}");
 }
 
 /// The journal is saved, and the changes of earlier runs are marked.

@@ -99,7 +99,7 @@ async fn a_dialog_takes_the_destination_and_the_path_is_shown_step_by_step_net_8
                 runner.start(task);
             }
         }
-        let walked = inbox.recv().await.expect("the walk is told");
+        let walked = inbox.recv().await.expect("the result of the walk");
         stage.send(walked);
         assert_eq!(*fake.requests.lock().unwrap(), [("default/api-1-a".to_owned(), "web:8080".to_owned())]);
         let screen = stage.screen();

@@ -41,7 +41,7 @@ fn pods_tell_what_they_use_con_4() {
         stage.feed(vec![Delta::of::<Pod>(vec![Change::Applied(objects([limited]).remove(0))])]);
         let jobs = stage.press("p");
         assert!(jobs.iter().any(|job| matches!(job, Job::MeasurePods(true))), "{jobs:?}");
-        assert!(!stage.screen().contains(" CPU "), "nobody measures");
+        assert!(!stage.screen().contains(" CPU "), "no usage was measured");
         measured(&mut stage);
         shows(
             &stage.screen(),
@@ -56,7 +56,10 @@ fn pods_tell_what_they_use_con_4() {
         stage.press("shift-right shift-right shift-right shift-right shift-right O O");
         shows(&stage.screen(), &["CPU ↓", "api-1-b", "api-1-a", "cart-1-a", "web-new-a"]);
         let jobs = stage.press("~");
-        assert!(jobs.iter().any(|job| matches!(job, Job::MeasurePods(false))), "nobody looks: {jobs:?}");
+        assert!(
+            jobs.iter().any(|job| matches!(job, Job::MeasurePods(false))),
+            "no screen shows measurements: {jobs:?}"
+        );
         assert!(stage.press("n").iter().all(|job| !matches!(job, Job::MeasurePods(_))));
     }
 }

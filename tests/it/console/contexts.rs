@@ -301,7 +301,7 @@ async fn a_context_goes_and_comes_back_with_its_rows_con_18() {
     way.close().await;
     console.until_shown("✖ late no answer").await;
     let screen = console.stage.screen();
-    assert_eq!(rows(&screen, &["late", "there"]), 1, "what was known stays\n{screen}");
+    assert_eq!(rows(&screen, &["late", "there"]), 1, "known rows stay\n{screen}");
     assert!(console.stage.is_dim("there") && !console.stage.is_dim("here"), "{screen}");
     home.apply(&pods(&["news"])).await.unwrap();
     console.until("the others go on", |screen| rows(screen, &["podium", "news"]) == 1).await;

@@ -321,7 +321,7 @@ fn missing_controller_status_is_shown_as_forbidden_absent_deleted_or_stale_con_1
             ),
             (ControllerResponse::Absent, "✖ this server has no controllers.podium.dev"),
             (ControllerResponse::NotFound, "✖ this controller does not exist"),
-            (ControllerResponse::Failed("nobody answers".into()), "✖ nobody answers"),
+            (ControllerResponse::Failed("request failed".into()), "✖ request failed"),
         ] {
             answer(&mut stage, refused);
             shows(&stage.screen(), &[words]);
@@ -329,12 +329,12 @@ fn missing_controller_status_is_shown_as_forbidden_absent_deleted_or_stale_con_1
         // The last known state stays, with its age, and is live again with the next response.
         report_status(&mut stage, deployment("Running"));
         stage.now = stage.now.saturating_add(SignedDuration::from_secs(12)).unwrap();
-        answer(&mut stage, ControllerResponse::Failed("nobody answers".into()));
-        shows(&stage.screen(), &["✖ nobody answers", "below is its state 12s ago", "● Running", "DUE 2"]);
+        answer(&mut stage, ControllerResponse::Failed("request failed".into()));
+        shows(&stage.screen(), &["✖ request failed", "below is its state 12s ago", "● Running", "DUE 2"]);
         report_status(&mut stage, json!({"state": "Stopped"}));
         let screen = stage.screen();
-        shows(&screen, &["✖ Stopped", "a stopped controller reports no more"]);
-        assert!(!screen.contains("nobody answers") && !screen.contains("DUE"));
+        shows(&screen, &["✖ Stopped", "a stopped controller reports nothing more"]);
+        assert!(!screen.contains("request failed") && !screen.contains("DUE"));
         assert!(acted(&stage.press("p")).is_empty());
         shows(&stage.screen(), &["deployment is not running"]);
     }
@@ -483,7 +483,7 @@ fn a_kubelet_and_a_loop_tell_what_they_do_and_what_is_not_possible_con_19() {
             shows(&stage.screen(), &[words]);
         }
         report_status(&mut stage, json!({"state": "Running", "subsystem": "Network"}));
-        shows(&stage.screen(), &["nothing was done yet"]);
+        shows(&stage.screen(), &["no reconcile has run yet"]);
     }
 }
 

@@ -229,7 +229,7 @@ async fn a_custom_resource_is_as_good_as_a_pod_con_14() {
     console.press("e");
     console.until("colour: red").await;
     let edited = console.stage.screen();
-    assert!(!edited.contains("uid:"), "what is the server's is left out:\n{edited}");
+    assert!(!edited.contains("uid:"), "the server's fields are left out:\n{edited}");
     let screen = console.stage.model.top().0;
     let text = "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: round\n  namespace: default\nspec:\n  \
                 replicas: 5\n  colour: blue\n";
@@ -237,7 +237,7 @@ async fn a_custom_resource_is_as_good_as_a_pod_con_14() {
         console.stage.send(Message::Data(screen, Data::new(edit::EditData::External(text.to_owned()))));
     console.work(jobs);
     console.press("ctrl-s");
-    console.until("the server would take this").await;
+    console.until("the server would accept this").await;
     console.press("enter");
     console.until("✔ edit Widget default/round").await;
     let saved = requests_of(Method::PUT).into_iter().find(|(_, path, _)| !path.contains("dryRun=All"));

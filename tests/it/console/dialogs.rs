@@ -83,7 +83,7 @@ fn keys_typed_in_one_burst_with_the_end_of_a_dialog_do_not_reach_the_screen_behi
             "{open} {script}"
         );
         stage.send(Message::Paste("ra".into()));
-        assert_eq!(stage.model.screens.len(), before, "what is pasted is of the same burst");
+        assert_eq!(stage.model.screens.len(), before, "pasted text belongs to the same burst");
     }
     // Leaving and moving are harmless; after a moment all keys work.
     let mut stage = shop();

@@ -66,7 +66,7 @@ fn each_pause_asks_the_server_and_its_complaints_stand_at_their_lines_con_11() {
     assert_eq!(starts(&set_five_replicas(&mut stage)), 2, "each change asks anew");
     shows(&stage.screen(), &["edit changed"]);
     let message = "spec.replicas: Invalid value: 5: must be less than or equal to 4, because the quota of this \
-                namespace says so, and that is a long story which is told to its end";
+                namespace says so, and that is a long story which is read to its end";
     let wrong = || {
         let problem = Problem { line: Some(7), text: message.to_owned() };
         CheckResult::Wrong(vec![problem, Problem::general("and the moon is full")])
@@ -77,7 +77,7 @@ fn each_pause_asks_the_server_and_its_complaints_stand_at_their_lines_con_11() {
     let screen = stage.screen();
     shows(
         &screen,
-        &["✖ 2 problems", " 7✖   replicas: 5", "╰ spec.replicas: Invalid value: 5", "told to its end"],
+        &["✖ 2 problems", " 7✖   replicas: 5", "╰ spec.replicas: Invalid value: 5", "read to its end"],
     );
     shows(&screen, &["✖ and the moon is full"]);
     let line = |what: &str| screen.lines().position(|line| line.contains(what)).expect("on the screen");
@@ -92,11 +92,11 @@ fn the_difference_is_shown_before_it_is_saved_con_11() {
     let mut stage = editor();
     set_five_replicas(&mut stage);
     assert_eq!(starts(&stage.press("ctrl-s")), 1, "the server is asked at once");
-    shows(&stage.screen(), &["the server checks it"]);
+    shows(&stage.screen(), &["the server is checking it"]);
     tell(&mut stage, EditData::Checked(3, CheckResult::Good));
     shows(
         &stage.screen(),
-        &["✔ the server would take this", "-   replicas: 3", "+   replicas: 5", "<enter>save"],
+        &["✔ the server would accept this", "-   replicas: 3", "+   replicas: 5", "<enter>save"],
     );
     stage.press("esc");
     shows(&stage.screen(), &["<ctrl-s>save", "  replicas: 5"]);
@@ -125,7 +125,7 @@ fn a_newer_version_is_merged_and_shown_first_con_11() {
             "+   replicas: 5",
         ],
     );
-    assert!(!screen.contains("- image: nginx:1.27"), "what they changed is not my change:\n{screen}");
+    assert!(!screen.contains("- image: nginx:1.27"), "their change is not shown as mine:\n{screen}");
     stage.press("esc");
     shows(&stage.screen(), &["replicas: 5", "image: nginx:1.28"]);
 }
@@ -166,7 +166,7 @@ fn the_same_field_changed_twice_is_for_the_user_to_decide_con_11() {
         shows(&stage.screen(), &["replicas: 5", "<ctrl-s>save"]);
         stage.press("ctrl-s");
         tell(&mut stage, EditData::Checked(number, CheckResult::Newer(Box::new(web("9", 4, "nginx:1.27")))));
-        assert_eq!(starts(&stage.press(key)), 1, "what was picked is checked");
+        assert_eq!(starts(&stage.press(key)), 1, "the picked version is checked");
         tell(&mut stage, EditData::Checked(then, CheckResult::Good));
         shows(&stage.screen(), &[wins, "image: nginx:1.29", "would take this"]);
     }

@@ -69,7 +69,7 @@ fn a_fault_in_force_is_shown_on_every_screen_with_its_remaining_time_fault_1() {
     stage.now = stage.now.saturating_add(SignedDuration::from_secs(20)).unwrap();
     shows(&stage.screen(), &["5s left"]);
     faults(&mut stage, vec![fault("cut", "Partition", Some("30s"), Some(40), true)]);
-    assert!(!stage.screen().contains("on purpose"), "what has ended is not told");
+    assert!(!stage.screen().contains("on purpose"), "an ended fault is not shown");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn any_type_of_fault_is_shown_by_name_and_many_fit_any_width_fault_1() {
         let line = screen.lines().find(|line| line.contains("on purpose")).expect("a banner").to_owned();
         assert!(line.contains(label), "{line}");
         assert!(line.chars().count() <= usize::from(width), "{line}");
-        assert!(width > 150 || line.contains(" more"), "what is left out is counted: {line}");
+        assert!(width > 150 || line.contains(" more"), "omitted faults are counted: {line}");
     }
     // A single fault shows its target before its name.
     let mut alone = stage(80, 20, false);

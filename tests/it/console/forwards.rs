@@ -43,7 +43,7 @@ fn a_port_is_forwarded_in_the_background_con_16() {
     let jobs = stage.press("tab 1 8 0 8 0 enter");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
     shows(&stage.screen(), &["⧗ 1 port-forward"]);
-    assert!(stage.screen().contains("Pods all"), "what is looked at stays");
+    assert!(stage.screen().contains("Pods all"), "the current screen stays");
     let (id, ()) =
         *stage.model.background(stage.now).first().map(|(id, _)| (*id, ())).as_ref().expect("it goes on");
     let tell = |stage: &mut TestConsole, state: State| {

@@ -98,7 +98,7 @@ fn one_key_takes_each_kind_of_change_back_con_15() {
         succeed(&mut stage, jobs);
         shows(&stage.screen(), &["<u> redo", "undone"]);
         let jobs = confirm_undo(&mut stage, &then, &now);
-        assert_eq!(acted(&jobs), [done], "{keys}: what was taken back is done again");
+        assert_eq!(acted(&jobs), [done], "{keys}: the undone action is done again");
         succeed(&mut stage, jobs);
         assert_eq!(acted(&confirm_undo(&mut stage, &now, &then)), [back], "{keys}: and so on");
     }
@@ -157,7 +157,11 @@ fn cordoned(stage: &mut TestConsole) {
 fn an_uncordon_of_what_is_not_cordoned_says_so_and_has_no_undo_con_15() {
     let mut stage = shop();
     let jobs = stage.press("~ n u");
-    assert_eq!(acted(&jobs), ["kubectl uncordon node-1"], "what is known here may be late");
+    assert_eq!(
+        acted(&jobs),
+        ["kubectl uncordon node-1"],
+        "the command is sent, because the local state may be stale"
+    );
     succeed(&mut stage, jobs);
     stage.press("U");
     let screen = stage.screen();

@@ -91,8 +91,8 @@ fn linear_mode_reads_changes_once_and_at_most_once_a_second_con_20() {
         pod("default", "web-new-b", Some("web-new"), Some("node-1"), "Running", 4),
         running("late"),
     ]);
-    assert!(ear.new_output().is_empty(), "it is told later");
-    let wake = ear.stage.model.shared.wake.get().expect("somebody looks again");
+    assert!(ear.new_output().is_empty(), "the change is spoken later");
+    let wake = ear.stage.model.shared.wake.get().expect("a later update is scheduled");
     assert!(wake <= ear.stage.now.saturating_add(jiff::SignedDuration::from_secs(1)).unwrap());
     // A response to the user comes at once, even during a flood.
     assert!(ear.output_after("j")[0].starts_with("Selected: api-1-b"));

@@ -45,7 +45,7 @@ fn while_the_server_is_silent_the_screen_says_so_and_nothing_goes_on_con_18() {
         for resource in builtin_kinds::resources() {
             down(&mut stage, resource, 1);
         }
-        assert_eq!(stage.screen(), before, "a stumble is nobody's business");
+        assert_eq!(stage.screen(), before, "a short interruption is not shown");
         let wake = stage.model.shared.wake.get().expect("it is shown when it is more");
         assert_eq!(wake.duration_since(stage.now), SignedDuration::from_secs(1));
         pass(&mut stage, 12);
@@ -184,6 +184,6 @@ async fn the_banner_appears_when_the_server_goes_away_and_disappears_when_it_ret
     assert!(created.contains("created"), "{}", json!(created));
     until(&mut stage, &clock, &mut inbox, "news", |_| true).await;
     stage.press(": \"ns\" enter");
-    until(&mut stage, &clock, &mut inbox, "what came after", |screen| screen.contains("after")).await;
+    until(&mut stage, &clock, &mut inbox, "the new namespace", |screen| screen.contains("after")).await;
     server.stop();
 }

@@ -101,7 +101,7 @@ fn every_screen_fits_a_small_terminal_con_1() {
         assert!(screen.lines().all(|line| line.chars().count() <= 80), "{keys}\n{screen}");
     }
     stage.resize(39, 9);
-    shows(&stage.screen(), &["the terminal is too small", "40×10 at least, this is 39×9"]);
+    shows(&stage.screen(), &["the terminal is too small", "at least 40×10, now 39×9"]);
     stage.resize(80, 24);
     assert!(!stage.screen().contains("too small"));
 }
@@ -163,7 +163,7 @@ fn keys_do_what_the_footer_says_con_3() {
         ("p : \"nodes\" enter -", vec!["Nodes 3"]),
         ("d ?", vec!["Deployments", "Rollout: progress, history, undo", "Any table"]),
         ("ctrl-a", vec!["poddisruptionbudgets              pdb         policy/v1"]),
-        ("U", vec!["nothing was changed from here yet"]),
+        ("U", vec!["no changes were made from this console yet"]),
     ] {
         let mut stage = TestConsole::new(120, 36);
         stage.feed(cluster());

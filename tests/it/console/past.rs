@@ -143,13 +143,13 @@ async fn a_table_is_looked_at_as_it_was_and_nothing_is_done_there_con_19() {
 
     // Half a minute back both exist, with their ages at that time, regardless of current changes.
     let then = show.press(": \"at_-35s\" enter", "THE PAST").await;
-    for expected in ["early", "late", "35s ago", "esc comes back to now", "as it was", "╔"] {
+    for expected in ["early", "late", "35s ago", "esc returns to now", "as it was", "╔"] {
         assert!(then.contains(expected), "{expected} is not in\n{then}");
     }
     let early = then.lines().find(|line| line.contains("early")).expect("its row");
     assert!(["114s", "115s", "116s"].iter().any(|age| early.contains(age)), "{early}");
     show.process_messages().await;
-    assert!(show.stage.screen().contains("early"), "what was does not change");
+    assert!(show.stage.screen().contains("early"), "the past does not change");
     // Actions are not possible there, and are not offered.
     for key in ["ctrl-d", "s", "e", "ctrl-k", "L", "F", "l"] {
         let jobs = show.stage.press(key);
@@ -198,7 +198,7 @@ async fn esc_leaves_the_past_once_and_never_returns_to_it_con_19() {
 
     // A view opened in the past is closed; the view below is still of the past, and leaves it with the next key.
     show.press("d", "web").await;
-    show.press(": \"at_-30s\" enter", "esc comes back to now").await;
+    show.press(": \"at_-30s\" enter", "esc returns to now").await;
     show.press("enter", "describe · Deployment default/web").await;
     show.until("esc goes back").await;
     show.press("y", "web yaml").await;

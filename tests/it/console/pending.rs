@@ -83,7 +83,7 @@ fn every_node_and_filter_with_scores_and_what_would_make_it_fit_con_9() {
         shows(
             &stage.screen(),
             &[
-                "✖ none of 3 nodes takes it · tried 12s ago · waits for 12s",
+                "✖ none of 3 nodes accepts it · tried 12s ago · waits for 12s",
                 "To make it fit, smallest change first:",
                 "▸ node-2 uncordon the node",
                 "node-1 free 1500m cpu",
@@ -158,7 +158,7 @@ fn thousands_of_nodes_are_grouped_by_reason_and_open_con_9() {
     shows(
         &stage.screen(),
         &[
-            "✖ none of 5 000 nodes takes it",
+            "✖ none of 5 000 nodes accepts it",
             "▸ n0000 +4989 request at most 1 cpu",
             "▸ 4 990 nodes ✔ ✖ 300–302 Insufficient cpu",
             "▸ 10 nodes ✖ ✖ 300–302 node(s) had untolerated taint {gpu: yes}, Insufficient…",
@@ -233,7 +233,7 @@ fn another_cluster_tells_what_its_event_says_and_the_console_says_so_con_14() {
     shows(
         &stage.screen(),
         &[
-            "◐ no node has taken it · waits for 12s",
+            "◐ no node has accepted it · waits for 12s",
             "30 █████████··· Insufficient cpu",
             "10 ███········· node(s) had untolerated taint {gpu: yes}",
             "preemption: 0/40 nodes are available",

@@ -65,7 +65,7 @@ fn arguments_after_a_kind_are_understood_or_rejected_con_3() {
         ("pods_shop_/cra", "Pods shop 1 of 3 /cra"),
         ("pods_-n", "✖ -n: the namespace is required"),
         ("pods_-x", "✖ unknown option -x; use -n NAMESPACE, -A,"),
-        ("pods_@,", "✖ @: the context is required; @* means all of the kubeconfig"),
+        ("pods_@,", "✖ @: the context is required; @* means one of each server"),
         ("pods_wobble", "✖ no namespace \"wobble\"; /wobble filters"),
         ("bottom", "✖ no kind or command \"bottom\""),
         ("logs", "✖ logs works in \"Pods\"; :logs NAME works everywhere"),
@@ -235,7 +235,7 @@ fn the_table_of_nodes_tells_requests_from_use_con_4() {
         let screen = stage.screen();
         let heads = screen.lines().find(|line| line.contains("NAME")).expect("a header").to_owned();
         assert!(heads.contains("CPU-REQ%") && heads.contains("MEM-REQ%"), "{heads}");
-        assert!(!heads.contains(" CPU% "), "nobody measures: {heads}");
+        assert!(!heads.contains(" CPU% "), "no usage was measured: {heads}");
         let used = ResourceUsage { cpu_millis: 1000, memory_bytes: 4 << 30 };
         stage.send(Message::Usage(Some([("node-1".to_owned(), used)].into())));
         stage.resize(120, 36);

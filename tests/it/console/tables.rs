@@ -93,7 +93,7 @@ fn only_what_exists_is_marked_con_3() {
     )]))])]);
     shows(&stage.screen(), &["◆ 1 marked", "◆ default api-1-b"]);
     stage.press("2");
-    assert!(!stage.screen().contains("marked"), "what is out of scope is not acted on");
+    assert!(!stage.screen().contains("marked"), "rows out of scope are no longer marked");
 }
 
 #[test]

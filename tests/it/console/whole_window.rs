@@ -69,7 +69,7 @@ fn a_window_too_small_says_so_does_nothing_and_recovers_con_1() {
         stage.press(script);
         let before = stage.screen();
         stage.resize(39, 9);
-        shows(&stage.screen(), &["the terminal is too small", "40×10 at least, this is 39×9"]);
+        shows(&stage.screen(), &["the terminal is too small", "at least 40×10, now 39×9"]);
         assert_eq!(stage.model.shared.wake.get(), None, "nothing that is not seen wakes the loop");
         let jobs = stage.press("j ctrl-d tab enter : \"ns_all\" enter ctrl-k r enter");
         assert!(jobs.is_empty(), "{jobs:?}");
@@ -180,7 +180,7 @@ fn a_theme_is_saved_when_chosen_but_not_when_previewed_con_13() {
     assert_eq!(remembered(&stage.press(": \"theme_nord\" enter")), chosen("nord"));
     assert_eq!(stage.model.shared.theme.name, "nord");
     assert_eq!(remembered(&stage.press("ctrl-y left left esc")), vec![]);
-    assert_eq!(stage.model.shared.theme.name, "nord", "what was looked at is taken back");
+    assert_eq!(stage.model.shared.theme.name, "nord", "the previewed theme is reverted");
     let jobs = stage.press("ctrl-y left enter");
     assert_eq!(remembered(&jobs), chosen(&stage.model.shared.theme.name.clone()));
     stage.press(": \"theme_nrod\" enter");

@@ -62,7 +62,7 @@ async fn a_token_in_a_secret_lasts_as_long_as_the_secret_and_its_account_sa_1() 
     assert_eq!(who(&token).unwrap(), "system:serviceaccount:default:robot");
     cluster.change::<Secret>("robot-secret", |s| drop(s.data.as_mut().unwrap().remove("ca.crt")));
     cluster.settle().await;
-    assert_eq!(data(&cluster, "robot-secret", "ca.crt"), "the CA", "what is taken out comes back");
+    assert_eq!(data(&cluster, "robot-secret", "ca.crt"), "the CA", "removed data is restored");
     assert_eq!(data(&cluster, "robot-secret", "token"), token);
     // A deleted Secret invalidates its token; a new one has another token.
     delete(&cluster, Kind::Secret, "robot-secret").await;
@@ -83,7 +83,7 @@ async fn a_token_in_a_secret_lasts_as_long_as_the_secret_and_its_account_sa_1() 
 #[tokio::test(start_paused = true)]
 async fn a_token_secret_without_its_service_account_is_removed_and_others_stay_sa_1() {
     let cluster = Cluster::start(NO_NODES);
-    cluster.create::<Secret>(token_secret("lost", "nobody"));
+    cluster.create::<Secret>(token_secret("lost", "missing"));
     let account = robot(&cluster);
     let mut of_another = token_secret("of-another", "robot");
     of_another["metadata"]["annotations"]["kubernetes.io/service-account.uid"] = json!("older");

@@ -72,7 +72,7 @@ async fn a_budget_asks_every_owner_with_a_scale_pdb_1() {
 
     pod(&cluster, "bare", None);
     cluster.settle().await;
-    assert_eq!(counts(&cluster, "b"), (8, 6, 5, 0), "nobody asks for it, but it serves");
+    assert_eq!(counts(&cluster, "b"), (8, 6, 5, 0), "a bare pod is not expected, but counts as healthy");
     assert!(cluster.events("UnmanagedPods")[0].starts_with("Pods selected by this PodDisruptionBudget"));
     cluster.stop().await;
 }
@@ -172,7 +172,7 @@ async fn involuntary_disruptions_use_up_a_budget_and_its_policy_decides_about_un
     cluster.set_ready(&pods[1], false);
     cluster.settle().await;
     let refused = cluster.api.evict(&pods[1].key(), &DeleteOptions::default()).unwrap_err();
-    assert_eq!(refused.code(), 429, "too few are healthy: even those that are not are kept");
+    assert_eq!(refused.code(), 429, "too few pods are healthy: not even unhealthy ones are evicted");
     cluster.change::<PodDisruptionBudget>("b", |budget| {
         let spec = budget.spec.as_mut().unwrap();
         spec.unhealthy_pod_eviction_policy = Some("AlwaysAllow".into());

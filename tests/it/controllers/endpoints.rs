@@ -140,7 +140,10 @@ async fn endpoints_by_hand_are_mirrored_until_the_service_selects_pods_svc_1() {
     let cluster = Cluster::start(NO_NODES);
     service(&cluster, &json!({"ports": [{"port": 80, "targetPort": 9376}]}));
     cluster.settle().await;
-    assert!(cluster.api.get(Kind::Endpoints, &key("web")).is_err(), "nobody writes them for it");
+    assert!(
+        cluster.api.get(Kind::Endpoints, &key("web")).is_err(),
+        "a service without a selector gets no Endpoints"
+    );
     let mut by_hand = json!({"metadata": {"name": "web", "namespace": "default", "labels": {"team": "db"},
             "annotations": {"note": "outside", "kubectl.kubernetes.io/last-applied-configuration": "{}"}},
         "subsets": [{"addresses": [{"ip": "192.0.2.42"}], "ports": [{"port": 9376}]}]});

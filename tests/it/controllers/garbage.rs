@@ -89,7 +89,7 @@ async fn a_circle_of_owners_lives_until_one_of_them_is_deleted_gc_1() {
             m.metadata.owner_references = Some(vec![Clone::clone(&closing)]);
         });
         cluster.pass(600).await;
-        assert_eq!(maps(&cluster), "first second third", "nobody asked");
+        assert_eq!(maps(&cluster), "first second third", "no deletion was requested");
         delete(&cluster, "first", propagation).await;
         assert_eq!(maps(&cluster), "", "{propagation:?}");
         cluster.stop().await;

@@ -77,10 +77,10 @@ async fn an_absent_owner_takes_its_dependants_and_no_owner_reaches_across_namesp
         serde_json::from_value(json!({"metadata": {"name": "owner", "namespace": "other"}})).unwrap();
     let other = cluster.api.create_as(other).unwrap();
     cluster.settle().await;
-    cluster.create::<ConfigMap>(map("lost", &[("nobody", "no-such-uid")], &[]));
+    cluster.create::<ConfigMap>(map("lost", &[("missing", "no-such-uid")], &[]));
     cluster.create::<ConfigMap>(map("across", &[("owner", other.uid())], &[]));
     let here = cluster.create::<ConfigMap>(map("here", &[], &[]));
-    cluster.create::<ConfigMap>(map("half", &[("here", here.uid()), ("nobody", "no-such-uid")], &[]));
+    cluster.create::<ConfigMap>(map("half", &[("here", here.uid()), ("missing", "no-such-uid")], &[]));
     cluster.settle().await;
     assert_eq!(maps(&cluster), ["half", "here"]);
     assert_eq!(cluster.get::<ConfigMap>("half").metadata.owner_references.as_ref().unwrap().len(), 1);

@@ -103,7 +103,7 @@ async fn a_job_may_have_more_completions_than_there_are_addresses() {
     }
     assert_eq!(succeeded(), COMPLETIONS);
     let ended: Vec<SharedObject<Pod>> = cluster.pods();
-    assert_eq!(ended.len(), COMPLETIONS as usize, "all are kept");
+    assert_eq!(ended.len(), COMPLETIONS as usize, "all pods remain");
     assert!(ended.iter().all(|pod| pod.status.as_ref().is_some_and(|s| s.pod_ip.is_some())));
     cluster.stop().await;
 }

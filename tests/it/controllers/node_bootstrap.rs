@@ -52,7 +52,7 @@ async fn a_kubelets_request_is_approved_if_its_maker_may_have_it_api_15() {
         ("joins", "system:bootstrap:abcdef", joins, kubelet, first),
         ("renews", "system:node:n1", node, kubelet, next),
         ("of-another", "system:node:n2", node, kubelet, None),
-        ("of-nobody", "jane", &["system:authenticated"][..], kubelet, None),
+        ("unrelated", "jane", &["system:authenticated"][..], kubelet, None),
         ("no-kubelet", "system:bootstrap:abcdef", joins, "kubernetes.io/kube-apiserver-client", None),
     ];
     for (name, user, groups, signer, _) in cases {

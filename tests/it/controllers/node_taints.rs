@@ -65,7 +65,7 @@ async fn a_users_taint_drives_away_by_its_effect_and_by_what_pods_tolerate_node_
     for effect in ["NoSchedule", "PreferNoSchedule"] {
         taint(&cluster, "n1", &[&format!("team:{effect}")]);
         pass(&cluster, 60, &["n1", "n2"]).await;
-        assert_eq!(remaining_pods(&cluster), everybody, "{effect} asks nobody who is there to leave");
+        assert_eq!(remaining_pods(&cluster), everybody, "{effect} evicts no running pod");
     }
     taint(&cluster, "n1", &["team:NoExecute"]);
     pass(&cluster, 1, &["n1", "n2"]).await;
@@ -245,7 +245,10 @@ async fn a_silent_nodes_set_waits_until_the_node_is_deleted_node_5_safe_4() {
     let before = cluster.get::<Pod>("db-0");
     pass(&cluster, 400, &["n2"]).await;
     let after = cluster.get::<Pod>("db-0");
-    assert!(is_terminating(&after) && after.uid() == before.uid(), "nobody knows whether it still runs");
+    assert!(
+        is_terminating(&after) && after.uid() == before.uid(),
+        "a pod that may still run is not replaced"
+    );
     let events = cluster.events("NodeNotReady");
     assert!(events.contains(&"Node is not ready".to_string()), "{events:?}");
     assert!(events.contains(&"Node n1 status is now: NodeNotReady".to_string()), "{events:?}");

@@ -209,7 +209,7 @@ async fn taints_follow_what_the_kubelet_reports_node_2() {
     report(&cluster, "n1", "Ready", "False");
     cluster.pass(1).await;
     assert_eq!(taints(&cluster, "n1"), "not-ready:NoSchedule not-ready:NoExecute");
-    assert!(!is_ready(&cluster.pods()[0]), "nobody vouches for its pods");
+    assert!(!is_ready(&cluster.pods()[0]), "the pods of an unready node are not ready");
     pass(&cluster, 45, &["n2"]).await;
     assert_eq!(taints(&cluster, "n1"), "unreachable:NoSchedule unreachable:NoExecute", "one or the other");
     cluster.stop().await;
@@ -232,7 +232,7 @@ async fn no_pod_is_evicted_while_every_node_is_silent_node_2() {
     }
     pass(&cluster, 600, &[]).await;
     let pod = cluster.pods().remove(0);
-    assert!(!is_terminating(&pod) && !is_ready(&pod), "it stays, and serves nobody");
+    assert!(!is_terminating(&pod) && !is_ready(&pod), "the pod stays, and is not ready");
 
     report(&cluster, "n3", "Ready", "True");
     pass(&cluster, 5, &["n3"]).await;

@@ -194,7 +194,7 @@ async fn garbage_and_silence_are_refused_with_what_is_wrong_api_14() {
         "{message}"
     );
     let (status, _) = post(&face, V2, &site("v2", "b", &json!({"host": "h"}))).await;
-    assert_eq!((status, face.api.count(kind)), (500, 1), "what cannot be converted is not stored");
+    assert_eq!((status, face.api.count(kind)), (500, 1), "an object that cannot be converted is not stored");
 }
 
 /// A converter's error may be as long as its response, and would be sent to every watcher and to the log.
@@ -287,7 +287,7 @@ async fn a_hanging_converter_does_not_block_other_requests_api_14() {
     assert_eq!(post(&face, "/api/v1/namespaces/default/configmaps", &map).await.0, 201);
     webhook.release();
     for one in requests {
-        assert_eq!(one.await.unwrap().0, 500, "what it says in the end is no conversion");
+        assert_eq!(one.await.unwrap().0, 500, "the late answer is not a conversion");
     }
 }
 
@@ -325,7 +325,7 @@ async fn a_hanging_converter_does_not_block_writes_of_other_definitions_api_14_a
         let (status, gone) = ask(&face, Method::DELETE, &path, "application/json", &Value::Null).await;
         assert_eq!(status, 200, "{gone}");
     }
-    assert!(requests.iter().all(|one| !one.is_finished()), "somebody has waited for them");
+    assert!(requests.iter().all(|one| !one.is_finished()), "the patches still wait");
     assert_eq!(hanging.seen().len(), 8);
     hanging.release();
     for one in requests {

@@ -82,7 +82,7 @@ async fn a_list_is_converted_in_one_call_and_selected_as_it_shows_api_14() {
         site["metadata"]["labels"] = json!({"n": name});
         assert_eq!(post(&face, V1, &site).await.0, 201);
     }
-    assert!(calls(&webhook).is_empty(), "who asks in the stored version has nobody called");
+    assert!(calls(&webhook).is_empty(), "requests in the stored version call no webhook");
     let (status, list) = get(&face, V2).await;
     let ports: Vec<_> = list["items"].as_array().unwrap().iter().map(|o| o["spec"]["port"].clone()).collect();
     assert_eq!(
@@ -102,7 +102,7 @@ async fn a_list_is_converted_in_one_call_and_selected_as_it_shows_api_14() {
         let (status, list) = get(&face, &format!("{V2}?{query}")).await;
         assert_eq!((status, names(&list).as_str()), (200, expected), "{query}: {list}");
     }
-    assert!(calls(&webhook).is_empty(), "what was converted a moment ago is not converted again");
+    assert!(calls(&webhook).is_empty(), "recent conversions are not repeated");
     let table = face.get(V2, &[("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")]).await.json();
     let cells: Vec<_> = table["rows"].as_array().unwrap().iter().map(|row| row["cells"].clone()).collect();
     assert_eq!(cells, [json!(["a", "0"]), json!(["b", "1"]), json!(["c", "2"])]);
@@ -134,7 +134,7 @@ async fn a_long_list_takes_a_call_for_each_five_hundred_api_14() {
     assert_eq!(
         (page["items"].as_array().unwrap().len(), calls(&webhook)),
         (7, vec![7]),
-        "what is shown, and no more"
+        "only the page's objects are converted"
     );
     let (_, list) = get(&face, V2).await;
     assert_eq!((list["items"].as_array().unwrap().len(), calls(&webhook)), (1100, vec![500, 500, 93]));

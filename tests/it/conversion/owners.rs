@@ -35,7 +35,7 @@ async fn owners_name_fields_in_their_own_version_api_13_api_14() {
     assert_eq!(status, 409, "{refused}");
     assert_eq!(
         refused["message"], "Apply failed with 1 conflict: conflict with \"one\": .spec.hostPort",
-        "what it changes is part of what the other owns in its version"
+        "the changed field is part of a field that the other manager owns in its version"
     );
     let (status, shared) =
         apply(&face, V2, "two", &site("v2", "a", &json!({"host": "h", "port": "1"}))).await;

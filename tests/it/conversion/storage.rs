@@ -58,7 +58,7 @@ async fn without_a_webhook_an_object_shows_what_its_version_has_api_14() {
     assert_eq!(made["spec"], json!({"host": "h", "port": "80", "replicas": 2}));
     assert_eq!(get(&face, &format!("{V1}/a")).await.1["spec"], json!({"replicas": 2}));
     let (_, made) = post(&face, V1, &site("v1", "b", &json!({"hostPort": "h:1", "replicas": 3}))).await;
-    assert_eq!(made["spec"], json!({"replicas": 3}), "what the stored version does not have is not kept");
+    assert_eq!(made["spec"], json!({"replicas": 3}), "fields that the stored version lacks are dropped");
     assert_eq!(stored(&face, kind, "b")["spec"], json!({"port": "80", "replicas": 3}));
 }
 
@@ -182,7 +182,7 @@ async fn a_conversion_with_faults_is_refused_in_kubernetes_words_api_14() {
     let conversion = webhook(&service, json!(["v2", "v1"]));
     let definition = json!({"metadata": {"name": "sites.conv.test"}, "spec": sites(&conversion, "v1")});
     let (status, made) = client.create(definitions, &definition).await;
-    assert_eq!(status, 201, "an authority that somebody will put in later: {made}");
+    assert_eq!(status, 201, "the authority may be filled in later: {made}");
     assert_eq!(made["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["port"], 443);
     cluster.stop().await;
 }

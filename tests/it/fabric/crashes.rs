@@ -88,7 +88,7 @@ fn a_fabric_ends_on_request_and_when_it_is_unclaimed_net_5() {
             command.args(["--unclaimed", "0"]);
         };
         let mut alone = spawn(directory.path(), user, set).unwrap();
-        wait_for("the end of a fabric that nobody wants", || alone.try_wait().unwrap());
+        wait_for("the end of an unclaimed fabric", || alone.try_wait().unwrap());
 
         let mut lost = spawn(directory.path(), user, |_| {}).unwrap();
         let _client = Fabric::connect(&directory.path().join("socket")).unwrap();

@@ -407,7 +407,11 @@ fn packets_fare_as_the_rules_say_net_6() {
             [None, silent],
         ),
         ("in ranges of pairs", vec![vec![Statement::In(pair(), "pairs".into()), drop()]], [None, silent]),
-        ("what a map says", vec![vec![Statement::Dispatch(by_source(), "says".into())]], [silent, refused]),
+        (
+            "the verdict of a map",
+            vec![vec![Statement::Dispatch(by_source(), "says".into())]],
+            [silent, refused],
+        ),
         (
             "jump comes back",
             vec![vec![Statement::Verdict(Verdict::Jump("back".into()))], vec![from("10.244.1.3"), drop()]],
@@ -551,7 +555,7 @@ fn datagrams_are_left_alone_held_back_and_taken_net_6() {
             batch.add_rule(table, "raw", &vec![to_port(UDP, 5353), Statement::NoTrack]);
         });
         other.send_to(b"c", "10.96.0.1:5353").unwrap();
-        assert!(server.recv_from(&mut bytes).is_err(), "nobody has changed its destination");
+        assert!(server.recv_from(&mut bytes).is_err(), "the destination is not translated");
 
         written
             .rules(FORWARD, &[vec![Statement::BytesPerSecondOver(1000), Statement::Verdict(Verdict::Drop)]]);
@@ -641,7 +645,7 @@ fn a_transparent_listener_in_the_fabric_accepts_connections_to_the_world_net_6()
         assert_eq!(
             taken.local_addr().unwrap(),
             at("203.0.113.7:443"),
-            "where it wanted to go is its address"
+            "the local address is the original destination"
         );
         std::io::Write::write_all(&mut &taken, b"hello").unwrap();
         let mut received = [0; 5];
@@ -670,12 +674,12 @@ fn a_batch_is_whole_or_nothing_and_says_which_step_failed_net_6() {
             batch.add_rule(table, "base", &vec![Statement::Verdict(Verdict::Goto("rules".into()))]);
             batch.add_rule(table, "rules", &vec![Statement::Verdict(Verdict::Goto("rules".into()))]);
         };
-        let gone = |batch: &mut Batch, table: &Table| batch.delete_chain(table, "nobody");
+        let gone = |batch: &mut Batch, table: &Table| batch.delete_chain(table, "unknown");
         let cases: [(Fill<'_>, &str); 4] = [
             (&missing, "elements of set none: No such file or directory"),
             (&goto_missing, "rule of chain rules: No such file or directory"),
             (&circle, "rule of chain rules: Too many links"),
-            (&gone, "delete chain nobody: No such file or directory"),
+            (&gone, "delete chain unknown: No such file or directory"),
         ];
         for (fill, expected) in cases {
             let mut batch = Batch::new();

@@ -221,7 +221,7 @@ async fn a_cluster_ip_deals_its_endpoints_out_net_6() {
         open.write_all(b"still").unwrap();
         let mut received = [0; 5];
         served.read_exact(&mut received).unwrap();
-        assert_eq!(&received, b"still", "who is served stays so");
+        assert_eq!(&received, b"still", "the open connection stays");
 
         cluster.endpoints("web", "TCP", &[(2, 'r')]);
         cluster.until_served_by("l17", "10.96.0.80:80", &listeners, &[1]);
@@ -502,7 +502,7 @@ async fn connections_outlive_who_keeps_the_rules_net_6() {
             served.read_exact(&mut received).unwrap_or_else(|error| panic!("{when}: {error}"));
         };
         Cluster::stop(&cluster.tasks).await;
-        goes_on("nobody keeps the rules");
+        goes_on("no control plane runs");
         assert_eq!(cluster.served_by("l16", "10.96.0.80:80", &listeners), Ok(0), "they stay");
         cluster.endpoints("web", "TCP", &[(2, 'r')]);
         let tasks = Tasks::new();

@@ -160,7 +160,7 @@ async fn a_crash_on_a_full_disk_loses_nothing_and_the_next_start_works_safe_2() 
     for name in &acknowledged {
         assert!(there.contains(name), "{name} was acknowledged");
     }
-    assert!(there.len() <= acknowledged.len() + 1, "what was refused is not there: {there:?}");
+    assert!(there.len() <= acknowledged.len() + 1, "refused objects are not stored: {there:?}");
     std::fs::remove_file(&filler).unwrap();
     let mut n = 0;
     while second.create(&PostParams::default(), &config_map(&format!("c-after-{n}"))).await.is_err() {

@@ -325,7 +325,7 @@ async fn case(client: &kube::Client, case: &Manifest) {
         return;
     }
     let path = format!("{}/{}", case.path, made["metadata"]["name"].as_str().unwrap_or_default());
-    until("somebody looks at it", || async {
+    until("a controller processes it", || async {
         let (code, object) = ask(client, "GET", &path, String::new()).await;
         code == 404 || is_taken_up(&object)
     })

@@ -103,7 +103,11 @@ fn pods_do_not_see_the_data_directory_sec_1_vol_1() {
             };
             assert_eq!(shell(&format!("ls -A {data}")), "inside\n", "{container} as {user:?}");
             assert_eq!(shell(&format!("cat {data}/inside/word")), "from-config", "{container} as {user:?}");
-            assert_eq!(shell(&format!("ls -A {home}/own")), "word\n", "what lies beside it is seen");
+            assert_eq!(
+                shell(&format!("ls -A {home}/own")),
+                "word\n",
+                "files beside the data directory are visible"
+            );
             let made = shell(&format!("touch {data}/made && echo made"));
             assert!(!made.ends_with("made\n") || container == "writes", "{made}");
             for path in ["sa.key", "nodes/node-1/host.sock", "fabric/socket", "kubeconfig"] {
@@ -131,7 +135,7 @@ fn pods_do_not_see_the_data_directory_sec_1_vol_1() {
             assert_eq!(shell("echo more >> /v/empty/word && tail -n 1 /v/empty/word"), "more\n");
             assert_eq!(shell("sed -i '$d' /v/empty/word; cat /v/empty/word"), "from-empty\n");
         }
-        assert!(!std::path::Path::new(&data).join("made").exists(), "what is written there is the pod's own");
+        assert!(!std::path::Path::new(&data).join("made").exists(), "files written there stay in the pod");
         let message = "jsonpath={.status.containerStatuses[0].state.terminated.message}";
         let message = wait_for("the end", || {
             Some(cluster.instance.kubectl(&["get", "pod", "ends", "-o", message]))

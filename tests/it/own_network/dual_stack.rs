@@ -360,7 +360,7 @@ fn the_clusters_dns_answers_at_both_families_net_3_net_5_net_7_net_8() {
             ("1/ns.dns.cluster.local", "0 1 ac14fffe".to_owned()),
             ("28/ns.dns.cluster.local", "0 1 fd00:172:20::fffe".to_owned()),
             (&format!("12/{reversed}"), "0 1 cluster".to_owned()),
-            ("28/nobody.default.svc.cluster.local", "3 0 -".to_owned()),
+            ("28/missing.default.svc.cluster.local", "3 0 -".to_owned()),
         ];
         let questions: Vec<&str> = queries.iter().map(|(question, _)| *question).collect();
         let answers: Vec<&str> = queries.iter().map(|(_, answer)| answer.as_str()).collect();

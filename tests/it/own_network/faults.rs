@@ -235,7 +235,7 @@ fn network_faults_affect_only_their_targets_net_10_fault_1() {
         healthy();
         assert_eq!(lab.fault(&["list"]).trim(), "No faults");
         if let Some(before) = before {
-            wait_for("what was there before", || {
+            wait_for("the former state of the network", || {
                 let now = lab.inside();
                 let lines =
                     |text: &str| text.lines().map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
@@ -372,7 +372,7 @@ fn network_faults_survive_kills_of_the_fabric_and_the_control_plane_net_10_fault
                 let back = from_inside(&lab.a[0]);
                 (back.count == 5 && back.first < 200).then_some(())
             });
-            assert_eq!(from_inside(&lab.b[0]).count, 0, "rules need nobody");
+            assert_eq!(from_inside(&lab.b[0]).count, 0, "the rules stay without a control plane");
         }
         lab.cluster = Cluster { instance: Cluster::serve(&home, user), home, user };
         lab.cluster.ready("asker");

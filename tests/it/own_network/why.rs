@@ -86,7 +86,7 @@ fn a_connection_is_walked_step_by_step_net_8() {
         );
         assert!(last(&output).starts_with("connected: 10.96."), "{output}");
 
-        wait_for("who listens to itself", || {
+        wait_for("the listener at 127.0.0.1", || {
             let (code, output) = asks(&["client", "pod/local:8000"]);
             assert_eq!(code, 1, "{output}");
             let expected = "not connected: pod default/local listens only at 127.0.0.1:8000, which other pods cannot \
@@ -105,7 +105,7 @@ fn a_connection_is_walked_step_by_step_net_8() {
             assert!(code == 1 && last(&output).contains(reason), "{destination} as {user:?}: {output}");
         }
         for (source, destination, reason) in
-            [("nobody", "web", "pod default/nobody not found"), ("client", "web:none!", "invalid port")]
+            [("missing", "web", "pod default/missing not found"), ("client", "web:none!", "invalid port")]
         {
             let (code, output) = asks(&[source, destination]);
             assert!(code == 2 && output.contains(reason), "{output}");

@@ -45,7 +45,7 @@ fn the_machine_is_reached_by_its_name_for_the_ports_that_are_named_net_7() {
             assert!(refused.contains("Connection refused"), "{refused} as {user:?}");
         }
         other.set_nonblocking(true).unwrap();
-        assert!(other.accept().is_err(), "nobody came");
+        assert!(other.accept().is_err(), "no connection arrived");
         drop(named);
         cluster.instance.stop();
     }

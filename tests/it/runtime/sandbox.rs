@@ -263,7 +263,10 @@ async fn a_container_changes_nothing_of_the_machine() {
     node.log_has(&debugger.id, "F over\n").await;
     let log = node.log(&debugger.id).await;
     assert_eq!(log.matches("F mine\n").count(), 2, "{log}");
-    assert!(log.contains("No such file"), "what the target took away is away: {log}");
+    assert!(
+        log.contains("No such file"),
+        "the debugger does not see the directory that the target removed: {log}"
+    );
     node.runtime.kill_container(&record.id).await.unwrap();
     node.exit(&record.id).await;
     node.shutdown().await;

@@ -138,7 +138,7 @@ async fn nginx_ends_after_those_who_have_connected() {
         }
     })
     .await;
-    assert!(node.record(&web.id).await.exit.is_none(), "somebody still downloads");
+    assert!(node.record(&web.id).await.exit.is_none(), "a download is still in progress");
     let mut rest = Vec::new();
     soon("the download", download.read_to_end(&mut rest)).await.unwrap();
     assert!(rest.len() + begin.len() > BIG, "{}", rest.len());

@@ -60,7 +60,7 @@ fn the_console_comes_up_follows_keys_and_gives_the_terminal_back_con_1() {
     terminal.keys(&["C-o"]);
     terminal.shows("+   replicas: 2");
     // There is nothing to save until the server has accepted it.
-    terminal.shows("the server would take this");
+    terminal.shows("the server would accept this");
     terminal.keys(&["Enter"]);
     terminal.shows("edit Deployment default/chatter: spec.replicas");
     // The editor, to which ctrl-c means something else, closes a moment after that.

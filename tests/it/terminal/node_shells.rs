@@ -87,7 +87,7 @@ async fn a_shell_on_a_node_leaves_no_pod_behind_con_3_con_8() {
     // The console is left while a shell runs in the background.
     open(&terminal);
     terminal.keys(&["\u{1d}"]);
-    terminal.shows("goes on in the background");
+    terminal.shows("continues in the background");
     until(&client, 1, &["Running"]).await;
     terminal.keys(&["C-c", "C-c"]);
     until(&client, 0, &[]).await;

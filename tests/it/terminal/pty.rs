@@ -169,7 +169,7 @@ impl Terminal {
             has_mouse || screen.alternate_screen() || screen.bracketed_paste() || screen.hide_cursor()
         };
         let is_free = || self.with(|screen| (!is_held(screen)).then_some(()));
-        wait_for("a terminal whose screen, mouse, pastes and cursor nobody holds", is_free);
+        wait_for("the normal screen, mouse, pastes and cursor of the terminal", is_free);
         self.keys(&["typed"]);
         self.shows("typed");
     }

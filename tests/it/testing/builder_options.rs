@@ -32,7 +32,7 @@ async fn chosen_controllers_run_and_no_others_api_20() {
     cluster.settle().await.unwrap();
     let made = pods(&cluster).list(&ListParams::default()).await.unwrap().items;
     assert_eq!(made.len(), 2);
-    assert!(made.iter().all(|pod| pod.spec.as_ref().unwrap().node_name.is_none()), "nobody schedules them");
+    assert!(made.iter().all(|pod| pod.spec.as_ref().unwrap().node_name.is_none()), "no scheduler runs");
 }
 
 fn gadget(cluster: &Cluster) -> Api<DynamicObject> {

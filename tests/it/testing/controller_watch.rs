@@ -105,7 +105,7 @@ async fn a_kubelet_tells_of_its_pods_its_passes_and_what_fails_con_19() {
     );
     cluster.hold_processes("hollow-00001", None).unwrap();
     cluster.advance(Duration::from_mins(3)).await.unwrap();
-    assert_eq!(count(&status(&cluster, KUBELET).await, "pods"), Some(3), "what has left is not counted");
+    assert_eq!(count(&status(&cluster, KUBELET).await, "pods"), Some(3), "the deleted pod is not counted");
     cluster.stop().await;
 }
 
@@ -197,7 +197,10 @@ async fn a_watch_tells_once_a_second_what_has_changed_and_nothing_else_con_19_ap
     let busy = events_in(&mut events, Duration::from_millis(5500)).await;
     let of_deployment = of(&busy, "deployment");
     assert!((1..=6).contains(&of_deployment.len()), "once a second at most: {of_deployment:?}");
-    assert!(busy.iter().all(|(type_, _)| *type_ == "MODIFIED"), "what was listed is not new: {busy:?}");
+    assert!(
+        busy.iter().all(|(type_, _)| *type_ == "MODIFIED"),
+        "listed controllers are not reported as added: {busy:?}"
+    );
     let (_, last) = of_deployment.last().unwrap();
     assert_eq!(last["status"], strip(status(&cluster, "deployment").await), "the last word is how it is");
     assert!(!of(&busy, KUBELET).is_empty(), "{busy:?}");
@@ -292,7 +295,7 @@ async fn a_user_with_list_but_without_watch_rights_cannot_watch_controllers_con_
         Err(kube::Error::Api(status)) => {
             assert_eq!((status.code, status.message.contains("cannot watch")), (403, true), "{status:?}");
         }
-        _ => panic!("it is told"),
+        _ => panic!("the watch was not refused"),
     }
     cluster.stop().await;
 }

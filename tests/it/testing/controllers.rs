@@ -106,7 +106,7 @@ async fn a_paused_controllers_queue_grows_a_step_takes_one_key_and_it_goes_on_co
     assert_eq!(
         keys(&stepped, "waiting")[0],
         "default/web",
-        "what it has made asks for it again, behind the others"
+        "its new ReplicaSet queues the key again, behind the others"
     );
     // Without a name, the step processes the next key.
     let done = step(&client, "deployment", json!({})).await.unwrap();
@@ -257,7 +257,7 @@ async fn users_without_rights_cannot_read_or_step_controllers_con_19_sec_4() {
     cluster.settle().await.unwrap();
     let (code, why) = step(&mallory, "deployment", json!({})).await.unwrap_err();
     assert!(code == 403 && why.contains("controllers/step"), "{why}");
-    assert_eq!(replica_sets(&cluster).await, 0, "what is refused is not done");
+    assert_eq!(replica_sets(&cluster).await, 0, "a refused step changes nothing");
     cluster.stop().await;
 }
 
@@ -281,7 +281,7 @@ fn a_controller_that_is_paused_stays_so_when_the_control_plane_comes_back_con_19
         instance.kubectl(&["get", "controllers.podium.dev", "deployment", "-o", &format!("jsonpath={path}")])
     };
     assert_eq!(field("{.status.state} {.status.reconciles}"), "Paused 0");
-    wait_for("what waits", || (field("{.status.queue.depth}") == "1").then_some(()));
+    wait_for("the waiting key", || (field("{.status.queue.depth}") == "1").then_some(()));
     assert_eq!(instance.kubectl(&["get", "replicasets", "-o", "name"]), "");
     let body = home.path("step.json");
     std::fs::write(&body, "{}").unwrap();

@@ -95,7 +95,7 @@ async fn the_set_of_a_fenced_node_continues_on_another_node_safe_5_gc_2() {
     cluster.silence_node(&silent).await.unwrap();
     cluster.advance(Duration::from_mins(30)).await.unwrap();
     let waiting = db(&cluster);
-    assert_eq!(waiting.uid(), before.uid(), "nobody knows whether it runs");
+    assert_eq!(waiting.uid(), before.uid(), "a pod that may still run is not replaced");
     let why = condition(&waiting, "DisruptionTarget").unwrap().message.clone().unwrap();
     assert!(why.contains("is unreachable"), "{why}");
 
@@ -281,10 +281,7 @@ async fn a_cut_holds_a_namespace_until_its_node_is_fenced_safe_1_safe_4() {
     cluster.api().delete(Kind::Namespace, &Key::new("", "team"), &DeleteOptions::default()).unwrap();
     cluster.advance(Duration::from_hours(2)).await.unwrap();
     let pod: SharedObject<Pod> = cluster.api().get_as(&Key::new("team", "p")).unwrap();
-    assert!(
-        pod.metadata.deletion_timestamp.is_some(),
-        "it was asked to end, and nobody knows whether it has"
-    );
+    assert!(pod.metadata.deletion_timestamp.is_some(), "the pod is terminating, and may still run");
     assert_eq!(condition(&pod, "Ready").unwrap().reason.as_deref(), Some("NodeUnreachable"));
     let namespace: SharedObject<Namespace> = cluster.api().get_as(&Key::new("", "team")).unwrap();
     let conditions = namespace.status.as_ref().unwrap().conditions.clone().unwrap_or_default();

@@ -44,7 +44,7 @@ async fn a_silent_node_is_noticed_and_its_pods_are_replaced_api_20_fault_1() {
     cluster.advance(Duration::from_mins(6)).await.unwrap();
     assert_eq!(nodes_of_pods(&cluster).await.join(" "), ["hollow-00002"; 4].join(" "));
     let all = pods(&cluster).list(&ListParams::default()).await.unwrap().items.len();
-    assert_eq!(all, 6, "nobody but their node can say that the old ones have ended");
+    assert_eq!(all, 6, "the old pods stay until their node reports their end");
 
     cluster.wake_node("hollow-00001").await.unwrap();
     cluster.advance(Duration::from_mins(1)).await.unwrap();

@@ -41,8 +41,8 @@ async fn a_test_says_when_a_pod_ends_and_how_api_20() {
     assert_eq!(restarts(&cluster, "crashed").await, (1, "CrashLoopBackOff".to_string()));
     cluster.advance(Duration::from_secs(15)).await.unwrap();
     assert_eq!(restarts(&cluster, "crashed").await, (2, String::new()));
-    let error = cluster.pod("default", "nobody").succeed().await.unwrap_err().to_string();
-    assert!(error.contains("pod default/nobody is not assigned to a node"), "{error}");
+    let error = cluster.pod("default", "missing").succeed().await.unwrap_err().to_string();
+    assert!(error.contains("pod default/missing is not assigned to a node"), "{error}");
     let error = cluster.pod("default", "done").succeed().await.unwrap_err().to_string();
     assert!(error.contains("no container of pod default/done is running"), "{error}");
 }

@@ -317,7 +317,10 @@ async fn a_full_store_refuses_writes_for_its_time_and_loses_nothing_fault_1() {
     assert_eq!([there("before"), there("during"), there("after")], [true, false, true]);
     let for_ever = json!({"metadata": {"name": "long"}, "spec": {"type": "Disk", "target": {"component": "store"},
         "disk": {"failure": "Failing"}, "duration": "2h"}});
-    assert!(try_make::<Fault>(&cluster, for_ever).is_err(), "nobody could take that back");
+    assert!(
+        try_make::<Fault>(&cluster, for_ever).is_err(),
+        "the fault could not be healed while the store fails"
+    );
     // A store in memory has no disk that could be slow.
     let slow =
         json!({"type": "Disk", "target": {"component": "store"}, "disk": {"failure": "Slow", "delay": "1s"}});
@@ -381,7 +384,7 @@ async fn clocks_are_off_for_those_alone_that_are_meant_fault_1() {
     heal(&cluster, "skew").await;
     pass(&cluster, 20).await;
     assert_eq!(off("hollow-00001"), 0);
-    assert_eq!(container(&cluster, "behind").state.unwrap(), before, "what was said stays said");
+    assert_eq!(container(&cluster, "behind").state.unwrap(), before, "reported times stay");
     assert!(condition(&the_first_pod(&cluster), "Ready").is_some());
     cluster.stop().await;
 }
@@ -409,7 +412,7 @@ async fn a_webhook_that_hangs_fails_as_its_policy_says_fault_1() {
         made.map_err(|error| format!("{error:?}"))
     };
     let refused = create("strict-1").unwrap_err();
-    assert!(refused.contains("refused"), "nobody listens there: {refused}");
+    assert!(refused.contains("refused"), "the webhook's port is closed: {refused}");
     for name in ["strict", "lenient"] {
         fault(&cluster, name, json!({"type": "Webhook", "target": {"webhook": name}})).await;
         assert_eq!(active(&cluster, name), "True InForce");

@@ -308,7 +308,7 @@ async fn selectors_and_conditions_exempt_what_they_do_not_mean_api_16() {
             400,
         ),
         (
-            condition("authorizer.serviceAccount('default', 'nobody').path('/').check('get').allowed()"),
+            condition("authorizer.serviceAccount('default', 'missing').path('/').check('get').allowed()"),
             "default",
             201,
         ),

@@ -115,7 +115,7 @@ async fn the_audit_log_records_user_request_and_result_api_19() {
 async fn the_audit_log_records_refused_and_impersonating_users_api_19() {
     let audited = AuditFixture::with_rules("[{level: Metadata}]").await;
     let token = format!("Bearer {TOKEN}");
-    audited.send_request("GET", MAPS, &[("authorization", "Bearer nobody's")]).await;
+    audited.send_request("GET", MAPS, &[("authorization", "Bearer unknown")]).await;
     let event = audited.last().await;
     assert_eq!((&event["user"], &event["responseStatus"]["code"]), (&json!({}), &json!(401)));
     let headers = [

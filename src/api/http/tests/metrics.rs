@@ -1,6 +1,6 @@
 //! The metrics of requests, webhooks and policies in `/metrics` (API-19).
 
-#![expect(clippy::float_cmp, reason = "what is counted is whole")]
+#![expect(clippy::float_cmp, reason = "the counts are whole numbers")]
 
 use std::collections::BTreeMap;
 

@@ -60,7 +60,7 @@ async fn an_old_version_is_written_and_read_at_its_path_with_its_warning_api_18(
     let refused = client.post("/apis/apps/v1beta1/namespaces/default/deployments", &old_deployment()).await;
     assert_eq!(refused.code, 400, "{refused:?}");
     // Regression: errors lacked the warning of the removed version.
-    for (path, code) in [(format!("{OLD}/nobody"), 404), (format!("{OLD}/nobody/scale"), 404)] {
+    for (path, code) in [(format!("{OLD}/missing"), 404), (format!("{OLD}/missing/scale"), 404)] {
         let answered = client.get(&path).await;
         assert_eq!((answered.code, &answered.warnings[..]), (code, &[DEPRECATION.to_string()][..]), "{path}");
     }
@@ -123,7 +123,7 @@ async fn old_versions_are_listed_if_they_are_enabled_api_18() {
     assert_eq!(client.get("/apis/apps").await.body["preferredVersion"]["version"], "v1");
 }
 
-/// Regression: their paths had no schemas: kubectl explained nothing of them and merged lists as a whole.
+/// Regression: the paths of old versions had no schemas, so kubectl explained no fields and merged lists as a whole.
 #[tokio::test(start_paused = true)]
 async fn old_versions_that_are_listed_are_described_api_18() {
     let client = Client::with(ApiConfig { legacy_versions: true, ..ApiConfig::default() }).await;

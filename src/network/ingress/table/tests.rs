@@ -46,7 +46,7 @@ fn built(ingresses: &[SharedObject<Ingress>]) -> BuildResult {
 fn service_for<'t>(table: &'t Table, host: &str, path: &str) -> Option<&'t str> {
     let path = RequestPath::read(path)?;
     let route = table.find(host, &path.decoded)?;
-    Some(route.backend.as_ref().map_or("nobody", |backend| backend.service.name.as_str()))
+    Some(route.backend.as_ref().map_or("no backend", |backend| backend.service.name.as_str()))
 }
 
 /// The table of kubernetes.io/docs/concepts/services-networking/ingress, "Examples".
@@ -214,7 +214,7 @@ fn a_missing_backend_is_reported_and_its_requests_are_refused_net_9() {
             built(&[ingress("i", &json!({}), &json!({"defaultBackend": backend}))]);
         let reasons: Vec<_> = problems.iter().map(|(_, problem)| problem.reason()).collect();
         assert_eq!(reasons, reason.into_iter().collect::<Vec<_>>(), "{backend}");
-        assert_eq!(service_for(&table, "h", "/"), Some(if reason.is_some() { "nobody" } else { "a" }));
+        assert_eq!(service_for(&table, "h", "/"), Some(if reason.is_some() { "no backend" } else { "a" }));
     }
 }
 

@@ -171,8 +171,8 @@ fn endpoints_without_a_common_address_family_are_reported_net_8() {
     let world = world();
     let no = |source, destination| explain(&world, &query(source, destination, 1)).unwrap_err().to_string();
     assert_eq!(
-        no(pod("web"), pod("nobody")),
-        "pod default/nobody has no address: it does not exist, has ended or has not started"
+        no(pod("web"), pod("missing")),
+        "pod default/missing has no address: it does not exist, has ended or has not started"
     );
     assert_eq!(
         no(pod("web"), pod("other/six")),

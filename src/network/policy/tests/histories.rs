@@ -268,13 +268,13 @@ proptest! {
                 prop_assert_eq!(index.model(), &whole, "after {:?}", step);
                 let is_same = by_steps == whole;
                 changes.apply(&mut by_steps);
-                prop_assert_eq!(&by_steps, &whole, "told {:?} after {:?}", changes, step);
-                prop_assert_eq!(changes.is_empty(), is_same, "told {:?} after {:?}", changes, step);
+                prop_assert_eq!(&by_steps, &whole, "changes {:?} after {:?}", changes, step);
+                prop_assert_eq!(changes.is_empty(), is_same, "changes {:?} after {:?}", changes, step);
                 stage(&mut batches, step);
             }
             let committed = batches.commit();
             committed.apply_strictly(&mut by_batches);
-            prop_assert_eq!(&by_batches, index.model(), "told {:?} after {:?}", committed, batch);
+            prop_assert_eq!(&by_batches, index.model(), "changes {:?} after {:?}", committed, batch);
             prop_assert_eq!(batches.model(), index.model());
         }
     }

@@ -149,7 +149,7 @@ fn the_examples_of_the_kubernetes_page_hold_net_8() {
         ],
     );
     check(
-        "nobody gets in",
+        "no ingress",
         &[("p", json!({"podSelector": all, "policyTypes": ["Ingress"]}))],
         &[
             "web -> db 5432 no:ingress",
@@ -168,7 +168,7 @@ fn the_examples_of_the_kubernetes_page_hold_net_8() {
         &["web -> db 5432 yes", "192.0.2.1 -> db 53/UDP yes", "wild/web -> db 1/SCTP yes"],
     );
     check(
-        "nobody gets out",
+        "no egress",
         &[("p", json!({"podSelector": all, "policyTypes": ["Egress"]}))],
         &[
             "web -> db 5432 no:egress",
@@ -186,7 +186,7 @@ fn the_examples_of_the_kubernetes_page_hold_net_8() {
         &["web -> db 5432 yes", "web -> 192.0.2.1 443 yes"],
     );
     check(
-        "nobody gets in or out",
+        "neither ingress nor egress",
         &[("p", json!({"podSelector": all, "policyTypes": ["Ingress", "Egress"]}))],
         &["web -> db 5432 no:both", "web -> other/db 1 no:egress", "192.0.2.1 -> db 5432 no:ingress"],
     );
@@ -290,7 +290,7 @@ fn missing_and_empty_lists_mean_what_kubernetes_says_net_8() {
         ("an empty list of rules", json!({"ingress": []}), &refused),
         ("an empty rule", rule(json!({})), &open),
         ("empty lists in a rule", rule(json!({"from": [], "ports": []})), &open),
-        ("a selector that nobody meets", rule(json!({"from": [{"podSelector": app("nobody")}]})), &refused),
+        ("a selector that matches no pod", rule(json!({"from": [{"podSelector": app("absent")}]})), &refused),
         ("a peer that says nothing", rule(json!({"from": [{}]})), &refused),
         ("a block that cannot be read", rule(json!({"from": [{"ipBlock": {"cidr": "x"}}]})), &refused),
         (
@@ -298,7 +298,7 @@ fn missing_and_empty_lists_mean_what_kubernetes_says_net_8() {
             rule(json!({"from": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": ["x"]}}]})),
             &refused,
         ),
-        ("a port that nobody has", rule(json!({"ports": [{"port": "nothing"}]})), &refused),
+        ("a port that no pod has", rule(json!({"ports": [{"port": "nothing"}]})), &refused),
         ("a port that is none", rule(json!({"ports": [{"port": 0}, {"port": 70000}]})), &refused),
         ("a range that is none", rule(json!({"ports": [{"port": 6000, "endPort": 5000}]})), &refused),
         ("a protocol that is none", rule(json!({"ports": [{"protocol": "ICMP"}]})), &refused),
@@ -441,7 +441,7 @@ fn ports_are_of_their_protocol_and_named_ones_of_who_is_connected_to_net_8() {
         ],
     );
     check(
-        "SCTP is kept",
+        "an SCTP port",
         &of(json!([{"port": 9, "protocol": "SCTP"}])),
         &["web -> db 9/SCTP yes", "web -> db 9 no:ingress"],
     );
@@ -478,7 +478,7 @@ fn ports_are_of_their_protocol_and_named_ones_of_who_is_connected_to_net_8() {
         ],
     );
     check(
-        "egress to whoever has such a port",
+        "egress to every peer with such a port",
         &out(Value::Null, json!([{"port": "http"}])),
         &[
             "db -> web 80 yes",
@@ -583,7 +583,7 @@ fn pods_of_the_hosts_network_that_have_ended_or_are_themselves_net_8() {
         "pod default/done has no address: it does not exist, has ended or has not started"
     );
     check(
-        "who has ended has no address any more",
+        "an ended pod has no address any more",
         &[(
             "p",
             json!({"podSelector": app("db"),

@@ -80,7 +80,7 @@ fn a_service_has_the_same_frontends_and_backends_as_with_kube_proxy_svc_1_net_2(
             &["127.32.1.5:80/TCP -> 127.64.1.2:8080,127.64.2.2:8080,127.64.1.3:8080"],
         ),
         (
-            "terminating ones are kept apart",
+            "terminating ones are listed apart",
             json!({}),
             vec![(http.clone(), vec![endpoint(1, 2, 't'), endpoint(1, 3, 'r'), endpoint(1, 4, 'g')])],
             &["127.32.1.5:80/TCP -> 127.64.1.3:8080 | 127.64.1.2:8080"],

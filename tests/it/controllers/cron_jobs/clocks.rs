@@ -61,7 +61,7 @@ async fn suspending_stops_what_is_to_come_not_what_runs_cj_1() {
     cluster.until(3, 1).await;
     assert_eq!((cluster.times().as_str(), cluster.pods().len()), ("01:00*", 1));
     cluster.end_running(0).await;
-    assert_eq!((cluster.times().as_str(), cluster.pods().len()), ("", 0), "nothing is kept");
+    assert_eq!((cluster.times().as_str(), cluster.pods().len()), ("", 0), "no job remains");
     let status = cluster.get::<CronJob>("report").status.clone().unwrap();
     assert!(status.last_successful_time.is_some(), "but known");
     // A change applies only to later Jobs.

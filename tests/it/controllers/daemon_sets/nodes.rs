@@ -103,7 +103,7 @@ async fn labels_and_taints_move_daemons_ds_1() {
 
     taint(&cluster, "n2", Some("NoSchedule"));
     cluster.run().await;
-    assert_eq!(pods(&cluster), "n1=one n2=one n3=one", "what is there stays");
+    assert_eq!(pods(&cluster), "n1=one n2=one n3=one", "existing pods stay");
     assert_eq!(counts(&cluster), [2, 2, 2, 2, 2, 1]);
     let there = cluster.pods().into_iter().find(|p| node_of(p) == "n2").unwrap();
     cluster.api.delete(Kind::Pod, &there.key(), &DeleteOptions::default()).unwrap();

@@ -86,7 +86,7 @@ async fn revision_history_is_recorded_rolled_back_to_and_limited_ds_1() {
     cluster.run().await;
     set_image(&cluster, "six");
     cluster.run().await;
-    assert_eq!(numbers(&cluster), [4, 5, 6], "two old ones are kept");
+    assert_eq!(numbers(&cluster), [4, 5, 6], "two old revisions remain");
     // A restart is a new template, too.
     cluster.change::<DaemonSet>("agent", |set| {
         let meta = set.spec.template.metadata.as_mut().unwrap();

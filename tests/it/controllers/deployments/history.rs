@@ -26,7 +26,7 @@ fn roll_back(cluster: &Cluster, to: &str) {
 
 fn image(cluster: &Cluster) -> String {
     let web = cluster.get::<Deployment>("web");
-    assert_eq!(annotation(&web.metadata, ROLLBACK), None, "what was asked for is done, or refused");
+    assert_eq!(annotation(&web.metadata, ROLLBACK), None, "the rollback is done or refused");
     web.spec.template.spec.as_ref().unwrap().containers[0].image.clone().unwrap()
 }
 

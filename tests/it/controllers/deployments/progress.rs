@@ -173,7 +173,7 @@ async fn a_refused_replica_set_is_reported_and_retried_dep_5() {
     cluster.run().await;
     cluster.change::<Deployment>("web", |d| set_image(d, "two"));
     cluster.pass(1).await;
-    assert_eq!(cluster.sets(), "1:1/1", "what serves is left alone");
+    assert_eq!(cluster.sets(), "1:1/1", "the serving pod is left alone");
     assert_eq!(
         cluster.conditions("web"),
         ["Available=True MinimumReplicasAvailable", "Progressing=False ReplicaSetCreateError"]

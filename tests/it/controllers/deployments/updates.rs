@@ -117,7 +117,7 @@ async fn a_rollover_does_not_wait_for_the_update_before_dep_3() {
         .filter(|p| image(p) == "nginx:1.7.9" && p.metadata.deletion_timestamp.is_none())
         .map(|p| p.uid().to_string())
         .collect();
-    assert_eq!(old, serving, "what does not serve yet goes at once, and nothing else");
+    assert_eq!(old, serving, "only the pods that do not serve yet go at once");
     assert_eq!(cluster.sets(), "1:3/3 2:3/0");
     // The third rollout does not wait for the second: the second's pods, none of which is ready, are deleted first.
     cluster.change::<Deployment>("web", |d| set_image(d, "three"));

@@ -100,7 +100,7 @@ async fn a_job_runs_one_pod_to_its_end_and_keeps_it_job_1() {
     assert_eq!(
         (cluster.pods().len(), cluster.pods_with_finalizer()),
         (1, 0),
-        "it is kept, and held by nothing"
+        "the pod remains, without a finalizer"
     );
     assert_eq!(cluster.events("SuccessfulCreate"), [format!("Created pod: {}", pod.name())]);
     assert_eq!(cluster.events("Completed"), ["Job completed"]);
@@ -209,7 +209,7 @@ async fn an_indexed_job_grows_and_shrinks_job_1() {
     assert_eq!(describe(&cluster, "elastic"), "4/4/1/0");
     resize(2);
     cluster.run().await;
-    assert_eq!(describe(&cluster, "elastic"), "2/2/0/0", "what index 2 did counts no more");
+    assert_eq!(describe(&cluster, "elastic"), "2/2/0/0", "the success of index 2 no longer counts");
     cluster.end_all(0).await;
     assert_eq!(describe(&cluster, "elastic"), format!("0/0/2/0 {COMPLETE}"));
     cluster.stop().await;

@@ -146,7 +146,7 @@ async fn a_suspended_job_has_no_pods_and_its_clock_stands_job_1() {
     suspend(true);
     cluster.run().await;
     assert_eq!((describe(&cluster, "later").as_str(), start()), ("0/0/1/0 Suspended(JobSuspended)", None));
-    assert_eq!(cluster.pods().len(), 1, "what has ended is kept");
+    assert_eq!(cluster.pods().len(), 1, "the ended pod remains");
     cluster.pass(80).await;
     suspend(false);
     cluster.run().await;

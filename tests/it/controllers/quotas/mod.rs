@@ -88,7 +88,7 @@ async fn room_that_was_given_up_is_found_before_a_refusal_quo_1() {
     cluster.create::<Pod>(pod("one", json!({}), json!({})));
     refusal::<Pod>(&cluster.api, pod("two", json!({}), json!({})));
     cluster.api.delete(Kind::Pod, &key("one"), &DeleteOptions::default()).unwrap();
-    assert_eq!(used(&cluster.api, "q"), "pods=1", "nobody has counted yet");
+    assert_eq!(used(&cluster.api, "q"), "pods=1", "the usage is not recounted yet");
     cluster.create::<Pod>(pod("two", json!({}), json!({})));
     // A changed hard limit applies at once, too.
     cluster.change::<ResourceQuota>("q", |q| {

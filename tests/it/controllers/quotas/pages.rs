@@ -111,7 +111,7 @@ async fn a_limit_range_says_for_a_pod_what_a_quota_wants_to_know_quo_1() {
             "defaultRequest": {"cpu": "500m", "memory": "600Mi"}}]),
     );
     cluster.create::<Pod>(silent());
-    assert_eq!(used(&cluster.api, "q"), "limits.cpu=1 requests.memory=600Mi", "what it was given counts");
+    assert_eq!(used(&cluster.api, "q"), "limits.cpu=1 requests.memory=600Mi", "defaulted amounts count");
     let refused = refusal::<Pod>(&cluster.api, pod("second", json!({}), json!({})));
     assert!(
         refused.contains("exceeded quota: q, requested: requests.memory=600Mi, used: requests.memory=600Mi")

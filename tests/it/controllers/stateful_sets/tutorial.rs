@@ -23,7 +23,7 @@ async fn pods_left_behind_are_adopted_again_sts_1() {
     assert!(cluster.pods().iter().all(|pod| controller_of(&pod.metadata).is_none()));
     delete_pod(&cluster, "web-0");
     cluster.run().await;
-    assert_eq!(pods(&cluster), "1:v1 2:v1", "nobody makes it anew");
+    assert_eq!(pods(&cluster), "1:v1 2:v1", "no controller recreates the pod");
 
     cluster.create::<StatefulSet>(web(2, json!({})));
     cluster.run().await;

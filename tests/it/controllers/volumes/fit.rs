@@ -207,7 +207,7 @@ async fn the_default_class_can_change_and_counts_for_claims_without_one_vol_2() 
     assert_eq!(
         (class_of("first"), class_of("second").as_deref(), class_of("third").as_deref()),
         (None, Some("old"), Some("new")),
-        "what is bound stays as it is"
+        "bound claims stay as they are"
     );
     stage.stop().await;
 }

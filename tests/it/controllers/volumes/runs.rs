@@ -87,14 +87,14 @@ fn check(stage: &VolumeFixture) -> Result<(), TestCaseError> {
         let used = stage.get_pod(claim.name()).is_some();
         let late = claim.name() != "c0";
         if claim.metadata.deletion_timestamp.is_some() {
-            prop_assert!(used, "{}: {described} is held by nobody", claim.name());
+            prop_assert!(used, "{}: {described} is terminating and no pod uses it", claim.name());
         } else if used || !late || described != "Pending" {
             prop_assert_eq!(described, format!("Bound pvc-{} 1Gi", claim.uid()));
         }
     }
     for volume in &volumes {
         let name = volume.spec.as_ref().unwrap().claim_ref.as_ref().unwrap().uid.clone().unwrap();
-        prop_assert!(claims.iter().any(|c| c.uid() == name), "{} is nobody's", volume.name());
+        prop_assert!(claims.iter().any(|c| c.uid() == name), "{} belongs to no claim", volume.name());
         prop_assert!(stage.directory(volume.name()).is_dir());
     }
     let directories = std::fs::read_dir(stage.data_dir.path().join("volumes")).into_iter().flatten().count();

@@ -122,9 +122,9 @@ impl DrillRun {
                 assert_eq!(now.phase, ScenarioPhase::Passed, "{name}: {:?}", now.message);
                 let score = now.score.unwrap();
                 assert!((60..=100).contains(&score), "{name}: {score} {:?}", now.points);
-                assert!(now.detected_by.is_some(), "{name}: somebody has noticed");
+                assert!(now.detected_by.is_some(), "{name}: the trouble was detected");
                 let left = self.cluster.api().get(Kind::Namespace, &Key::new("", self.namespace()));
-                assert!(left.is_err(), "{name}: what it has made is gone");
+                assert!(left.is_err(), "{name}: the drill's objects are gone");
                 assert_eq!(self.cluster.api().count(Kind::Fault), 0);
                 return;
             }

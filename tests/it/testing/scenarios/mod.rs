@@ -91,7 +91,7 @@ async fn a_scenario_is_played_from_its_setup_to_its_score_fault_2() {
     let now = status(&cluster, "s");
     assert_eq!((now.phase, now.score, now.cleaned), (ScenarioPhase::Passed, Some(100), true));
     assert!(now.message.unwrap().ends_with(". Good."));
-    assert!(!exists(&cluster, "m"), "what it has made is gone");
+    assert!(!exists(&cluster, "m"), "the scenario's objects are gone");
     let events = cluster.api().list_as::<Event>(None);
     for reason in ["ScenarioBegan", "StepDone", "ScenarioPassed"] {
         assert!(events.iter().any(|event| event.reason.as_deref() == Some(reason)), "{reason}");

@@ -94,10 +94,10 @@ async fn expressions_decide_what_may_be_written_api_16() {
             "",
         ),
         (
-            json!({"validations": [{"expression": "authorizer.serviceAccount('n', 'nobody').group('').resource('secrets')\
-                .namespace('n').check('get').allowed()", "message": "nobody may not"}]}),
+            json!({"validations": [{"expression": "authorizer.serviceAccount('n', 'missing').group('').resource('secrets')\
+                .namespace('n').check('get').allowed()", "message": "not authorized"}]}),
             json!({}),
-            "nobody may not",
+            "not authorized",
         ),
         (
             json!({"validations": [{"expression": "authorizer.requestResource.check('create').allowed() \
