@@ -207,7 +207,7 @@ mod tests {
     async fn controller_changes_are_numbered_and_the_same_for_all_readers_con_19() {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
         let api = Api::new(Store::ephemeral(), clock.clone(), ApiConfig::default());
-        assert!(api.knows_controllers_after(Revision(1)).is_err(), "nobody has looked");
+        assert!(api.knows_controllers_after(Revision(1)).is_err(), "no observation was made yet");
         let nodes = Arc::new(Nodes(Mutex::new([("a", Some(0)), ("b", Some(0)), ("c", None)].into())));
         let source: Arc<dyn ProbeSource> = nodes.clone();
         api.add_controllers(&source);

@@ -399,6 +399,6 @@ mod tests {
             [store::ChangeKind::Modified, store::ChangeKind::Deleted]
         );
         let last = events[1].object.get::<ConfigMap>().unwrap();
-        assert!(last.data.is_some(), "what was written with it is its last version");
+        assert!(last.data.is_some(), "the deleted version includes the last write");
     }
 }

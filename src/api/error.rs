@@ -225,17 +225,17 @@ impl ApiError {
         )
     }
 
-    /// Returns a conflict with a message of its own.
+    /// Returns a conflict with this message.
     pub(crate) fn conflict(kind: Kind, name: &str, message: impl Into<String>) -> Self {
         Self::Conflict { kind, name: name.into(), message: message.into(), causes: Vec::new() }
     }
 
-    /// Returns a refusal with a message of its own.
+    /// Returns a refusal with this message.
     pub(crate) fn forbidden(kind: Kind, name: &str, message: impl Into<String>) -> Self {
         Self::Forbidden { kind, name: name.into(), message: message.into(), causes: Vec::new() }
     }
 
-    /// Returns the store's refusal to write this object.
+    /// Converts the store's refusal of a write to the error that the client gets.
     pub(crate) fn from_write(error: WriteError, kind: Kind, name: &str) -> Self {
         match error {
             WriteError::Exists => Self::AlreadyExists { kind, name: name.into() },

@@ -278,6 +278,6 @@ mod tests {
             assert!(holds(format, good) && !holds(format, bad), "{format}");
             assert!(is_supported(format), "{format}");
         }
-        assert!(holds("int32", "anything"), "what is not known is not judged");
+        assert!(holds("int32", "anything"), "an unknown format is not checked");
     }
 }

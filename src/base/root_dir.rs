@@ -207,7 +207,7 @@ mod tests {
             inside.any(Path::new("of-an-image/a/b")).unwrap();
             let modes =
                 ["of-an-image", "of-an-image/a", "of-an-image/a/b"].map(|path| mode(&root.join(path)));
-            assert_eq!(modes, [0o700, file_mode, file_mode], "what is there stays as it is");
+            assert_eq!(modes, [0o700, file_mode, file_mode], "existing directories keep their mode");
         }
     }
 

@@ -55,7 +55,8 @@ pub(super) struct ClusterArgs {
     pub(super) network: Option<NetworkMode>,
     #[command(flatten)]
     pub(super) audit: AuditArgs,
-    /// Do not start this component (repeatable): scheduler, kubelet, proxy, dns, an admission plugin, or a controller
+    /// Do not start this component (repeatable): scheduler, kubelet, proxy, dns, ingress, an admission plugin, or a
+    /// controller
     #[arg(long, value_name = "NAME")]
     pub(super) disable: Vec<String>,
 }

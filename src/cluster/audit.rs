@@ -21,13 +21,13 @@ const MAX_BACKUPS: usize = 10;
 pub(crate) struct AuditConfig {
     /// The file, or `-` for standard output; `None` means no log.
     pub(crate) log_path: Option<PathBuf>,
-    /// A `Policy` of `audit.k8s.io/v1`; none = the metadata of every request.
+    /// A `Policy` of `audit.k8s.io/v1`; `None` means that the metadata of every request is logged.
     pub(crate) policy_file: Option<PathBuf>,
-    /// A file that would exceed this size is rotated; 0 = the default.
+    /// A file that would exceed this size is rotated; 0 means the default.
     pub(crate) max_size_megabytes: u64,
-    /// The number of retained backups; 0 = all.
+    /// The number of retained backups; 0 means all.
     pub(crate) max_backups: usize,
-    /// The age in days after which backups are removed; 0 = never.
+    /// The age in days after which backups are removed; 0 means never.
     pub(crate) max_age_days: u32,
 }
 

@@ -22,7 +22,7 @@ pub(crate) type ComponentName = String;
 
 /// A name that no component has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no component \"{name}\"{}; there are {}", self.hint(), components.join(", "))]
+#[error("no component \"{name}\"{}; the components are {}", self.hint(), components.join(", "))]
 pub(crate) struct UnknownComponent {
     /// The name as given.
     pub(crate) name: String,
@@ -51,15 +51,15 @@ pub(crate) struct ClusterConfig {
     pub(crate) ephemeral: bool,
     /// Opens a state that has lost data, as far as it is readable.
     pub(crate) accept_data_loss: bool,
-    /// The API's listen address; none = 127.0.0.1:6443, or any free port if that is taken.
+    /// The API's listen address; `None` means 127.0.0.1:6443, or any free port if that is taken.
     pub(crate) listen: Option<SocketAddr>,
     /// Permits listening beyond loopback.
     pub(crate) expose: bool,
-    /// The number of nodes that run processes; none = as in the config file.
+    /// The number of nodes that run processes; `None` means the config file's.
     pub(crate) nodes: Option<usize>,
-    /// The number of hollow nodes; none = as in the config file.
+    /// The number of hollow nodes; `None` means the config file's.
     pub(crate) hollow_nodes: Option<usize>,
-    /// The path of the kubeconfig; none = in the data directory.
+    /// The path of the kubeconfig; `None` means the one in the data directory.
     pub(crate) kubeconfig: Option<std::path::PathBuf>,
     /// Components that are left out.
     pub(crate) disabled: Vec<ComponentName>,
@@ -67,9 +67,9 @@ pub(crate) struct ClusterConfig {
     pub(crate) legacy_versions: bool,
     /// The content of the config file.
     pub(crate) file: ConfigFile,
-    /// The path of the config file to follow; none = it is not followed.
+    /// The path of the config file to follow; `None` means that none is followed.
     pub(crate) file_path: Option<std::path::PathBuf>,
-    /// The user's file of scenario runs; none = they are recorded only in the cluster.
+    /// The user's file of scenario runs; `None` means that they are recorded only in the cluster.
     pub(crate) runs_file: Option<std::path::PathBuf>,
 }
 
@@ -113,12 +113,12 @@ pub(crate) struct ConfigFile {
     pub(crate) hollow: HollowConfig,
     /// The number of nodes that run processes, unless the command line sets it; followed while the cluster runs.
     pub(crate) node_count: Option<usize>,
-    /// The same of hollow nodes.
+    /// The number of hollow nodes, unless the command line sets it; followed while the cluster runs.
     pub(crate) hollow_node_count: Option<usize>,
     /// Settings of single nodes: of counted ones, and further ones; followed while the cluster runs.
     #[serde(deserialize_with = "empty_when_null")]
     pub(crate) nodes: Vec<NodeSettings>,
-    /// A directory of manifests whose pods run on every node that runs processes; none = each node's own
+    /// A directory of manifests whose pods run on every node that runs processes; `None` means each node's own
     /// directory `nodes/NAME/manifests` below the data directory.
     pub(crate) static_pod_path: Option<std::path::PathBuf>,
     /// The thresholds at which a node's pods are evicted.
@@ -127,7 +127,7 @@ pub(crate) struct ConfigFile {
     pub(crate) node_lifecycle: NodeLifecycleConfig,
     /// The limits of the cluster.
     pub(crate) limits: Limits,
-    /// The number of terminated pods that are retained; none = Kubernetes' 12 500, 0 = all.
+    /// The number of terminated pods that are retained; `None` means Kubernetes' 12 500, 0 means all.
     pub(crate) terminated_pod_threshold: Option<usize>,
     /// Discovery includes the versions that Kubernetes has removed, which are accepted in any case.
     #[serde(alias = "legacyVersions")]
@@ -203,21 +203,22 @@ pub(crate) struct RegistryConfig {
 pub(crate) struct NetworkConfig {
     /// The owner of the network.
     pub mode: NetworkMode,
-    /// The range of pods in a network of their own, each node a /24 of it; none = the first candidate that overlaps
-    /// none of the machine's routes.
+    /// The range of pods in a network of their own, each node a /24 of it; `None` means the first candidate that
+    /// overlaps none of the machine's routes.
     #[serde(alias = "pods")]
     pub pod_subnet: Option<Ipv4Net>,
-    /// The same of services.
+    /// The range of services' cluster IPs; chosen like `pod_subnet` if it is `None`.
     #[serde(alias = "services")]
     pub service_subnet: Option<Ipv4Net>,
-    /// The same of nodes.
+    /// The range of nodes' addresses; chosen like `pod_subnet` if it is `None`.
     #[serde(alias = "nodes")]
     pub node_subnet: Option<Ipv4Net>,
     /// IPv6 besides these, if the kernel supports it.
     pub ipv6: Ipv6Config,
     /// The largest packet in a network of their own, in bytes.
     pub mtu: u32,
-    /// Ports of the machine's loopback that pods in a network of their own reach as `host.podium.internal`; 0 = all.
+    /// Ports of the machine's loopback that pods in a network of their own reach as `host.podium.internal`; 0 means
+    /// all.
     pub host_ports: BTreeSet<u16>,
 }
 
@@ -236,10 +237,10 @@ pub(crate) struct IngressConfig {
     pub enabled: bool,
     /// The listen address; one that other machines can reach needs `--expose`.
     pub address: IpAddr,
-    /// The HTTP port; 0 or an occupied one = any free port.
+    /// The HTTP port; any free port if this is 0 or occupied.
     #[serde(alias = "http")]
     pub http_port: u16,
-    /// The same of HTTPS.
+    /// The HTTPS port; any free port if this is 0 or occupied.
     #[serde(alias = "https")]
     pub https_port: u16,
 }
@@ -300,7 +301,7 @@ pub(crate) struct HollowConfig {
     pub stop_duration: Seconds,
     /// The share of such ends that are failures, 0 to 1.
     pub exit_failure_rate: f64,
-    /// The same seed gives the same failures.
+    /// The seed of the random failures: equal seeds give equal failures.
     pub seed: u64,
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct EmbedOptions {
     pub(crate) door: ApiTransport,
     /// The program of the hosts of nodes with processes.
     pub(crate) host_program: HostProgram,
-    /// Chooses the behavior of hollow pods; none = the config file does.
+    /// Chooses the behavior of hollow pods; `None` means that the config file does.
     pub(crate) director: Option<PodBehaviorFn>,
     /// Sees requests before the server does.
     pub(crate) interceptor: Option<Arc<dyn Interceptor>>,

@@ -281,10 +281,10 @@ mod tests {
         assert_eq!(fresh(&cluster, &pods), Freshness::Silent(at));
         assert_eq!(cluster.view(id).unavailable_reason(&pods).as_deref(), Some("reset"));
         let refused =
-            Link::Refused(pods.resource.clone(), UnavailableReason::NotAllowed("who are you".to_owned()));
+            Link::Refused(pods.resource.clone(), UnavailableReason::NotAllowed("access denied".to_owned()));
         cluster.links.take(refused, at);
         assert_eq!(fresh(&cluster, &pods), Freshness::NotAllowed);
-        assert_eq!(cluster.view(id).unavailable_reason(&pods).as_deref(), Some("who are you"));
+        assert_eq!(cluster.view(id).unavailable_reason(&pods).as_deref(), Some("access denied"));
         // Before discovery it is unknown; afterwards it is absent, or served in another version.
         assert_eq!(fresh(&cluster, &widgets("v1")), Freshness::CatchingUp);
         cluster.catalogue = Catalogue::of(builtin_kinds::kinds());

@@ -363,7 +363,7 @@ mod tests {
         assert_eq!(next(&mut inbox).await, "acted");
         joined.job(ID, delete());
         joined.shut_down().await;
-        assert_eq!(next(&mut inbox).await, "acted", "what is settled has been told");
+        assert_eq!(next(&mut inbox).await, "acted", "a shutdown waits until the change is reported");
         // In read-only mode the joined cluster's client refuses changes as well.
         let from = ClusterSources { read_only: true, ..from };
         let mut joined = JoinedClusters::new(from, messages, Clock::machine());

@@ -248,7 +248,7 @@ impl Condition {
     }
 }
 
-/// Converts a value to the type it is compared with, because programs also write numbers as text.
+/// Converts a value to the type of the literal it is compared with: programs also write numbers as text.
 fn like<'a>(value: &'a Value, literal: &Value) -> Cow<'a, Value> {
     match (value, literal) {
         (Value::String(text), Value::Number(_)) => match text.parse::<serde_json::Number>() {

@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn the_process_ends_with_its_input_and_when_nothing_comes_con_3() {
         use std::process::{Command, Stdio};
-        // No lines arrive within the timeout.
+        // The same process with a timeout of one second, within which no line arrives.
         let hasty = PROCESS.replace("-t 90", "-t 1");
         for shell in ["sh", "bash", "dash"] {
             let start = |script: &str| {

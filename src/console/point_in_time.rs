@@ -46,7 +46,7 @@ impl WayBack {
     /// Returns the hint for the key.
     pub(crate) fn hint(self) -> &'static str {
         match self {
-            Self::Now => "comes back to now",
+            Self::Now => "returns to now",
             Self::ViewBelow => "goes back",
         }
     }

@@ -191,7 +191,7 @@ mod tests {
         std::fs::remove_dir_all(&place).unwrap();
         assert_eq!(list(&place), Ok(Dumps::default()));
         std::fs::write(&place, "").unwrap();
-        assert!(list(&place).is_err(), "what cannot be read is told");
+        assert!(list(&place).is_err(), "an unreadable directory is an error");
     }
 
     /// Regression: the second `pods.csv` replaced the first.

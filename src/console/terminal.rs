@@ -97,7 +97,7 @@ impl Drop for Guard {
     }
 }
 
-/// Restores the terminal if it is taken over; safe to call from anywhere, and twice.
+/// Restores the terminal if the console has taken it over; safe to call from anywhere, and twice.
 pub fn restore() {
     if !ACQUIRED.swap(false, Ordering::SeqCst) {
         return;

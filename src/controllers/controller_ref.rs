@@ -202,7 +202,7 @@ mod tests {
         for (rule, owner, labels, owners, extra, expected) in [
             ("owned", &owner, "web", by("1"), json!({}), ClaimDecision::Owned),
             ("labels changed", &owner, "other", by("1"), json!({}), ClaimDecision::Release),
-            ("somebody else's", &owner, "web", by("2"), json!({}), ClaimDecision::None),
+            ("another controller's", &owner, "web", by("2"), json!({}), ClaimDecision::None),
             ("an orphan", &owner, "web", json!([]), json!({}), ClaimDecision::Adopt),
             ("an orphan of no interest", &owner, "other", json!([]), json!({}), ClaimDecision::None),
             (

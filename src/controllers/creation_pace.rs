@@ -108,7 +108,7 @@ mod tests {
         let left = pace.take("set", 4, 4, wait).unwrap_or(0);
         assert!(left <= 1 && pace.take("set", 4, 4, wait).is_err());
         pace.return_unused("set", 2);
-        assert_eq!(pace.take("set", 4, 2, wait), Ok(2), "what was not made may be made");
+        assert_eq!(pace.take("set", 4, 2, wait), Ok(2), "returned creations are available again");
         pace.forget("set");
         assert_eq!(pace.take("set", 4, 4, wait), Ok(4));
     }

@@ -118,7 +118,7 @@ mod tests {
         std::os::unix::fs::symlink(&outside, path.join("a/link")).unwrap();
         fs::set_permissions(path.join("a"), fs::Permissions::from_mode(0o500)).unwrap();
         directory.make(&path).unwrap();
-        assert!(path.join("a/b").is_dir(), "what is there stays");
+        assert!(path.join("a/b").is_dir(), "existing content stays");
         remove(&path).unwrap();
         remove(&path).unwrap();
         assert!(!path.exists() && outside.join("keep").exists());

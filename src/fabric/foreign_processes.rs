@@ -81,7 +81,7 @@ impl ForeignProcess {
     }
 }
 
-/// Waits until one of them ends, or until the timeout.
+/// Waits until one of the processes ends, or until the timeout, which must be below one second.
 fn wait(occupants: &[ForeignProcess], timeout: Duration) {
     let handles = occupants.iter().map(|occupant| PollFd::new(&occupant.handle, PollFlags::IN));
     let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.subsec_nanos().into() };

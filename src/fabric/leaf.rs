@@ -17,7 +17,7 @@ use crate::sysctl::{self, FamilySettings};
 
 /// The gateway of every leaf, for IPv4.
 pub const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
-/// The same for IPv6.
+/// The gateway of every leaf, for IPv6.
 pub const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
 /// The fabric's end of every link.
 pub(crate) const FABRIC_MAC: MacAddress = [0xee; 6];

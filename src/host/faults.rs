@@ -11,7 +11,7 @@ pub struct HostFaults {
     /// The offset of its clock, in milliseconds.
     #[serde(default)]
     pub skew_millis: i64,
-    /// The fault of its disk; none = healthy.
+    /// The fault of its disk; `None` means a healthy disk.
     #[serde(default)]
     pub disk: Option<HostDiskFault>,
 }

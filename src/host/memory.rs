@@ -30,7 +30,7 @@ impl Memory {
         Path::new("/proc/self/fd").join(self.directory.as_raw_fd().to_string()).join(pod)
     }
 
-    /// The same directory as a container's mounts name it.
+    /// A pod's directory as a container's mounts name it.
     pub fn container_path(&self, pod: &str) -> PathBuf {
         self.path.join(pod)
     }

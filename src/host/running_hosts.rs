@@ -102,7 +102,7 @@ pub fn process(pid: u32) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-/// Waits until a process has ended; false on timeout (none = no timeout).
+/// Waits until a process has ended; returns false on timeout. `None` means no timeout.
 pub fn wait_for_end(process: &OwnedFd, timeout: Option<&Timespec>) -> io::Result<bool> {
     let ready = retry_on_intr(|| poll(&mut [PollFd::new(process, PollFlags::IN)], timeout))?;
     Ok(ready > 0)

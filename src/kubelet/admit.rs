@@ -212,7 +212,11 @@ mod tests {
         let picky = |disk: &str| pod(json!({"nodeSelector": {"disk": disk}, "containers": [{"name": "c"}]}));
         assert_eq!(take("b", &picky("ssd")), Ok(()));
         assert!(take("c", &picky("tape")).unwrap_err().starts_with("NodeAffinity: "));
-        assert_eq!(take("c", &asking(json!({"example.com/gpu": "1"}))), Ok(()), "nobody counts these here");
+        assert_eq!(
+            take("c", &asking(json!({"example.com/gpu": "1"}))),
+            Ok(()),
+            "unknown resources are not counted"
+        );
         assert!(take("d", &asking(json!({}))).unwrap_err().starts_with("OutOfpods: "));
         taken.release("a");
         assert!(taken.try_add("d", &asking(json!({})), &allocatable, Some(&node)).is_ok());

@@ -93,7 +93,7 @@ impl NodeDisk {
         *self.0.lock()
     }
 
-    /// The same fault in the form of the node's host.
+    /// Returns the fault in the form of the node's host.
     pub(crate) fn of_host(&self) -> Option<HostDiskFault> {
         Some(match self.fault()? {
             NodeDiskFault::Full => HostDiskFault::Full,

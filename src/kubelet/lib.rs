@@ -239,8 +239,8 @@ impl Kubelet {
         static_pods::set(&self.workers, &self.node, manifests);
     }
 
-    /// Sets the simulated state of the node's machine; none = the real one. For faults and simulations: a hollow node
-    /// has no machine of its own.
+    /// Sets the simulated state of the node's machine; `None` means the real one. For faults and simulations: a hollow
+    /// node has no machine of its own.
     pub fn set_simulated_machine(&self, observations: Option<pressure::Observations>) {
         self.node.eviction.pretend(observations);
     }
@@ -263,7 +263,7 @@ impl Kubelet {
         self.node.push_faults();
     }
 
-    /// Sets the fault of the node's disk; none = healthy.
+    /// Sets the fault of the node's disk; `None` means a healthy disk.
     pub fn set_disk_fault(&self, fault: Option<NodeDiskFault>) {
         self.node.disk.set(fault);
         self.node.push_faults();

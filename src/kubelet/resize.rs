@@ -268,7 +268,7 @@ mod tests {
     fn a_resize_is_a_change_of_amounts_pod_12() {
         let before = pod(&json!({"requests": {"cpu": "1", "memory": "1Gi"}}));
         let mut resize = Resize::default();
-        assert!(!resize.is_requested(&before), "what was never given otherwise is as the spec says");
+        assert!(!resize.is_requested(&before), "without an allocation no resize is requested");
         resize.allocate(&before);
         assert_eq!(resize.allocated.keys().collect::<Vec<_>>(), ["app", "side"]);
         for (after, requested, restart) in [

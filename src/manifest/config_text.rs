@@ -76,7 +76,7 @@ fn with_the_nearest_name(message: &str) -> String {
         (Some(what), [given, known @ ..]) => match nearest(given, known.iter().copied()) {
             Some(near) => format!("{what} \"{given}\", did you mean {near}?"),
             None if known.is_empty() => format!("{what} \"{given}\""),
-            None => format!("{what} \"{given}\"; there are {}", known.join(", ")),
+            None => format!("{what} \"{given}\"; expected {}", known.join(", ")),
         },
         _ => message.to_string(),
     }
@@ -123,7 +123,7 @@ mod tests {
             ),
             (
                 "timings:\n  something: 1\n",
-                "c.yaml:2:3: timings.something: unknown field \"something\"; there are backOff, heartbeat",
+                "c.yaml:2:3: timings.something: unknown field \"something\"; expected backOff, heartbeat",
             ),
             (
                 "timings:\n  backOff: soon\n",

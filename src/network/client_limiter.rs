@@ -73,6 +73,6 @@ mod tests {
         assert!(shares.take(other).is_some(), "another's is another's");
         drop(first);
         assert!(shares.take(one).is_some());
-        assert_eq!(shares.in_use.lock().len(), 1, "who has nothing is forgotten");
+        assert_eq!(shares.in_use.lock().len(), 1, "a client without a share is forgotten");
     }
 }

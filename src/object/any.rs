@@ -682,7 +682,7 @@ mod tests {
         let mut text = b"before ".to_vec();
         object.write_json(&mut text);
         assert_eq!(text.strip_prefix(b"before ".as_slice()), Some(&object.clone().json()[..]));
-        assert!(object.json.get().is_none(), "an encoding for one use is not kept");
+        assert!(object.json.get().is_none(), "an encoding for one use is not cached");
         assert!(object.json().windows(3).any(|w| w == b"xyz"));
     }
 

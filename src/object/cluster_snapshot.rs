@@ -71,7 +71,7 @@ pub struct ClusterRestoreSpec {
     /// The name of the ClusterSnapshot.
     #[serde(default)]
     pub snapshot: String,
-    /// Replaces the contents of claims' directories by those in the snapshot.
+    /// Replaces the contents of claims' directories with those in the snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claims: Option<bool>,
     /// The grace period of pods in seconds; each pod's own if not set.
@@ -192,7 +192,7 @@ impl JsonSchema for ClusterRestoreSpec {
             "properties": {
                 "snapshot": text("snapshot is the name of the ClusterSnapshot."),
                 "claims": boolean(
-                    "claims replaces the contents of the claims' directories by those in the snapshot. Defaults to false.",
+                    "claims replaces the contents of the claims' directories with those in the snapshot. Defaults to false.",
                 ),
                 "gracePeriodSeconds": number("gracePeriodSeconds is the grace period of every pod. Defaults to each pod's own."),
             },

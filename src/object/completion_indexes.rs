@@ -190,7 +190,11 @@ mod tests {
             assert_eq!(CompletionIndexes::read(expected, 10), set, "{expected}");
             assert_eq!(CompletionIndexes::parse(expected, 10).unwrap(), set, "{expected}");
         }
-        assert_eq!(CompletionIndexes::read("0-4,x,7-12", 9).to_string(), "0-4,7,8", "what is beyond is gone");
+        assert_eq!(
+            CompletionIndexes::read("0-4,x,7-12", 9).to_string(),
+            "0-4,7,8",
+            "indexes beyond the number of completions are dropped"
+        );
         assert_eq!(CompletionIndexes::read("0-2,5", 10).missing(4, 8), [3, 4, 6, 7]);
         assert_eq!(CompletionIndexes::default().missing(2, 8), [0, 1]);
     }

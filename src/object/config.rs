@@ -178,22 +178,22 @@ timings! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Limits {
-    /// Pods that have not ended; 0 = no limit, none = 1 000 and twice the pods that the nodes may run. Each costs
-    /// memory in the control plane, even if it never runs.
+    /// Pods that have not ended; 0 means no limit, `None` means 1 000 and twice the pods that the nodes may run. Each
+    /// costs memory in the control plane, even if it never runs.
     pub active_pods: Option<usize>,
-    /// Stored events; 0 = no limit, none = 10 000. Beyond it the events that occurred last the longest ago are
-    /// removed.
+    /// Stored events; 0 means no limit, `None` means 10 000. Beyond the limit, the events with the oldest last
+    /// occurrence are removed.
     pub events: Option<usize>,
-    /// Requests served at once, except the cluster owner's: the seats of API Priority and Fairness; 0 = no limit,
-    /// none = 600, as kube-apiserver's `--max-requests-inflight` and `--max-mutating-requests-inflight` together.
+    /// Requests served at once, except the cluster owner's: the seats of API Priority and Fairness; 0 means no limit,
+    /// `None` means 600, as kube-apiserver's `--max-requests-inflight` and `--max-mutating-requests-inflight` together.
     #[serde(alias = "requestsInFlight")]
     pub max_requests_in_flight: Option<usize>,
-    /// Bytes of all objects as JSON; 0 = no limit, none = 512 MiB. etcd has `--quota-backend-bytes`, 2 GiB, on a disk;
-    /// here they are held in memory, with two or three times as much as their text.
+    /// Bytes of all objects as JSON; 0 means no limit, `None` means 512 MiB. etcd has `--quota-backend-bytes`, 2 GiB,
+    /// on a disk; here they are held in memory, where they take two or three times the bytes of their JSON.
     pub store_bytes: Option<usize>,
     /// Bytes of the objects that controllers copy from templates (pods, claims, Jobs, ReplicaSets,
-    /// ControllerRevisions) as JSON; 0 = no limit, none = 32 MiB and 16 KiB for each pod that the nodes may run. One
-    /// number in a manifest decides how many copies there are.
+    /// ControllerRevisions) as JSON; 0 means no limit, `None` means 32 MiB and 16 KiB for each pod that the nodes may
+    /// run. One number in a manifest decides how many copies there are.
     pub template_copy_bytes: Option<usize>,
 }
 

@@ -308,13 +308,13 @@ mod tests {
         let owned = json!({"metadata": {"name": "s", "namespace": "n", "ownerReferences": [{"apiVersion": "v1",
             "kind": "ConfigMap", "name": "a", "uid": map.uid(), "controller": true}]}});
         let secret = api.create_as(serde_json::from_value::<Secret>(owned).unwrap()).unwrap();
-        assert_eq!(reconciled_names(&notes).await, ["a"], "what it owns");
+        assert_eq!(reconciled_names(&notes).await, ["a"], "a change of an owned object triggers its owner");
         api.modify::<Secret>(&secret.key(), |secret| {
             secret.metadata.owner_references = None;
             Ok(())
         })
         .unwrap();
-        assert_eq!(reconciled_names(&notes).await, ["a"], "what it owned before");
+        assert_eq!(reconciled_names(&notes).await, ["a"], "a released object triggers its former owner");
         api.delete(Kind::ConfigMap, &map.key(), &DeleteOptions::default()).unwrap();
         assert_eq!(
             (reconciled_names(&notes).await, notes.forgotten.load(Ordering::Relaxed)),

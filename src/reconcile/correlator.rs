@@ -11,7 +11,8 @@ use object::Key;
 
 /// The most entries a map retains; beyond that it drops the oldest half.
 const REMEMBERED: usize = 4096;
-/// The same for a component of one node: it records events for a hundred pods, and there may be thousands of nodes.
+/// The most entries for a component of one node: it records events for a hundred pods, and there may be thousands of
+/// nodes.
 const REMEMBERED_ON_A_NODE: usize = 512;
 /// From this number of events on, with the same reason and different texts, similar events are combined into one.
 const SIMILAR: usize = 10;

@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(expectations.waits(&"rs"), None);
         expectations.expect_creation(&"rs", "lost");
         tokio::time::advance(TIMEOUT / 2).await;
-        assert_eq!(expectations.waits(&"rs"), Some(TIMEOUT / 2), "whoever waits knows when to look again");
+        assert_eq!(expectations.waits(&"rs"), Some(TIMEOUT / 2), "the remaining wait is known");
         tokio::time::advance(TIMEOUT / 2).await;
         assert!(expectations.satisfied(&"rs"), "a lost event does not stop a controller for ever");
     }

@@ -109,7 +109,11 @@ mod tests {
             Some(REWRITE_INTERVAL),
             "and is as patient as before"
         );
-        assert_eq!(last_writes.hold("set", revision.next(), false, &3), None, "what is new is said at once");
+        assert_eq!(
+            last_writes.hold("set", revision.next(), false, &3),
+            None,
+            "a new value is written at once"
+        );
     }
 
     /// Evictions use up a budget in its status and the controller restores it: it wants another value in between each

@@ -268,7 +268,7 @@ mod tests {
         figures.take(ended("a/b", 7, ReconcileResult::Done));
         assert_eq!(figures.status(show).last_minute, 101);
         clock.sleep(Duration::from_secs(1)).await;
-        assert_eq!(figures.status(show).last_minute, 1, "what is older than a minute does not count");
+        assert_eq!(figures.status(show).last_minute, 1, "results older than a minute do not count");
         clock.sleep(Duration::from_hours(1)).await;
         assert_eq!(figures.status(show).last_minute, 0);
         // Overwrites the older samples.

@@ -78,7 +78,7 @@ impl WorkLoop {
 }
 
 /// A round of a loop.
-#[must_use = "it is to be told how it ends"]
+#[must_use = "the round's result must be recorded with `ends`"]
 pub struct LoopRound {
     of: Arc<WorkLoop>,
     number: u64,
@@ -225,7 +225,11 @@ mod tests {
         assert!(matches!(refused, StepError::TakesNone(_)));
         of_loop.stop().await;
         assert_eq!(controller().status().state, ControllerState::Stopped);
-        assert_eq!(api.controller_statuses().get("chores"), Some(&None), "nothing more is told of it");
+        assert_eq!(
+            api.controller_statuses().get("chores"),
+            Some(&None),
+            "a stopped loop reports nothing more"
+        );
         drop(chores);
         assert!(api.controller("chores").is_some_and(|probe| probe.is_none()));
         tasks.stop().await;

@@ -175,7 +175,7 @@ fn room_made_by_preemption_is_reserved_and_goes_to_higher_priority_sch_8() {
             "again: 0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: \
              1 Insufficient cpu."
         ],
-        "the room is kept from its equal also in what preemption supposes"
+        "preemption, too, counts the room as reserved for the first pod"
     );
     cluster.core.pod_deleted("victim", cluster.now);
     // An equal pod came later, and a lower one would fit: the resources belong to the first.

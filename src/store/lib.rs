@@ -242,7 +242,7 @@ impl Store {
         self.inner.faults.admit().map_err(WriteError::Disk)
     }
 
-    /// Does the same for deletions, which a full disk accepts longer.
+    /// Refuses deletions if the disk or a fault does. A full disk accepts deletions longer than other writes.
     fn admit_deletion(&self) -> Result<(), WriteError> {
         if let Some(reason) = self.inner.disk.as_ref().and_then(Disk::deletion_refusal) {
             return Err(WriteError::Disk(reason));

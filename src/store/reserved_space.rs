@@ -10,7 +10,7 @@ use rustix::fs::FallocateFlags;
 
 /// The sizes to try, largest first: enough for the writes of one group.
 const SIZES: &[u64] = &[8 << 20, 1 << 20, 256 << 10];
-/// The same for deletions, each of which takes a few kilobytes.
+/// The sizes to try for deletions, each of which takes a few kilobytes.
 const DELETION_SIZES: &[u64] =
     &[1 << 20, 896 << 10, 768 << 10, 640 << 10, 512 << 10, 384 << 10, 256 << 10, 128 << 10, 64 << 10];
 /// The unit of `st_blocks`, on every file system.

@@ -367,7 +367,7 @@ mod tests {
         }
         let held = store.inner.state.read().history_bytes(Kind::ConfigMap);
         assert!((16 << 20..=64 << 20).contains(&held), "{held}");
-        assert!(behind.take().is_err(), "what was dropped is gone, not skipped");
+        assert!(behind.take().is_err(), "dropped history is an error, and is not skipped");
         let mut near = store.watch(Kind::ConfigMap, Revision(current.0 - 10), Visibility::Applied);
         assert_eq!(near.take().unwrap().len(), 10);
         // An object larger than the whole history is still seen.

@@ -198,7 +198,7 @@ impl Builder {
         let mut disabled = self.controllers.disabled()?;
         if let Some(unknown) = self.disabled_admission.iter().find(|name| !is_plugin(name)) {
             let known: Vec<_> = api::admission::plugin_names().collect();
-            let message = format!("no admission plugin \"{unknown}\"; there are {}", known.join(", "));
+            let message = format!("no admission plugin \"{unknown}\"; the plugins are {}", known.join(", "));
             return Err(Error::Component(message));
         }
         disabled.append(&mut self.disabled_admission);
@@ -276,7 +276,7 @@ async fn default_account(cluster: &Cluster) -> Result<(), Error> {
     until(
         api,
         Kind::ServiceAccount,
-        || "the service account default/default".into(),
+        || "ServiceAccount default/default does not exist".into(),
         || api.get_as::<ServiceAccount>(&account).ok().map(drop),
     )
     .await
@@ -289,7 +289,7 @@ async fn default_roots(cluster: &Cluster) -> Result<(), Error> {
     until(
         api,
         Kind::ConfigMap,
-        || "the config map default/kube-root-ca.crt".into(),
+        || "ConfigMap default/kube-root-ca.crt does not exist".into(),
         || api.get_as::<ConfigMap>(&roots).ok().map(drop),
     )
     .await

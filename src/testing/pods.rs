@@ -22,7 +22,8 @@ pub enum PodBehaviour {
     /// They run until they are stopped, and their probes succeed.
     #[default]
     Runs,
-    /// The same, but readiness probes fail. A pod without one is ready all the same, as on any node.
+    /// They run until they are stopped, but their readiness probes fail. A pod without one is ready all the same, as on
+    /// any node.
     Unready,
     /// They end with exit code 0 after this time.
     Succeeds {

@@ -134,15 +134,15 @@ impl fmt::Display for Disturbance {
         write!(f, "in step {}, ", self.step + 1)?;
         match &self.kind {
             DisturbanceKind::Stale { watched: (resource, _), lasts, misses } => {
-                write!(f, "its watches of {resource} deliver nothing for {lasts:?}")?;
+                write!(f, "the controller's watches of {resource} deliver nothing for {lasts:?}")?;
                 if *misses {
-                    f.write_str(", and then end, so that it must list and misses the changes in between")
+                    f.write_str(", and then end: it lists again and misses the changes in between")
                 } else {
                     Ok(())
                 }
             }
             DisturbanceKind::Killed { write } => {
-                write!(f, "it is killed after its write {write}, before the response")
+                write!(f, "the controller is killed after its write {write}, before the response")
             }
             DisturbanceKind::Refused { write, how } => {
                 let how = match how {
@@ -150,7 +150,7 @@ impl fmt::Display for Disturbance {
                     Refusal::Unavailable => "is refused (503)",
                     Refusal::AnswerLost => "succeeds, but the response is a timeout (504)",
                 };
-                write!(f, "its write {write} {how}")
+                write!(f, "the controller's write {write} {how}")
             }
         }
     }

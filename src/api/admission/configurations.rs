@@ -129,7 +129,11 @@ mod tests {
                     });
                 }
             });
-            assert_eq!(compiled.load(Ordering::Relaxed), round, "what is known is kept");
+            assert_eq!(
+                compiled.load(Ordering::Relaxed),
+                round,
+                "a known configuration is not compiled again"
+            );
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct DiscoveryResult {
     pub(crate) resources: Vec<Value>,
     /// They come from the last probe of the server.
     pub(crate) is_current: bool,
-    /// The hash of its OpenAPI v3 document, if it has one.
+    /// The hash of its OpenAPI v3 document; empty if the server gives no hash, `None` if there is no document.
     pub(crate) openapi_hash: Option<String>,
 }
 
@@ -164,7 +164,7 @@ mod tests {
                 discovered.resources.iter().map(named).collect::<Vec<_>>()
             })
         };
-        let listed = read(&["b/status", "b", "a", "b/scale", "nobody/status"]).unwrap();
+        let listed = read(&["b/status", "b", "a", "b/scale", "orphan/status"]).unwrap();
         assert_eq!(listed, [vec!["a"], vec!["b", "scale", "status"]]);
         for twice in [["a", "a"], ["a/b", "a/b"]] {
             let error = read(&twice).unwrap_err();

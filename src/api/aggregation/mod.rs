@@ -43,7 +43,7 @@ impl GroupVersion {
         Self { group: group.into(), version: version.into() }
     }
 
-    /// Parses the name of its APIService, `VERSION.GROUP`.
+    /// Parses the name of an APIService, `VERSION.GROUP`.
     fn of_name(name: &str) -> Self {
         let (version, group) = name.split_once('.').unwrap_or((name, ""));
         Self::new(group, version)
@@ -54,7 +54,7 @@ impl GroupVersion {
         format!("{}.{}", self.version, self.group)
     }
 
-    /// Returns the path prefix under which it is served.
+    /// Returns the path prefix under which this group and version is served.
     fn path(&self) -> String {
         format!("/apis/{}/{}", self.group, self.version)
     }
@@ -96,7 +96,7 @@ impl ApiServices {
         self.services.read().get(of).cloned()
     }
 
-    /// Returns true if requests for it are proxied.
+    /// Returns true if requests for this group and version are proxied.
     pub(crate) fn is_remote(&self, of: &GroupVersion) -> bool {
         self.services.read().get(of).is_some_and(|service| service.remote.is_some())
     }

@@ -89,7 +89,8 @@ pub(super) async fn probe(
     Ok(discovered)
 }
 
-/// Returns the hash of its document in an index; `None` if it has none.
+/// Returns the hash of a group version's OpenAPI document, as the server's index has it: empty if the document's URL
+/// has no hash, `None` if the index does not list the document or its URL is malformed.
 fn openapi_hash(of: &GroupVersion, index: &[u8]) -> Option<String> {
     let index: Value = serde_json::from_slice(index).ok()?;
     let path = of.path();

@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(names(directory.path()), [backups[0], backups[1], "audit.log"]);
         let newest = std::fs::read_to_string(directory.path().join(backups[1])).unwrap();
         assert_eq!(newest, "line 3\n");
-        std::fs::write(directory.path().join("audit-notes.log"), "somebody else's").unwrap();
+        std::fs::write(directory.path().join("audit-notes.log"), "another program's").unwrap();
         file.write(b"line 5\n", at(150)).unwrap();
         let retained = ["audit-2023-11-14T22-15-50.000.log", "audit-notes.log", "audit.log"];
         assert_eq!(names(directory.path()), retained, "the others are too old");

@@ -79,7 +79,7 @@ impl<'a> Authority<'a> {
 }
 
 impl<'a> Authority<'a> {
-    /// Returns the value of one of its fields.
+    /// Returns the value of a field; `None` if this value has no such field.
     pub(super) fn field(&self, name: &str) -> Option<Val<'a>> {
         match self {
             Self::Request { judge, request, account } if name == "requestResource" => {
@@ -90,7 +90,7 @@ impl<'a> Authority<'a> {
         }
     }
 
-    /// Calls one of its functions; `None` if there is none of this name.
+    /// Calls a function of this value; `None` if it has no function of this name.
     pub(super) fn call(&self, name: &str, args: &[Val<'a>], budget: &mut Budget) -> Option<Outcome<'a>> {
         match self {
             Self::Request { judge, request, account } => {

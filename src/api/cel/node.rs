@@ -98,7 +98,7 @@ pub(super) enum PairKind {
     ExistsOne,
     /// A list of the expression's values.
     List,
-    /// The same keys with the expression's values.
+    /// A map of the same keys to the expression's values.
     Map,
     /// A map of the entries that the expression returns.
     MapEntry,

@@ -38,9 +38,9 @@ pub(crate) enum Type<'s> {
     Null,
     Time,
     Duration,
-    /// Of any items.
+    /// A list of any items.
     List,
-    /// Of any keys and values.
+    /// A map of any keys and values.
     Map,
     /// A value of a schema.
     Schema(&'s JSONSchemaProps),

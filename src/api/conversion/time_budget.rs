@@ -59,7 +59,7 @@ mod tests {
         let all = permits.acquire().await;
         assert_eq!(budget.acquire_permit(&permits).await.map(|_| ()).map_err(|error| error.code()), Err(504));
         drop(all);
-        assert!(budget.acquire_permit(&permits).await.is_ok(), "what is free is not waited for");
+        assert!(budget.acquire_permit(&permits).await.is_ok(), "a free permit is granted at once");
         budget.waited(Duration::from_secs(5));
         assert_eq!(budget.remaining().map_err(|error| error.code()), Err(504));
     }

@@ -403,7 +403,7 @@ mod tests {
         assert_eq!(
             next(levels.finish("a", of_a[0], MILLISECOND)),
             ["b waits"],
-            "who has less of its own goes first"
+            "the level that uses less of its own share goes first"
         );
         assert_eq!(next(levels.finish("a", of_a[1], MILLISECOND)), ["a waits"]);
         assert_eq!(next(levels.finish("b", of_b[0], MILLISECOND)), Vec::<&str>::new());
@@ -540,7 +540,7 @@ mod tests {
         assert_eq!(levels.finish("a", wide, MILLISECOND).len(), 1);
     }
 
-    /// Regression: it waited forever, because all other levels together held more seats than existed.
+    /// Regression: the request waited forever, because all other levels together held more seats than existed.
     #[test]
     fn a_wide_request_of_a_level_that_lends_goes_on_where_seats_are_few_api_17() {
         let others = ["b", "c", "d", "e"].map(|name| (name, config(10, 0)));

@@ -177,7 +177,7 @@ mod tests {
         for (chain, why) in [
             (vec![issue(&other, jane, ExtendedKeyUsagePurpose::ClientAuth)], "another authority"),
             (vec![issue(&ours, jane, ExtendedKeyUsagePurpose::ServerAuth)], "a server's"),
-            (vec![issue(&ours, &jane[1..], ExtendedKeyUsagePurpose::ClientAuth)], "nobody's"),
+            (vec![issue(&ours, &jane[1..], ExtendedKeyUsagePurpose::ClientAuth)], "without a common name"),
             (vec![CertificateDer::from(vec![1, 2, 3])], "none"),
             (Vec::new(), "no chain"),
         ] {

@@ -158,7 +158,7 @@ mod tests {
         let (status, shown) = fixture.send_request(get.clone(), &old, &nothing).await;
         assert_eq!((status, &shown["metadata"]["name"]), (StatusCode::OK, &json!("old")), "it is durable");
         let (status, _) = fixture.send_request(get, "/api/v1", &nothing).await;
-        assert_eq!(status, StatusCode::OK, "what is not stored does not wait");
+        assert_eq!(status, StatusCode::OK, "a response without stored objects does not wait");
 
         fixture.store.faults().set_disk(DiskFault::None);
         let (status, created) = writes.await;

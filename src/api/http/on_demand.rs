@@ -77,7 +77,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn nothing_is_made_for_a_reader_that_does_not_ask() {
         let (mut outlet, mut stream) = pair(Duration::from_mins(1));
-        assert!(!outlet.wait_for_reader().await, "nobody has asked");
+        assert!(!outlet.wait_for_reader().await, "the reader has not asked yet");
         assert!(stream.next().now_or_never().is_none());
         assert!(outlet.wait_for_reader().await);
         assert_eq!(outlet.send(Bytes::from_static(b"a")).await, Ok(()));

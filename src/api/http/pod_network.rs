@@ -18,10 +18,10 @@ use crate::ApiError;
 use base::dial::Transport;
 use object::Key;
 
-/// The query parameter that selects this instead of a session.
+/// The query parameter that requests the pod's network instead of a session.
 const PARAMETER: &str = "podium.dev/network";
 
-/// Returns true if the query selects it.
+/// Returns true if the query requests the pod's network.
 pub(super) fn is_requested(query: &Query) -> bool {
     query.has(PARAMETER)
 }

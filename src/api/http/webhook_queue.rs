@@ -113,7 +113,7 @@ mod tests {
             all.push(server.inner.call_queue.begin("", Vec::new(), Duration::ZERO).await.unwrap());
         }
         assert_eq!(create(Kind::Pod).await.map_err(|error| error.code()), Err(504));
-        assert_eq!(create(Kind::Secret).await, Ok("done"), "nobody is asked about it");
+        assert_eq!(create(Kind::Secret).await, Ok("done"), "no webhook is called for it");
         drop(all);
         assert_eq!(create(Kind::Pod).await, Ok("done"));
     }

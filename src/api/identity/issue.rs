@@ -297,7 +297,7 @@ mod tests {
                 json!({"audiences": [], "expirationSeconds": 5_000_000_000_i64}),
                 "may not specify a duration larger than 2^32 seconds",
             ),
-            ("nobody", json!({"audiences": []}), "serviceaccounts \"nobody\" not found"),
+            ("missing", json!({"audiences": []}), "serviceaccounts \"missing\" not found"),
             ("robot", bound("Pod", "gone", ""), "pods \"gone\" not found"),
             ("robot", bound("Pod", "p", "other"), "does not match the UID in record"),
             ("default", bound("Pod", "p", pod.uid()), "different serviceaccount name"),

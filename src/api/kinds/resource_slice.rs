@@ -16,7 +16,7 @@ use object::storage::UNSET;
 
 /// The maximum number of devices in a slice, as in Kubernetes.
 const MAX_DEVICES: usize = 128;
-/// The same if any of them has taints, counters or lists of values.
+/// The maximum number of devices in a slice if any of them has taints, counters or lists of values.
 const MAX_ADVANCED: usize = 64;
 const MAX_ATTRIBUTES: usize = 32;
 /// The maximum size of an attribute's text.

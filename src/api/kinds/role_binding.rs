@@ -116,8 +116,8 @@ fn subject(errors: &mut FieldErrors, path: &Path<'_>, subject: &Subject, reach: 
     }
 }
 
-/// The role of a binding is immutable. Another role needs another binding, so that clients may rely on the role of one
-/// that they know.
+/// Refuses to change the role of a binding, since clients may rely on the role of a binding that they know. Another
+/// role needs another binding.
 pub(super) fn same_role(errors: &mut FieldErrors, new: &RoleRef, old: &RoleRef) {
     if new != old {
         errors.invalid(&Path::root("roleRef"), new, "cannot change roleRef");

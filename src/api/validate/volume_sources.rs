@@ -55,7 +55,7 @@ pub(crate) const OF_PODS: &[&str] = &[
     "image",
 ];
 
-/// The same for a persistent volume.
+/// The sources of a persistent volume, in the same order.
 pub(crate) const OF_PERSISTENT_VOLUMES: &[&str] = &[
     "hostPath",
     "gcePersistentDisk",

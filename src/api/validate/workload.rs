@@ -35,7 +35,7 @@ pub(crate) fn selector_and_template(
     selector_and_template_of("ReplicaSet", errors, path, selector, template);
 }
 
-/// The same for an owner of another kind, which errors in the template name.
+/// Does the same as [`selector_and_template`] for an owner of this kind, which errors in the template name.
 pub(crate) fn selector_and_template_of(
     owner: &str,
     errors: &mut FieldErrors,

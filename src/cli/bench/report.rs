@@ -12,7 +12,7 @@ pub(super) struct Report;
 
 impl Report {
     pub(super) fn heading() {
-        print_line(&format!("recorded = {RECORDED}; on another machine, so that there is no verdict"));
+        print_line(&format!("recorded = {RECORDED}; measured on another machine, so there is no verdict"));
         print_line(&format!("{:<46} {:>14} {:>28}   podium is", "measurement", "podium", "compared with"));
     }
 

@@ -48,7 +48,7 @@ pub(super) struct Rules {
     pub(super) service: f64,
     /// From the first of many services written to the last in force.
     pub(super) made: f64,
-    /// The same for their deletion.
+    /// From the first of many services deleted to the last one gone from the rules.
     pub(super) deleted: f64,
     /// All policies of all pods, at the start of a control plane.
     pub(super) policies: f64,

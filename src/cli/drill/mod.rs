@@ -130,7 +130,7 @@ pub(super) fn run(command: DrillCommand) -> Result<ExitCode> {
         DrillCommand::Run { instance, name, follow: follows } => {
             let Some(drill) = Drill::named(&name) else {
                 let known: Vec<&str> = DRILLS.iter().map(|drill| drill.name).collect();
-                eprint_line(&format!("podium: no drill \"{name}\"; there are {}", known.join(", ")));
+                eprint_line(&format!("podium: no drill \"{name}\"; the drills are {}", known.join(", ")));
                 return Ok(ExitCode::from(USAGE));
             };
             with(&instance, async |client| {
@@ -250,7 +250,7 @@ async fn begin(client: &Client, document: Document, name: &str) -> Result<()> {
         };
         let waited = tokio::time::timeout(TO_GO, deletion).await;
         waited.with_context(|| {
-            format!("the earlier run of scenario {name} is not removed after {} s", TO_GO.as_secs())
+            format!("the earlier run of scenario {name} was not removed within {} s", TO_GO.as_secs())
         })??;
     }
     apply::apply_documents(client, vec![document], DEFAULT_NAMESPACE, Mode::Write).await.map(drop)
@@ -330,7 +330,7 @@ async fn follow(
             () = tokio::time::sleep(LOOK) => {}
             () = &mut limit, if is_limited => {
                 is_limited = false;
-                eprint_line("the time of --timeout is over: stopping the scenario");
+                eprint_line("the time of --timeout has passed: stopping the scenario");
             }
             _ = tokio::signal::ctrl_c() => {
                 if is_over || !confirm_stop(name).await {
@@ -358,7 +358,9 @@ async fn confirm_stop(name: &str) -> bool {
     if !std::io::stdin().is_terminal() {
         return true;
     }
-    eprint_line(&format!("\nStop scenario {name}? It fails as given up, and is cleaned up. [y/N]"));
+    eprint_line(&format!(
+        "\nStop scenario {name}? It counts as given up, and its objects are removed. [y/N]"
+    ));
     let read = tokio::task::spawn_blocking(|| {
         let mut answer = String::new();
         std::io::stdin().lock().read_line(&mut answer).map(|_| answer)

@@ -201,7 +201,7 @@ pub(super) struct FaultLifetime {
     /// Name of the fault
     #[arg(long)]
     name: Option<String>,
-    /// Heal matching faults of this target, or between these two sides, instead
+    /// Heal the matching faults of this target, or between these two sides, instead of starting one
     #[arg(long, alias = "undo")]
     heal: bool,
 }
@@ -359,7 +359,7 @@ async fn begin(faults: &Api<Fault>, spec: FaultSpec, name: Option<String>) -> Re
             } else {
                 // A stalled store answers once the fault that stalls it is over.
                 eprint_line(&format!(
-                    "fault/{name} is created; the server does not respond, perhaps because of it"
+                    "fault/{name} was created; the server does not respond, perhaps because of this fault"
                 ));
                 request.await
             };

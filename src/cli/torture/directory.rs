@@ -121,7 +121,7 @@ mod tests {
         assert!(place.witness().is_dir() && place.config().is_file());
         assert!(TortureDir::new(Some(&directory)).unwrap_err().to_string().contains("is not empty"));
         place.remove().unwrap();
-        assert_eq!(fs::read_dir(&directory).unwrap().count(), 0, "what was there before stays");
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 0, "the directory itself stays");
         fs::remove_dir(&directory).unwrap();
     }
 }

@@ -51,7 +51,7 @@ pub(super) struct TortureRequest {
     /// Empty directory for all files [default: a temporary one, removed if no violation is found]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Make a deliberate mistake, which must be found
+    /// Activate a deliberate mistake, which the checks must find
     #[arg(long, alias = "break", value_name = "NAME", hide = true, value_parser = mistake::named)]
     mistake: Option<MistakeKind>,
 }

@@ -196,6 +196,6 @@ mod tests {
         assert!(own.is_alive());
         let other = Process { started: own.started + 1, ..own };
         assert!(!other.is_alive());
-        assert!(!other.signal(Signal::KILL).unwrap(), "nobody else is killed in its place");
+        assert!(!other.signal(Signal::KILL).unwrap(), "no other process is killed in its place");
     }
 }

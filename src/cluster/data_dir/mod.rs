@@ -250,12 +250,12 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), DataDirError>
     put_private(path, text, File::sync_all)
 }
 
-/// Does the same for a file that need not outlive the machine's next crash.
+/// Does the same as [`write_private`] for a file that need not outlive the machine's next crash.
 fn write_unsynced(path: &Path, text: &str) -> Result<(), DataDirError> {
     put_private(path, text, |_| Ok(()))
 }
 
-/// Does the same, with `finish` applied to the file before it gets its name. A file that is already correct is left
+/// Writes a private file and applies `finish` to it before it gets its name. A file that is already correct is left
 /// alone; another is overwritten if the disk has no space for a second one, since most of its blocks exist.
 fn put_private(
     path: &Path,

@@ -127,7 +127,7 @@ mod tests {
         }
         let requested = NetworkConfig { node_subnet: "192.168.0.0/16".parse().ok(), ..config };
         let chosen = choose(&requested, &nets("192.168.1.0/24"));
-        assert_eq!(chosen.nodes, nets("192.168.0.0/16")[0], "what is asked for");
+        assert_eq!(chosen.nodes, nets("192.168.0.0/16")[0], "the requested subnet is used");
         let warning = hidden(&chosen, &nets("192.168.1.0/24 10.1.0.0/16")).unwrap();
         assert!(
             warning.contains("192.168.1.0/24 (nodes use 192.168.0.0/16)") && !warning.contains("10.1."),

@@ -237,13 +237,13 @@ mod tests {
             ("an object is deleted", "a b", "", "a:1", "a:1 b:2", "-b Deleted"),
             ("it stays away", "a b", "b", "a:1", "a:1", ""),
             ("until an object asks for it", "a b", "b", "a:1 b?:3", "a:1", "+b"),
-            ("what is under way is waited for", "a", "", "b?:2", "a:- b?:-", ""),
+            ("busy nodes are left alone", "a", "", "b?:2", "a:- b?:-", ""),
             ("an object asks", "", "", "x?:1", "", "+x"),
             ("a hollow one too", "", "", "x?~:1", "", "+x~"),
             ("it asks no more, but runs", "", "", "x:1", "x?:1", ""),
             ("it is deleted", "", "", "", "x?:1", "-x Deleted"),
             ("it was replaced", "", "", "x?:2", "x?:1", "-x Deleted"),
-            ("somebody else's kubelet", "", "", "x:1", "", ""),
+            ("a foreign kubelet", "", "", "x:1", "", ""),
             ("named by the file as well", "x", "", "x?:1", "x?:1", ""),
             ("the file names an object's node, then no more", "", "", "x?:1", "x:1", ""),
             ("it becomes hollow", "a~", "", "a:1", "a:1", "-a Dropped"),
@@ -282,7 +282,7 @@ mod tests {
             "no kubelet has written an empty nodeInfo"
         );
         reported["status"]["nodeInfo"]["kubeletVersion"] = json!("v1.37.0");
-        assert_eq!(node(reported.clone()).unwrap(), "{}", "what its kubelet said is not what was asked");
+        assert_eq!(node(reported.clone()).unwrap(), "{}", "a reported capacity is not a requested one");
         reported["metadata"]["annotations"][CAPACITY] = json!(r#"{"cpu":"3"}"#);
         assert_eq!(node(reported).unwrap(), r#"{"cpu":"3"}"#);
         assert_eq!(node(json!({"metadata": {"name": "x", "annotations": {NODE_ANNOTATION: "vm"}}})), None);

@@ -216,7 +216,7 @@ impl ScenarioController {
                 self.recorder.normal(
                     scenario.object(),
                     "StepDone",
-                    format!("Step {} of {at} is done", index + 1),
+                    format!("Step {} (at {at}) is done", index + 1),
                 );
             }),
             NextAction::CleanUp => executor.clean_up().map(|is_done| status.cleaned = is_done),

@@ -308,9 +308,7 @@ mod tests {
             loop {
                 let seen = ScenarioObservation {
                     checks: checks.iter().map(|holds| Ok(*holds)).collect(),
-                    action: action
-                        .filter(|when| when <= second)
-                        .map(|when| (at(when), "somebody".to_owned())),
+                    action: action.filter(|when| when <= second).map(|when| (at(when), "a user".to_owned())),
                 };
                 let (mut status, act) = next(scenario, &seen, now);
                 match act {
@@ -343,7 +341,7 @@ mod tests {
             &[(0, &[false, true]), (9, &[true, true]), (30, &[false, true]), (35, &[false, true])];
         let status = played(&mut one, looks, None);
         assert_eq!((status.phase, status.steps_done), (ScenarioPhase::Running, 1));
-        assert!(!status.checks[0].settled, "what showed before the trouble is another's");
+        assert!(!status.checks[0].settled, "a symptom before the trouble does not count");
         assert!(status.checks[1].settled && status.repaired_at.is_none());
         let looks: &[(i64, &[bool])] =
             &[(40, &[true, false]), (50, &[false, true]), (54, &[false, true]), (55, &[false, true])];

@@ -186,7 +186,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("state/podium/scenario-runs.json");
         assert_eq!(join_file(&path, &AllScenarioRuns::default()).unwrap(), AllScenarioRuns::default());
-        assert!(!path.parent().unwrap().exists(), "whoever plays nothing leaves nothing");
+        assert!(!path.parent().unwrap().exists(), "without runs no file is written");
         let threads: Vec<_> = (0..8)
             .map(|number| {
                 let path = path.clone();
@@ -197,7 +197,7 @@ mod tests {
             thread.join().unwrap();
         }
         let all = join_file(&path, &AllScenarioRuns::default()).unwrap();
-        assert_eq!(all.of("s").unwrap().all().len(), 8, "nobody's is lost");
+        assert_eq!(all.of("s").unwrap().all().len(), 8, "no run is lost");
         assert_eq!(all.of("s").unwrap().best().unwrap().score, 7);
     }
 

@@ -23,7 +23,7 @@ pub(super) fn score(spec: &ScenarioSpec, status: &ScenarioStatus) -> (i32, Vec<S
             name: name.into(),
             points: in_time(took, within, limit, most),
             most,
-            message: Some(format!("after {}; all points within {}", go_duration(took), go_duration(within))),
+            message: Some(format!("after {}; full points within {}", go_duration(took), go_duration(within))),
         },
         None => ScenarioPoints { name: name.into(), points: 0, most, message: None },
     };

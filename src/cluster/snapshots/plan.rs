@@ -129,7 +129,7 @@ pub(super) fn plan(
     plan
 }
 
-/// Returns true if it stays as it is now, regardless of the snapshot.
+/// Returns true if a restore leaves the object as it is now, regardless of the snapshot.
 fn stays_as_it_is(object: &Object) -> bool {
     let is_fixed = FIXED.iter().any(|(kind, namespace, name)| {
         (*kind, *namespace, *name) == (object.kind(), object.namespace(), object.name())
@@ -138,7 +138,7 @@ fn stays_as_it_is(object: &Object) -> bool {
     (is_fixed && !is_users) || OF_NOW.contains(&object.kind()) || object.get::<Pod>().is_some_and(is_mirror)
 }
 
-/// Returns true if a controller recreates it from the restored objects.
+/// Returns true if a controller recreates the object from the restored ones.
 fn is_recreated(object: &Object, selecting: &HashSet<Key>) -> bool {
     if object.get::<EndpointSlice>().is_some() {
         let labels = object.meta().labels.as_ref();
@@ -154,7 +154,7 @@ fn is_recreated(object: &Object, selecting: &HashSet<Key>) -> bool {
     is_recreated_by_controller(object)
 }
 
-/// Returns true if it is a pod that ran, which its controller recreates, or that was about to end.
+/// Returns true for a pod that was being deleted, or that had not ended and has a controller, which recreates it.
 fn is_recreated_by_controller(object: &Object) -> bool {
     object.get::<Pod>().is_some_and(|pod| {
         is_terminating(&pod.metadata) || (!is_terminal(pod) && controller_of(&pod.metadata).is_some())

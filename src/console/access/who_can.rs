@@ -127,7 +127,7 @@ pub(crate) struct WhoCanReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum RuleMatch {
     Nothing,
-    /// Of all objects, those with these names.
+    /// Only the objects with these names.
     Only(BTreeSet<String>),
     Whole,
 }

@@ -34,7 +34,7 @@ use super::prompt::PromptKind;
 /// Shown after letters without a meaning in the dialog.
 const IGNORED_LETTERS_HINT: &str = "letters do nothing here: tab or an arrow picks a button, esc cancels";
 /// Shown after an answer amid other typing.
-const PRESS_AGAIN_HINT: &str = "the key came right after other keys: press it again";
+const PRESS_AGAIN_HINT: &str = "key ignored after other keys: press it again";
 
 /// A note in a dialog, with its severity.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -31,7 +31,7 @@ impl Drop for ProcessGroup {
     }
 }
 
-/// Runs a program to its end and reports that.
+/// Runs a program to its end and reports the outcome.
 pub(super) async fn run(run: PluginRun, messages: mpsc::Sender<Message>) {
     let ended = run_to_end(&run).await;
     let report = match run.run_target {
@@ -62,7 +62,7 @@ pub(super) async fn run(run: PluginRun, messages: mpsc::Sender<Message>) {
     let _ = messages.send(message).await;
 }
 
-/// Returns its exit status, and the first lines of its output and of its errors.
+/// Runs a program to its end; returns its exit status, and the first lines of its output and of its errors.
 async fn run_to_end(run: &PluginRun) -> Result<(ExitStatus, String, String), String> {
     let program = &run.program;
     let Some((name, arguments)) = program.words.split_first() else { return Err("no program".to_owned()) };

@@ -444,7 +444,7 @@ mod tests {
         let mut next = Journal::default();
         next.recall(entries(&format!("{{ half\n\n{line}nonsense\n{{\"key\": 1}}\n")));
         assert_eq!(next.entries().len(), 1);
-        assert!(next.entries()[0].inverse().is_err(), "it is told, and no more");
+        assert!(next.entries()[0].inverse().is_err(), "the entry is listed, but cannot be undone");
         let mut huge = scale::action(&deployment("web"), Some(1), 3);
         huge.kubectl = "x".repeat(MAX_LINE_BYTES);
         let line = journal.record(at, done(huge));

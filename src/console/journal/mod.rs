@@ -52,10 +52,10 @@ impl Entry {
     pub fn inverse(&self) -> Result<Action, &'static str> {
         let done = &self.outcome.action;
         match (self.undo_state, &self.outcome.error, &done.inverse) {
-            (_, Some(_), _) => Err("it failed: nothing to undo"),
-            (UndoState::Undoing, ..) => Err("it is being undone"),
-            (UndoState::Undone, ..) => Err("it was already undone"),
-            (UndoState::InEffect, None, None) => Err("it cannot be undone"),
+            (_, Some(_), _) => Err("the change failed: nothing to undo"),
+            (UndoState::Undoing, ..) => Err("the change is already being undone"),
+            (UndoState::Undone, ..) => Err("the change was already undone"),
+            (UndoState::InEffect, None, None) => Err("the change cannot be undone"),
             (UndoState::InEffect, None, Some(inverse)) => {
                 let mut back = (**inverse).clone();
                 back.undoes = Some(self.id);

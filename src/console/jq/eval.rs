@@ -32,7 +32,7 @@ impl<'v> JqRun<'v> {
         error == BUDGET_EXHAUSTED
     }
 
-    /// Copies a value, at a cost of its size.
+    /// Copies a value and charges its size to the budget.
     fn keep(&mut self, value: &Value) -> Result<Value, String> {
         self.budget.spend_for(value)?;
         Ok(value.clone())

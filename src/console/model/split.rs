@@ -188,7 +188,7 @@ impl Model {
         self.split_at(object, direction, shows.unwrap_or(PaneContent::Default), now)
     }
 
-    /// Splits a tab; the second pane shows a view of this object.
+    /// Splits this tab, which is not split yet; the second pane shows a view of this object.
     pub(super) fn split_at(
         &mut self,
         object: SelectedObject,

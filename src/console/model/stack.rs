@@ -373,7 +373,7 @@ impl Model {
     pub(super) fn leave(&mut self, id: ScreenId, screen: Screen, now: Timestamp) -> Option<Job> {
         let cx = self.shared.context_of(id, now);
         let note = match (screen.background(&cx), screen.has_a_result(&cx)) {
-            (Some(_), _) => "goes on in the background; :background brings it back",
+            (Some(_), _) => "continues in the background; :background brings it back",
             (None, true) => "its result stays available; :background brings it back",
             (None, false) => return Some(Job::Close(id)),
         };

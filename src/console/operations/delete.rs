@@ -24,7 +24,7 @@ const NOTES: usize = 5;
 /// The maximum number of objects named; a list longer than the screen scrolls.
 const NAMED: usize = 500;
 
-/// Creates the dialog for a deletion; `hidden` of the marked objects are not shown by the filter.
+/// Creates the dialog for a deletion; the filter hides `hidden` of the marked objects.
 pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     let pods = targets.iter().all(|target| target.kind.is::<Pod>());
     let title = match targets.as_slice() {

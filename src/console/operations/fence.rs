@@ -84,7 +84,7 @@ fn notes(cx: &Context<'_>, node: &str) -> Vec<Note> {
         .collect();
     names.sort();
     let mut notes = vec![Note::Warning(format!(
-        "The processes of {} are killed at once, without grace; unwritten data is lost.",
+        "The processes of {} are killed at once, without a grace period; unwritten data is lost.",
         counted(names.len(), "pod")
     ))];
     notes.extend(names.iter().take(NAMED).map(|name| Note::Plain(format!("  {name}"))));

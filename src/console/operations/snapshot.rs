@@ -90,7 +90,7 @@ pub(crate) fn open_fork_dialog(cx: &Context<'_>, snapshot: ObjectRef) -> Vec<Eff
     }
     let command = fork_command(&snapshot.name, "DIRECTORY");
     let note = format!(
-        "the files of this cluster are not known to be on this machine; run this where they are (copied): {command}"
+        "this cluster's data directory may be on another machine; run this command there (copied): {command}"
     );
     vec![Effect::Copy(command), Effect::Toast(Toast::info(note))]
 }

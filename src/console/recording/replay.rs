@@ -461,9 +461,9 @@ mod tests {
         let options = ReplayOptions { size: Some((120, 30)), theme: Some("paper".into()) };
         let (screens, _) = replay(recording("night", &answers, &TO_PODS), &options).unwrap();
         assert_eq!(screens[0].text().lines().count(), 30);
-        let options = ReplayOptions { theme: Some("nobody's".into()), ..ReplayOptions::default() };
+        let options = ReplayOptions { theme: Some("missing".into()), ..ReplayOptions::default() };
         let refused = replay(recording("night", &answers, &[]), &options).unwrap_err();
-        assert_eq!(refused.to_string(), "no theme \"nobody's\"");
+        assert_eq!(refused.to_string(), "no theme \"missing\"");
         // An unknown recorded theme does not prevent the replay.
         assert!(replay(recording("gone", &answers, &[]), &ReplayOptions::default()).is_ok());
     }

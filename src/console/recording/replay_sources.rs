@@ -32,7 +32,7 @@ pub(super) struct ReplaySources {
 }
 
 impl ReplaySources {
-    /// Creates it from the events in a recording of this version.
+    /// Creates the sources from the events in a recording of this version.
     pub(super) fn new(
         version: u32,
         terminals: Vec<terminals::TerminalEvents>,

@@ -231,7 +231,7 @@ impl View for JournalScreen {
         let Some(cursor) = self.at(cx) else {
             let place = Rect { y: inner.y + inner.height / 3, height: 1, ..inner };
             frame.render_widget(
-                Line::styled("nothing was changed from here yet", theme.body.dim).centered(),
+                Line::styled("no changes were made from this console yet", theme.body.dim).centered(),
                 place,
             );
             frame.render_widget(theme.block("Command"), detail);

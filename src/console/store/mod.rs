@@ -398,7 +398,7 @@ mod tests {
         let unpacked = |stores: &Stores| stores.pods().entries().filter(|pod| !pod.is_packed()).count();
         assert_eq!(stores.pods().iter().take(100).count(), 100);
         stores.tidy();
-        assert_eq!(unpacked(&stores), 100, "what is drawn again and again is not unpacked each time");
+        assert_eq!(unpacked(&stores), 100, "objects that were read since the last tidying stay unpacked");
         assert_eq!(stores.pods().iter().count(), 1100);
         assert_eq!(unpacked(&stores), 1100);
         stores.tidy();

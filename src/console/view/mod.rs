@@ -6,7 +6,7 @@
 //!  ✖ no answer for 12s, again in 4 s, ctrl-r now            (only while the server does not answer)
 //!  ✖ qa no answer 12s, ctrl-r retries            (only over a table of several contexts, one of them silent)
 //!  ⚠ broken on purpose: Partition cut, 25s left            (only while a fault is in force)
-//!  ◀ THE PAST: 12:03:05, 2m ago · esc comes back to now    (only while a screen shows the past)
+//!  ◀ THE PAST: 12:03:05, 2m ago · esc returns to now    (only while a screen shows the past)
 //! ╭ the top screen ──────────────────────────────────────────────────────────────────────────────╮
 //! │                                                              toasts, in the corner it names   │
 //! ╰─────────────────────────────────────────────── two of them where the tab is split ([`panes`]) ╯
@@ -173,7 +173,7 @@ fn too_small(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let (width, height) = SMALLEST;
     let lines = vec![
         Line::styled("the terminal is too small", model.shared.theme.body.accent),
-        Line::raw(format!("{width}×{height} at least, this is {}×{}", area.width, area.height)),
+        Line::raw(format!("at least {width}×{height}, now {}×{}", area.width, area.height)),
         Line::raw(
             "nothing is lost: make the window larger; until then keys do nothing (ctrl-c twice leaves)",
         ),

@@ -187,7 +187,7 @@ pub(super) fn draw_screen(
     }
     if let Some((_, why)) = undrawn.iter().find(|(of, _)| of == id) {
         let lines = vec![
-            Line::styled("this view cannot be drawn; the log has more", cx.theme.status.failed),
+            Line::styled("this view cannot be drawn; the log has details", cx.theme.status.failed),
             Line::raw(clean(why).into_owned()),
             Line::styled("any key tries again, esc goes back", cx.theme.body.dim),
         ];

@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(pane.match_label().as_deref(), Some("/web 0 of 0 "));
         assert!(pane.command(Command::SearchNext), "nothing to go to is no harm");
         assert!(pane.set_query("a(").unwrap_err().contains("unclosed group"));
-        assert_eq!(pane.query(), "web", "what is no pattern changes nothing");
+        assert_eq!(pane.query(), "web", "an invalid pattern changes nothing");
         assert!(!pane.command(Command::Copy));
     }
 }

@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(target_node(&pod), Some("n1"));
         let mut bound = pod.clone();
         bound.spec.as_mut().unwrap().node_name = Some("n2".into());
-        assert_eq!(target_node(&bound), Some("n2"), "where it is counts, wherever it was to go");
+        assert_eq!(target_node(&bound), Some("n2"), "a bound pod belongs to its node, whatever its affinity");
         assert_eq!(target_node(&Pod::default()), None);
     }
 }

@@ -127,11 +127,11 @@ mod tests {
             ("the new one does not serve yet", "Run a:u, Run b:o", 1, "+[] -[]"),
             ("nor long enough", "Run a:w, Run b:o", 1, "+[] -[]"),
             ("it serves", "Run a, Run b:o", 1, "+[] -[b]"),
-            ("old ones that serve nobody cost nothing", "Run a:ou, Run b:op, Run c:o", 1, "+[] -[a b]"),
+            ("unavailable old ones cost nothing", "Run a:ou, Run b:op, Run c:o", 1, "+[] -[a b]"),
             ("and leave what room there is", "Run a:ou, Run b:o, Run c:o", 2, "+[] -[a b]"),
             ("surplus first", "Run a:o b:o, Run c:o", 1, "+[] -[]"),
-            ("where it may only stay", "Keep a:o, Run b:o", 1, "+[] -[a]"),
-            ("where it is not, it does not count", "Keep, Never, Run b:o", 1, "+[] -[b]"),
+            ("a node that may only keep its pod", "Keep a:o, Run b:o", 1, "+[] -[a]"),
+            ("such a node without a pod does not count", "Keep, Never, Run b:o", 1, "+[] -[b]"),
             ("all done", "Run a, Run b", 1, "+[] -[]"),
         ] {
             assert_eq!(text(nodes, 0, max_unavailable), expected, "{rule}");
@@ -145,7 +145,7 @@ mod tests {
             ("two at once", "Run a:o, Run b:o, Run c:o", 2, "+[n1 n2] -[]"),
             ("its successor does not serve yet", "Run a:o x:u, Run b:o", 1, "+[] -[]"),
             ("it does", "Run a:o x, Run b:o", 1, "+[n2] -[a]"),
-            ("one that serves nobody is succeeded at once", "Run a:ou, Run b:o", 1, "+[n1 n2] -[]"),
+            ("an unavailable one is succeeded at once", "Run a:ou, Run b:o", 1, "+[n1 n2] -[]"),
             ("manage makes what is missing", "Run, Run b", 1, "+[] -[]"),
             ("misplaced, and needed", "Keep a:o, Run b:u", 1, "+[] -[]"),
             ("misplaced, and no longer needed", "Keep a:o, Run b", 1, "+[] -[a]"),

@@ -279,8 +279,8 @@ impl DeploymentController {
         Ok(())
     }
 
-    /// Changes status and annotations of this Deployment unless it has changed since it was read; returns the
-    /// resulting version, if it still exists.
+    /// Changes status and annotations of this Deployment; fails with a conflict if its generation has changed since it
+    /// was read, or another Deployment has its name. Returns the resulting version; `None` if it no longer exists.
     fn write_status(
         &self,
         deployment: &SharedObject<Deployment>,

@@ -216,7 +216,7 @@ mod tests {
             {"name": "a", "port": 80, "targetPort": "http", "appProtocol": "kubernetes.io/h2c"},
             {"name": "b", "port": 81},
             {"name": "c", "port": 82, "targetPort": 9000, "protocol": "UDP"},
-            {"name": "d", "port": 83, "targetPort": "nobody-has-it"},
+            {"name": "d", "port": 83, "targetPort": "undeclared"},
             {"name": "e", "port": 84, "targetPort": "http", "protocol": "UDP"}]}));
         let member = member(&service, &pod("p", "10.0.0.1", true, json!({})), IPV4).unwrap();
         let ports: Vec<_> = member.ports.iter().map(|p| (p.name.as_deref().unwrap(), p.number)).collect();

@@ -115,7 +115,7 @@ fn reconcile(
     writes
 }
 
-/// Does the same for each family of the service; slices of other families are deleted.
+/// Returns the writes for each address family of the service; slices of other families are deleted.
 pub(super) fn by_family(
     service: &SharedObject<Service>,
     members: &[(&'static str, Vec<Member>)],

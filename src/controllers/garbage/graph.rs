@@ -197,7 +197,7 @@ mod tests {
         assert!(graph.upsert(&object("a", &[("owner", true)], None)).is_empty(), "its owner is there");
         assert!(graph.upsert(&object("b", &[("owner", false)], None)).is_empty());
         assert_eq!(
-            graph.upsert(&object("lost", &[("nobody", true)], None)),
+            graph.upsert(&object("lost", &[("missing", true)], None)),
             ["lost"],
             "its owner is unknown"
         );
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(graph.remove("late"), ["owner"]);
         assert_eq!(graph.remove("a"), ["owner"], "one less to wait for");
         assert_eq!(graph.blocking_dependents_of("owner").count(), 0);
-        assert_eq!(graph.remove("owner"), ["b"], "what is left has lost its owner");
+        assert_eq!(graph.remove("owner"), ["b"], "the remaining dependent has lost its owner");
         assert!(graph.reference("owner").is_none());
     }
 
@@ -230,7 +230,7 @@ mod tests {
         }
         assert_eq!(graph.blocking_dependents_of("itself").count(), 0);
         graph.upsert(&object("b", &[("a", false)], Some(FOREGROUND_FINALIZER)));
-        assert!(!graph.waits_for_itself("a"), "one that blocks nobody breaks it");
+        assert!(!graph.waits_for_itself("a"), "a reference that does not block breaks the cycle");
     }
 
     #[test]

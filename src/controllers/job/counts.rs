@@ -125,7 +125,7 @@ fn replaceable<'a>(
     last
 }
 
-/// Returns the number of failures of its index before this pod, including ignored ones.
+/// Returns the number of failures of the pod's index before this pod, including ignored ones.
 pub(super) fn failures(member: &Member) -> i32 {
     number(member, FAILURE_COUNT).saturating_add(number(member, IGNORED_FAILURE_COUNT))
 }

@@ -140,8 +140,13 @@ mod tests {
         for (what, one, others, expected) in [
             ("the first", service("s", &plain, &[]), vec![], give(1)),
             ("the first that is free", service("s", &plain, &[]), vec![old.clone()], give(2)),
-            ("what it has", old.clone(), vec![], Plan::Leave),
-            ("half of it is told", service("s", &plain, &["172.20.128.3"]), vec![], give(3)),
+            ("its own addresses", old.clone(), vec![], Plan::Leave),
+            (
+                "only one of its two addresses is reported",
+                service("s", &plain, &["172.20.128.3"]),
+                vec![],
+                give(3),
+            ),
             ("the older keeps it", old.clone(), vec![service("young", &plain, &first)], Plan::Leave),
             ("the younger gives way", service("young", &plain, &first), vec![old.clone()], give(2)),
             ("the one it asks for", service("s", &with_ip("172.20.128.5"), &[]), vec![], give(5)),

@@ -125,7 +125,7 @@ mod tests {
         );
         let later =
             conditions(Some(&actual), &RemainingContent::default(), "2026-11-21T00:01:00Z".parse().unwrap());
-        assert_eq!(later[0], actual[0], "what stays keeps its time");
+        assert_eq!(later[0], actual[0], "an unchanged condition keeps its time");
         assert_eq!((later[3].status.as_str(), later[3].reason.as_deref()), ("False", Some("ContentRemoved")));
     }
 }

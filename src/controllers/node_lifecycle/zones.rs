@@ -274,10 +274,10 @@ mod tests {
             ("most of a large zone slowly", vec![large(29, 23)], "a0@0 a1@100 a2@200"),
             ("most of one not so large never", vec![large(28, 22)], ""),
             ("excluded nodes do not count", vec!["a:xxooee b:o".into()], "a0@0 a1@10 a2@20"),
-            ("nobody is ready: nobody goes", vec!["a:xxx b:x".into()], ""),
+            ("no node is ready: no pod is evicted", vec!["a:xxx b:x".into()], ""),
             ("nor in a zone that comes then", vec!["b:x".into(), "b:x a:xxx".into()], ""),
             (
-                "nobody was: the first waits",
+                "no node was ready: the first eviction waits",
                 vec!["a:xxx b:x".into(), "a:xxx b:o".into()],
                 "a0@10 a1@20 a2@30",
             ),

@@ -233,7 +233,7 @@ mod tests {
             assert_eq!(steps(rolling(partition, most.clone()), pods), expected, "{rule}: {pods}");
         }
         let on_delete = json!({"replicas": 2, "updateStrategy": {"type": "OnDelete"}});
-        assert_eq!(steps(on_delete, "aa"), "", "whoever deletes a pod updates it");
+        assert_eq!(steps(on_delete, "aa"), "", "with OnDelete only a deletion updates a pod");
     }
 
     #[test]

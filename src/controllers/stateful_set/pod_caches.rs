@@ -133,7 +133,7 @@ mod tests {
         let pod_caches = PodCaches::default();
         let (zero, one) = (pod("web-0", 1, by("set")), pod("web-1", 2, by("set")));
         pod_caches.observe(&change(Added, 1, &zero, None));
-        assert_eq!(sync(&pod_caches, &[&zero, &one]), "0@1 1@2", "what it missed was listed");
+        assert_eq!(sync(&pod_caches, &[&zero, &one]), "0@1 1@2", "the missed pod was listed");
         assert_eq!(sync(&pod_caches, &[]), "0@1 1@2");
         // The event of a listed version arrives late.
         pod_caches.observe(&change(Added, 2, &one, None));

@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(
             current(&set(2, "OnDelete"), &pods),
             ("web-1".into(), None),
-            "nobody said it was to finish"
+            "OnDelete does not complete the update"
         );
     }
 }

@@ -219,7 +219,7 @@ mod tests {
             ("handed on", meta(&[("StatefulSet", "set", true)]), ClaimOwner::Pod, "pod"),
             ("taken back", meta(&[("Pod", "pod", true)]), ClaimOwner::Set, "set"),
             ("beside another", meta(&[("Thing", "other", false)]), ClaimOwner::Set, "other set"),
-            ("somebody else's", meta(&[("Thing", "other", true)]), ClaimOwner::Set, "other"),
+            ("another owner's", meta(&[("Thing", "other", true)]), ClaimOwner::Set, "other"),
             (
                 "given up",
                 meta(&[("Thing", "other", true), ("StatefulSet", "set", false)]),

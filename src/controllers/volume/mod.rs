@@ -38,7 +38,7 @@ fn modify<T: TypedKind>(
     })
 }
 
-/// Does the same for its status.
+/// Changes the status of this object, not of another that has its name by now.
 fn modify_status<T: TypedKind>(
     api: &Api,
     object: &SharedObject<T>,

@@ -165,7 +165,7 @@ impl Requests {
         self.default_route_of(MAIN_TABLE, gateway, from, index)
     }
 
-    /// The same in another table.
+    /// Routes all other packets by this gateway, from this address, in this table.
     pub(crate) fn default_route_of(self, table: u8, gateway: IpAddr, from: IpAddr, index: u32) -> Self {
         let attributes = vec![
             RouteAttribute::Gateway(address(gateway)),

@@ -44,7 +44,7 @@ impl Host {
         for (number, path) in launch.directories.iter().enumerate().filter(|(_, path)| !covered(path)) {
             let source = own.dir.join("directories").join(number.to_string());
             fs::create_dir_all(&source).map_err(os_error("image directory"))?;
-            // Marks the directory for the image's program as its own to fill, not a volume of the user's.
+            // Tells the image's program that it may fill this directory, which is no volume of the user's.
             fs::write(source.join(IMAGE_DIRECTORY), "").map_err(os_error("image directory"))?;
             shows.push(BindMount::new(source, path.clone()));
         }

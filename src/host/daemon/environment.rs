@@ -158,9 +158,9 @@ mod tests {
         };
         assert_eq!(of(Some(1000), false, 0), Some((1000, 1000, vec![26, 7, 50])));
         assert_eq!(of(Some(1000), true, 0), Some((1000, 1000, vec![26, 7])));
-        assert_eq!(of(Some(5), false, 0), Some((5, 0, vec![26, 7])), "nobody the image knows");
+        assert_eq!(of(Some(5), false, 0), Some((5, 0, vec![26, 7])), "the image has no such user");
         assert_eq!(of(None, false, 0), Some((0, 0, vec![26, 7, 0, 10])));
-        assert_eq!(of(Some(1000), false, 500), None, "only root may become somebody");
+        assert_eq!(of(Some(1000), false, 500), None, "only root may become another user");
     }
 
     #[test]

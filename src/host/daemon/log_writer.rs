@@ -350,7 +350,7 @@ mod tests {
         let all: Vec<String> = files.iter().flat_map(|file| lines(file)).collect();
         let expect: Vec<String> =
             (100 - all.len()..100).map(|number| format!("stdout F line {number}")).collect();
-        assert_eq!(all, expect, "in order, without gap, the newest kept");
+        assert_eq!(all, expect, "the lines are in order and without gaps, and the newest remain");
         assert!(files.iter().all(|file| file.metadata().unwrap().len() < 150));
     }
 

@@ -53,7 +53,7 @@ pub(super) fn mount_all(pod_private: &Path, volumes: &[MemoryVolume]) -> io::Res
     Ok(())
 }
 
-/// Unmounts all of them, which drops their content.
+/// Unmounts the pod's memory volumes and its shared memory, which drops their content.
 pub(super) fn unmount_all(pod_private: &Path, volumes: &[MemoryVolume]) -> io::Result<()> {
     let places = volumes.iter().map(|volume| volume_path(pod_private, &volume.name));
     for place in places.chain([pod_private.join(SHARED_MEMORY)]) {

@@ -179,7 +179,7 @@ mod tests {
 
         table.own.insert(u64::MAX - 1);
         table.of_machine().unwrap();
-        assert_eq!(table.own.len(), below.len(), "what is gone is forgotten");
+        assert_eq!(table.own.len(), below.len(), "a removed mount is forgotten");
         let mut nothing_own = MountTable::new(PathBuf::new());
         assert_eq!(sorted(nothing_own.of_machine().unwrap()), sorted(all));
     }
@@ -194,7 +194,7 @@ mod tests {
             point_in(&about)
         };
         assert_eq!(read_point(POINT, 2, b"x\0/a b\0"), Some(PathBuf::from("/a b")));
-        assert_eq!(read_point(0, 0, b"/a\0"), None, "not told");
+        assert_eq!(read_point(0, 0, b"/a\0"), None, "the kernel did not report it");
         assert_eq!(read_point(POINT, 0, b"/a"), None, "without an end");
         assert_eq!(read_point(POINT, 9, b"/a\0"), None);
         assert_eq!(read_point(POINT, u32::MAX, b"/a\0"), None);

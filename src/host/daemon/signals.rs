@@ -22,8 +22,8 @@ pub(super) fn restore(before: &libc::sigset_t) {
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
 }
 
-/// Gives every signal that our parent process ignores its default action: ignored signals stay ignored across exec.
-/// Only SIGPIPE stays as it is.
+/// Restores the default action of the signals that our parent process ignored: an ignored signal stays ignored across
+/// exec. Only SIGPIPE stays as it is.
 pub(super) fn restore_default_actions() {
     for signal in (1..=64).filter(|signal| *signal != libc::SIGPIPE) {
         // SAFETY: a plain C structure, filled by the call before it is read; SIG_DFL is valid for every signal.

@@ -17,7 +17,7 @@ pub(super) fn of_ipc(all: &[Setting]) -> impl Iterator<Item = &Setting> {
     all.iter().filter(|(name, _)| !name.starts_with("net."))
 }
 
-/// Sets them in the namespaces that this thread is in.
+/// Sets the settings in the namespaces of this thread.
 pub(super) fn set<'a>(mut settings: impl Iterator<Item = &'a Setting>) -> io::Result<()> {
     settings.try_for_each(|(name, value)| {
         fs::write(file(name), value).map_err(|error| {

@@ -35,7 +35,7 @@ pub(super) fn mount_own(pod_private: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Unmounts them.
+/// Unmounts the pod's terminals, if it has its own.
 pub(super) fn unmount_own(pod_private: &Path) -> io::Result<()> {
     match own(pod_private) {
         Some(place) => Ok(unmount(place, UnmountFlags::DETACH)?),

@@ -80,7 +80,7 @@ impl ImageEntry {
             Ok(_) if ImageReference::parse(&format!("{}:x", self.name)).is_err() => {
                 fault(
                     "name",
-                    format!("{:?}: write tags in the field tags; digests are not supported", self.name),
+                    format!("{:?}: put the tag in the field \"tags\"; digests are not supported", self.name),
                 );
             }
             Ok(_) => {}

@@ -31,7 +31,7 @@ impl NodePressure {
         self.thresholds.lock().conditions().to_vec()
     }
 
-    /// Sets the machine's simulated state; none = the real one.
+    /// Sets the machine's simulated state; `None` means the real one.
     pub(super) fn pretend(&self, observations: Option<Observations>) {
         *self.simulated.lock() = observations;
     }

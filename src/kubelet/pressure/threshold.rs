@@ -59,7 +59,7 @@ impl Condition {
 pub(crate) struct Threshold {
     pub(crate) signal: Signal,
     pub(crate) limit: Limit,
-    /// The time for which it may be exceeded; none = not at all.
+    /// The time for which the limit may be exceeded; `None` for a hard threshold.
     grace: Option<Duration>,
 }
 

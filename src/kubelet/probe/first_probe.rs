@@ -15,8 +15,8 @@ use base::clock::Clock;
 /// The interval at which a program that does not respond yet is probed.
 const PROBE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Probes until it succeeds, or once more at the earliest after `blameless_until`, on the steady clock. A command runs
-/// once, since it may have side effects.
+/// Repeats a probe until it does not fail. A failure counts only from `blameless_until` on, by the steady clock. A
+/// command runs once, since it may have side effects.
 pub(crate) async fn run_first_probe<Answer: Future<Output = ProbeOutcome>>(
     clock: &Clock,
     probe: &Probe,

@@ -32,7 +32,7 @@ struct Queue {
 #[derive(Debug, Default)]
 struct PendingEvents {
     pods: VecDeque<PodUid>,
-    /// The same pods, to find them.
+    /// The uids in `pods`, so that each is queued once.
     queued: HashSet<PodUid>,
     relist: bool,
     is_closed: bool,

@@ -169,7 +169,7 @@ pub trait Runtime: Send + Sync + 'static {
         Arc::new(LocalDialer)
     }
 
-    /// The same for a pod with its own network; none if it shares the machine's.
+    /// Makes the connections of probes and hooks to a pod with its own network; `None` if it shares the machine's.
     fn pod_dialer(&self, pod: &PodUid) -> Option<Dialer> {
         let _ = pod;
         None

@@ -359,7 +359,7 @@ fn make_host_directory(source: &HostPathVolumeSource) -> Result<(), String> {
     Ok(())
 }
 
-/// Creates it with its parents.
+/// Creates a directory with its parents.
 fn make_directory(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().recursive(true).mode(0o755).create(path)

@@ -94,7 +94,7 @@ mod tests {
                 assert_eq!((about.mode() & 0o7777, about.gid()), (mode, group), "{mode:o} {made}");
             }
             let there = root.join("there").metadata().unwrap();
-            assert_eq!(there.mode() & 0o777, 0o700, "what was there keeps its mode");
+            assert_eq!(there.mode() & 0o777, 0o700, "an existing directory keeps its mode");
         }
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn write_address(api: &Api, ingress: &SharedObject<Ingress>, http: So
     }
 }
 
-/// Clears the address if it is still the one that was written here: another controller may have written its own by now.
+/// Clears the Ingress's addresses if they are still those of this controller: another one may have written its own.
 pub(super) fn withdraw(api: &Api, key: &Key, http: SocketAddr, https: SocketAddr) {
     let points = points(http, https);
     write(api, key, |balancer| {

@@ -137,7 +137,7 @@ mod tests {
         balancer.replace(balance(&[2], &[1, 3]));
         assert_eq!(picks(&mut balancer, 2), [2, 2], "terminating ones get none");
         balancer.replace(balance(&[], &[1, 3]));
-        assert_eq!(picks(&mut balancer, 4).len(), 4, "but when nobody is ready they do");
+        assert_eq!(picks(&mut balancer, 4).len(), 4, "terminating endpoints serve when none is ready");
         assert!(balancer.is_usable(address(3), None) && !balancer.is_usable(address(2), None));
         balancer.replace(Balance::default());
         assert_eq!(picks(&mut balancer, 1), [0; 0]);

@@ -13,7 +13,7 @@ use super::ReverseProxy;
 
 /// Timeout for an idle connection until the next request's head is complete; nginx's default.
 pub(super) const IDLE: Duration = Duration::from_mins(1);
-/// The same when few connections are left.
+/// Timeout for an idle connection when few connections are left.
 const IDLE_WHEN_SCARCE: Duration = Duration::from_secs(3);
 /// Interval of the check for idle connections.
 const LOOK: Duration = Duration::from_secs(1);

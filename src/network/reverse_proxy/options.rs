@@ -37,7 +37,7 @@ pub(crate) struct Options {
     pub(crate) send_timeout: Duration,
     /// Timeout from the request's head to the end of its response; `None` means unlimited.
     pub(crate) request_timeout: Option<Duration>,
-    /// The same for each attempt at an endpoint.
+    /// Timeout of each attempt at an endpoint; `None` means unlimited.
     pub(crate) backend_timeout: Option<Duration>,
 }
 

@@ -16,7 +16,7 @@ use reconcile::Caches;
 /// The objects that rules refer to.
 pub(crate) struct ReferenceFollower {
     pub(crate) services: Arc<Follower>,
-    /// Services and Secrets with references; changes of others are ignored.
+    /// The Services and Secrets that rules refer to; changes of others are ignored.
     pub(crate) named: Arc<RwLock<HashSet<(Kind, Key)>>>,
 }
 

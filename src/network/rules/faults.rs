@@ -337,7 +337,7 @@ mod tests {
             if set == SERVED_OUTSIDE {
                 return to == IpAddr::from([198, 51, 100, 1]);
             }
-            assert!(half.sets.contains_key(set), "nobody makes {set}");
+            assert!(half.sets.contains_key(set), "the set {set} is not declared");
             let key = Key::new().ip(ip);
             half.elements[set].iter().any(|one| one.key <= key && key <= *one.last.as_ref().unwrap())
         };

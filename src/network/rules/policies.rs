@@ -1,9 +1,9 @@
 //! Network policies as rules for the kernel (NET-8).
 //!
-//! Pure: an isolation, a set of peers, or a pod in; rules out. The isolation of a direction is a chain, in parts if it
-//! is long ([`super::policy_parts`]), that accepts what is allowed and drops the rest; source and destination are each
-//! checked by their own base chains. Pods refer to their chains by number, and what rules refer to more than once is a
-//! set of its own ([`super::policy_names`]).
+//! Pure functions turn an isolation, a set of peers or a pod into rules. The isolation of a direction is a chain, in
+//! parts if it is long ([`super::policy_parts`]), that accepts what is allowed and drops the rest; source and
+//! destination are each checked by their own base chains. Pods refer to their chains by number, and peers or ports that
+//! several rules refer to are a set of their own ([`super::policy_names`]).
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ use crate::policy::{Block, Direction, Isolation, Member, Peers, PortRange, Ports
 
 const SCTP: u8 = 132;
 
-/// Returns the set of a number's peers: of addresses, or of addresses with ports.
+/// Returns the kernel's set of peers with this number: a set of addresses, or of addresses with ports.
 fn peers_set(id: &SetId, number: u32) -> Set {
     if id.is_of_endpoints() {
         Set::new(&format!("endpoints/{number}"), &of_endpoint())
@@ -28,12 +28,12 @@ fn peers_set(id: &SetId, number: u32) -> Set {
     }
 }
 
-/// Returns the set of a number's address ranges.
+/// Returns the kernel's set of address ranges with this number.
 fn block_set(number: u32) -> Set {
     Set::new(&format!("block/{number}"), &[Field::SourceAddress]).of_intervals()
 }
 
-/// Returns the set of a number's ports.
+/// Returns the kernel's set of ports with this number.
 fn ports_set(number: u32) -> Set {
     Set::new(&format!("ports/{number}"), &of_port()).of_intervals()
 }

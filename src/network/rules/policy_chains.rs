@@ -23,7 +23,7 @@ pub(super) struct Chain {
 /// A pod that refers to chains.
 struct ChainedPod {
     ips: Vec<IpAddr>,
-    /// Of ingress and of egress.
+    /// The chains of ingress and of egress.
     sides: [Option<ChainKey>; 2],
 }
 

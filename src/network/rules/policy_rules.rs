@@ -47,7 +47,7 @@ impl PolicyRules {
         Self { index, names: Names::default(), chains: Chains::default(), max_rules: MAX_RULES }
     }
 
-    /// The same with a smaller maximum, so that short chains are split.
+    /// Creates the rules with a smaller maximum per chain, so that short chains are split.
     #[cfg(test)]
     pub(super) fn in_parts_of(most: usize) -> Self {
         Self { max_rules: most, ..Self::new(&[]) }

@@ -103,7 +103,7 @@ fn name_of(key: &ObjectKey, protocol: Protocol, port: u16) -> String {
 struct Addresses {
     cluster: Vec<IpAddr>,
     external: Vec<IpAddr>,
-    /// Of load balancers.
+    /// The addresses of load balancers.
     balancers: Vec<IpAddr>,
     /// Source ranges that may use `balancers`; empty means all.
     sources: Vec<IpNet>,
@@ -204,7 +204,8 @@ impl PortRules<'_> {
         }
     }
 
-    /// The same for an address that may be outside the cluster's ranges: its packets must not leave the cluster.
+    /// Does the same as [`Self::serve`] for an address that may be outside the cluster's ranges, and adds it to the set
+    /// of those whose packets must not leave the cluster.
     fn serve_outside(&self, half: &mut FamilyRules, ip: IpAddr, verdict: Option<&Verdict>) {
         self.serve(half, ip, self.number, verdict);
         let key = Key::new().ip(ip).protocol(self.protocol).port(self.number);

@@ -249,7 +249,7 @@ mod tests {
         let mut runs = ScenarioRuns::default();
         runs.add(run("one", 0, 80, 0));
         runs.add(run("same", 1, 80, 0));
-        assert_eq!(runs.best().unwrap().uid, "one", "who was as good later was not better");
+        assert_eq!(runs.best().unwrap().uid, "one", "an equal later run is not better");
         assert_eq!(runs.best_before(&runs.all()[0].clone()), None);
         assert_eq!(runs.best_before(&runs.all()[1].clone()).unwrap().uid, "one");
         // A changed scenario has no best run yet.

@@ -59,7 +59,7 @@ schema! { ScenarioSpec "ScenarioSpec is the script of a scenario; only hintsAske
     "check": list("check lists checks of the cluster's state, after the faults or all the time.", &generator.subschema_for::<ScenarioCheck>()),
     "scoring": generator.subschema_for::<ScenarioScoring>(),
     "timeLimit": text("timeLimit fails the scenario after this time. Defaults to 10m."),
-    "cleanUp": boolean("cleanUp deletes the objects that the scenario created when it ends. Defaults to true. Its faults end in any case."),
+    "cleanUp": boolean("cleanUp deletes the objects that the scenario created, once the scenario ends. Defaults to true. Its faults end in any case."),
     "verdict": generator.subschema_for::<ScenarioVerdict>(),
     "hintsAsked": small("hintsAsked is the number of hints the player has requested. It can only grow."),
     "stop": boolean("stop ends the scenario because the player gives up."),

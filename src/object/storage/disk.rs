@@ -130,6 +130,9 @@ mod tests {
         assert!(is_out_of_service(&node(OUT_OF_SERVICE, "Unknown")));
         assert!(is_out_of_service(&node(OUT_OF_SERVICE, "False")));
         assert!(!is_out_of_service(&node(OUT_OF_SERVICE, "True")), "it lives");
-        assert!(!is_out_of_service(&node("node.kubernetes.io/unreachable", "Unknown")), "nobody knows");
+        assert!(
+            !is_out_of_service(&node("node.kubernetes.io/unreachable", "Unknown")),
+            "the state of an unreachable node is unknown"
+        );
     }
 }

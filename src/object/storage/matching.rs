@@ -239,16 +239,31 @@ mod tests {
             ),
             ("its mode", &plain, vec![&volume("v", "5Gi", &block)], None),
             ("the mode asked for", &claim("1Gi", &block), vec![&volume("v", "5Gi", &block)], Some("v")),
-            ("what may be done", &claim("5Gi", &rwx), vec![&mid, &volume("v", "8Gi", &rwx)], Some("v")),
+            (
+                "the access modes asked for",
+                &claim("5Gi", &rwx),
+                vec![&mid, &volume("v", "8Gi", &rwx)],
+                Some("v"),
+            ),
             ("no more than asked for", &plain, vec![&volume("v", "5Gi", &rwx), &big], Some("l")),
             ("more if need be", &plain, vec![&volume("v", "5Gi", &rwx), &small], Some("v")),
             ("labels", &claim("5Gi", &selecting), vec![&mid, &volume("v", "8Gi", &labelled)], Some("v")),
             ("phase", &plain, vec![&volume("v", "5Gi", &bound), &big], Some("l")),
             ("going", &plain, vec![&volume("v", "5Gi", &going), &big], Some("l")),
-            ("kept for it", &plain, vec![&mid, &volume("v", "9Gi", &reserved_for("1"))], Some("v")),
-            ("kept by name", &plain, vec![&mid, &volume("v", "9Gi", &reserved_for(""))], Some("v")),
-            ("kept for a former one", &plain, vec![&volume("v", "5Gi", &reserved_for("0")), &big], Some("l")),
-            ("kept but too small", &plain, vec![&volume("v", "1Gi", &reserved_for("1")), &big], Some("l")),
+            ("reserved for it", &plain, vec![&mid, &volume("v", "9Gi", &reserved_for("1"))], Some("v")),
+            ("reserved by name", &plain, vec![&mid, &volume("v", "9Gi", &reserved_for(""))], Some("v")),
+            (
+                "reserved for a former one",
+                &plain,
+                vec![&volume("v", "5Gi", &reserved_for("0")), &big],
+                Some("l"),
+            ),
+            (
+                "reserved but too small",
+                &plain,
+                vec![&volume("v", "1Gi", &reserved_for("1")), &big],
+                Some("l"),
+            ),
         ] {
             let volumes: Vec<_> = volumes.into_iter().cloned().collect();
             let found = best_match(claim, &volumes, false);
@@ -256,7 +271,7 @@ mod tests {
         }
         let volumes = [mid.clone(), volume("v", "9Gi", &reserved_for("1"))];
         assert!(best_match(&plain, &volumes[..1], true).is_none(), "it waits for its pod");
-        assert!(best_match(&plain, &volumes, true).is_some(), "unless one is kept for it");
+        assert!(best_match(&plain, &volumes, true).is_some(), "unless a volume is reserved for it");
     }
 
     #[test]
@@ -282,9 +297,9 @@ mod tests {
         assert_eq!(found(&volumes, "b", &[]).as_deref(), Some("b"));
         assert_eq!(found(&volumes, "c", &[]).as_deref(), Some("any"));
         assert_eq!(found(&volumes, "a", &["a"]).as_deref(), Some("any"));
-        let candidates = [volume("kept", "5Gi", &reserved), volumes[0].clone()];
-        assert_eq!(found(&candidates, "b", &[]).as_deref(), Some("kept"));
-        assert_eq!(found(&candidates, "a", &[]), None, "the one kept for it is elsewhere");
+        let candidates = [volume("reserved", "5Gi", &reserved), volumes[0].clone()];
+        assert_eq!(found(&candidates, "b", &[]).as_deref(), Some("reserved"));
+        assert_eq!(found(&candidates, "a", &[]), None, "the reserved volume is on another node");
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 pub const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 /// On a claim: the provisioner that should create its volume.
 pub const STORAGE_PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
-/// The same annotation for older provisioners.
+/// [`STORAGE_PROVISIONER`] for older provisioners.
 pub const BETA_STORAGE_PROVISIONER: &str = "volume.beta.kubernetes.io/storage-provisioner";
 /// The storage class of a claim or volume, from before there was a field for it; it still takes precedence over the
 /// field.
@@ -39,7 +39,7 @@ pub const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 pub const UNSET: &str = "<unset>";
 /// On a storage class: makes it the class of claims that name none.
 pub const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
-/// The same annotation in older manifests.
+/// [`DEFAULT_CLASS`] in older manifests.
 pub(crate) const BETA_DEFAULT_CLASS: &str = "storageclass.beta.kubernetes.io/is-default-class";
 /// The finalizer that keeps a claim while pods use it.
 pub const CLAIM_PROTECTION: &str = "kubernetes.io/pvc-protection";

@@ -48,7 +48,7 @@ struct Deprecation {
     since: &'static str,
     /// The first release without it.
     until: &'static str,
-    /// The replacement that Kubernetes recommends; empty = the stored version, none = no recommendation.
+    /// The replacement that Kubernetes recommends; empty for the stored version, `None` without a recommendation.
     replacement: Option<&'static str>,
 }
 

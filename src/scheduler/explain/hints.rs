@@ -237,7 +237,7 @@ mod tests {
             json!([{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}}]);
         assert_eq!(
             hints(&mut cluster, seeks),
-            ["a1: run a pod that the affinity requires in the node's zone"]
+            ["a1: run a pod that matches the pod affinity in the node's zone"]
         );
     }
 

@@ -116,7 +116,7 @@ impl fmt::Display for RequiredChange {
             Self::RaiseMaxSkew(key, skew) => write!(f, "raise maxSkew of {key} to {skew}"),
             Self::Label(key) => write!(f, "give the node the label {key}"),
             Self::PlaceMatchingPod(key) => {
-                write!(f, "run a pod that the affinity requires in the node's {key}")
+                write!(f, "run a pod that matches the pod affinity in the node's {key}")
             }
             Self::RemoveConflictingPods(key) => {
                 write!(f, "remove the pods that anti-affinity excludes from the node's {key}")

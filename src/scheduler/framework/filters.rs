@@ -76,7 +76,7 @@ impl<'a> Filters<'a> {
         self.accept_on(node)
     }
 
-    /// Does the same for a node that differs from the snapshot's.
+    /// Does the same as [`Self::accept`] for a node that differs from the snapshot's.
     pub(crate) fn accept_on(&mut self, node: &NodeInfo) -> bool {
         self.passes(node) && self.beside_rivals(node, Self::passes).unwrap_or(true)
     }

@@ -210,7 +210,7 @@ pub(crate) fn normalize(scores: &mut [i64]) {
     }
 }
 
-/// Does the same if less is better: zero becomes [`MAX_SCORE`].
+/// Does the same as [`normalize`] where less is better: zero becomes [`MAX_SCORE`].
 pub(crate) fn normalize_reversed(scores: &mut [i64]) {
     normalize(scores);
     for score in scores {

@@ -106,7 +106,7 @@ mod tests {
             )
         );
         cluster.after(60);
-        cluster.core.pod_deleted("nobody", cluster.now);
+        cluster.core.pod_deleted("unknown", cluster.now);
         assert_eq!(cluster.step(), "-");
         cluster.core.pod_deleted("first", cluster.now);
         assert!(cluster.step().starts_with("second -> "));
@@ -126,6 +126,6 @@ mod tests {
         cluster.pod("high", high);
         assert_eq!(cluster.step(), "high evicts low from b");
         let nominated = cluster.core.snapshot().nominated().node_of("high").map(ToString::to_string);
-        assert_eq!(nominated.as_deref(), Some("b"), "where the claim is used");
+        assert_eq!(nominated.as_deref(), Some("b"), "the nominated node is the one that uses the claim");
     }
 }

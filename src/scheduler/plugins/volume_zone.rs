@@ -32,7 +32,7 @@ pub(super) struct VolumeZone;
 pub(crate) struct VolumeTopology {
     /// The location label.
     pub(crate) label: &'static str,
-    /// The same label's other name.
+    /// Another name of the same label.
     other: &'static str,
     /// The label's value on the volume.
     pub(crate) value: String,

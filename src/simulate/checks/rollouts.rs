@@ -275,6 +275,6 @@ mod tests {
         rollouts.set_twins(false);
         assert_eq!(pod(4), Vec::<String>::new(), "the other fault goes on");
         rollouts.set_twins(false);
-        assert_eq!(pod(5).len(), 1, "nobody makes more than what is asked for");
+        assert_eq!(pod(5).len(), 1, "a surplus pod is a violation again");
     }
 }

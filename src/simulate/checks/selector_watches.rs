@@ -368,10 +368,10 @@ mod tests {
             departed.record_event(ON_NODE, WatchEventType::Modified, &as_pod(&over)).is_some(),
             "not selected any more"
         );
-        assert_eq!(of_node(&departed), 2, "told otherwise than is due, and believed");
+        assert_eq!(of_node(&departed), 2, "the watch has believed the wrong event");
         let left_out = selections();
         left_out.bookmarked(ON_NODE, Revision(9));
-        assert_eq!(of_node(&left_out), 2, "never told");
+        assert_eq!(of_node(&left_out), 2, "the departure was never sent");
         assert!(selections().record_event(ON_NODE, WatchEventType::Added, &as_pod(&runs)).is_some(), "twice");
         assert!(selections().listed(ON_NODE, Revision(1), &[]).is_some(), "history went back");
     }

@@ -259,7 +259,11 @@ mod tests {
             assert!(!is_cut(&answers), "it moves");
             answer.waits_for_server();
             tokio::time::sleep(Duration::from_secs(61)).await;
-            assert_eq!(is_cut(&answers), cut, "what was made is not taken: {taken:?} {multiplexed}");
+            assert_eq!(
+                is_cut(&answers),
+                cut,
+                "the client does not read the response: {taken:?} {multiplexed}"
+            );
             answer.add_sent(10);
             tokio::time::sleep(Duration::from_secs(1000)).await;
             assert!(!is_cut(&answers), "there is nothing to take");

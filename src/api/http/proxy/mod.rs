@@ -151,7 +151,7 @@ pub(super) fn strip(headers: &mut HeaderMap, upgrade: Option<HeaderValue>) {
     }
 }
 
-/// The same for a response, which may accept that upgrade.
+/// Removes the headers that [`strip`] removes from a response, except for an upgrade that it accepts.
 pub(super) fn strip_response(response: &mut Response) {
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let upgrade = upgrade_of(response.headers()).filter(|_| switches);

@@ -377,7 +377,7 @@ fn scheduling_directives_of_a_suspended_job_may_be_changed_until_it_starts_job_1
         [
             r#"spec.template: Invalid value: {"spec":{"containers":[{"name":"c","image":"other"}]}}: field is immutable"#
         ],
-        "what changed, and not the page of defaults around it"
+        "only the changed part is shown, without the page of defaults around it"
     );
     assert_eq!(change(true, "{}", spread), 1);
 }

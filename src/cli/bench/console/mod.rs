@@ -46,7 +46,7 @@ pub(crate) struct Sizes {
     /// Number of events while keys are typed
     #[arg(long, default_value_t = 60_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     events: u32,
-    /// Number of changes of pods and events per second meanwhile
+    /// Number of changes of pods and events per second while keys are typed
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     changes: u32,
     /// Number of keys typed into the filter of each table

@@ -125,7 +125,7 @@ impl Terminal {
             }
             tokio::time::sleep(LOOK).await;
         }
-        seen.last().copied().context("memory was looked at")
+        seen.last().copied().context("the memory was not measured")
     }
 
     /// Processor time of the console's threads.

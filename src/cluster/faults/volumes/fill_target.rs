@@ -347,7 +347,10 @@ mod tests {
         let refusal = survey(place.path(), &guarded).unwrap_err();
         assert_eq!(refusal.reason, "NotItsOwnFileSystem", "{}", refusal.message);
         assert!(directory(place.path(), &guarded).unwrap_err().contains("which this machine needs"));
-        assert!(directory(place.path().parent().unwrap(), &guarded).is_err(), "what holds it neither");
+        assert!(
+            directory(place.path().parent().unwrap(), &guarded).is_err(),
+            "nor may the directory above it be filled"
+        );
         fs::create_dir(place.path().join("inside")).unwrap();
         assert!(directory(&place.path().join("inside"), &guarded).is_ok());
         for (path, says) in [("gone", "No such file"), ("file", "Not a directory")] {

@@ -41,8 +41,12 @@ fn names_of(spec: &str, model: &Model) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     for name in spec.split(',') {
         names.push(match name {
-            "" => return Err("@: the context is required; @* means all of the kubeconfig".to_owned()),
-            "*" => return Err("@* means all contexts: no other name can be combined with it".to_owned()),
+            "" => return Err("@: the context is required; @* means one of each server".to_owned()),
+            "*" => {
+                return Err(
+                    "@* means one context of each server: no other name can be combined with it".to_owned()
+                );
+            }
             name if model.is_home(name) => home(model).to_owned(),
             name => check_context(name, model)?,
         });

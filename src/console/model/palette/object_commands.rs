@@ -79,7 +79,7 @@ pub(super) fn run(command: Command, arguments: &[&str], model: &Model) -> Result
     Ok(object_commands::run(&cx, command, Some(object.clone()), &[object], 0))
 }
 
-/// Runs the command if its key works in this view; else an error names the view.
+/// Runs the command if its key works in the current view; otherwise the error names the view where it works.
 fn on_the_selected(command: Command, model: &Model) -> Result<Vec<Effect>, String> {
     let entry = command.entry();
     let (_, screen) = model.top();

@@ -128,7 +128,7 @@ impl Part {
             Self::Node => need("node", "its name, or nodes:LABEL=VALUE"),
             Self::SomeNodes => Field::text_or("nodes", "a name, or nodes:LABEL=VALUE; all if empty"),
             Self::Disk => need("disk of", "a node's name, nodes:LABEL=VALUE, or store"),
-            Self::Volume => need("volume", "claim/NAME or emptydir/POD/VOLUME, with NAMESPACE/"),
+            Self::Volume => need("volume", "claim/[NAMESPACE/]NAME, emptydir/[NAMESPACE/]POD/VOLUME"),
             Self::Pod => need("pod", "pod/[NAMESPACE/]NAME[/CONTAINER], pods:LABEL=VALUE"),
             Self::Webhook => need("webhook", "the name of its configuration"),
             Self::Delay => need("delay", "at least this long, such as 100ms"),

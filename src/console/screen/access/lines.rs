@@ -84,12 +84,12 @@ fn subjects(lines: &mut Lines, screen: &Access, who: &WhoCanResult, cx: &Context
             shown.push((subject, grants));
         }
     }
-    let among = if who.unread.is_empty() { "" } else { " among what was read" };
+    let among = if who.unread.is_empty() { "" } else { " that were read" };
     let count = match (shown.len(), all) {
-        (_, 0) => format!("no subject may, by roles and bindings{among}"),
-        (shown, all) if shown < all => format!("{shown} of {all} subjects may"),
-        (_, 1) => format!("1 subject may, by roles and bindings{among}"),
-        (_, all) => format!("{all} subjects may, by roles and bindings{among}"),
+        (_, 0) => format!("no subject is allowed by the roles and bindings{among}"),
+        (shown, all) if shown < all => format!("{shown} of {all} subjects are allowed"),
+        (_, 1) => format!("1 subject is allowed by the roles and bindings{among}"),
+        (_, all) => format!("{all} subjects are allowed by the roles and bindings{among}"),
     };
     lines.add("· ", &count, theme.body.dim);
     for (subject, grants) in shown {

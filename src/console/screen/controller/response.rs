@@ -94,7 +94,7 @@ mod tests {
         }
         assert!(matches!(read(&json!({"status": {"state": 7}})), ControllerResponse::Failed(_)));
         let response = read(&json!({"status": {"state": "Running", "queue": {"depth": 3}, "new": true}}));
-        let ControllerResponse::Status(reported) = response else { panic!("told") };
+        let ControllerResponse::Status(reported) = response else { panic!("the response is not a status") };
         assert_eq!((reported.state.as_str(), reported.queue.expect("a queue").depth), ("Running", 3));
     }
 }

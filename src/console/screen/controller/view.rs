@@ -71,7 +71,7 @@ fn head(screen: &Controller, cx: &Context<'_>, width: usize) -> Vec<Line<'static
     };
     lines.push(state(status, cx, width));
     if !status.runs() {
-        lines.push(Line::styled("a stopped controller reports no more", theme.body.dim));
+        lines.push(Line::styled("a stopped controller reports nothing more", theme.body.dim));
         return lines;
     }
     let waits = status.queue.as_ref().map_or_else(|| vec!["none".to_owned()], waits);
@@ -205,8 +205,8 @@ fn draw_list(
     if lines.is_empty() {
         let text = match screen.query.is_empty() {
             true if !status.runs() => "",
-            true if status.queue.is_none() => "nothing was done yet",
-            true => "nothing is queued, and nothing was done yet",
+            true if status.queue.is_none() => "no reconcile has run yet",
+            true => "nothing is queued, and no reconcile has run yet",
             false => "nothing here matches",
         };
         lines.push(Line::styled(text, cx.theme.body.dim));

@@ -181,7 +181,7 @@ impl View for DumpsScreen {
             None => Some("reading…".to_owned()),
             Some(Err(why)) => Some(why.clone()),
             Some(Ok(all)) if all.files.is_empty() => {
-                Some("nothing was saved yet: ctrl-s saves a table, a text or a log".to_owned())
+                Some("nothing is saved yet: ctrl-s saves a table, a text or a log".to_owned())
             }
             Some(Ok(_)) if shown.is_empty() => Some("none matches".to_owned()),
             Some(Ok(_)) => None,

@@ -57,8 +57,8 @@ fn state(edit: &Edit, theme: &Theme) -> (String, Style) {
     match (&edit.stage, edit.dry_run_result) {
         _ if edit.offers() => ("an edit was not saved".into(), theme.status.pending),
         (EditStage::Loading | EditStage::Failed(_), _) => (String::new(), theme.body.dim),
-        (EditStage::Checking, _) => ("the server checks it…".into(), theme.status.pending),
-        (EditStage::Reviewing, _) => ("✔ the server would take this".into(), theme.status.running),
+        (EditStage::Checking, _) => ("the server is checking it…".into(), theme.status.pending),
+        (EditStage::Reviewing, _) => ("✔ the server would accept this".into(), theme.status.running),
         (EditStage::Saving, _) => ("saving…".into(), theme.status.pending),
         (EditStage::Conflict(_), _) => ("✖ changed by someone else too".into(), theme.status.failed),
         (EditStage::Typing, _) if !edit.is_changed() && edit.was_unsaved => {
@@ -70,7 +70,7 @@ fn state(edit: &Edit, theme: &Theme) -> (String, Style) {
             ("changed ✔ the server would accept it".into(), theme.status.running)
         }
         (EditStage::Typing, DryRunResult::Newer) => {
-            ("changed ↻ so did the object: saving merges both".into(), theme.status.pending)
+            ("changed ↻ the object changed too: saving merges both".into(), theme.status.pending)
         }
         (EditStage::Typing, DryRunResult::Wrong) if count == 1 => ("✖ 1 problem".into(), theme.status.failed),
         (EditStage::Typing, DryRunResult::Wrong) => (format!("✖ {count} problems"), theme.status.failed),

@@ -278,7 +278,11 @@ impl<'c> Chain<'_, 'c> {
                     "its grace period is over; its node has not confirmed its end",
                 );
             } else {
-                self.add(depth, Health::Pending, format!("its removal waits for {}", finalizers.join(", ")));
+                self.add(
+                    depth,
+                    Health::Pending,
+                    format!("its removal waits for finalizers: {}", finalizers.join(", ")),
+                );
             }
         }
         let all = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
@@ -287,7 +291,7 @@ impl<'c> Chain<'_, 'c> {
             let key = self.cx.bindings.key(crate::command::Command::WhyPending);
             let more = key.map(|key| format!(" (its row: <{key}> explains each node)")).unwrap_or_default();
             let reason = reason.unwrap_or_else(|| "the scheduler has not tried it yet".to_owned());
-            return self.add(depth, Health::Pending, format!("no node takes it: {reason}{more}"));
+            return self.add(depth, Health::Pending, format!("no node accepts it: {reason}{more}"));
         }
         self.node_of(depth, node);
         for gate in pod.spec.iter().flat_map(|spec| spec.readiness_gates.iter().flatten()) {

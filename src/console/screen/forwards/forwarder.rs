@@ -249,7 +249,11 @@ mod tests {
             json!({"app": "web", "pod-template-hash": "1", "statefulset.kubernetes.io/pod-name": "w-0"});
         let like = successor_labels(&pod(labels.clone(), true));
         assert_eq!(like, Some(BTreeMap::from([("app".to_owned(), "web".to_owned())])));
-        assert_eq!(successor_labels(&pod(labels, false)), None, "nobody makes another");
+        assert_eq!(
+            successor_labels(&pod(labels, false)),
+            None,
+            "a pod without a controller has no successor"
+        );
         assert_eq!(
             successor_labels(&pod(json!({"pod-template-hash": "1"}), true)),
             None,

@@ -262,7 +262,7 @@ mod tests {
         assert_eq!((buffer.len(), buffer.dropped()), (3, 7));
         assert!(buffer.has_output());
         buffer.extend(vec![LogLine::parse(&Arc::from("p/c"), &[b'x'; 50_000])]);
-        assert_eq!((buffer.len(), buffer.dropped()), (1, 10), "one line is always kept");
+        assert_eq!((buffer.len(), buffer.dropped()), (1, 10), "one line always remains");
         buffer.clear();
         assert!(!buffer.has_output());
     }

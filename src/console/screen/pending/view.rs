@@ -1,7 +1,7 @@
 //! Draws why a pod is pending: hints, the table of nodes and filters, and the details of the row under the cursor.
 //!
 //! ```text
-//!  ✖ none of 4 nodes takes it · tried 12s ago
+//!  ✖ none of 4 nodes accepts it · tried 12s ago
 //!    node-2  uncordon the node                        hints, smallest change first
 //!  ───────────────────────────────────────────
 //!  NODE     cordon taints resources  SCORE  REASON
@@ -73,7 +73,7 @@ fn state(pending: &PendingScreen, cx: &Context<'_>) -> Line<'static> {
     let spec = pod.spec.as_ref();
     if let Some(node) = spec.and_then(|spec| spec.node_name.as_deref()).filter(|name| !name.is_empty()) {
         return Line::styled(
-            format!("✔ scheduled to {}; the attempt before is below", clean(node)),
+            format!("✔ scheduled to {}; below is the previous attempt", clean(node)),
             theme.status.succeeded,
         );
     }
@@ -93,8 +93,8 @@ fn state(pending: &PendingScreen, cx: &Context<'_>) -> Line<'static> {
             (Some(verdict), _) => {
                 parts.push(match verdict.nodes.len() {
                     0 => "no nodes".to_owned(),
-                    1 => "the only node does not take it".to_owned(),
-                    nodes => format!("none of {} nodes takes it", grouped(nodes as u64)),
+                    1 => "the only node does not accept it".to_owned(),
+                    nodes => format!("none of {} nodes accepts it", grouped(nodes as u64)),
                 });
                 parts.push(format!("tried {} ago", cx.age(verdict.attempted_at.0)));
                 "✖"
@@ -104,7 +104,7 @@ fn state(pending: &PendingScreen, cx: &Context<'_>) -> Line<'static> {
                 "◐"
             }
             (None, _) => {
-                parts.push("no node has taken it".to_owned());
+                parts.push("no node has accepted it".to_owned());
                 "◐"
             }
         }

@@ -58,7 +58,7 @@ fn reason(table: &Table, cx: &Context<'_>) -> String {
         let place = match (&table.only, table.kind.namespaced) {
             (RowScope::Using(object), _) => format!(" use {}", clean(&object.describe())),
             (RowScope::Selected(by), _) if has_no_selector(cx, by) => {
-                format!(": {} has no selector; others create its endpoints", clean(&by.describe()))
+                format!(": {} has no selector, so it matches no pods", clean(&by.describe()))
             }
             (RowScope::All, _) if table.kind.is::<Fault>() => {
                 let key = cx.bindings.key(Command::Break).map(|key| format!("<{key}>"));

@@ -54,7 +54,7 @@ impl Table {
 
     fn refusal_in_group(&self, cx: &Context<'_>, command: Command, group: &Group) -> Option<String> {
         let Some(of) = cx.on(group.cluster) else {
-            return Some("its cluster is not shown any more".to_owned());
+            return Some("its cluster is no longer shown".to_owned());
         };
         let kind = &group.current.kind;
         let reason = command_availability::refuses(of.catalogue, kind, command)?;

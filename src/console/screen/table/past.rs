@@ -25,9 +25,9 @@ pub(super) struct TimeTravelResult(Result<(TimePosition, Option<PastTable>), Str
 /// The past state, and its missing parts.
 #[derive(Debug)]
 enum PastTable {
-    /// Of one kind, with the number of objects beyond those listed.
+    /// Objects of one kind, and the number of objects beyond those listed.
     OfOne(Stores, usize),
-    /// Of several kinds, with the missing parts of each.
+    /// Objects of several kinds, and the missing parts of each.
     OfSeveral(Stores, Vec<Gap>),
 }
 

@@ -221,7 +221,7 @@ impl Terminal {
                     [] => vec![
                         Effect::Back,
                         Effect::failed(format!(
-                            "no container of {} runs; D starts a debugger",
+                            "no container of {} is running; D starts a debugger",
                             self.pod.name
                         )),
                     ],

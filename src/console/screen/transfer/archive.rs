@@ -89,7 +89,7 @@ pub(super) fn unpack(from: &mut impl Read, name: &str, to: &Path, progress: &Pro
     }
     if fs::symlink_metadata(to).is_err() {
         let only_links = progress.skipped.load(Ordering::Relaxed) > 0;
-        let message = if only_links { "it is not a file or directory" } else { "the container sent nothing" };
+        let message = if only_links { "not a file or directory" } else { "the container sent nothing" };
         return Err(wrong(message));
     }
     Ok(())
@@ -382,7 +382,7 @@ mod tests {
         assert_eq!(fs::read(to.join("out/passwd")).unwrap(), b"mine");
         assert_eq!(fs::read(to.join("run")).unwrap(), [7; 1000]);
         let mode = fs::metadata(to.join("run")).unwrap().permissions().mode();
-        assert_eq!(mode & 0o7777, 0o755, "nothing that is run as somebody else");
+        assert_eq!(mode & 0o7777, 0o755, "no set-user-ID bit is unpacked");
         let mut names: Vec<_> = fs::read_dir(&to).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         assert_eq!(names, ["out", "run"]);

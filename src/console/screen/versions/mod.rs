@@ -165,7 +165,7 @@ impl VersionsScreen {
                     }
                     // A deleted object has no content at that time.
                     Command::Enter | Command::VersionsYaml | Command::VersionsDescribe if version.deleted => {
-                        vec![Effect::Toast(Toast::info("it was deleted then; select the version before"))]
+                        vec![Effect::Toast(Toast::info("it was deleted then; select the previous version"))]
                     }
                     Command::Enter | Command::VersionsYaml => {
                         vec![Effect::open(Route::YamlAt(target, moment.when()))]

@@ -52,7 +52,7 @@ fn draw_list(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<'_>, a
     frame.render_widget(block, area);
     let Some(list) = screen.list.as_ref().filter(|list| !list.is_empty()) else {
         let text = match (&screen.list, &screen.failed) {
-            (Some(_), _) => "the server's history has no changes of it",
+            (Some(_), _) => "the server's history has no changes of this object",
             (None, Some(_)) => "",
             (None, None) => "loading…",
         };

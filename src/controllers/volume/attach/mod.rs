@@ -68,8 +68,8 @@ struct Attacher {
     volumes: Cache<PersistentVolume>,
     attachments: Cache<VolumeAttachment>,
     recorder: Recorder,
-    /// The last node of each volume, by its name: a volume that another client keeps detaching is not attached again
-    /// without pause.
+    /// The node of each volume's last attachment, by the volume's name. If another client keeps detaching a volume, the
+    /// controller pauses before it attaches the volume again.
     last_writes: LastWrites<String>,
     queue: WorkQueue<String>,
 }

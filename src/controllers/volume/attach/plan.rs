@@ -102,9 +102,9 @@ mod tests {
     fn a_disk_goes_to_one_node_at_a_time_vol_3() {
         let attach = |node: &str| AttachAction::Attach(node.into());
         for (rule, at, desired, in_use, dead, expected) in [
-            ("nobody wants it", "", "", "", "", AttachAction::Nothing),
-            ("somebody does", "", "a", "", "", attach("a")),
-            ("the eldest comes first", "", "b a", "", "", attach("b")),
+            ("no node wants it", "", "", "", "", AttachAction::Nothing),
+            ("one node does", "", "a", "", "", attach("a")),
+            ("the oldest comes first", "", "b a", "", "", attach("b")),
             ("nothing is attached to the dead", "", "a b", "", "a", attach("b")),
             ("it is used where nothing says that it is attached", "", "b", "a", "", AttachAction::Nothing),
             ("there it may be attached", "", "b a", "a", "", attach("a")),

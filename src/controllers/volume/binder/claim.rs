@@ -243,7 +243,7 @@ mod tests {
             ),
             ("named, absent", &none, json!(""), "v", vec![], vec![], "", "wait"),
             ("named, free", &none, json!(""), "v", vec![volume("v", &none)], vec![], "", "bind v"),
-            ("named, kept for it", &none, json!("x"), "v", vec![volume("v", &own)], vec![], "", "bind v"),
+            ("named, reserved for it", &none, json!("x"), "v", vec![volume("v", &own)], vec![], "", "bind v"),
             ("named, another's", &none, json!(""), "v", vec![volume("v", &other)], vec![], "", "wait"),
             (
                 "named, unfit",

@@ -82,14 +82,14 @@ mod tests {
     fn a_volumes_next_step_vol_2() {
         for (rule, reference, provisioned, policy, claim, expected) in [
             ("free", "", false, "Retain", None, Action::Available),
-            ("kept by name", "-", false, "Retain", Some(("1", "")), Action::Available),
+            ("reserved by name", "-", false, "Retain", Some(("1", "")), Action::Available),
             ("claim gone", "1", false, "Retain", None, Action::Release),
             ("claim made anew", "1", false, "Retain", Some(("2", "v")), Action::Release),
             ("claim does not know", "1", false, "Retain", Some(("1", "")), Action::SyncClaim),
             ("both know", "1", false, "Retain", Some(("1", "v")), Action::Bound),
             ("claim has another", "1", false, "Delete", Some(("1", "w")), Action::Unbind),
             ("made in vain", "1", true, "Delete", Some(("1", "w")), Action::Release),
-            ("made in vain, to be kept", "1", true, "Retain", Some(("1", "w")), Action::Unbind),
+            ("made in vain, to be retained", "1", true, "Retain", Some(("1", "w")), Action::Unbind),
         ] {
             let mut volume = json!({"metadata": {"name": "v", "annotations": {}},
                 "spec": {"persistentVolumeReclaimPolicy": policy}});

@@ -219,7 +219,7 @@ fn children(group: &Path) -> impl Iterator<Item = PathBuf> {
     entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path())
 }
 
-/// Returns true if nothing of it is left.
+/// Removes a control group with its descendants; returns true if none of them is left.
 fn remove_directories(group: &Path) -> bool {
     let below = children(group).filter(|child| !remove_directories(child)).count();
     below == 0

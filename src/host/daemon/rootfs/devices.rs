@@ -49,7 +49,8 @@ impl DeviceMounts {
         self.0.iter().try_for_each(os::allow_devices)
     }
 
-    /// The same on kernels before 5.12. Mounts covered by another mount are out of reach, and stay unchanged.
+    /// Forbids devices mount by mount, for kernels before 5.12. Mounts covered by another mount are out of reach, and
+    /// stay unchanged.
     fn one_by_one(&self) -> io::Result<()> {
         let number = |mount: &OwnedFd| -> io::Result<u64> {
             let about = fs::read_to_string(format!("/proc/self/fdinfo/{}", mount.as_raw_fd()))?;

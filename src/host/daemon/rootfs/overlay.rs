@@ -117,7 +117,7 @@ struct Layer {
 }
 
 impl Layer {
-    /// Creates them below `layers`.
+    /// Creates the layer's directories below `layers`.
     fn new(layers: &Path, name: &str) -> io::Result<Self> {
         let (upper, work) = (layers.join(name), layers.join(format!("work-{name}")));
         make_directory(layers)?;

@@ -18,7 +18,7 @@ pub(super) enum Compression {
 }
 
 impl Compression {
-    /// Detects it by the first bytes. A zstd stream may begin with skippable frames.
+    /// Detects the compression by a stream's first bytes. A zstd stream may begin with skippable frames.
     pub(super) fn of(begin: &[u8]) -> Self {
         match begin {
             [0x1f, 0x8b, ..] => Self::Gzip,

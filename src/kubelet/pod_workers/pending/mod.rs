@@ -104,7 +104,7 @@ impl PendingUpdates {
         self.changed = true;
     }
 
-    /// The same without news for a pass.
+    /// Replaces the object without marking the pod as changed for the next pass.
     pub(super) fn keep(&mut self, pod: SharedObject<Pod>) {
         self.pod = pod;
     }

@@ -266,7 +266,7 @@ impl ModelState {
             assert!(self.pending.is_none(), "the object is gone and its slot is left: {}", trace());
             return;
         };
-        assert!(!object.deleted, "it was deleted and nobody ends it: {}", trace());
+        assert!(!object.deleted, "the object is deleted and no actor ends it: {}", trace());
         let known = Object::read(self.pending.as_ref().expect("a pod that lives is in the table").pod());
         assert_eq!(
             known.relevant_fields(),

@@ -19,7 +19,7 @@ pub enum ContainerBehavior {
     Completes,
     /// It runs until it is stopped.
     Runs,
-    /// The same, but readiness probes of its pod fail.
+    /// It runs until it is stopped, but readiness probes of its pod fail.
     RunsUnready,
     /// It ends by itself.
     Ends {

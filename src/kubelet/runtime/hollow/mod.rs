@@ -88,7 +88,7 @@ pub struct HollowRuntime {
     /// Wakes the task that ends containers when an earlier end was planned.
     planned: Arc<Notify>,
     faults: Faults,
-    /// Chooses the containers' behavior; none = the configuration does.
+    /// Chooses the containers' behavior; `None` means that the configuration does.
     director: Option<BehaviorFn>,
 }
 

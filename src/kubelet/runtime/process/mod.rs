@@ -57,7 +57,7 @@ pub struct ProcessConfig {
     pub life: HostLife,
     /// Containers get namespaces where the machine allows it; false never tries.
     pub namespaces: bool,
-    /// The fabric in which pods have networks of their own; none = all share the machine's.
+    /// The fabric in which pods have networks of their own; `None` means that all share the machine's.
     pub network: Option<NodeNetwork>,
     /// Control groups enforce limits if the machine allows it; false never tries.
     pub cgroups: bool,

@@ -65,12 +65,12 @@ impl Names {
         NAMES.read()
     }
 
-    /// Returns the name of a number; empty if the number is not assigned.
+    /// Returns the name with this number; empty if the number is not assigned.
     pub(super) fn text(&self, number: u64) -> &str {
         self.at(number).map_or("", |name| &name.text)
     }
 
-    /// Returns the name of a number as a key of `fieldsV1`.
+    /// Returns the name with this number as a key of `fieldsV1`.
     pub(super) fn key(&self, number: u64) -> &[u8] {
         self.at(number).map_or(b"\"f:\":", |name| &name.key)
     }

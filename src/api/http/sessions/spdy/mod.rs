@@ -58,7 +58,7 @@ struct ExpectedStreams {
     resize: bool,
 }
 
-/// The streams that it has opened.
+/// The streams that the client has opened.
 struct OpenedStreams {
     streams: Streams,
     status: Option<Writer>,
@@ -69,7 +69,7 @@ struct OpenedStreams {
 }
 
 impl OpenedStreams {
-    /// Waits for all of them; `None` if the client leaves before.
+    /// Waits until the client has opened all expected streams; `None` if it leaves before.
     async fn collect(streams: Streams, expected: ExpectedStreams) -> Option<Self> {
         let mut opened =
             Self { streams, status: None, stdin: None, stdout: None, stderr: None, resize: None };

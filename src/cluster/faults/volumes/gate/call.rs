@@ -16,7 +16,7 @@ pub(super) enum Call {
         descriptor: u64,
         /// True if it appends, regardless of the descriptor's mode.
         appends: bool,
-        /// The offset in the file; none = the descriptor's position.
+        /// The offset in the file; `None` means the descriptor's position.
         at: Option<u64>,
         /// The number of bytes; none if the call's arguments do not contain it.
         count: Option<u64>,

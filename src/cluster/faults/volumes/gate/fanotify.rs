@@ -53,7 +53,7 @@ pub(super) fn mark(group: BorrowedFd<'_>, directory: BorrowedFd<'_>) -> io::Resu
     if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// A response to the group: none = continue, or the error that the call returns.
+/// Encodes a response to the group: the error that the call returns, or `None` to let it continue.
 pub(super) fn encode_response(file: BorrowedFd<'_>, error: Option<i32>) -> [u8; 8] {
     // `FAN_DENY_ERRNO`.
     let response: u32 = match error {

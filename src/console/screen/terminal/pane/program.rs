@@ -77,8 +77,8 @@ fn registered(master: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     unsafe { AsyncFd::register(master) }.map_err(Into::into)
 }
 
-/// Makes its standard input the controlling terminal of a new session, which only the process itself can do.
-#[expect(unsafe_code, reason = "what runs between fork and exec are two system calls, which need no memory")]
+/// Lets the process start a new session with its standard input as the controlling terminal: only it can do that.
+#[expect(unsafe_code, reason = "only two system calls run between fork and exec, and they need no memory")]
 fn on_its_terminal(command: &mut Command) {
     let own_session = || {
         rustix::process::setsid()?;
