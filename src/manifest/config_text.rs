@@ -1,4 +1,5 @@
-//! A text that is one document of our own, such as a config file: decoded strictly, with a position for every error.
+//! A text that consists of one document in a format of Podium's own, such as a config file. It is decoded strictly, and
+//! every error has a position.
 
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ impl ConfigText {
         self.value
     }
 
-    /// Returns an error about the value of a field; `field` is written as in field errors.
+    /// Returns an error about the value of a field; `field` is a path such as `spec.containers[0].name`.
     pub fn fault(&self, field: &str, message: impl Into<String>) -> ManifestError {
         ManifestError {
             source: self.source.clone(),
@@ -46,7 +47,7 @@ impl ConfigText {
         }
     }
 
-    /// Decodes its content as a `T`; none for an empty text.
+    /// Decodes the document as a `T`; `None` for an empty text.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<Option<T>, ManifestError> {
         let Some(tree) = &self.tree else { return Ok(None) };
         serde_path_to_error::deserialize(&self.value).map(Some).map_err(|error| {
@@ -62,12 +63,12 @@ impl ConfigText {
     }
 }
 
-/// Reads a text that is one document, such as an editor's or a config file's; an empty one is null.
+/// Reads a text of one document, such as an editor's or a config file's; an empty text gives null.
 pub fn from_yaml(text: &str) -> Result<Value, ManifestError> {
     ConfigText::parse(text, "yaml").map(ConfigText::into_value)
 }
 
-/// Shortens serde's message: of the many expected names it names only the nearest.
+/// Shortens serde's message about an unknown name: of the expected names, only the most similar one remains.
 fn with_the_nearest_name(message: &str) -> String {
     // unknown field `a`, expected one of `b`, `c`
     let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();

@@ -17,18 +17,18 @@ pub struct Document {
     pub value: Value,
     /// The file, or `-` for standard input.
     pub(crate) source: Arc<str>,
-    /// The line it starts at.
+    /// The line at which the object starts, counted from 1.
     pub line: usize,
     tree: Arc<Node>,
 }
 
 impl Document {
-    /// `kind`, or nothing.
+    /// Returns the `kind` field; empty if it is missing.
     pub(crate) fn kind_name(&self) -> &str {
         self.text("kind")
     }
 
-    /// `apiVersion`, or nothing.
+    /// Returns the `apiVersion` field; empty if it is missing.
     pub(crate) fn api_version(&self) -> &str {
         self.text("apiVersion")
     }
@@ -37,19 +37,19 @@ impl Document {
         self.value.get(field).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// `Deployment/web`, for messages.
+    /// Formats the object as `Deployment/web`, for messages.
     pub fn label(&self) -> String {
         let name = self.value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("(no name)");
         format!("{}/{name}", self.kind_name())
     }
 
-    /// The position of a field: `spec.template.spec.containers[0].image`. For a missing field, that of the nearest
-    /// existing part of its path.
+    /// Returns the position of a field such as `spec.template.spec.containers[0].image`. A missing field has the
+    /// position of the nearest existing part of its path.
     pub fn position(&self, path: &str) -> Position {
         node::find(&self.tree, path)
     }
 
-    /// Returns an error about one of its fields.
+    /// Returns an error about a field of the object; an empty `field` stands for the whole object.
     pub fn error(&self, field: &str, message: impl Into<String>) -> ManifestError {
         ManifestError {
             source: self.source.clone(),
@@ -59,12 +59,13 @@ impl Document {
         }
     }
 
-    /// Its row of the Kind table; see [`Document::served`].
+    /// Returns the object's kind, without the version that it is written in; see [`Document::served`].
     pub fn kind(&self) -> Result<Kind, ManifestError> {
         self.served().map(ServedKind::kind)
     }
 
-    /// Its kind in the version it is written in; for an unknown kind, an error that names the nearest.
+    /// Returns the object's kind in the version that it is written in; the error for an unknown kind names the most
+    /// similar one.
     pub fn served(&self) -> Result<ServedKind, ManifestError> {
         let (api_version, name) = (self.api_version(), self.kind_name());
         if let Some(served) = ServedKind::from_api_version(api_version, name) {
@@ -92,7 +93,7 @@ impl Document {
         Err(self.error("kind", message))
     }
 
-    /// Returns true if its kind belongs to a group without built-in kinds: a server may know it.
+    /// Returns true if the object's API group has no built-in kinds: a server may still know the kind.
     pub fn is_of_another_group(&self) -> bool {
         let (group, _) = object::split_api_version(self.api_version());
         !group.is_empty()
@@ -100,7 +101,7 @@ impl Document {
             && !ServedKind::built_in().any(|known| known.group() == group)
     }
 
-    /// The typed object; a value of the wrong shape is reported with its position.
+    /// Decodes the typed object; the error about a value of the wrong type has the position of the object.
     pub fn object(&self) -> Result<Object, ManifestError> {
         let served = self.served()?;
         Object::from_value(served.kind(), served.stored(self.value.clone()))
@@ -108,7 +109,7 @@ impl Document {
     }
 }
 
-/// The value of a tree, or each item of one that is a list.
+/// Returns the value of a tree, or of each item if the tree is a list.
 pub(super) fn values(source: &Arc<str>, tree: &Arc<Node>) -> Vec<Result<Document, ManifestError>> {
     let roots = match &tree.content {
         Content::List(items) => items.as_slice(),
@@ -123,7 +124,7 @@ pub(super) fn values(source: &Arc<str>, tree: &Arc<Node>) -> Vec<Result<Document
     roots.iter().map(read).collect()
 }
 
-/// Adds the object of a tree, or each item of a list.
+/// Adds the object of a tree to `results`, or each item if the object is of a `List` kind.
 pub(super) fn from_tree(
     source: &Arc<str>,
     tree: &Arc<Node>,
@@ -180,7 +181,7 @@ fn items_of(tree: &Node) -> &[Arc<Node>] {
     }
 }
 
-/// The kind with the name nearest to a misspelt one.
+/// Returns the kind with the name most similar to a misspelt one.
 fn nearest_kind(name: &str) -> Option<Kind> {
     if let Some(kind) = Kind::from_user_input(name) {
         return Some(kind);

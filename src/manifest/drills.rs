@@ -11,7 +11,7 @@ pub struct Drill {
 
 macro_rules! drills {
     ($($name:literal),* $(,)?) => {
-        /// All of them, the easier ones first.
+        /// All drills, the easier ones first.
         pub const DRILLS: &[Drill] = &[$(Drill {
             name: $name,
             text: include_str!(concat!("../../sample-manifests/drills/", $name, ".yaml")),
@@ -33,7 +33,7 @@ drills![
 ];
 
 impl Drill {
-    /// The drill of this name.
+    /// Returns the drill of this name.
     pub fn named(name: &str) -> Option<Self> {
         DRILLS.iter().copied().find(|drill| drill.name == name)
     }

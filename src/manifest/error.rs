@@ -25,7 +25,7 @@ pub struct ManifestError {
     pub(crate) source: Arc<str>,
     /// The position in the source, if the error has one.
     pub position: Option<Position>,
-    /// The field it is about, e.g. `spec.replicas`.
+    /// The field that the error is about, such as `spec.replicas`.
     pub field: Option<String>,
     /// The error, and the remedy.
     pub message: String,

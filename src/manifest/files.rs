@@ -10,7 +10,7 @@ use super::ManifestError;
 /// The maximum size of one file.
 const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 
-/// The maximum depth of directories; it ends a loop of links.
+/// The maximum depth of directories, which also ends a loop of symbolic links.
 const MAX_DIRECTORY_DEPTH: usize = 32;
 
 /// The text of one file.
@@ -23,7 +23,7 @@ pub(crate) struct Source {
 }
 
 /// Reads a path: a file of any name, the `*.yaml`, `*.yml` and `*.json` of a directory in order of their names (with
-/// `recursive` those below it too), or standard input for `-`.
+/// `recursive`, those of its subdirectories too), or standard input for `-`.
 pub(crate) fn collect(path: &str, recursive: bool) -> Result<Vec<Source>, ManifestError> {
     if path == "-" {
         let bytes = bounded(io::stdin().lock(), path)?;
@@ -78,7 +78,8 @@ fn read(path: &Path) -> Result<Source, ManifestError> {
     Ok(Source { name, bytes })
 }
 
-/// Reads a file found in a directory: a pipe or a device there is no manifest, and reading it could block for ever.
+/// Reads a file that was found in a directory. A pipe or a device is an error: it is no manifest, and reading it could
+/// block for ever.
 fn read_listed(path: &Path) -> Result<Source, ManifestError> {
     let name = path.display().to_string();
     let opened = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);

@@ -1,7 +1,7 @@
 //! The tree of a YAML document: values with their positions, built from the parser's events.
 //!
-//! Anchored nodes are shared, not copied; the conversion of the tree to a value counts its results, so that a few lines
-//! of aliases cannot fill the memory.
+//! Anchored nodes are shared, not copied. The conversion of the tree to a value limits the number of values it creates,
+//! so that a few lines of aliases cannot fill the memory.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,11 +21,12 @@ const MAX_VALUES: usize = 1_000_000;
 /// The maximum size of one document's text, in bytes, aliases expanded.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// A value and where it starts.
+/// A value and its start position.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) start: Position,
-    /// The number of levels below it. Bounded, since otherwise dropping a chain of aliases would overflow the stack.
+    /// The number of levels below this node. It is limited, because dropping a long chain of aliases would overflow the
+    /// stack.
     height: usize,
     pub(super) content: Content,
 }
@@ -228,7 +229,7 @@ impl Builder {
     }
 }
 
-/// Entries merged by `<<` come after a map's own entries and never replace them.
+/// Adds the entries that `<<` merges to a map's own entries: they come last and never replace one of these.
 fn merged(
     mut entries: Vec<Entry>,
     merges: &[(Position, Arc<Node>)],
@@ -315,7 +316,7 @@ pub(super) fn find(root: &Node, path: &str) -> Position {
                     Some(inner) => (true, inner),
                     None => (false, rest),
                 };
-                // Keys may contain dots and brackets themselves: the longest match counts.
+                // Keys may contain dots and brackets themselves, so the longest matching key is taken.
                 let fits = |entry: &&Entry| match text.strip_prefix(entry.key.as_str()) {
                     Some(after) if bracketed => after.starts_with(']'),
                     Some(after) => after.is_empty() || after.starts_with(['.', '[']),

@@ -11,7 +11,7 @@ use super::document::{self, Document};
 use super::error::{Fault, ManifestError, Position};
 use super::node::{self, Builder, Node};
 
-/// The maximum size of a text.
+/// The maximum size of a text in bytes.
 const MAX_TEXT_BYTES: usize = 32 * 1024 * 1024;
 
 const BOM: char = '\u{feff}';
@@ -32,7 +32,7 @@ pub fn parse_bytes(bytes: &[u8], source: &str) -> Vec<Result<Document, ManifestE
 }
 
 /// Reads every document of a text: YAML documents between `---` lines, JSON, and the items of `List` kinds. Empty
-/// documents are skipped; an unreadable one is an error beside the others.
+/// documents are skipped. An unreadable document is an error, and the others are still read.
 pub fn parse(text: &str, source: &str) -> Vec<Result<Document, ManifestError>> {
     let source: Arc<str> = source.into();
     if text.len() > MAX_TEXT_BYTES {
@@ -65,7 +65,7 @@ pub fn parse_values(text: &str, source: &str) -> Vec<Result<Document, ManifestEr
     }
 }
 
-/// The one document of a text; none if it is empty.
+/// Returns the document of a text that has only one; `None` if the text is empty.
 pub(super) fn single(text: &str, source: &Arc<str>) -> Result<Option<Arc<Node>>, ManifestError> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(too_large(source));
@@ -86,7 +86,7 @@ fn too_large(source: &str) -> ManifestError {
 }
 
 /// Splits a text at its `---` lines, so that an error in one document leaves the others readable; each part comes with
-/// the number of lines before it. YAML allows `---` at the start of a line only there.
+/// the number of lines before it. In YAML, only a line between documents can start with `---`.
 fn parts(text: &str) -> Vec<(usize, &str)> {
     let mut parts = Vec::new();
     let (mut begin, mut begin_line, mut offset) = (0, 0, 0);
@@ -129,7 +129,7 @@ fn with_controls_by_number(text: &str) -> Cow<'_, str> {
     Cow::Owned(written)
 }
 
-/// The documents of a part; usually one. Empty documents are left out.
+/// Returns the documents of a part, without empty ones: usually one.
 fn trees(text: &str, lines_before: usize) -> Result<Vec<Arc<Node>>, Fault> {
     let mut roots = Vec::new();
     let mut builder = Builder::new(lines_before);

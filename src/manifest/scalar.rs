@@ -7,7 +7,7 @@ use serde_json::{Number, Value};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotJsonError;
 
-/// The value of an unquoted scalar without a tag.
+/// Returns the value of an unquoted scalar without a tag.
 pub(super) fn resolve(text: &str) -> Result<Value, NotJsonError> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Ok(Value::Null),
@@ -77,7 +77,7 @@ fn is_float(text: &str) -> bool {
     mantissa_good && exponent.is_none_or(digits)
 }
 
-/// Whole numbers stay whole, so that `1e3` fits an integer field as it does with kubectl.
+/// Parses a float. A whole number becomes an integer, so that `1e3` fits an integer field as it does with kubectl.
 fn float(text: &str) -> Option<Number> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let value: f64 = text.parse().ok()?;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// A client gets at most this fraction of the resource: so many clients must use their whole share to exhaust it.
+/// A client gets at most one part in this many of a resource, so that at least this many clients are needed to exhaust
+/// it.
 const GREEDY: usize = 4;
 
 /// Returns one client's share of `all`, at least 1.

@@ -10,8 +10,8 @@
 //!
 //! [`faults`] breaks the network on purpose. [`why`] explains why a connection fails.
 //!
-//! Architecture Invariant: this crate writes no objects but Events, the status of what it serves, and the status of
-//! Faults; and it listens beyond loopback only if the user who starts the cluster says so.
+//! Architecture Invariant: this crate writes no objects but Events, the status of what it serves, the status of Faults,
+//! and one GatewayClass; and it listens beyond loopback only if the user who starts the cluster says so.
 
 pub(crate) mod client_limiter;
 pub mod dns;

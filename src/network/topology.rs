@@ -10,7 +10,7 @@ use object::low_ports::LowPorts;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NodeFacts {
-    /// Its loopback address; none for nodes on other machines and for hollow nodes.
+    /// The node's loopback address; `None` for nodes on other machines and for hollow nodes.
     pub(crate) ip: Option<Ipv4Addr>,
     /// The range of its pods' addresses (`spec.podCIDR`).
     pub(crate) pods: Option<Ipv4Net>,
@@ -41,7 +41,8 @@ pub(crate) struct NetworkTopology {
 }
 
 impl NetworkTopology {
-    /// Returns the node that a client's address belongs to: the node's own address, or one of its pods'.
+    /// Returns the name of the node that a client belongs to: the client's address is the node's own or one of its
+    /// pods'.
     ///
     /// Programs that do not bind to an address connect from 127.0.0.1, which belongs to no node.
     pub(crate) fn node_of(&self, client: IpAddr) -> Option<&str> {
@@ -52,7 +53,8 @@ impl NetworkTopology {
         self.nodes.iter().find(|(_, facts)| is_of(facts)).map(|(name, _)| name.as_str())
     }
 
-    /// Returns the port that an endpoint on this node really listens at, if it stands in for the given (low) port.
+    /// Returns the port at which an endpoint on this node really listens; it differs only for a low port that the
+    /// endpoint may not bind.
     pub(crate) fn served(&self, node: Option<&str>, port: u16) -> u16 {
         let facts = node.and_then(|node| self.nodes.get(node));
         facts.map_or(port, |facts| facts.low_ports.served(port))

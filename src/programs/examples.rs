@@ -56,7 +56,7 @@ fn health(path: &str, running: Duration) -> (StatusCode, String) {
     }
 }
 
-/// Two of agnhost's commands.
+/// Runs one of the two commands of agnhost that are built in: pause (the default) and liveness.
 pub(super) async fn agnhost(arguments: &[String]) -> io::Result<()> {
     match arguments.first().map_or("pause", String::as_str) {
         "pause" => pause::wait().await,
@@ -84,7 +84,7 @@ where
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
-            // The client went away, or no descriptor is free: neither lasts.
+            // The client has disconnected, or no descriptor is free: both are temporary.
             Err(error) => {
                 eprintln!("{program}: accept: {error}");
                 tokio::time::sleep(Duration::from_millis(100)).await;

@@ -1,6 +1,6 @@
 //! The programs of the built-in images: `podium image-program NAME [ARGUMENTS]`.
 //!
-//! They know nothing of Podium: a program gets its arguments and environment as in any container. Besides them there is
+//! They know nothing of Podium: a program gets its arguments and environment as in any container. The crate also has
 //! pid 1 of pods ([`pause::program`]), which belongs to no image and needs no arguments.
 
 mod entrypoint;
@@ -14,13 +14,13 @@ use std::process::ExitCode;
 
 use web::ServerFlavor;
 
-/// The file that marks a directory as brought along by an image and not filled yet.
+/// The name of a file that marks a directory as belonging to an image, not to a volume, and as not filled yet.
 pub const IMAGE_DIRECTORY: &str = ".podium-image";
 
-/// Programs that are called by their own names too: links to this binary, or mounts of it.
+/// Programs that can also be called by their own names, through links to this binary or mounts of it.
 const CALLED: &[&str] = &["nginx", "httpd", "nslookup"];
 
-/// Returns true if this binary was called as one of its programs.
+/// Returns true if a binary called by this name is to run as one of the programs.
 pub fn is_image_program(name: &str) -> bool {
     CALLED.contains(&name)
 }
@@ -47,7 +47,7 @@ pub fn image_program_main(arguments: impl IntoIterator<Item = OsString>) -> Exit
         "agnhost" => run(examples::agnhost(arguments)),
         "fluentd" => run(examples::fluentd()),
         "nslookup" => return nslookup::run(arguments),
-        // The server itself, called without the image's entrypoint.
+        // Called as `redis-server` or `valkey-server`, without the image's entrypoint.
         "redis-server-entrypoint" => {
             Err(entrypoint::run("redis", &[&["redis-server".to_owned()], arguments].concat()))
         }
@@ -66,7 +66,7 @@ pub fn image_program_main(arguments: impl IntoIterator<Item = OsString>) -> Exit
     }
 }
 
-/// Runs a program with one thread and little memory: there may be hundreds of these.
+/// Runs a program with one thread and little memory: hundreds of such processes may run at once.
 fn run(program: impl Future<Output = std::io::Result<()>>) -> std::io::Result<()> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(program)
 }

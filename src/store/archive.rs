@@ -1,8 +1,8 @@
 //! Snapshot files: every object at one revision, written once and read back unchanged.
 //!
-//! The format is lines of JSON: a header, a line for each object, and an end with their count and digest, which
-//! reveals a truncated or changed file. Objects carry the keys of their database records, by which custom kinds are
-//! registered even before their definitions are known.
+//! The format is lines of JSON: a header, a line for each object, and an end line with the number of objects and a
+//! digest, which reveals a truncated or changed file. Each object carries the key of its database record, so that
+//! custom kinds are registered even before their definitions are read.
 
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use object::{Object, Revision};
 
 /// The format name in the header.
 const FORMAT: &str = "podium-snapshot/1";
-/// The longest line accepted; the API's limit for an object is far below.
+/// Maximum length of a line in bytes, far above the API's limit for an object.
 const LONGEST_LINE: usize = 64 << 20;
 
 /// A snapshot file could not be written or read.

@@ -1,4 +1,4 @@
-//! The checkpoint: a record, beside the database, of what was durable last.
+//! The checkpoint: a record beside the database that describes the last durable state.
 //!
 //! After a crash the database silently cuts off the torn end of its journal, as it must. The checkpoint tells a torn
 //! end, which held only unacknowledged writes, from a journal that has lost acknowledged ones.
@@ -24,8 +24,8 @@ pub(super) struct Checkpoint {
     pub(super) revision: Revision,
     /// The number of objects.
     pub(super) objects: u64,
-    /// The sum of the fingerprints of all objects' keys and revisions; it differs for other objects or other
-    /// versions.
+    /// The sum of the fingerprints of all objects' keys and revisions; states with other objects or other versions have
+    /// another sum.
     digest: u64,
 }
 
@@ -63,8 +63,8 @@ impl Checkpoint {
         }
     }
 
-    /// Returns true if a state with the checkpoint `later` may follow from this one: it is the same, or it also has
-    /// writes that became durable just before a crash.
+    /// Returns true if a state with the checkpoint `later` may follow from this one: both are equal, or `later` also
+    /// has writes that became durable just before a crash, before their checkpoint was written.
     pub(super) fn may_become(&self, later: &Self) -> bool {
         let ahead = later.revision.0.saturating_sub(self.revision.0);
         match ahead {
@@ -119,7 +119,7 @@ pub(super) struct CheckpointFile {
 }
 
 impl CheckpointFile {
-    /// Returns the record of the database in `directory`, which lies beside it.
+    /// Returns the checkpoint file of the database in `directory`; it lies beside that directory.
     pub(super) fn beside(directory: &Path) -> Self {
         Self { path: directory.with_extension("checkpoint"), file: None, failing: false }
     }

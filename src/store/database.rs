@@ -42,7 +42,7 @@ pub(super) type Record = Result<(Vec<u8>, Vec<u8>), String>;
 /// An iterator over the records on disk.
 pub(super) struct Records(pub(super) Box<dyn Iterator<Item = Record> + Send>);
 
-/// The operating system refused to open or to write.
+/// The operating system refused to open or to write the database's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DatabaseError {
     /// The error's message.
@@ -67,7 +67,7 @@ impl DatabaseError {
 /// The reason why a database does not open.
 #[derive(Debug)]
 pub(super) enum OpenError {
-    /// The operating system refused.
+    /// The operating system refused to open the files.
     Refused(DatabaseError),
     /// The files are damaged.
     Damaged(String),
@@ -89,7 +89,7 @@ impl OpenError {
 impl Database {
     /// Opens the database in a directory, or creates it.
     pub(super) fn open(directory: &Path) -> Result<Self, OpenError> {
-        // The database panics in places on files that no version of it has written.
+        // The database panics on some damaged files instead of returning an error.
         let opened = std::panic::catch_unwind(|| Self::try_open(directory));
         match opened {
             Ok(opened) => opened.map_err(|error| failure(&error)),
@@ -105,7 +105,7 @@ impl Database {
         Ok(Self { fjall: database, objects, meta })
     }
 
-    /// Reads everything that is readable.
+    /// Reads all readable objects, and describes the unreadable records.
     pub(super) fn read(&self) -> Content {
         let mut content = Content::default();
         match self.meta.get(REVISION_KEY) {
@@ -197,7 +197,8 @@ pub(super) fn record_key(kind: Kind, key: &Key) -> String {
     format!("{}.{}\0{}\0{}", info.qualified_plural(), info.version, key.namespace, key.name)
 }
 
-/// Returns the custom kind of a record, registered if its definition was not read yet; `None` for a built-in kind.
+/// Returns the custom kind of a record, and registers the kind if its definition was not read yet; `None` for a
+/// built-in kind.
 fn custom_kind(key: &[u8], value: &serde_json::Value) -> Result<Option<Kind>, String> {
     let key = std::str::from_utf8(key).map_err(|e| e.to_string())?;
     let mut parts = key.splitn(3, '\0');

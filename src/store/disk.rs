@@ -24,7 +24,7 @@ use super::watch::Signals;
 use super::{Change, StoreError};
 use object::{Kind, Revision};
 
-/// The most writes made durable together, except for writes that must not be separated.
+/// Maximum number of writes in a group; a batch whose writes must not be separated may exceed it.
 pub(super) const GROUP: usize = 4096;
 /// The pause before a group the disk refused is tried again.
 const RETRY: Duration = Duration::from_millis(500);
@@ -53,7 +53,7 @@ pub(super) enum DiskRequest {
     Read(oneshot::Sender<Records>),
 }
 
-/// The receiver of requests.
+/// The channel to the thread or task that serves requests.
 enum Queue {
     /// The disk thread.
     Thread(mpsc::Sender<DiskRequest>),
@@ -135,7 +135,8 @@ impl Disk {
     }
 
     fn order(&self, order: DiskRequest) {
-        // Fails only if the thread panicked; then nothing becomes durable, and `durable` reports it.
+        // Sending fails only if the thread has panicked; then nothing more becomes durable, and `durable` returns an
+        // error.
         match self.queue.lock().as_ref() {
             Some(Queue::Thread(queue)) => drop(queue.send(order)),
             Some(Queue::Simulated(queue)) => drop(queue.send(order)),
@@ -163,7 +164,8 @@ impl Disk {
         self.state.borrow().clone()
     }
 
-    /// Waits until everything up to `revision` is durable; fails once the outcome is open.
+    /// Waits until everything up to `revision` is durable; fails as soon as the disk refuses applied writes, so that
+    /// their outcome is open.
     pub(super) async fn durable(&self, revision: Revision) -> Result<(), StoreError> {
         let mut state = self.state.clone();
         let reached = state.wait_for(|s| s.durable >= revision || s.stuck).await;
@@ -174,8 +176,8 @@ impl Disk {
         }
     }
 
-    /// Writes what is queued and ends the thread. Waits for the disk, but lifts a deliberate fault first so as not to
-    /// wait for that.
+    /// Makes the queued writes durable and ends the thread. It waits for the disk; a deliberate fault is lifted first,
+    /// because a disk that hangs on purpose would block it for ever.
     pub(super) fn close(&self) {
         self.faults.set(DiskFault::None);
         self.queue.lock().take();
@@ -234,7 +236,8 @@ impl Writer {
         }
     }
 
-    /// Adds the queued writes to the group; returns it and the next request of another type.
+    /// Adds the queued writes to the group; returns the group and the first request that is not a write, if one
+    /// follows.
     fn gather(&self, mut group: WriteBatch) -> (WriteBatch, Option<DiskRequest>) {
         while group.len() < GROUP {
             match self.orders.try_recv() {
@@ -256,7 +259,7 @@ impl Writer {
             }
             self.publish.send_if_modified(|state| !std::mem::replace(&mut state.stuck, true));
             match self.orders.recv_timeout(RETRY) {
-                // It was applied before the refusal was published: it belongs to the same group.
+                // This batch was applied before the refusal was published, so it joins the refused group.
                 Ok(DiskRequest::Write(more)) => group.extend(more),
                 // While the disk refuses writes, requests to read it are dropped.
                 Ok(DiskRequest::Read(_)) | Err(mpsc::RecvTimeoutError::Timeout) => {}
@@ -271,7 +274,7 @@ impl Writer {
         true
     }
 
-    /// Reserves space for deletions on a disk that refuses writes; returns false if there is none.
+    /// Reserves space for deletions on a disk that refuses writes; returns false if the disk has no space.
     fn hold_for_deletions(&mut self) -> bool {
         let is_held = self.deletions.take();
         let takes = is_held && self.is_full;
@@ -285,7 +288,7 @@ impl Writer {
             match self.orders.recv_timeout(RETRY) {
                 Ok(order) => return Some(order),
                 Err(mpsc::RecvTimeoutError::Disconnected) => return None,
-                // Deletions first: otherwise writes would use up their space.
+                // Reserve the space for deletions first: otherwise the reserve for writes would take it.
                 Err(mpsc::RecvTimeoutError::Timeout)
                     if self.hold_for_deletions() && self.deletions.is_whole() && self.reserve.take() =>
                 {
@@ -314,7 +317,8 @@ impl Writer {
         } else {
             tracing::error!("cannot write the data directory; retrying: {reason}");
         }
-        // Published at once: a deletion during the retries is queued behind the refused group.
+        // Publish the refusal and this flag together: a deletion that is accepted during the retries joins the
+        // refused group.
         let takes_deletions = is_full && self.deletions.is_reserved();
         self.publish
             .send_modify(|state| (state.refusing, state.takes_deletions) = (Some(reason), takes_deletions));
@@ -335,7 +339,7 @@ impl Writer {
         }
     }
 
-    /// Commits a group. A panic of the database counts as a refusal; it is reopened for the next attempt.
+    /// Commits a group. A panic of the database counts as a refusal; the next attempt reopens the database.
     fn try_commit(&mut self, group: &[Change]) -> Result<(), DatabaseError> {
         // Reserved space would not help against a deliberate fault.
         self.faults.pass().map_err(DatabaseError::other)?;

@@ -25,12 +25,13 @@ impl Faults {
         self.disk.set(fault);
     }
 
-    /// Refuses all writes after this many, before they change anything, as a failed disk would; `None` heals.
+    /// Lets this many more writes succeed and refuses all later ones before they change anything, as a failed disk
+    /// would; `None` ends the fault.
     pub fn fail_after(&self, writes: Option<u64>) {
         *self.remaining_writes.lock() = writes;
     }
 
-    /// Refuses all writes from now on, before they change anything, for this reason; `None` heals.
+    /// Refuses all writes from now on, before they change anything, for this reason; `None` ends the fault.
     pub fn refuse(&self, reason: Option<&str>) {
         *self.refusal.lock() = reason.map(str::to_owned);
     }
@@ -78,7 +79,7 @@ impl Faults {
 /// A deliberate fault of the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DiskFault {
-    /// None: the disk works.
+    /// The disk works.
     #[default]
     None,
     /// Writes do not finish.
@@ -91,7 +92,7 @@ pub enum DiskFault {
     Forget,
 }
 
-/// Shared with the disk thread.
+/// The fault of the disk, shared with the disk thread.
 #[derive(Clone, Default)]
 pub(crate) struct DiskFaults(Arc<(Mutex<DiskFault>, Condvar)>);
 

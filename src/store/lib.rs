@@ -51,7 +51,7 @@ pub enum WriteError {
     /// No object has this key.
     #[error("not found")]
     Absent,
-    /// The object is at this revision, another than the writer saw.
+    /// The object was changed: it is at this revision, not at the one that the writer expected.
     #[error("the object has been modified: it is at revision {0}")]
     Conflict(Revision),
     /// The disk refuses writes; none is accepted until it works again.
@@ -70,7 +70,7 @@ pub enum StoreError {
         "the data directory cannot be written: {0}; the change is pending and will be written when the disk works again"
     )]
     Undecided(String),
-    /// The database has lost data; the message has the extent and the ways to go on.
+    /// The database has lost data; the message states the extent of the loss and how the user can continue.
     #[error("{0}")]
     Damaged(String),
 }
@@ -198,9 +198,9 @@ impl Store {
         self.write(last.kind(), |state| state.remove_as(last, expected))
     }
 
-    /// Makes the writes that `plan` returns for the whole state, as one transaction: no other write comes in between,
-    /// no reader sees a part of them at a later revision, and a crash leaves all of them or none. Returns the changes
-    /// in order.
+    /// Makes the writes that `plan` returns for the whole state, as one transaction: no other write comes between them,
+    /// a read of the state sees all of them or none, and a crash leaves all of them or none. Returns the changes in
+    /// order.
     ///
     /// All other writers and readers wait meanwhile: use it only for changes to a cluster as a whole.
     pub fn rewrite(&self, plan: impl FnOnce(Snapshot) -> Vec<Rewrite>) -> Result<Vec<Change>, WriteError> {
@@ -276,7 +276,7 @@ impl Store {
         &self.inner.faults
     }
 
-    /// Returns the reason why no write is accepted now, if none is.
+    /// Returns the reason why writes are refused now; `None` if they are accepted.
     pub fn refuses_writes(&self) -> Option<String> {
         self.inner.disk.as_ref().and_then(Disk::refusal).or_else(|| self.inner.faults.refusal())
     }
@@ -311,8 +311,8 @@ impl Store {
         }
     }
 
-    /// Limits control loops that watch this kind to the present revision; `None` lets all see everything again. This
-    /// is a fault (FAULT-1): caches lag, and then miss the changes in between.
+    /// Limits control loops that watch this kind to the present revision; `None` lifts the limit. This is a fault
+    /// (FAULT-1): caches lag meanwhile, and must list again if the history drops the changes that they have not seen.
     pub fn hold_views(&self, kind: Option<Kind>) {
         let revision = self.revision();
         let released = self.inner.faults.hold_views(kind.map(|kind| (kind, revision)));
@@ -329,8 +329,9 @@ impl Store {
     }
 }
 
-/// Returns whether writing this version leads to the removal of data. A volume with a deleted claim is not being
-/// deleted yet; its deletion follows a change of its status.
+/// Returns whether this version leads to the removal of data, so that even a full disk accepts it. Every version of a
+/// volume counts: one whose claim was deleted has no deletion timestamp yet, and is deleted only after its status has
+/// changed.
 fn is_on_its_way_out(object: &Object) -> bool {
     object.meta().deletion_timestamp.is_some() || object.kind() == Kind::PersistentVolume
 }

@@ -16,9 +16,9 @@ use object::Revision;
 /// The treatment of a state with losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossPolicy {
-    /// Do not open it.
+    /// Do not open such a state.
     Refused,
-    /// Open what is readable of it.
+    /// Open the readable part of the state.
     Accepted,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn open(directory: &Path, loss: LossPolicy) -> Result<OpenedState, St
             original.forget();
             Err(StoreError::Disk(reason))
         }
-        // The present files are the result of an earlier, unfinished start.
+        // An earlier, unfinished start has changed the present files, so the copy that it left is restored.
         Err(DatabaseProblem::Damaged { .. }) if original.is_older => {
             original.restore().map_err(|error| StoreError::Disk(error.to_string()))?;
             open(directory, loss)
@@ -89,7 +89,7 @@ enum DatabaseProblem {
 
 fn read(directory: &Path, recorded: StoredCheckpoint) -> Result<(Database, Content), DatabaseProblem> {
     let mut opened = Database::open(directory);
-    // On a full disk the space held by the reserves may be what is missing.
+    // On a full disk, opening may need the space that the reserves occupy.
     for reserve in [ReservedSpace::beside, ReservedSpace::for_deletions] {
         if matches!(opened, Err(OpenError::Refused(_))) && reserve(directory).release() {
             opened = Database::open(directory);
@@ -110,7 +110,8 @@ fn read(directory: &Path, recorded: StoredCheckpoint) -> Result<(Database, Conte
             "the last writes are missing".into()
         }
         (None, StoredCheckpoint::Known(_)) => "objects are missing or outdated".into(),
-        // One accident damages either the checkpoint or the state, not both, unless the state is lost altogether.
+        // A damaged checkpoint alone is no loss of writes: one accident damages either the checkpoint or the state. If
+        // the state is empty as well, both are lost.
         (None, StoredCheckpoint::Unreadable) if readable.revision == Revision(0) => {
             "the database is empty".into()
         }
@@ -195,8 +196,8 @@ fn rescue(
     Ok(opened(database, record, content))
 }
 
-/// Returns what is readable of a database at its first opening, or at its second if that is more: the first opening
-/// recreates a keyspace with missing files, and only the next one fills it from the journals.
+/// Returns the readable contents of a database: those of the first opening, or of the second if it reads more objects.
+/// The first opening recreates a keyspace with missing files, and only the next one fills it from the journals.
 fn read_twice(directory: &Path, database: Database) -> Content {
     let first = database.read();
     drop(database);

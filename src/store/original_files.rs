@@ -1,4 +1,4 @@
-//! A copy of a database's files as they were found, until the database has opened well.
+//! Copies the files of a database before it is opened, and holds the copy until the opening has succeeded.
 //!
 //! Opening changes files: it cuts journals and removes unknown files. A start that refuses a damaged database
 //! restores everything, so that the next start, or a person with better tools, finds the original files.
@@ -21,7 +21,7 @@ pub(super) struct OriginalFiles {
 }
 
 impl OriginalFiles {
-    /// Copies the files of the database in `directory`, beside it.
+    /// Copies the files of the database in `directory` to a directory beside it.
     pub(super) fn keep(directory: &Path) -> Self {
         let name = |suffix: &str| directory.with_extension(suffix);
         let (copy, part) = (name("opening"), name("opening.part"));

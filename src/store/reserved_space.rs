@@ -20,13 +20,13 @@ const BLOCK: u64 = 512;
 #[derive(Debug)]
 pub(super) struct ReservedSpace {
     path: PathBuf,
-    /// From the largest size to the smallest useful one.
+    /// The sizes to try, from the largest to the smallest useful one, in bytes.
     sizes: &'static [u64],
     reserved: bool,
 }
 
 impl ReservedSpace {
-    /// Returns the reserve of the database in `directory`, beside it, filled if there is space.
+    /// Returns the reserve for the writes under way, a file beside `directory`, and fills it if the disk has space.
     pub(super) fn beside(directory: &Path) -> Self {
         Self::at(directory.with_extension("reserve"), SIZES)
     }

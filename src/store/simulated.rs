@@ -1,8 +1,8 @@
 //! A simulated disk (FAULT-3): synced writes survive the store, unsynced ones may be lost.
 //!
 //! It replaces the disk thread and the database: a task commits in groups as the thread does, a sync takes virtual
-//! time, and [`SimulatedDisk::crash`] ends the store in between. A group is in the database whole or not at all,
-//! because the database drops the torn end of its journal.
+//! time, and [`SimulatedDisk::crash`] can end the store during a sync. The database then has all of a group or nothing
+//! of it, because the real one drops the torn end of its journal.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use object::{Kind, Revision};
 
 /// The longest sync of a healthy disk.
 const SLOWEST_SYNC: Duration = Duration::from_millis(20);
-/// The number of revisions the state goes back after a crash, for the deliberate mistake.
+/// The number of revisions that the deliberate mistake `ReuseRevision` goes back when a disk is opened.
 const REVISIONS_REUSED: u64 = 5;
 
 /// The disk of a simulated machine; cheap to clone.
@@ -46,11 +46,11 @@ struct SimulatedState {
     /// The previous values of the records in the last synced group.
     undo: Vec<Record>,
     stalled: bool,
-    /// The number of the store that may write here: earlier ones have crashed.
+    /// The number of the store that may write to this disk; stores with lower numbers have crashed.
     generation: u64,
 }
 
-/// A record to write; one without a value is removed.
+/// A record to write: its revision, key and value; `None` removes the record.
 type Record = (Revision, String, Option<Vec<u8>>);
 
 impl SimulatedState {
@@ -109,8 +109,9 @@ impl SimulatedDisk {
         Ok(Store { inner: Arc::new(Inner { state, signals, disk, faults }) })
     }
 
-    /// Simulates a power failure: unsynced writes are lost, except for the group under way, which may have reached
-    /// the disk although it was not acknowledged. The open store writes nothing any more.
+    /// Simulates a power failure: unsynced writes are lost, and the open store can no longer write.
+    /// `keeps_what_is_under_way` says whether the group being synced has reached the disk, although it was not
+    /// acknowledged.
     pub fn crash(&self, keeps_what_is_under_way: bool) {
         let mut medium = self.0.medium.lock();
         medium.generation += 1;
@@ -178,7 +179,8 @@ impl Writer {
         }
     }
 
-    /// Adds the queued writes to the group; returns it and the next request of another type.
+    /// Adds the queued writes to the group; returns the group and the first request that is not a write, if one
+    /// follows.
     fn gather(&mut self, mut group: WriteBatch) -> (WriteBatch, Option<DiskRequest>) {
         while group.len() < GROUP {
             match self.orders.try_recv() {

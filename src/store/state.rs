@@ -21,7 +21,7 @@ struct KindState {
 }
 
 impl KindState {
-    /// Creates an empty state of a kind without history up to `compacted`.
+    /// Creates the empty state of a kind whose history starts after `compacted`.
     fn new(bounds: Bounds, compacted: Revision) -> Self {
         Self { objects: KeyMap::default(), bytes: 0, ring: Ring::new(bounds, compacted) }
     }
@@ -29,7 +29,7 @@ impl KindState {
 
 pub(super) struct State {
     revision: Revision,
-    /// Indexed by kind number, as far as there were writes; kinds are added at run time.
+    /// The kinds by their number, up to the highest number with a write; kinds are added at run time.
     kinds: Vec<KindState>,
     bounds: Bounds,
     /// The history of a kind without changes starts after this revision.
@@ -127,7 +127,7 @@ impl State {
         Ok(self.put(object, bytes, ChangeKind::Added, None))
     }
 
-    /// Stores a new version, of this size, of the object at revision `expected`.
+    /// Replaces the object, which must be at revision `expected`, by a new version of this size.
     pub(super) fn replace(
         &mut self,
         object: Object,
@@ -143,7 +143,7 @@ impl State {
         self.remove_as(last, expected)
     }
 
-    /// Removes the object at revision `expected`; `last` is its last version.
+    /// Removes the object, which must be at revision `expected`; `last` is its last version.
     pub(super) fn remove_as(&mut self, last: Object, expected: Revision) -> Result<Change, WriteError> {
         let (kind, key) = (last.kind(), last.key());
         let previous = self.expect(kind, &key, expected)?;

@@ -96,7 +96,7 @@ impl Signal {
 }
 
 impl Signals {
-    /// Reports an applied change of this kind; without a disk it counts as durable too.
+    /// Reports an applied change of this kind; `and_durable` reports it as durable too, for a store without a disk.
     pub(super) fn written(&self, kind: Kind, and_durable: bool) {
         self.applied.send(kind);
         if and_durable {
@@ -151,7 +151,7 @@ impl Watcher {
     /// Waits for changes and returns at least one. Safe to cancel.
     pub async fn next(&mut self) -> Result<Vec<Change>, WatchExpired> {
         loop {
-            // Marked as seen before looking, so that a write in between wakes the wait below.
+            // Mark the signal as seen before looking for changes, so that a write from here on wakes the wait below.
             self.woken.borrow_and_update();
             let changes = self.take()?;
             if !changes.is_empty() {

@@ -19,7 +19,7 @@ use base::resolv_conf::ResolvConf;
 
 /// Timeout for one resolver.
 const RESOLVER_TIMEOUT: Duration = Duration::from_millis(1500);
-/// After a timeout, a resolver is skipped this long if there is another, or gets only [`SHORT_TIMEOUT`].
+/// For this long after a timeout, a resolver is skipped if there is another, and otherwise gets only [`SHORT_TIMEOUT`].
 const SKIP_TIME: Duration = Duration::from_secs(10);
 /// Timeout for a recently silent resolver that is the only choice.
 const SHORT_TIMEOUT: Duration = Duration::from_millis(300);

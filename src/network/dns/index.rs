@@ -25,7 +25,7 @@ pub(crate) struct NamedPort {
 /// An endpoint of a service with its DNS names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedEndpoint {
-    /// The address; an endpoint with both families appears once for each.
+    /// The address; an endpoint with addresses of both families appears once for each.
     pub(crate) ip: IpAddr,
     /// The name in records: the endpoint's hostname, or its address with dashes.
     pub(crate) name: String,
@@ -142,8 +142,8 @@ impl Index {
         self.services.get(&Key::new(namespace, name))
     }
 
-    /// Returns the names of an address: services, and endpoints under their names in a service. If the address is a
-    /// cluster IP, only the service is returned.
+    /// Returns the services that an address resolves to in reverse lookup, each with the endpoint's name if the address
+    /// is an endpoint's. For a cluster IP, only the service itself is returned.
     pub(crate) fn names_of(&self, ip: IpAddr) -> Vec<(&Key, Option<&str>)> {
         let all = || self.by_address.get(&ip).into_iter().flatten();
         let own: Vec<_> = all().filter(|(_, name)| name.is_none()).map(|(key, _)| (key, None)).collect();
@@ -151,7 +151,8 @@ impl Index {
     }
 }
 
-/// Returns the addresses that lead back to the service, each with the endpoint's name if it is an endpoint's.
+/// Returns the addresses that resolve to the service in reverse lookup, each with the endpoint's name if it is an
+/// endpoint's.
 fn reverse(service: &NamedService) -> Vec<(IpAddr, Option<String>)> {
     let own: &[IpAddr] = match &service.meaning {
         NameTarget::Addresses(ips) => ips,

@@ -145,7 +145,7 @@ pub fn encode(message: &Message, limit: usize) -> Option<Vec<u8>> {
     }
 }
 
-/// Encodes a message without a limit but that of the protocol.
+/// Encodes a message, limited only by the protocol's maximum size.
 fn emit(message: &Message) -> Option<Vec<u8>> {
     let mut buffer = Vec::with_capacity(512);
     let mut encoder = BinEncoder::new(&mut buffer);

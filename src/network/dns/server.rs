@@ -22,10 +22,10 @@ use reconcile::WorkLoop;
 
 /// Largest question that is read, in bytes.
 const QUESTION: usize = 4096;
-/// Maximum number of concurrent connections; further ones wait. A client's connections over a quarter of them are
-/// closed.
+/// Maximum number of concurrent connections; further ones wait. One client may have a quarter of them; its further
+/// connections are closed.
 const CONNECTIONS: usize = 128;
-/// Maximum number of concurrent forwarded questions. Further ones, and a client's over a quarter of them, get SERVFAIL.
+/// Maximum number of concurrent forwarded questions; further ones get SERVFAIL. One client may have a quarter of them.
 const FORWARDED: usize = 512;
 /// Timeout for a silent connection.
 const SILENCE: Duration = Duration::from_secs(10);

@@ -19,7 +19,8 @@ pub enum HostPorts {
 /// The destinations that pods may reach.
 #[derive(Clone, Debug)]
 pub struct Destinations {
-    /// The cluster's own ranges. Packets to them that get here belong to no pod or service, and are refused.
+    /// The cluster's own ranges. Packets to these ranges that reach egress belong to no pod or service, and are
+    /// refused.
     pub cluster: Vec<IpNet>,
     /// The ports of the machine that are open to pods.
     pub host: HostPorts,
@@ -42,7 +43,8 @@ impl Destinations {
     }
 }
 
-/// Returns whether an address is not a host of the world: the machine's own, or one that is valid only on its links.
+/// Returns whether an address belongs to no host of the world: it is the machine's own, or valid only on the machine's
+/// links.
 fn is_unroutable(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => {

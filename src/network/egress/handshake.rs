@@ -1,9 +1,10 @@
 //! The handshake of connections to the world (NET-7): Podium connects to the destination before it accepts the pod's
 //! connection.
 //!
-//! A connection's SYN takes a detour and waits here while this machine connects to the destination. Then the SYN is
-//! sent on: the fabric accepts it, and it is joined with the connection that exists by then; or the kernel refuses it,
-//! in the way the destination has refused. If the destination does not answer, neither does Podium.
+//! A connection's SYN takes a detour and waits here while this machine connects to the destination. Then Podium sends
+//! the SYN on. If the destination has accepted, the fabric accepts the pod's connection, and Podium joins it with the
+//! connection to the destination. If the destination has refused, the kernel refuses the pod's connection in the same
+//! way. If the destination does not answer, Podium does not answer the pod either.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -153,7 +154,8 @@ fn connect(pair: Pair, frame: Box<[u8]>, detour: &Arc<AsyncFd<OwnedFd>>, relay: 
 struct HandshakeGuard<'a> {
     pair: Pair,
     relay: &'a EgressContext,
-    /// If so, the entry may belong to a new connection of the same pair by now.
+    /// The pod's connection has taken the connection to the destination. The pair's entry must then stay, because it
+    /// may belong to a newer connection.
     is_claimed: bool,
 }
 

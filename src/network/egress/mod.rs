@@ -68,8 +68,8 @@ pub enum RefusalKind {
     Unreachable,
 }
 
-/// Returns the addresses on the fabric's own loopback to which it diverts TCP and UDP to the world, for one address
-/// family.
+/// Returns the addresses of the fabric's loopback to which the fabric diverts the TCP and UDP traffic to the world, for
+/// one address family.
 pub fn listener_addresses(family: Family) -> [SocketAddr; 2] {
     let own: IpAddr = match family {
         Family::V4 => Ipv4Addr::LOCALHOST.into(),
@@ -99,8 +99,8 @@ pub struct EgressConfig {
     pub refuse: RefuseFn,
     /// The destinations that pods may reach.
     pub destinations: Destinations,
-    /// Number of file descriptors that egress may use. One pod gets a quarter of the connections and flows that fit:
-    /// another connection is reset, another flow replaces the pod's least recently used one.
+    /// Number of file descriptors that egress may use. One pod may have a quarter of the connections and flows for
+    /// which they suffice: a further connection is reset, a further flow replaces the pod's least recently used one.
     pub descriptors: usize,
 }
 

@@ -13,11 +13,11 @@ use super::context::EgressContext;
 use super::pending_handshakes::DestinationConnection;
 use crate::proxy::tcp::join;
 
-/// TCP keepalive starts after this much silence,
+/// TCP keepalive probes start after this much silence.
 const ALIVE_AFTER: Duration = Duration::from_mins(1);
-/// probes at this interval,
+/// Interval between keepalive probes.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
-/// and gives up after this many unanswered probes.
+/// Number of unanswered probes after which a connection ends.
 const ALIVE_TIMES: u32 = 4;
 
 /// Accepts diverted connections, for ever.
@@ -52,7 +52,8 @@ pub(super) async fn accept(listener: TcpListener, relay: Arc<EgressContext>) {
 /// running at that time, or because connecting first is not possible here.
 async fn serve(client: TcpStream, (from, destination): (SocketAddr, SocketAddr), relay: &EgressContext) {
     let Some(_place) = relay.acquire(from.ip()) else {
-        // A pod over its limit says nothing about the destination, so the kernel does not refuse the destination.
+        // The pod is over its limit, and the destination may be reachable: reset this connection without making the
+        // kernel refuse the next one.
         let _ = client.set_zero_linger();
         return;
     };

@@ -46,7 +46,7 @@ struct Flow {
     world: UdpSocket,
     /// Time of the last datagram in either direction.
     used: Mutex<Instant>,
-    /// Cancelled when the flow is evicted in favour of another flow.
+    /// Cancelled when the flow is evicted in favour of another flow, or when its socket has lost its route.
     ended: CancellationToken,
 }
 
@@ -145,7 +145,8 @@ async fn relay(pod: &UdpSocket, flow: &Flow) {
         let moved = tokio::select! {
             ready = pod.readable() => {
                 let passed = if ready.is_ok() { pass_on(pod, &flow.world) } else { Ok(false) };
-                // The next datagram opens a new flow, from the address that the machine has by then.
+                // The socket has lost its route. The next datagram opens a new flow, from the address that the machine
+                // has by then.
                 let Ok(moved) = passed else { return };
                 moved
             }

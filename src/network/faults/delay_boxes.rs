@@ -66,7 +66,7 @@ impl DelayBoxes {
         Ok(())
     }
 
-    /// Stops the delay boxes that `desired` does not select, closes their detours and returns their packet counts.
+    /// Stops the delay boxes that `is_desired` does not select, closes their detours and returns their packet counts.
     pub(super) fn retain(&mut self, is_desired: impl Fn(&str) -> bool) -> BTreeMap<String, DelayCounts> {
         let removed: Vec<String> = self.open.keys().filter(|uid| !is_desired(uid)).cloned().collect();
         let mut counts = BTreeMap::new();

@@ -1,9 +1,9 @@
 //! Faults of the pods' network (FAULT-1, NET-10): applies Fault objects, and reverts them when they end.
 //!
 //! A fault drops, loses, slows down, refuses or delays packets between two sides, each of which is a node, pods or
-//! addresses. Rules of the kernel (`crate::rules`) do so, and for delays, delay boxes at the end of detours
-//! ([`delay_boxes`]). [`sides`] and [`mod@plan`] are pure. Objects are the only state: after a crash, the next process
-//! finds them and continues; a fault's remaining time is computed from its status.
+//! addresses. Rules in the kernel (`crate::rules`) implement this; for delays they send packets through detours to
+//! delay boxes ([`delay_boxes`]). [`sides`] and [`mod@plan`] are pure. Objects are the only state: after a crash, the
+//! next process finds them and continues; a fault's remaining time is computed from its status.
 //!
 //! A fault ends when its object is deleted or its time is over. While no control plane runs, rules stay in force and
 //! faults do not end; delays need the control plane and stop with it: packets then take their ordinary path.
@@ -129,7 +129,7 @@ struct Faults {
     rules: Option<FaultHook>,
     /// The reason why network faults cannot be applied here.
     refusal: Option<String>,
-    /// `None` while they are in use on a blocking thread, and in a loopback network.
+    /// `None` while a blocking thread uses the delay boxes, and in a loopback network.
     boxes: Option<DelayBoxes>,
     slots: Slots,
     /// The faults that the kernel has applied.
@@ -213,7 +213,7 @@ impl Faults {
         let in_force = all.iter().filter(|fault| !fault.has_ended() && self.refusal.is_none());
         let peers = in_force.flat_map(|fault| [&fault.spec.from, &fault.spec.to]).flatten();
         let needs = peers.map(RequiredKinds::of).fold(RequiredKinds::default(), RequiredKinds::and);
-        // Before reading any objects, so that changes from here on are noticed.
+        // Set these flags before any objects are read, so that changes from here on are noticed.
         self.watched.pods.store(needs.pods, Ordering::Release);
         self.watched.nodes.store(needs.nodes, Ordering::Release);
         self.watched.namespaces.store(needs.namespaces, Ordering::Release);
@@ -292,7 +292,7 @@ impl Faults {
     }
 }
 
-/// Runs work that may wait for the kernel or the fabric's process on a blocking thread.
+/// Runs work on a blocking thread, because it may wait for the kernel or the fabric's process; `None` during shutdown.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => Some(done),

@@ -17,11 +17,11 @@ pub(super) const MAX_ACTIVE_FAULTS: usize = 64;
 /// The decision about a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FaultDecision {
-    /// It is to be active.
+    /// The fault is to be active.
     InForce(ActiveFault),
-    /// It cannot be active, with the reason.
+    /// The fault cannot be active, with the reason.
     Inactive { reason: &'static str, message: String },
-    /// Its time is over.
+    /// The fault's time is over.
     Expired,
 }
 
@@ -33,15 +33,15 @@ pub(super) struct ActiveFault {
     pub(super) delay: Option<Delay>,
     /// Describes the two sides.
     pub(super) description: String,
-    /// Each side has an address.
+    /// Each side has at least one address; otherwise no packet is affected.
     pub(super) has_targets: bool,
 }
 
 /// Slots of detours by the uids of their faults.
 pub(super) type Slots = BTreeMap<String, u8>;
 
-/// Decides about all faults and updates the `slots` of delays. `is_over` says whether a fault's time is over, `refusal`
-/// why none can be active here. Older faults take precedence.
+/// Decides about all faults and updates the `slots` of delays. `is_over` says whether a fault's time is over; `refusal`
+/// is the reason why no fault can be active here. Older faults take precedence.
 pub(super) fn plan<'a>(
     faults: &'a [SharedObject<Fault>],
     world: &ClusterState,

@@ -13,7 +13,7 @@ pub(super) struct AttachResult {
     /// The listeners, by index in the Gateway, each with the hostnames that it has in common with the route; an empty
     /// hostname matches any.
     pub(super) listeners: Vec<(usize, Vec<String>)>,
-    /// The reason why there are no listeners.
+    /// The reason why the route is attached to no listener.
     pub(super) refused: Option<Cause>,
 }
 

@@ -11,8 +11,8 @@ impl ReferenceGrants {
         Self(all)
     }
 
-    /// Returns whether an object of the Gateway API's kind `from`, in a namespace, may refer to an object of the core
-    /// group in another one; within a namespace it always may.
+    /// Returns whether an object (`from`: its Gateway API kind and its namespace) may refer to an object of the core
+    /// group (`to`: its kind, namespace and name). References within a namespace are always allowed.
     pub(super) fn allow(&self, from: (&str, &str), to: (&str, &str, &str)) -> bool {
         let ((kind, namespace), (to_kind, to_namespace, name)) = (from, to);
         if namespace == to_namespace {
@@ -33,14 +33,15 @@ impl ReferenceGrants {
 }
 
 impl ObjectRef {
-    /// Returns whether it refers to an object of this kind in the core group; a missing kind means the default of the
-    /// reference's field.
+    /// Returns whether the reference is to this kind of the core group; a reference without a kind is, because `kind`
+    /// is the default of its field.
     pub(super) fn is_core(&self, kind: &str) -> bool {
         self.group.as_deref().unwrap_or_default().is_empty()
             && self.kind.as_deref().is_none_or(|named| named == kind)
     }
 
-    /// Returns the namespace it refers to, from an object in the namespace `own`.
+    /// Returns the namespace of the referenced object; by default `own`, the namespace of the object with the
+    /// reference.
     pub(super) fn namespace_from<'a>(&'a self, own: &'a str) -> &'a str {
         self.namespace.as_deref().filter(|namespace| !namespace.is_empty()).unwrap_or(own)
     }

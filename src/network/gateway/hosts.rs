@@ -39,7 +39,7 @@ fn is_below(name: &str, wildcard: &str) -> bool {
 #[derive(Clone, Debug)]
 pub(super) struct Hosts<T> {
     exact: HashMap<String, T>,
-    /// By the part after `*.`.
+    /// The values of wildcard hostnames, by the part after `*.`.
     wildcards: HashMap<String, T>,
     any: Option<T>,
 }

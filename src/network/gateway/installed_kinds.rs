@@ -1,4 +1,4 @@
-//! The Gateway API's kinds, as users install and remove their CRDs.
+//! Tracks which kinds of the Gateway API are installed: users may install and remove their CRDs at any time.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -34,7 +34,7 @@ pub(super) struct GatewayView {
     pub(super) generation: i64,
     /// The addresses that it is served at.
     pub(super) addresses: Vec<IpAddr>,
-    /// The reason why none of it is served.
+    /// The reason why the whole Gateway is not served.
     pub(super) refused: Option<Cause>,
     /// The reason why some of its addresses cannot be used.
     pub(super) unusable: Option<Cause>,
@@ -49,7 +49,7 @@ pub(super) struct ListenerView {
     pub(super) hostname: String,
     pub(super) port: u16,
     pub(super) scheme: Scheme,
-    /// The reason why it is not accepted.
+    /// The reason why the listener is not accepted.
     pub(super) refused: Option<Cause>,
     /// The conflict with another listener.
     pub(super) conflict: Option<Cause>,
@@ -71,7 +71,7 @@ enum Namespaces {
 }
 
 impl ListenerView {
-    /// Returns whether it can be served, if its port can be bound.
+    /// Returns whether the listener can be served, provided that its port can be bound.
     pub(super) fn is_valid(&self) -> bool {
         let has_certificate = self.scheme == Scheme::Http || !self.secrets.is_empty();
         self.refused.is_none() && self.conflict.is_none() && has_certificate && self.takes_routes
@@ -94,7 +94,7 @@ pub(super) type Checks<'a> = &'a dyn Fn(&Key) -> Option<SecretCheck>;
 
 /// The context of a Gateway's validation.
 pub(super) struct GatewayContext<'a> {
-    /// The address of Gateways that request none.
+    /// The address of Gateways that request no address.
     pub(super) address: IpAddr,
     pub(super) grants: &'a ReferenceGrants,
     pub(super) secret: Checks<'a>,
@@ -139,7 +139,8 @@ pub(super) fn view(
     }
 }
 
-/// Returns the addresses that a Gateway is served at, an unsupported address type, and an unusable address.
+/// Returns the addresses that a Gateway is served at, and the problems if an address has an unsupported type or is
+/// unusable.
 fn addresses(spec: &GatewaySpec, default: IpAddr) -> (Vec<IpAddr>, Option<Cause>, Option<Cause>) {
     let (mut all, mut unsupported, mut unusable) = (Vec::new(), None, None);
     for address in &spec.addresses {

@@ -37,9 +37,9 @@ pub(super) struct Match {
 #[derive(Clone, Debug)]
 pub(super) enum PathMatch {
     Exact(String),
-    /// Without the trailing slash.
+    /// A prefix of the path, without its trailing slash.
     Prefix(String),
-    /// Must match the whole path.
+    /// A regular expression that must match the whole path.
     Pattern(Pattern),
 }
 

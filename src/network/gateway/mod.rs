@@ -68,7 +68,7 @@ const TIDY: Duration = Duration::from_secs(5);
 /// Configuration of the controller.
 #[derive(Clone, Copy, Debug)]
 pub struct GatewayConfig {
-    /// The address of Gateways that request none.
+    /// The address of Gateways that request no address.
     pub address: IpAddr,
 }
 
@@ -160,7 +160,7 @@ impl Controller {
         }
     }
 
-    /// Reconciles what is served with the resources.
+    /// Reconciles the served configuration with the resources.
     async fn sync(&mut self) {
         self.installed.follow(&self.api, &self.caches, &self.changed).await;
         let has_classes = self.installed.classes.is_some();
@@ -239,7 +239,7 @@ impl Controller {
         self.following = Some(following);
     }
 
-    /// Computes what is to be served, and the problems.
+    /// Computes the configuration to serve, and the problems to report.
     fn plan(&self, seen: &GatewayObjects) -> ServingPlan {
         let Some(following) = &self.following else { return ServingPlan::default() };
         let (secrets, namespaces) = (self.caches.of::<Secret>(), self.caches.of::<Namespace>());

@@ -52,7 +52,8 @@ impl PathEdit {
     }
 }
 
-/// Returns the part after a prefix, as the client sent it if that can be determined.
+/// Returns the part after a prefix: as the client has encoded it, if the end of the prefix can be found in the encoded
+/// path.
 fn rest_of(path: &RequestPath, prefix: &str) -> String {
     let sent = &path.encoded;
     let ends = sent.match_indices('/').map(|(at, _)| at).filter(|at| *at > 0).chain([sent.len()]);

@@ -50,7 +50,7 @@ impl OpenPort {
         Ok(Self { scheme, tasks, resolver, certificates: Vec::new(), judge, address, moved })
     }
 
-    /// Returns the actual port.
+    /// Returns the port that is really open, and the reason if it was moved.
     pub(super) fn served(&self) -> ServedPort {
         ServedPort { port: self.address.port(), moved: self.moved.clone() }
     }

@@ -19,12 +19,13 @@ impl Cause {
 pub(super) struct RouteProblem(pub(super) Cause);
 
 impl RouteProblem {
-    /// A value that is not supported: ignoring it would serve something other than requested.
+    /// Returns the problem of an unsupported value, which must not be ignored: something other than requested would be
+    /// served.
     pub(super) fn unsupported(message: impl Into<String>) -> Self {
         Self(Cause::new("UnsupportedValue", message))
     }
 
-    /// Filters that contradict each other.
+    /// Returns the problem of filters that contradict each other.
     pub(super) fn incompatible(message: impl Into<String>) -> Self {
         Self(Cause::new("IncompatibleFilters", message))
     }

@@ -108,7 +108,7 @@ pub(super) struct RouteHead {
     pub(super) hostnames: Vec<String>,
 }
 
-/// Also written into the status.
+/// A reference to a route's parent, which is also written into the status.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ParentRef {
@@ -138,9 +138,9 @@ pub(super) struct RouteRule {
     pub(super) filters: Vec<RouteFilter>,
     pub(super) backend_refs: Vec<BackendRef>,
     pub(super) timeouts: Option<Timeouts>,
-    /// In the experimental channel; not supported.
+    /// A field of the API's experimental channel; not supported.
     pub(super) retry: Option<serde_json::Value>,
-    /// In the experimental channel; not supported.
+    /// A field of the API's experimental channel; not supported.
     pub(super) session_persistence: Option<serde_json::Value>,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Route {
     pub(super) key: Key,
     pub(super) generation: i64,
     pub(super) parents: Vec<ParentRef>,
-    /// In lower case; empty means any.
+    /// The hostnames in lower case; an empty list matches any host.
     pub(super) hostnames: Vec<String>,
     /// The rules, or the reason why they cannot be served.
     pub(super) rules: Result<Vec<Rule>, RouteProblem>,
@@ -142,7 +142,7 @@ fn read_rule(rule: &RouteRule, patterns: usize) -> Result<Rule, RouteProblem> {
     Ok(Rule { matches, filters: filters::read(&rule.filters, has_prefix)?, backends, timeouts })
 }
 
-/// Limits the number of expressions before any is compiled, which takes time and memory.
+/// Checks the number of regular expressions before any is compiled, because compiling takes time and memory.
 fn check_patterns(matches: &[RouteMatch], most: usize) -> Result<(), RouteProblem> {
     let values = matches.iter().flat_map(|one| one.path.iter().chain(&one.headers).chain(&one.query_params));
     let patterns = values.filter(|value| value.type_.as_deref() == Some("RegularExpression")).count();

@@ -44,7 +44,8 @@ fn judge(current: &ServingState, head: &RequestHead<'_>) -> RouteDecision {
     let Some(listener) = current.table.listener_of(&head.host.name) else {
         return RouteDecision::Refuse(StatusCode::NOT_FOUND);
     };
-    // A TLS connection for another listener's host has that listener's certificate (RFC 9110, 15.5.20).
+    // If the TLS connection is for another listener's host, it has that listener's certificate: refuse (RFC 9110,
+    // 15.5.20).
     let tls_listener = head.server_name.and_then(|name| current.table.listener_of(name));
     if head.server_name.is_some() && !tls_listener.is_some_and(|other| std::ptr::eq(other, listener)) {
         return RouteDecision::Refuse(StatusCode::MISDIRECTED_REQUEST);

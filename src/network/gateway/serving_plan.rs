@@ -31,11 +31,11 @@ const MAX_ENTRIES: usize = 200_000;
 /// The objects that this controller serves.
 #[derive(Default)]
 pub(super) struct GatewayObjects {
-    /// Its classes, with the reason if one is not accepted.
+    /// This controller's GatewayClasses, each with the reason if it is not accepted.
     pub(super) classes: Vec<(Arc<Object>, Option<Cause>)>,
     /// Gateways of accepted classes, the oldest first, with their spec or the reason why it is invalid.
     pub(super) gateways: Vec<(Arc<Object>, Result<GatewaySpec, String>)>,
-    /// All HTTPRoutes, the oldest first; `None` if not read yet, or invalid.
+    /// All HTTPRoutes, the oldest first; `None` for a route that is not read yet, or is invalid.
     pub(super) routes: Vec<(Arc<Object>, Option<Arc<Route>>)>,
     grants: ReferenceGrants,
 }
@@ -94,7 +94,7 @@ pub(super) struct ServingPlan {
     attached: HashMap<Key, Vec<usize>>,
     parents: HashMap<Key, Vec<ParentOutcome>>,
     tables: BTreeMap<ListenerAddress, Table>,
-    /// Secrets and Services with references, including those that do not exist.
+    /// The Secrets and Services that Gateways and routes refer to, including those that do not exist.
     pub(super) secrets: HashSet<Key>,
     pub(super) services: HashSet<Key>,
 }

@@ -59,7 +59,7 @@ pub(super) type Ports = HashMap<ListenerAddress, Result<ServedPort, String>>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ServedPort {
     pub(super) port: u16,
-    /// The reason why it differs from the requested port.
+    /// The reason why the port differs from the requested one; `None` if it is the same.
     pub(super) moved: Option<String>,
 }
 
@@ -106,7 +106,7 @@ pub(super) fn write(api: &Api, kind: Kind, object: &Object, make: impl Fn(&Map<S
     }
 }
 
-/// Returns the previous conditions, with those of the same types replaced.
+/// Returns the previous conditions, in which the drafts replace those of the same types.
 fn conditions(before: Option<&Value>, drafts: Vec<ConditionDraft>, at: ConditionContext<'_>) -> Value {
     let before = before.and_then(Value::as_array).into_iter().flatten();
     let mut all: Vec<Condition> =
@@ -132,7 +132,7 @@ struct ConditionDraft {
     cause: Cause,
 }
 
-/// Returns a condition that holds, or fails with a cause.
+/// Returns a condition: true with the reason `good`, or false with the cause.
 fn draft(type_: &'static str, good: &'static str, cause: Option<&Cause>) -> ConditionDraft {
     match cause {
         None => ConditionDraft { type_, holds: true, cause: Cause::new(good, "") },

@@ -37,7 +37,7 @@ pub(super) struct Entry {
 #[derive(Debug, Default)]
 struct Paths {
     exact: HashMap<String, Vec<Entry>>,
-    /// Without the trailing slash.
+    /// The entries of prefixes, which are without their trailing slash.
     prefixes: HashMap<String, Vec<Entry>>,
     /// Length of the longest prefix.
     longest: usize,

@@ -100,7 +100,7 @@ struct Controller {
     following: Option<ReferenceFollower>,
     /// The open sockets; `None` while there is no Ingress.
     serving: Option<OpenSockets>,
-    /// The served Ingresses, with what was reported for each.
+    /// The served Ingresses, each with its last report.
     served: HashMap<Key, ReportedIngress>,
 }
 
@@ -167,7 +167,7 @@ impl Controller {
         }
     }
 
-    /// Reconciles what is served with the Ingresses.
+    /// Reconciles the served configuration with the Ingresses.
     async fn sync(&mut self) -> Result<(), String> {
         let classes = Classes::of(self.caches.of::<IngressClass>().list());
         let mut ingresses: Vec<Stored<Ingress>> = self.caches.of::<Ingress>().list();

@@ -10,8 +10,8 @@ use object::Key;
 /// The differences between a model and a later one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// The current isolation of changed pods; `None` means not isolated, and perhaps the pod was not isolated before
-    /// either.
+    /// The current isolation of changed pods; `None` means that the pod is not isolated now, and possibly was not
+    /// before.
     pub pods: BTreeMap<Key, Option<IsolatedPod>>,
     /// Changes of sets. No pod refers to a set that is gone: create sets first, then change pods, then remove sets.
     pub sets: BTreeMap<SetId, SetChange>,

@@ -2,10 +2,10 @@
 //! (NET-8).
 //!
 //! ```text
-//!  NetworkPolicies ─┐             ┌─► compile ─► Model: isolated pods, sets of addresses
+//!  NetworkPolicies ─┐                 ┌─► compile ─► Model: isolated pods, sets of addresses
 //!  Pods ────────────┼─► PolicyInputs ─┤
-//!  Namespaces ──────┘             └─► explain ─► the policies that allow or refuse, in sentences
-//!                     Index = World with indexes to find the pods that a change affects ─► Changes of the Model
+//!  Namespaces ──────┘                 └─► explain ─► the policies that allow or refuse, in sentences
+//!                     Index = PolicyInputs with indexes to find the pods that a change affects ─► Changes of the Model
 //! ```
 //!
 //! The rules are those of the Kubernetes page "Network Policies" and of the fields' own documentation:

@@ -149,7 +149,7 @@ impl Isolations {
         Self { ingress: of(Direction::Ingress), egress: of(Direction::Egress) }
     }
 
-    /// Returns one of these pods; `None` if it is not isolated in either direction.
+    /// Applies this isolation to one of the pods; `None` if it isolates in neither direction.
     pub(super) fn isolate(self, pod: &PodFacts) -> Option<IsolatedPod> {
         let Self { ingress, egress } = self;
         let is_isolated = ingress.is_some() || egress.is_some();

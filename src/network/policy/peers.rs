@@ -124,7 +124,7 @@ pub(super) struct Definition {
     pub(super) namespaces: Namespaces,
     /// Normalized by [`normal`]: sorted and without duplicates.
     pub(super) pods: Selector,
-    /// Only addresses in this block.
+    /// Limits the members to addresses in this block.
     pub(super) within: Option<Block>,
     /// The named port, if the set is of endpoints.
     pub(super) port: Option<(Protocol, String)>,

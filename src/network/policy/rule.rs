@@ -37,7 +37,7 @@ impl fmt::Display for Direction {
 /// A parsed policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// Its name; it applies only to pods of its namespace.
+    /// The policy's name; the policy applies only to pods of its namespace.
     pub(super) key: Key,
     /// The pods that it isolates.
     pub(super) pods: Selector,
@@ -45,7 +45,7 @@ pub struct Policy {
     egress: Option<Vec<Rule>>,
 }
 
-/// A rule: each of the peers on each of the ports.
+/// A rule: it allows each of the peers on each of the ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
     pub(super) peers: Vec<Peer>,
@@ -202,7 +202,7 @@ impl Rule {
         })
     }
 
-    /// Returns whether it needs its peers as a set of addresses, besides the endpoints of named ports.
+    /// Returns whether the rule needs its peers as a set of addresses, besides the endpoints of named ports.
     pub(super) fn needs_peers(&self, direction: Direction) -> bool {
         direction == Direction::Ingress || self.ports.is_none() || self.ranges().next().is_some()
     }

@@ -20,7 +20,7 @@ use object::pod::{is_terminal, node_name};
 use object::{Key, Kind, SharedObject, host_ports};
 use reconcile::Caches;
 
-/// Follows the pods with ports.
+/// Follows the pods that `has_ports` selects.
 pub(crate) struct HostPorts {
     /// Selects the pods to follow.
     has_ports: fn(&Pod) -> bool,
@@ -103,7 +103,7 @@ impl HostPorts {
     }
 }
 
-/// Returns whether the proxy has to serve host ports for the pod; a pod on its node's network does it itself.
+/// Returns whether the proxy has to serve host ports for the pod; a pod on its node's network serves them itself.
 pub(crate) fn has_host_ports(pod: &Pod) -> bool {
     !is_on_host_network(pod) && host_ports::ports(pod).next().is_some()
 }

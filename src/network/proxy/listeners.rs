@@ -52,15 +52,15 @@ struct OpenListener {
 struct FailedBind {
     failures: u32,
     retry_at: Duration,
-    /// An event about it was recorded.
+    /// An event about the failure was recorded.
     reported: bool,
 }
 
 /// The reason why a bind address is not open.
 enum BindRefusal {
-    /// It could not be bound, with the error.
+    /// The bind address could not be bound, with the error.
     InUse(BindAddress, String),
-    /// Another owner or the program itself has it, and this owner does not need it.
+    /// Another owner or the program itself has the bind address, and this owner does not need it.
     Optional,
     /// The program behind it does not listen yet.
     NoProgram,
@@ -101,7 +101,7 @@ impl ListenerSet {
                 self.low_ports,
                 self.shared.inside.as_ref().map(|inside| &inside.mirrors),
             );
-            // All that must close closes before anything opens: a bind address may pass from one owner to another.
+            // Close all stale listeners before opening any: a bind address may pass from one owner to another.
             self.close_all_but(&desired.owner, &desired.listeners, followed).await;
             if desired.object.is_some() {
                 all.push(desired);

@@ -59,7 +59,7 @@ impl Mirrors {
         Some(Self { ranges, low_ports, has_ipv6: false })
     }
 
-    /// Returns the machine's address for a port of an address of the cluster; none if programs of the machine cannot
+    /// Returns the machine's address for a port of an address of the cluster; `None` if programs of the machine cannot
     /// reach it.
     pub fn on_machine(&self, ip: Ipv4Addr, port: u16) -> Option<SocketAddr> {
         let ip = if self.ranges.is_empty() { Some(ip).filter(Ipv4Addr::is_loopback) } else { self.of(ip) };

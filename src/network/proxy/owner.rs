@@ -83,7 +83,7 @@ pub(super) struct OwnerSources {
 }
 
 impl OwnerSources {
-    /// Waits for changes and takes all of one kind.
+    /// Waits for changes, and takes all changed services or all changed pods.
     pub(super) async fn take(&self) -> Vec<OwnerChange> {
         tokio::select! {
             services = self.services.take() => {

@@ -158,7 +158,8 @@ impl ReplyRelay {
         }
     }
 
-    /// Allocates the buffer only for the read: thousands of flows wait, few read.
+    /// Relays one reply; returns false if the flow is over. The buffer is allocated only for the read, because
+    /// thousands of flows wait and few read.
     fn pass_one(&self) -> bool {
         let mut datagram = vec![0; DATAGRAM];
         match self.towards.try_recv(&mut datagram) {

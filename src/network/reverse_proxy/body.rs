@@ -27,9 +27,9 @@ const PIECES: usize = 4;
 /// A failure of a request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The client sends nothing more.
+    /// The client has stopped sending.
     Stalled,
-    /// It exceeds the size limit.
+    /// The body exceeds the size limit.
     TooLarge,
     /// The client's connection broke.
     Broken,
@@ -72,7 +72,7 @@ pub(super) struct RequestBody {
     /// The receivers of copies of each chunk.
     copies: Vec<mpsc::Sender<BodyChunk>>,
     progress: Progress,
-    /// Bytes that may still come.
+    /// Number of bytes that the client may still send; `None` means unlimited.
     remaining: Option<u64>,
     timeout: Duration,
     overdue: Option<Pin<Box<Sleep>>>,
@@ -211,7 +211,7 @@ impl Body for RequestBody {
 pub(super) struct BodyTimeouts {
     /// Between two chunks.
     pub(super) silence: Duration,
-    /// For the whole body.
+    /// The time by which the whole body must be complete.
     pub(super) until: Option<Instant>,
 }
 
@@ -305,7 +305,7 @@ impl<H: Unpin> Body for ResponseBody<H> {
         match &mut self.source {
             Source::Whole(body) => Pin::new(body).poll_frame(cx).map_err(|never| match never {}),
             Source::Piped(receiver, whole) => receiver.poll_recv(cx).map(|piece| match piece {
-                // The client must not take a truncated response for a complete one, for any reason of the end.
+                // The client must not take a truncated response for a complete one, regardless of why it ended.
                 None if !whole.load(Ordering::Acquire) => Some(Err("the response was cut off".into())),
                 piece => piece,
             }),

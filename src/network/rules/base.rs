@@ -28,7 +28,7 @@ pub(super) const EGRESS_OF: &str = "egress-of";
 pub(super) const INGRESS_OF: &str = "ingress-of";
 /// Map of isolations: number → chain. Pods with the same isolation share one chain.
 pub(super) const ISOLATIONS: &str = "isolations";
-/// Maps with numbers as values, each with the map in which these are looked up.
+/// The maps with numbers as values, each with the map from these numbers to chains.
 pub(super) const CHAINED_MAPS: [(&str, &str); 2] = [(EGRESS_OF, ISOLATIONS), (INGRESS_OF, ISOLATIONS)];
 /// Set of nodes paired with their own pods, in both directions: policies do not isolate these from each other.
 pub(super) const OWN_NODE: &str = "own-node";
@@ -58,7 +58,7 @@ pub(super) const INSIDE: &str = "inside";
 pub(super) const REFUSED_BY_PEER: &str = "refused-there";
 /// Set of connections whose destination is unreachable; Podium rejects these with ICMP.
 pub(super) const UNREACHED: &str = "unreached";
-/// Lifetime of an element in those sets: long enough for the SYN that was held back, and for immediate retries.
+/// Lifetime of an element in these two sets: long enough for the SYN that was held back, and for immediate retries.
 const REFUSAL_LIFETIME: Duration = Duration::from_millis(250);
 /// Packet mark for egress: the fabric delivers the packet to its own sockets.
 const EGRESS_MARK: u32 = 1;

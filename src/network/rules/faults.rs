@@ -168,7 +168,7 @@ impl<'a> Sides<'a> {
 }
 
 impl PacketEffect {
-    /// Returns the endings of the rules, after the match.
+    /// Returns the statements that end the rules, after the match.
     fn ends(self) -> Vec<Rule> {
         let drop = || Statement::Verdict(Verdict::Drop);
         let tcp = || Statement::Is(vec![Field::Protocol], Key::new().protocol(TCP));

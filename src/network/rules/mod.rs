@@ -84,11 +84,11 @@ pub struct RulesConfig {
     pub dns: Vec<IpAddr>,
     /// The source of network faults.
     pub faults: FaultHook,
-    /// Counts how often all rules known at a time were put in force, acknowledged by the kernel.
+    /// Counts the times when the kernel has accepted all rules known until then.
     pub in_force: watch::Sender<u64>,
 }
 
-/// Connects the fault controller with the rules, which wait for the first faults at the start.
+/// Connects the fault controller with the rules. At the start, the rules wait for the controller's first faults.
 #[derive(Clone, Default)]
 pub struct FaultHook(pub(crate) Arc<FaultRules>);
 
@@ -161,11 +161,11 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: RulesConfig) -> 
             caches.synced(Kind::Node),
             caches.synced(Kind::Service),
             caches.synced(Kind::EndpointSlice),
-            // Policies, so that no connection passes that they refuse.
+            // Wait for what policies depend on, so that no connection passes that they refuse.
             caches.synced(Kind::Pod),
             caches.synced(Kind::Namespace),
             caches.synced(Kind::NetworkPolicy),
-            // Faults, so that no packet passes that they cut off.
+            // Wait for faults, so that no packet passes that they cut off.
             config.faults.0.wait_first_apply()
         );
         let RulesConfig { nft, conntrack, families, services: ranges, inside, egress_mode: way_out, dns, faults, in_force } =
@@ -261,7 +261,7 @@ struct Rules {
 }
 
 impl Rules {
-    /// Returns the rule changes for nodes; `now` has all of them.
+    /// Returns the rule changes for nodes; `now` has all current nodes.
     fn of_nodes(&mut self, now: NodesByName) -> Vec<(Owner, RulesUpdate)> {
         let removed = self.nodes.keys().filter(|name| !now.contains_key(*name));
         let removed = removed.map(|name| (Owner::Node(name.clone()), OwnerRules::default().into()));

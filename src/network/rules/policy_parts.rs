@@ -43,8 +43,8 @@ impl Rules {
         self.others.push((hash_of(peers), rule));
     }
 
-    /// Writes the chain `name`, which drops what no rule accepts, with parts of at most `max_rules` rules, whose names
-    /// begin with `parts`.
+    /// Writes the chain `name`, which drops what no rule accepts, with parts of at most `most` rules, whose names begin
+    /// with `parts`.
     pub(super) fn write(self, half: &mut FamilyRules, (name, parts): (String, &str), most: usize) {
         let Self { first: mut rules, mut others } = self;
         if others.len() <= most {

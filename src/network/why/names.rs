@@ -71,7 +71,7 @@ pub(super) fn dns_address(facts: &Facts) -> Option<IpAddr> {
 }
 
 /// Returns the cluster's domain from the annotation of the DNS service; the default domain if the user may not read
-/// that.
+/// that service.
 fn domain(facts: &Facts) -> String {
     let annotations = dns_service(facts).and_then(|service| service.metadata.annotations.as_ref());
     let domain =

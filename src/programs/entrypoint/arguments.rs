@@ -1,10 +1,11 @@
-//! Resolves a container's arguments to a command: `--maxmemory 1g` of a redis image are arguments of its server.
+//! Resolves a container's arguments to a command: the arguments `--maxmemory 1g` of a redis container are options of
+//! its server.
 
 /// A rule for reading the arguments of an image's entrypoint.
 #[derive(Debug)]
 pub(super) struct Rule {
     image: &'static str,
-    /// The names of the image's program; the first one is prepended to arguments that are its own.
+    /// The names of the image's program; the first one is prepended to arguments that belong to the program.
     pub(super) names: &'static [&'static str],
     own: ProgramArguments,
 }
@@ -34,12 +35,12 @@ const RULES: &[Rule] = &[
 ];
 
 impl Rule {
-    /// The rule of an image.
+    /// Returns the rule of an image; `None` if the image has no entrypoint here.
     pub(super) fn of(image: &str) -> Option<&'static Self> {
         RULES.iter().find(|rule| rule.image == image)
     }
 
-    /// The command for these arguments.
+    /// Returns the command for these arguments.
     pub(super) fn command_line(
         &self,
         arguments: &[String],

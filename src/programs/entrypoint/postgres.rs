@@ -41,7 +41,7 @@ impl Settings {
         })
     }
 
-    /// Refuses a database that every client could enter, unless the settings ask for that.
+    /// Refuses to create a database that every client could enter without a password, unless the settings ask for that.
     fn check(&self) -> io::Result<()> {
         if self.password.is_none() && self.authentication.as_deref() != Some("trust") {
             return Err(io::Error::other(
@@ -165,7 +165,8 @@ impl Server {
         done
     }
 
-    /// Accepts clients in other pods, with a password unless the settings choose another method.
+    /// Configures the server to accept clients in other pods, with a password unless the settings choose another
+    /// method.
     fn configure(&self, settings: &Settings) -> io::Result<()> {
         let default = || {
             let data = self.data.display().to_string();

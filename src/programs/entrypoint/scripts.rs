@@ -19,9 +19,9 @@ enum ScriptRunner {
     Shell,
     /// The database's client.
     Client,
-    /// The database's client, with the output of this command, which decompresses the file.
+    /// The database's client, which reads the output of this command; the command decompresses the file.
     Unpacked(&'static [&'static str]),
-    /// None: the file is ignored.
+    /// No program: the file is ignored.
     Not,
 }
 

@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// Returns the path of a pod's file: without a mount namespace a variable contains it.
+/// Returns the path of a pod's file; without a mount namespace, an environment variable contains it.
 fn file(variable: &str, usual: &str) -> PathBuf {
     std::env::var_os(variable).map_or_else(|| Path::new(usual).to_path_buf(), PathBuf::from)
 }
@@ -78,7 +78,7 @@ fn file(variable: &str, usual: &str) -> PathBuf {
 struct LookupArguments {
     name: String,
     server: Option<String>,
-    /// The type of the records; `None` prints addresses, as for a host.
+    /// The type of the records to print; `None` prints the addresses of a host.
     type_: Option<RecordType>,
 }
 
@@ -111,7 +111,7 @@ struct Resolver {
     conf: ResolvConf,
     hosts: String,
     low_ports: LowPorts,
-    /// The port of a server given with one.
+    /// The port of the servers, if the command line states one.
     port: Option<u16>,
 }
 
@@ -124,7 +124,7 @@ enum Outcome {
 }
 
 impl Resolver {
-    /// `HOST`, `IP` or `IP:PORT`.
+    /// Parses a server: `HOST`, `IP` or `IP:PORT`.
     fn server(&self, text: &str) -> Result<(IpAddr, Option<u16>), String> {
         if let Ok(address) = text.parse::<SocketAddr>() {
             return Ok((address.ip(), Some(address.port())));
@@ -133,7 +133,7 @@ impl Resolver {
         found.map(|ip| (ip, None)).ok_or_else(|| format!("can't resolve '{text}'"))
     }
 
-    /// Looks up and formats the addresses of a host, each with the name that leads back to it.
+    /// Looks up and formats the addresses of a host, each with its name from the reverse lookup.
     fn show_host(&self, name: &str) -> (String, Result<(), String>) {
         let mut text = String::new();
         if let Some(server) = self.conf.servers().next() {
@@ -182,7 +182,7 @@ impl Resolver {
                 match self.query(&candidate, type_) {
                     Ok(Outcome::Found(records)) => found.extend(records.iter().filter_map(address)),
                     Ok(Outcome::Nothing) => {}
-                    // A missing name has no other type either.
+                    // A name that does not exist has no addresses of the other family either.
                     Ok(Outcome::NoName) | Err(_) => break,
                 }
             }
@@ -233,7 +233,7 @@ impl Resolver {
         SocketAddr::new(server, self.port.unwrap_or(usual))
     }
 
-    /// Queries one server after the other until one knows the name.
+    /// Queries one server after the other until one responds that the name exists or does not exist.
     fn query(&self, name: &Name, type_: RecordType) -> io::Result<Outcome> {
         let mut failure = io::Error::other("no servers could be reached");
         for server in (0..ROUNDS).flat_map(|_| self.conf.servers().take(3)) {
@@ -262,7 +262,7 @@ fn exchange(server: SocketAddr, name: &Name, type_: RecordType) -> io::Result<Me
     question.queries = vec![Query::query(name.clone(), type_)];
     socket.send(&question.to_vec().map_err(io::Error::other)?)?;
     let mut buffer = vec![0; usize::from(u16::MAX)];
-    // Packets of strangers must not block this for ever.
+    // Limit the number of packets: those of strangers must not block this for ever.
     for _ in 0..16 {
         let length = socket.recv(&mut buffer)?;
         if let Ok(answer) = Message::from_vec(&buffer[..length])

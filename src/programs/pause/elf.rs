@@ -1,7 +1,7 @@
 //! Pid 1 of a pod's PID namespace as a program of its own: a few instructions that wait for ever.
 //!
 //! Containers see it, so it must contain nothing of the host: neither its memory nor its descriptors. A copy of the
-//! host took four times the memory, and as much again for page tables.
+//! host process would take four times the memory, and as much again for page tables.
 //!
 //! It is assembled here and put into an ELF file in memory; it needs no stack, no library, and no file on a disk. The
 //! host starts it.
@@ -49,7 +49,7 @@ core::arch::global_asm!(
     ".popsection",
 );
 
-/// The instructions, and the number of their machine in an ELF header; none for machines without instructions here.
+/// Returns the instructions, and the number of their machine in an ELF header; no instructions on other machines.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn code() -> (&'static [u8], u16) {
     unsafe extern "C" {
@@ -75,7 +75,7 @@ const PAGE: u64 = 0x1_0000;
 const HEADER_BYTES: u16 = 64;
 const SEGMENT_BYTES: u16 = 56;
 
-/// The program as a file: header, one segment with everything, and a non-executable stack.
+/// Returns the program as an ELF file: header, one segment with everything, and a non-executable stack.
 fn elf(code: &[u8], machine: u16) -> Vec<u8> {
     let entry = u64::from(HEADER_BYTES) + 2 * u64::from(SEGMENT_BYTES);
     let size = entry + code.len() as u64;
@@ -97,7 +97,8 @@ fn elf(code: &[u8], machine: u16) -> Vec<u8> {
     file
 }
 
-/// The program in an immutable memory file; none if it is not available.
+/// Returns the program in an immutable memory file; `None` if there are no instructions for this machine, or if the
+/// kernel refuses such a file.
 pub fn program() -> Option<OwnedFd> {
     let (code, machine) = code();
     if code.is_empty() {
@@ -111,7 +112,7 @@ pub fn program() -> Option<OwnedFd> {
     let elf = elf(code, machine);
     let all = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
     let written = rustix::io::write(&file, &elf).is_ok_and(|count| count == elf.len());
-    // Executable but not readable: then no process may trace the one that runs it.
+    // Executable but not readable: then no process may trace the process that runs the program.
     let mode = rustix::fs::Mode::XUSR;
     let done =
         written && rustix::fs::fcntl_add_seals(&file, all).is_ok() && rustix::fs::fchmod(&file, mode).is_ok();

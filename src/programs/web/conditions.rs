@@ -30,7 +30,7 @@ impl Version {
         format!("\"{:x}-{:x}\"", self.modified, self.length)
     }
 
-    /// `Sat, 21 Nov 2026 03:27:14 GMT`.
+    /// Formats the time as `Sat, 21 Nov 2026 03:27:14 GMT`.
     pub(super) fn last_modified(self) -> String {
         let time = jiff::Timestamp::from_second(self.modified).unwrap_or_default();
         time.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
@@ -64,7 +64,7 @@ impl Version {
         tags.split(',').map(str::trim).any(|tag| tag == "*" || tag.trim_start_matches("W/") == own)
     }
 
-    /// One range; a request for several gets everything, as the standard allows.
+    /// Evaluates a header with one range. A request for several ranges gets the whole file, as the standard allows.
     fn part(self, range: &str) -> Evaluation {
         let Some((from, to)) = range.split_once('-').map(|(from, to)| (from.trim(), to.trim())) else {
             return Evaluation::Whole;

@@ -11,7 +11,7 @@ use http::{HeaderName, Method, Request, StatusCode, header};
 use super::ServerFlavor;
 use super::response::SiteResponse;
 
-/// A message about the server itself.
+/// Logs a message about the server itself.
 pub(super) fn notice(flavour: &ServerFlavor, text: &str) {
     error_line(flavour, "notice", text);
 }
@@ -39,7 +39,7 @@ pub(super) fn request<B>(
     let _ = writeln!(std::io::stdout(), "{}", access_line(flavour, request, peer, &time, site_response));
 }
 
-/// `ADDRESS - - [TIME] "REQUEST" STATUS BYTES "REFERER" "AGENT"`, with nginx's field at the end.
+/// Formats `ADDRESS - - [TIME] "REQUEST" STATUS BYTES "REFERER" "AGENT"`, for nginx with `X-Forwarded-For` at the end.
 fn access_line<B>(
     flavour: &ServerFlavor,
     request: &Request<B>,

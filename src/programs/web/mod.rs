@@ -1,7 +1,7 @@
 //! The small static web server behind the built-in nginx and httpd images (IMG-2).
 //!
-//! Serves one directory over HTTP/1.1, one thread, files streamed. It reads no configuration file and reports that it
-//! ignores one.
+//! It serves one directory over HTTP/1.1 with one thread, and streams files. It reads no configuration file, and says
+//! so if its arguments name one.
 //!
 //! Reasons against `ServeDir` of `tower-http` (0.7): it does not support `If-Range`, so that a download that is resumed
 //! after the page has changed becomes a mixture of both; a directory without an index is 404 and not nginx's 403; its
@@ -36,7 +36,7 @@ pub(crate) use response::{Body, full};
 
 /// Timeout of running requests after a graceful stop.
 const DRAIN: Duration = Duration::from_mins(1);
-/// The time that connected clients then have for their first request.
+/// The time that connected clients have for their first request after a graceful stop.
 const FIRST_REQUEST: Duration = Duration::from_secs(2);
 
 /// The server's name and version.
@@ -48,7 +48,7 @@ pub(super) struct ServerFlavor {
     server: String,
     /// The directory it serves.
     pub(super) directory: &'static str,
-    /// The page it brings along.
+    /// The welcome page that comes with the image.
     welcome: String,
 }
 
@@ -107,16 +107,16 @@ impl ServerFlavor {
 /// One running server.
 struct Server {
     site: Site,
-    /// The number of earlier connections: their number in the error log.
+    /// The number of connections so far, by which the error log numbers them.
     connections: Cell<u64>,
     /// The connections being served.
     running: TaskTracker,
-    /// True once they must end after their current request.
+    /// True once connections must end after their current request.
     ending: watch::Sender<bool>,
 }
 
-/// The listen addresses: the pod's address if pods share the machine's loopback; every address, of both families if the
-/// kernel has both, in a network of its own.
+/// Returns the addresses to listen at: the pod's address if pods share the machine's loopback interface, otherwise
+/// every address, of both families if the kernel has both.
 pub(super) fn listening() -> Vec<IpAddr> {
     match std::env::var("POD_IP").ok().and_then(|ip| ip.parse::<IpAddr>().ok()) {
         Some(ip) if !ip.is_loopback() => vec![Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()],
@@ -149,7 +149,7 @@ pub(super) async fn serve(flavour: &ServerFlavor) -> io::Result<()> {
         loop {
             match listener.accept().await {
                 Ok((stream, peer)) => connect(&server, stream, peer.ip().to_canonical()),
-                // Most likely out of descriptors: others are about to be closed.
+                // Most likely the process is out of descriptors, and other connections will close soon.
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             }
         }
@@ -191,7 +191,7 @@ fn take_waiting(server: &Rc<Server>, listener: TcpListener) -> io::Result<()> {
                 stream.set_nonblocking(true)?;
                 connect(server, TcpStream::from_std(stream)?, peer.ip().to_canonical());
             }
-            // They went away again.
+            // The client disconnected while it waited.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             // No client waits; or no descriptors are left, and then the waiting clients cannot be served.
@@ -229,7 +229,8 @@ fn connect(server: &Rc<Server>, stream: TcpStream, peer: IpAddr) {
             _ = &mut connection => return,
             _ = ending.wait_for(|ending| *ending) => {}
         }
-        // A connected client without a request yet would be cut off by a graceful stop: its request is on the way.
+        // A graceful shutdown would cut off a client that has connected but not yet sent its first request, which is on
+        // the way.
         tokio::select! {
             _ = &mut connection => return,
             () = requested.notified() => {}
@@ -268,7 +269,7 @@ fn at(address: SocketAddr, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("bind() to {address} failed ({error})"))
 }
 
-/// Without a mount namespace a variable contains the directory's actual path.
+/// Returns the path of the served directory; without a mount namespace, an environment variable contains it.
 fn directory(flavour: &ServerFlavor) -> PathBuf {
     let name = flavour.directory.trim_matches('/').to_ascii_uppercase().replace('/', "_");
     let moved = std::env::var_os(format!("PODIUM_MOUNT_{name}"));

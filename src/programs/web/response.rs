@@ -89,7 +89,7 @@ impl Site {
         }
     }
 
-    /// Redirects the client to the same directory with a slash at the end, on this host for any path.
+    /// Redirects the client to the same directory with a slash at the end. No path can redirect it to another host.
     fn with_slash<B>(&self, path: &Path, request: &Request<B>) -> SiteResponse {
         let below = path.strip_prefix(&self.directory).unwrap_or(path).to_string_lossy().into_owned();
         let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());

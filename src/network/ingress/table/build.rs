@@ -32,9 +32,9 @@ pub(in crate::ingress) struct TlsHost {
 #[derive(Default)]
 pub(in crate::ingress) struct BuildResult {
     pub(in crate::ingress) table: Table,
-    /// Ordered by the age of their Ingresses, the oldest first.
+    /// The hosts with TLS, in the order of their Ingresses' age, the oldest first.
     pub(in crate::ingress) tls: Vec<TlsHost>,
-    /// Services with references, including those that do not exist.
+    /// The Services that Ingresses refer to, including those that do not exist.
     pub(in crate::ingress) services: HashSet<Key>,
     /// Problems by Ingress.
     pub(in crate::ingress) problems: Vec<(Key, Problem)>,

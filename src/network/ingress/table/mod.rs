@@ -106,7 +106,7 @@ impl Eq for Pattern {}
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Paths {
     exact: HashMap<String, Arc<Route>>,
-    /// Without the trailing slash.
+    /// The routes of prefixes, which are without their trailing slash.
     prefixes: HashMap<String, Arc<Route>>,
     /// Length of the longest prefix.
     longest: usize,
@@ -152,7 +152,7 @@ impl Paths {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Table {
     hosts: HashMap<String, Paths>,
-    /// By the part after `*.`.
+    /// The paths of wildcard hosts, by the part after `*.`.
     wildcards: HashMap<String, Paths>,
     any: Paths,
     /// Hosts with TLS, including wildcards as written.

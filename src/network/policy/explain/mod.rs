@@ -159,9 +159,9 @@ impl Explanation {
         }
     }
 
-    /// Returns sentences for users: one for the source and one for the destination. If the connection is refused, only
-    /// sentences that explain the refusal. An end that is not a pod has none. `world` must be the inputs that were
-    /// evaluated.
+    /// Returns sentences for users: one for the source and one for the destination, but none for an end that is not a
+    /// pod. If the connection is refused, only the sentences that explain the refusal are returned. `world` must be the
+    /// inputs that were evaluated.
     pub fn sentences(&self, world: &PolicyInputs) -> Vec<String> {
         sentences::sentences(self, world)
     }
@@ -195,7 +195,7 @@ impl PolicyInputs {
     }
 }
 
-/// An end as its packets have it.
+/// One end of a connection, as its packets identify it.
 struct PacketEnd<'a> {
     ip: IpAddr,
     /// The pod, if it has a network of its own.

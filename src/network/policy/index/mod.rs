@@ -229,7 +229,8 @@ impl Index {
     fn apply_policy_changes(&mut self, pods: &BTreeSet<Key>, changes: &[PolicyChange]) {
         let removed: Vec<Version> =
             changes.iter().filter_map(|turn| turn.before.as_ref()).map(|(version, _)| *version).collect();
-        // By the class' address and the changed policies that select the pod: many pods share both.
+        // The pods' new classes, by the address of the old class and the bits of the changed policies that select the
+        // pod now: many pods share both.
         let mut known: HashMap<(usize, u64), Class> = HashMap::new();
         let none = Class::none();
         for key in pods {

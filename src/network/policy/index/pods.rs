@@ -55,7 +55,7 @@ impl Pods {
         self.by_namespace.keys().map(String::as_str)
     }
 
-    /// Returns the pods of a namespace that a selector may match, and few others.
+    /// Returns the pods of a namespace that a selector may match: all that it matches, and few others.
     pub(super) fn candidates<'a>(
         &'a self,
         namespace: &str,

@@ -15,7 +15,7 @@ pub(super) enum Anchor<'a> {
     None,
 }
 
-/// Returns the condition of a selector that presumably fewest objects meet.
+/// Returns the condition of a selector that presumably the fewest objects meet.
 pub(super) fn anchor(selector: &Selector) -> Anchor<'_> {
     let requirements = selector.requirements();
     let valued = requirements.iter().filter_map(|requirement| match &requirement.operator {

@@ -144,7 +144,7 @@ struct Checks {
     open: HashMap<SocketAddr, HealthPort>,
     /// Services with ports that could not be bound.
     failed: HashSet<Key>,
-    /// Services for which an event about that was recorded.
+    /// Services for which an event about such a port was recorded.
     reported: HashSet<Key>,
     askers: Arc<Semaphore>,
     tasks: Tasks,
@@ -152,8 +152,8 @@ struct Checks {
 }
 
 impl Checks {
-    /// Updates the ports of changed services. All that must close closes before anything opens, because a port may pass
-    /// from one service to another.
+    /// Updates the ports of changed services. Old ports close before new ones open, because a port may pass from one
+    /// service to another.
     async fn apply(&mut self, changed: Vec<(Key, ServiceEndpoints)>, places: &NodeAddresses) {
         let all: Vec<_> = changed
             .into_iter()

@@ -229,8 +229,8 @@ fn endpoints(
     endpoints_of("IPv4", name, protocol, joined, machine)
 }
 
-/// Returns the endpoints of a service port by its name. If a service has both families, the endpoints are the same
-/// pods: those of IPv6 are used only if there are none of IPv4.
+/// Returns the endpoints of a service port by its name. IPv6 endpoints are used only if there are no IPv4 ones, because
+/// a service with both families has the same pods in both.
 pub(crate) fn endpoints_of_either_family(
     name: &str,
     protocol: Protocol,
