@@ -1,13 +1,13 @@
 //! The only source of time.
 //!
 //! A [`Clock`] is either the machine's or a virtual one that starts at a given instant and moves with tokio's paused
-//! time, so that a whole control plane runs ten minutes in a millisecond, reproducibly. Waiting uses tokio's timers
-//! in both cases; only the reading differs.
+//! time, so that a whole control plane runs ten minutes in a millisecond, reproducibly. Waiting uses tokio's timers in
+//! both cases; only the reading differs.
 //!
-//! Of Kubernetes it knows only the two types of times in objects.
+//! Of Kubernetes' types this module uses only the API's two types of times.
 //!
-//! Architecture Invariant: nothing else reads the wall clock (clippy's `disallowed_methods`). Timeouts may use
-//! tokio's `Instant`, which virtual time moves as well; `std`'s is for real processes and measurements only
+//! Architecture Invariant: nothing else reads the wall clock (clippy's `disallowed_methods`). Timeouts may use tokio's
+//! `Instant`, which virtual time moves as well; `std`'s `Instant` is allowed only for real processes and measurements
 //! (`tests/it/layers/mod.rs`).
 
 use std::sync::Arc;
@@ -38,7 +38,7 @@ enum Source {
         epoch: Timestamp,
         start: tokio::time::Instant,
     },
-    /// The time of another clock.
+    /// Follows another clock ([`Clock::apart`]).
     Other(Clock),
 }
 
@@ -128,7 +128,7 @@ impl Clock {
     }
 }
 
-/// One moment on both clocks.
+/// Readings of the wall clock and the steady clock at the same moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockReading {
     /// The wall clock, as other programs read it.
@@ -145,7 +145,7 @@ impl ClockReading {
     }
 }
 
-/// For a wall clock that has not been set.
+/// Takes a time as the reading of both clocks, as if the wall clock had never been set.
 impl From<Timestamp> for ClockReading {
     fn from(now: Timestamp) -> Self {
         Self { wall: now, steady: now }

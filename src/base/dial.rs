@@ -1,5 +1,5 @@
-//! Opens connections: from the machine's own network, or from inside another network, in which the socket must be
-//! created first.
+//! Opens connections from the machine's own network, or from another network namespace. There the socket must be
+//! created inside the namespace before it connects.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -1,6 +1,6 @@
 //! Connection errors in the words users know from Kubernetes, which are Go's.
 
-/// Describes a connection error, as after `dial tcp HOST:PORT: `.
+/// Describes a connection error in the words that follow `dial tcp HOST:PORT: ` in Go's messages.
 pub fn dial_error(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::ConnectionRefused => "connect: connection refused".into(),

@@ -1,6 +1,6 @@
 //! Finds the known word nearest to a mistyped one.
 
-/// The most characters compared: a longer word gets no better suggestion, and no slow one.
+/// The maximum number of characters compared, so that a long word costs little; its suggestion would not improve.
 const LONGEST: usize = 64;
 
 /// Returns the nearest known word, if one is near enough: about one letter in four may be wrong. Ignores case.

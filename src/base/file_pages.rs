@@ -1,8 +1,8 @@
-//! Returns the memory pages of the program's file that only a start uses.
+//! Gives back to the kernel the memory pages of the program's file that only a start uses.
 //!
-//! A start runs through most of a program once. The pages of its file that it has touched stay resident until the kernel
-//! needs the memory, although an idle cluster uses less than half of them. The kernel keeps the file's content in its
-//! page cache and maps a page again at its next use.
+//! A start runs through most of a program once. The pages of its file that it has touched stay resident until the
+//! kernel needs the memory, although an idle cluster uses less than half of them. The kernel keeps the file's content
+//! in its page cache and maps a page again at its next use.
 
 use std::io;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use rustix::mm::{Advice, madvise};
 /// Long enough for nodes to register and for built-in images to be prepared.
 const START_DURATION: Duration = Duration::from_secs(20);
 
-/// Waits until the start is over and returns its pages.
+/// Waits until the start is over and gives its pages back to the kernel.
 pub async fn return_after_start() {
     tokio::time::sleep(START_DURATION).await;
     if let Err(error) = return_pages() {

@@ -1,6 +1,6 @@
-//! TLS to pods, which have self-signed certificates: probes and the proxy subresource check that a server responds,
-//! not its identity. Kubernetes skips the check there too, and for an APIService with `insecureSkipTLSVerify`. Never
-//! for a client of the API.
+//! TLS without certificate checks, for connections to pods, which have self-signed certificates: probes and the proxy
+//! subresource check that a server responds, not its identity. Kubernetes skips the check there too, and for an
+//! APIService with `insecureSkipTLSVerify`. Clients of the API server must never use it.
 
 use std::sync::Arc;
 

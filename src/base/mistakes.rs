@@ -69,7 +69,7 @@ mistakes! {
     NeverRest = "never-rest";
     /// A watch with a selector does not report that an object stopped matching.
     KeepSelected = "keep-selected";
-    /// Each page of a list is of the moment of its request, not of the list's.
+    /// Each page of a list shows the state at its own request, not at the list's revision.
     TearPages = "tear-pages";
     /// A CronJob creates its next Job while one is running, although it forbids that.
     IgnoreForbid = "ignore-forbid";

@@ -1,5 +1,5 @@
-//! Caught panics, so that a panic ends only the part it happened in: their number for each part, and the last
-//! message.
+//! Records caught panics: their number and the last message, for each part of the program. A caught panic ends only the
+//! part it happened in.
 //!
 //! The code that catches a panic notes it here; the cluster's self-check reports them.
 

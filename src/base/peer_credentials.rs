@@ -12,8 +12,8 @@ pub fn is_trusted(socket: impl AsFd) -> bool {
     if !peer.uid.is_root() && peer.uid != rustix::process::getuid() {
         return false;
     }
-    // One number for each PID namespace of the process, from ours inwards. A process that is gone by now is not
-    // trusted.
+    // `NSpid` has one number for each PID namespace of the process, from ours inwards. A process that is gone by now is
+    // not trusted.
     fs::read_to_string(format!("/proc/{}/status", peer.pid.as_raw_nonzero())).is_ok_and(|status| {
         // A kernel without PID namespaces has no such line.
         let inside = status.lines().find_map(|line| line.strip_prefix("NSpid:"));

@@ -1,9 +1,9 @@
 //! The only source of randomness.
 //!
 //! Every random value (uids, generated names, ports, jitter) is drawn here: from the machine's randomness, or from a
-//! seed once [`seed`] was called, so that a simulation is repeatable. Code of others that does not call this module
-//! (the keys of `std`'s hash maps, the order in which `tokio::select!` polls) asks the C library for random bytes;
-//! the program's own `getrandom` (`src/entropy.rs`) serves these with [`fill_seeded`].
+//! seed once [`seed`] was called, so that a simulation is repeatable. Third-party code that does not call this module
+//! (the keys of `std`'s hash maps, the order in which `tokio::select!` polls) asks the C library for random bytes; the
+//! program's own `getrandom` (`src/entropy.rs`) serves these with [`fill_seeded`].
 //!
 //! Architecture Invariant: nothing else that the simulator runs draws random values (`tests/it/layers/randomness.rs`).
 
@@ -39,7 +39,7 @@ pub fn fill_seeded(buffer: &mut [u8]) -> bool {
     seeded(|random| random.fill_bytes(buffer)).is_some()
 }
 
-/// Returns a generator, which follows from the seed if there is one.
+/// Returns a generator, which draws from the seed if [`seed`] was called.
 pub fn rng() -> Random {
     Random
 }

@@ -26,7 +26,7 @@ impl ResolvConf {
             let rest = || words.clone().map(str::to_owned);
             match first {
                 Some("nameserver") => found.nameservers.extend(rest().next()),
-                // The last line takes effect.
+                // Of several `search` and `domain` lines the last takes effect.
                 Some("search" | "domain") => found.searches = rest().filter(|end| end != ".").collect(),
                 Some("options") => found.options.extend(rest()),
                 _ => {}
@@ -40,7 +40,7 @@ impl ResolvConf {
         self.nameservers.iter().filter_map(|server| server.parse().ok())
     }
 
-    /// Returns the number of dots from which a name is first tried as it is.
+    /// Returns the number of dots from which a name is tried without search domains first.
     pub(crate) fn ndots(&self) -> usize {
         let value = self.options.iter().rev().find_map(|option| option.strip_prefix("ndots:"));
         value.and_then(|value| value.parse().ok()).map_or(1, |dots: usize| dots.min(15))

@@ -1,7 +1,7 @@
 //! A directory that path lookups cannot leave: paths are resolved as for a process that has it as its root.
 //!
-//! Symbolic links of an image may point anywhere; here they always lead to places inside the directory. Used for
-//! unpacking images and for reading their files from outside.
+//! Symbolic links of an image may point anywhere; here they always resolve inside the directory. Used for unpacking
+//! images and for reading their files from outside.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,16 +17,16 @@ pub struct RootDir {
     root: OwnedFd,
 }
 
-/// An open directory inside, and a name in it.
+/// An entry below the root: its parent directory, opened, and its name.
 #[derive(Debug)]
 pub struct ParentAndName {
-    /// The directory it is in.
+    /// The directory that contains the entry.
     pub directory: OwnedFd,
     /// Its name there.
     pub name: String,
 }
 
-/// The mode of directories that unpacking creates on the way, until the archive sets their own.
+/// The mode of directories that unpacking creates for missing parents, until the archive sets their own.
 const DEFAULT_MODE: u32 = 0o755;
 
 impl RootDir {
@@ -82,8 +82,8 @@ impl RootDir {
         }
     }
 
-    /// Opens the file or directory at this path. If it is missing, creates directories with the mode of the root, and
-    /// with its group if the root passes that on (set-group-ID).
+    /// Opens the file or directory at this path. If the path is missing, creates directories there, with the mode of
+    /// the root and, if the root has the set-group-ID bit, with its group.
     pub fn any(&self, path: &Path) -> io::Result<OwnedFd> {
         match self.open(path, OFlags::PATH) {
             Err(Errno::NOENT) => {
@@ -146,7 +146,7 @@ impl RootDir {
                         rustix::fs::fchmod(made, mode)?;
                     }
                 }
-                // Something exists; the next round fails if it is no directory.
+                // An entry exists; the next round fails if it is no directory.
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -174,7 +174,7 @@ impl ParentAndName {
     pub fn remove(&self) -> io::Result<()> {
         match self.stat()? {
             None => Ok(()),
-            // Does not follow links either, and starts from the open directory.
+            // `remove_dir_all` does not follow links either, and its path starts from the open directory.
             Some(about) if FileType::from_raw_mode(about.st_mode).is_dir() => fs::remove_dir_all(self.path()),
             Some(_) => Ok(rustix::fs::unlinkat(&self.directory, &self.name, AtFlags::empty())?),
         }

@@ -1,5 +1,5 @@
-//! Reports this process' steps to an observer (FAULT-3): a simulation, which checks that time passes between them.
-//! Without an observer, as in every other process, a step costs one load.
+//! Reports the steps of this process to an observer (FAULT-3). The observer is a simulation, which checks that time
+//! passes between steps. Without an observer, as in every other process, a step costs one load.
 
 use std::fmt;
 use std::sync::OnceLock;

@@ -22,7 +22,7 @@ pub(super) struct AdmittedPods {
     waiting: HashMap<PodUid, (Reverse<i32>, Timestamp)>,
 }
 
-/// The resources and ports that one pod holds of its node.
+/// The resources and ports that one pod holds on its node.
 #[derive(Debug, Default)]
 struct PodAllocation {
     amounts: Amounts,
@@ -34,7 +34,7 @@ struct PodAllocation {
 pub(super) struct ResizeRefusal {
     /// `Infeasible` on this node, or `Deferred` until other pods leave.
     pub(super) reason: &'static str,
-    /// The word for it in the event.
+    /// The reason as the event gives it: `Infeasible`, `OutOfcpu` …
     pub(super) event_reason: String,
     /// Names the resource that is short.
     pub(super) message: String,
@@ -95,8 +95,8 @@ impl AdmittedPods {
         Ok(())
     }
 
-    /// Allocates the resources of the pod's current spec, or lets it wait; returns the pods that may have waited for
-    /// what it releases.
+    /// Allocates the resources of the pod's current spec, or defers the resize; returns the waiting pods that may fit
+    /// if the resize releases resources.
     pub(super) fn resize(
         &mut self,
         uid: &str,
@@ -147,7 +147,8 @@ impl AdmittedPods {
         Ok(if gives_back { self.waiting() } else { Vec::new() })
     }
 
-    /// The pod has ended or was deleted; returns the pods that wait for resources, the most important first.
+    /// Releases the resources of a pod that has ended or was deleted; returns the pods that wait for resources, the
+    /// most important first.
     pub(super) fn release(&mut self, uid: &str) -> Vec<PodUid> {
         self.waiting.remove(uid);
         if self.pods.remove(uid).is_some() { self.waiting() } else { Vec::new() }

@@ -70,7 +70,7 @@ pub(super) fn adopt_running(
     });
 }
 
-/// The attempt that only the status lists; none if the container is simply run again after a restart.
+/// Returns the attempt that only the status lists; `None` if the status has no attempt that ran.
 fn lost_attempt(
     pod: &Pod,
     role: Role,

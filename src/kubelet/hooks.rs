@@ -1,5 +1,5 @@
-//! Lifecycle hooks (POD-6), postStart and preStop: exec, httpGet, tcpSocket, sleep. `sync_pod/start.rs` runs the one,
-//! `sync_pod/background.rs` the other.
+//! Lifecycle hooks (POD-6): exec, httpGet, tcpSocket, sleep. `sync_pod/start.rs` runs postStart hooks, and
+//! `sync_pod/background.rs` preStop hooks.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Container, LifecycleHandler};
 
 use super::probe::check::{self, Target};
 
-/// Longer than any hook takes; only the pod's end cuts it short.
+/// A limit longer than any hook takes: only the pod's end cuts the hook short.
 pub(super) const UNLIMITED: Duration = Duration::from_hours(365 * 24);
 
 /// Runs a hook to its end, for `limit` at most.

@@ -35,7 +35,7 @@ impl Ips {
         self.first.into_iter().chain(self.second)
     }
 
-    /// The first as text; empty where there is none.
+    /// Returns the first address as text; empty if there is none.
     pub(crate) fn first_text(self) -> String {
         self.first.map(|ip| ip.to_string()).unwrap_or_default()
     }

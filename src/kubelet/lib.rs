@@ -108,7 +108,8 @@ impl Kubelets {
         Self { workers }
     }
 
-    /// Puts exactly these faults of pulls in force. A pull that takes longer than they prescribe completes at once.
+    /// Replaces the image pull faults in force. A pull that has taken longer than the new faults prescribe completes at
+    /// once.
     pub fn set_pull_faults(&self, faults: Vec<PullFault>) {
         if self.workers.context.pulls.set(faults) {
             for node in self.workers.nodes() {
@@ -131,12 +132,12 @@ impl Kubelets {
         let found =
             node.runtime.list().await.map_err(|error| StartError::Runtime { node: name.clone(), error })?;
         for sandbox in &found {
-            // An ended pod's address may belong to another by now.
+            // The address of an ended pod may belong to another pod by now.
             if sandbox.is_alive() {
                 node.ips.lock().reserve(sandbox.spec.ip, &sandbox.spec.pod_uid);
             }
             for container in &sandbox.containers {
-                // An image that became unknown meanwhile fails when it is needed again.
+                // An image that became unknown meanwhile causes an error when a container needs it again.
                 if let Ok(image) = node.runtime.image_status(&container.image).await
                     && !node.runtime.is_image_loaded(&container.image)
                 {
@@ -212,12 +213,12 @@ async fn remove_stray(workers: Arc<PodWorkers>, node: Arc<Node>, spec: SandboxSp
     tracing::info!(pod = uid, "removed a pod that the API does not have");
 }
 
-/// The grace periods of pods at termination.
+/// The grace periods that a wait for the end of pods allows.
 #[derive(Clone, Copy)]
 enum ShutdownGrace {
     /// The pods' own grace periods.
     Whole,
-    /// The grace periods as a stop of the node shortens them.
+    /// The grace periods as the shutdown of a node shortens them.
     Cut,
 }
 
@@ -256,8 +257,8 @@ impl Kubelet {
         self.node.tasks.resume();
     }
 
-    /// Skews the kubelet's clock by this many milliseconds: its heartbeats, its events, the pods' statuses, and from
-    /// now on log lines and measurements. Its waits go by the steady clock.
+    /// Skews the kubelet's clock by this many milliseconds: its heartbeats, its events, the pods' statuses, and the
+    /// times of later log lines and measurements. Its timeouts follow the steady clock.
     pub fn set_skew_millis(&self, millis: i64) {
         self.node.clock.set_skew_millis(millis);
         self.node.push_faults();
@@ -269,8 +270,8 @@ impl Kubelet {
         self.node.push_faults();
     }
 
-    /// Kills the running containers of a pod that were started until then as the kernel's OOM killer does: the one of
-    /// this name, or all; returns their number.
+    /// Kills running containers of a pod as the kernel's OOM killer does: the container of this name, or all if it is
+    /// `None`, unless they started after `until`. Returns their number.
     pub async fn kill_for_memory(
         &self,
         pod: &PodUid,
@@ -289,7 +290,7 @@ impl Kubelet {
         Ok(killed)
     }
 
-    /// Returns true if it is suspended.
+    /// Returns true if the kubelet is paused.
     pub fn is_paused(&self) -> bool {
         self.node.tasks.is_paused()
     }
@@ -299,7 +300,8 @@ impl Kubelet {
         self.workers.live_pods(self.name())
     }
 
-    /// Returns true when none of these pods has anything on the node any more; false if the runtime is of no help.
+    /// Returns true when none of these pods has anything on the node any more; false if the runtime does not respond,
+    /// or does not end the containers in time.
     pub async fn wait_pods_removed(&self, pods: &BTreeSet<PodUid>) -> bool {
         let all_removed =
             self.wait_until_empty(|_| {}, || pods.iter().filter(|uid| self.workers.knows(uid)).count());
@@ -310,11 +312,11 @@ impl Kubelet {
     }
 
     /// Ends every pod within its grace period (POD-7), cut at `shutdown_grace_period`, and returns when all have ended;
-    /// reports the number of remaining pods each time it changes. The pods' objects stay: they come back with the next
-    /// start.
+    /// `progress` gets the number of remaining pods each time it changes. The pods' objects stay, and the pods run
+    /// again after the next start.
     ///
-    /// Returns false if the runtime is of no help: it does not respond, or does not end the containers. Then the
-    /// runtime itself has to be ended.
+    /// Returns false if the runtime does not respond, or does not end the containers. Then the caller must end the
+    /// runtime itself.
     pub async fn shutdown(&self, progress: impl FnMut(usize)) -> bool {
         self.close(ShutdownMode::Gracefully);
         let all_removed = self.wait_until_empty(progress, || self.live_pods());
@@ -349,9 +351,9 @@ impl Kubelet {
         }
     }
 
-    /// Returns when terminating pods should have ended by now and the runtime is of no help: it does not respond, or it
-    /// has had the time of a request beyond all grace periods. The runtime is checked no later than the moment at which
-    /// a stop would cut the grace periods.
+    /// Returns when terminating pods should have ended by now and the runtime cannot end them: it does not respond, or
+    /// it has had the time of a request beyond all grace periods. The check of the runtime begins no later than the
+    /// moment at which a shutdown would cut the grace periods.
     async fn shutdown_overdue(&self, which: ShutdownGrace) {
         let (workers, timings) = (&self.workers, &self.workers.context.timings);
         let pods = workers.pods_of(self.name());

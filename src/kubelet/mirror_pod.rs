@@ -41,7 +41,7 @@ impl Mirror {
         Self { object, ..Self::default() }
     }
 
-    /// The mirror was created or changed; returns true if that is new.
+    /// Notes that the mirror was created or changed; returns true if this version is new.
     pub(super) fn mirror_changed(&mut self, mirror: &SharedObject<Pod>) -> bool {
         let news = self.object.as_ref().is_none_or(|known| mirror.revision() > known.revision());
         self.record(mirror);
@@ -51,7 +51,7 @@ impl Mirror {
         news
     }
 
-    /// A mirror was deleted; returns true if it was this one.
+    /// Notes that a mirror was deleted; returns true if it was the pod's current mirror.
     pub(super) fn mirror_deleted(&mut self, mirror: &SharedObject<Pod>) -> bool {
         let this = self.object.as_ref().is_none_or(|known| known.uid() == mirror.uid());
         self.record(mirror);
@@ -61,8 +61,8 @@ impl Mirror {
         this
     }
 
-    /// A pass that started from `known` now has this mirror. Watch events since then are newer, unless the pass has
-    /// created another mirror.
+    /// Stores the mirror that a pass which started from `known` has left. If the watch has reported changes since then,
+    /// they are newer, unless the pass has created another mirror.
     pub(super) fn keep(&mut self, known: &Self, object: Option<SharedObject<Pod>>) {
         let made = object.as_ref().is_some_and(|mirror| {
             mirror.revision() > self.last_revision
@@ -105,7 +105,7 @@ pub(super) fn create(api: &Api, pod: &SharedObject<Pod>, node: &str) -> Result<S
     })
 }
 
-/// Removes a mirror; it is only the picture of a pod, so there is no grace.
+/// Removes a mirror without a grace period: a mirror has no processes.
 pub(super) fn remove(api: &Api, mirror: &SharedObject<Pod>) -> Result<(), ApiError> {
     let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(mirror.uid()) };
     ignore_gone(api.delete(Kind::Pod, &mirror.key(), &options))

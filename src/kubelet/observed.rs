@@ -1,7 +1,7 @@
 //! The kubelet's knowledge of one pod besides its object: the runtime's records and its own memory.
 //!
-//! Plain data: `plan` and `status` read it, the worker writes it. Its times are of the steady clock; those of records
-//! are the runtime's, of the wall clock, and only displayed.
+//! Plain data: `plan` and `status` read it, the worker writes it. Its times are of the steady clock; the times in
+//! records are the runtime's, are of the wall clock, and are only displayed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use base::clock::{ClockReading, saturating_after, time};
 /// The knowledge about one pod on its node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ObservedPod {
-    /// The runtime's view at the last look.
+    /// The runtime's record when it was last read.
     pub(crate) sandbox: Option<SandboxRecord>,
     /// The pod's addresses.
     pub(crate) ips: Ips,
@@ -35,7 +35,7 @@ pub(crate) struct ObservedPod {
     pub(crate) stop: Option<PodStop>,
     /// The time from which its `activeDeadlineSeconds` count.
     pub(crate) active_since: Option<Timestamp>,
-    /// The control plane stops: a pod that has ended for good leaves the node too, but its object stays.
+    /// The control plane stops: a pod that has ended for good is removed from the node too, but its object stays.
     pub(crate) shutdown: bool,
     /// Containers have mounts of their own on this node.
     pub(crate) own_mounts: bool,
@@ -71,13 +71,13 @@ pub(crate) enum StopCause {
     Deleted,
     /// Its object was removed from the API or never existed.
     Orphaned,
-    /// It is failed by the node: `DeadlineExceeded`, `Evicted`.
+    /// The node fails the pod: `DeadlineExceeded`, `Evicted`.
     Failed {
         /// `status.reason`.
         reason: String,
         /// `status.message`.
         message: String,
-        /// It is a disruption that the node chose (condition DisruptionTarget).
+        /// The node disrupts the pod (condition DisruptionTarget).
         disrupted: bool,
     },
     /// The whole control plane stops; the pod returns with its next start.
@@ -112,7 +112,7 @@ impl PodStop {
 /// The memory of one container of a pod.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ContainerMemory {
-    /// An attempt without a record of the runtime.
+    /// An attempt of which the runtime has no record.
     pub(crate) unrecorded: Option<FailedAttempt>,
     /// The back-off of the next restart.
     pub(crate) back_off: Option<RestartBackOff>,
@@ -122,7 +122,7 @@ pub(crate) struct ContainerMemory {
     pub(crate) error: Option<CreateError>,
     /// The attempt that runs or ran last.
     pub(crate) current: Option<AttemptMemory>,
-    /// A BackOff event was recorded for this wait.
+    /// The end of the wait for which a BackOff event was recorded.
     pub(crate) reported_back_off: Option<Timestamp>,
     /// The last lines of the log of an attempt that failed without a message, by its id.
     pub(crate) log_message: Option<(ContainerId, String)>,
@@ -225,11 +225,11 @@ pub(crate) struct ContainerStop {
     pub(crate) grace: Duration,
     /// Its preStop hook.
     pub(crate) pre_stop: HookState,
-    /// The time at which its main process received the stop signal.
+    /// The time at which the container's main process received the stop signal.
     pub(crate) terminated_at: Option<Timestamp>,
-    /// The time at which its processes were killed.
+    /// The time at which the container's processes were killed.
     pub(crate) killed_at: Option<Timestamp>,
-    /// It restarts at once, regardless of its restart rules: it ends to get its new resources.
+    /// The container restarts at once, regardless of its restart rules: it was stopped to get its new resources.
     pub(crate) for_resize: bool,
 }
 
@@ -246,7 +246,7 @@ impl ContainerStop {
         }
     }
 
-    /// The end of its grace.
+    /// Returns the end of the grace period.
     pub(crate) fn deadline(&self) -> Timestamp {
         saturating_after(self.began, self.grace)
     }
@@ -306,18 +306,18 @@ impl ObservedPod {
         self.latest(name).filter(|c| c.started_at >= made)
     }
 
-    /// A moment of a record as the node's clock reads it.
+    /// Converts a time of a record to the node's clock, for display.
     pub(crate) fn display_time(&self, at: Timestamp) -> Time {
         time(at.checked_add(self.skew).unwrap_or(at))
     }
 
-    /// Converts a moment of the node's clock to the clock of records.
+    /// Converts a time of the node's clock to the clock of records.
     pub(crate) fn recorded(&self, at: Timestamp) -> Timestamp {
         at.checked_sub(self.skew).unwrap_or(at)
     }
 
-    /// Converts times of the wall clock that durations are counted from, at `now` on the machine's clock: later the
-    /// wall clock may be set. `started` is the start time in the pod's status, by the node's clock.
+    /// Converts the wall-clock times from which durations count to the steady clock, at `now` on the machine's clock,
+    /// before the wall clock is set. `started` is the start time in the pod's status, by the node's clock.
     pub(crate) fn record_times(&mut self, started: Option<Timestamp>, now: ClockReading) {
         if self.active_since.is_none() {
             self.active_since = started.map(|started| now.steady_of(self.recorded(started)));
@@ -347,22 +347,23 @@ impl ObservedPod {
         self.latest(name).is_some_and(|c| c.exit.is_none())
     }
 
-    /// The memory of the newest attempt.
+    /// Returns the memory of this attempt, unless a later attempt has replaced it.
     pub(crate) fn current(&self, record: &ContainerRecord) -> Option<&AttemptMemory> {
         self.memory(&record.name).current.as_ref().filter(|a| a.id == record.id)
     }
 
-    /// The attempt ended, or ends, so that the next one gets other resources.
+    /// Returns true if the attempt ended, or is ending, so that the next one gets other resources.
     pub(crate) fn restarts_for_resize(&self, record: &ContainerRecord) -> bool {
         self.current(record).and_then(|attempt| attempt.stop.as_ref()).is_some_and(|stop| stop.for_resize)
     }
 
-    /// The sandbox is alive.
+    /// Returns true if the sandbox is alive.
     pub(crate) fn sandbox_ready(&self) -> bool {
         self.sandbox.as_ref().is_some_and(|s| s.ready)
     }
 
-    /// A running attempt counts as started: its hook is over and its startup probe, if any, has succeeded.
+    /// Returns true if the attempt runs and counts as started: its hook is over and its startup probe, if any, has
+    /// succeeded.
     pub(crate) fn started(&self, record: &ContainerRecord) -> bool {
         record.exit.is_none()
             && self.current(record).is_none_or(|attempt| {
@@ -370,7 +371,7 @@ impl ObservedPod {
             })
     }
 
-    /// A running attempt serves: it is started and its readiness probe, if any, succeeds.
+    /// Returns true if the attempt serves: it is started and its readiness probe, if any, succeeds.
     pub(crate) fn ready(&self, record: &ContainerRecord) -> bool {
         self.started(record) && self.current(record).is_none_or(|attempt| attempt.probes.ready())
     }

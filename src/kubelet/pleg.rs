@@ -51,7 +51,7 @@ pub(super) async fn watch(workers: Arc<PodWorkers>, node: Arc<Node>) {
     }
 }
 
-/// An event on the Node, and its status at once.
+/// Records an event on the Node, and writes its status at once.
 fn record_readiness(workers: &PodWorkers, node: &Node, reason: &str, text: &str) {
     if let Ok(object) = workers.context.api.get(Kind::Node, &Key::new("", node.config.name.as_str())) {
         let message = format!("Node {} status is now: {reason}: {text}", node.config.name);

@@ -21,7 +21,7 @@ pub(super) struct PodIps {
 }
 
 impl PodIps {
-    /// All addresses of `range` but its first (the network), its second (the node) and its last.
+    /// Creates a pool of all addresses of `range` except the first (the network), the second (the node) and the last.
     pub(super) fn new(range: Ipv4Net) -> Self {
         Self { range, allocated: HashMap::new(), next: 2 }
     }
@@ -30,7 +30,7 @@ impl PodIps {
         u32::from(self.range.hostmask()).saturating_add(1)
     }
 
-    /// Allocates an address for a pod: its previous one, unless another pod has that by now, else a free one; none if
+    /// Allocates an address for a pod: its previous one, unless another pod has it by now, else a free one; `None` if
     /// all are allocated.
     pub(super) fn take(&mut self, pod: &str, had: Option<IpAddr>) -> Option<IpAddr> {
         if let Some(ip) = had.filter(|ip| self.reserve(*ip, pod)) {
@@ -48,8 +48,8 @@ impl PodIps {
         None
     }
 
-    /// Marks an address as a pod's: a pod found running after a restart keeps it (SAFE-7). False if another pod has it,
-    /// or it is outside of this node's range.
+    /// Marks an address as a pod's: a pod found running after a restart keeps it (SAFE-7). Returns false if another pod
+    /// has the address, or the address is outside of this node's range.
     pub(super) fn reserve(&mut self, ip: IpAddr, pod: &str) -> bool {
         let Some(offset) = self.offset(ip) else { return false };
         if offset >= self.next {

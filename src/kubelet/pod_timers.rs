@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use super::runtime::PodUid;
 use base::clock::Clock;
 
-/// Times on the clock's monotonic scale by pod; a pod has one at most.
+/// The times of the pods' next syncs, on the clock's monotonic scale; a pod has one at most.
 #[derive(Debug, Default)]
 pub(super) struct PodTimers {
     // A mutex, never held across an await: every call is a map change.
@@ -47,7 +47,7 @@ impl PodTimers {
         }
     }
 
-    /// Syncs the pod no later than this time.
+    /// Moves the pod's next sync to this time, unless it is earlier already.
     pub(super) fn sooner(&self, pod: &PodUid, at: Duration) {
         let known = self.inner.lock().at.get(pod).copied();
         if known.is_none_or(|known| at < known) {

@@ -17,13 +17,14 @@ use object::resources::pod_level_resources;
 /// The state of a pod's resizes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Resize {
-    /// The resources allocated to each resizable container, by name; none before the pod starts: then its spec applies.
+    /// The resources allocated to each resizable container, by name; empty before the pod starts: then its spec
+    /// applies.
     pub(crate) allocated: BTreeMap<String, ResourceRequirements>,
-    /// The spec's resources could not be allocated.
+    /// The resize whose resources could not be allocated.
     pub(crate) pending: Option<PendingResize>,
-    /// The allocated resources could not be brought into effect.
+    /// The resize whose allocated resources could not be brought into effect.
     pub(crate) failed: Option<FailedResize>,
-    /// The start of a resize has been recorded, and not its end: the generation it was allocated for.
+    /// The generation of a resize whose start has been recorded, and whose end has not.
     pub(crate) started: Option<i64>,
 }
 
@@ -32,7 +33,7 @@ pub(crate) struct Resize {
 pub(crate) struct PendingResize {
     /// `Infeasible` (never on this node) or `Deferred` (not now).
     pub(crate) reason: &'static str,
-    /// The event's word for it: `Infeasible`, `OutOfcpu` …
+    /// The reason as the event gives it: `Infeasible`, `OutOfcpu` …
     pub(crate) event_reason: String,
     /// Names the resource that is short.
     pub(crate) message: String,
@@ -74,7 +75,7 @@ impl Resize {
         self.begin(pod);
     }
 
-    /// Records the initial allocation: the earlier one, or that of the current spec.
+    /// Allocates the resources of their specs to containers that have no allocation yet.
     pub(crate) fn begin(&mut self, pod: &Pod) {
         for (_, container) in resizable(pod) {
             if !self.allocated.contains_key(&container.name) {
@@ -121,7 +122,7 @@ fn status_of<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
     lists.into_iter().flatten().flatten().find(|s| s.name == name)
 }
 
-/// The allocated resources in a container's status; limits are reported only as in effect.
+/// Returns the allocated resources in a container's status. Of limits the status has only those in effect.
 fn allocated_resources(status: &ContainerStatus) -> Option<ResourceRequirements> {
     let actual = status.resources.clone();
     if actual.is_none() && status.allocated_resources.is_none() {

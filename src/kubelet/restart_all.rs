@@ -22,7 +22,7 @@ fn containers(pod: &Pod) -> impl Iterator<Item = &Container> {
     spec::init_containers(pod).map(|(_, container)| container).chain(spec::app_containers(pod))
 }
 
-/// Returns whether some exit can restart all containers of the pod.
+/// Returns true if some exit can restart all containers of the pod.
 pub(crate) fn is_possible(pod: &Pod) -> bool {
     containers(pod)
         .flat_map(|container| container.restart_policy_rules.iter().flatten())
@@ -30,7 +30,7 @@ pub(crate) fn is_possible(pod: &Pod) -> bool {
 }
 
 impl<'a> RestartAll<'a> {
-    /// The newest one in the runtime's records.
+    /// Returns the newest restart of all containers in the runtime's records.
     pub(crate) fn of(pod: &Pod, observed: &'a ObservedPod) -> Option<Self> {
         if !is_possible(pod) {
             return None;
@@ -48,7 +48,7 @@ impl<'a> RestartAll<'a> {
         restarts.max_by_key(|restart| restart.at)
     }
 
-    /// Returns whether the restart replaces this attempt of a container that takes part.
+    /// Returns true if the restart replaces this attempt of a container that takes part.
     pub(crate) fn replaces(&self, record: &ContainerRecord) -> bool {
         record.id == self.trigger.id || record.started_at < self.at
     }
@@ -65,7 +65,7 @@ impl<'a> RestartAll<'a> {
     }
 }
 
-/// Returns whether a restart of all containers is under way.
+/// Returns true if a restart of all containers is under way.
 pub(crate) fn is_in_progress(pod: &Pod, observed: &ObservedPod) -> bool {
     RestartAll::of(pod, observed).is_some_and(|restart| !restart.remaining(pod, observed).is_empty())
 }

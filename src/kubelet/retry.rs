@@ -22,13 +22,14 @@ struct FailedAction {
 }
 
 impl Retry {
-    /// The end of this action's wait; none if it may be executed at `now`.
+    /// Returns the end of this action's wait; `None` if the action may be executed at `now`.
     pub(super) fn waits(&self, action: &Action, now: Duration) -> Option<Duration> {
         let failed = self.failed.iter().find(|failed| failed.action == *action)?;
         (failed.until > now).then_some(failed.until)
     }
 
-    /// The action failed at `now`; returns the time of the next attempt, and true if the failure must be reported.
+    /// Notes that the action failed at `now`; returns the time of the next attempt, and true if the failure must be
+    /// reported.
     pub(super) fn failed(
         &mut self,
         action: Action,
@@ -52,7 +53,7 @@ impl Retry {
         self.failed.iter().map(|failed| failed.failures).max().unwrap_or_default()
     }
 
-    /// The action was done.
+    /// Notes that the action succeeded.
     pub(super) fn done(&mut self, action: &Action) {
         self.failed.retain(|failed| failed.action != *action);
     }

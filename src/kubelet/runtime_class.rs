@@ -7,8 +7,8 @@ use api::Api;
 use base::quote::quote;
 use object::Key;
 
-/// All of them run containers as processes of this machine. `runc` is the usual name of the plain runtime, and the one
-/// in documents that require no other.
+/// The names of the handlers, all of which run containers as processes of this machine. `runc` is the usual name of the
+/// plain runtime, and the one in documents that require no other.
 const HANDLERS: [&str; 3] = ["", "podium", "runc"];
 
 /// Checks that there is a handler for a pod; the error is in the words of Kubernetes and containerd.

@@ -50,7 +50,7 @@ pub(super) struct NodeAbilities {
     pub(super) namespaces: bool,
 }
 
-/// The fields that are set but have no effect here, each with the reason; by path, each once.
+/// The fields that are set but have no effect here, each with its path and the reason.
 pub(super) fn ignored(pod: &Pod, abilities: NodeAbilities) -> Vec<String> {
     let mut found = Vec::new();
     let mut warn_if = |path: String, set: bool, reason: &str| {

@@ -13,10 +13,10 @@ use super::context::Context;
 use super::node::Node;
 use super::sandbox::{needs_service_lines, service_lines, with_services};
 
-/// Changes come in bursts; pods wait this long for the end of one.
+/// The wait after a change of a service, since changes come in bursts.
 const BURST: Duration = Duration::from_millis(50);
 
-/// The lines for a pod of this namespace, where its node needs them.
+/// The lines for a pod of this namespace, empty if its node does not need them.
 pub(super) fn lines_for(context: &Context, node: &Node, namespace: &str) -> String {
     if !needs_service_lines(&node.config) {
         return String::new();

@@ -1,7 +1,7 @@
 //! Static pods: manifests that the node itself was given; they run regardless of the API (POD-15).
 //!
-//! The reader of the manifests passes the whole set ([`super::Kubelet::set_static_pods`]). Each is a pod of its own
-//! with a uid derived from its content, so that a changed manifest is another pod; the API shows it by a mirror pod,
+//! The reader of the manifests passes the whole set ([`super::Kubelet::set_static_pods`]). The uid of each manifest's
+//! pod is derived from its content, so that a changed manifest is another pod. The API shows the pod by a mirror pod,
 //! which is recreated if a client deletes it.
 
 use std::collections::BTreeSet;
@@ -78,7 +78,8 @@ fn static_pod(manifest: &StaticManifest, node: &NodeConfig, now: Timestamp) -> R
     }
 }
 
-/// The same manifest in the same file on the same node is the same pod, also after a restart.
+/// Derives the uid of a static pod: the same manifest in the same file on the same node is the same pod, also after a
+/// restart.
 fn uid(value: &Value, manifest: &StaticManifest, node: &NodeConfig) -> String {
     let mut sorted = value.clone();
     sorted.sort_all_objects();
@@ -86,7 +87,7 @@ fn uid(value: &Value, manifest: &StaticManifest, node: &NodeConfig) -> String {
     format!("{:x}", Sha256::digest(text))[..32].to_string()
 }
 
-/// A static pod must be able to run without the API: it may refer to none of its objects.
+/// Rejects references to objects of the API, because a static pod must be able to run without the API.
 fn refuse_references(spec: &PodSpec) -> Result<(), String> {
     let may_not = |resource: &str| Err(format!("static pods may not reference {resource}"));
     let named = |name: &Option<String>| name.as_ref().is_some_and(|n| !n.is_empty());
@@ -152,7 +153,7 @@ pub(super) fn set(workers: &Arc<PodWorkers>, node: &Arc<Node>, manifests: &[Stat
     }
 }
 
-/// Each broken manifest is reported once, until its error changes.
+/// Reports each broken manifest once, until its error changes.
 fn record_broken(workers: &PodWorkers, node: &Node, broken: &BTreeSet<(String, String)>) {
     let reported = std::mem::replace(&mut *node.broken_manifests.lock(), broken.clone());
     for (source, error) in broken.difference(&reported) {

@@ -24,7 +24,7 @@ const SAFE: [(&str, Namespace); 12] = [
     ("net.ipv4.tcp_rmem", Namespace::Net),
     ("net.ipv4.tcp_wmem", Namespace::Net),
 ];
-/// Contains group ids, of which an ordinary user has one.
+/// A range of group ids. A user other than root has only one group here.
 const PING_GROUPS: &str = "net.ipv4.ping_group_range";
 
 /// The properties of the node that decide which sysctls can be set.

@@ -1,6 +1,6 @@
 //! Measures the usage of every node's containers and reports it to the API: rates between two readings of the counters.
 //!
-//! Eviction ranks by it too. Nothing here decides.
+//! Eviction uses the measurements too, to rank pods. Nothing here decides.
 
 use std::sync::Arc;
 use std::time::Duration;

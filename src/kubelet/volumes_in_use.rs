@@ -12,7 +12,7 @@ pub(crate) struct VolumesInUse {
 }
 
 impl VolumesInUse {
-    /// A pod uses a disk from now on.
+    /// Adds a disk that a pod uses from now on.
     pub(crate) fn add(&mut self, disk: &str, pod: &str) {
         self.users.entry(disk.to_owned()).or_default().insert(pod.to_owned());
     }
@@ -22,7 +22,7 @@ impl VolumesInUse {
         self.users.get(disk).is_some_and(|pods| pods.contains(pod))
     }
 
-    /// A pod does not use this disk after all.
+    /// Removes a disk that the pod does not use after all.
     pub(crate) fn remove(&mut self, disk: &str, pod: &str) {
         self.users.retain(|name, pods| {
             if name == disk {
@@ -32,7 +32,7 @@ impl VolumesInUse {
         });
     }
 
-    /// A pod no longer uses any disk; returns true if it used one.
+    /// Removes all disks of a pod; returns true if the pod used one.
     pub(crate) fn release(&mut self, pod: &str) -> bool {
         let mut used = false;
         self.users.retain(|_, pods| {
@@ -42,7 +42,7 @@ impl VolumesInUse {
         used
     }
 
-    /// The disks by their unique names, in order; none when there is none.
+    /// Returns the unique names of the disks, in order; `None` if no disk is in use.
     pub(crate) fn names(&self) -> Option<Vec<String>> {
         (!self.users.is_empty()).then(|| self.users.keys().cloned().collect())
     }

@@ -224,8 +224,8 @@ impl KindCache {
         }
     }
 
-    /// Replaces the contents by a new list, as a sequence of changes. An object with the name of a deleted one, but
-    /// another uid, is a deletion and an addition.
+    /// Replaces the contents by a new list, as a sequence of changes. An object that has the name of a cached one, but
+    /// another uid, counts as a deletion and an addition.
     fn replace_all(&self, objects: Vec<Arc<Object>>) {
         let listed: HashSet<(Key, &str)> = objects.iter().map(|o| (o.key(), o.uid())).collect();
         let (known, gone): (HashMap<Key, Arc<Object>>, Vec<Arc<Object>>) = {
@@ -287,7 +287,7 @@ impl Index {
 }
 
 impl Groups {
-    /// Moves the object from one group to another; either may be `None`, or both the same.
+    /// Moves the object from one group to another; either may be `None`, and both may be equal.
     fn change(&mut self, old: Option<&str>, new: Option<&str>, key: &Key, object: &Arc<Object>) {
         let left = old.filter(|old| Some(*old) != new);
         if let Some((old, group)) = left.and_then(|old| Some((old, self.0.get_mut(old)?))) {

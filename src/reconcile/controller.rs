@@ -20,7 +20,7 @@ use base::task::Tasks;
 use object::owner::controller_of;
 use object::{Key, Kind, Object, TypedKind};
 
-/// The keys a handler enqueues; `()` if it has put them on the queue itself.
+/// The result of a handler: the keys to enqueue, or `()` if the handler has enqueued them itself.
 pub trait Requests<K: QueueKey> {
     /// Puts the keys on the queue.
     fn enqueue(self, queue: &WorkQueue<K>);
@@ -60,7 +60,8 @@ pub struct Controller<R: Reconciler> {
     /// The controller waits for the first lists of these kinds.
     reads: Vec<Kind>,
     subscriptions: Vec<Subscription>,
-    /// Called for each kind that is known or added later; subscribes to it if that kind is watched.
+    /// Called for each kind that is not read yet, and for each kind added later; subscribes to the kind if it is
+    /// watched.
     every_kind: Vec<SubscribeFn>,
 }
 
@@ -205,7 +206,7 @@ impl<R: Reconciler<Key = Key>> Controller<R> {
         })
     }
 
-    /// Declares that the keys are those of objects of this kind.
+    /// Declares that the queue's keys are the keys of objects of this kind.
     pub fn keys_of<T: TypedKind>(self) -> Self {
         self.keys_are(|key| Some((T::kind(), key.clone())))
     }

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use object::Key;
 
-/// The most entries a map retains; beyond that it drops the oldest half.
+/// The most entries a map retains; before it exceeds them it drops the half that was used least recently.
 const REMEMBERED: usize = 4096;
 /// The most entries for a component of one node: it records events for a hundred pods, and there may be thousands of
 /// nodes.
 const REMEMBERED_ON_A_NODE: usize = 512;
-/// From this number of events on, with the same reason and different texts, similar events are combined into one.
+/// The number of events with the same reason and different texts from which on they are combined into one.
 const SIMILAR: usize = 10;
 /// The longest time between two similar events; after a longer pause they are counted again from one.
 const SIMILAR_WITHIN: Duration = Duration::from_mins(10);
@@ -98,7 +98,7 @@ struct Budget {
 }
 
 impl Correlator {
-    /// Creates a correlator with the limits of a cluster component, or of one on a node.
+    /// Creates a correlator with the limits of a cluster component, or of a component on one node.
     pub(super) fn new(on_a_node: bool) -> Self {
         let most = if on_a_node { REMEMBERED_ON_A_NODE } else { REMEMBERED };
         Self {

@@ -1,8 +1,7 @@
-//! The life cycle of Fault objects of every type: their start and end, their status, and the events for both
-//! (FAULT-1).
+//! The life cycle of Fault objects of every type: their start and end, their status, and the events for both (FAULT-1).
 //!
-//! Architecture Invariant: nothing here knows what a fault's type does. Objects are the only state: a restarted
-//! process reads everything it remembers from them again.
+//! Architecture Invariant: nothing here knows what a fault's type does. Objects are the only state: a restarted process
+//! reads its whole state from them again.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -113,7 +112,7 @@ pub struct FaultTracker {
 }
 
 impl FaultTracker {
-    /// Creates an empty set; its events come from `component`.
+    /// Creates a tracker without faults, which records its events as `component`.
     pub fn new(api: &Api, component: &'static str) -> Self {
         Self {
             api: api.clone(),

@@ -43,9 +43,9 @@ impl<S> Default for LastWrites<S> {
 }
 
 impl<S: Clone + PartialEq> LastWrites<S> {
-    /// Notes that the controller wants to write `value` into the object, of which it sees version `there`; `is_there`
-    /// if that version has the value already. Returns the time to wait before the write; `None` if it may be written
-    /// now or needs no write.
+    /// Notes that the controller wants to write `value` into the object. `there` is the object's version that the
+    /// controller sees, and `is_there` is true if that version has the value already. Returns the time to wait before
+    /// the write; `None` if it may be written now or needs no write.
     pub fn hold(&self, uid: &str, there: Revision, is_there: bool, value: &S) -> Option<Duration> {
         let mut all = self.writes.lock();
         let Some(last_write) = all.get_mut(uid).filter(|last_write| last_write.value == *value) else {
@@ -64,7 +64,7 @@ impl<S: Clone + PartialEq> LastWrites<S> {
         let mut all = self.writes.lock();
         let Some(last_write) = all.get_mut(uid) else { return };
         match last_write.written {
-            // The write changed nothing.
+            // The write changed nothing, so no other client's value was overwritten.
             Some((before, _)) if written <= before => return,
             Some((_, at)) if at.elapsed() < FORGOTTEN => {
                 last_write.rewrites = last_write.rewrites.saturating_add(1);

@@ -28,17 +28,17 @@ pub struct WorkQueue<K: QueueKey> {
 pub(super) struct Inner<K> {
     pub(super) state: Mutex<State<K>>,
     changed: Notify,
-    /// The metrics it reports to; empty before its controller runs.
+    /// The metrics that the queue reports to; empty before its controller runs.
     metrics: OnceLock<WorkQueueMetrics>,
 }
 
 pub(super) struct State<K> {
     pub(super) ready: VecDeque<K>,
-    /// Keys that wait in `ready`, or were enqueued again while being processed, with the time since.
+    /// Keys that wait in `ready`, or were enqueued again while being processed, with the time from which they wait.
     pub(super) dirty: HashMap<K, Instant>,
-    /// Keys being processed, with the time since.
+    /// Keys being processed, with the time at which processing started.
     pub(super) working: HashMap<K, Instant>,
-    /// Delayed keys by due time; each key has only its earliest.
+    /// Delayed keys by due time; a key that was delayed several times has only its earliest due time.
     pub(super) delayed: BTreeSet<(Instant, K)>,
     due: HashMap<K, Instant>,
     pub(super) backoffs: Backoffs<K>,
@@ -68,7 +68,7 @@ impl<K: QueueKey> WorkQueue<K> {
         let _ = self.inner.metrics.set(metrics);
     }
 
-    /// Returns the metrics it reports to.
+    /// Returns the metrics that the queue reports to.
     pub(crate) fn metrics(&self) -> Option<&WorkQueueMetrics> {
         self.inner.metrics.get()
     }
@@ -205,7 +205,7 @@ impl<K: QueueKey> State<K> {
         true
     }
 
-    /// Delays a key until `due`, unless it is due earlier already. Returns false in that case.
+    /// Delays a key until `due`. Returns false, and does nothing, if the key is due earlier already.
     fn delay(&mut self, key: K, due: Instant) -> bool {
         match self.due.get(&key) {
             Some(earlier) if *earlier <= due => return false,

@@ -22,7 +22,7 @@ struct Inner {
     api: Api,
     component: String,
     host: Option<String>,
-    /// The recorded events; the lock makes decisions about them one at a time.
+    /// Knows the recorded events; its lock serializes the decisions about new ones.
     correlator: Mutex<Correlator>,
     /// Makes names unique within one instant.
     sequence: AtomicU64,

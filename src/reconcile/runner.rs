@@ -13,7 +13,7 @@ pub enum ReconcileError {
     /// The API refused a write.
     #[error("{0}")]
     Api(#[from] ApiError),
-    /// Not finished: reconcile again after this time. This is no failure.
+    /// The work is not finished: reconcile again after this time. This is no failure.
     #[error("retry in {0:?}")]
     After(Duration),
 }

@@ -71,12 +71,12 @@ pub struct FinishedReconcile<K> {
 }
 
 impl<K: Clone> ControllerStats<K> {
-    /// Creates the statistics of a controller that starts now by `clock`.
+    /// Creates the statistics of a controller that starts now, by this clock.
     pub fn new(clock: &Clock) -> Self {
         Self::with_limits(clock, StatsLimits::OF_FEW)
     }
 
-    /// Creates the same with other limits.
+    /// Does the same as [`ControllerStats::new`], with other limits.
     pub fn with_limits(clock: &Clock, limits: StatsLimits) -> Self {
         let state = State {
             reconciles: 0,

@@ -20,9 +20,9 @@ use api::controller_status::{
 use base::clock::Clock;
 use base::task::Tasks;
 
-/// The reason why faults cannot pause such a loop.
+/// The reason why a loop without a work queue cannot be paused by a fault.
 const NO_PAUSE: &str = "it cannot be paused: faults pause only controllers, the scheduler and kubelets";
-/// The reason why such a loop cannot be stepped.
+/// The reason why a loop without a work queue cannot be stepped.
 const NO_STEP: &str = "it has no queue of keys that could be reconciled one by one";
 
 /// A loop that reports its status. It stays registered while this handle exists.
@@ -31,7 +31,7 @@ pub struct WorkLoop {
     clock: Clock,
     tasks: Tasks,
     figures: ControllerStats<String>,
-    // Locked for an assignment.
+    // Locked only for single assignments.
     state: Mutex<State>,
 }
 
@@ -41,7 +41,7 @@ struct State {
     in_flight: Vec<(u64, String, Duration)>,
     next: u64,
     panics: u64,
-    /// It has panicked, and no round has started since.
+    /// The loop has panicked, and no round has started since.
     is_down: bool,
 }
 

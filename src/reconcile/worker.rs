@@ -154,7 +154,7 @@ impl<R: Reconciler> Worker<R> {
 
     async fn take_step(&self, key: Option<&str>) -> Result<ReconcileRecord, StepError> {
         self.may_step()?;
-        // A controller paused before its start has not waited for the lists itself.
+        // A controller that was paused before its start has not waited for the lists yet.
         let listed = async {
             for kind in &self.reads {
                 self.caches.synced(*kind).await;

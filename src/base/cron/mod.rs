@@ -26,13 +26,13 @@ pub struct CronSchedule {
 
 #[derive(Clone, Debug, PartialEq)]
 enum CronTimes {
-    /// At wall clock times.
+    /// At the wall-clock times that match the fields.
     Fields(Fields),
     /// At a fixed interval in whole seconds.
     Every(Duration),
 }
 
-/// The fields as sets of bits: bit 5 of `minutes` is the fifth minute.
+/// The fields as sets of bits: bit 5 of `minutes` stands for minute 5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fields {
     minutes: u64,

@@ -74,7 +74,7 @@ fn every(text: &str) -> Result<CronTimes, CronError> {
             "failed to parse duration {text}: time: invalid duration {duration:?}"
         )));
     };
-    // At most once per second, and in whole seconds.
+    // The interval is at least one second, and a whole number of seconds.
     let seconds = u64::try_from(nanoseconds / 1_000_000_000).unwrap_or(0).max(1);
     Ok(CronTimes::Every(Duration::from_secs(seconds)))
 }

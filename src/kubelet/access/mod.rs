@@ -29,7 +29,7 @@ use object::SharedObject;
 /// Chunks of a log that may be queued for a slow client.
 const MAX_QUEUED_CHUNKS: usize = 8;
 
-/// For this long after its end a container can still be attached to: the client gets its log and its exit.
+/// Clients can attach to a container until this long after its end; they get its log and its exit code.
 const JUST_ENDED: Duration = Duration::from_secs(10);
 
 /// Serves the API's requests (logs, exec, attach, port-forward) for one node.
@@ -39,8 +39,8 @@ pub(super) struct Access {
 }
 
 impl Access {
-    /// Returns the pod's sandbox. A client waits for the response, so a runtime that does not even report a state is
-    /// given up sooner than a slow one.
+    /// Returns the pod's sandbox. Checks the runtime's status first, because a client waits: a runtime that does not
+    /// respond fails that check sooner than it would fail the request.
     async fn sandbox(&self, pod: &PodUid) -> Result<Option<SandboxRecord>, ApiError> {
         if self.node.tasks.is_paused() {
             let name = &self.node.config.name;
@@ -116,7 +116,7 @@ impl NodeAccess for Access {
             let attempts = logged_attempts(self.attempts(&uid, &name).await?, status);
             let selected = match choose(attempts, status, request.previous) {
                 Some(LoggedAttempt::Known(record)) => record,
-                // A log that ends at once.
+                // The log is empty: its stream ends at once.
                 Some(LoggedAttempt::NeverStarted) => return Ok(mpsc::channel(1).1),
                 Some(LoggedAttempt::Removed(id)) => {
                     return Err(ApiError::BadRequest(format!("unable to retrieve container logs for {id}")));
@@ -137,7 +137,7 @@ impl NodeAccess for Access {
             };
             let mut request = request;
             if let Some(ago) = request.since_ago.and_then(|ago| SignedDuration::try_from(ago).ok()) {
-                // Lines have the node's time.
+                // Log lines have times of the node's clock.
                 request.since = Some(self.node.clock.now().checked_sub(ago).unwrap_or(Timestamp::MIN));
             }
             if self.node.disk.fault() == Some(NodeDiskFault::Failing) {
@@ -238,7 +238,7 @@ impl NodeAccess for Access {
     }
 }
 
-/// A session that has failed before it began.
+/// Creates a session that only reports this failure.
 fn failed(reason: String) -> Session {
     let (input, _) = mpsc::channel(1);
     let (end, output) = mpsc::channel(1);
@@ -289,7 +289,7 @@ fn waits(status: &ContainerStatus) -> bool {
     status.state.as_ref().is_some_and(|state| state.waiting.is_some())
 }
 
-/// Chooses the attempt to read the log of. `previous` selects the last state: while a container waits for its restart
+/// Chooses the attempt to read the log of. `previous` selects the last state: while a container waits for its restart,
 /// that is its newest attempt, as in Kubernetes.
 fn choose(
     mut attempts: Vec<LoggedAttempt>,

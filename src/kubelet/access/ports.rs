@@ -24,7 +24,8 @@ pub(super) struct Ports {
 }
 
 impl Ports {
-    /// Returns the addresses on which the pod's processes listen on a port, or on which the port is served instead.
+    /// Returns the addresses on which the pod's processes listen on a port, or on the port at which the node serves it
+    /// instead.
     async fn listeners(&self, port: u16) -> Result<Vec<SocketAddr>, UnreachableError> {
         let mut found = Vec::new();
         let served = self.node.config.low_ports.served(port);

@@ -1,6 +1,6 @@
 //! Limits the size of a program's arguments and environment to what the kernel's `execve` accepts (execve(2), "Limits
-//! on size of arguments and environment"). The kernel would refuse more only after it has filled the memory of every
-//! process that passes it on.
+//! on size of arguments and environment"). Without this limit the kernel would refuse larger ones too, but only after
+//! they have filled the memory of every process that passes them on.
 
 use super::EnvError;
 
@@ -8,7 +8,8 @@ use super::EnvError;
 /// `MAX_ARG_STRLEN`.
 pub(crate) const STRING_BYTES: usize = 128 << 10;
 
-/// All strings together with the pointers to them: a quarter of the usual stack of 8 MiB, `getconf ARG_MAX`.
+/// The limit of all strings together with the pointers to them: a quarter of the usual stack of 8 MiB, `getconf
+/// ARG_MAX`.
 pub(crate) const TOTAL_BYTES: usize = 2 << 20;
 
 /// The cost of a string besides its text: its terminator and the pointer to it.
@@ -42,7 +43,7 @@ impl Budget {
         Ok(())
     }
 
-    /// A string that was counted is replaced.
+    /// Gives back the bytes of a counted string that is replaced.
     pub(super) fn release(&mut self, bytes: usize) {
         self.remaining += bytes + OVERHEAD_BYTES;
     }

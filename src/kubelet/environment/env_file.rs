@@ -1,8 +1,8 @@
-//! Environment files (`fileKeyRef`), by Kubernetes' rules: a strict part of what a shell reads.
+//! Environment files (`fileKeyRef`), by Kubernetes' rules: a strict subset of a shell's syntax.
 //!
-//! A variable is declared as `NAME='value'`. The value is everything between the single quotes, line ends too; nothing
-//! in it is replaced. Blank lines, blanks before a name and lines that begin with `#` do not count, and a comment may
-//! follow a value after a blank. Of a name that is declared twice the first counts.
+//! A variable is declared as `NAME='value'`. The value is everything between the single quotes, including line ends;
+//! references in it are not expanded. Blank lines, blanks before a name and lines that begin with `#` are ignored, and
+//! a comment may follow a value after a blank. If a name is declared twice, the first declaration applies.
 
 use std::collections::HashMap;
 
@@ -20,13 +20,13 @@ pub(crate) struct EnvFile {
     error: Option<String>,
 }
 
-/// A file as messages name it: its volume and its path there.
+/// Names a file in messages: its volume and its path in that volume.
 pub(super) fn display_path(reference: &FileKeySelector) -> String {
     format!("{}/{}", reference.volume_name, reference.path)
 }
 
 impl EnvFile {
-    /// A file that cannot be read.
+    /// Creates the result for a file that cannot be read.
     pub(crate) fn unreadable(reason: String) -> Self {
         Self { values: HashMap::new(), error: Some(reason) }
     }
@@ -57,7 +57,7 @@ impl EnvFile {
         file
     }
 
-    /// The value of a key, empty if the file does not have it.
+    /// Returns the value of a key, empty if the file lacks it; an error if the mistake in the file may have hidden it.
     pub(crate) fn value(&self, reference: &FileKeySelector) -> Result<String, EnvError> {
         match (self.values.get(&reference.key), &self.error) {
             (Some(value), _) => Ok(value.clone()),
@@ -86,7 +86,7 @@ struct Declaration<'t> {
     after: &'t str,
 }
 
-/// Parses the declaration at the start of a text; an error is the end of the error message.
+/// Parses the declaration at the start of a text; an error is the last part of the error message.
 fn declaration(text: &str) -> Result<Declaration<'_>, &'static str> {
     let line = &text[..text.find('\n').unwrap_or(text.len())];
     let (name, _) = line.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("")?;

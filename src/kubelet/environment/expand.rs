@@ -20,8 +20,8 @@ impl<'e> Values<'e> {
     }
 }
 
-/// Replaces references in `text` by the values of `value`; returns the length if it exceeds `limit` bytes, and then
-/// builds nothing.
+/// Replaces references in `text` by the values of `value`. A result of more than `limit` bytes is not built: the error
+/// is its length.
 pub(crate) fn expand<'v>(
     text: &str,
     value: impl Fn(&str) -> Option<&'v str>,
@@ -80,7 +80,8 @@ fn pieces(text: &str) -> impl Iterator<Item = TextPart<'_>> {
             at += 2;
             return Some(TextPart::Text("$"));
         }
-        // Searches the end only if there is one: otherwise each unterminated reference would scan the whole rest.
+        // Searches for the closing parenthesis only if one follows: otherwise each unterminated reference would scan
+        // the whole rest.
         let closes = last_close.is_some_and(|last| last > at);
         if let Some((name, _)) =
             after.strip_prefix('(').filter(|_| closes).and_then(|inner| inner.split_once(')'))

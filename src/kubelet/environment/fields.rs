@@ -9,7 +9,7 @@ use crate::ips::Ips;
 use crate::spec;
 use object::quantity::{Amount, ResourceList};
 
-/// The value at a field path; none for a path that is not offered.
+/// The value at a field path; `None` for an unsupported path.
 pub(crate) fn field_value(pod: &Pod, path: &str, pod_ips: Ips, host_ips: Ips) -> Option<String> {
     let meta = &pod.metadata;
     let of = |text: &Option<String>| Some(text.clone().unwrap_or_default());
@@ -37,7 +37,7 @@ pub(crate) fn field_value(pod: &Pod, path: &str, pod_ips: Ips, host_ips: Ips) ->
     }
 }
 
-/// `key="value"` lines, values quoted as Go quotes.
+/// Formats a map as lines `key="value"`, with the values quoted as in Go.
 fn lines(map: Option<&BTreeMap<String, String>>) -> String {
     let mut out = String::new();
     for (index, (key, value)) in map.into_iter().flatten().enumerate() {

@@ -1,7 +1,7 @@
 //! A container's environment (POD-13): service variables, `envFrom`, `env` with `valueFrom` and `$(VAR)`.
 //!
-//! Pure over what [`Sources`] hands in; missing required sources are errors with Kubernetes' texts. Never holds more
-//! than a program can be started with: everything is measured before it is copied or built.
+//! Pure: reads only [`Sources`]. Missing required sources are errors with Kubernetes' texts. Never holds more than a
+//! program can be started with: each string is measured before it is copied or built.
 
 mod budget;
 mod env_file;
@@ -43,11 +43,11 @@ pub(crate) struct Sources<'a> {
     pub(crate) low_ports: LowPorts,
     /// The amounts that a container without a limit may use.
     pub(crate) allocatable: &'a ResourceList,
-    /// A config map of the pod's namespace.
+    /// Returns the config map of this name in the pod's namespace.
     pub(crate) config_map: &'a dyn Fn(&str) -> Option<SharedObject<ConfigMap>>,
-    /// A secret of the pod's namespace.
+    /// Returns the secret of this name in the pod's namespace.
     pub(crate) secret: &'a dyn Fn(&str) -> Option<SharedObject<Secret>>,
-    /// Looks up a key of an environment file in a volume, empty if the file does not have it; none on nodes without
+    /// Looks up a key of an environment file in a volume, empty if the file does not have it; `None` on nodes without
     /// processes.
     pub(crate) env_file: Option<&'a EnvFileLookup<'a>>,
     /// The services that pods of the namespace see: its own and `default/kubernetes`.
@@ -60,7 +60,7 @@ pub(crate) type EnvFileLookup<'a> = dyn Fn(&FileKeySelector) -> Result<String, E
 /// The reason why a container cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EnvError {
-    /// A config map or secret is not there.
+    /// A required config map or secret does not exist.
     #[error("{kind} \"{name}\" not found")]
     NoSource {
         /// `configmap` or `secret`.
@@ -92,7 +92,7 @@ pub(crate) enum EnvError {
     /// An environment file cannot be read, or has a syntax error.
     #[error("couldn't parse env file \"{path}\": {reason}")]
     EnvFile {
-        /// Its volume and its path there.
+        /// The file's volume and its path in that volume.
         path: String,
         /// The mistake.
         reason: String,
@@ -102,7 +102,7 @@ pub(crate) enum EnvError {
     NoFileKey {
         /// The key.
         key: String,
-        /// Its volume and its path there.
+        /// The file's volume and its path in that volume.
         path: String,
     },
     /// One string exceeds the limit for a program's start.
@@ -110,10 +110,10 @@ pub(crate) enum EnvError {
     TooLong {
         /// `variable NAME`, `argument 3`.
         subject: String,
-        /// The size that it would have.
+        /// The size that the string would have.
         bytes: usize,
     },
-    /// All together are more than a program can be started with.
+    /// All strings together exceed the limit for a program's start.
     #[error(
         "the environment and arguments are longer than {TOTAL_BYTES} bytes, the maximum for a program \
          (reached at {at}; enableServiceLinks: false leaves out the variables of services)"
@@ -140,11 +140,12 @@ pub(crate) fn resolve(sources: &Sources<'_>) -> Result<Vec<(String, String)>, En
     let links = spec::spec(sources.pod).enable_service_links != Some(false);
     let mut set = |name: String, value: String| env.set(name, value);
     services::variables(&(sources.services)(), sources.pod, links, sources.low_ports, &mut set)?;
-    // Our addition: a process cannot have an address of its own, so this variable contains its pod's address (NET-1).
+    // Podium's addition: a process cannot have an address of its own, so this variable contains its pod's address
+    // (NET-1).
     if let Some(ip) = sources.pod_ips.first {
         env.set("POD_IP".into(), ip.to_string())?;
     }
-    // And where it must listen instead of at the port that was declared.
+    // Another addition: the ports at which the container must listen instead of the declared ones.
     if sources.low_ports.are_moved() {
         env.set(LowPorts::VARIABLE.into(), sources.low_ports.text())?;
     }

@@ -34,7 +34,7 @@ pub(super) fn variables(
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     for service in services {
         let master = service.namespace() == "default" && service.name() == "kubernetes";
-        // A namespace's own service of the same name comes later and wins.
+        // A namespace's own service of the same name comes later and takes precedence.
         if master || (links && service.namespace() == namespace) {
             of_service(service, low_ports, set)?;
         }

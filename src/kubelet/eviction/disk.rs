@@ -16,7 +16,7 @@ use object::SharedObject;
 pub(super) struct PodDisk {
     /// By emptyDir volume.
     pub(super) volumes: BTreeMap<String, i64>,
-    /// By container: its files outside volumes, and its logs.
+    /// The usage of each container: its files outside volumes, and its logs.
     pub(super) containers: BTreeMap<String, i64>,
 }
 
@@ -79,8 +79,8 @@ pub(super) async fn usage(
     all
 }
 
-/// The disk usage of everything below a directory, in bytes; links are not followed, a file with several names counts
-/// once for each.
+/// The disk usage of everything below a directory, in bytes; links are not followed, a file with several hard links
+/// counts once for each.
 fn size(dir: &Path) -> i64 {
     let mut total: u64 = 0;
     let mut open = vec![dir.to_path_buf()];

@@ -1,4 +1,4 @@
-//! The message of an eviction, in the kubelet's words (the blanks at the ends are its own).
+//! The message of an eviction, in the kubelet's words, which end with a blank.
 
 use std::fmt::Write;
 

@@ -1,8 +1,9 @@
 //! Node-pressure eviction (NODE-4): a node under pressure reports it and evicts pods, one at a time, first those that
 //! use more than they requested.
 //!
-//! `pressure` decides on the time, `rank` on the victim, and `message` explains it; this file observes, orders and
-//! reports. All nodes of one machine come under pressure together, so only one of them evicts a pod at a time.
+//! `pressure` decides when to evict, `rank` orders the candidates, and `message` words the reason; this file measures
+//! the machine, evicts the victim and reports. All nodes of one machine come under pressure together, so only one of
+//! them evicts a pod at a time.
 
 mod disk;
 mod local_storage;
@@ -28,7 +29,7 @@ use reconcile::{EventType, reference_to};
 
 /// Grace period of containers in a hard eviction.
 const HARD_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
-/// The time for which one victim's end is waited for before the next is chosen.
+/// The maximum wait for the end of one victim before the next is chosen.
 const VICTIM_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 /// Pods of this priority and above are never evicted.
 pub(crate) const SYSTEM_CRITICAL: i32 = 2_000_000_000;
@@ -39,7 +40,7 @@ pub(super) async fn watch(workers: Arc<PodWorkers>) {
         workers.context.clock.sleep(workers.context.timings.eviction_monitoring_period.0).await;
         let nodes = workers.nodes();
         local_storage::enforce(&workers, &nodes).await;
-        // A disk that a fault fills concerns its node alone.
+        // A disk that a fault fills affects its node alone.
         let is_alone = |node: &Arc<Node>| node.config.hollow || node.disk.is_full();
         let (alone, together): (Vec<_>, Vec<_>) = nodes.into_iter().partition(is_alone);
         control(&workers, &together).await;
@@ -49,14 +50,14 @@ pub(super) async fn watch(workers: Arc<PodWorkers>) {
     }
 }
 
-/// Observes the machine under a node; returns none for a hollow node without simulated values.
+/// Measures the machine of a node; `None` for a hollow node without simulated values.
 fn observe(node: &Node) -> Option<Observations> {
     let seen = node
         .eviction
         .pretended()
         .or_else(|| (!node.config.hollow).then(|| pressure::read(&node.config.pods_dir)));
     if !node.disk.is_full() {
-        // Conditions that a fault has left are withdrawn.
+        // Plenty of disk space withdraws the conditions that a fault on a hollow node has left.
         let is_left = seen.is_none() && !node.eviction.conditions().is_empty();
         return seen.or_else(|| is_left.then(|| pressure::ample(Signal::NodefsAvailable)));
     }

@@ -16,7 +16,7 @@ use object::resources::pod_requests;
 #[derive(Clone)]
 pub(super) struct Candidate {
     pub(super) pod: SharedObject<Pod>,
-    /// Each container's usage of the resource that is short; none without a measurement.
+    /// Each container's usage of the resource that is short; `None` without a measurement.
     pub(super) used: Option<BTreeMap<String, i64>>,
 }
 
@@ -26,7 +26,7 @@ impl Candidate {
     }
 }
 
-/// The name under which pods request the resource; none if it cannot be requested.
+/// The name under which pods request the resource; `None` if it cannot be requested.
 pub(super) fn requested_as(signal: Signal) -> Option<&'static str> {
     match signal {
         Signal::MemoryAvailable => Some("memory"),

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 /// Accounts that the machine lacks get ids up to this one, which the official images use.
 const LAST_ID: u32 = 999;
 
-/// The image's password file, if it must differ from the machine's: it names the image's own user, and the user that
-/// the pod runs as, which programs look up by number.
+/// Returns the image's password file if it must differ from the machine's. It also names the image's own user, and the
+/// user that the pod runs as, which programs look up by number.
 pub(crate) fn password_file(
     (name, home): &(String, PathBuf),
     run_as_user: Option<u32>,
@@ -29,7 +29,8 @@ pub(crate) fn password_file(
     let has_user = passwd.lines().any(|line| fields(line, 0).as_ref() == Some(name));
     let mut own = None;
     if !has_user {
-        // Not an id of the machine: its group could have rights here, as the group of a container engine's socket has.
+        // An id that is no user's and no group's on the machine: an existing group could have rights here, as the group
+        // of a container engine's socket has.
         let is_free = |id: &u32| !users.contains(id) && !groups.contains(id) && Some(*id) != run_as_user;
         own = (1..=LAST_ID).rev().find(is_free);
         if let Some(id) = own {

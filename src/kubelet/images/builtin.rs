@@ -26,7 +26,8 @@ pub(super) enum ImageSource {
 pub(super) struct Builtin {
     /// The repositories it stands for, in the form of [`canonical`]. The first one is its name in messages.
     pub(super) names: &'static [&'static str],
-    /// Returns the reason why a tag does not exist; every other tag does. Without it every tag exists.
+    /// Returns the reason why a tag does not exist, or `None` for a tag that does. Without this function every tag
+    /// exists.
     pub(super) missing: Option<fn(&str) -> Option<&'static str>>,
     /// The program to run.
     pub(super) source: ImageSource,
@@ -61,7 +62,7 @@ impl Builtin {
     }
 }
 
-/// Prefixes of repositories that are the same repository under another name, with today's prefix.
+/// Earlier prefixes of repositories, each with the present prefix.
 const MOVED: &[(&str, &str)] = &[
     ("k8s.gcr.io/", KUBERNETES),
     ("gcr.io/google_containers/", KUBERNETES),
@@ -84,7 +85,8 @@ pub(super) fn stands_for(repository: &str) -> Option<&'static Builtin> {
     BUILTINS.iter().find(|image| image.names.contains(&name.as_str()))
 }
 
-/// The built-in image whose name has the same last component: the one that a user's mapping of the repository means.
+/// Returns the built-in image whose name has the same last component: the image that a repository stands for if the
+/// user maps it to a built-in.
 pub(super) fn named_like(repository: &str) -> Option<&'static Builtin> {
     let last = last_component(repository);
     let by_name = |image: &&Builtin| image.names.iter().any(|name| last_component(name) == last);
@@ -95,8 +97,8 @@ fn last_component(repository: &str) -> &str {
     repository.rsplit('/').next().unwrap_or(repository)
 }
 
-/// Versions that lessons use for an image that does not exist: `1.91` for a mistyped `1.9.1` in many tutorials, and
-/// `1.161` for a mistyped `1.16.1` in the documentation of Deployments.
+/// Explains versions that tutorials use although no such image exists: `1.91` for a mistyped `1.9.1` in many tutorials,
+/// and `1.161` for a mistyped `1.16.1` in the documentation of Deployments.
 fn nginx_typos(tag: &str) -> Option<&'static str> {
     let version = tag.split('-').next().unwrap_or(tag);
     let is_typo = ["1.91", "1.161"]
@@ -162,7 +164,7 @@ const REDIS: Builtin = Builtin {
     directories: &["/data"],
     working_dir: "/data",
     ..with_entrypoint(
-        // Called directly, the server needs the settings that are compiled into the image's.
+        // A server of the machine that is called directly needs the settings that are compiled into the image's server.
         &["redis-entrypoint", "redis-server-entrypoint"],
         host(&[], &["redis-server", "valkey-server"], &["redis-server"]),
     )

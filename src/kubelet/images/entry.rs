@@ -17,7 +17,7 @@ use super::signal::signal_number;
 pub struct ImageEntry {
     /// The repository, with or without a registry. Without any slash it matches under every registry.
     pub name: String,
-    /// The tags that exist; none means every tag.
+    /// The tags that exist; empty means every tag.
     #[serde(default)]
     pub(crate) tags: Vec<String>,
     /// The program and its fixed arguments; a pod's `command` replaces it.
@@ -134,7 +134,7 @@ impl ImageEntry {
 /// The user's entries at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserImages {
-    /// Entries, the first that fits wins.
+    /// The entries; of several that match a reference equally well the first is used.
     pub entries: Vec<ImageEntry>,
     /// Read errors with their locations: part of the message for every image that is not found.
     pub problems: Vec<String>,

@@ -1,7 +1,7 @@
 //! The images that a node has, and their report in its Node object (`status.images`, which the scheduler's
 //! ImageLocality reads).
 //!
-//! It holds only names and sizes; the catalogue resolves images.
+//! This file handles only names and sizes; the catalogue resolves images.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,8 @@ impl PresentImages {
         self.used.remove(&short(reference));
     }
 
-    /// The Node object's list, including the `loaded` ones: largest first, with a kubelet's limit.
+    /// Returns `status.images`: these images and the `loaded` ones, largest first, at most as many as a kubelet
+    /// reports.
     pub(crate) fn status(
         &self,
         loaded: impl IntoIterator<Item = (Vec<String>, Image)>,

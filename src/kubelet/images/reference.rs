@@ -1,6 +1,6 @@
 //! Image references: `[registry/]repository[:tag][@digest]`, read as container tools read them.
 //!
-//! Pure text; whether the image exists is the catalogue's business.
+//! Pure text; the catalogue decides if the image exists.
 
 use std::fmt;
 

@@ -23,7 +23,8 @@ use entry::entry;
 use open_files::{OpenFile, OpenFiles};
 pub(super) use termination_message::termination_message;
 
-/// The period between reads of a followed log. The node's host leaves a file there for longer.
+/// The period between reads of a followed log. The node's host leaves each file in place for longer, so that no file is
+/// missed.
 const FOLLOW_PERIOD: Duration = Duration::from_millis(100);
 /// Pieces sent to the client are about this large.
 const PIECE: usize = 32 * 1024;
@@ -58,7 +59,7 @@ pub(super) async fn send(
     let (looked, mut looks) = watch::channel(follow && first.running);
     let read = async {
         loop {
-            // All its output was opened before it was known to have ended.
+            // Read before the files: if the container has ended, all files with its output are open by now.
             let more_may_come = *looks.borrow_and_update();
             if reader.read(&files, &mut output).await.is_err() {
                 // Lines before the limit still go to the client.
@@ -74,7 +75,7 @@ pub(super) async fn send(
             }
         }
     };
-    // Continues while a slow client blocks.
+    // Opens new files even while a slow client blocks the reader.
     let look_on = async {
         while *looked.borrow() {
             tokio::time::sleep(FOLLOW_PERIOD).await;
@@ -179,7 +180,7 @@ impl Output {
 /// Reads a log's files one after the other.
 #[derive(Default)]
 struct Reader {
-    /// The position up to which the first of the held files has been read.
+    /// The position up to which the first open file has been read.
     offset: u64,
     /// The beginning of an incomplete line.
     rest: Vec<u8>,
@@ -196,7 +197,7 @@ impl Reader {
                 return Ok(());
             }
             if !self.rest.is_empty() {
-                // Its writer died in the middle of a line.
+                // The file's writer died in the middle of a line.
                 output.line(&std::mem::take(&mut self.rest)).await?;
             }
             self.offset = 0;

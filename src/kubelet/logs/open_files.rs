@@ -32,7 +32,7 @@ impl OpenFile {
         Ok(Self { file, identity })
     }
 
-    /// The bytes from `offset` on, a part of them; none at the end.
+    /// Returns bytes from `offset` on, one chunk at most; empty at the end of the file.
     pub(super) fn read(&self, offset: u64) -> io::Result<Vec<u8>> {
         let mut chunk = vec![0; CHUNK];
         let length = self.file.read_at(&mut chunk, offset)?;
@@ -49,7 +49,7 @@ fn identity(about: &std::fs::Metadata) -> (u64, u64) {
 #[derive(Clone, Debug)]
 pub(super) struct QueuedFile {
     pub(super) file: Arc<OpenFile>,
-    /// Files between the previous one and this may have gone unread.
+    /// Files between the previous file and this one may not have been read.
     pub(super) follows_gap: bool,
 }
 
@@ -72,7 +72,7 @@ impl OpenFiles {
             follows_gap = false;
         }
         while self.queue.len() > MAX_OPEN_FILES {
-            // The first is being read.
+            // The first file is being read, so the second one is dropped.
             self.queue.remove(1);
             if let Some(next) = self.queue.get_mut(1) {
                 next.follows_gap = true;
@@ -85,7 +85,7 @@ impl OpenFiles {
         self.queue.front().map(|held| (Arc::clone(&held.file), self.queue.len() == 1))
     }
 
-    /// The first file has been read to its end and a newer one exists; returns the next.
+    /// Drops the first file, which has been read to its end; returns the next.
     pub(super) fn advance(&mut self) -> Option<&QueuedFile> {
         self.queue.pop_front();
         self.queue.front()
@@ -111,7 +111,7 @@ pub(super) fn open(paths: &[PathBuf]) -> Vec<OpenFile> {
     for _ in 0..TRIES {
         files.clear();
         for path in paths.iter().rev() {
-            // It is not there yet, or between two names.
+            // The file does not exist yet, or a rotation is renaming it.
             let Ok(file) = OpenFile::open(path) else { continue };
             if files.iter().all(|known| known.identity != file.identity) {
                 files.push(file);

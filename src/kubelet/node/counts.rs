@@ -74,7 +74,7 @@ impl Counts {
 }
 
 impl Node {
-    /// Records a failure of work other than on its pods; `started` is its start on the monotonic clock.
+    /// Records a failure of work other than on its pods; `started_at` is its start on the monotonic clock.
     pub(crate) fn note_failure(&self, work: WorkItem, started_at: Duration, reason: String) {
         let took = self.clock.monotonic().saturating_sub(started_at);
         self.figures.take(FinishedReconcile {

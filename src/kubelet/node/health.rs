@@ -12,7 +12,7 @@ use object::time::go_duration;
 pub(crate) struct Health {
     clock: Clock,
     threshold: Duration,
-    /// On the monotonic clock.
+    /// The time of the last response, on the monotonic clock.
     answered_at: Mutex<Duration>,
 }
 
@@ -22,7 +22,7 @@ impl Health {
         Self { clock: clock.clone(), threshold, answered_at: Mutex::new(clock.monotonic()) }
     }
 
-    /// The runtime has responded.
+    /// Records that the runtime has responded.
     pub(crate) fn answered(&self) {
         *self.answered_at.lock() = self.clock.monotonic();
     }

@@ -83,7 +83,8 @@ impl Meter {
     }
 }
 
-/// A counter that went back belongs to a new attempt: everything it counted was used since then.
+/// Returns the cpu time used between two readings. A counter that went back belongs to a new attempt, which used all
+/// that it shows.
 fn spent(then: &Usage, now: &Usage) -> Duration {
     now.cpu_time.checked_sub(then.cpu_time).unwrap_or(now.cpu_time)
 }

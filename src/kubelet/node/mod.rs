@@ -54,7 +54,7 @@ pub struct NodeConfig {
     pub region: Option<String>,
     /// Further labels.
     pub labels: BTreeMap<String, String>,
-    /// Taints it registers with.
+    /// The taints with which the node registers.
     pub taints: Vec<Taint>,
     /// The node's address.
     pub ip: IpAddr,
@@ -62,7 +62,7 @@ pub struct NodeConfig {
     pub pod_range: Ipv4Net,
     /// Its IPv6 addresses, in a cluster with both families.
     pub ipv6: Option<NodeIpv6>,
-    /// Capacity, and as much allocatable: cpu, memory, ephemeral-storage, pods.
+    /// The capacity, all of which is allocatable: cpu, memory, ephemeral-storage, pods.
     pub capacity: ResourceList,
     /// The directory with a subdirectory for each pod's volumes.
     pub pods_dir: PathBuf,
@@ -74,7 +74,7 @@ pub struct NodeConfig {
     pub eviction: EvictionConfig,
     /// The ports that its programs may not bind.
     pub low_ports: LowPorts,
-    /// A note for users about the pods' network: the reason why it is not one of their own.
+    /// A note for users: the reason why pods have no network of their own, if they have none.
     pub network_note: Option<String>,
     /// The cluster's DNS server, for the pods' resolv.conf.
     pub dns: Option<IpAddr>,
@@ -192,7 +192,7 @@ impl Node {
         }
     }
 
-    /// The node stops; every later pass over one of its pods ends the pod, by force if requested.
+    /// Begins to stop the node: every later pass over one of its pods ends the pod, by force if requested.
     pub(super) fn close(&self, how: ShutdownMode) {
         let now = self.clock.monotonic();
         self.closing.send_modify(|closed| {

@@ -43,14 +43,14 @@ pub(crate) async fn heartbeat(context: &Context, node: &Node) {
     loop {
         let now = context.clock.monotonic();
         if reported.is_some() && context.api.get(Kind::Node, &Key::new("", &node.config.name)).is_err() {
-            // Its object was deleted: for good (NODE-5). Only a restart registers it again.
+            // The node's object was deleted, for good (NODE-5). Only a restart registers it again.
             context.clock.sleep(context.timings.node_lease_renew_interval.0).await;
             continue;
         }
         let due = reported
             .is_none_or(|at| now.saturating_sub(at) >= context.timings.node_status_report_frequency.0);
-        // Also if another client changed the status (a lifecycle controller that did not see heartbeats), or images
-        // changed, which the scheduler uses.
+        // The status is also written if another client changed it (a lifecycle controller that did not see heartbeats),
+        // or if images changed, which the scheduler uses.
         if due || !is_reported(context, node) {
             match report(context, node) {
                 Ok(()) => reported = Some(now),
@@ -91,7 +91,8 @@ pub(crate) fn report(context: &Context, node: &Node) -> Result<(), ApiError> {
             context.api.create_as(first_object(node, now))?;
         }
         Err(error) => return Err(error),
-        // Its range cannot be changed (the cluster's addresses differ from those at the last start).
+        // The cluster's addresses differ from those at the last start; an existing node's pod range cannot be changed,
+        // so the object is replaced.
         Ok(object)
             if object
                 .spec
@@ -229,7 +230,7 @@ fn status(node: &Node, old: &NodeStatus, now: Timestamp) -> NodeStatus {
     }
 }
 
-/// The kubelet's own resources, plus those that others have advertised on the node (extended resources).
+/// The kubelet's own resources, plus those that other clients have advertised on the node (extended resources).
 fn with_others(old: Option<&ResourceList>, own: &ResourceList) -> ResourceList {
     let mut all = old.cloned().unwrap_or_default();
     all.retain(|name, _| name.contains('/'));
@@ -237,12 +238,13 @@ fn with_others(old: Option<&ResourceList>, own: &ResourceList) -> ResourceList {
     all
 }
 
-/// The resources available to pods: the whole capacity, including extended resources that others have advertised.
+/// The resources available to pods: the whole capacity, including extended resources that other clients have
+/// advertised.
 fn allocatable(node: &Node, old: &NodeStatus) -> ResourceList {
     with_others(old.capacity.as_ref(), &node.config.capacity)
 }
 
-/// The desired `status.images`; none without images.
+/// The desired `status.images`; `None` without images.
 fn images(node: &Node) -> Option<Vec<ContainerImage>> {
     let images = node.images.lock().status(node.runtime.loaded_images());
     (!images.is_empty()).then_some(images)

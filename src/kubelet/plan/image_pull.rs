@@ -12,8 +12,8 @@ use object::config::Timings;
 /// The time for which the status shows the error of a failed pull; after it, the status shows the back-off.
 const PULL_ERROR_DURATION: Duration = Duration::from_secs(1);
 
-/// The end of a failed image's back-off, and the time from which on it is shown as a back-off; none if it may be pulled
-/// now.
+/// Returns the end of a failed image's back-off, and the time from which the status reports the back-off instead of the
+/// error; `None` if the image may be pulled now.
 pub(super) fn back_off(image: &ImageState, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
     if let ImageState::Pulling { until, .. } = image {
         return (*until > now).then_some((*until, *until));

@@ -102,11 +102,11 @@ pub(crate) enum Action {
     RecordBackOff {
         /// The container's name.
         name: String,
-        /// The time until which it waits; marks the wait as recorded.
+        /// The end of the wait; identifies the wait that was recorded.
         until: Timestamp,
         /// The event's text.
         message: String,
-        /// The pull of its image backs off; otherwise its restart.
+        /// True if the pull of the container's image backs off, false if its restart does.
         image: bool,
     },
     /// Forget an attempt that is older than the last two.
@@ -128,7 +128,7 @@ pub(crate) enum Action {
 /// The actions to execute now, and the time at which to plan again if nothing happens before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// In the order of execution.
+    /// The actions in the order of execution.
     pub(crate) actions: Vec<Action>,
     /// The time of the next plan.
     pub(crate) next_wake: Option<Timestamp>,
@@ -156,7 +156,7 @@ pub(crate) fn plan(pod: &Pod, observed: &ObservedPod, now: Timestamp, timings: &
         return plan;
     }
     if is_terminal(pod) {
-        // Found finished after a restart: releases its remains.
+        // The pod had finished before the kubelet started: its remains are released.
         plan.push(Action::StopPod { cause: StopCause::Completed, grace: Duration::ZERO });
         return plan;
     }
@@ -239,8 +239,8 @@ struct PlanInput<'a> {
 }
 
 impl PlanInput<'_> {
-    /// Ends the containers that a restart of all has to replace, without grace period, hooks or order; returns true if
-    /// some of them still run.
+    /// Ends the containers that a restart of all containers has to replace, without grace period, hooks or order;
+    /// returns true if some of them still run.
     fn stop_for_restart(&self, plan: &mut Plan) -> bool {
         let Some(restart) = &self.restart else { return false };
         let left = restart.remaining(self.pod, self.observed);
@@ -372,12 +372,12 @@ impl PlanInput<'_> {
         StartPlan::These(starts)
     }
 
-    /// The pod ran here before, in a sandbox that no longer exists.
+    /// Returns true if the pod has no sandbox that is alive.
     fn is_sandbox_lost(&self) -> bool {
         !self.observed.sandbox_ready()
     }
 
-    /// The container runs, or will be started (again) some time.
+    /// Returns true if the container runs or is to be started.
     fn app_open(&self, container: &Container) -> bool {
         match self.observed.latest(&container.name) {
             None | Some(ContainerRecord { exit: None, .. }) => true,

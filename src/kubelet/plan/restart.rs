@@ -19,7 +19,7 @@ pub(crate) enum RestartState {
     Running,
     /// It may be started now; `back_off` applies to the restart after this one.
     Start {
-        /// None for a first start.
+        /// `None` for a first start.
         back_off: Option<RestartBackOff>,
     },
     /// It failed and waits (`CrashLoopBackOff`).
@@ -45,7 +45,7 @@ pub(crate) enum RestartState {
     Ended,
 }
 
-/// The restart state of a container at `now`, regardless of its turn.
+/// The restart state of a container at `now`, regardless of the order in which containers start.
 pub(crate) fn restart_state(
     pod: &Pod,
     role: Role,
@@ -86,7 +86,7 @@ pub(crate) fn restart_state(
     }
 }
 
-/// The end of the wait of a container that ended at `finished_at`; none if it may start at once.
+/// Returns the end of the wait of a container that ended at `finished_at`; `None` if the container may start at once.
 fn restart_wait(
     back_off: Option<RestartBackOff>,
     finished_at: Timestamp,

@@ -23,7 +23,7 @@ pub(super) fn whole_pod(
     plan: &mut Plan,
 ) {
     let mut anything_runs = false;
-    // Apps and ephemeral containers at once; each sidecar once everything after it has ended.
+    // Apps and ephemeral containers stop at once; each sidecar stops once every later container has ended.
     let mut later_runs =
         spec::all_containers(pod).any(|(role, c)| !matches!(role, Role::Sidecar) && observed.runs(&c.name));
     let sidecars = spec::init_containers(pod).rev().filter(|(role, _)| *role == Role::Sidecar);

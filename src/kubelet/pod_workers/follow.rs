@@ -14,7 +14,8 @@ use object::{Kind, Revision, SharedObject};
 /// The interval at which a failing disk is checked for recovery.
 const DISK_RETRY: Duration = Duration::from_secs(1);
 
-/// Follows the pods of all nodes; only durable changes, since processes leave the control plane's memory.
+/// Follows the pods of all nodes. It acts only on durable changes, because processes outlive the control plane's
+/// memory.
 pub(super) async fn follow(workers: Arc<PodWorkers>) {
     loop {
         let snapshot = durable_pods(&workers).await;
@@ -56,12 +57,12 @@ async fn durable_pods(workers: &PodWorkers) -> Snapshot {
 
 impl PodWorkers {
     /// After a gap in the watch, removes the pods that are not in the list any more. A pod newer than the list stays:
-    /// another list or a write of our own has shown it.
+    /// the kubelet knows it from another list or from a write of its own.
     fn remove_missing(self: &Arc<Self>, listed: &[SharedObject<Pod>], at: Revision) {
         let listed: HashSet<&str> = listed.iter().map(SharedObject::uid).collect();
         let lost: Vec<SharedObject<Pod>> = {
             let pods = self.pods.lock();
-            // Of a static pod only the mirror can be lost.
+            // The API can lose only the mirror of a static pod.
             let shown = |slot: &PodWorker| {
                 let pod = slot.pending.pod();
                 if is_static(pod) { slot.mirror.object.clone() } else { Some(pod.clone()) }

@@ -14,7 +14,7 @@ use base::clock::{saturating_after, time};
 use object::SharedObject;
 
 impl PodWorkers {
-    /// A mirror was created or changed: its static pod adopts it, or it is deleted if no static pod does.
+    /// Handles a mirror that was created or changed: its static pod adopts it, or it is deleted if no static pod does.
     pub(super) fn mirror_updated(self: &Arc<Self>, mirror: &SharedObject<Pod>) {
         let uid = mirror_pod::hash(mirror).unwrap_or_default().to_string();
         let mut pods = self.pods.lock();
@@ -100,7 +100,7 @@ impl PodWorkers {
         self.pods.lock().get(uid).map(|slot| slot.mirror.clone()).unwrap_or_default()
     }
 
-    /// The mirror of a static pod was deleted: the next pass creates another.
+    /// Handles the deletion of a static pod's mirror: the next pass creates another.
     pub(super) fn mirror_deleted(self: &Arc<Self>, mirror: &SharedObject<Pod>) {
         let uid = mirror_pod::hash(mirror).unwrap_or_default().to_string();
         let mut pods = self.pods.lock();

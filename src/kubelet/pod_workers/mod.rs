@@ -5,7 +5,8 @@
 //! through the [`PodSyncer`], never two at once, and further events wait as a [`PodEvent`] for the next pass. That is
 //! cheap enough for thousands of hollow nodes, so real and hollow nodes run the same code.
 //!
-//! Architecture Invariant: nothing here decides about containers (`plan` does) or names the syncer (`sync_pod` does).
+//! Architecture Invariant: nothing here decides about containers (`plan` does) or depends on the implementation of
+//! [`PodSyncer`] (`sync_pod`).
 
 mod follow;
 mod mirrors;
@@ -56,20 +57,21 @@ pub(super) enum PodEvent {
     Probe(ProbeResult),
     /// A config map or secret in its volumes has changed, or a claim that it uses.
     Refresh,
-    /// The node evicts the pod; `disrupted` if the node is under pressure, and not if the pod exceeds its own limits.
+    /// The node evicts the pod; `disrupted` is true if the node is under pressure, and false if the pod exceeds its own
+    /// limits.
     Evict { message: String, grace: Duration, disrupted: bool },
 }
 
 /// The state that a pass works on: the kubelet's whole knowledge of a pod, out of the table while the pass runs.
 pub(super) struct PodState {
     pub(super) observed: ObservedPod,
-    /// The runtime's state must be read before the next plan.
+    /// The pod's state must be read from the runtime before the next plan.
     pub(super) stale: bool,
-    /// It has been compared with the containers that ran before this kubelet started.
+    /// The pod has been compared with the containers that ran before this kubelet started.
     pub(super) adopted: bool,
-    /// The version of the object whose status is up to date; none after other events.
+    /// The version of the object whose status is up to date; `None` after events that may change the status.
     pub(super) reported: Option<Revision>,
-    /// The node has admitted it, or has rejected it.
+    /// The node has admitted or rejected the pod.
     pub(super) admitted: bool,
     /// Its volumes must be written again.
     pub(super) refresh: bool,
@@ -77,8 +79,8 @@ pub(super) struct PodState {
     pub(super) tokens: Tokens,
     /// The memory that holds its volumes' content.
     pub(super) memory: Option<Arc<Memory>>,
-    /// The time since which it waits for its volumes to be attached, or at which that was last reported, on the steady
-    /// clock.
+    /// The start, on the steady clock, of the pod's wait for its volumes to be attached, or the time at which that wait
+    /// was last reported.
     pub(super) waiting_since: Option<Timestamp>,
     /// Failed actions that wait for a retry.
     pub(super) retry: Retry,
@@ -109,15 +111,15 @@ impl PodState {
 
 struct PodWorker {
     node: Arc<Node>,
-    /// Events since the last pass started.
+    /// The updates since the last pass started.
     pending: PendingUpdates,
-    /// None while a pass works on it.
+    /// `None` while a pass works on the pod.
     state: Option<Box<PodState>>,
-    /// Nothing of it is left on the node, and it must not be started again (shutdown).
+    /// Nothing of the pod is left on the node, and the pod must not be started again (shutdown).
     released: bool,
     /// The mirror pod in the API, for a static pod.
     mirror: Mirror,
-    /// While there is no `state`: its pass.
+    /// The requested or running pass, while `state` is `None`.
     pass: SyncPass,
 }
 
@@ -178,7 +180,7 @@ pub(super) struct PodWorkers {
 }
 
 impl PodWorkers {
-    /// Starts without nodes; follows the pods' objects and the content of their volumes.
+    /// Creates workers without nodes; follows the pods' objects and the content of their volumes.
     pub(super) fn new(context: Context, caches: &Caches, syncer: Box<dyn PodSyncer>) -> Arc<Self> {
         let tasks = context.tasks.clone();
         let workers = Arc::new_cyclic(|this| Self {
@@ -414,7 +416,7 @@ impl PodWorkers {
                 (slot.node.clone(), slot.pending.take(), std::mem::replace(&mut slot.pass, started))
             };
             let started_at = self.context.clock.monotonic();
-            // An event during a pass has waited for its end, since an unknown time.
+            // An event that came during a pass has waited for an unknown time.
             let waited = (!requested.has_started).then(|| started_at.saturating_sub(requested.since));
             let work = WorkItem::Pod(update.pod.key());
             let mut panic_text = None;
@@ -462,7 +464,7 @@ impl PodWorkers {
         }
     }
 
-    /// A pass has written a pod's status onto the version `onto`, with this result.
+    /// Notes that a pass has written a pod's status onto the version `onto`, with this result.
     pub(super) fn wrote(&self, onto: Revision, pod: &SharedObject<Pod>) {
         if let Some(slot) = self.pods.lock().get_mut(pod.uid()) {
             slot.pending.wrote(onto, pod);

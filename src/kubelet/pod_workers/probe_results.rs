@@ -17,7 +17,7 @@ pub(crate) struct ProbeResult {
 }
 
 impl PodWorkers {
-    /// Takes a probe's result; a pass over the pod follows if it changes anything.
+    /// Takes a probe's result; a pass over the pod follows if the result changes anything.
     pub(crate) fn answered(self: &Arc<Self>, pod: &PodUid, answer: ProbeResult) {
         let mut pods = self.pods.lock();
         let Some(slot) = pods.get_mut(pod) else { return };

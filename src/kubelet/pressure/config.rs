@@ -58,23 +58,23 @@ impl From<Limit> for String {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct EvictionConfig {
-    /// Evict at once, below these.
+    /// The amounts below which pods are evicted at once.
     pub(crate) hard: BTreeMap<Signal, Limit>,
-    /// Evict below these after `softGracePeriod`.
+    /// The amounts below which pods are evicted after `softGracePeriod`.
     pub(crate) soft: BTreeMap<Signal, Limit>,
-    /// The time for which a soft limit may be exceeded, in seconds; one for each of them.
+    /// The time that must pass below each soft limit before pods are evicted, in seconds.
     pub(crate) soft_grace_period: BTreeMap<Signal, Seconds>,
     /// The maximum grace period of a pod evicted for a soft limit, in seconds.
     pub(crate) max_pod_grace_period: u64,
-    /// The amount above the limit that must be free again.
+    /// The amount above the limit that must be free before the pressure ends.
     pub(crate) minimum_reclaim: BTreeMap<Signal, Limit>,
-    /// A condition of the node lasts at least this long, in seconds.
+    /// The minimum duration of a node condition, in seconds.
     pub(crate) pressure_transition_period: Seconds,
 }
 
 impl EvictionConfig {
-    /// The same configuration with this signal watched: without a threshold of its own, pods are evicted when nothing
-    /// is left of it.
+    /// Returns this configuration with the signal watched: if it has no hard threshold, pods are evicted when nothing
+    /// of the resource is left.
     pub(crate) fn watching(&self, signal: Signal) -> Self {
         let mut config = self.clone();
         config.hard.entry(signal).or_insert(Limit::Amount(1));

@@ -86,7 +86,7 @@ pub(crate) fn exhaust(seen: &mut Observations, signal: Signal) {
     seen.entry(signal).or_insert(Observation { available: 0, capacity: UNSEEN }).available = 0;
 }
 
-/// There is enough of this.
+/// Returns an observation with plenty of this resource.
 pub(crate) fn ample(signal: Signal) -> Observations {
     Observations::from([(signal, Observation { available: UNSEEN, capacity: UNSEEN })])
 }

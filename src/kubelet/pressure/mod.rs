@@ -19,7 +19,7 @@ pub(super) use threshold::{Condition, Threshold};
 #[derive(Debug, Default)]
 pub(super) struct NodePressure {
     pub(super) thresholds: Mutex<Thresholds>,
-    /// The machine's simulated state instead of a measurement: for faults and tests.
+    /// The machine's simulated state, used instead of a measurement by faults and tests.
     simulated: Mutex<Option<Observations>>,
     /// The last victim, and the time of its eviction.
     pub(super) victim: Mutex<Option<(PodUid, Timestamp)>>,

@@ -70,7 +70,7 @@ impl Threshold {
     }
 }
 
-/// Hard thresholds before soft ones, memory before all else.
+/// Returns the thresholds: hard ones before soft ones, and memory before other resources.
 fn thresholds(config: &EvictionConfig) -> Vec<Threshold> {
     let hard =
         config.hard.iter().map(|(signal, limit)| Threshold { signal: *signal, limit: *limit, grace: None });
@@ -86,7 +86,8 @@ fn thresholds(config: &EvictionConfig) -> Vec<Threshold> {
 /// A node's memory between two observations.
 #[derive(Debug, Default)]
 pub(crate) struct Thresholds {
-    /// The time since which each threshold is exceeded: by signal, and true for the hard one.
+    /// The time since which each threshold is exceeded: by signal, and by true for the hard threshold or false for the
+    /// soft one.
     passed_since: BTreeMap<(Signal, bool), Timestamp>,
     /// The time at which each condition was last observed true.
     last_observed: BTreeMap<Condition, Timestamp>,

@@ -60,9 +60,9 @@ impl ProbeKind {
 /// The outcome of one probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ProbeOutcome {
-    /// The container answered well.
+    /// The check succeeded.
     Success,
-    /// It responded with a failure or not at all; the text explains it.
+    /// The container responded with a failure or not at all; the text explains it.
     Failure(String),
     /// The probe itself failed: no result.
     Unknown(String),
@@ -185,12 +185,12 @@ impl ProbeSet {
         }
     }
 
-    /// The startup probe has succeeded, or there is none.
+    /// Returns true if the startup probe has succeeded, or there is none.
     pub(crate) fn startup_passed(&self) -> bool {
         self.startup.as_ref().is_none_or(|s| s.verdict == Some(true))
     }
 
-    /// The readiness probe succeeds, or there is none.
+    /// Returns true if the readiness probe succeeds, or there is none.
     pub(crate) fn ready(&self) -> bool {
         self.readiness.as_ref().is_none_or(|s| s.verdict == Some(true))
     }

@@ -54,7 +54,7 @@ impl EventSource {
         queue.changed.notify_one();
     }
 
-    /// The runtime ends: the subscriber gets the queued events, then none.
+    /// Closes the subscriber's queue because the runtime ends: the subscriber gets the queued events, then `None`.
     pub(super) fn close(&self) {
         close(&self.subscriber.lock());
     }
@@ -74,7 +74,7 @@ fn close(queue: &Weak<Queue>) {
 }
 
 impl RuntimeEvents {
-    /// The next event; none once the runtime has ended or another kubelet has subscribed. Cancelling loses nothing.
+    /// The next event; `None` once the runtime has ended or another kubelet has subscribed. Cancelling loses nothing.
     pub async fn recv(&mut self) -> Option<RuntimeEvent> {
         loop {
             {

@@ -164,22 +164,23 @@ pub trait Runtime: Send + Sync + 'static {
         transport: Transport,
     ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>>;
 
-    /// Makes the node's own connections, those of probes and hooks.
+    /// Returns the dialer of the node's own connections, for probes and hooks.
     fn dialer(&self) -> Dialer {
         Arc::new(LocalDialer)
     }
 
-    /// Makes the connections of probes and hooks to a pod with its own network; `None` if it shares the machine's.
+    /// Returns the dialer of connections to a pod with its own network, for probes and hooks; `None` if the pod shares
+    /// the machine's network.
     fn pod_dialer(&self, pod: &PodUid) -> Option<Dialer> {
         let _ = pod;
         None
     }
 
     /// The possible paths of the container's log files, oldest first: each is renamed to the one before it when the log
-    /// rotates. Lines are CRI's: `2026-11-21T03:27:14.123456789Z stdout F text`. None if the runtime has no logs.
+    /// rotates. Lines are CRI's: `2026-11-21T03:27:14.123456789Z stdout F text`. Empty if the runtime has no logs.
     fn log_files<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<Vec<PathBuf>, RuntimeError>>;
 
-    /// The directories with all that a container writes on disk outside its volumes, logs included.
+    /// The directories that hold everything a container writes on disk outside its volumes, logs included.
     fn container_dirs(&self, pod: &PodUid, id: &ContainerId) -> Vec<PathBuf>;
 
     /// The usage of each running container of every pod: the whole node in one reading.

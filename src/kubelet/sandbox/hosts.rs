@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{PodSpec, Service};
 use super::Names;
 use object::SharedObject;
 
-/// Ahead of the lines for services, which are replaced as a whole.
+/// The heading of the lines for services. Everything from this heading on is replaced at once.
 const SERVICES: &str = "\n# Services: Podium's stand-in for cluster DNS, which may not have port 53 here.\n";
 /// The maximum number of services of other namespaces: every pod has its own copy.
 const OTHERS: usize = 500;
@@ -22,7 +22,7 @@ fe00::1\tip6-allnodes
 fe00::2\tip6-allrouters
 ";
 
-/// The file of a pod with an address of its own, and perhaps one of the other family.
+/// Returns the hosts file of a pod with an address of its own, and perhaps a second one of the other family.
 pub(super) fn of_pod(spec: &PodSpec, (ip, second): (IpAddr, Option<IpAddr>), names: &Names) -> String {
     let mut out = String::from(OF_POD);
     for ip in std::iter::once(ip).chain(second) {
@@ -34,7 +34,7 @@ pub(super) fn of_pod(spec: &PodSpec, (ip, second): (IpAddr, Option<IpAddr>), nam
     out + &aliases(spec)
 }
 
-/// The file of a pod on the machine's own network.
+/// Returns the hosts file of a pod on the machine's own network.
 pub(super) fn of_machine(spec: &PodSpec, machine: &str) -> String {
     format!("# Kubernetes-managed hosts file (host network).\n{machine}{}", aliases(spec))
 }
@@ -52,7 +52,7 @@ fn aliases(spec: &PodSpec) -> String {
     out
 }
 
-/// A hosts file with these lines for services, replacing the ones it has.
+/// Returns a hosts file with these lines for services, which replace those that it has.
 pub(crate) fn with_services(hosts: &str, lines: &str) -> String {
     let own = hosts.split(SERVICES).next().unwrap_or_default();
     if lines.is_empty() { own.to_owned() } else { format!("{own}{SERVICES}{lines}") }

@@ -30,13 +30,13 @@ pub(super) struct Warning {
     pub(super) message: String,
 }
 
-/// Returns true if pods of this node cannot reach the cluster's DNS: it may not bind the one port that they know.
+/// Returns true if pods of this node cannot reach the cluster's DNS: the node may not bind port 53, the only port that
+/// resolv.conf can name.
 pub(super) fn needs_service_lines(node: &NodeConfig) -> bool {
     node.dns.is_some() && !node.hollow && node.low_ports.served(DNS_PORT) != DNS_PORT
 }
 
-/// The sandbox of a pod with this address, and perhaps one of the other family, and the settings that could not be
-/// applied.
+/// Returns the spec of a pod's sandbox, and the settings that could not be applied.
 ///
 /// `services` are lines for its hosts file, if the pod cannot reach the cluster's DNS.
 pub(super) fn spec(
@@ -105,7 +105,7 @@ impl Names {
         Self { hostname, full }
     }
 
-    /// The output of `hostname` inside.
+    /// Returns the output of `hostname` in the pod's containers.
     fn visible_hostname(&self, spec: &k8s_openapi::api::core::v1::PodSpec) -> String {
         let full =
             self.full.as_ref().filter(|full| spec.set_hostname_as_fqdn == Some(true) && full.len() <= 64);

@@ -19,13 +19,13 @@ const SEARCH_LETTERS: usize = 2048;
 pub(super) struct ClusterDns<'a> {
     /// Its address, if there is a server.
     pub(super) server: Option<IpAddr>,
-    /// True if it listens on the port that libc uses.
+    /// True if the server listens on the port that libc uses.
     pub(super) has_port: bool,
     /// The cluster's domain.
     pub(super) domain: &'a str,
 }
 
-/// The file's text, none if the machine's own is right; and warnings about omitted entries.
+/// Returns the file's text, or `None` if the machine's own file is right, and warnings about omitted entries.
 pub(super) fn resolv_conf(
     pod: &Pod,
     dns: ClusterDns<'_>,

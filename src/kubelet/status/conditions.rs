@@ -80,7 +80,7 @@ fn resize(all: &mut Vec<PodCondition>, pod: &Pod, observed: &ObservedPod, phase:
         };
         let next = condition(type_, ConditionStatus::True, reason, message, now);
         let next = of_generation(next, generation);
-        // Before the others, as Kubernetes shows it.
+        // A new condition comes before the others, as in Kubernetes.
         match conditions::get(Some(all), type_) {
             None => all.insert(0, next),
             Some(_) => conditions::set(all, next),

@@ -52,7 +52,7 @@ pub(super) fn statuses(
     }
 }
 
-/// An init container that is complete: exited 0, or (a sidecar) started.
+/// Returns true if an init container is complete: it exited 0, or, as a sidecar, has started.
 pub(super) fn init_done(role: Role, status: &ContainerStatus) -> bool {
     match role {
         Role::Sidecar => status.started == Some(true),
@@ -199,7 +199,7 @@ impl View<'_> {
         .for_role(role)
     }
 
-    /// A container that the status knows to have run and the runtime does not know any more.
+    /// Returns the status of a container that has run according to the status, and that the runtime no longer knows.
     fn lost_status(&self, container: &Container, before: &ContainerStatus) -> ContainerStatus {
         let mut status = before.clone();
         (status.ready, status.started) = (false, Some(false));
@@ -320,8 +320,8 @@ impl View<'_> {
         })
     }
 
-    /// The start and end of an attempt, as the node's clock read then: a time once written stays, even if that clock is
-    /// changed.
+    /// Returns the start and end of an attempt by the node's clock. A time that was written once stays, even if that
+    /// clock is changed.
     fn times(&self, record: &ContainerRecord) -> (Time, Option<Time>) {
         let (began, ended) = self.written(record);
         let began = began.unwrap_or_else(|| self.observed.display_time(record.started_at));
@@ -384,8 +384,8 @@ fn mounts(container: &Container, own_mounts: bool) -> Option<Vec<VolumeMountStat
     Some(shown.collect())
 }
 
-/// In a pod that has ended nothing waits any more: a container that never started is reported as lost, and of a pod
-/// that the node rejected nothing is reported at all.
+/// Completes the statuses of a pod that has ended. A container that waits and never started is reported as lost. If the
+/// node rejected the pod, its containers have no statuses.
 pub(super) fn finish_statuses(pod: &Pod, observed: &ObservedPod, status: &mut PodStatus) {
     let failed = matches!(observed.stop.as_ref().map(|s| &s.cause), Some(StopCause::Failed { .. }));
     if failed && observed.sandbox.is_none() && observed.setup == SetupState::No {

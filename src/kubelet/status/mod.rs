@@ -32,8 +32,8 @@ pub(crate) enum StatusStage {
     Final,
 }
 
-/// The state of pods on a node with an unresponsive runtime is unknown: a NotReady condition is not withdrawn, or this
-/// kubelet and the node controller that set it would contradict each other without end.
+/// Keeps a NotReady condition while the node's runtime does not respond, because the state of its pods is unknown.
+/// Otherwise this kubelet and the node controller that set the condition would contradict each other without end.
 pub(crate) fn keep_not_ready(pod: &Pod, status: &mut PodStatus) {
     let before = pod.status.as_ref().and_then(|before| before.conditions.as_ref());
     let reported = object::conditions::get(before, READY).filter(|ready| !ready.is_true());
@@ -108,7 +108,7 @@ pub(crate) fn compose_status(
     status.nominated_node_name = old.nominated_node_name;
     status.resize = old.resize;
     status.resource_claim_statuses = old.resource_claim_statuses;
-    // They are in effect since the sandbox was created: resources of a whole pod are never resized.
+    // The resources of a whole pod are in effect since the sandbox was created: they are never resized.
     let whole = pod_level_resources(spec::spec(pod)).filter(|_| observed.sandbox.is_some());
     status.allocated_resources = whole.and_then(|whole| whole.requests.clone()).or(old.allocated_resources);
     status.resources = whole.cloned().or(old.resources);

@@ -79,7 +79,7 @@ pub(super) fn of(pod: &Pod, status: &PodStatus, ending: bool) -> Phase {
     if ending && running == 0 {
         return Phase::Failed;
     }
-    // A sidecar that comes and goes does not hold back a pod with started apps.
+    // A sidecar that restarts does not return a pod with started apps to Pending.
     let has_started = running + succeeded + failed > 0;
     if waiting > 0 || (initializing && !has_started) {
         return Phase::Pending;

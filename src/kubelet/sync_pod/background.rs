@@ -1,4 +1,4 @@
-//! Runs the long tasks beside a pass: hooks and probes. Their end is an event.
+//! Runs the long tasks beside a pass: hooks and probes. The end of a task is an event.
 
 use jiff::Timestamp;
 
@@ -29,7 +29,7 @@ impl SyncPod<'_> {
         ActionResult::Next
     }
 
-    /// Runs a hook beside the pass; its end is an event.
+    /// Runs a hook beside the pass; the end of the hook is an event.
     pub(super) fn in_background(
         &self,
         name: &str,

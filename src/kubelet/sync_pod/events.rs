@@ -26,7 +26,7 @@ impl SyncPod<'_> {
                 }
                 PodEvent::Refresh => {
                     self.state.refresh = true;
-                    // The volumes may have waited for this.
+                    // The volumes may have waited for this change.
                     if matches!(self.state.observed.setup, SetupState::Blocked { .. }) {
                         self.state.observed.setup = SetupState::No;
                     }

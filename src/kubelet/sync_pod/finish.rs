@@ -46,7 +46,7 @@ impl SyncPod<'_> {
                 uid: Some(uid.clone()),
                 ..DeleteOptions::default()
             };
-            // Another pod has the name by now, or none.
+            // The object is gone, or another pod has its name by now.
             if let Err(error) =
                 ignore_gone(self.workers.context.api.delete(Kind::Pod, &self.pod.key(), &options))
             {
@@ -56,8 +56,8 @@ impl SyncPod<'_> {
         ActionResult::End(Outcome::Removed)
     }
 
-    /// Releases the address and the disks of a pod that has ended for good, once the API shows it: before, no other pod
-    /// may get them, or traffic to this one would reach that one.
+    /// Releases the address and the disks of a pod that has ended for good, once the API shows its end. Until then no
+    /// other pod may get the address: it would receive traffic meant for this pod.
     pub(super) fn release_shared(&self) {
         let observed = &self.state.observed;
         let ends = observed.stop.as_ref().is_some_and(|stop| stop.cause != StopCause::Shutdown);

@@ -10,7 +10,7 @@ use api::ApiError;
 use object::{Kind, SharedObject};
 
 impl SyncPod<'_> {
-    /// Brings the status and the mirror that shows it up to date.
+    /// Updates the status, and the mirror that shows it.
     pub(super) fn write_mirror(&mut self, moment: StatusStage) {
         self.record_times();
         let now = self.node.clock.both();
@@ -38,7 +38,7 @@ impl SyncPod<'_> {
         self.workers.keep_static(&self.pod, &known, mirror);
     }
 
-    /// The pod's mirror: a new one if there is none or a client has deleted it. None while the pod ends.
+    /// Returns the pod's mirror: a new one if there is none or a client has deleted it; `None` while the pod ends.
     fn mirror(&self, known: Option<SharedObject<Pod>>) -> Result<Option<SharedObject<Pod>>, ApiError> {
         if self.pod.metadata.deletion_timestamp.is_some() {
             return Ok(known);
@@ -52,7 +52,7 @@ impl SyncPod<'_> {
         mirror_pod::create(&self.workers.context.api, &self.pod, &self.node.config.name).map(Some)
     }
 
-    /// Writes the pod's status to the mirror; none if it was deleted meanwhile.
+    /// Writes the pod's status to the mirror; `None` if the mirror was deleted meanwhile.
     fn show(&self, mirror: SharedObject<Pod>) -> Result<Option<SharedObject<Pod>>, ApiError> {
         if mirror.status == self.pod.status {
             return Ok(Some(mirror));
@@ -72,7 +72,7 @@ impl SyncPod<'_> {
         }
     }
 
-    /// The pod has ended for good: removes its mirror. Returns false if it must be retried.
+    /// Removes the mirror of a pod that has ended for good. Returns false if the removal must be retried.
     pub(super) fn remove_mirror(&self) -> bool {
         let Some(mirror) = self.workers.mirror_of(self.pod.uid()).object else { return true };
         match mirror_pod::remove(&self.workers.context.api, &mirror) {

@@ -82,7 +82,7 @@ enum ActionResult {
     Next,
     /// Observe and plan again before anything else.
     Replan,
-    /// The action failed: it is done again later.
+    /// The action failed: it is retried later.
     Failed(String),
     /// Nothing of the pod is left.
     End(Outcome),
@@ -114,7 +114,7 @@ impl SyncPod<'_> {
 
     /// Executes all due actions.
     async fn run(mut self, events: Vec<PodEvent>) -> Outcome {
-        // Probe results and resyncs: unless another event comes, the status stays as it was written.
+        // After probe results and resyncs alone, the status stays as it was written.
         let mut only_probes = !events.is_empty();
         self.take_events(events);
         self.end_slow_pulls();
@@ -182,7 +182,7 @@ impl SyncPod<'_> {
         }
         self.release_shared();
         if self.state.observed.shutdown {
-            // Only now the pod may be known to have ended for good.
+            // Only the status that was just written may show that the pod has ended for good.
             let last = self.plan();
             let waits = self.state.retry.waits(&Action::Remove, self.workers.context.clock.monotonic());
             if last.actions == [Action::Remove] && waits.is_none() {
@@ -208,7 +208,7 @@ impl SyncPod<'_> {
         Outcome::Wait([wake, renewal, held].into_iter().flatten().min())
     }
 
-    /// Remembers that an action failed; when it is done again, on the monotonic clock.
+    /// Remembers that an action failed; returns the time of its next attempt on the monotonic clock.
     fn try_later(&mut self, action: Action, text: &str) -> Duration {
         let timings = &self.workers.context.timings;
         let policy = BackoffPolicy {
@@ -385,7 +385,7 @@ impl SyncPod<'_> {
         }
     }
 
-    /// Writes the status if it differs from the API's. A removed object needs none.
+    /// Writes the status if it differs from the API's. A removed object needs no status.
     fn write_status(&mut self, moment: StatusStage) -> Result<(), ApiError> {
         let shutting_down = self.state.observed.stop.as_ref().is_some_and(|s| s.cause == StopCause::Shutdown);
         if self.deleted || shutting_down {

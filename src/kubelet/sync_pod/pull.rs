@@ -1,8 +1,8 @@
-//! A container's image by its pull policy, in the events of a kubelet (IMG-1).
+//! Finds a container's image by its pull policy, and records a kubelet's events (IMG-1).
 //!
 //! There is no registry: an image that the catalogue knows is present under any policy, and nothing is pulled. An image
 //! that it does not know cannot be pulled either, and fails as a pull does unless the policy is `Never`. This file
-//! never decides on the time of a retry: it records the failure, and `plan` reads that.
+//! never decides when to retry: it records the failure, and `plan` decides.
 
 use k8s_openapi::api::core::v1::Container;
 
@@ -16,7 +16,8 @@ use base::clock::saturating_after;
 use reconcile::EventType;
 
 impl SyncPod<'_> {
-    /// The image, by the container's pull policy; an error is already an event, and remembered.
+    /// Returns the image, by the container's pull policy. An error has already been recorded as an event and in the
+    /// pod's state.
     pub(super) async fn ensure_image_exists(&mut self, container: &Container) -> Result<Image, ActionResult> {
         let name = &container.name;
         let image = container.image.clone().unwrap_or_default();
@@ -49,7 +50,7 @@ impl SyncPod<'_> {
         }
     }
 
-    /// Nothing is pulled here; faults of pulls apply all the same to images that a kubelet would pull.
+    /// Applies the faults of pulls to images that a kubelet would pull. Nothing is pulled here.
     fn simulate_pull(&mut self, container: &Container, image: &str) -> Result<(), ActionResult> {
         let name = &container.name;
         let policy = container.image_pull_policy.as_deref().unwrap_or("IfNotPresent");
@@ -58,7 +59,7 @@ impl SyncPod<'_> {
             return Ok(());
         }
         let pulls = self.workers.context.pulls.of(&self.node.config.name, image);
-        // An image that is already present is not written again.
+        // Faults of the disk affect only images that are not present: no other image is written.
         let disk = self.node.disk.fault().filter(|_| !is_here());
         if pulls.is_none() && disk.is_none() {
             return Ok(());

@@ -17,7 +17,7 @@ use reconcile::EventType;
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
 impl SyncPod<'_> {
-    /// Allocates the resources of the current spec to the pod's containers, as far as the node has them.
+    /// Allocates the resources of the current spec to the pod's containers, if the node has enough.
     pub(super) fn resize(&mut self) {
         let observed = &self.state.observed;
         if self.deleted || observed.stop.is_some() || plan::is_terminal(&self.pod) {
@@ -88,7 +88,7 @@ impl SyncPod<'_> {
         let done = match self.cannot_lower().await {
             Some(refusal) => Err(refusal),
             None => match self.node.runtime.resize_container(id, limits).await {
-                // It has just ended; the next attempt has the new limits.
+                // The attempt has just ended; the next one has the new limits.
                 Ok(()) | Err(RuntimeError::NotFound(_)) => Ok(()),
                 Err(error) => Err(error.to_string()),
             },

@@ -49,7 +49,7 @@ impl SyncPod<'_> {
         }
     }
 
-    /// Content that was written for the pod in a runtime's memory is lost with that runtime.
+    /// Requests new volumes if the runtime has a new memory: the content written to the old one is lost.
     pub(super) fn find_memory(&mut self) {
         let memory = self.node.runtime.memory();
         let same = match (&memory, &self.state.memory) {
@@ -145,7 +145,7 @@ impl SyncPod<'_> {
             let message = "Pod sandbox changed, it will be killed and re-created.";
             self.event(EventType::Normal, "SandboxChanged", message);
         } else if !self.node.config.hollow {
-            // Once: a recreated sandbox or a restarted kubelet has nothing new to report.
+            // Events are recorded once: a recreated sandbox or a restarted kubelet has nothing new to report.
             let abilities = security::NodeAbilities { uid, namespaces };
             let ignored = security::ignored(&self.pod, abilities);
             for text in ignored.into_iter().chain(sysctls::ignored(&self.pod, settings)) {

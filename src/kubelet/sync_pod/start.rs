@@ -53,7 +53,7 @@ impl SyncPod<'_> {
         let started = self.node.runtime.start_container(spec).await;
         let (now, wall) = (self.now(), self.workers.context.clock.now());
         if let (Ok(record), Some(sandbox)) = (&started, &mut self.state.observed.sandbox) {
-            // Recorded as a relist would find it; everything that happens to it from here on comes as an event.
+            // The container is recorded as a relist would find it; every later change of it comes as an event.
             sandbox.containers.retain(|known| known.id != record.id);
             sandbox.containers.push(record.clone());
         } else {
@@ -130,8 +130,9 @@ impl SyncPod<'_> {
         ActionResult::Next
     }
 
-    /// Gives a debug container the variables of its target container, below its own: a restarted runtime does not know
-    /// them any more. Values that no longer exist are left out.
+    /// Gives a debug container the variables of its target container; the debug container's own take precedence. The
+    /// variables are resolved again, because a restarted runtime does not know them. If they cannot be resolved, none
+    /// are added.
     async fn add_variables_of(&self, target: &str, env: &mut Vec<(String, String)>) {
         if let Some((_, container)) = spec::container(&self.pod, target)
             && let Ok(variables) = self.variables(&container).await
@@ -175,7 +176,7 @@ impl SyncPod<'_> {
         Ok(ResolvedContainer { env, command, args, mounts })
     }
 
-    /// The container's mounts. They may lie on a disk that does not respond, for which no other pod may wait.
+    /// The container's mounts. They may lie on a disk that does not respond, and no other pod may wait for that disk.
     async fn mounts(
         &self,
         container: &Container,

@@ -45,7 +45,7 @@ pub(super) async fn take(context: &Context, node: &Node, pod: &SharedObject<Pod>
         for used in claims_of(pod) {
             super::backing(context, node, pod, &used)?;
         }
-        // They may be available by now: retried in the next pass.
+        // The claims have become available meanwhile; the next pass tries again.
         return Err(VolumeError::not_attached(claims_of(pod).next().map_or("", |used| used.volume)));
     };
     let driver = context.api.get_as::<CSIDriver>(&Key::new("", DISK_DRIVER));
@@ -59,7 +59,7 @@ pub(super) async fn take(context: &Context, node: &Node, pod: &SharedObject<Pod>
         let attachment = context.api.get_as::<VolumeAttachment>(&key).map_err(|_| waits(disk))?;
         let held = node.disks.lock().is_used_by(&name, pod.uid());
         if held && attachment.spec.node_name == node.config.name {
-            // The disk may be requested by now, and is not released while this pod is here.
+            // The detacher may have marked the attachment, but does not detach the disk while this pod is on the node.
             continue;
         }
         if !is_attached_to(&attachment, &node.config.name) {
@@ -76,7 +76,7 @@ pub(super) async fn take(context: &Context, node: &Node, pod: &SharedObject<Pod>
             again.filter(|again| again.uid() == attachment.uid() && is_attached_to(again, &node.config.name));
         let Some(again) = same else {
             give_up(node);
-            // If this report fails the next one includes it.
+            // If this report fails, the next one omits the disk too.
             let _ = report(context, node);
             return Err(waits(disk));
         };
@@ -98,7 +98,7 @@ pub(super) async fn take(context: &Context, node: &Node, pod: &SharedObject<Pod>
     }
 }
 
-/// The pod has nothing on the node any more: its disks may move to other nodes.
+/// Releases the disks of a pod that has nothing on the node any more, so that they may move to other nodes.
 pub(crate) fn release(context: &Context, node: &Node, uid: &str) -> Result<(), ApiError> {
     if !node.disks.lock().release(uid) {
         return Ok(());

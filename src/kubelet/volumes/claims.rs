@@ -1,8 +1,8 @@
-//! Claims of pods (VOL-2): the machine's directory behind each one, and its users.
+//! Claims of pods (VOL-2): the directory of the machine behind each claim, and the pods that use it.
 //!
 //! A pod's directory links to the volume for as long as the pod has anything on the node. The remover of volumes looks
-//! for such links first ([`user_of`]); a link is made before the claim is read once more, so that neither overlooks the
-//! other.
+//! for such links first ([`user_of`]); a link is made before the claim is read once more, so that the kubelet and the
+//! remover do not overlook each other.
 
 use std::io;
 use std::os::unix::fs::symlink;
@@ -38,7 +38,7 @@ pub(super) struct ClaimVolume {
 /// The required state of the path.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Check {
-    /// The path must have the type of the hostPath.
+    /// The path must have the type that the hostPath requires.
     HostPath(HostPathVolumeSource),
     /// Anything that exists.
     Exists,
@@ -74,7 +74,7 @@ impl ClaimVolume {
         Self { path, check: Check::Exists, takes_group: true, volume: volume.into() }
     }
 
-    /// A defect of the volume itself.
+    /// Returns the error of a volume that cannot be mounted.
     pub(super) fn unusable(&self, reason: String) -> ClaimError {
         ClaimError::Volume(self.volume.clone(), reason)
     }
@@ -184,7 +184,7 @@ pub(super) fn link(link: &Path, volume: &Path) -> io::Result<()> {
     symlink(volume, link)
 }
 
-/// Removes the link, but not its target.
+/// Removes the link, but not the directory that it points to.
 pub(super) fn unlink(link: &Path) -> io::Result<()> {
     match std::fs::remove_file(link) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -202,7 +202,7 @@ fn entries(dir: &Path) -> impl Iterator<Item = std::fs::DirEntry> + use<> {
     std::fs::read_dir(dir).into_iter().flatten().flatten()
 }
 
-/// Returns true if a volume of the pod with this directory links there.
+/// Returns true if a volume of the pod with this directory links to `volume`.
 fn has_link_to(pod: &Path, volume: &Path) -> bool {
     entries(&pod.join("volumes"))
         .any(|link| std::fs::read_link(link.path()).is_ok_and(|target| target == volume))

@@ -34,15 +34,15 @@ pub(crate) struct ContentSources<'a> {
     pub(crate) host_ips: Ips,
     /// The amounts that a container without a limit may use.
     pub(crate) allocatable: &'a ResourceList,
-    /// A config map of the pod's namespace.
+    /// Returns the config map of this name in the pod's namespace.
     pub(crate) config_map: &'a dyn Fn(&str) -> Option<SharedObject<ConfigMap>>,
-    /// A secret of the pod's namespace.
+    /// Returns the secret of this name in the pod's namespace.
     pub(crate) secret: &'a dyn Fn(&str) -> Option<SharedObject<Secret>>,
     /// A token of the pod's service account.
     pub(crate) token: &'a dyn Fn(&ServiceAccountTokenProjection) -> Result<String, String>,
 }
 
-/// The files of a volume; none for a plain directory.
+/// The files of a volume; `None` for a volume without content from API objects.
 pub(crate) fn content(volume: &Volume, sources: &ContentSources<'_>) -> Result<Option<Content>, String> {
     let mut content = Content::default();
     let mode = |mode: Option<i32>| mode.and_then(|m| u32::try_from(m).ok()).unwrap_or(0o644);
@@ -174,7 +174,7 @@ impl Content {
     ) -> Result<(), String> {
         let Some(items) = items.filter(|items| !items.is_empty()) else {
             for (key, bytes) in data {
-                // A key is one file name; the API refuses others, a hand-written store might not.
+                // A key is one file name; the API refuses others, but a store written by other means may have them.
                 if key.contains('/') {
                     return Err(format!("invalid key \"{key}\" in {source}"));
                 }

@@ -1,4 +1,5 @@
-//! emptyDirs of medium Memory: their size limits, and the attribution of their memory. Pure.
+//! Volumes in memory (emptyDir with medium Memory): their size limits, and the containers to which their memory counts.
+//! Pure.
 
 use k8s_openapi::api::core::v1::{Container, EmptyDirVolumeSource, Pod, Volume};
 

@@ -1,8 +1,8 @@
-//! A pod's volumes as directories on the node (VOL-1): emptyDir, hostPath, configMap, secret, downwardAPI,
-//! projected; and the volumes of its claims (VOL-2), which may have to be attached first (VOL-3).
+//! A pod's volumes as directories on the node (VOL-1): emptyDir, hostPath, configMap, secret, downwardAPI, projected;
+//! and the volumes of its claims (VOL-2), which may have to be attached first (VOL-3).
 //!
-//! They live as long as the pod, below `PODS_DIR/UID/volumes/NAME`. Content from API objects is swapped
-//! in whole (`atomic`), so that a reader never sees half an update.
+//! Volumes live as long as the pod, below `PODS_DIR/UID/volumes/NAME`. Content from API objects is swapped in whole
+//! (`atomic`), so that a reader never sees half an update.
 
 mod atomic;
 mod attach;
@@ -45,7 +45,7 @@ pub(crate) use paths::join_inside;
 pub(super) use tokens::Tokens;
 pub(super) use usage::of_claims as usage_of_claims;
 
-/// The maximum length of a path: the kernel's `PATH_MAX` without its end.
+/// The maximum length of a path: the kernel's `PATH_MAX` without the terminator.
 const PATH_BYTES: usize = 4095;
 
 /// A volume could not be set up.
@@ -56,7 +56,7 @@ pub(crate) struct VolumeError {
     pub(crate) volume: String,
     /// The error, as events report it.
     pub(crate) message: String,
-    /// Not an error yet: the pod waits for its volume to be attached.
+    /// The pod waits for its volume to be attached, which is no error yet.
     pub(crate) waits: bool,
 }
 
@@ -93,8 +93,8 @@ fn is_from_api(volume: &Volume) -> bool {
         || volume.projected.is_some()
 }
 
-/// Returns true if the volume lies in the runtime's memory, if there is one: content from API objects does, unless a
-/// subPath of it is mounted, which is looked up by its path on the machine.
+/// Returns true if the volume lies in the runtime's memory, provided that the runtime has one. Content from API objects
+/// does, unless a container mounts a subPath of it: a subPath is looked up by its path on the machine.
 fn lies_in_memory(pod: &Pod, volume: &Volume) -> bool {
     let given = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
     let in_part = |container: &Container| {
@@ -107,7 +107,7 @@ fn lies_in_memory(pod: &Pod, volume: &Volume) -> bool {
     is_memory(volume) || (is_from_api(volume) && !containers.any(in_part))
 }
 
-/// A volume's directory below its pod's in memory.
+/// Returns a volume's directory below the directory of its pod in memory.
 fn in_memory(pod_dir: &Path, volume: &str) -> PathBuf {
     pod_dir.join("volumes").join(volume)
 }
@@ -181,7 +181,7 @@ pub(super) async fn prepare(
         if let Some(source) = &volume.empty_dir {
             memory::check_medium(source).map_err(|why| VolumeError::set_up(&volume.name, &why))?;
             if memory.is_some() && is_memory(volume) {
-                // The sandbox brings it.
+                // The sandbox creates this volume.
                 continue;
             }
         }
@@ -190,7 +190,7 @@ pub(super) async fn prepare(
             None => volume_dir(node, pod, &volume.name),
         };
         let given = match claims::used_by(pod, &volume.name) {
-            // It keeps its volume until it ends, even if the claim changes.
+            // The pod keeps its volume until it ends, even if the claim changes.
             Some(_) if !first => continue,
             Some(used) => VolumeBacking::Claim(backing(context, node, pod, &used)?),
             None => match content(volume, &sources).map_err(failed)? {
@@ -218,7 +218,7 @@ pub(super) async fn prepare(
     }
     let (memory, pods_dir) = (memory.cloned(), node.config.pods_dir.clone());
     let done = tokio::task::spawn_blocking(move || {
-        // Its paths are valid as long as this exists.
+        // The paths in memory are valid as long as this handle exists.
         let _memory = memory;
         work.iter().try_for_each(|(volume, dir, given)| set_up(volume, dir, given, owners, &pods_dir))
     });
@@ -246,7 +246,8 @@ fn backing(
         .map_err(|unusable| unusable.volume_error(used.volume))
 }
 
-/// The pod's links exist now: claims that were deleted before may leave them dangling.
+/// Checks the claims again, now that the pod's links exist: a claim that was deleted before may have left a dangling
+/// link.
 fn still_bound(context: &Context, node: &Node, pod: &SharedObject<Pod>) -> Result<(), VolumeError> {
     for used in claims_of(pod) {
         if let Err(error) = backing(context, node, pod, &used) {
@@ -258,7 +259,7 @@ fn still_bound(context: &Context, node: &Node, pod: &SharedObject<Pod>) -> Resul
     Ok(())
 }
 
-/// Errors contain no path of the node's own: `dir` means nothing to the pod's author.
+/// Sets up one volume. Errors contain no path of the node's own: `dir` means nothing to the pod's author.
 fn set_up(
     volume: &Volume,
     dir: &Path,
@@ -271,8 +272,8 @@ fn set_up(
     match volume_backing {
         VolumeBacking::Content(content) => atomic::write(dir, content, owners).map_err(failure),
         VolumeBacking::Claim(backing) => {
-            // Pods that already use it have given it to their group. Checked before the link exists, so that two pods
-            // that start together do not wait for each other to do it.
+            // A pod that already uses the volume has given it to its group. Checked before this pod's link exists:
+            // otherwise each of two pods that start together would leave that to the other.
             let takes_group = owners.group.is_some()
                 && backing.takes_group
                 && !claims::is_used_by_another(pods_dir, dir, &backing.path);
@@ -299,10 +300,11 @@ fn on_machine(volume: &Volume, dir: &Path, owners: Owners) -> Result<(), String>
     if let Some(source) = &volume.host_path {
         return host_path(source);
     }
-    // The disks, shares and drivers of other machines: an empty directory would only pretend to be one.
+    // Other volume types need disks, shares or drivers that this machine lacks: an empty directory would only pretend
+    // to be such a volume.
     let Some(source) = &volume.empty_dir else { return Err("no volume plugin matched".into()) };
     if dir.exists() {
-        // Keeps the directory in the state that its containers left it.
+        // The directory stays as the pod's containers left it.
         return Ok(());
     }
     let failed = |error: io::Error| error.to_string();
@@ -404,7 +406,7 @@ pub(super) fn mounts(
                 }
                 PathBuf::from(&source.path)
             }
-            // The volume that the pod was given, regardless of later changes to its claim.
+            // The volume that the pod has used since its start, regardless of later changes to its claim.
             None if used.is_some() && !node.config.hollow => {
                 std::fs::read_link(&dir).map_err(|error| format!("volume \"{}\": {error}", mount.name))?
             }
@@ -422,7 +424,7 @@ pub(super) fn mounts(
         let host_path = match sub_path {
             None => root,
             Some(sub) if node.config.hollow => root.join(sub),
-            // Only its host can look into it.
+            // Only the node's host can access this memory, so it resolves the path.
             Some(sub) if in_memory => {
                 let inside = join_inside(Path::new(""), &sub);
                 inside_volume =
@@ -439,7 +441,8 @@ pub(super) fn mounts(
                 if inside.as_os_str().is_empty() {
                     root
                 } else if is_from_api(volume) {
-                    // No container writes there, and directories that an update replaces must not be recreated.
+                    // No container writes to this volume, and directories that an update replaces must not be
+                    // recreated.
                     root.join(inside)
                 } else {
                     inside_volume = Some(inside);

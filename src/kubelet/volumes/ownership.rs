@@ -25,7 +25,7 @@ impl GroupRights {
 
 /// Rights on a volume that the group may write.
 pub(super) const WRITABLE: GroupRights = GroupRights { directory: 0o2770, file: 0o660 };
-/// On a volume that is only read.
+/// Rights on a volume that the group may only read.
 pub(super) const READABLE: GroupRights = GroupRights { directory: 0o2550, file: 0o440 };
 
 /// The owners of a pod's volume files, besides root.
@@ -35,7 +35,7 @@ pub(crate) struct Owners {
     pub(crate) group: Option<u32>,
     /// The owner of tokens: the user that all containers run as.
     pub(crate) user: Option<u32>,
-    /// A volume that lasts is left as it is where its own directory is the group's (`fsGroupChangePolicy`).
+    /// Leaves a persistent volume unchanged if its root directory already belongs to the group (`fsGroupChangePolicy`).
     pub(crate) on_root_mismatch: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-/// `root/relative`; none when `relative` is absolute or climbs (`..`) anywhere.
+/// Returns `root/relative`; `None` if `relative` is absolute or contains `..` anywhere.
 pub(crate) fn join_inside(root: &Path, relative: &str) -> Option<PathBuf> {
     let mut path = root.to_path_buf();
     for component in Path::new(relative).components() {

@@ -10,8 +10,8 @@ use super::join_inside;
 use base::root_dir::RootDir;
 
 /// Returns the path of `sub` inside the volume at `root`, without links. Missing directories get the mode of the
-/// volume, as in Kubernetes' kubelet, and its group if it passes that on (`fsGroup`). A path that leads out is refused
-/// (SEC-2).
+/// volume, as in Kubernetes' kubelet, and its group if the volume has the set-group-ID bit (`fsGroup`). A path that
+/// leads out of the volume is refused (SEC-2).
 pub(super) fn prepare(root: &Path, sub: &str) -> Result<PathBuf, String> {
     let path = join_inside(Path::new(""), sub)
         .ok_or_else(|| format!("subPath \"{sub}\" must not leave the volume"))?;
@@ -23,7 +23,7 @@ pub(super) fn prepare(root: &Path, sub: &str) -> Result<PathBuf, String> {
     }
     let real = root.join(existing).canonicalize().map_err(failure)?;
     let real = real.strip_prefix(&root).map_err(|_| format!("subPath \"{sub}\" leads outside the volume"))?;
-    // The missing components follow. Collected, as an empty rest must not add a slash.
+    // The missing components follow. They are collected, because joining an empty path would add a slash.
     let missing = path.components().skip(existing.components().count());
     let inside: PathBuf = real.components().chain(missing).collect();
     RootDir::new(&root).and_then(|volume| volume.any(&inside)).map_err(failure)?;

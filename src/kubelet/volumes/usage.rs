@@ -13,7 +13,7 @@ use object::SharedObject;
 use object::storage::claims_of;
 
 /// The usage by pod uid and volume name, for the claims of these pods that are on the node. A file system that does not
-/// respond within `timeout` is skipped, and so are all others of the node until it does.
+/// respond within `timeout` is skipped, and all others of the node are skipped until it responds.
 pub(crate) async fn of_claims(
     node: &Node,
     pods: &[SharedObject<Pod>],
@@ -35,7 +35,7 @@ pub(crate) async fn of_claims(
         let _permit = turn;
         let mut all: BTreeMap<String, BTreeMap<String, VolumeUsage>> = BTreeMap::new();
         for (pod, volume, place) in places {
-            // Its link is not there before the pod is set up.
+            // The claim's link does not exist before the pod is set up.
             if let Ok(about) = rustix::fs::statvfs(&place) {
                 all.entry(pod).or_default().insert(volume, usage(&about));
             }

@@ -16,17 +16,17 @@ pub enum ImageOrigin {
 /// One image of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogueImage {
-    /// The repository; none for a loaded image that lost its names.
+    /// The repository; `None` for a loaded image that lost its names.
     pub repository: Option<String>,
-    /// The tags that exist; none means every tag.
+    /// The tags that exist; empty means every tag.
     pub tags: Vec<String>,
     /// The image's origin.
     pub origin: ImageOrigin,
     /// `sha256:HEX` of a loaded image.
     pub id: Option<String>,
-    /// Its size on disk, if the disk space is the image's own.
+    /// The image's size on disk, if it has files of its own.
     pub size_bytes: Option<u64>,
-    /// The program that runs, or the reason why none would.
+    /// The program that runs, or the reason why none can run.
     pub program: String,
 }
 

@@ -111,7 +111,7 @@ impl std::fmt::Debug for Catalogue {
 }
 
 impl Catalogue {
-    /// A catalogue with the user's entries; `location` is the location that errors name for further entries
+    /// A catalogue with the user's entries; `place` is the location that errors name for further entries
     /// (`/data/images/*.yaml`). Programs are searched along this process's `PATH`.
     pub fn new(entries: Vec<ImageEntry>, place: impl Into<String>) -> Self {
         let user = Arc::new(UserImages { entries, problems: Vec::new() });
@@ -183,7 +183,7 @@ impl Catalogue {
         Err(self.unknown_digest(&parsed, &format!("the tags {}", known.join(", "))))
     }
 
-    /// The loaded image behind a reference, unless the user has declared another for it.
+    /// Returns the loaded image behind a reference, unless an entry of the user takes precedence.
     pub(crate) fn find_loaded(&self, reference: &str) -> Option<StoredImage> {
         let parsed = ImageReference::parse(reference).ok()?;
         let user = self.user.current();
@@ -292,7 +292,7 @@ impl Catalogue {
         }
         for &program in image.own_programs {
             let named = |&name: &&str| (name.to_owned(), Program::Inside(program.to_owned()));
-            // They precede the machine's programs of these names.
+            // The programs of this binary take precedence over the machine's programs of these names.
             programs.splice(..0, called(program).iter().map(named));
         }
         let identity = format!("{}:{}", image.name(), parsed.tag.as_deref().unwrap_or_default());
@@ -326,7 +326,7 @@ impl Catalogue {
         })
     }
 
-    /// `bash` images run the plain shell on machines without one.
+    /// `bash` images run the plain shell on machines without bash.
     fn shell_for(&self, image: &Builtin) -> Vec<(String, Program)> {
         let Some(shell) = image.cmd.first().filter(|shell| shell.ends_with("bash")) else {
             return Vec::new();
@@ -365,7 +365,7 @@ impl Catalogue {
         ))
     }
 
-    /// The repository is not known, and Podium does not ask registries.
+    /// Returns the error for an unknown repository; Podium does not query registries.
     fn unknown_name(&self, parsed: &ImageReference, user: &UserImages) -> ResolveError {
         let name = parsed.name();
         let hint = match named_like(&name) {
@@ -411,7 +411,8 @@ impl Catalogue {
         ))
     }
 
-    /// The identity covers the program's file as it is now: a rebuilt program is a new image.
+    /// Computes the image's identity and size. The identity covers the program's current file: a rebuilt program is a
+    /// new image.
     fn identify(
         &self,
         identity: &str,
@@ -451,7 +452,7 @@ fn candidates<'a>(entries: &'a [ImageEntry], parsed: &ImageReference) -> Vec<&'a
     entries.iter().filter(named).collect()
 }
 
-/// The best match: an entry for this very tag before one for every tag.
+/// Returns the best match: the first entry for this very tag, or else the first entry for every tag.
 fn best_match<'a>(candidates: &[&'a ImageEntry], parsed: &ImageReference) -> Option<&'a ImageEntry> {
     let exact = |entry: &&&ImageEntry| parsed.tag.as_ref().is_none_or(|tag| entry.tags.contains(tag));
     let any = |entry: &&&ImageEntry| entry.tags.is_empty();

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use host::DEFAULT_PATH;
 
-/// Adds a search path that also finds the image's own program, if the usual one would not.
+/// Adds a `PATH` that also has the directory of the image's program, if the default path lacks it and the image sets
+/// none.
 pub(super) fn with_search_path(
     mut env: Vec<(String, String)>,
     program: Option<&Path>,

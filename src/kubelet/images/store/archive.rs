@@ -17,7 +17,7 @@ use super::options::{Input, Limits, LoadError};
 
 /// Maximum size of one entry's headers, long names and attributes.
 const ENTRY_HEAD_BYTES: u64 = 4 << 20;
-/// More members than this have no meaning in an image archive.
+/// The maximum number of members; no image archive needs more.
 const MAX_MEMBERS: usize = 100_000;
 
 /// An archive with readable members.
@@ -32,7 +32,7 @@ enum Member {
         offset: u64,
         size: u64,
     },
-    /// Old `docker save` links a layer that two images share.
+    /// A link to another member: old versions of `docker save` link a layer that two images share.
     Link(String),
 }
 
@@ -97,7 +97,7 @@ impl Archive {
 
     fn find(&self, name: &str) -> Option<(u64, u64)> {
         let mut name = plain(name, "");
-        // One link may lead to another, but not for ever.
+        // One link may lead to another; the limit ends cycles.
         for _ in 0..8 {
             match self.members.get(&name)? {
                 Member::File { offset, size } => return Some((*offset, *size)),
@@ -145,7 +145,7 @@ fn plain(name: &str, base: &str) -> String {
     parts.join("/")
 }
 
-/// Copies a stream to a file of no name, without its compression.
+/// Copies a stream, decompressed, to a file without a name.
 fn write_down(stream: Box<dyn Read>, spool: &Path, limits: &Limits) -> Result<File, LoadError> {
     let at = LoadError::io("the archive".into());
     let mut stream = compression::plain(BufReader::new(stream)).map_err(at)?;
@@ -207,7 +207,7 @@ impl Seek for Section {
     }
 }
 
-/// Passes a limited number of bytes: bounds what a reader consumes beyond the data it was to read.
+/// Fails after a limited number of bytes, so that oversized headers of an entry cannot fill the memory.
 pub(super) struct LimitedReader<R> {
     inner: R,
     remaining: Rc<Cell<u64>>,

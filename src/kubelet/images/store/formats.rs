@@ -58,14 +58,14 @@ pub(super) struct ArchivedImage {
     pub(super) names: Vec<String>,
 }
 
-/// One layer of it.
+/// One layer of an archived image.
 #[derive(Debug)]
 pub(super) struct PackedLayer {
-    /// The name of its member.
+    /// The name of the archive member that holds the layer.
     pub(super) member: String,
     /// The digest of the member as it is.
     pub(super) digest: Option<String>,
-    /// The digest of its uncompressed content.
+    /// The digest of the layer's uncompressed content.
     pub(super) diff_id: String,
 }
 
@@ -141,7 +141,7 @@ impl Reader<'_> {
         for image in listed {
             let bytes = self.archive.bytes(&image.config, self.limits)?;
             let id = digest_of(&bytes);
-            // The file is named after its digest; older archives named some otherwise.
+            // The configuration's file is named after its digest, except in some older archives.
             let named = image.config.rsplit('/').next().unwrap_or_default().trim_end_matches(".json");
             if is_hex(named) && id != format!("sha256:{named}") {
                 return Err(LoadError::digest(&image.config, &format!("sha256:{named}"), &id));
@@ -264,7 +264,7 @@ pub(super) fn digest_of(bytes: &[u8]) -> String {
     format!("sha256:{:x}", Sha256::digest(bytes))
 }
 
-/// Returns true if this machine can run it; attestations and the like have the platform `unknown/unknown`.
+/// Returns true if this machine can run the image; attestations and the like have the platform `unknown/unknown`.
 fn fits(descriptor: &Descriptor) -> bool {
     descriptor.platform.as_ref().is_none_or(|platform| platform.runs_on(&Platform::machine()))
 }
@@ -279,7 +279,7 @@ fn no_platform(others: &[&Descriptor]) -> LoadError {
     ))
 }
 
-/// The name of an image in an index: containerd's full one, or OCI's, which may be a bare tag.
+/// Returns the name of an image in an index: containerd's full name, or OCI's unless that is a bare tag.
 fn name_of(descriptor: &Descriptor) -> Option<String> {
     let full = descriptor.annotations.get("io.containerd.image.name");
     let short = || {

@@ -26,7 +26,7 @@ const OPAQUE: &str = ".wh..wh..opq";
 /// Maximum size of one entry's headers, long names and attributes.
 const ENTRY_HEAD_BYTES: u64 = 4 << 20;
 
-/// A root file system in the making.
+/// A root file system that is being unpacked.
 pub(super) struct LayerUnpacker<'a> {
     pub(super) root: &'a RootDir,
     pub(super) limits: &'a Limits,
@@ -35,7 +35,7 @@ pub(super) struct LayerUnpacker<'a> {
     /// The remaining part of `limits.unpacked_bytes`.
     remaining_bytes: u64,
     remaining_entries: u64,
-    /// Modes and times of directories, set at the very end: until then they must be writable.
+    /// Modes and times of directories, set after all layers: until then directories must be writable.
     directories: BTreeMap<PathBuf, (u32, i64)>,
     devices: u64,
 }
@@ -61,7 +61,7 @@ impl<'a> LayerUnpacker<'a> {
         let mut own = BTreeSet::new();
         let mut entries = archive.entries().map_err(damaged)?;
         loop {
-            // Before an entry only its headers are read; then its content.
+            // Limits the entry's headers; the limit for its content is set once its size is known.
             allowance.set(ENTRY_HEAD_BYTES);
             let Some(entry) = entries.next() else { break };
             let mut entry = entry.map_err(damaged)?;
@@ -174,7 +174,7 @@ impl<'a> LayerUnpacker<'a> {
         let mut file = File::from(file);
         io::copy(entry, &mut file)?;
         self.own(entry, place)?;
-        // After the owner: changing that clears the set-user-id bit.
+        // Set after the owner, because a change of the owner clears the set-user-id bit.
         let readable = if self.as_root { 0 } else { 0o600 };
         rustix::fs::fchmod(&file, Mode::from_raw_mode(mode(entry)? | readable))?;
         self.attributes(entry, &file);
@@ -182,7 +182,7 @@ impl<'a> LayerUnpacker<'a> {
         Ok(rustix::fs::futimens(&file, &times)?)
     }
 
-    /// Capabilities of programs; those that the file system does not accept are lost, as in any copy.
+    /// Sets the capabilities of programs; those that the file system does not accept are lost, as in any copy.
     fn attributes<R: Read>(&self, entry: &mut Entry<'_, R>, file: &File) {
         let Ok(Some(extensions)) = entry.pax_extensions() else { return };
         for extension in extensions.flatten() {

@@ -1,6 +1,6 @@
 //! Loads an archive: chooses its images, unpacks them beside the store, and moves them in whole.
 //!
-//! An image is present with all of its files or not at all, even after an interruption. Loading the same one again only
+//! An image is present with all of its files or not at all, even after an interruption. Loading an image again only
 //! renews its names.
 
 use std::fs;
@@ -23,7 +23,7 @@ pub struct LoadedImage {
     pub names: Vec<String>,
     /// The image.
     pub image: StoredImage,
-    /// It was there before.
+    /// The image was already present.
     pub was_present: bool,
     /// Notes for the user.
     pub notes: Vec<String>,
@@ -48,7 +48,8 @@ impl ImageStore {
         if images.is_empty() {
             return Err(LoadError::NotAnImage("the archive contains no image".into()));
         }
-        // All names first: nothing is unpacked for an archive that cannot be loaded.
+        // All names are determined before anything is unpacked: an archive with a name in error must not be loaded in
+        // part.
         let names = names(&images, tag.as_ref())?;
         for (image, names) in images.into_iter().zip(names) {
             on_loaded(&self.load_one(&archive, image, &names, options, &scratch.0)?);
@@ -83,7 +84,7 @@ impl ImageStore {
             let image = unpack(archive, packed, &making, options, &mut notes)?;
             let at = || LoadError::io(directory.display().to_string());
             if directory.exists() {
-                // An incomplete image that a user has put there would be in the way.
+                // An incomplete image that a user has put there would make the rename fail.
                 fs::remove_dir_all(&directory).map_err(at())?;
             }
             fs::rename(&making, &directory).map_err(at())?;

@@ -74,7 +74,7 @@ pub struct ImageStore {
 }
 
 impl ImageStore {
-    /// The store of a data directory, which need not be there yet.
+    /// The store of a data directory; neither needs to exist yet.
     pub fn of(data_dir: &Path) -> Self {
         Self { directory: data_dir.join("images").join("store"), cached: Mutex::default() }
     }
@@ -108,7 +108,7 @@ impl ImageStore {
         index.images.values().filter(is_there).map(with_names).collect()
     }
 
-    /// The tags that exist of a name.
+    /// The tags of a name.
     pub(super) fn tags_of(&self, name: &str) -> Vec<String> {
         let index = self.index();
         let parsed = index.tags.keys().filter_map(|tag| ImageReference::parse(tag).ok());

@@ -17,13 +17,13 @@ pub enum Input {
 /// Limits on an image: they stop hostile archives.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// All files of an image together, and an archive once its compression is off.
+    /// The maximum size of all files of an image, and of a decompressed archive.
     pub unpacked_bytes: u64,
-    /// Files and directories of all layers.
+    /// The maximum number of files and directories in all layers.
     pub entries: u64,
-    /// Layers of an image.
+    /// The maximum number of layers of an image.
     pub layers: usize,
-    /// A manifest, index or configuration.
+    /// The maximum size of a manifest, index or configuration.
     pub document_bytes: u64,
 }
 
@@ -45,7 +45,7 @@ pub struct LoadOptions {
 /// The reason why nothing was loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// It is not an image archive, or a damaged one.
+    /// The input is not an image archive, or is a damaged one.
     #[error("not a valid image archive: {0}")]
     NotAnImage(String),
     /// A part does not match its digest.
@@ -68,10 +68,10 @@ pub enum LoadError {
         /// The defect.
         reason: &'static str,
     },
-    /// Larger than is allowed.
+    /// The archive or an image exceeds a limit.
     #[error("the image is too large: {0}")]
     TooLarge(String),
-    /// It contains only images for other machines.
+    /// The archive contains only images for other platforms.
     #[error("{0}")]
     Platform(String),
     /// The requested name is not a valid reference.
@@ -85,7 +85,7 @@ pub enum LoadError {
     /// One name cannot be given to several images.
     #[error("{0}")]
     Names(String),
-    /// The file system refuses.
+    /// The file system returned an error.
     #[error("{subject}: {source}")]
     Io {
         /// The path or step that failed.

@@ -1,4 +1,5 @@
-//! Removes a loaded image: its name first, its files when no name is left, neither while it is in use.
+//! Removes a loaded image: first its name, then, if no name is left, its files. The last name of an image that is in
+//! use cannot be removed.
 
 use std::fs;
 
@@ -11,7 +12,7 @@ pub enum RemoveError {
     /// No image of this name was loaded.
     #[error("no loaded image has the name {0}; `podium image list` lists the loaded images")]
     Unknown(String),
-    /// Containers use it as their root.
+    /// Containers use the image as their root.
     #[error("image {image} is in use by {by}; delete the pod first")]
     InUse {
         /// The reference as the caller gave it.
@@ -19,7 +20,7 @@ pub enum RemoveError {
         /// The containers that use it.
         by: String,
     },
-    /// The file system refuses.
+    /// The file system returned an error.
     #[error("{subject}: {source}")]
     Io {
         /// The path or step that failed.
@@ -30,7 +31,8 @@ pub enum RemoveError {
 }
 
 impl ImageStore {
-    /// Removes a name, or an image with all names by its id; returns the removed names, and the id with the last.
+    /// Removes a name, or an image with all its names by its id. Returns the removed names, and the id if the image
+    /// itself was removed.
     pub fn remove(
         &self,
         requested: &str,

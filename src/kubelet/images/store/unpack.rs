@@ -48,7 +48,7 @@ pub(super) fn unpack(
     let text = serde_json::to_vec_pretty(&image).map_err(io::Error::from).map_err(at())?;
     let mut file = File::create(directory.join("image.json")).map_err(at())?;
     file.write_all(&text).map_err(at())?;
-    // Its content is synced to the disk before its name: a power failure leaves no image of empty files.
+    // The image's content is synced to the disk before its name is: a power failure leaves no image of empty files.
     let held = rustix::fs::open(directory, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
     let held = held.map_err(|error| at()(error.into()))?;
     rustix::fs::syncfs(&held).map_err(|error| at()(error.into()))?;
@@ -66,7 +66,7 @@ fn unpack_layer(
     let plain = compression::plain(packed).map_err(LoadError::io(layer.member.clone()))?;
     let (mut plain, plain_sum) = HashingReader::new(plain);
     unpacking.layer(&mut plain, name)?;
-    // The rest counts too: padding, and any data after the end.
+    // The digest covers the rest of the stream too: padding, and any data after the archive's end.
     let mut rest = plain.by_ref().take(unpacking.limits.unpacked_bytes);
     io::copy(&mut rest, &mut io::sink())
         .map_err(|error| LoadError::NotAnImage(format!("layer {name}: {error}")))?;

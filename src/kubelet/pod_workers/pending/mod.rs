@@ -64,9 +64,9 @@ impl PendingUpdates {
         (self.deleted, self.changed) = (true, true);
     }
 
-    /// A pass has written the status onto the version `onto`, with this result. If `onto` is a version that was not
-    /// seen, another client's change came in between: its own event will be older than the known version by then, so
-    /// that it is seen here or never.
+    /// Takes the result of a pass that has written the status onto the version `onto`. If `onto` is newer than the
+    /// known version, another client has changed the object in between. The watch event of that change will then be
+    /// older than the known version, so the change must be noticed here.
     pub(super) fn wrote(&mut self, onto: Revision, pod: &SharedObject<Pod>) {
         if pod.revision() <= self.pod.revision() {
             return;
@@ -98,7 +98,7 @@ impl PendingUpdates {
         self.changed = true;
     }
 
-    /// Replaces the object that stands for the pod: a static pod's, which only its kubelet changes.
+    /// Replaces the object of a static pod, which only its kubelet changes.
     pub(super) fn replace(&mut self, pod: SharedObject<Pod>) {
         self.pod = pod;
         self.changed = true;

@@ -99,7 +99,7 @@ fn varint(out: &mut BytesMut, mut value: usize) {
     out.put_u8(value as u8);
 }
 
-/// Field 1 of a framed `HealthCheckResponse`; 0 where it is not there.
+/// Returns field 1 of a framed `HealthCheckResponse`; 0 if the field is missing.
 fn serving(framed: &[u8]) -> u64 {
     match framed.get(5..) {
         Some([0x08, value, ..]) => u64::from(*value),

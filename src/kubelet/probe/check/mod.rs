@@ -26,7 +26,7 @@ pub(crate) struct Target {
     pub(crate) id: ContainerId,
     /// The address of its ports.
     pub(crate) endpoint: PodEndpoint,
-    /// There is no process behind the address: probes over the network count as successful.
+    /// No process listens at the address (hollow nodes): probes over the network count as successful.
     pub(crate) hollow: bool,
 }
 
@@ -65,7 +65,7 @@ pub(crate) async fn run_probe(target: &Target, container: &Container, probe: &Pr
     }
     let dialer = target.runtime.dialer();
     if let Some(get) = &probe.http_get {
-        // Boxed, as gRPC is: otherwise every task of a socket probe would carry its size for nothing.
+        // Boxed, as the gRPC check is: otherwise the task of every socket probe would have the size of an HTTP request.
         let attempt = Box::pin(http_get(&*dialer, target.endpoint, container, get, "kube-probe/1.37"));
         return match tokio::time::timeout(limit, attempt).await {
             Ok(Ok(status)) if (200..400).contains(&status) => ProbeOutcome::Success,
@@ -119,7 +119,7 @@ async fn run(target: &Target, command: Vec<String>, limit: Duration) -> ProbeOut
     }
 }
 
-/// The address of a container's socket; port 0 where there is no port of that name.
+/// The address of a container's socket; port 0 if no port has that name.
 fn tcp_address(endpoint: PodEndpoint, container: &Container, socket: &TCPSocketAction) -> (String, u16) {
     endpoint.address(socket.host.as_deref(), spec::port_number(container, &socket.port).unwrap_or(0))
 }

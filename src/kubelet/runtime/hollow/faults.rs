@@ -42,7 +42,7 @@ impl Faults {
         *self.stuck.lock() = reason.map(|why| (why.to_owned(), 0));
     }
 
-    /// Counts the removals refused since then.
+    /// Counts the removals refused since [`Faults::refuse_removals`].
     pub fn refused_removals(&self) -> u64 {
         self.stuck.lock().as_ref().map_or(0, |(_, times)| *times)
     }

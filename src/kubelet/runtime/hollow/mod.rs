@@ -38,15 +38,17 @@ pub struct HollowConfig {
     pub start_delay: Duration,
     /// The share of starts that fail, 0 to 1.
     pub start_failure_rate: f64,
-    /// The time after which all containers end by themselves; none: those that a pod restarts run for ever.
+    /// The time after which all containers end by themselves. If `None`, containers that the pod would restart run for
+    /// ever.
     pub run_time: Option<Duration>,
     /// The time after which init containers end ([`ContainerBehavior::Finishes`]) unless `run_time` is set.
     pub init_run_time: Duration,
-    /// The time after which containers end that do not restart ([`ContainerBehavior::Completes`]) unless `run_time` is set.
+    /// The time after which containers that do not restart ([`ContainerBehavior::Completes`]) end, unless `run_time` is
+    /// set.
     pub job_run_time: Duration,
     /// The time that a container takes to end once it is stopped; a killed one ends at once.
     pub stop_time: Duration,
-    /// The share of such ends with exit code 1 instead of 0, 0 to 1.
+    /// The share of containers that end with exit code 1 instead of 0 when they end by themselves, 0 to 1.
     pub exit_failure_rate: f64,
     /// Makes failures and jitter reproducible.
     pub seed: u64,
@@ -140,8 +142,8 @@ impl HollowRuntime {
         running
     }
 
-    /// Ends everything at once, as a power failure does: no container and no pod is left. An error means that something
-    /// does not die.
+    /// Ends everything at once, as a power failure does: no container and no pod is left. An error simulates a process
+    /// that does not die.
     pub fn kill_all(&self) -> Result<(), RuntimeError> {
         self.faults.admit_removal()?;
         let mut state = self.state.lock();
@@ -219,7 +221,8 @@ impl HollowRuntime {
         if fails {
             return Err(RuntimeError::StartFailed(format!("hollow container {} failed to start", spec.name)));
         }
-        // Not from the node's own generator: a restarted node draws the same numbers again, but ids must be unique.
+        // The ids do not come from the node's own generator: a restarted node draws the same numbers again, but ids
+        // must be unique.
         let [first, second]: [u128; 2] = base::random::random();
         let id = ContainerId(format!("{first:032x}{second:032x}"));
         let record = ContainerRecord {
@@ -229,7 +232,7 @@ impl HollowRuntime {
             image: spec.image,
             image_id,
             pid: None,
-            // It belongs to its sandbox, though the clock was set back meanwhile.
+            // A container never starts before its sandbox, even if the clock was set back meanwhile.
             started_at: (self.wall)().max(pod.created_at),
             exit: None,
         };
@@ -261,7 +264,7 @@ impl HollowRuntime {
         Ok(record)
     }
 
-    /// The container ends by itself after this time.
+    /// Plans that the container ends by itself after this time.
     fn plan_end(&self, state: &mut State, after: Duration, id: ContainerId, exit_code: i32) {
         state.ends.push(Reverse((Instant::now() + after, id, exit_code)));
         if !state.ending {
@@ -283,7 +286,7 @@ impl HollowRuntime {
 }
 
 impl Drop for HollowRuntime {
-    /// Signals the task that ends containers that its node was dropped.
+    /// Wakes the task that ends containers, so that it notices that the runtime was dropped.
     fn drop(&mut self) {
         self.state = Arc::new(Mutex::new(State::new(0)));
         self.planned.notify_one();

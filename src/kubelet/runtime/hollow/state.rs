@@ -106,7 +106,7 @@ impl State {
         }
     }
 
-    /// Ends a running container as the kernel does where memory runs out.
+    /// Ends a running container as the kernel does when memory runs out.
     pub(super) fn end_for_memory(&mut self, id: &ContainerId, now: Timestamp) -> Result<(), RuntimeError> {
         if self.container(id)?.exit.is_none() {
             self.end(id, 137, Some(9), now);

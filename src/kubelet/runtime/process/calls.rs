@@ -146,7 +146,7 @@ impl Runtime for ProcessRuntime {
     fn remove_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async {
             match self.shared.request(Request::RemoveContainer(id.clone())).await {
-                // A repeated request is fine.
+                // `NotFound` means that an earlier request has removed the container.
                 Ok(_) | Err(RuntimeError::NotFound(_)) => Ok(()),
                 Err(error) => Err(error),
             }
@@ -247,7 +247,7 @@ impl Runtime for ProcessRuntime {
 
     fn container_dirs(&self, pod: &PodUid, id: &ContainerId) -> Vec<PathBuf> {
         let node = &self.shared.config.state_dir;
-        // The last one is used if there are no namespaces.
+        // The last directory is used if there are no namespaces.
         vec![
             journal::container_dir(node, id),
             journal::tmp_dir(node, id),

@@ -41,8 +41,7 @@ pub(super) struct SharedConnection {
     pub(super) memory: Mutex<Option<Arc<Memory>>>,
     /// The last host connected to, started by this or an earlier process; it need not have responded.
     pub(super) host: Mutex<Option<HostProcess>>,
-    /// The host, when this process started it: must be waited for when it ends, and its standard input is
-    /// its lifeline.
+    /// The host, if this process started it: the exited host must be reaped, and its standard input is its lifeline.
     pub(super) child: Mutex<Option<Child>>,
     /// A shutdown is in progress: a lost connection is no reason to start a new host.
     pub(super) closing: Mutex<bool>,
@@ -88,7 +87,7 @@ pub(super) enum ConnectError {
     Unusable(String),
     /// A host runs and does not respond.
     Silent(String),
-    /// It refuses the session.
+    /// The host refuses the session.
     Refused(RuntimeError),
 }
 
@@ -127,7 +126,7 @@ impl SharedConnection {
         self.config.state_dir.join("host.sock")
     }
 
-    /// Connects to the running host and performs the handshake; `timeout` is the timeout of its response.
+    /// Connects to the running host and performs the handshake; `timeout` is the timeout of the host's response.
     pub(super) async fn connect(
         &self,
         purpose: Purpose,
@@ -138,7 +137,7 @@ impl SharedConnection {
         let mut stream = UnixStream::connect(&socket.path).await.map_err(absent)?;
         let pid = stream.peer_cred().ok().and_then(|peer| peer.pid()).and_then(|pid| u32::try_from(pid).ok());
         if matches!(purpose, Purpose::Control) {
-            // From now on it can be killed, even if it does not respond.
+            // From now on the host can be killed, even if it does not respond.
             *self.host.lock() = pid.and_then(HostProcess::of);
         }
         let greeted = async {
@@ -190,7 +189,7 @@ impl SharedConnection {
     /// Starts a host and waits until it reports that it is ready.
     fn spawn(&self) -> Result<(), RuntimeError> {
         if let Some(mut dead) = self.child.lock().take() {
-            // The connection is lost, so it is dead or unusable.
+            // The connection is lost, so the host is dead or unusable.
             let _ = dead.kill();
             let _ = dead.wait();
         }
@@ -268,7 +267,7 @@ impl SharedConnection {
                     return;
                 }
                 match self.connect_or_start().await {
-                    // It was started during a shutdown.
+                    // The host was started during a shutdown.
                     Ok(_) if *self.closing.lock() => {
                         let shared = Arc::clone(&self);
                         let _ = tokio::task::spawn_blocking(move || shared.kill()).await;
@@ -281,14 +280,14 @@ impl SharedConnection {
                 pause = (pause * 2).min(Duration::from_secs(2));
             };
             requests = self.open_link();
-            // It may be another host.
+            // The connection may be to another host, which needs the faults.
             self.faults.send_modify(|_| {});
             self.events.emit(RuntimeEvent::Relist);
         }
     }
 
-    /// Sends the faults to every host that is connected, for ever: one of an earlier control plane may have others in
-    /// force.
+    /// Sends the faults to every host that is connected, for ever: a host of an earlier control plane may have other
+    /// faults in force.
     pub(super) async fn push_faults(self: Arc<Self>) {
         let mut faults = self.faults.subscribe();
         loop {
@@ -327,7 +326,7 @@ impl SharedConnection {
                 }
             }
         };
-        // If one direction fails both are closed: the other would wait for ever.
+        // If one direction fails, both are closed, because the other would wait for ever.
         tokio::select! {
             () = writing => {}
             () = self.read(&mut reader) => {}
@@ -365,7 +364,7 @@ impl SharedConnection {
 
     /// Checks that the host responds.
     pub(super) async fn status(&self) -> Result<(), RuntimeError> {
-        // It has no pod without a name, and reports that at once.
+        // No pod has an empty uid, so the host responds at once that there is none.
         self.request_with_timeout(Request::Inspect(PodUid::new()), self.config.status_timeout).await.map(drop)
     }
 

@@ -1,5 +1,5 @@
-//! Connections from a node's network, or from a pod's, and sockets of a node's: the node's host opens them, since it is
-//! inside.
+//! Connections from a node's network or from a pod's, and sockets in a node's network. The node's host opens them,
+//! since it runs inside these networks.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use base::dial::{Dial, connected};
 use fabric::{SocketKind, descriptors};
 use host::protocol::Purpose;
 
-/// The number of a node network's sockets in one request: probes need one every moment.
+/// The number of sockets of a node's network in one request: probes often need one.
 const AT_ONCE: usize = 16;
 
 /// Dials from the node's network, or from a pod's.

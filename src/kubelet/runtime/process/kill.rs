@@ -22,7 +22,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl SharedConnection {
-    /// Waits until a host that has hung up has ended; kills one that does not.
+    /// Waits until a host that has closed its connection has ended; kills a host that does not end.
     pub(super) fn wait_for_end(&self) -> Result<(), RuntimeError> {
         // A host of an earlier control plane has another parent: its exit can only be observed.
         let ended = self.host.lock().as_ref().map_or(Ok(true), |host| has_ended(&host.handle, EXIT_TIMEOUT));
@@ -33,8 +33,9 @@ impl SharedConnection {
         child.map_or(Ok(()), reap)
     }
 
-    /// Kills the host and all its processes. Its subreapers notice its death and kill the processes below them; others
-    /// are killed by their handles and by their marks. May be retried: processes that did not die are remembered.
+    /// Kills the host and all its processes. The host's subreapers notice its death and kill the processes below them;
+    /// other processes are found by their process handles or by the host's mark on them, and killed here. May be
+    /// retried: processes that did not die are remembered.
     pub(super) fn kill(&self) -> Result<(), RuntimeError> {
         let (mut host, mut child) = (self.host.lock(), self.child.lock());
         let running = |host: &&HostProcess| has_ended(&host.handle, Duration::ZERO).is_ok_and(|ended| !ended);
@@ -58,7 +59,7 @@ fn kill_and_bury(
         kill_and_wait(&host.handle)?;
     }
     if let Some(mut child) = child.take() {
-        // It may be dead by now.
+        // The child may be dead by now.
         let _ = child.kill();
         reap(child)?;
     }
@@ -67,7 +68,7 @@ fn kill_and_bury(
 }
 
 fn kill_and_wait(host: &OwnedFd) -> Result<(), RuntimeError> {
-    // It may be dead by now.
+    // The host may be dead by now.
     let _ = pidfd_send_signal(host, Signal::KILL);
     if has_ended(host, KILL_TIMEOUT).map_err(host_error)? {
         Ok(())

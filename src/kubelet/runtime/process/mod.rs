@@ -63,7 +63,7 @@ pub struct ProcessConfig {
     pub cgroups: bool,
     /// The maximum number of processes in a pod (`podPidsLimit`), if there are control groups.
     pub pod_pids_limit: Option<u64>,
-    /// The time after which a host ends that no control plane claims.
+    /// The time after which a host that no control plane claims ends.
     pub unclaimed: Duration,
     /// Timeout of a request to the host; a command gets this on top of its own timeout.
     pub request_timeout: Duration,
@@ -116,7 +116,7 @@ impl ProcessRuntime {
         let request = async {
             self.shared.status().await?;
             self.shared.request(Request::Shutdown).await?;
-            // The host hangs up by ending.
+            // The host closes the connection by ending.
             let _ = self.shared.ended.subscribe().wait_for(|ended| *ended).await;
             Ok::<(), RuntimeError>(())
         };
@@ -136,8 +136,8 @@ impl ProcessRuntime {
         waited.map_err(host_error)?
     }
 
-    /// The fabric namespaces of a node's host, the network's first, if a host is running in a fabric: for a new fabric
-    /// process after the previous one died.
+    /// Returns the namespaces of a fabric from a node's host, the network namespace first. A new fabric process takes
+    /// them over after the previous one died. Fails if no host is running in a fabric.
     pub async fn fabric_namespaces(config: ProcessConfig) -> Result<Vec<OwnedFd>, RuntimeError> {
         SharedConnection::new(config).descriptors(Purpose::Namespaces).await
     }

@@ -25,7 +25,7 @@ impl ReadySockets {
         }
     }
 
-    /// The sockets may belong to an earlier host.
+    /// Drops the sockets, which may belong to the network of an earlier host.
     pub(super) fn forget(&mut self) {
         self.sockets.clear();
         self.generation.send_modify(|generation| *generation += 1);

@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use base::session::{SessionInput, SessionOutput};
 use host::protocol;
 
-/// Relays a session; detaching hangs up when the client has dropped it.
+/// Relays a session until it ends, or until the client drops it: then the connection is closed, which detaches.
 pub(super) async fn run_session(
     stream: UnixStream,
     mut inputs: mpsc::Receiver<SessionInput>,
@@ -20,7 +20,7 @@ pub(super) async fn run_session(
                 return std::future::pending::<()>().await;
             }
         }
-        // The end of input does not end the session: the loss of the output's reader does.
+        // The end of the input does not end the session. The session ends when the client drops the output.
         let _ = protocol::write_input(&mut writer, &SessionInput::StdinClosed).await;
         std::future::pending::<()>().await;
     };
