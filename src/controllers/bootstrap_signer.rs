@@ -43,7 +43,7 @@ pub(super) fn start(context: &Context) {
         .run(&context.tasks);
 }
 
-/// Returns the only key: there is one map.
+/// Returns the only key of the queue, the ConfigMap `cluster-info`.
 fn map_key() -> Key {
     Key::new(MAP_NAMESPACE, MAP)
 }

@@ -20,7 +20,7 @@ pub struct Settings {
     pub disabled: Vec<String>,
     /// Controllers that are paused from the start.
     pub paused: BTreeSet<&'static str>,
-    /// The wall clock of CronJobs that name no time zone; `None` means UTC.
+    /// The time zone of CronJobs that name none; `None` means UTC.
     pub time_zone: Option<TimeZone>,
     /// The cluster's CA certificate in PEM, which every namespace gets in `kube-root-ca.crt`.
     pub root_certificate: String,
@@ -28,9 +28,9 @@ pub struct Settings {
     pub authority: Option<Arc<CertificateAuthority>>,
     /// The rates of eviction from unreachable nodes.
     pub node_lifecycle: NodeLifecycleConfig,
-    /// The most ended pods that are retained: `None` means Kubernetes' 12 500, 0 means all.
+    /// The maximum number of ended pods that are retained: `None` means Kubernetes' 12 500, 0 means no limit.
     pub terminated_pod_threshold: Option<usize>,
-    /// The pool of load balancer addresses; with `None`, services of that type wait for another controller.
+    /// The pool of load balancer addresses; with `None`, services of type LoadBalancer wait for another controller.
     pub balancers: Option<BalancerPool>,
     /// The directory of provisioned volumes; with `None`, no volumes are provisioned.
     pub volumes: Option<VolumeDirectory>,
@@ -43,7 +43,7 @@ pub(super) struct Context {
     pub(super) name: &'static str,
     pub(super) api: Api,
     pub(super) caches: Caches,
-    /// The controller's own group.
+    /// The controller's own task group.
     pub(super) tasks: Tasks,
     pub(super) settings: Arc<Settings>,
 }

@@ -25,8 +25,8 @@ pub(super) enum ClaimDecision {
     None,
 }
 
-/// Decides from the metadata of both; `matches` if the owner's selector matches the object. A terminating owner
-/// neither adopts nor releases.
+/// Decides from the metadata of owner and object. `matches`: the owner's selector matches the object. A terminating
+/// owner neither adopts nor releases.
 pub(super) fn relation(owner: &ObjectMeta, matches: bool, object: &ObjectMeta) -> ClaimDecision {
     match controller_of(object) {
         Some(controller) if Some(&controller.uid) != owner.uid.as_ref() => ClaimDecision::None,
@@ -61,8 +61,8 @@ pub(super) fn claim_where<O: TypedKind, T: TypedKind>(
 
 /// Adopts and releases candidates; adopted ones get the finalizer, released ones lose it.
 ///
-/// The owner is read from the API before it adopts anything: a cached owner may be deleted, and another with the same
-/// name in its place.
+/// The owner is read from the API before it adopts anything: a cached owner may have been deleted and replaced by
+/// another one with the same name.
 pub(super) fn claim_holding<O: TypedKind, T: TypedKind>(
     api: &Api,
     owner: &SharedObject<O>,
@@ -136,8 +136,8 @@ fn release<T: TypedKind>(
     .map(drop)
 }
 
-/// Returns the owners that a change concerns: the object's controller and its previous one; for an orphan those that
-/// may adopt it.
+/// Returns the owners that a change of an object concerns: its controller and its previous controller, or for an
+/// orphan, the owners that may adopt it.
 pub(super) fn owners_concerned<O: TypedKind>(
     change: &Change,
     owners: &Cache<O>,

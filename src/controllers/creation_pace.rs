@@ -52,8 +52,8 @@ impl CreationPace {
         Ok(made)
     }
 
-    /// Takes from the allowance of a set with this desired size for the missing pods; returns the number that may be
-    /// created now, or the time to wait.
+    /// Takes the missing pods from the allowance of a set with this desired size, as far as it suffices. Returns the
+    /// number of pods that may be created now, or the time to wait.
     fn take(&self, set: &str, desired: usize, missing: usize, now: Duration) -> Result<usize, Duration> {
         let a_second = (desired as f64).max(LEAST_A_SECOND);
         let most = (desired as f64 * TIMES).max(LEAST);
@@ -71,7 +71,7 @@ impl CreationPace {
         Ok(taken)
     }
 
-    /// Returns pods to the allowance that were not created.
+    /// Gives back to the allowance the pods that were not created.
     fn return_unused(&self, set: &str, pods: usize) {
         if let Some(made) = self.creations.lock().get_mut(set) {
             made.pods = (made.pods - pods as f64).max(0.0);

@@ -10,7 +10,7 @@ use object::SharedObject;
 use object::pod::{Phase, is_ready, node_name, phase, ready_since};
 use object::well_known::annotation::POD_DELETION_COST;
 
-/// The order of deletion, first to go first. `beside` counts related pods of the same node.
+/// The sort key of pods: those that sort first are deleted first. `beside` counts related pods on the same node.
 ///
 /// Kubernetes' order: unassigned, pending, not ready, lower deletion cost, more related pods on the node, ready for a
 /// shorter time, more restarts, younger. Times are compared by their magnitude, so that pods of about the same age

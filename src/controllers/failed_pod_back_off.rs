@@ -1,4 +1,4 @@
-//! The back-off between failed pods of one node (of a DaemonSet) or ordinal (of a StatefulSet): the delay grows with
+//! The back-off before a failed pod of a DaemonSet's node or a StatefulSet's ordinal is replaced: the delay grows with
 //! each failure, and is reset after a long time without one.
 
 use std::collections::HashMap;

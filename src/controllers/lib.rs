@@ -1,7 +1,7 @@
 //! Controllers: level-triggered loops that bring the cluster closer to its desired state.
 //!
-//! Each one is a directory or file of its own: pure decisions in tables, and a thin shell that reads the shared
-//! caches, decides and writes through the API. They know nothing of one another and communicate only through changed
+//! Each one is a directory or file of its own: pure functions that decide, and a thin shell that reads the shared
+//! caches, calls them and writes through the API. They know nothing of one another and communicate only through changed
 //! objects.
 //!
 //! Architecture Invariant: a controller keeps no state that it could not rebuild from the store, and never removes a

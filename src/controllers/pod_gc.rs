@@ -1,7 +1,7 @@
 //! PodGC: removes pods that no kubelet will ever stop (GC-2).
 //!
 //! These are pods of nodes that no longer exist, terminating pods without a node, pods on a node that is out of
-//! service, and the oldest of too many ended ones. A pod that had not ended is marked Failed with the
+//! service, and the oldest ended pods beyond a limit. A pod that had not ended is marked Failed with the
 //! DisruptionTarget condition first. A node run by this process confirms the end of its processes itself
 //! (`Api::hold_node`): until then its pods stay, even if its object is deleted.
 
@@ -145,7 +145,7 @@ impl PodGc {
         }
     }
 
-    /// The cache may not show the node yet: check again after the quarantine.
+    /// Checks the node again after the quarantine, because the cache may not show it yet.
     fn check_later(&self, node: &str) {
         let quarantine = self.api.timings().missing_node_quarantine_time.0;
         self.queue.add_after(Request::Node(node.to_string()), quarantine);

@@ -1,7 +1,7 @@
 //! ResourceQuotas: recounts a namespace's usage when something in it is deleted or shrinks (QUO-1).
 //!
-//! Additions are charged by admission before they are stored; this controller only finds released usage. It never
-//! counts by itself: the API does, while no write can charge.
+//! Additions are charged by admission before they are stored; this controller only finds released usage. The API itself
+//! counts, while no write can be charged.
 
 use std::time::Duration;
 

@@ -30,7 +30,7 @@ enum TolerationTime {
     Forever,
     /// It tolerates the taints until then.
     Until(Timestamp),
-    /// Not at all: there is a taint it does not tolerate.
+    /// Not at all, or no longer: it does not tolerate one of the taints.
     No,
 }
 
@@ -108,14 +108,14 @@ fn no_execute(node: &Node) -> Vec<&Taint> {
     taints.filter(|t| t.effect == NO_EXECUTE).collect()
 }
 
-/// A NoExecute taint of a node, and the time since when it has been there.
+/// A NoExecute taint of a node, and the time since which the node has had it.
 struct ActiveTaint<'a> {
     taint: &'a Taint,
     since: Timestamp,
 }
 
-/// Records when each NoExecute taint was first seen, by node and key. `timeAdded` is optional, and kubectl never sets
-/// it.
+/// The time at which each NoExecute taint was first seen, by node and key. `timeAdded` is optional, and kubectl never
+/// sets it.
 #[derive(Default)]
 struct TaintTimes(HashMap<String, HashMap<String, Timestamp>>);
 
@@ -138,16 +138,16 @@ impl TaintTimes {
     }
 }
 
-/// Returns when a pod came to its node.
+/// Returns the time at which a pod was bound to its node.
 fn placed(pod: &Pod) -> Timestamp {
     let scheduled = condition(pod, POD_SCHEDULED).filter(|condition| condition.is(ConditionStatus::True));
     let scheduled = scheduled.and_then(|condition| condition.last_transition_time.as_ref());
     scheduled.max(pod.metadata.creation_timestamp.as_ref()).map_or(Timestamp::MIN, |at| at.0)
 }
 
-/// Returns the time for which a pod tolerates the taints. Every taint must be tolerated. The first toleration that
-/// covers a taint counts, from the time when both the taint and the pod were on the node; the earliest of these ends
-/// applies.
+/// Returns the time for which a pod tolerates the taints. Every taint must be tolerated. For each taint, the first
+/// toleration that covers it decides: its seconds count from the time when both the taint and the pod were on the node.
+/// The earliest end applies.
 fn tolerated(
     taints: &[ActiveTaint<'_>],
     tolerations: &[Toleration],

@@ -53,8 +53,8 @@ impl<'a> RequestActivation<'a> {
         })
     }
 
-    /// Returns true if all conditions hold. A false condition decides even if others fail to evaluate;
-    /// without one, a failure is the error.
+    /// Returns true if all conditions hold. If one is false, the result is false even if others fail to evaluate;
+    /// otherwise the failures are the error.
     pub(super) fn conditions_match(&self, conditions: &Conditions, param: &Value) -> Result<bool, String> {
         let variables = self.variables(param);
         let mut budget = Budget::of(CONDITIONS_BUDGET);
@@ -74,7 +74,6 @@ impl<'a> RequestActivation<'a> {
         }
     }
 
-    /// Returns the API that evaluates.
     pub(super) fn api(&self) -> &'a Api {
         self.authorizer.api
     }
@@ -98,7 +97,7 @@ pub(super) fn evaluation_error_message(text: &str, error: &Error) -> String {
     format!("expression '{text}' resulted in error: {error}")
 }
 
-/// Authorizes for the request's user, or for a service account that an expression names.
+/// Checks the permissions of the request's user, or of a service account that an expression names.
 struct UserAuthorizer<'a> {
     api: &'a Api,
     user: User,

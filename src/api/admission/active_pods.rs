@@ -11,24 +11,24 @@ use object::pod::is_terminal;
 use object::well_known::annotation;
 use object::{Kind, Object};
 
-/// The allowance beyond the capacity of the nodes, so that a cluster without nodes can be tried too.
+/// The number of pods allowed beyond the nodes' capacity, so that a cluster without nodes can be tried too.
 const BASE_ALLOWANCE: usize = 1000;
-/// Twice the capacity of the nodes: as many pods again may wait for them.
+/// The allowed multiple of the nodes' capacity: as many pods as can run may also wait.
 const CAPACITY_FACTOR: usize = 2;
-/// The most new pods between two counts, or an eighth of the remaining capacity if that is more, since the
-/// number of nodes may have fallen. A count reads every node.
+/// The number of pods that may be created between two counts, unless an eighth of the remaining capacity is more. A
+/// count reads every node. The number is bounded because nodes may disappear between counts.
 const MAX_UNCOUNTED: usize = 100;
 
-/// The number of pods that may be created before the next count. Pods become active only by creation, so the
-/// limit holds without a count for each; concurrent counts may exceed it by the pods they grant.
+/// The number of pods that may be created before the next count. Pods become active only by creation, so the limit
+/// holds without a count for each pod; concurrent counts may exceed it by the pods that each of them allows.
 #[derive(Default)]
 pub(crate) struct PodBudget {
-    // Locked for one step of arithmetic; counting happens without it.
+    // Not locked while pods are counted.
     remaining: Mutex<usize>,
 }
 
 impl PodBudget {
-    /// Takes one from the budget; false if it is empty.
+    /// Takes one pod from the budget; returns false if the budget is empty.
     fn take_one(&self) -> bool {
         let mut left = self.remaining.lock();
         if *left == 0 {
@@ -71,7 +71,8 @@ pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), Api
     Ok(())
 }
 
-/// Returns the budget of new pods, at least one; or the present number and the limit.
+/// Returns the budget of new pods, at least one. The error has the number of active pods and the limit that it has
+/// reached.
 fn remaining_capacity(api: &Api) -> Result<usize, (usize, usize)> {
     let limit = api.inner.config.limits.active_pods.unwrap_or_else(|| derived_limit(api));
     let all = api.count(Kind::Pod);

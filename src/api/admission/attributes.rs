@@ -43,8 +43,8 @@ impl Operation {
 pub(crate) enum Subject<'a> {
     /// No object: before a creation, after a deletion.
     None,
-    /// A new object: fields that the API sets (uid, time and, if generated, its name) are hidden until
-    /// admission may change it no more.
+    /// A new object: fields that the API sets (uid, time and, if generated, its name) are hidden as long as admission
+    /// may change the object.
     Draft {
         object: &'a Object,
         is_name_generated: bool,
@@ -66,7 +66,7 @@ impl<'a> Subject<'a> {
                 Some(labels) => Cow::Borrowed(labels),
                 None => Cow::default(),
             }),
-            // Without labels, as Kubernetes creates it.
+            // A scale has no labels, as in Kubernetes.
             Self::Scale(_) => Some(Cow::default()),
             Self::Body(value) => {
                 let metadata = value.get("metadata")?;
@@ -112,7 +112,7 @@ impl<'a> Subject<'a> {
 pub(crate) enum Options<'a> {
     Write(&'a WriteOptions),
     Delete(&'a DeleteOptions),
-    /// A session has no options of its own: they are its object. Only the receiver of warnings is known.
+    /// A session's options are its object, so only the receiver of warnings is here.
     Connect(&'a WarningRecorder),
 }
 
@@ -141,7 +141,7 @@ pub(crate) struct Attributes<'a> {
     pub(crate) resource: ServedKind,
     /// `status`, `scale`, `eviction`, …; empty for the object itself.
     pub(crate) subresource: &'a str,
-    /// The namespace; of a namespace its own name, as in Kubernetes.
+    /// The namespace; if the object is a namespace, its own name, as in Kubernetes.
     pub(crate) namespace: &'a str,
     /// The name; empty if it is still to be generated.
     pub(crate) name: &'a str,

@@ -11,7 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::Api;
 use object::{Kind, Object, Revision, Uid};
 
-/// The compiled objects of a kind, including every write whose response was sent.
+/// The compiled objects of a kind. They include every write that a client has received a response to.
 pub(crate) struct Configurations<T> {
     kind: Kind,
     /// Counts the writes of the kind.
@@ -60,7 +60,7 @@ impl<T> Configurations<T> {
             return compiled;
         }
         let _compiling = self.compiling.lock();
-        // The previous holder of the lock may have compiled the state that this one needs.
+        // The previous holder of the lock may have compiled the state that this caller needs.
         if let Some(compiled) = self.since(seen) {
             return compiled;
         }
@@ -84,7 +84,7 @@ impl<T> Configurations<T> {
         compiled
     }
 
-    /// Returns the compiled objects, if they include that many writes or more.
+    /// Returns the compiled objects, if they include at least this number of writes.
     fn since(&self, written: u64) -> Option<Arc<Vec<CompiledConfiguration<T>>>> {
         let snapshot = self.snapshot.read();
         let is_known = snapshot.written.is_some_and(|known| known >= written);

@@ -12,7 +12,7 @@ use crate::webhook_client::Callee;
 use crate::{Api, ApiError};
 use object::{Kind, Object, ServedKind};
 
-/// Returns true if a configured policy or webhook could match such a request.
+/// Returns true if a configured policy or webhook could match a request with one of these operations.
 pub(crate) fn has_matching_configuration(
     api: &Api,
     operations: &[Operation],
@@ -22,7 +22,7 @@ pub(crate) fn has_matching_configuration(
     policy::has_policies(api) || webhook::has_matching_webhook(api, operations, kind, subresource)
 }
 
-/// Returns the callees that such a request in a namespace may wait for, without duplicates.
+/// Returns the callees that a request with one of these operations in a namespace may wait for, without duplicates.
 pub(crate) fn callees(
     api: &Api,
     operations: &[Operation],
@@ -75,13 +75,13 @@ pub(super) fn validate(api: &Api, attributes: &Attributes<'_>) -> Result<(), Api
     webhook::validate(api, attributes)
 }
 
-/// Runs both for a request without a changeable object: a deletion, a session.
+/// Runs mutating and validating policies and webhooks for a request without a changeable object: a deletion, a session.
 pub(super) fn admit(api: &Api, attributes: &Attributes<'_>) -> Result<(), ApiError> {
     call_policies_and_webhooks(api, &mut ReadOnlyDraft(attributes), &mut ReinvocationContext::default())?;
     validate(api, attributes)
 }
 
-/// Runs both for a request whose body is not stored and may be changed.
+/// Runs mutating and validating policies and webhooks for a request with a body that may be changed and is not stored.
 pub(super) fn admit_carried(
     api: &Api,
     attributes: &Attributes<'_>,
@@ -128,7 +128,7 @@ impl Draft for ObjectDraft<'_> {
         } else {
             let read = Object::from_value(served.kind(), served.stored(value));
             let read = read.map_err(|error| unreadable(error.to_string()))?;
-            // It continues in the version of the request.
+            // The write continues in the version of the request.
             api.convert_one(&read, kinds.served_as(before))?.into_owned()
         };
         if next.namespace() != before.namespace() {

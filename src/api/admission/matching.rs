@@ -8,7 +8,7 @@ use crate::{Api, ApiError};
 use object::selector::{Labels, Selector};
 use object::{Key, Kind, ServedKind};
 
-/// One rule: every part of it must hold.
+/// One rule: a request matches if every field does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rule {
     operations: Vec<String>,
@@ -71,7 +71,7 @@ impl Rule {
     }
 
     fn has_scope(&self, attributes: &Attributes<'_>) -> bool {
-        // A namespace is within itself, and yet cluster-scoped.
+        // A request for a namespace has a namespace, its own name, although the object is cluster-scoped.
         let of_cluster = attributes.is_of_namespace() || attributes.namespace.is_empty();
         match self.scope.as_deref() {
             None | Some("*") => true,
@@ -107,7 +107,7 @@ impl Rules {
         self.rules.is_empty()
     }
 
-    /// Returns the version in which a rule matches the request: the request's own, if a rule has it.
+    /// Returns the version in which a rule matches the request, preferably the request's own.
     pub(crate) fn matches(&self, api: &Api, attributes: &Attributes<'_>) -> Option<ServedKind> {
         if self.rules.iter().any(|rule| rule.matches(attributes, attributes.resource)) {
             return Some(attributes.resource);
@@ -116,13 +116,13 @@ impl Rules {
             return None;
         }
         let others = attributes.equivalents(&api.kinds());
-        // Earlier rules take precedence.
+        // The first matching rule decides the version.
         self.rules
             .iter()
             .find_map(|rule| others.iter().copied().find(|served| rule.matches(attributes, *served)))
     }
 
-    /// Returns true if a request of this operation on a kind or its subresource could match in some version.
+    /// Returns true if a request with one of these operations on a kind or its subresource could match in some version.
     pub(crate) fn may_match(&self, operations: &[Operation], kind: Kind, subresource: &str) -> bool {
         let plural = kind.info().plural;
         self.rules.iter().any(|rule| {
@@ -162,13 +162,13 @@ impl Selectors {
         if self.namespace.is_everything() || namespace.is_empty() {
             return true;
         }
-        // The request itself reports a missing namespace.
+        // If the namespace is missing, the request itself reports the error.
         let namespace = api.get(Kind::Namespace, &Key::new("", namespace));
         namespace.map_or(true, |namespace| self.namespace.matches(namespace.meta().labels.as_ref()))
     }
 
     fn has_namespace(&self, api: &Api, attributes: &Attributes<'_>) -> Result<bool, ApiError> {
-        // Cluster-scoped objects other than namespaces are never exempt.
+        // A namespace selector never excludes a cluster-scoped object other than a namespace.
         if self.namespace.is_everything()
             || (attributes.namespace.is_empty() && !attributes.is_of_namespace())
         {

@@ -1,5 +1,5 @@
-//! Admission: changes of objects beyond defaulting, and the decision to permit a write; one plugin per file,
-//! in the order of API-9.
+//! Admission: changes objects beyond defaulting and permits or refuses writes. Each plugin has a file, and they run in
+//! the order of API-9. "Configured admission" means the policies and webhooks of users (`dynamic`).
 
 mod activation;
 pub(super) mod active_pods;
@@ -59,7 +59,7 @@ type MutateFn = fn(&mut Request<'_>, &mut Object) -> Result<(), ApiError>;
 /// Permits or refuses the final object.
 type ValidateFn = fn(&Request<'_>, &Object) -> Result<(), ApiError>;
 
-/// The writes that a plugin handles, among those of the parts that an author changes.
+/// The writes that a plugin handles, among the writes of an object's author (see `is_author_write`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PluginOperations {
     Create,
@@ -82,8 +82,7 @@ struct Plugin {
     name: &'static str,
     mutate: Option<(PluginOperations, MutateFn)>,
     validate: Option<(PluginOperations, ValidateFn)>,
-    /// Checks the final object once more after the configured admission, which may take a minute and may
-    /// refuse.
+    /// Checks the final object once more after the configured admission, which may take a minute.
     recheck: Option<(PluginOperations, ValidateFn)>,
 }
 
@@ -165,8 +164,8 @@ pub(super) struct MutationResult {
     pub(super) is_changed_by_users: bool,
 }
 
-/// Runs every enabled mutating plugin on an object, then the configured admission. If that changes the
-/// object, all run once more, so that the plugins also handle its additions.
+/// Runs every enabled mutating plugin on an object, then the configured admission. If that changes the object, both run
+/// once more, so that the plugins also handle its additions.
 pub(super) fn mutate(
     api: &Api,
     part: Part,

@@ -34,12 +34,12 @@ impl<K> Default for ReinvocationSet<K> {
 }
 
 impl<K: Eq + Hash> ReinvocationSet<K> {
-    /// Returns true if this one runs in the second round.
+    /// Returns true if this webhook or policy runs in the second round.
     pub(super) fn is_due(&self, one: &K) -> bool {
         self.reinvoke.contains(one)
     }
 
-    /// Requests reinvocation of this one if the object changes from here on.
+    /// Requests reinvocation of this webhook or policy if the object changes from here on.
     pub(super) fn request_reinvocation(&mut self, one: K) {
         self.requested.insert(one);
     }
@@ -49,8 +49,8 @@ impl<K: Eq + Hash> ReinvocationSet<K> {
     }
 }
 
-/// The rounds of mutating admission for a write: a second one follows if the object was changed, for those
-/// that request reinvocation.
+/// The rounds of mutating admission for a write. If the object was changed in the first round, a second one runs the
+/// webhooks and policies that request reinvocation.
 #[derive(Default)]
 pub(super) struct ReinvocationContext {
     /// Webhooks, by the indexes of their configuration and of themselves in it.
@@ -69,12 +69,10 @@ impl ReinvocationContext {
         self.has_changed && !self.is_second
     }
 
-    /// Starts the second round.
     pub(super) fn begin_second(&mut self) {
         self.is_second = true;
     }
 
-    /// Returns true in the second round.
     pub(super) fn is_second(&self) -> bool {
         self.is_second
     }
@@ -91,7 +89,8 @@ impl ReinvocationContext {
         self.previous = Some(value);
     }
 
-    /// Starts the second round with this object: the plugins may have changed it in between.
+    /// Records a change if the object differs from that at the end of the first round: the plugins may have changed it
+    /// in between.
     pub(super) fn compare(&mut self, value: &Value) {
         if self.previous.take().is_some_and(|left| left != *value) {
             self.changed();

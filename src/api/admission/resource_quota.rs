@@ -12,8 +12,8 @@ use object::quantity::{Amount, ResourceList};
 use object::quota::{covers, named_resources};
 use object::{Object, SharedObject};
 
-/// A quota on one of these requires every container to set it. Kubernetes' source calls this a mistake that
-/// is preserved.
+/// If a quota limits one of these resources, every container must set it. Kubernetes' source calls this rule a mistake
+/// that it preserves.
 const REQUIRED_COMPUTE_RESOURCES: [&str; 6] =
     ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
 

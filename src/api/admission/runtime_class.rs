@@ -97,7 +97,7 @@ fn select_nodes(
     Ok(())
 }
 
-/// Tolerations without those that another of the list includes; of equal ones the first.
+/// Returns the tolerations without those that another one includes; of equal ones, the first stays.
 fn merged(all: &[Toleration]) -> Vec<Toleration> {
     let mut retained: Vec<Toleration> = Vec::new();
     for (i, one) in all.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! ServiceAccount: sets every pod's service account, `default` if it names none, and unless it opts out,
-//! mounts a token at the usual path (SA-1).
+//! ServiceAccount: sets every pod's service account, `default` if the pod names none. Mounts a token at the usual path
+//! unless the pod opts out (SA-1).
 
 use k8s_openapi::api::core::v1::{
     ConfigMapProjection, Container, DownwardAPIProjection, DownwardAPIVolumeFile, KeyToPath,

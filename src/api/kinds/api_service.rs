@@ -1,5 +1,5 @@
-//! API services: each selects the server for one version of an API group. Requests for versions of other servers are
-//! passed on to those (`crate::aggregation`).
+//! API services: each names the server of one version of an API group. `crate::aggregation` passes requests on if that
+//! is another server.
 
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::{
     APIService, APIServiceCondition, APIServiceSpec, APIServiceStatus,
@@ -22,8 +22,8 @@ const MAX_VERSION_PRIORITY: i32 = 1_000;
 pub(crate) const ANSWERED_ONLY: [(&str, &str); 3] =
     [("authentication.k8s.io", "v1"), ("authorization.k8s.io", "v1"), ("podium.dev", "v1alpha1")];
 
-/// Returns whether a group and version is built in, so that no other server may serve it. The metrics API is not built
-/// in in this sense: a metrics server may replace Podium's.
+/// Returns whether a group and version is built in, so that no other server may serve it. The metrics API does not
+/// count as built in, because a metrics server may replace Podium's.
 pub(crate) fn is_built_in(group: &str, version: &str) -> bool {
     ANSWERED_ONLY.contains(&(group, version))
         || ServedKind::built_in().any(|served| (served.group(), served.version()) == (group, version))
@@ -54,7 +54,7 @@ impl Resource for APIService {
         }
     }
 
-    /// Versions that this server serves itself are available at once.
+    /// Marks an APIService without a service as available: this server serves its version.
     fn prepare_for_create(&mut self) {
         if self.spec.as_ref().is_some_and(|spec| spec.service.is_none()) {
             let local = APIServiceCondition {

@@ -50,7 +50,7 @@ const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
 /// The conditions that only `approval` sets.
 const APPROVAL: [&str; 2] = ["Approved", "Denied"];
 
-/// The conditions that must be true from the start and cannot be removed.
+/// The conditions with no status but `True`; they cannot be removed.
 const FINAL: [&str; 3] = ["Approved", "Denied", "Failed"];
 
 impl Resource for CertificateSigningRequest {
@@ -113,7 +113,7 @@ impl Resource for CertificateSigningRequest {
         }
     }
 
-    /// The spec never changes, and clients' changes of it are dropped.
+    /// Drops clients' changes of the spec, which is immutable.
     fn prepare_for_update(&mut self, old: &Self) {
         self.spec = old.spec.clone();
     }
@@ -173,7 +173,7 @@ fn certificate(request: &CertificateSigningRequest) -> &[u8] {
     certificate.map(|certificate| certificate.0.as_slice()).unwrap_or_default()
 }
 
-/// Returns `Pending`, `Approved`, `Denied`, with `,Failed` and `,Issued`.
+/// Returns `Pending`, `Approved` or `Denied`, followed by `,Failed` and `,Issued` where they apply.
 fn condition(request: &CertificateSigningRequest) -> String {
     let has = |type_: &str| conditions(request).any(|condition| condition.type_ == type_);
     let mut text = match (has("Denied"), has("Approved")) {
@@ -204,13 +204,13 @@ pub(crate) fn with_approval(
     next
 }
 
-/// Restores the existing conditions of approval, which a write of the status cannot change.
+/// Restores the conditions `Approved` and `Denied`, which a write of the status cannot change.
 pub(crate) fn preserve_approval(current: &CertificateSigningRequest, edited: &mut CertificateSigningRequest) {
     for type_ in APPROVAL {
         let old: Vec<_> = conditions(current).filter(|condition| condition.type_ == type_).collect();
         let all = edited.status.iter_mut().flat_map(|status| status.conditions.iter_mut().flatten());
         let new: Vec<_> = all.filter(|condition| condition.type_ == type_).collect();
-        // Validation refuses a write that adds or removes one.
+        // Validation refuses a write that adds or removes such a condition.
         if old.len() == new.len() {
             new.into_iter().zip(old).for_each(|(new, old)| new.clone_from(old));
         }

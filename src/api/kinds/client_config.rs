@@ -55,8 +55,8 @@ pub(super) fn validate(
     }
 }
 
-/// Validates the review versions that a webhook accepts. `missing` is the error's detail if there are none;
-/// `must_be_supported` requires one of the two versions that Kubernetes knows.
+/// Validates the review versions that a webhook accepts. `missing` is the error's detail if the list is empty;
+/// `must_be_supported` requires at least one of the versions that Kubernetes sends.
 pub(super) fn review_versions(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -95,7 +95,7 @@ fn service_path(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
     if !text.starts_with('/') {
         errors.invalid(path, text, "must start with a '/'");
     }
-    // Kubernetes takes any first character for the slash.
+    // Kubernetes skips the first character even if it is not a slash.
     let rest = text.get(text.chars().next().map_or(0, char::len_utf8)..).unwrap_or_default();
     for (i, segment) in rest.strip_suffix('/').unwrap_or(rest).split('/').enumerate() {
         if segment.is_empty() {

@@ -19,16 +19,16 @@ const PATTERN_BYTES: usize = 64 << 10;
 /// A schema, with the patterns and rules compiled so far.
 pub(super) struct CompiledSchema {
     pub(super) root: JSONSchemaProps,
-    /// At most one more than a schema may have.
+    /// At most one pattern more than a schema may have, which is enough to detect too many.
     patterns: HashMap<String, OnceLock<Result<Pattern, String>>>,
     patterns_in_use: AtomicUsize,
     /// The number of patterns that did not compile within the usual memory limit; the first few are tried with a larger
     /// one.
     large_patterns: AtomicUsize,
     rules: OnceLock<CompiledRules>,
-    /// The number of schemas in it, itself included.
+    /// The number of schemas in `root`, itself included.
     schemas: usize,
-    /// Some field has a default.
+    /// At least one field has a default.
     pub(super) has_defaults: bool,
 }
 

@@ -42,7 +42,7 @@ impl Resource for ConfigMap {
             bytes += value.0.len();
         }
         if bytes > MAX_BYTES {
-            // The API server names no field here.
+            // The API server's error names no field.
             errors.too_long(&Path::root("[]"), MAX_BYTES);
         }
     }

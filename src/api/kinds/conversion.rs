@@ -7,8 +7,8 @@ use tokio::sync::Semaphore;
 
 use crate::webhook_client::{Callee, ServiceTarget, Target};
 
-/// The maximum number of concurrent conversion calls of one definition for reads, and the same again for writes.
-/// Further calls wait without occupying a thread. The memory of each call is bounded too (`conversion`).
+/// The maximum number of concurrent conversion calls of one definition for reads. Writes have a separate limit of the
+/// same number. Further calls wait without occupying a thread. The memory of each call is bounded too (`conversion`).
 const MAX_CALLS: usize = 8;
 
 /// The conversion strategy of a definition.

@@ -124,7 +124,7 @@ fn named_zone(errors: &mut FieldErrors, path: &Path<'_>, zone: &String) {
     }
     if zone.eq_ignore_ascii_case("local") {
         errors.invalid(path, zone, EXPLICIT);
-        // Other spellings of `Local` get a second error below, because they do not load as a time zone.
+        // Another spelling, such as `local`, gets a second error below: it does not load as a time zone.
         if zone == "Local" {
             return;
         }
@@ -140,7 +140,7 @@ fn named_zone(errors: &mut FieldErrors, path: &Path<'_>, zone: &String) {
     }
 }
 
-/// Validates a Job template, which leaves the selector to the API.
+/// Validates a Job template, which must not have a selector: the API generates it.
 fn template(errors: &mut FieldErrors, path: &Path<'_>, template: &JobTemplateSpec) {
     let path = path.child("spec");
     let Some(spec) = &template.spec else { return errors.required(&path, "") };

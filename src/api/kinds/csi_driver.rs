@@ -1,4 +1,4 @@
-//! CSI drivers: their capabilities. Stored for charts that bring one and otherwise unused: no volume here uses a
+//! CSI drivers: their capabilities. Podium stores them because charts contain them, but no volume here uses a
 //! third-party CSI driver.
 
 use k8s_openapi::api::storage::v1::CSIDriver;

@@ -1,5 +1,5 @@
-//! CSI nodes: the CSI drivers that a node has. Stored for drivers and otherwise unused: no volume here uses a
-//! third-party CSI driver.
+//! CSI nodes: the CSI drivers that a node has. Podium stores them for drivers, but no volume here uses a third-party
+//! CSI driver.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use super::resource::Resource;
 use crate::validate::storage::driver_name;
 use crate::validate::{FieldErrors, Path, names};
 
-/// The maximum size of a driver's name for a node.
+/// The maximum size of the id by which a driver knows a node.
 const MAX_NODE_ID_BYTES: usize = 256;
 
 impl Resource for CSINode {

@@ -1,5 +1,5 @@
-//! CSI storage capacities: the storage that a driver has per topology segment. Stored for drivers and otherwise unused:
-//! no volume here uses a third-party CSI driver.
+//! CSI storage capacities: the storage that a driver has per topology segment. Podium stores them for drivers, but no
+//! volume here uses a third-party CSI driver.
 
 use k8s_openapi::api::storage::v1::CSIStorageCapacity;
 use serde_json::json;

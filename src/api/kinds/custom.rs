@@ -338,7 +338,7 @@ pub(super) fn json_path(path: &str) -> Result<JpQuery, String> {
     parse_json_path(&standard).map_err(|error| error.to_string())
 }
 
-/// Replaces `['name']` by `.name`, which client-go reads as the same: it unescapes dots in quoted names, too.
+/// Replaces `['name']` by `.name`, which means the same to client-go, because it unescapes dots in quoted names, too.
 fn with_dots(path: &str) -> String {
     let mut dotted = String::with_capacity(path.len());
     let mut rest = path;

@@ -170,7 +170,7 @@ fn rolling_update(errors: &mut FieldErrors, path: &Path<'_>, rolling: &RollingUp
     }
 }
 
-/// Returns whether a count or percentage is other than zero. Any other text counts as zero.
+/// Returns whether a count or percentage is nonzero. A text that is not a percentage counts as zero.
 fn is_something(value: &IntOrString) -> bool {
     match value {
         IntOrString::Int(number) => *number != 0,

@@ -23,7 +23,7 @@ static READ: AtomicU64 = AtomicU64::new(0);
 pub(crate) enum Defaults {
     /// The version's defaults are filled in.
     Filled,
-    /// Defaults stay out, since field ownership counts only fields that a client has set.
+    /// No defaults are filled in, since field ownership counts only fields that a client has set.
     Left,
 }
 

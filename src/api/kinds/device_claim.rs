@@ -96,7 +96,7 @@ pub(super) fn request_names(claim: &DeviceClaim) -> HashSet<String> {
     names.collect()
 }
 
-/// Returns the items of a list; none if there are too many to validate.
+/// Returns the items of a list, or no items if there are too many to validate.
 pub(super) fn limited<'a, T>(
     errors: &mut FieldErrors,
     list: &Path<'_>,
@@ -289,7 +289,7 @@ pub(super) fn attribute_name(errors: &mut FieldErrors, path: &Path<'_>, name: &s
                 identifier(errors, text);
             }
         }
-        // Kubernetes does not validate names with two slashes.
+        // Kubernetes accepts any name with two slashes.
         _ => {}
     }
 }
@@ -318,7 +318,7 @@ fn constraint(
     }
 }
 
-/// Validates a list of different names of the claim's requests.
+/// Validates a list of names of the claim's requests, which must differ.
 pub(super) fn named_requests(
     errors: &mut FieldErrors,
     list: &Path<'_>,

@@ -9,7 +9,8 @@ use super::resource::{Resource, SelectableField, selectable, text};
 use crate::validate::{FieldErrors, Path, names};
 use object::time::{UNKNOWN, human_age};
 
-/// The maximum number of characters of a reporting instance, an action or a reason; Kubernetes' limits of the new form.
+/// The maximum number of characters of a reporting instance, an action or a reason in the new form (events.k8s.io), as
+/// in Kubernetes.
 const MAX_CHARACTERS: usize = 128;
 
 /// The maximum number of characters of a message in the new form.

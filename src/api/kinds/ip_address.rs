@@ -1,4 +1,4 @@
-//! IP addresses: each records a service's address that is in use, and the object that uses it
+//! IP addresses: each records an address of the service range that is in use, and the object that uses it
 //! (`controllers::service_addresses`).
 
 use std::net::IpAddr;

@@ -64,8 +64,8 @@ fn has_selector(spec: &ServiceSpec) -> bool {
     spec.selector.as_ref().is_some_and(|selector| !selector.is_empty())
 }
 
-/// Fills in addresses that an update leaves out from the old version, and drops those that an `ExternalName` has only
-/// carried over.
+/// Fills in the addresses of the old version that an update leaves out. If the service becomes an `ExternalName`, drops
+/// the addresses and families that the update left unchanged.
 pub(super) fn carry_over(new: &mut ServiceSpec, old: &ServiceSpec) {
     match (is_external_name(old), is_external_name(new)) {
         (false, true) => {
@@ -100,8 +100,7 @@ pub(crate) fn resolve_families(
     cluster: &[&'static str],
 ) -> Vec<FieldError> {
     sync_cluster_ips(new, old);
-    // A service that still prefers two families as before keeps its families, even if the cluster has gained or lost
-    // one.
+    // An unchanged service that prefers two families keeps its families, even if the cluster has gained or lost one.
     if is_external_name(new) || old.is_some_and(|old| prefers_as_before(new, old)) {
         return Vec::new();
     }
@@ -256,7 +255,7 @@ fn check_cluster(new: &ServiceSpec, cluster: &[&str], errors: &mut FieldErrors) 
     }
 }
 
-/// Validates the addresses, families and policy for themselves.
+/// Validates the addresses, families and policy by the rules that do not depend on the old version.
 pub(super) fn address_errors(spec: &ServiceSpec, addresses: &[String], errors: &mut FieldErrors) {
     if is_external_name(spec) {
         return;
@@ -290,7 +289,7 @@ pub(super) fn address_errors(spec: &ServiceSpec, addresses: &[String], errors: &
     if addresses.len() > MAX_ADDRESSES {
         errors.invalid(&path, &whole, "may only hold up to 2 values");
     }
-    // One mistake would otherwise be reported several times.
+    // The checks below would report the same mistake again.
     if invalid {
         return;
     }

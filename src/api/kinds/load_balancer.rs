@@ -28,7 +28,8 @@ pub(super) fn carry_over(new: &mut ServiceSpec, old: &ServiceSpec) {
     }
 }
 
-/// Returns whether load balancers check the health of nodes. They do if only nodes with endpoints serve.
+/// Returns whether load balancers check the health of nodes. They do if the external traffic policy is `Local`, with
+/// which only nodes with endpoints serve.
 pub(crate) fn needs_health_check(spec: &ServiceSpec) -> bool {
     type_of(spec) == "LoadBalancer" && spec.external_traffic_policy.as_deref() == Some("Local")
 }
@@ -56,7 +57,7 @@ pub(super) fn errors(
     let of_ranges = path.child("LoadBalancerSourceRanges");
     let annotations = Path::root("metadata.annotations");
     let of_annotation = annotations.key(SOURCE_RANGES);
-    // Both allow spaces around ranges.
+    // The field and the annotation both allow spaces around ranges.
     if !ranges.is_empty() {
         if !is_balancer {
             errors.forbidden(&of_ranges, ONLY_BALANCERS);

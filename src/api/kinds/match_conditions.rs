@@ -1,4 +1,4 @@
-//! Match conditions of webhooks and policies: CEL expressions that must all be true for a request to be sent to one.
+//! Match conditions: a webhook or policy applies only to requests for which all these CEL expressions are true.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;

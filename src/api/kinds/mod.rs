@@ -3,7 +3,7 @@
 //!
 //! Shared rules are in other modules: metadata, pod specs and field errors in `validate`, the order of the steps of a
 //! write in `write`. To add a built-in kind, add a row to the table of `object::kind` and a file here. Definitions add
-//! custom resources at run time, and the API treats them the same ([`Kinds`]).
+//! custom resources at run time, which the API treats like built-in kinds ([`Kinds`]).
 
 #[cfg(test)]
 mod cases;

@@ -96,7 +96,7 @@ impl Resource for Node {
         let (Some(new), Some(old)) = (&self.spec, &old.spec) else { return };
         let path = Path::root("spec");
         let (new_ranges, old_ranges) = (ranges(new), ranges(old));
-        // The second range appears and disappears with the machine's IPv6.
+        // Only the first range is immutable: the second appears and disappears with the machine's IPv6.
         if !old_ranges.is_empty() && new_ranges.first() != old_ranges.first() {
             let detail = "node updates may not change podCIDR except from \"\" to valid";
             errors.forbidden(&path.child("podCIDRs"), detail);

@@ -31,8 +31,8 @@ impl Resource for PodPreset {
         volumes::volumes(errors, &path.child("volumes"), list, None);
         environment::variables(errors, &path.child("env"), env);
         environment::sources(errors, &path.child("envFrom"), env_from);
-        // The mounts may be of volumes of the pod, and the pod decides the privileges of its containers; neither is
-        // known here, so that all volumes count as present and the container as privileged.
+        // Mounts may refer to volumes of the pod, and may depend on its containers' privileges. Neither is known here,
+        // so all volumes count as present and the container as privileged.
         let any = Volume::default();
         let pod = PodContext {
             volumes: mounts.iter().map(|mount| (mount.name.as_str(), &any)).collect(),

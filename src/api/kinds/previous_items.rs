@@ -1,4 +1,4 @@
-//! Lookup of a list's elements before a change by the keys of its elements after it.
+//! Finds the old version of a list's element by the keys of the new version.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ impl<'a> PreviousItems<'a> {
     pub(super) fn of(schema: &'a JSONSchemaProps, old: Option<&'a Value>) -> Self {
         let keys = schema.x_kubernetes_list_map_keys.as_deref().unwrap_or_default();
         let old = old.and_then(Value::as_array).filter(|_| !keys.is_empty());
-        // The first of several elements with the same keys counts.
+        // If several elements have the same keys, the first one counts.
         let by_keys = old.into_iter().flatten().rev().map(|item| (keys_of(keys, item), item)).collect();
         Self { keys, by_keys }
     }

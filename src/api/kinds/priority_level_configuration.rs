@@ -1,5 +1,5 @@
-//! Priority levels: the share of the server's capacity for their requests (`flow_control`). `default_flows` has those
-//! of every cluster.
+//! Priority levels: each has a share of the server's capacity for its requests (`flow_control`). `default_flows` has
+//! those of every cluster.
 
 use k8s_openapi::api::flowcontrol::v1::{
     LimitResponse, LimitedPriorityLevelConfiguration, PriorityLevelConfiguration, QueuingConfiguration,
@@ -195,7 +195,7 @@ fn queuing(errors: &mut FieldErrors, path: &Path<'_>, queuing: &QueuingConfigura
     }
 }
 
-/// Returns the number of bits of a hash that select a hand from a deck, counted up to just above the maximum.
+/// Returns the number of bits of a hash that select a hand from a deck, or one more than the maximum if there are more.
 fn entropy_bits(deck: u32, hand: u32) -> u32 {
     let mut bits = 0.0;
     for card in 0..hand {

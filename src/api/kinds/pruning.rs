@@ -42,7 +42,7 @@ impl Pruner {
         }
     }
 
-    /// Removes every field that nothing covers. Without a schema, nothing covers any field.
+    /// Removes every field that the schema does not cover; without a schema, removes all fields.
     fn prune_fields(
         &mut self,
         schema: Option<&JSONSchemaProps>,

@@ -323,7 +323,7 @@ impl Api {
         self.inner.kinds.kinds.read().clone()
     }
 
-    /// Wakes after each change of [`Api::kinds`].
+    /// Returns a receiver that is notified after each change of [`Api::kinds`].
     pub fn kinds_changed(&self) -> watch::Receiver<u64> {
         self.inner.kinds.changed.subscribe()
     }

@@ -1,6 +1,5 @@
-//! The strategy of a kind: one trait with an implementation in one file for each built-in kind ([`Resource`]), and the
-//! same without the type ([`Strategy`], as in the API server's registry), which a custom resource reads from its
-//! definition.
+//! The strategy of a kind. Each built-in kind implements [`Resource`] in its own file. [`Strategy`] is its counterpart
+//! without the type parameter, as in the API server's registry; custom resources implement it from their definitions.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -42,8 +41,8 @@ pub(crate) trait Resource: TypedKind {
     const NAME_RULE: fn(&str) -> Vec<String> = names::dns_1123_subdomain;
     /// A new object keeps the status that the client sends.
     const KEEPS_STATUS_AT_CREATION: bool = false;
-    /// The deletion of dependants if a client deletes an object over the API without a propagation policy, and the
-    /// warning that it gets.
+    /// The propagation policy if a client deletes an object over the API and names none, and the warning that the
+    /// client gets.
     const DEFAULT_PROPAGATION: Option<(Propagation, Option<&'static str>)> = None;
     /// The columns of the table, each with its cell.
     const COLUMNS: &'static [Column<Self>] = &[Column::name(), Column::age()];

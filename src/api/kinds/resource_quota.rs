@@ -10,7 +10,7 @@ use super::resource::Resource;
 use crate::validate::{FieldErrors, Path};
 use object::quantity::ResourceList;
 
-/// The compute resources of pods that scopes can limit.
+/// The compute resources, to which every pod scope except `BestEffort` applies.
 const COMPUTE: &[&str] = &["cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory"];
 
 const STORAGE: &[&str] =

@@ -65,7 +65,7 @@ pub(super) fn named(subjects: Option<&[Subject]>, kind: &str) -> Value {
     json!(names.join(", "))
 }
 
-/// Sets the missing API groups of the role, users and groups; there is only one.
+/// Sets the missing API groups of the role, users and groups to the only valid one.
 pub(super) fn default_groups(role: &mut RoleRef, subjects: Option<&mut [Subject]>) {
     let fill = |group: &mut Option<String>| {
         if group.as_ref().is_none_or(String::is_empty) {
@@ -116,7 +116,7 @@ fn subject(errors: &mut FieldErrors, path: &Path<'_>, subject: &Subject, reach: 
     }
 }
 
-/// Refuses to change the role of a binding, since clients may rely on the role of a binding that they know. Another
+/// Refuses to change the role of a binding, since clients rely on a binding to grant the role that they know. Another
 /// role needs another binding.
 pub(super) fn same_role(errors: &mut FieldErrors, new: &RoleRef, old: &RoleRef) {
     if new != old {

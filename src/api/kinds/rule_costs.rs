@@ -6,7 +6,7 @@ use crate::validate::{FieldErrors, Path};
 const MAX_COST: u64 = 10_000_000;
 /// The maximum cost of all expressions of a schema: Kubernetes' `StaticEstimatedCRDCostLimit`.
 const MAX_TOTAL: u64 = 100_000_000;
-/// The number of expressions that the error names if the total is too high, the most expensive first.
+/// The error for too high a total names this many expressions, the most expensive first.
 const NAMED: usize = 4;
 
 /// An expression with its estimated maximum cost for one object.

@@ -91,7 +91,7 @@ struct Reader {
 #[derive(Clone, Copy)]
 struct SchemaContext<'d> {
     is_root: bool,
-    /// The old value can be found for each new one.
+    /// Each new value's old version can be found.
     correlates: bool,
     /// The size limits of its values, if a schema above has rules.
     declared: Option<&'d DeclType>,

@@ -226,7 +226,7 @@ fn keep_node_ports(new: &mut ServiceSpec, old: &ServiceSpec) {
     }
 }
 
-/// Drops node ports that an update has only carried over to a type without node ports.
+/// Drops the node ports that an update left unchanged while it changed the type to one without node ports.
 fn drop_carried_node_ports(new: &mut ServiceSpec, old: &ServiceSpec) {
     let before: HashSet<i32> = old.ports.iter().flatten().filter_map(|p| p.node_port).collect();
     for port in new.ports.iter_mut().flatten() {

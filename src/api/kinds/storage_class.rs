@@ -1,4 +1,4 @@
-//! Storage classes. Their provisioner, parameters and policies are immutable, since existing volumes were made
+//! Storage classes. Their provisioner, parameters and policies are immutable, since existing volumes were created
 //! according to them.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};

@@ -31,12 +31,12 @@ impl Structural {
         Self(compiled)
     }
 
-    /// Wraps a schema that is no definition's.
+    /// Wraps a schema that does not belong to a definition.
     pub(super) fn of(root: JSONSchemaProps) -> Self {
         Self(Arc::new(CompiledSchema::new(root)))
     }
 
-    /// Returns whether both are the same value in memory.
+    /// Returns whether both share the same memory.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

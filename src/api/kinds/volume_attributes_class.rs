@@ -1,5 +1,5 @@
-//! Volume attributes classes: attributes that a driver can change while a volume is in use. Stored for charts that
-//! bring one and otherwise unused: no volume here uses a third-party CSI driver.
+//! Volume attributes classes: attributes that a driver can change while a volume is in use. Podium stores them because
+//! charts contain them, but no volume here uses a third-party CSI driver.
 
 use std::collections::BTreeMap;
 

@@ -254,7 +254,7 @@ fn resources(errors: &mut FieldErrors, list: &Path<'_>, resources: &[String]) {
         errors.required(list, "");
     }
     let (mut all_of_resource, mut all_of_name) = (HashSet::new(), HashSet::new());
-    // Kubernetes considers only the last one without a subresource.
+    // As in Kubernetes, the last resource without a subresource decides, and earlier ones do not count.
     let mut has_plain = false;
     for (i, given) in resources.iter().enumerate() {
         let path = list.index(i);

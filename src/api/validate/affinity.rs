@@ -1,4 +1,4 @@
-//! Rules of affinity: to nodes, and to and against other pods.
+//! Rules of node affinity, pod affinity and pod anti-affinity.
 
 use k8s_openapi::api::core::v1::{Affinity, NodeAffinity, PodAffinityTerm, WeightedPodAffinityTerm};
 
@@ -76,8 +76,8 @@ fn pod_term(errors: &mut FieldErrors, path: &Path<'_>, term: &PodAffinityTerm) {
     topology_key(errors, &path.child("topologyKey"), &term.topology_key);
 }
 
-/// Validates the keys that narrow the selected pods to those with the pod's own values. Each may be in one of the lists
-/// and not in the selector.
+/// Validates the keys that narrow the selected pods to those with the pod's own values. Each key may be in only one of
+/// the two lists, and not in the selector.
 fn match_label_keys(errors: &mut FieldErrors, path: &Path<'_>, term: &PodAffinityTerm) {
     for (field, keys) in
         [("matchLabelKeys", &term.match_label_keys), ("mismatchLabelKeys", &term.mismatch_label_keys)]

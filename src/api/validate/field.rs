@@ -210,12 +210,12 @@ impl FieldErrors {
         self.errors.push(error);
     }
 
-    /// The field is missing.
+    /// Reports that the field is missing.
     pub(crate) fn required(&mut self, path: &Path<'_>, detail: impl Into<String>) {
         self.add(path, FieldErrorReason::Required, || None, || detail);
     }
 
-    /// The value breaks a rule.
+    /// Reports that the value breaks a rule.
     pub(crate) fn invalid(
         &mut self,
         path: &Path<'_>,
@@ -225,17 +225,17 @@ impl FieldErrors {
         self.add(path, FieldErrorReason::Invalid, || value.display_value(), || detail);
     }
 
-    /// The value has the type `found`, which is not the field's type.
+    /// Reports that the value has the type `found`, which is not the field's type.
     pub(crate) fn wrong_type(&mut self, path: &Path<'_>, found: &str, detail: impl Into<String>) {
         self.add(path, FieldErrorReason::TypeInvalid, || found.display_value(), || detail);
     }
 
-    /// The value breaks a rule and is too large to show.
+    /// Reports that the value breaks a rule, without the value, which is too large to show.
     pub(crate) fn invalid_itself(&mut self, path: &Path<'_>, detail: impl Into<String>) {
         self.add(path, FieldErrorReason::Invalid, || None, || detail);
     }
 
-    /// The value breaks each of these rules.
+    /// Reports each of these rules as broken.
     pub(crate) fn invalid_each(
         &mut self,
         path: &Path<'_>,
@@ -256,12 +256,12 @@ impl FieldErrors {
         }
     }
 
-    /// The value is not in the set, which the message lists in the given order.
+    /// Reports that the value is not in the set, which the message lists in the given order.
     pub(crate) fn unsupported(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
         self.unsupported_display_value(path, value, supported);
     }
 
-    /// The value, which need not be a text, is not in the set.
+    /// Reports that the value, which need not be a text, is not in the set.
     pub(crate) fn unsupported_display_value(
         &mut self,
         path: &Path<'_>,
@@ -271,7 +271,7 @@ impl FieldErrors {
         self.add(path, FieldErrorReason::NotSupported, || value.display_value(), || among(supported));
     }
 
-    /// The value, which is not a text, is not in the set.
+    /// Reports that the value, which is not a text, is not in the set.
     pub(crate) fn unsupported_value(&mut self, path: &Path<'_>, value: &Value, supported: &[&str]) {
         self.add(path, FieldErrorReason::NotSupported, || value.to_string(), || among(supported));
     }
@@ -291,12 +291,12 @@ impl FieldErrors {
         }
     }
 
-    /// The value occurs twice.
+    /// Reports that the value occurs twice.
     pub(crate) fn duplicate(&mut self, path: &Path<'_>, value: &(impl ErrorValue + ?Sized)) {
         self.add(path, FieldErrorReason::Duplicate, || value.display_value(), String::new);
     }
 
-    /// The value occurs twice in spite of a rule, which `detail` explains.
+    /// Reports that the value occurs twice; `detail` explains the rule against it.
     pub(crate) fn duplicate_because(
         &mut self,
         path: &Path<'_>,
@@ -306,22 +306,22 @@ impl FieldErrors {
         self.add(path, FieldErrorReason::Duplicate, || value.display_value(), || detail);
     }
 
-    /// The field may not be set or changed.
+    /// Reports that the field may not be set or changed.
     pub(crate) fn forbidden(&mut self, path: &Path<'_>, detail: impl Into<String>) {
         self.add(path, FieldErrorReason::Forbidden, || None, || detail);
     }
 
-    /// The value refers to an object that does not exist.
+    /// Reports that the value refers to an object that does not exist.
     pub(crate) fn not_found(&mut self, path: &Path<'_>, value: &str) {
         self.add(path, FieldErrorReason::NotFound, || quote(value), String::new);
     }
 
-    /// The value refers to an object that does not exist; `detail` lists existing ones.
+    /// Reports that the value refers to an object that does not exist; `detail` lists existing ones.
     pub(crate) fn not_found_with_detail(&mut self, path: &Path<'_>, value: &str, detail: impl Into<String>) {
         self.add(path, FieldErrorReason::NotFound, || quote(value), || detail);
     }
 
-    /// The value is longer than `max_bytes`.
+    /// Reports that the value is longer than `max_bytes`.
     pub(crate) fn too_long(&mut self, path: &Path<'_>, max_bytes: usize) {
         self.add(
             path,
@@ -331,7 +331,7 @@ impl FieldErrors {
         );
     }
 
-    /// The list has too many items.
+    /// Reports that the list has too many items.
     pub(crate) fn too_many(&mut self, path: &Path<'_>, items: usize, max_items: usize) {
         self.add(
             path,

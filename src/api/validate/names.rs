@@ -114,7 +114,7 @@ pub(crate) fn path_segment(text: &str) -> Vec<String> {
     ['/', '%'].iter().filter(|c| text.contains(**c)).map(|c| format!("may not contain '{c}'")).collect()
 }
 
-/// `*.` before a subdomain: hosts that stand for all directly below one.
+/// `*.` before a subdomain: stands for all hosts directly below that domain.
 pub(crate) fn wildcard_dns_1123_subdomain(text: &str) -> Vec<String> {
     let below = text.strip_prefix("*.").is_some_and(|domain| dns_1123_subdomain(domain).is_empty());
     if below && text.len() <= SUBDOMAIN_MAX {
@@ -310,8 +310,8 @@ pub(crate) fn ip(text: &str) -> Vec<String> {
     vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_string()]
 }
 
-/// An address of one peer in the network: neither unspecified nor link-local, and no link-local multicast. Kubernetes
-/// refuses loopback addresses too, but without a network of their own pods have those.
+/// The address of an endpoint: neither unspecified nor link-local, and no link-local multicast. Kubernetes refuses
+/// loopback addresses too, but here pods have loopback addresses if they have no network of their own.
 pub(crate) fn non_special_ip(text: &str) -> Vec<String> {
     let Ok(address) = text.parse::<std::net::IpAddr>() else { return Vec::new() };
     let (is_link, is_link_multicast) = match address {
@@ -339,7 +339,7 @@ pub(crate) fn cidr(text: &str) -> Vec<String> {
     vec!["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)".to_string()]
 }
 
-/// Splits an `apiVersion` into group and version; the error says why that fails.
+/// Splits an `apiVersion` into group and version; the error is the reason why it cannot be split.
 pub(crate) fn group_version(text: &str) -> Result<(&str, &str), String> {
     match text.split_once('/') {
         None => Ok(("", text)),

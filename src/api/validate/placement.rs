@@ -68,8 +68,8 @@ fn pair(constraint: &TopologySpreadConstraint) -> (&str, &str) {
     (&constraint.topology_key, &constraint.when_unsatisfiable)
 }
 
-/// Validates a constraint. `is_duplicate`: a later constraint is a duplicate, which Kubernetes reports at the first of
-/// both.
+/// Validates a constraint. `is_duplicate`: a later constraint is a duplicate of this one; Kubernetes reports the error
+/// at the first of the two.
 fn spread_constraint(
     errors: &mut FieldErrors,
     path: &Path<'_>,

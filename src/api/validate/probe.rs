@@ -9,7 +9,7 @@ use super::field::{FieldErrors, Path};
 use super::names;
 use super::pod_context::PodContext;
 
-/// Validates a liveness or startup probe. They succeed at the first success, and may have a grace period of their own.
+/// Validates a liveness or startup probe. Such a probe's `successThreshold` is 1, and it may have its own grace period.
 pub(crate) fn single_success(errors: &mut FieldErrors, path: &Path<'_>, probe: &Probe) {
     any_probe(errors, path, probe);
     let threshold = probe.success_threshold.unwrap_or(1);
@@ -119,7 +119,7 @@ struct Handler<'a> {
 
 fn handler(errors: &mut FieldErrors, path: &Path<'_>, handler: &Handler<'_>, grace_seconds: i64) {
     let mut handlers = 0;
-    // Only errors of the first handler are reported; further handlers are errors by themselves.
+    // Only the first handler is validated; each further one is an error in itself.
     let mut is_first = |errors: &mut FieldErrors, field: &str| {
         handlers += 1;
         if handlers > 1 {

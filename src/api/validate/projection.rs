@@ -33,7 +33,7 @@ struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    /// Adds a file, and reports an error if the path is taken. The message shows `of`.
+    /// Adds a file, and reports an error if the path is taken. The error shows `of` as the value.
     fn add(&mut self, errors: &mut FieldErrors, file: &'a str, of: &str) {
         if !file.is_empty() && !self.used_paths.insert(file) {
             errors.invalid(self.volume, of, TWICE);

@@ -153,7 +153,7 @@ fn huge_pages(errors: &mut FieldErrors, path: &Path<'_>, name: &str, value: &Qua
     }
 }
 
-/// Validates the claims of devices that a container uses: they must differ, and be among the pod's.
+/// Validates the resource claims that a container uses: they must differ, and be among the pod's.
 fn claim_names(errors: &mut FieldErrors, list: &Path<'_>, claims: &[ResourceClaim], of_pod: &BTreeSet<&str>) {
     let mut whole = HashSet::new();
     let mut parts = HashSet::new();
@@ -188,7 +188,8 @@ fn claim_names(errors: &mut FieldErrors, list: &Path<'_>, claims: &[ResourceClai
     }
 }
 
-/// Validates the resources of the whole pod: at least those of its containers, and no container may use more.
+/// Validates the resources of the whole pod: its requests must cover those of all containers together, and no
+/// container's limit may exceed the pod's.
 pub(crate) fn of_pod(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     let Some(own) = &spec.resources else { return };
     if own.claims.is_some() {
@@ -199,7 +200,7 @@ pub(crate) fn of_pod(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) 
     let together = spec_requests(&Pod { spec: Some(containers), ..Pod::default() });
     let requests = path.child("requests");
     for (name, together) in &together {
-        // A missing request is defaulted from those of the containers.
+        // A missing request of the pod defaults to the sum of the containers' requests.
         let Some(request) = own.requests.as_ref().and_then(|list| list.get(name)) else { continue };
         if Amount::parse(&request.0).is_ok_and(|request| *together > request) {
             let sum = together.to_text_like(request).0;

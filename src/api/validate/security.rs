@@ -241,8 +241,8 @@ fn contexts(spec: &PodSpec) -> impl Iterator<Item = (&'static str, usize, Option
         .chain(ephemeral.map(with("ephemeralContainers")))
 }
 
-/// Validates Windows host processes: either all containers of a pod are such or none, and the pod uses the host
-/// network.
+/// Validates Windows host processes: either all containers of a pod are host processes or none, and the pod must use
+/// the host network.
 pub(super) fn host_processes(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     let of_pod = spec.security_context.as_ref().and_then(|c| c.windows_options.as_ref()?.host_process);
     let (mut all, mut processes) = (0, 0);
@@ -274,7 +274,7 @@ pub(super) fn host_processes(errors: &mut FieldErrors, path: &Path<'_>, spec: &P
     }
 }
 
-/// Validates the pod's operating system, and forbids fields that it does not have.
+/// Validates the pod's operating system, and forbids fields that do not exist on it.
 pub(super) fn os(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     let Some(os) = &spec.os else { return };
     match os.name.as_str() {

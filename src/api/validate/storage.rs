@@ -70,7 +70,8 @@ pub(crate) fn claim_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &Persi
     class_name(errors, &path.child("volumeAttributesClassName"), attributes);
 }
 
-/// Validates the initial content of a claim. Both fields are equal, unless the source is in another namespace.
+/// Validates the fields for a claim's initial content. If both are set, they must name the same object, and
+/// `dataSourceRef` must not name a namespace.
 fn data_sources(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeClaimSpec) {
     let (own, any) = (spec.data_source.as_ref(), spec.data_source_ref.as_ref());
     if let Some(own) = own {

@@ -35,7 +35,7 @@ pub(crate) fn selector_and_template(
     selector_and_template_of("ReplicaSet", errors, path, selector, template);
 }
 
-/// Does the same as [`selector_and_template`] for an owner of this kind, which errors in the template name.
+/// Does the same as [`selector_and_template`]. `owner` is the kind that errors in the template name.
 pub(crate) fn selector_and_template_of(
     owner: &str,
     errors: &mut FieldErrors,
@@ -97,7 +97,7 @@ pub(crate) fn available_within_ready(
     }
 }
 
-/// Validates the collision count, which can only grow: the number of generated names that were taken already.
+/// Validates the collision count, the number of generated names that were already taken. It can only grow.
 pub(crate) fn collision_count(errors: &mut FieldErrors, new: Option<i32>, old: Option<i32>) {
     let path = Path::root("status.collisionCount");
     errors.non_negative(&path, new.unwrap_or(0));

@@ -111,7 +111,7 @@ impl Reconciler for AvailabilityController {
 }
 
 impl AvailabilityController {
-    /// Returns the APIServices of a service that has changed itself or in its endpoints.
+    /// Returns the APIServices that name a service, after a change of the service or its endpoints.
     fn service_changed(&self, change: &Change) -> Vec<Key> {
         let changed = change.object.key();
         let of_it = |api: &&SharedObject<APIService>| {
@@ -158,7 +158,7 @@ impl AvailabilityController {
             last_transition_time: Some(time(self.api.clock().now())),
         };
         let written = self.api.modify_status::<APIService>(&stored.key(), |fresh| {
-            // Only for the same object and an unchanged spec.
+            // The result applies only to the same object with the same spec.
             if fresh.metadata.uid == stored.metadata.uid && fresh.spec == stored.spec {
                 let conditions = fresh.status.get_or_insert_default().conditions.get_or_insert_default();
                 conditions::set(conditions, next.clone());

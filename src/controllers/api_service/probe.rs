@@ -19,7 +19,7 @@ pub(super) struct Probe {
     is_probing: bool,
     /// The service has changed since the probe under way started.
     is_outdated: bool,
-    /// The result, until it is written.
+    /// The probe's result, until it is written to the status.
     result: Option<Result<(), String>>,
     /// Failures since the last success.
     failures: u32,

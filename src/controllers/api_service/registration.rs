@@ -25,7 +25,7 @@ pub(crate) fn start(context: &Context) {
             for name in api.local_api_services() {
                 queue.add(Key::new("", name));
             }
-            // Queue the existing ones, so that those no longer served are deleted.
+            // Queues the existing APIServices, so that those of groups no longer served are deleted.
             for service in api.list_as::<APIService>(None) {
                 if AutomanagedLabel::of(&service.metadata).is_some() {
                     queue.add(service.key());
@@ -95,8 +95,8 @@ enum RegistrationAction {
     Write(Box<APIService>),
 }
 
-/// Decides how to bring the current object to the desired state. `is_corrected` if it was corrected once since the
-/// start; an object a user has taken over is left alone.
+/// Decides how to bring the current object to the desired state; an object that a user has taken over is left alone.
+/// `is_corrected`: the object was corrected since the start.
 fn decide(
     current: Option<&APIService>,
     desired: Option<APIService>,

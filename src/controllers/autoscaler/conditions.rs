@@ -27,7 +27,7 @@ impl ConditionType {
     }
 }
 
-/// Conditions under construction; those not set stay as they were.
+/// The conditions that a sync sets; other conditions stay as they were.
 #[derive(Clone, Debug)]
 pub(super) struct Conditions {
     list: Vec<HorizontalPodAutoscalerCondition>,

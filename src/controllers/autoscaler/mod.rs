@@ -29,7 +29,7 @@ use conditions::{ConditionType, Conditions};
 use object::{Key, Kind, SharedObject, Uid};
 use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
-/// The interval at which sizes are reconsidered.
+/// The interval between two syncs of an autoscaler.
 const SYNC: Duration = Duration::from_secs(15);
 
 /// Starts the controller.
@@ -113,7 +113,8 @@ impl AutoscalerController {
         }
     }
 
-    /// Does everything but the status. Errors go to the conditions and events, and are tried again.
+    /// Measures and resizes the target; the caller writes the status. Errors become conditions and events, and the next
+    /// sync tries again.
     fn context(&self, context: &mut SyncContext<'_>) {
         let autoscaler = context.autoscaler;
         let (kind, scale) = match target::scale_of(&self.api, autoscaler) {
@@ -174,7 +175,8 @@ impl AutoscalerController {
             outcome.limit.0,
             outcome.limit.1,
         );
-        // Earlier recommendations may move the target although this one does not: Kubernetes then gives no reason.
+        // The stabilization window may resize the target although this recommendation equals the current size.
+        // Kubernetes then gives no reason.
         let reason = match recommended.cmp(&current) {
             Ordering::Greater => format!("{metric} above target"),
             Ordering::Less => "All metrics below target".into(),

@@ -20,7 +20,7 @@ pub(super) fn scale_of(
         [_] => "",
         _ => return Err(format!("unexpected GroupVersion string: {version}")),
     };
-    // Any version of the group serves.
+    // The reference's version does not matter.
     let Some(kind) = api.kinds().in_group(group, &reference.kind) else {
         return Err(format!("no matches for kind \"{}\" in group \"{group}\"", reference.kind));
     };

@@ -24,10 +24,11 @@ use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
 const LONGEST_LIFE: SignedDuration = SignedDuration::from_hours(365 * 24);
 /// The shortest validity; as in Kubernetes.
 const SHORTEST_LIFE: SignedDuration = SignedDuration::from_mins(10);
-/// Tolerates peers with clocks that lag.
+/// Certificates are valid from this long before their signing, so that peers with clocks that lag accept them.
 const BACKDATE: SignedDuration = SignedDuration::from_mins(5);
-/// The time after which answered requests are deleted, and the time for unanswered ones.
+/// The time after which answered requests are deleted.
 const ANSWERED_STAYS: SignedDuration = SignedDuration::from_hours(1);
+/// The time after which unanswered requests are deleted.
 const PENDING_STAYS: SignedDuration = SignedDuration::from_hours(24);
 
 /// Starts the signer; without an authority it does not run.

@@ -79,7 +79,7 @@ impl CronJobs {
     ) {
         for job in jobs::beyond_history(cron_job, jobs) {
             if !is_terminating(&job.metadata) {
-                // A failure is recorded as an event and tried again with the next change.
+                // `delete_job` records a failure as an event, and the next change tries again.
                 let _ = self.delete_job(cron_job, job, status);
             }
         }

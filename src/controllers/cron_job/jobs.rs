@@ -12,12 +12,12 @@ use object::owner::controller_reference;
 /// The annotation with a Job's scheduled time.
 const SCHEDULED_AT: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
-/// Returns the name of the Job for a time: it makes sure that there is only one.
+/// Returns the name of the Job for a scheduled time. As the name contains the time, no time gets a second Job.
 pub(super) fn name_for(cron_job: &SharedObject<CronJob>, at: Timestamp) -> String {
     format!("{}-{}", cron_job.name(), at.as_second().div_euclid(60))
 }
 
-/// Creates the Job for a time; `zone` is the CronJob's own, in which users read the time.
+/// Builds the Job for a scheduled time. The annotation has the time in the CronJob's time zone, `zone`.
 pub(super) fn job_for(cron_job: &SharedObject<CronJob>, at: Timestamp, zone: &TimeZone) -> Job {
     let template = cron_job.spec.job_template.clone();
     let meta = template.metadata.unwrap_or_default();

@@ -61,7 +61,7 @@ impl Reconciler for CronJobs {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        // From the store, not from the cache: its own last write lists the active Jobs.
+        // Read from the store, not from the cache: the active Jobs are in this controller's own last write.
         let Ok(cron_job) = self.api.get_as::<CronJob>(key) else { return Ok(()) };
         let jobs = self.jobs.controlled_by(cron_job.uid());
         let mut status = cron_job.status.clone().unwrap_or_default();
@@ -169,7 +169,7 @@ impl CronJobs {
         Ok(next)
     }
 
-    /// Returns true if a Job may be created for a time that has come.
+    /// Returns true if a Job may be created for a due time.
     fn may_start(
         &self,
         cron_job: &SharedObject<CronJob>,
@@ -206,7 +206,8 @@ impl CronJobs {
         true
     }
 
-    /// Creates the Job for a time, or finds the one created before the status was written.
+    /// Creates the Job for a scheduled time, or finds the Job if an earlier sync created it and stopped before it wrote
+    /// the status.
     fn start_job(
         &self,
         cron_job: &SharedObject<CronJob>,

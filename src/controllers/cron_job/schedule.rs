@@ -12,7 +12,7 @@ use base::cron::CronSchedule;
 /// More missed times than this indicate a problem and cause a warning.
 const MANY: i64 = 100;
 
-/// Syncs start a little late rather than early.
+/// The delay of a sync after its scheduled time, so that it never starts early.
 const DELTA: Duration = Duration::from_millis(100);
 
 /// The schedule has no times, such as the 31st of February.
@@ -23,11 +23,12 @@ pub(super) struct UnsatisfiableSchedule;
 /// The state of a CronJob's schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ScheduleState {
-    /// The time from which scheduled times count: the last scheduled one, or the start.
+    /// Scheduled times count from this time on: the last scheduled time, the CronJob's creation or the start of the
+    /// window.
     since: Timestamp,
-    /// The latest time that has come since.
+    /// The latest scheduled time between `since` and now.
     latest: Option<Timestamp>,
-    /// The approximate number of times that have come, if more than the latest.
+    /// The approximate number of scheduled times between `since` and now; 0 if only `latest` is between them.
     missed: i64,
 }
 
@@ -51,7 +52,7 @@ impl ScheduleTimes<'_> {
         self.schedule.next_after(at, self.zone)
     }
 
-    /// Returns the latest unmet time within the window of `startingDeadlineSeconds`.
+    /// Returns the latest scheduled time without a Job within the window of `startingDeadlineSeconds`.
     pub(super) fn due(&self, now: Timestamp) -> Result<Option<DueRun>, UnsatisfiableSchedule> {
         let window = self.cron_job.spec.starting_deadline_seconds.map(SignedDuration::from_secs);
         let standing = self.schedule_state(now, window.and_then(|window| now.checked_sub(window).ok()))?;
@@ -105,8 +106,9 @@ impl ScheduleTimes<'_> {
         Ok(ScheduleState { since, latest: latest.and_then(|from| self.latest_after(from, now)), missed })
     }
 
-    /// Returns the latest time after `from` that has come; `from` itself if there is none. Bisects: `* * * 12 *` has
-    /// tens of thousands of times in a month, and then none for eleven.
+    /// Returns the latest scheduled time after `from` and up to now; `from` itself if there is none.
+    ///
+    /// Bisects, because `* * * 12 *` has tens of thousands of times in a month, and then none for eleven.
     fn latest_after(&self, from: Timestamp, now: Timestamp) -> Option<Timestamp> {
         let has_time_after = |second: i64| {
             let next = Timestamp::from_second(second).ok().and_then(|at| self.next_after(at));

@@ -20,7 +20,8 @@ const BATCH: usize = 500;
 enum Outcome {
     /// No object is left.
     Done,
-    /// Objects are left, and their removal causes another sync; `more` if some have not been deleted yet.
+    /// Objects are left, and their removal causes another sync. `more`: this sync did not delete all objects, or its
+    /// deletions may have removed the last ones, so the next sync follows soon.
     Waits {
         more: bool,
     },
@@ -39,7 +40,7 @@ impl Definitions {
         }
         let outcome = match self.api.follow_definition(definition.name()) {
             Ok(Some(kind)) => self.delete_objects(kind),
-            // It was never served, or cannot be: there are no objects.
+            // The definition was never served or cannot be served, so its kind has no objects.
             _ => Outcome::Done,
         };
         let (is_so, reason, message) = match &outcome {
@@ -86,7 +87,7 @@ impl Definitions {
         }
         match failure {
             Some(failure) => Outcome::Failed(failure),
-            // Objects without finalizers are gone by now.
+            // Objects without finalizers are gone by now, perhaps all of them.
             None if requested > 0 => Outcome::Waits { more: true },
             None => Outcome::Waits { more: false },
         }

@@ -135,7 +135,7 @@ impl Definitions {
         ignore_not_found(written)
     }
 
-    /// Changes the status of this definition, not of another that has its name by now.
+    /// Changes the status of this definition; never of a newer definition with the same name.
     fn modify_status(
         &self,
         definition: &SharedObject<CustomResourceDefinition>,

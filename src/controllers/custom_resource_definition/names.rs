@@ -41,8 +41,8 @@ impl AcceptedNames {
 /// The reason why a name is not accepted: reason and message.
 pub(super) type Conflict = (&'static str, String);
 
-/// Returns the names that the definition has from now on, including those of its new names that are free, and the
-/// last conflict, if any.
+/// Returns the names that the definition has from now on, and the last conflict, if any. A new name replaces the old
+/// one only if it is free.
 pub(super) fn accept(
     definition: &CustomResourceDefinition,
     accepted: &AcceptedNames,

@@ -1,7 +1,6 @@
 //! One pod on every node that should have one, and none on others.
 //!
-//! Decides creations and deletions independent of the template; the replacement of pods of an old template is up to
-//! [`super::rolling`].
+//! Decides creations and deletions independently of the template; [`super::rolling`] replaces pods of an old template.
 
 use std::time::Duration;
 
@@ -89,7 +88,7 @@ fn surging(actions: &mut Actions, node_pods: &NodePods, alive: &[&DaemonPod]) {
         [] | [_] => {}
         _ => {
             let new = alive.iter().find(|d| d.updated);
-            // Keeps a ready pod, or else the oldest: the oldest usually serves, but pods may be of the same age.
+            // Keeps a ready pod, or else the oldest: the oldest pod usually serves, but pods may have the same age.
             let old = alive.iter().filter(|d| !d.updated).min_by_key(|d| !d.ready);
             let is_retained =
                 |d: &DaemonPod| [new, old].into_iter().flatten().any(|retained| retained.name == d.name);

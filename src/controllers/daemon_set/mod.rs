@@ -81,7 +81,7 @@ impl Reconciler for DaemonSets {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        // From the store: pods of an older template would have to be replaced at once.
+        // Read from the store: pods created from an outdated cached template would have to be replaced at once.
         let Some(set) = optional(self.api.get_as::<DaemonSet>(key))? else { return Ok(()) };
         Ok(self.sync(&set)?)
     }
@@ -95,7 +95,7 @@ impl Reconciler for DaemonSets {
 }
 
 impl DaemonSets {
-    /// Ignores changes that do not affect eligibility: nodes report all the time.
+    /// Ignores changes that do not affect eligibility, since nodes change with every report.
     fn node_changed(&self, change: &Change) -> Vec<Key> {
         let node = change.object.get::<Node>();
         let before = change.previous.as_ref().and_then(|b| b.get::<Node>());

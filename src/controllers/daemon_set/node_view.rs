@@ -26,7 +26,7 @@ pub(super) struct DaemonPod {
     pub(super) ready: bool,
     /// It is ready and has been so for `minReadySeconds`.
     pub(super) availability: Availability,
-    /// It is made of the set's present template.
+    /// It was created from the set's present template.
     pub(super) updated: bool,
 }
 

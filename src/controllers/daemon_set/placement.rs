@@ -21,7 +21,7 @@ pub(super) enum NodeFit {
     Never,
 }
 
-/// A DaemonSet's requirements on nodes, read once and matched with many.
+/// A DaemonSet's requirements on nodes, read once and matched against many nodes.
 #[derive(Clone, Debug)]
 pub(super) struct Placement {
     node_name: Option<String>,

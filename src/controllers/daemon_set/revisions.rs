@@ -23,7 +23,7 @@ fn revision_hash(pod: &Pod) -> Option<&str> {
 }
 
 impl DaemonSets {
-    /// Keeps one revision for each template: pods of duplicates get the newest one's label.
+    /// Deletes other revisions with the template of the latest one, after relabelling their pods to the latest.
     pub(super) fn merge_equal(
         &self,
         set: &SharedObject<DaemonSet>,

@@ -44,7 +44,6 @@ fn live_pods(node_pods: &NodePods) -> LivePods<'_> {
     }
 }
 
-/// Returns the remaining number of things within a bound.
 fn remaining(bound: i32, used: usize) -> usize {
     usize::try_from(bound).unwrap_or(0).saturating_sub(used)
 }

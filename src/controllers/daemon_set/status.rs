@@ -13,7 +13,7 @@ pub(super) fn count(node_view: &NodeView, before: Option<&DaemonSetStatus>) -> D
     let (mut desired, mut current, mut misscheduled, mut ready) = (0, 0, 0, 0);
     let (mut updated, mut available) = (0, 0);
     for node_pods in &node_view.nodes {
-        // The oldest pod counts: a surging one may yet fail.
+        // The oldest pod counts, because a surge pod may still fail.
         let first = node_pods.daemons.first();
         if node_pods.fit != NodeFit::Run {
             misscheduled += i32::from(first.is_some());

@@ -115,7 +115,7 @@ impl DaemonSets {
         made.and(self.control.delete_all(set.object(), to_delete))
     }
 
-    /// Creates pods for these nodes, as many as the set may create now; the rest follows later.
+    /// Creates pods for these nodes, as many as the set may create now; a later sync creates the rest.
     fn make(
         &self,
         set: &SharedObject<DaemonSet>,

@@ -34,7 +34,7 @@ pub(super) fn revision(meta: &ObjectMeta) -> i64 {
     number(meta, REVISION).unwrap_or(0)
 }
 
-/// Sets the numbers for proportional scaling.
+/// Sets the annotations that proportional scaling reads.
 pub(super) fn set_sizes(annotations: &mut BTreeMap<String, String>, desired: i32, max: i32) {
     annotations.insert(DESIRED_REPLICAS.into(), desired.to_string());
     annotations.insert(MAX_REPLICAS.into(), max.to_string());
@@ -68,7 +68,7 @@ pub(super) fn restore(deployment: &mut ObjectMeta, replica_set: Option<&BTreeMap
     annotations.extend(shared.map(|(name, value)| (name.clone(), value.clone())));
 }
 
-/// Returns `history,revision`, dropping the oldest entries if that is too long.
+/// Returns `history,revision`, without the oldest entries if the text is too long.
 fn appended(history: &str, revision: &str) -> String {
     let mut entries: Vec<&str> = history.split(',').filter(|e| !e.is_empty()).collect();
     entries.push(revision);

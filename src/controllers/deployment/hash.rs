@@ -8,7 +8,7 @@ use object::well_known::label::POD_TEMPLATE_HASH;
 
 /// Returns the hash of a template in Kubernetes' format: FNV-1a (32 bits) in decimal, each digit spelled as a letter.
 ///
-/// `collisions` changes the hash of a template if a different one has it already.
+/// `collisions` changes the hash of a template if another template has the same hash.
 pub(super) fn template_hash(template: &PodTemplateSpec, collisions: Option<i32>) -> String {
     // Maps are sorted and absent fields omitted, so that equal templates are equal bytes.
     let encoding = serde_json::to_vec(template).expect("templates have string keys and finite numbers");

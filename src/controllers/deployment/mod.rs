@@ -1,4 +1,4 @@
-//! Deployments: change the version of a number of equal pods gradually.
+//! Deployments: maintain a number of equal pods, and replace them gradually when the template changes.
 //!
 //! [`view`] is the input of the decisions; [`rolling`], [`recreate`] and [`scaling`] decide sizes, [`history`]
 //! revisions, [`progress`] conditions; [`sync`] executes them on [`replica_sets`].
@@ -77,7 +77,7 @@ impl Reconciler for DeploymentController {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        // From the store: a size decided for an older spec would be written after the newer one.
+        // Read from the store: a size decided for an outdated cached spec would be written after the newer spec.
         let Some(deployment) = optional(self.api.get_as::<Deployment>(key))? else { return Ok(()) };
         // The ReplicaSets' change events cause another sync once the cache has caught up.
         if !self.updates.satisfied(deployment.uid(), &self.sets, &self.api) {

@@ -6,8 +6,8 @@ use super::view::{ReplicaSetView, Resize, View};
 
 /// Returns the next step of a rollout with an existing new ReplicaSet; empty if there is nothing to do now.
 ///
-/// Either the new ReplicaSet changes or the old ones do, never both: each step is decided on the result of the last
-/// one.
+/// A step changes either the new ReplicaSet or the old ones, never both, because each step is decided on the result of
+/// the last one.
 pub(super) fn next_step(view: &View) -> Vec<Resize> {
     let Some(new) = view.new_member() else { return Vec::new() };
     let size = new_size(view, new.size);

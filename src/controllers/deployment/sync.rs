@@ -117,7 +117,7 @@ impl DeploymentController {
         self.update_status(deployment, sets, rollout, StatusScope::Rollout)
     }
 
-    /// Warns about a selector that matches everything, and would select every pod of the namespace.
+    /// Warns about a selector that matches every pod of the namespace.
     fn refuse_everything(&self, deployment: &SharedObject<Deployment>) -> Result<(), ApiError> {
         self.recorder.warning(
             deployment.object(),
@@ -206,8 +206,8 @@ impl DeploymentController {
         }
     }
 
-    /// Handles a taken name of the new ReplicaSet: it is taken by the same one, which the cache does not show yet, or
-    /// by another template with the same hash.
+    /// Handles the case that the new ReplicaSet's name is taken: either the ReplicaSet exists already and the cache
+    /// does not show it yet, or another template has the same hash.
     fn resolve_collision(&self, deployment: &SharedObject<Deployment>, key: &Key) -> Result<(), ApiError> {
         let there = self.api.get_as::<ReplicaSet>(key)?;
         let same =

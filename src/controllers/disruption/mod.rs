@@ -100,7 +100,7 @@ impl DisruptionController {
         }
     }
 
-    /// A new size changes the expected pods of the budgets of the owner's pods.
+    /// Queues the budgets that depend on the sizes of owners: a new size changes the number of pods that they expect.
     fn owner_changed(&self, change: &Change) {
         let generation = |object: &Object| object.meta().generation;
         let same_spec = change.previous.as_ref().is_some_and(|b| generation(b) == generation(&change.object));
@@ -160,8 +160,8 @@ impl DisruptionController {
         expected: ExpectedCounts,
     ) -> Result<(), ApiError> {
         let mut disrupted = DisruptedPods::default();
-        // An eviction may have used the budget since it was read: take the evictions under way from the version being
-        // replaced.
+        // An eviction may have used the budget since it was read. The evictions under way are therefore taken from the
+        // version that is replaced.
         self.write(budget, |fresh, before, now| {
             let evictions = before.and_then(|s| s.disrupted_pods.as_ref());
             let timeout = self.api.timings().disruption_timeout.0;

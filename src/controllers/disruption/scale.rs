@@ -22,7 +22,7 @@ pub(super) struct ExpectedScale {
 /// The reason why the desired number of pods is unknown. The texts are kube-controller-manager's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ScaleError {
-    /// The pod's controller is deleted, or another with its name is in its place.
+    /// The pod's controller is deleted, or another object has its name.
     #[error("found no controllers for pod \"{0}\"")]
     NoController(String),
     /// Its kind is not served here.
@@ -37,7 +37,8 @@ pub(super) enum ScaleError {
 
 /// Returns the total size of the owners of these pods, counting each owner once.
 pub(super) fn expected_scale(api: &Api, pods: &[SharedObject<Pod>]) -> Result<ExpectedScale, ScaleError> {
-    // By the pods' controller, with the object that scales it: a Deployment has several ReplicaSets.
+    // Maps each controller of pods to the object that sets its size, and the size. The ReplicaSets of a Deployment
+    // share one.
     let mut known: BTreeMap<Uid, Option<(Uid, i32)>> = BTreeMap::new();
     let mut scale = ExpectedScale::default();
     for pod in pods {

@@ -60,7 +60,7 @@ pub(super) struct DisruptedPods {
     pub(super) pods: BTreeMap<String, Time>,
     /// Pods that no longer count, because they were not deleted in time.
     pub(super) overdue: Vec<String>,
-    /// The time until the next one no longer counts.
+    /// The time until the next of `pods` no longer counts.
     pub(super) recheck: Option<Duration>,
 }
 
@@ -127,7 +127,7 @@ pub(super) fn failed(
     message: &str,
     now: Timestamp,
 ) -> PodDisruptionBudgetStatus {
-    // The generation of the last computed status stays the observed one.
+    // The observed generation stays that of the last computed status.
     let observed = before.and_then(|s| s.observed_generation);
     PodDisruptionBudgetStatus {
         disruptions_allowed: Some(0),

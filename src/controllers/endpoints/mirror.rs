@@ -103,7 +103,7 @@ impl Mirror {
         }
     }
 
-    /// Makes the fewest writes: a slice with the same ports is updated, not replaced.
+    /// Makes as few writes as possible: a slice with the same ports is updated, not replaced.
     fn write(
         &self,
         endpoints: &SharedObject<Endpoints>,

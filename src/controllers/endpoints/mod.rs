@@ -132,7 +132,8 @@ impl Reconciler for EndpointsController {
     }
 }
 
-/// Returns the hash of a service's desired endpoints: of its version, and of its members with their zones.
+/// Returns the hash of a service's desired endpoints, which the service's version and its members with their zones
+/// determine.
 fn opinion<'m>(
     service: &SharedObject<Service>,
     members: impl Iterator<Item = &'m Member>,
@@ -235,8 +236,7 @@ impl EndpointsController {
         let zones = self.zones(all());
         let writes = slices::by_family(service, members, &zones, &existing);
         let is_there = writes == slices::SliceChanges::default();
-        // Slices that another client deleted have no version: use the store's revision as that of a contradicting
-        // write.
+        // Slices that another client deleted have no revision. The store's revision stands for that of the deletion.
         if self.hold(service, self.api.revision(), is_there, opinion(service, all(), &zones)).is_some()
             || is_there
         {

@@ -29,7 +29,7 @@ struct Node {
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     nodes: HashMap<Uid, Node>,
-    /// Includes owners that the graph does not know.
+    /// The dependents of each owner, also of owners that the graph does not know.
     dependents: HashMap<Uid, HashSet<Uid>>,
 }
 
@@ -130,18 +130,19 @@ impl Graph {
         dependents
     }
 
-    /// Returns kind and key of at most `most` of them.
+    /// Returns kind and key of at most `most` dependents of an object.
     pub(super) fn some_dependents_of(&self, uid: &str, most: usize) -> Vec<ObjectRef> {
         let dependents = self.dependents.get(uid).into_iter().flatten();
         dependents.filter_map(|dependent| self.reference(dependent)).take(most).collect()
     }
 
-    /// Returns true if there are any.
+    /// Returns true if an object has dependents.
     pub(super) fn has_dependents(&self, uid: &str) -> bool {
         self.dependents.contains_key(uid)
     }
 
-    /// Returns those that their owner must outlive, in no order. No object waits for itself.
+    /// Returns the dependents that an owner must outlive, in no order. An object that owns itself does not wait for
+    /// itself.
     pub(super) fn blocking_dependents_of(&self, uid: &str) -> impl Iterator<Item = &Uid> {
         self.dependents.get(uid).into_iter().flatten().filter(move |dependent| {
             let node = self.nodes.get(*dependent).filter(|_| *dependent != uid);
@@ -149,7 +150,7 @@ impl Graph {
         })
     }
 
-    /// Returns true if an object that waits for its dependents is directly or indirectly waited for by them.
+    /// Returns true if an object's dependents, for which it waits, wait for the object in turn, directly or indirectly.
     pub(super) fn waits_for_itself(&self, uid: &str) -> bool {
         // An object without owners is no dependent: no deletion waits for it.
         if self.nodes.get(uid).is_none_or(|node| node.owners.is_empty()) {

@@ -91,7 +91,8 @@ fn has_finalizer(object: &Object, finalizer: &str) -> bool {
 }
 
 impl Collector {
-    /// Returns the objects to sync after a change: those with the changed object as owner, or as last dependent.
+    /// Returns the objects to sync after a change: dependents of the changed object, and owners that have lost their
+    /// last dependent.
     fn changed(&self, change: &Change) -> Vec<Uid> {
         let mut graph = self.graph.lock();
         match change.kind {
@@ -177,8 +178,8 @@ impl Collector {
         self.recorder.warning(object, "OwnerRefInvalidNamespace", message);
     }
 
-    /// Breaks cycles: a dependent that itself waits for this object would wait for ever, so this object's references
-    /// no longer block.
+    /// Breaks cycles: a dependent that itself waits for this object would wait for ever. Therefore this object's
+    /// references no longer block the deletion of its owners.
     fn break_circles(&self, object: &Object) -> Result<(), ApiError> {
         let in_circle = {
             let graph = self.graph.lock();
@@ -201,7 +202,7 @@ impl Collector {
             let graph = self.graph.lock();
             let mut blocking = graph.blocking_dependents_of(owner.uid()).peekable();
             let is_free = blocking.peek().is_none();
-            // The graph enqueued each one when its owner began to wait; this makes sure.
+            // The graph enqueued these dependents when the owner began to wait; they are enqueued again to be safe.
             let waiting: Vec<Uid> =
                 blocking.filter(|dependent| !graph.is_foreground(dependent)).take(BATCH).cloned().collect();
             (is_free, waiting.is_empty() && graph.waits_for_itself(owner.uid()), waiting)
@@ -218,7 +219,7 @@ impl Collector {
         Ok(())
     }
 
-    /// Removes this owner from its dependents, a batch in each sync, before its finalizer is removed.
+    /// Removes the references to this owner from its dependents, a batch in each sync, and then the owner's finalizer.
     fn orphan_dependents(&self, owner: &Object) -> Result<(), ApiError> {
         let dependents: Vec<ObjectRef> = self.graph.lock().some_dependents_of(owner.uid(), BATCH);
         if dependents.is_empty() {
@@ -251,7 +252,8 @@ impl Collector {
         })
     }
 
-    /// Changes the metadata of this object, not of another with its name; succeeds if it is deleted.
+    /// Changes the metadata of this object, never of another one with its name. Succeeds if the object is already
+    /// deleted.
     fn edit(&self, object: &Object, mut change: impl FnMut(&mut Object)) -> Result<(), ApiError> {
         let (kind, key) = (object.kind(), object.key());
         let edited =

@@ -38,7 +38,7 @@ pub(super) struct LatestRevision {
 }
 
 impl History {
-    /// Creates the history of owners with their revisions' hash under `hash_label`:
+    /// Creates the history of one kind of owner. The label `hash_label` of a revision has its hash:
     /// `controller.kubernetes.io/hash` for StatefulSets, [`POD_REVISION_LABEL`] for DaemonSets.
     pub(super) fn new(context: &Context, hash_label: &'static str) -> Self {
         Self {

@@ -19,7 +19,7 @@ pub(super) struct BackOff {
 }
 
 impl BackOff {
-    /// Returns the back-off after these ends too, each with its time.
+    /// Returns the back-off after these further successes and failures, given by their times.
     pub(super) fn after(
         self,
         succeeded: impl Iterator<Item = Timestamp>,

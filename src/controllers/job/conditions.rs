@@ -8,8 +8,7 @@ use base::clock::time;
 use object::conditions::{self, ConditionStatus};
 use object::job::{COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, SUSPENDED};
 
-/// Sets a condition; omits one that would only report that something has never been so. Returns true if anything
-/// changed.
+/// Sets a condition; does not add one with status False. Returns true if anything changed.
 fn ensure(
     status: &mut JobStatus,
     type_: &str,

@@ -7,9 +7,9 @@ use super::failure_policy::{FailureAction, action_for};
 use super::view::{Member, View, count};
 use object::completion_indexes::CompletionIndexes;
 
-/// The number of earlier failed pods of this index.
+/// The annotation with the number of earlier failures of the pod's index that count towards its limit.
 pub(super) const FAILURE_COUNT: &str = "batch.kubernetes.io/job-index-failure-count";
-/// The number of those that do not count.
+/// The annotation with the number of earlier failures of the pod's index that the failure policy ignores.
 pub(super) const IGNORED_FAILURE_COUNT: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
 
 /// The counts, including those not in the status yet.
@@ -20,7 +20,7 @@ pub(super) struct Counts<'a> {
     pub(super) new_succeeded: Vec<&'a Member>,
     /// Failed pods that are not in the status, including those that the failure policy ignores.
     pub(super) new_failed: Vec<&'a Member>,
-    /// For an indexed Job.
+    /// `None` if the Job is not indexed.
     pub(super) indexes: Option<IndexCounts<'a>>,
 }
 

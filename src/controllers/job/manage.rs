@@ -57,7 +57,8 @@ pub(super) fn next(view: &View<'_>, counts: &Counts<'_>, back_off: BackOff, poli
 fn desired(view: &View<'_>, counts: &Counts<'_>, active: i32) -> i32 {
     let parallelism = view.spec.parallelism.unwrap_or(1);
     match view.spec.completions {
-        // A work queue: the first success means that no work is left, and the other pods may finish.
+        // A Job without completions is a work queue: after the first success no work is left, and the other pods may
+        // finish.
         None if counts.succeeded > 0 => active,
         None => parallelism,
         Some(completions) => {

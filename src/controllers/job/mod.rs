@@ -1,7 +1,7 @@
 //! Jobs: pods that run to their end, a number of times.
 //!
 //! One reconcile reads a Job and its pods ([`view`]), determines its progress ([`counts`]), whether it should end
-//! ([`outcome`]) or which pods it needs ([`manage`]), and counts the ends of pods ([`track`]). Those are pure;
+//! ([`outcome`]) or which pods it needs ([`manage`]), and counts the ends of pods ([`track`]). These modules are pure;
 //! [`sync`] reads and executes, [`write_status`] writes.
 //!
 //! Invariant: the status is only written over the version on which the decisions were based, so that two controllers

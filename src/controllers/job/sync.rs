@@ -43,14 +43,15 @@ impl SyncContext {
 
 impl Jobs {
     pub(super) fn reconcile_job(&self, key: &Key) -> Result<(), ApiError> {
-        // From the store, not from the cache: the status is written over the version on which it is based.
+        // Read from the store, not from the cache, because the status is written over exactly this version.
         let Ok(job) = self.api.get_as::<Job>(key) else { return Ok(()) };
         let Some(spec) = job.spec.as_ref().filter(|spec| !is_externally_managed(spec)) else { return Ok(()) };
         if finished(&job).is_some() {
             self.back_offs.lock().remove(job.uid());
             return Ok(());
         }
-        // Checked before the pods are read: a pod that appears in between only makes this too careful.
+        // Checked before the pods are read. If a pod appears in the cache in between, the sync only waits longer than
+        // necessary.
         let waits = self.waits(job.uid());
         let caught_up = waits.is_none();
         if let Some(left) = waits {
@@ -207,7 +208,7 @@ impl Jobs {
             Action::Nothing => {}
             Action::Wait(delay) => again(delay),
             Action::Delete(pods) => {
-                // The finalizer first: a surplus pod has not failed.
+                // The finalizer is removed first, so that the end of a surplus pod does not count as a failure.
                 for pod in &pods {
                     self.release(pod.object())?;
                 }
@@ -232,7 +233,7 @@ impl Jobs {
     }
 }
 
-/// Each pod is built only when it is needed: a template may be large.
+/// Builds each pod only when it is needed, because a template may be large.
 fn new_pods(
     job: &SharedObject<Job>,
     spec: &JobSpec,

@@ -16,10 +16,10 @@ use super::view::{Member, View};
 use object::SharedObject;
 use object::owner::is_terminating;
 
-/// The most notes in one status; more follow once these have been counted.
+/// The maximum number of notes in one status; further ones follow once these have been counted.
 const MAX_UNCOUNTED: usize = 500;
 
-/// The result of noting.
+/// The result of [`track_finished_pods`].
 pub(super) struct TrackResult {
     /// The pods that may lose their finalizer once the status is written.
     pub(super) release: Vec<SharedObject<Pod>>,

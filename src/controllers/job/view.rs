@@ -84,8 +84,8 @@ impl<'a> View<'a> {
         self.spec.pod_replacement_policy.as_deref() == Some("Failed")
     }
 
-    /// Returns true if a pod will not succeed any more. A terminating pod counts at once, unless the Job waits for
-    /// ends: its node may be gone.
+    /// Returns true if a pod will not succeed any more. A terminating pod counts at once, because its node may be gone,
+    /// unless the Job replaces only pods that have ended.
     pub(super) fn is_failed(&self, member: &Member) -> bool {
         match phase(&member.pod) {
             Phase::Failed => true,
@@ -99,7 +99,7 @@ impl<'a> View<'a> {
         is_indexed(self.spec).then(|| self.spec.completions.unwrap_or(0))
     }
 
-    /// Returns true if its end can count: in an indexed Job it must have one of the indexes.
+    /// Returns true if the pod's end can count: in an indexed Job the pod must have one of the indexes.
     pub(super) fn can_count(&self, member: &Member) -> bool {
         self.indexes().is_none_or(|indexes| member.index.is_some_and(|index| index < indexes))
     }

@@ -55,7 +55,7 @@ impl Balancers {
         }
     }
 
-    /// Returns the services that have each address of the pool.
+    /// Returns the services of each assigned address of the pool.
     fn tenants(&self) -> BTreeMap<Ipv4Addr, Vec<Tenant>> {
         let mut tenants: BTreeMap<Ipv4Addr, Vec<Tenant>> = BTreeMap::new();
         for service in self.api.list_as::<Service>(None) {
@@ -94,7 +94,7 @@ impl Reconciler for Balancers {
                 self.recorder.normal(service.object(), "EnsuringLoadBalancer", "Ensuring load balancer");
                 self.write(&service, &self.pool.points(address))?;
                 self.recorder.normal(service.object(), "EnsuredLoadBalancer", "Ensured load balancer");
-                // Another service that has the address by now must be synced.
+                // If another service has the same address by now, it must be synced.
                 let same = |(other, tenants): (Ipv4Addr, Vec<Tenant>)| {
                     if other == address { tenants } else { Vec::new() }
                 };

@@ -23,7 +23,7 @@ const CONDITION_TAINTS: [(&str, ConditionStatus, &str); 6] = [
     (condition::NETWORK_UNAVAILABLE, ConditionStatus::True, taint::NETWORK_UNAVAILABLE),
 ];
 
-/// Sets every condition to Unknown that the kubelet no longer reports.
+/// Sets every condition that the kubelet no longer reports to Unknown.
 pub(super) fn mark_unknown(conditions: &mut Vec<NodeCondition>, created: Option<Timestamp>, now: Timestamp) {
     for type_ in KUBELET_CONDITIONS {
         let current = conditions::get(Some(conditions), type_);
@@ -49,10 +49,11 @@ pub(super) fn mark_unknown(conditions: &mut Vec<NodeCondition>, created: Option<
     }
 }
 
-/// Returns the node's desired taints: those of other owners unchanged, ours by its conditions and its cordon.
+/// Returns the node's desired taints: those of others unchanged, and this controller's as the node's conditions and
+/// `unschedulable` require.
 ///
-/// A NoExecute taint of ours is removed or changed with its reason; a new one is added only when the zone's rate
-/// allows ([`with_eviction_taint`]).
+/// This controller's NoExecute taint follows the Ready condition once it exists. A new one is added only when the
+/// zone's rate allows ([`with_eviction_taint`]).
 pub(super) fn taints(node: &Node, now: Timestamp) -> Vec<Taint> {
     let mut desired: Vec<(&str, &str)> = CONDITION_TAINTS
         .iter()
@@ -83,7 +84,8 @@ pub(super) fn with_eviction_taint(node: &Node, now: Timestamp) -> Vec<Taint> {
     taints
 }
 
-/// Returns the node's taints while all nodes are unreachable, which does not count against a single one.
+/// Returns the node's taints without a NoExecute taint, for the time when all nodes are unreachable: the fault is then
+/// probably in this controller's own connection.
 pub(super) fn without_eviction_taint(node: &Node) -> Vec<Taint> {
     current(node).iter().filter(|t| !is_eviction_taint(t)).cloned().collect()
 }

@@ -72,7 +72,7 @@ impl ReplicatedKind for ReplicationController {
     }
 
     fn selector(&self) -> Selector {
-        // Required, and defaulted from the template's labels; an empty one must not select everything.
+        // The selector is required and defaults to the template's labels; an empty one must not select everything.
         let labels = self.spec.as_ref().and_then(|s| s.selector.as_ref()).filter(|l| !l.is_empty());
         labels.map_or_else(Selector::nothing, Selector::from_labels)
     }

@@ -75,8 +75,8 @@ impl<S: ReplicatedKind> Reconciler for ReplicaSetController<S> {
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Some(set) = self.sets.get(key) else { return Ok(()) };
-        // The cache does not show the last writes yet: counting now would count wrongly. The event that shows them
-        // causes another sync.
+        // The cache does not show the last writes yet, so a count now would be wrong. The event that shows them causes
+        // another sync.
         if let Some(left) = self.control.waits(set.uid()) {
             self.queue.add_after(set.key(), left);
             return Ok(());

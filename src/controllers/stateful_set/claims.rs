@@ -38,8 +38,8 @@ impl StatefulSets {
         self.api.get_as(&Key::new(set.namespace(), name)).ok()
     }
 
-    /// Returns true if an earlier pod's claims must be deleted before the next pod of its name is created: it would
-    /// lose its storage while it runs.
+    /// Returns true if an earlier pod's claims must be deleted before the next pod of its name is created: the new pod
+    /// would lose its storage while it runs.
     pub(super) fn waits_for_claims(
         &self,
         set: &SharedObject<StatefulSet>,

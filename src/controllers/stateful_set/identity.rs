@@ -14,7 +14,7 @@ const POD_INDEX_LABEL: &str = "apps.kubernetes.io/pod-index";
 pub(super) fn parse(pod_name: &str) -> Option<(&str, i32)> {
     let (set, number) = pod_name.rsplit_once('-')?;
     let ordinal: i32 = number.parse().ok()?;
-    // No sign, no leading zeros: one pod, one name.
+    // Refuses signs and leading zeros, so that each ordinal has exactly one name.
     (!set.is_empty() && ordinal.to_string() == number && ordinal >= 0).then_some((set, ordinal))
 }
 

@@ -6,7 +6,7 @@ use super::desired::DesiredSet;
 use object::owner::is_terminating;
 use object::pod::{Availability, Phase, is_terminal, phase};
 
-/// The state of a pod, the best last.
+/// The state of a pod, from the worst to the best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// The pod is terminating.

@@ -100,7 +100,7 @@ impl Reconciler for StatefulSets {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        // From the store: a step decided for an older spec would be taken after the newer one.
+        // Read from the store: a step decided for an outdated cached spec would be taken after the newer spec.
         let Some(set) = optional(self.api.get_as::<StatefulSet>(key))? else { return Ok(()) };
         // The event that shows the last writes causes another sync.
         if let Some(left) = self.control.waits(set.uid()) {
@@ -134,7 +134,7 @@ impl StatefulSets {
         let key = Key::new(pod.namespace(), set);
         if change.kind == ChangeKind::Deleted {
             self.vacancies.record_deleted(pod, self.api.clock().monotonic());
-            // The name is free now, independent of the pod's owner.
+            // The pod's name is free now, also if another owner had the pod.
             if self.sets.get(&key).is_some() {
                 self.queue.add(key);
             }
@@ -162,7 +162,7 @@ impl StatefulSets {
         }
     }
 
-    /// A deleted claim may have blocked a pod, or be missing for a pending one.
+    /// A deleted claim may have blocked the creation of a pod, or a pending pod may need it again.
     fn claim_changed(&self, change: &Change) {
         for set in self.sets.in_namespace(change.object.namespace()) {
             let Some(ordinal) = storage::ordinal_of(&set, change.object.name()) else { continue };

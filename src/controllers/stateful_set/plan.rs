@@ -1,8 +1,8 @@
 //! Decides the next steps for one StatefulSet from its desired state and its pods.
 //!
-//! Pure; never looks at the API. In order (`OrderedReady`) one step is taken at a time and waits for all before it;
-//! in parallel all due steps are taken at once, a burst of each type at most. The cost of a plan depends on the
-//! existing pods, not on the desired number.
+//! Pure; never looks at the API. In ordered mode (`OrderedReady`) one step is taken at a time and waits for all before
+//! it. In parallel mode all due steps are taken at once, at most a burst of each type. The cost of a plan depends on
+//! the existing pods, not on the desired number.
 
 use super::desired::{DesiredSet, Policy, Update};
 use super::member::{Member, Members, State};
@@ -117,7 +117,8 @@ fn update(desired: &DesiredSet, members: &Members) -> Vec<i32> {
         .filter(|(ordinal, member)| *ordinal >= from && member.is_outdated())
         .collect();
     let available = outdated.iter().filter(|(_, member)| member.is_available());
-    // Unavailable pods cost nothing. In order none is unavailable here, because the plan has waited for that.
+    // Deleting unavailable pods does not reduce the number of available ones. In ordered mode none is unavailable here,
+    // because the plan has waited for that.
     let down = outdated.iter().filter(|(_, member)| !member.is_available());
     down.chain(available.take(spare)).map(|(ordinal, _)| *ordinal).take(BURST).collect()
 }

@@ -108,7 +108,7 @@ impl PodCache {
         self.pod_states.iter().map(|(ordinal, pod_state)| (*ordinal, pod_state))
     }
 
-    /// Returns the same for changes.
+    /// Returns the pods by ordinal, lowest first, to be changed.
     pub(super) fn pod_states_mut(&mut self) -> impl Iterator<Item = (i32, &mut PodState)> {
         self.pod_states.iter_mut().map(|(ordinal, pod_state)| (*ordinal, pod_state))
     }

@@ -39,7 +39,7 @@ impl PodState {
         }
     }
 
-    /// Returns true if the passing of time alone may change it.
+    /// Returns true if the passing of time alone may change the pod's availability.
     pub(super) fn is_in_flux(&self) -> bool {
         matches!(self.availability, None | Some(Availability::In(_)))
     }

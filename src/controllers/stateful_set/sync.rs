@@ -125,8 +125,8 @@ impl StatefulSets {
         self.history.truncate(revisions, &live, limit)
     }
 
-    /// Takes the steps in order. After a pod that cannot be created no other is tried, so that a refusal is reported
-    /// once. Deletions continue: they may free the resources that are missing.
+    /// Takes the steps in order. If a pod cannot be created, no other one is tried, so that a refusal is reported once.
+    /// Deletions continue: they may free the resources that are missing.
     fn take_steps(&self, context: &mut SyncContext<'_>) -> Result<(), ApiError> {
         let (set, desired, update) = (context.set, &context.desired, context.update.name());
         let member = |(ordinal, pod_state): (i32, &mut PodState)| {
@@ -142,7 +142,7 @@ impl StatefulSets {
         let context = &*context;
         let steps = next_steps(&context.desired, &members);
         if steps.len() >= BURST {
-            // The steps taken cause another sync by their events, but not the remaining ones.
+            // There may be more steps than this burst, for which no event causes a sync.
             self.queue.add_after(set.key(), NEXT_BURST);
         }
         let (mut may_create, mut may_delete, mut failure) = (true, true, None);
@@ -153,7 +153,8 @@ impl StatefulSets {
             }
             let Err(error) = self.take(context, step) else { continue };
             may_create &= !creates;
-            // The owners of claims that should be deleted with a pod may not be set: do not delete the pod yet.
+            // A failed repair may have left a pod's claims without the owner with which they are to be deleted. Until
+            // the owner is set, no pod is deleted.
             may_delete &= !matches!(step, Action::Repair(_));
             // In a terminating namespace nothing can be created, and nothing needs to be.
             if !error.is_namespace_terminating() {

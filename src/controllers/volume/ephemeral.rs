@@ -1,7 +1,7 @@
 //! Creates the claims of pods with ephemeral volumes (VOL-2): `ephemeral-volume-controller`.
 //!
-//! Such a claim is owned by its pod and deleted with it. A claim that only has the name, of another or an earlier
-//! pod, is never used.
+//! Such a claim is owned by its pod and deleted with it. A claim with the right name that belongs to another or an
+//! earlier pod is never used.
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Volume};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

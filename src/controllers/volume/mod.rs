@@ -2,8 +2,8 @@
 //!
 //! Each controller here is one of Kubernetes': `attach` attaches disks to nodes, `binder` binds claims and volumes,
 //! `provisioner` creates volumes on demand as an external provisioner would, `expander` expands claims, `protection`
-//! keeps objects that are in use, `ephemeral` creates the claims of pods with ephemeral volumes. They communicate
-//! only through objects.
+//! delays the deletion of objects in use, `ephemeral` creates the claims of pods with ephemeral volumes. They
+//! communicate only through objects.
 
 pub(super) mod attach;
 pub(super) mod binder;
@@ -26,7 +26,7 @@ fn annotate(meta: &mut ObjectMeta, key: &str, value: &str) {
     meta.annotations.get_or_insert_with(BTreeMap::new).insert(key.into(), value.into());
 }
 
-/// Changes metadata and spec of this object, not of another that has its name by now.
+/// Changes metadata and spec of this object; never of a newer object with the same name.
 fn modify<T: TypedKind>(
     api: &Api,
     object: &SharedObject<T>,
@@ -38,7 +38,7 @@ fn modify<T: TypedKind>(
     })
 }
 
-/// Changes the status of this object, not of another that has its name by now.
+/// Changes the status of this object; never of a newer object with the same name.
 fn modify_status<T: TypedKind>(
     api: &Api,
     object: &SharedObject<T>,

@@ -1,8 +1,7 @@
 //! Protects claims that pods use and volumes that claims use (VOL-2): `pvc-protection-controller` and
 //! `pv-protection-controller`.
 //!
-//! Each has a finalizer from its creation on; after a deletion it stays in the state Terminating until it is no
-//! longer used.
+//! Each object has a finalizer from its creation on, so a deleted one stays Terminating until it is no longer used.
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

@@ -32,8 +32,8 @@ pub(super) fn fill_in_defaults(request: &mut Request<'_>, object: &mut Object) -
 /// Refuses requests and limits outside the bounds.
 pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
     let concerned = match (object.kind(), request.old) {
-        // As in Kubernetes: a pod's resources change only by its resize, and other changes of an existing pod
-        // are not subject to limit ranges that were created later.
+        // As in Kubernetes: a pod's resources change only through `resize`. Other changes of an existing pod are not
+        // subject to limit ranges, which may have been created later.
         (Kind::Pod, Some(_)) => request.part == Part::Resize,
         (Kind::Pod | Kind::PersistentVolumeClaim, _) => true,
         _ => false,

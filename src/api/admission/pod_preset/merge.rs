@@ -1,11 +1,11 @@
-//! Merges presets into a pod. An equal entry that exists already is no conflict.
+//! Merges presets into a pod. An entry that the pod has already is no conflict if it is equal.
 
 use k8s_openapi::api::core::v1::{Container, EnvVar, Pod, Volume, VolumeMount};
 
 use object::SharedObject;
 use object::pod_preset::PodPreset;
 
-/// Returns the pod with everything from the presets; or the name of the first conflict.
+/// Returns the pod with all entries of the presets; the error names the first conflict.
 pub(super) fn merged(pod: &Pod, presets: &[SharedObject<PodPreset>]) -> Result<Pod, String> {
     let mut pod = pod.clone();
     let Some(spec) = pod.spec.as_mut() else { return Ok(pod) };
@@ -42,7 +42,7 @@ fn give(container: &mut Container, preset: &SharedObject<PodPreset>) -> Result<(
 trait UniqueItem: Clone + PartialEq {
     /// The name in conflict messages.
     const FIELD: &'static str;
-    /// Returns the shared identity if only one of both may exist.
+    /// Returns the name or path that both entries share, if a container or pod may have only one of them.
     fn conflicting_name<'a>(&'a self, other: &Self) -> Option<&'a str>;
 }
 
@@ -62,7 +62,7 @@ impl UniqueItem for Volume {
 
 impl UniqueItem for VolumeMount {
     const FIELD: &'static str = "volume mounts";
-    // A pod's author may mount a volume twice, but a preset that names the volume means that mount.
+    // A pod's author may mount a volume twice, but a preset's mount of a volume conflicts with every other mount of it.
     fn conflicting_name<'a>(&'a self, other: &Self) -> Option<&'a str> {
         if self.name == other.name {
             Some(&self.name)
@@ -72,7 +72,7 @@ impl UniqueItem for VolumeMount {
     }
 }
 
-/// Adds a missing entry; an existing one must be equal, or both conflict.
+/// Adds an entry that is missing; fails if a different entry has the same name or path.
 fn add<T: UniqueItem>(list: &mut Vec<T>, new: &T, preset: &str) -> Result<(), String> {
     if list.contains(new) {
         return Ok(());

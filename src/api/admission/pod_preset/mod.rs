@@ -1,6 +1,6 @@
 //! PodPreset: a new pod gets the environment, volumes and mounts of the presets that select it (PP-1).
 //!
-//! Either all matching presets are merged or none: if two entries of one name differ, the pod is created
+//! Either all matching presets are merged or none: if two entries with the same name differ, the pod is created
 //! unchanged and an event has the reason.
 
 mod merge;

@@ -15,7 +15,7 @@ use object::{Kind, SharedObject};
 /// The limit on checked pods; Kubernetes' `defaultNamespaceMaxPodsToCheck`.
 const MAX_CHECKED: usize = 3000;
 
-/// Warnings with the existing pods that would be refused now.
+/// Returns warnings that name existing pods which violate the level, and would now be refused.
 pub(super) fn warnings(api: &Api, namespace: &str, enforce: LevelVersion) -> Vec<String> {
     let pods = one_per_controller_first(api.list_as::<Pod>(Some(namespace)));
     let total = pods.len();

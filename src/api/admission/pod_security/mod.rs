@@ -1,5 +1,5 @@
-//! PodSecurity: a namespace's labels limit the privileges of its pods. Pods that exceed them are refused, or
-//! cause a warning, or an audit annotation (API-16). As Kubernetes' plugin of this name, with its texts.
+//! PodSecurity: a namespace's labels limit the privileges of its pods. Pods that exceed them are refused, or cause a
+//! warning, or an audit annotation (API-16). The rules and texts are those of Kubernetes' plugin of this name.
 
 mod checks;
 mod existing;

@@ -101,13 +101,13 @@ pub(super) struct Policy {
 }
 
 impl Policy {
-    /// Returns true if it restricts nothing.
+    /// Returns true if the policy restricts nothing.
     pub(super) fn is_privileged(&self) -> bool {
         [self.enforce, self.audit, self.warn].iter().all(|of| of.level == Level::Privileged)
     }
 
-    /// Reads labels. Invalid ones count as in Kubernetes: the strictest level is enforced, and none is warned
-    /// of.
+    /// Reads labels. Invalid ones count as in Kubernetes: an invalid level to enforce counts as restricted, an invalid
+    /// one for audit or warnings as privileged.
     pub(super) fn of(labels: Option<&BTreeMap<String, String>>) -> (Self, Vec<LabelError>) {
         let (mut policy, mut faults) = (Self::default(), Vec::new());
         let Some(labels) = labels else { return (policy, faults) };
@@ -139,7 +139,7 @@ impl Policy {
 #[derive(Clone, Copy, Debug)]
 enum ParsedLevel {
     Level(Level),
-    /// The level that applies instead.
+    /// The label is invalid; this level applies instead.
     Invalid(Level),
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Policy {
     pub(super) param_kind: Option<ParamKind>,
     /// The compiled expressions, or the reason why they are invalid.
     pub(super) expressions: Result<Expressions, String>,
-    /// For a mutating policy: it requests reinvocation.
+    /// The policy requests reinvocation; only mutating policies do.
     pub(super) requests_reinvocation: bool,
 }
 
@@ -86,7 +86,7 @@ impl Action {
     }
 }
 
-/// The scope of a policy.
+/// A binding: the requests to which a policy applies, and its parameters.
 pub(super) struct Binding {
     pub(super) name: String,
     pub(super) policy: String,

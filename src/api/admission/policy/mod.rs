@@ -1,5 +1,5 @@
-//! Admission policies: users' expressions that writes must satisfy or that change objects, within the scope
-//! of their bindings. As Kubernetes' ValidatingAdmissionPolicy and MutatingAdmissionPolicy, with its texts.
+//! Admission policies: users' expressions that writes must satisfy or that change objects, within the scope of their
+//! bindings. The rules and texts are those of Kubernetes' ValidatingAdmissionPolicy and MutatingAdmissionPolicy.
 
 mod compiled;
 mod evaluate;
@@ -38,7 +38,7 @@ impl Default for Policies {
 }
 
 impl Policies {
-    /// Marks the caches as outdated if the written or deleted object is one of these.
+    /// Marks the caches as outdated if the written or deleted object is a policy or a binding.
     pub(crate) fn object_stored(&self, object: &Object) {
         self.validating.object_stored(object);
         self.validating_bindings.object_stored(object);

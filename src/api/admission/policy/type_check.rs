@@ -1,5 +1,5 @@
-//! Type checks of a validating policy's expressions against the types that it matches: reported in its status
-//! only; the policy still applies.
+//! Type checks of a validating policy's expressions against the types that it matches: errors are reported only in its
+//! status, and the policy still applies.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ impl Api {
             expressions(spec).map(|(at, _)| (at, Vec::new())).collect();
         let mut bytes = 0;
         for named in self.named_types(spec) {
-            // One at a time: the schema of a Pod has thousands of parts.
+            // Loads one schema at a time, because that of a Pod has thousands of parts.
             let Some(schema) = self.type_of(named.served) else { continue };
             let environment = environment(spec, &schema, params.as_ref());
             for ((at, warnings), (_, expression)) in found.iter_mut().zip(expressions(spec)) {

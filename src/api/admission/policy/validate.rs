@@ -40,7 +40,7 @@ pub(in crate::admission) fn validate(api: &Api, attributes: &Attributes<'_>) -> 
 struct AuditAnnotations {
     /// Failed validations whose bindings demand audit.
     failures: Vec<Value>,
-    /// By their full keys; values of several bindings are joined.
+    /// The values of each annotation by its full key; several bindings may each give a value.
     annotations: BTreeMap<String, Vec<String>>,
 }
 
@@ -52,7 +52,7 @@ impl AuditAnnotations {
         }
     }
 
-    /// In the form of Kubernetes' `ValidationFailureValue`.
+    /// Records a failed validation in the form of Kubernetes' `ValidationFailureValue`.
     fn failed(&mut self, policy: &Policy, binding: &Binding, denial: &Denial) {
         self.failures.push(json!({
             "message": denial.message,

@@ -23,8 +23,8 @@ use object::{Kind, Object, ServedKind};
 
 /// Kubernetes' default.
 const TIMEOUT_SECONDS: i32 = 10;
-/// The limit on requests that wait for the webhooks of one configuration: a quarter of all
-/// (`http::webhook_queue`), so that a configuration that hangs leaves permits to requests that call others.
+/// The limit on requests that wait for the webhooks of one configuration: a quarter of all (`http::webhook_queue`), so
+/// that a configuration with webhooks that hang leaves permits for requests that call others.
 const MAX_REQUESTS: usize = 16;
 /// The limit on a review's response: longer than any valid patch.
 const MAX_RESPONSE_BYTES: usize = 3 * 1024 * 1024;
@@ -43,7 +43,7 @@ pub(super) struct Webhook {
     pub(super) ignores_failure: bool,
     /// It requests reinvocation when the object changes after its call.
     pub(super) requests_reinvocation: bool,
-    /// It has no side effects for dry runs.
+    /// It has no side effects in dry runs.
     supports_dry_run: bool,
     timeout: Duration,
     pub(super) version: Option<Version>,
@@ -125,7 +125,7 @@ impl Webhook {
         }
     }
 
-    /// Returns true if such a request could match.
+    /// Returns true if a request with one of these operations could match.
     pub(super) fn may_match(&self, operations: &[Operation], kind: Kind, subresource: &str) -> bool {
         self.rules.may_match(operations, kind, subresource)
     }

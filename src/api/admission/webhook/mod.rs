@@ -82,7 +82,7 @@ fn each(
     hooks.flat_map(|(i, one)| one.value.iter().enumerate().map(move |(j, hook)| ((i, j), hook)))
 }
 
-/// Returns true if some webhook could match such a request.
+/// Returns true if some webhook could match a request with one of these operations.
 pub(crate) fn has_matching_webhook(
     api: &Api,
     operations: &[Operation],
@@ -95,7 +95,8 @@ pub(crate) fn has_matching_webhook(
         .any(|configured| each(configured).any(|(_, hook)| hook.may_match(operations, kind, subresource)))
 }
 
-/// Returns the callees of such a request in a namespace (empty: cluster-scoped, or a namespace itself).
+/// Returns the callees of a request with one of these operations in a namespace; the namespace is empty for
+/// cluster-scoped objects, also for namespaces.
 pub(super) fn callees(
     api: &Api,
     operations: &[Operation],
@@ -175,7 +176,7 @@ fn mutate_by(
         audit_annotations::mutated(&attributes, hook, at, None);
         return Ok(false);
     };
-    // The result is checked again later; this bounds the work until then.
+    // The patched object is checked later; this check of the patch bounds the work until then.
     crate::object_checks::check_parts(&patch)?;
     let value = attributes.object.value(api, matched)?;
     if value.is_null() {
@@ -225,7 +226,7 @@ pub(super) fn validate(api: &Api, attributes: &Attributes<'_>) -> Result<(), Api
             )
         })
         .collect();
-    // All have responded; the client gets the first refusal, the others are logged.
+    // All webhooks have responded. The client gets the first refusal, and the others are logged.
     let mut refusals = results.into_iter().filter_map(Result::err);
     let first = refusals.next();
     refusals.for_each(|refusal| tracing::warn!("another webhook also denied the request: {refusal}"));

@@ -43,7 +43,7 @@ pub(super) fn policy(
     }
 }
 
-/// Validates the operations of a mutating policy or its binding, which cannot include DELETE; `path` is that of the
+/// Refuses DELETE among the operations of a mutating policy or its binding; `path` is the path of its match
 /// constraints.
 pub(super) fn mutable_operations(errors: &mut FieldErrors, path: &Path<'_>, of: Option<&MatchResources>) {
     let path = path.child("resourceRules.operations");

@@ -97,8 +97,8 @@ impl StoredVersions for CustomResourceDefinition {
     }
 }
 
-/// Returns whether the definition is in use. Its kind and scope cannot change any more then: the store and URL paths
-/// have them.
+/// Returns whether the definition is in use. From then on its kind and scope cannot change: stored objects and URL
+/// paths depend on them.
 fn is_established(definition: &CustomResourceDefinition) -> bool {
     let conditions = definition.status.as_ref().and_then(|status| status.conditions.as_ref());
     conditions::is_true(conditions, "Established")

@@ -93,7 +93,7 @@ fn versions(
             let is_deprecated = version.deprecated == Some(true);
             deprecation_warning(warning, is_deprecated, &path.child("deprecationWarning"), errors);
         }
-        // Parts that all versions share are reported once, as in Kubernetes.
+        // Errors in parts that all versions share are reported once, as in Kubernetes.
         let own = |shared: bool| (!shared || i == 0).then_some(if shared { *spec } else { path });
         let of_version = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
         match of_version {

@@ -29,8 +29,9 @@ enum TargetField {
     Webhook,
 }
 
-/// Refuses fields that only network faults have, and checks `duration` for faults of a single target. The duration is
-/// required and bounded where the store refuses writes, because it would refuse the deletion of the fault, too.
+/// Refuses fields that only network faults have, and checks `duration` for faults of a single target. A fault that
+/// makes the store refuse writes must have a bounded duration, because the store would refuse the deletion of the
+/// fault, too.
 pub(super) fn only(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec) {
     for (field, is_there) in
         [("from", spec.from.is_some()), ("to", spec.to.is_some()), ("direction", spec.direction.is_some())]

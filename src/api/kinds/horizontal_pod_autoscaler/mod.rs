@@ -134,7 +134,7 @@ fn metric_text(metric: &MetricSpec, current: Option<&MetricStatus>) -> String {
         return UNKNOWN.into();
     };
     match &target.average_value {
-        // Metrics of pods are averages by definition; others are marked.
+        // Metrics of pods are averages by definition; averages of other metrics are marked `(avg)`.
         Some(average) => {
             let suffix = if metric.pods.is_some() { "" } else { " (avg)" };
             format!("{}/{}{suffix}", amount(current.and_then(|c| c.average_value.as_ref())), average.0)
@@ -147,7 +147,7 @@ fn metric_text(metric: &MetricSpec, current: Option<&MetricStatus>) -> String {
     }
 }
 
-/// Returns `cpu: 12%/50%`, or with amounts.
+/// Returns `cpu: 12%/50%`, or `cpu: 120m/500m` if the target is an amount.
 fn resource_text(name: &str, target: &MetricTarget, current: Option<&MetricValueStatus>) -> String {
     if let Some(average) = &target.average_value {
         return format!("{name}: {}/{}", amount(current.and_then(|c| c.average_value.as_ref())), average.0);

@@ -66,7 +66,7 @@ pub(super) fn status(errors: &mut FieldErrors, autoscaler: &HorizontalPodAutosca
 /// The requirement for the `apiVersion` of a reference.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Version {
-    /// None, since the reference is older than the rule or unchanged.
+    /// No requirement, since the reference is older than the rule or unchanged.
     Any,
     /// A syntactically valid group and version.
     Readable,

@@ -90,7 +90,7 @@ impl Resource for Job {
     }
 }
 
-/// Applies the defaults that a Job's spec has even in the template of a CronJob. The others are applied when a Job is
+/// Applies the defaults that also apply to the Job template of a CronJob. The other defaults are applied when a Job is
 /// created from the template.
 pub(super) fn default_any_spec(spec: &mut JobSpec) {
     for rule in spec.pod_failure_policy.iter_mut().flat_map(|policy| &mut policy.rules) {

@@ -163,7 +163,7 @@ fn finished(errors: &mut FieldErrors, path: &Path<'_>, new: &Job, status: &JobSt
     if object::job::finished(new).is_none() {
         return;
     }
-    // The rules apply to a write that ends the Job, and to later changes of the fields.
+    // The rules below apply to the write that ends the Job, and later to writes that change the field concerned.
     let ended = before.conditions != status.conditions;
     let active = status.active.unwrap_or(0);
     if active > 0 && (ended || status.active != before.active) {

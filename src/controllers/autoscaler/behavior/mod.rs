@@ -8,7 +8,7 @@ use k8s_openapi::api::autoscaling::v2::{HPAScalingRules, HorizontalPodAutoscaler
 
 /// The default stabilization window for shrinking: the size follows the highest recommendation of this time.
 const SCALE_DOWN_WINDOW: Duration = Duration::from_mins(5);
-/// Without rules a target may double at a time, or reach this size.
+/// Without rules, one sync may double a target's size, or raise it to this size if that is more.
 const FIRST_STEP: i32 = 4;
 
 /// Earlier recommendations and changes.
@@ -22,7 +22,7 @@ pub(super) struct ScalingHistory {
 /// A condition's reason and message.
 pub(super) type ReasonAndMessage = (&'static str, &'static str);
 
-/// The result for a recommendation.
+/// The size that follows from a recommendation, and the conditions that explain it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub(super) replicas: i32,
@@ -137,8 +137,8 @@ impl ScalingHistory {
         (desired, WITHIN)
     }
 
-    /// Returns the size up to which the policies let the target go, counted from its size at the start of their
-    /// periods.
+    /// Returns the furthest size that the policies allow. Each counts from the target's size at the start of its
+    /// period.
     fn limit(&self, rules: &HPAScalingRules, now: Duration, current: i32, direction: Direction) -> i32 {
         let change = |events: &[(Duration, i32)], seconds: i32| -> i64 {
             let period = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
@@ -175,7 +175,7 @@ enum Direction {
     Down,
 }
 
-/// The rules of an autoscaler; without any there is only the stabilization window for shrinking.
+/// The rules of an autoscaler. Without any, only the stabilization window for shrinking applies.
 struct Rules<'a> {
     up: Option<&'a HPAScalingRules>,
     down: Option<&'a HPAScalingRules>,

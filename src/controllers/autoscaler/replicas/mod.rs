@@ -204,14 +204,14 @@ fn group<'a>(query: &MetricQuery<'_>, pods: impl Iterator<Item = &'a Pod>, metri
     groups
 }
 
-/// Returns true if a pod's cpu usage is still that of its start and not of its load.
+/// Returns true if a pod's cpu usage is still that of its start-up rather than of its load.
 fn starts_up(pod: &Pod, measured: &PodMetric, now: Timestamp) -> bool {
     let started = pod.status.as_ref().and_then(|s| s.start_time.as_ref());
     let (Some(ready), Some(started)) = (condition(pod, READY), started) else { return true };
     let unready = ready.is(ConditionStatus::False);
     let since = ready.last_transition_time.as_ref().map_or(Timestamp::UNIX_EPOCH, |t| t.0);
     if saturating_after(started.0, CPU_INITIALIZATION) > now {
-        // A measurement from before the last readiness change is of another state.
+        // A measurement that began before the last change of readiness does not describe the present state.
         unready || measured.at < saturating_after(since, measured.window)
     } else {
         unready && saturating_after(started.0, INITIAL_READINESS_DELAY) > since

@@ -288,7 +288,7 @@ impl Attacher {
                     in_use.insert(name.to_owned());
                 }
                 Some(_) => {}
-                // Its processes may still run: the node itself reports their end.
+                // Processes of the deleted node may still run; the node itself reports their end.
                 None if self.api.is_node_held(name) => {
                     in_use.insert(name.to_owned());
                 }

@@ -28,7 +28,7 @@ pub(super) struct Attachment<'a> {
 /// The next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AttachAction {
-    /// None, until something changes.
+    /// Do nothing until something changes.
     Nothing,
     /// Create the attachment.
     Attach(String),
@@ -48,7 +48,7 @@ pub(super) enum AttachAction {
 pub(super) fn next(view: &View<'_>) -> AttachAction {
     let Some(attachment) = view.attachment else {
         let mut candidates = view.desired.iter().filter(|node| !view.dead.contains(**node));
-        // A user deleted the attachment: the disk is where it is used, regardless of the API.
+        // If a node uses the disk, a user deleted its attachment. The disk may then be attached only to such a node.
         let chosen = match view.in_use.first() {
             None => candidates.next(),
             Some(_) => candidates.find(|node| view.in_use.contains(**node)),
@@ -67,7 +67,7 @@ pub(super) fn next(view: &View<'_>) -> AttachAction {
             }
         }
         (false, false, false) => AttachAction::Detach,
-        // It is in use: pods on other nodes wait.
+        // The disk is in use, so pods on other nodes wait.
         (true, true, _) | (false, true, false) => AttachAction::Nothing,
     }
 }

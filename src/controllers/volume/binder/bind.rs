@@ -96,7 +96,8 @@ impl Binder {
             Ok(())
         })?;
         let is_builtin = matches!(provisioner, DIRECTORY_PROVISIONER | DISK_DRIVER);
-        // Our own provisioner starts with the annotation; an external one may not exist, which users should know.
+        // The built-in provisioner reacts to the annotation. An external one may not exist, so an event says what the
+        // claim waits for.
         if !is_builtin || updated.object().revision() != claim.object().revision() {
             let message = format!(
                 "Waiting for a volume to be created either by the external provisioner '{provisioner}' or \

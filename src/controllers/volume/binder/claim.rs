@@ -40,7 +40,7 @@ pub(super) enum Action {
     Bind(SharedObject<PersistentVolume>),
     /// Give it the default class, because it names none.
     TakeClass(SharedObject<StorageClass>),
-    /// Have a volume provisioned for it.
+    /// Request a volume of this class for it.
     Provision(SharedObject<StorageClass>),
     /// Wait for another change.
     Wait(Option<ClaimEvent>),

@@ -28,7 +28,7 @@ pub(super) enum Action {
 /// Decides about a volume; `claim` is the one with the referenced name, regardless of its uid.
 pub(super) fn decide(volume: &PersistentVolume, claim: Option<&PersistentVolumeClaim>) -> Action {
     let Some(uid) = claim_ref(volume).and_then(claim_uid) else {
-        // Free, or reserved for a future claim: the claim's sync binds it.
+        // The volume is free or reserved for a future claim; that claim's sync binds it.
         return Action::Available;
     };
     let Some(claim) = claim.filter(|claim| claim.metadata.uid.as_deref() == Some(uid)) else {
@@ -38,7 +38,7 @@ pub(super) fn decide(volume: &PersistentVolume, claim: Option<&PersistentVolumeC
         None if !same_mode(volume, claim) => Action::ModeMismatch,
         None => Action::SyncClaim,
         Some(name) if volume.metadata.name.as_deref() == Some(name) => Action::Bound,
-        // Provisioned for the claim, which is bound to another: it is not needed.
+        // The volume was provisioned for the claim, which is bound to another volume, so it is not needed.
         Some(_) if is_provisioned(volume) && reclaim_policy(volume) == "Delete" => Action::Release,
         Some(_) => Action::Unbind,
     }

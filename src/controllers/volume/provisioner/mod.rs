@@ -123,7 +123,7 @@ impl Provisioner {
             return Ok(());
         }
         if let Some(node) = node.filter(|node| self.api.get_as::<Node>(&Key::new("", *node)).is_err()) {
-            // Have the scheduler choose another node.
+            // Lets the scheduler choose another node.
             self.fail(claim, class_name, &format!("failed to get target node: nodes \"{node}\" not found"));
             return Ok(self.reschedule(claim)?);
         }
@@ -196,7 +196,7 @@ impl Provisioner {
             return Ok(());
         }
         if !held {
-            // A user removed the finalizer from a terminating volume: then its directory stays too.
+            // If a user removed the finalizer from a terminating volume, the directory stays.
             if volume.metadata.deletion_timestamp.is_none() {
                 add_finalizer(&self.api, volume, PROVISIONER_FINALIZER)?;
             }

@@ -102,7 +102,7 @@ pub(super) fn volume(
     };
     let mut volume = PersistentVolume { metadata, spec: Some(spec), status: None };
     keep_for(&mut volume, claim);
-    // Created for the claim, so no controller had to choose it.
+    // The volume was created for the claim, so it does not count as bound by a controller.
     if let Some(annotations) = &mut volume.metadata.annotations {
         annotations.remove(object::storage::BOUND_BY_CONTROLLER);
     }

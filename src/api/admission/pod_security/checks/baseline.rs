@@ -82,7 +82,7 @@ pub(super) fn capabilities(input: &CheckInput<'_>) -> Option<Violation> {
     Violation::report("non-default capabilities", detail)
 }
 
-/// Containers with added capabilities that are not permitted, and these capabilities.
+/// Returns the containers that add capabilities which are not permitted, and these capabilities.
 pub(super) fn added_capabilities<'a>(
     input: &CheckInput<'a>,
     may: fn(&str) -> bool,

@@ -115,9 +115,9 @@ type CheckFn = fn(&CheckInput<'_>) -> Option<Violation>;
 struct Check {
     /// The lowest level with this check.
     level: Level,
-    /// The minor version that introduced it.
+    /// The minor version that introduced the check.
     since: u64,
-    /// The version from which a check of the restricted level replaces it there.
+    /// The minor version from which a stricter check replaces this one at the restricted level.
     replaced_since: Option<u64>,
     run: CheckFn,
 }
@@ -173,14 +173,13 @@ pub(super) fn violations(policy: LevelVersion, shape: &PodShape<'_>) -> Option<V
     (!found.is_empty()).then_some(Violations(found))
 }
 
-/// Texts in double quotes, with commas.
+/// Returns the texts in double quotes, separated by commas.
 fn quoted<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
     let items: Vec<T> = items.into_iter().collect();
     let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
     format!("\"{}\"", items.join("\", \""))
 }
 
-/// Returns a word for one, or for many.
 fn plural<'a>(one: &'a str, many: &'a str, count: usize) -> &'a str {
     if count == 1 { one } else { many }
 }
