@@ -13,7 +13,8 @@ const NO_COMMIT: &str = "0000000000000000000000000000000000000000";
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=SOURCE_DATE_EPOCH");
-    // Release builds only: otherwise developers would wait for a rebuild after each commit.
+    // Only release builds depend on the commit: otherwise developers would wait for a rebuild after each
+    // commit.
     if std::env::var("PROFILE").is_ok_and(|profile| profile == "release")
         && let Some(head) = git(&["rev-parse", "--git-path", "logs/HEAD"])
     {

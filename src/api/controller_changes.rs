@@ -1,9 +1,9 @@
 //! Changes of controllers' statuses for their watchers (CON-19): detected when a client asks, numbered, and
 //! the same for all clients. Without clients, no work is done.
 //!
-//! **Versions.** Nothing of this is stored, so there is no revision of the store for it. Changes are numbered
-//! from the time of the first observation in microseconds. A client that watched an earlier process therefore
-//! has an older number and gets 410 Expired.
+//! **Versions.** Statuses are not stored, so the store has no revision for them. Changes are numbered,
+//! beginning with the time of the first observation in microseconds. A client that watched an earlier process
+//! therefore has an older number and gets 410 Expired.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -42,12 +42,12 @@ pub(crate) struct ControllerSnapshot {
     pub(crate) removed: Vec<ObservedController>,
 }
 
-/// Changes after this number are no longer all known.
+/// The changes after a client's number are no longer all known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChangesExpired;
 
 impl ControllerSnapshot {
-    /// Returns the changes after that number, in order; true for removed controllers.
+    /// Returns the changes after this revision, in order; true for removed controllers.
     pub(crate) fn after(&self, revision: Revision) -> Vec<(&ObservedController, bool)> {
         let changed = self.all.iter().map(|one| (one, false));
         let all = changed.chain(self.removed.iter().map(|one| (one, true)));
@@ -128,7 +128,7 @@ impl Api {
         }
     }
 
-    /// Succeeds if all changes after that number are known.
+    /// Succeeds if all changes after this revision are known.
     pub(crate) fn knows_controllers_after(&self, revision: Revision) -> Result<(), ChangesExpired> {
         let seen = self.inner.observed_controllers.0.lock();
         let is_known = seen.at.is_some() && (seen.complete_after..=seen.revision).contains(&revision.0);

@@ -11,9 +11,9 @@ use crate::controller_status::{ControllerProbe, ControllerState, ControllerStatu
 /// Controllers by name; those that do not run have a name only.
 #[derive(Default)]
 pub(crate) struct Probes {
-    // Locked for single map operations.
+    // Locked for single map operations only, never while a probe is called.
     single: Mutex<BTreeMap<ProbeName, Option<Weak<dyn ControllerProbe>>>>,
-    // Locked to copy it.
+    // Locked only to copy the list, never while a source is called.
     sources: Mutex<Vec<Weak<dyn ProbeSource>>>,
 }
 

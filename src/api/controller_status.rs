@@ -127,7 +127,7 @@ pub struct QueueStatus {
 pub struct WorkStatus {
     /// Completed reconciles, with any result.
     pub reconciles: u64,
-    /// Those that failed or panicked.
+    /// Reconciles that failed or panicked.
     pub errors: u64,
     /// Reconciles that ended in the last minute.
     pub last_minute: u64,
@@ -135,7 +135,7 @@ pub struct WorkStatus {
     pub queue_duration: Option<Quantiles>,
     /// Durations of the last reconciles.
     pub work_duration: Option<Quantiles>,
-    /// The last one that failed.
+    /// The last reconcile that failed.
     pub last_error: Option<ReconcileRecord>,
 }
 
@@ -203,7 +203,7 @@ impl ReconcileResult {
 pub struct ReconcileRecord {
     /// Its key.
     pub key: QueuedKey,
-    /// The time of its end.
+    /// The time at which the reconcile ended.
     pub at: Timestamp,
     /// The waiting time of the key, if known.
     pub waited: Option<Duration>,
@@ -224,20 +224,20 @@ pub struct ControllerKeys {
     pub in_flight: Vec<(QueuedKey, Duration)>,
     /// The last reconciles.
     pub recent: Vec<ReconcileRecord>,
-    /// The last ones that failed.
+    /// The last reconciles that failed.
     pub errors: Vec<ReconcileRecord>,
 }
 
 /// The reason why a step is not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StepError {
-    /// It is not paused.
+    /// The controller is not paused.
     #[error("the controller is not paused; create a Fault of type Pause first")]
     NotPaused,
-    /// It does not run.
+    /// The controller does not run.
     #[error("the controller does not run")]
     Stopped,
-    /// Its informers have not completed their first list.
+    /// The controller's informers have not completed their first list.
     #[error("the controller's informers have not finished their first lists")]
     NotReady,
     /// No key is due.
@@ -249,10 +249,10 @@ pub enum StepError {
     /// The key is being reconciled.
     #[error("key {0:?} is being reconciled")]
     InFlight(String),
-    /// The keys cannot be chosen; the controller has its own order.
+    /// The client cannot choose the key, because the controller has its own order.
     #[error("the scheduler chooses the next pod itself; leave spec.key empty")]
     OwnOrder,
-    /// It takes no single steps, for this reason.
+    /// The controller takes no single steps, for this reason.
     #[error("{0}")]
     TakesNone(&'static str),
 }
@@ -270,12 +270,12 @@ pub trait ControllerProbe: Send + Sync {
     /// Returns the first `most` keys of each part of its queue, and its last reconciles.
     fn keys(&self, most: usize) -> ControllerKeys;
 
-    /// Reconciles one key while it is paused: the next, or the one with this text.
+    /// Reconciles one key of the paused controller: the next, or the one with this text.
     fn step(self: Arc<Self>, key: Option<String>) -> BoxFuture<'static, Result<ReconcileRecord, StepError>>;
 }
 
-/// Several probes that come and go together, as the nodes' kubelets: one call for all costs less than one
-/// each.
+/// A group of probes that come and go together, such as the nodes' kubelets. One call for all statuses costs
+/// less than a call for each.
 pub trait ProbeSource: Send + Sync {
     /// Returns all statuses by name; `None` for one that does not run.
     fn statuses(&self) -> Vec<(ProbeName, Option<ControllerStatus>)>;

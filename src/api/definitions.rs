@@ -17,7 +17,7 @@ use object::definition_schemas::DefinitionSchemas;
 use object::owner::is_terminating;
 use object::{Key, Kind, Object};
 
-/// Holds a definition until the objects of its kind are deleted.
+/// The finalizer that holds a definition until all objects of its kind are deleted.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// The served state of a stored definition.

@@ -256,7 +256,8 @@ fn grace_seconds(object: &Object, options: &DeleteOptions) -> i64 {
     }
 }
 
-/// Returns true if nothing holds a terminating object any more.
+/// Returns true if nothing delays the removal of a terminating object: finalizers, a grace period, or a
+/// namespace's content.
 fn is_done(object: &Object) -> bool {
     let meta = object.meta();
     let held = meta.finalizers.as_ref().is_some_and(|f| !f.is_empty())

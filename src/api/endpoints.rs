@@ -38,7 +38,7 @@ pub(crate) fn of_service(api: &Api, key: &Key, requested: &str, port: &str) -> R
     Ok(SocketAddr::new(ip, served(api, address.node_name.as_deref(), *port)))
 }
 
-/// Returns the node's port under which a pod's port is served.
+/// Returns the port under which a node serves a pod's port: low ports may be mapped.
 pub(crate) fn served(api: &Api, node: Option<&str>, port: u16) -> u16 {
     let node = node.and_then(|name| api.get_as::<Node>(&Key::new("", name)).ok());
     node.map_or(LowPorts::default(), |node| LowPorts::of_node(&node)).served(port)

@@ -18,7 +18,7 @@ pub struct Cause {
     pub(crate) field: String,
 }
 
-/// The denial of a policy that users have configured.
+/// A denial by an admission policy that users have configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyDenial {
     /// The object's kind.
@@ -47,7 +47,7 @@ pub enum ApiError {
     },
     /// A resource that is served but not stored has no object of this name (404).
     VirtualNotFound {
-        /// The resource, singular as its messages have it, e.g. `podmetrics`.
+        /// The resource's singular name, as Kubernetes' messages have it, e.g. `podmetrics`.
         resource: &'static str,
         /// Its group.
         group: &'static str,
@@ -56,7 +56,7 @@ pub enum ApiError {
     },
     /// A resource that is served but not stored is in no state to do what the request demands (409).
     VirtualConflict {
-        /// The resource, its plural.
+        /// The plural name of the resource.
         resource: &'static str,
         /// Its group.
         group: &'static str,
@@ -151,9 +151,9 @@ pub enum ApiError {
     DeniedByPolicy(Box<PolicyDenial>),
     /// A webhook has denied it, in its own words.
     Denied {
-        /// As the webhook has it: 400 to 599.
+        /// The webhook's HTTP code, 400 to 599.
         code: u16,
-        /// Machine-readable; empty where it gives none.
+        /// The machine-readable reason; empty if the webhook gives none.
         reason: String,
         /// The webhook and its reason.
         message: String,
@@ -183,7 +183,7 @@ pub enum ApiError {
     UnsupportedMediaType(String),
     /// The body is too large (413).
     TooLarge(String),
-    /// Not now: try again (429).
+    /// The request is refused for the moment; the client should retry (429).
     TooManyRequests {
         /// The reason.
         message: String,
@@ -257,8 +257,8 @@ impl ApiError {
         matches!(self, Self::Conflict { .. })
     }
 
-    /// Returns true for 404 and 409, which mean to a write to one object, known by its uid or version: it is
-    /// deleted, or replaced by another.
+    /// Returns true for 404 and 409. For a write that names the object's uid or version, both mean that the
+    /// object is deleted or was replaced by another.
     pub fn is_deleted_or_replaced(&self) -> bool {
         self.is_not_found() || self.is_conflict()
     }
@@ -269,7 +269,7 @@ impl ApiError {
     }
 
     /// Returns true for the 403 of a terminating namespace: nothing can be created in it, and nothing needs
-    /// to be.
+    /// to be, because its content is being deleted.
     pub fn is_namespace_terminating(&self) -> bool {
         matches!(self, Self::Forbidden { causes, .. }
             if causes.iter().any(|cause| cause.reason == "NamespaceTerminating"))

@@ -11,7 +11,7 @@ use super::{Api, ApiError};
 use object::{Key, Kind, Object, Revision};
 use store::{Change, Snapshot, Visibility, WatchExpired};
 
-/// The number of seconds with writes that are remembered: more than watch history lasts.
+/// The number of seconds with writes that are remembered: more than watch history covers.
 const MAX_SECONDS: usize = 20_000;
 
 /// The limit on the bytes of objects in one history; a single larger object is still included.
@@ -42,8 +42,8 @@ impl RevisionTimes {
         }
     }
 
-    /// Returns the last revision that was written up to a moment; `None` if that is no longer known. The order within
-    /// one second is unknown: all of its revisions count.
+    /// Returns the last revision that was written up to a moment; `None` if that is no longer known. The
+    /// order of writes within one second is not recorded: all revisions of the moment's second count.
     fn until(&self, moment: Timestamp) -> Option<Revision> {
         let times = self.times.lock();
         let after = times.partition_point(|(_, noted)| noted.as_second() <= moment.as_second());
@@ -54,7 +54,7 @@ impl RevisionTimes {
         }
     }
 
-    /// Returns the time of a revision, or a second later; `None` if that is no longer known.
+    /// Returns the time of a revision, to the second; `None` if it is no longer known.
     fn of(&self, revision: Revision) -> Option<Timestamp> {
         let times = self.times.lock();
         let after = times.partition_point(|(first, _)| *first <= revision);
@@ -65,9 +65,10 @@ impl RevisionTimes {
 /// The part of a history to return.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Span {
-    /// Only changes after this revision: the oldest of them if there are too many. `None`: the newest.
+    /// Only changes after this revision; if there are too many, the oldest of them. `None`: the newest
+    /// changes.
     pub(crate) after: Option<Revision>,
-    /// Only those up to this revision.
+    /// Only changes up to this revision.
     pub(crate) until: Option<Revision>,
     /// The maximum number of changes.
     pub(crate) max_changes: usize,
@@ -86,9 +87,9 @@ impl Span {
 /// The changes of a kind's objects.
 #[derive(Debug)]
 pub(crate) struct History {
-    /// The revision of the whole state at which the history ends.
+    /// The store's revision at which the history ends.
     pub(crate) revision: Revision,
-    /// Every change after this revision is included in it.
+    /// The history covers every change after this revision.
     pub(crate) after: Revision,
     /// The time of `after`; `None` if unknown.
     pub(crate) begins: Option<Timestamp>,
@@ -101,8 +102,8 @@ pub(crate) struct History {
 }
 
 impl Api {
-    /// Returns the last revision that was written up to a moment, as far as that is known: history reaches less far
-    /// back.
+    /// Returns the last revision that was written up to a moment; `None` if that is no longer known. The
+    /// times of revisions are known for longer than watch history lasts.
     pub(crate) fn revision_at(&self, moment: Timestamp) -> Option<Revision> {
         self.inner.revision_times.until(moment).map(|revision| revision.min(self.revision()))
     }

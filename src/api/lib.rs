@@ -89,14 +89,14 @@ pub struct ApiConfig {
     pub limits: Limits,
     /// Admission plugins that are switched off, by name.
     pub disabled_admission: Vec<String>,
-    /// Discovery lists API versions that Kubernetes has removed; the API accepts them in any case.
+    /// True if discovery lists API versions that Kubernetes has removed; the API accepts them in any case.
     pub legacy_versions: bool,
     /// Signs the tokens of service accounts; `None`: a key that ends with the process.
     pub token_signer: Option<Arc<identity::Signer>>,
     /// Vouches for requests that are proxied to extension API servers; `None`: an authority that ends with
     /// the process.
     pub front_proxy: Option<Arc<certificates::FrontProxy>>,
-    /// Another component enforces network policies.
+    /// True if another component enforces network policies.
     pub network_policies: bool,
     /// Opens the connections to pods and services: for the proxy, webhooks and extension API servers.
     pub dialer: Dialer,

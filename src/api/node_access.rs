@@ -1,4 +1,4 @@
-//! Access to operations that only a pod's node can do: logs, exec, attach, port-forward.
+//! Operations that only a pod's node can do: logs, exec, attach, port-forward.
 //!
 //! Each kubelet registers itself under its node's name; requests about a pod go to its node's kubelet.
 

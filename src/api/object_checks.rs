@@ -1,4 +1,4 @@
-//! Rules of objects as errors of the API, and limits on an object's size.
+//! Converts violations of objects' rules to errors of the API, and limits the size of objects.
 
 use k8s_openapi::api::core::v1::Binding;
 use serde_json::Value;
@@ -12,7 +12,8 @@ use object::{Kind, Object};
 /// be as long as fits.
 pub(super) const MAX_OBJECT_BYTES: usize = 1536 * 1024;
 
-/// Refuses an object that is too large, unless it was so before and does not grow.
+/// Refuses an object that is too large, unless its former version was too large already and the object does
+/// not grow.
 pub(super) fn check_size(new: &Object, old: Option<&Object>) -> Result<(), ApiError> {
     let bytes = new.size();
     if bytes > MAX_OBJECT_BYTES && old.is_none_or(|old| bytes > old.size()) {

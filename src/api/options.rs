@@ -12,7 +12,7 @@ use object::{Key, Revision, ServedKind, Uid};
 /// Options of a write.
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
-    /// Do everything but store the result.
+    /// True for a dry run: all steps of the write run, but the result is not stored.
     pub dry_run: bool,
     /// The field manager for managedFields; `None`: the actor of the handle.
     pub field_manager: Option<String>,
@@ -37,34 +37,34 @@ pub(crate) struct Apply {
     pub(crate) subresource: Option<&'static str>,
     /// The fields that the applier wants to own.
     pub(crate) config: Value,
-    /// Takes ownership of conflicting fields from other managers.
+    /// True if the apply takes ownership of conflicting fields from other managers.
     pub(crate) force: bool,
 }
 
 /// The treatment of an object's dependents when it is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
-    /// The garbage collector deletes them afterwards.
+    /// The garbage collector deletes the dependents afterwards.
     Background,
-    /// They are deleted first.
+    /// The dependents are deleted first.
     Foreground,
-    /// They stay and lose their owner.
+    /// The dependents stay and lose their owner.
     Orphan,
 }
 
 /// Options of a deletion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
-    /// Seconds that a pod gets to end; `None`: its own `terminationGracePeriodSeconds`, at least 1. Zero
-    /// forces: the object is removed at once, even if its processes still run.
+    /// Seconds that a pod gets to end; `None`: the pod's own `terminationGracePeriodSeconds`, at least 1.
+    /// Zero forces the deletion: the object is removed at once, even if its processes still run.
     pub grace_period_seconds: Option<i64>,
-    /// Only the object with this uid.
+    /// Only an object with this uid is deleted.
     pub uid: Option<Uid>,
     /// Only this version.
     pub resource_version: Option<Revision>,
-    /// The treatment of its dependents; `None`: in the background.
+    /// The treatment of the object's dependents; `None`: [`Propagation::Background`].
     pub propagation: Option<Propagation>,
-    /// Do everything but delete.
+    /// True for a dry run: all steps of the deletion run, but the object stays.
     pub dry_run: bool,
     /// The user who makes the request; `None`: an actor of this process.
     pub user: Option<Arc<User>>,

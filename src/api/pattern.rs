@@ -8,8 +8,8 @@ use regex::{Regex, RegexBuilder};
 /// The memory limit of a compiled pattern: the automaton of a long repetition of a large class would take
 /// megabytes.
 const MAX_COMPILED_BYTES: usize = 512 * 1024;
-/// The factor by which a few large patterns of a schema may exceed that limit, such as those that repeat Unicode
-/// classes hundreds of times.
+/// The factor by which a few large patterns of a schema may exceed [`MAX_COMPILED_BYTES`], such as those that
+/// repeat Unicode classes hundreds of times.
 pub(crate) const LARGE: usize = 32;
 /// The maximum number of large patterns in a schema.
 pub(crate) const MAX_LARGE_PATTERNS: usize = 4;

@@ -16,7 +16,7 @@ use object::quantity::{Amount, ResourceList, add_to};
 use object::quota::covers;
 use object::{Key, Kind, SharedObject};
 
-/// Locked while a quota's usage is read in order to act on it.
+/// Locked while a quota's usage is read and the write depends on it.
 #[derive(Default)]
 pub(super) struct QuotaLock {
     // Held across in-memory writes, never across an await.

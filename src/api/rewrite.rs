@@ -23,7 +23,8 @@ impl Api {
     pub fn rewrite(&self, plan: impl FnOnce(Snapshot) -> Vec<Rewrite>) -> Result<Vec<Change>, ApiError> {
         let refused = |error| ApiError::from_write(error, Kind::ClusterRestore, "");
         let changes = self.store().rewrite(plan).map_err(refused)?;
-        // Released first: another object may hold it now.
+        // Former addresses are released before new ones are marked, because another object may hold a former
+        // one now.
         for change in &changes {
             let now = Some(&*change.object).filter(|_| change.kind != ChangeKind::Deleted);
             if let Some(previous) = &change.previous {
@@ -33,7 +34,7 @@ impl Api {
         let stored = changes.iter().filter(|change| change.kind != ChangeKind::Deleted);
         self.mark_allocated(stored.map(|change| &change.object));
         let is_definition = |change: &&Change| change.object.kind() == Kind::CustomResourceDefinition;
-        // Custom objects have a kind only once it is defined.
+        // Definitions are applied first: a custom object has no kind before its definition.
         let (definitions, others): (Vec<_>, Vec<_>) = changes.iter().partition(is_definition);
         for change in definitions.into_iter().chain(others) {
             self.object_stored(&change.object);
@@ -42,8 +43,8 @@ impl Api {
     }
 
     /// Returns the rewrite that ends a pod regardless of finalizers: only the node that runs it can delay its
-    /// removal. `None` if it is terminating already. `grace` is its grace period in seconds, at least 1;
-    /// `None`: its own.
+    /// removal. `None` if nothing is to be changed, because the pod is terminating already and has no
+    /// finalizers. `grace` is its grace period in seconds, at least 1; `None`: its own.
     pub fn end_of(&self, pod: &Arc<Object>, grace: Option<i64>) -> Option<Rewrite> {
         pod.get::<Pod>()?;
         let mut let_go = Object::clone(pod);

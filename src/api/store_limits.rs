@@ -1,5 +1,5 @@
 //! Limits on the bytes of stored objects, so that writes cannot exhaust memory: for all objects together, and
-//! for the kinds of which controllers create as many as a number in a manifest demands.
+//! for the kinds whose objects controllers create in any number that a manifest names.
 //!
 //! Concurrent writes may together exceed a limit, each by at most one object.
 
@@ -19,8 +19,8 @@ const COPY_BYTES: usize = 32 << 20;
 /// The additional bytes for each pod that the nodes may run: a usual pod takes a quarter of it.
 const COPY_BYTES_PER_NODE_POD: usize = 16 << 10;
 
-/// The fraction of the limit that statuses may exceed it by, so that the status of existing objects can still
-/// be written.
+/// Writes of a status may exceed the limit by one part in this many, so that the status of existing objects
+/// can still be written.
 const STATUS_RESERVE: usize = 8;
 
 /// Refuses a write that exceeds a limit. Writes that do not enlarge an object are accepted, and so are the

@@ -66,11 +66,12 @@ pub struct NodeUsage {
     pub window: Duration,
     /// All pods together.
     pub total: ResourceUsage,
-    /// By the uid of the pod.
+    /// The usage of each pod's containers, by the pod's uid.
     pub pods: BTreeMap<String, PodUsage>,
     /// Total CPU time of each of these pods, over all of its containers.
     pub pod_cpu_times: BTreeMap<String, Duration>,
-    /// By the pod's uid and the volume's name: volumes of claims whose file systems respond.
+    /// The usage of volumes by the pod's uid and the volume's name; only volumes of claims whose file systems
+    /// respond.
     pub volumes: BTreeMap<String, BTreeMap<String, VolumeUsage>>,
 }
 

@@ -32,7 +32,7 @@ pub struct Hint {
     pub node: String,
     /// The changes, at least one.
     pub changes: Vec<String>,
-    /// The number of other nodes that need the same.
+    /// The number of other nodes that need the same changes.
     pub alike: usize,
 }
 
@@ -69,8 +69,8 @@ impl Api {
         *self.inner.verdicts.write() = Some(verdicts);
     }
 
-    /// Drops the kubelets and the scheduler, which hold this API as it holds them: for callers that end a
-    /// cluster without waiting for its components.
+    /// Drops the references to the kubelets and the scheduler, which refer to this API in turn, so that
+    /// neither would be freed. For callers that end a cluster without waiting for its components.
     pub fn clear(&self) {
         self.inner.nodes.write().clear();
         *self.inner.verdicts.write() = None;

@@ -7,7 +7,8 @@ use parking_lot::Mutex;
 
 use crate::audit::AuditContext;
 
-/// The maximum size of a response's warnings together; each counts as at most `TRUNCATED_BYTES`.
+/// The maximum size of all warnings of a response, in bytes; each warning counts as at most
+/// `TRUNCATED_BYTES`.
 const MAX_COLLECTED: usize = 4096;
 /// The length to which a warning is cut if there are many; Kubernetes' `truncateItemRunes`.
 const TRUNCATED_BYTES: usize = 256;
@@ -37,7 +38,7 @@ impl WarningRecorder {
         Self { collected: Some(Arc::default()), audit_context: None }
     }
 
-    /// Returns the same, with the request's audit context.
+    /// Returns the recorder with the request's audit context.
     #[must_use]
     pub(crate) fn with_audit_context(self, trail: Option<AuditContext>) -> Self {
         Self { audit_context: trail, ..self }

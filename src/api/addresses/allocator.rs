@@ -49,8 +49,7 @@ impl Allocator {
         let last = 1_u128.checked_shl(bits).unwrap_or(0).wrapping_sub(1);
         let free = last.saturating_sub(STATIC_BAND_SIZE);
         let mut taken = self.allocated.lock();
-        // Among one more candidates than there are allocated addresses, one is free, however large the range
-        // is.
+        // One candidate more than there are allocated addresses suffices: at least one of them is free.
         for _ in 0..free.min(taken.addresses.len() as u128 + 1) {
             let address = self.nth(STATIC_BAND_SIZE + taken.next % free);
             taken.next = taken.next.wrapping_add(1);

@@ -62,8 +62,8 @@ pub(super) struct Allocation {
 }
 
 impl Allocation {
-    /// Returns the resources of an object: empty, unless it is a service, or an IPAddress that does not
-    /// belong to a service.
+    /// Returns the addresses and ports that an object holds: a service, or an IPAddress that does not belong
+    /// to a service. Other objects hold none.
     fn by(object: &Object) -> Self {
         if let Some(address) = object.get::<IPAddress>() {
             return Self { addresses: reserved(address).into_iter().collect(), ..Self::default() };
@@ -86,7 +86,7 @@ impl Allocation {
     }
 }
 
-/// Returns the address, unless it belongs to a service, which holds it itself.
+/// Returns the address; `None` if it belongs to a service, because the service's own allocation holds it.
 fn reserved(address: &IPAddress) -> Option<IpAddr> {
     let parent = &address.spec.parent_ref;
     let of_service = parent.resource == "services" && parent.group.as_ref().is_none_or(String::is_empty);
@@ -177,7 +177,7 @@ impl Api {
         for (i, family) in spec.ip_families.iter().flatten().enumerate() {
             let allocator = self.inner.addresses.of_family(family);
             let Some(text) = requested.get(i).filter(|text| !text.is_empty()) else {
-                // The cluster has lost this family since: the service keeps its address.
+                // The cluster no longer has this family: the service retains its address.
                 let Some(allocator) = allocator else { continue };
                 let any = allocator.allocate_next().ok_or(AllocationError::RangeFull)?;
                 allocated.addresses.insert(any);
@@ -285,13 +285,14 @@ impl Api {
         self.inner.node_ports.release(&taken.node_ports);
     }
 
-    /// Releases the resources that a removed object, or an object's former version, held and `now` does not.
+    /// Releases the resources that `former`, a removed object or an earlier version, held and `now` does not
+    /// hold.
     pub(super) fn release_unused_addresses(&self, former: &Object, now: Option<&Object>) {
         let now = now.map(Allocation::by).unwrap_or_default();
         self.release_allocation(&Allocation::by(former).without(&now));
     }
 
-    /// Marks the resources of existing services and IPAddresses as allocated, at the start.
+    /// Marks the resources of existing services and IPAddresses as allocated, when the API starts.
     pub(super) fn mark_existing_addresses(&self) {
         let held = [Kind::Service, Kind::IPAddress].map(|kind| self.list(kind, None).objects);
         self.mark_allocated(held.iter().flatten());

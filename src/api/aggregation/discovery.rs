@@ -19,11 +19,12 @@ const MAX_NAMES: usize = 32;
 /// The known resources of a server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct DiscoveryResult {
-    /// In the form of aggregated discovery (`APIResourceDiscovery`).
+    /// The resources in the form of aggregated discovery (`APIResourceDiscovery`).
     pub(crate) resources: Vec<Value>,
-    /// They come from the last probe of the server.
+    /// True if `resources` come from the last probe of the server, false if that probe failed.
     pub(crate) is_current: bool,
-    /// The hash of its OpenAPI v3 document; empty if the server gives no hash, `None` if there is no document.
+    /// The hash of the server's OpenAPI v3 document for this group and version; empty if the server gives no
+    /// hash, `None` if there is no document.
     pub(crate) openapi_hash: Option<String>,
 }
 
@@ -57,7 +58,7 @@ struct ApiResource {
 }
 
 impl DiscoveryResult {
-    /// Returns the same, marked stale because the server does not respond.
+    /// Returns a copy that is marked stale, for a server that does not respond.
     pub(super) fn as_stale(&self) -> Self {
         Self { is_current: false, ..self.clone() }
     }
@@ -113,7 +114,7 @@ impl ApiResource {
     }
 
     fn response_kind(&self, of: &GroupVersion) -> Value {
-        // A resource without a group has the group of its list.
+        // A resource without a group and version has those of its list.
         let own = self.group.is_empty() && self.version.is_empty();
         let (group, version) = if own { (&of.group, &of.version) } else { (&self.group, &self.version) };
         json!({"group": group, "version": version, "kind": self.kind})

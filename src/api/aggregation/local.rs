@@ -13,12 +13,12 @@ use crate::kinds::{ANSWERED_ONLY, Kinds, is_built_in};
 /// The label of APIServices that are created and deleted automatically.
 pub const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
-/// The value of the label.
+/// The value of the label [`AUTOMANAGED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AutomanagedLabel {
-    /// Restored whenever it differs: for a CustomResourceDefinition.
+    /// The APIService belongs to a CustomResourceDefinition; it is restored whenever it differs.
     Always,
-    /// Restored at the start: for built-in groups.
+    /// The APIService belongs to a built-in group; it is restored only at the start.
     OnStart,
 }
 
@@ -38,7 +38,8 @@ impl AutomanagedLabel {
     }
 }
 
-/// Served here only as long as no APIService names another server: a metrics server may replace it.
+/// The group and version of the built-in metrics API. It is served here only as long as no APIService names
+/// another server, because a metrics server may replace it.
 const METRICS: (&str, &str) = ("metrics.k8s.io", "v1beta1");
 /// The aggregator's own group, which has no APIService.
 const OWN_GROUP: &str = "apiregistration.k8s.io";
@@ -68,7 +69,8 @@ const GROUPS: [(&str, i32); 25] = [
     ("resource.k8s.io", 15_900),
     ("podium.dev", 100),
     (METRICS.0, 100),
-    // Its kinds are in other groups too, and clients resolve a short name to the first group that has it.
+    // The kinds of this group are in other groups too, and clients resolve a short name to the first group
+    // that has it.
     ("extensions", 1),
     ("settings.k8s.io", 2),
 ];
@@ -115,7 +117,8 @@ impl Api {
         let managed = if has_built_in(&of) && of.group != OWN_GROUP {
             Some(AutomanagedLabel::OnStart)
         } else if key == METRICS {
-            // The deployment of a metrics server overwrites it, which must stay.
+            // The installation of a metrics server overwrites this APIService, and that version must not be
+            // reverted.
             None
         } else if self.kinds().served().any(|resource| {
             let served = resource.served;

@@ -73,12 +73,12 @@ pub(crate) struct Priorities {
 #[derive(Clone)]
 pub(crate) struct ApiService {
     spec: Arc<APIServiceSpec>,
-    /// Distinguishes it from another of the same name.
+    /// The uid distinguishes the APIService from a later one of the same name.
     uid: String,
     pub(crate) priorities: Priorities,
-    /// The server that its requests are proxied to; `None`: they are served here.
+    /// The server to which requests for the group and version are proxied; `None` if they are served here.
     pub(crate) remote: Option<Arc<RemoteServer>>,
-    /// The availability in its status.
+    /// True if the APIService's status has the condition `Available`.
     pub(crate) is_available: bool,
 }
 
@@ -133,7 +133,8 @@ impl Api {
             return;
         }
         let of = GroupVersion::of_name(object.name());
-        // Locked while it is read and followed, so that the last write is also the last to be followed.
+        // Locked while the APIService is read and applied, so that concurrent writes are applied in their
+        // order.
         let mut services = self.inner.api_services.services.write();
         let Ok(stored) = self.get_as::<APIService>(&Key::new("", object.name())) else {
             services.remove(&of);
@@ -167,9 +168,9 @@ impl Api {
         self.inner.api_services.front_proxy.get_or_init(made).clone()
     }
 
-    /// Checks that the server of the APIService of this name answers as its group's server must; the error is
-    /// for the status. Discovery includes the server's resources from then on; if the check fails, its
-    /// earlier ones become stale.
+    /// Checks that the server of this APIService answers discovery for its group and version; the error is
+    /// the message for the APIService's status. On success, discovery includes the server's resources; on
+    /// failure, the resources of the previous probe become stale.
     ///
     /// Ends within a few seconds.
     pub async fn probe_api_service(&self, name: &str) -> Result<(), String> {

@@ -38,7 +38,7 @@ pub(super) async fn probe(
     for _ in 0..ATTEMPTS {
         let (peer, dialler, path) = (remote.peer(api)?, dialler.clone(), remote.path());
         let url = format!("https://{peer}{path}");
-        // On the runtime of webhook calls, which uses the machine's clock.
+        // Attempts run on the runtime of webhook calls, which uses the machine's clock.
         attempts.push(async move {
             let read = read(dialler.clone(), peer.clone(), path, MAX_LIST);
             match api

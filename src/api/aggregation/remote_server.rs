@@ -50,7 +50,7 @@ impl RemoteServer {
         })
     }
 
-    /// Returns the present peer; the error says why there is none.
+    /// Returns the host and port to connect to at present; the error says why the service has none.
     pub(crate) fn peer(&self, api: &Api) -> Result<Peer, String> {
         peer(api, &self.service)
     }
@@ -70,16 +70,15 @@ impl RemoteServer {
         Ok(ServerDialer { from: api.dialer(), name, tls })
     }
 
-    /// Returns the discovery of the server.
     pub(crate) fn discovery(&self) -> Arc<DiscoveryResult> {
         self.discovered.read().clone()
     }
 
-    /// Sets the result of a probe; without one, the earlier discovery is marked stale.
+    /// Sets the result of a probe; `None` marks the earlier discovery as stale.
     pub(super) fn set_discovered(&self, found: Option<&DiscoveryResult>) {
         let mut discovered = self.discovered.write();
         let next = match found {
-            // An unreadable discovery counts as none.
+            // An unreadable discovery document (`is_current` is false) is treated like no response.
             Some(DiscoveryResult { is_current: false, .. }) | None => discovered.as_stale(),
             Some(found) => found.clone(),
         };
@@ -102,7 +101,7 @@ pub(crate) struct ServerDialer {
 }
 
 impl ServerDialer {
-    /// Returns a connection to this peer.
+    /// Connects to this peer over TLS.
     pub(crate) async fn dial(self, peer: Peer) -> Result<TlsClient<TcpStream>, String> {
         connect(&*self.from, &peer, self.name, &self.tls).await.map_err(|error| error.to_string())
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::identity::User;
 
-/// Subresources whose requests last as long as their client likes.
+/// Subresources whose requests last until the client ends them.
 pub(crate) const SESSIONS: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
 
 /// The attributes of a request.

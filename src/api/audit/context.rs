@@ -17,7 +17,7 @@ use super::log::BodyReservation;
 use super::policy::{Level, Stage};
 use crate::identity::User;
 
-/// The limit on a recorded response; Kubernetes' `--audit-log-truncate-max-event-size`.
+/// The limit on a recorded response, in bytes; Kubernetes' `--audit-log-truncate-max-event-size`.
 const MAX_BODY: usize = 10 << 20;
 /// The limit on all annotations of a request, in bytes; further ones are left out.
 const MAX_ANNOTATIONS: usize = 256 << 10;
@@ -39,7 +39,7 @@ struct Inner {
 /// A request on arrival.
 #[derive(Debug)]
 pub(crate) struct IncomingRequest {
-    /// Its unique id, from the client or generated.
+    /// The request's unique id, from the client or generated.
     pub(crate) id: String,
     pub(crate) at: Timestamp,
     /// Path and query.
@@ -139,14 +139,15 @@ impl AuditContext {
         }
     }
 
-    /// Takes identifying fields from the object in the request, which its path may lack.
+    /// Records the namespace, name, uid and resourceVersion of the object in the request's body, which the
+    /// path may lack.
     pub(crate) fn record_object_identity(&self, object: &Value) {
         if self.level() == Level::None {
             return;
         }
         let text = |field: &str| {
             let value = object.get("metadata").and_then(|metadata| metadata.get(field));
-            // No valid value is longer.
+            // No valid value is longer; longer text from clients is left out.
             let text = value.and_then(Value::as_str).filter(|text| text.len() <= 512);
             text.unwrap_or_default().to_string()
         };

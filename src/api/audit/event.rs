@@ -94,7 +94,7 @@ pub(super) struct RequestRecord {
     pub(super) named: ObjectIdentity,
     pub(super) request: Option<Body>,
     pub(super) response: Option<Body>,
-    /// A body was left out.
+    /// True if a body was left out because it was too long or incomplete.
     pub(super) is_truncated: bool,
     /// The response, if it is a Status; else only its code is known.
     pub(super) status: Option<Arc<Status>>,
@@ -149,7 +149,7 @@ fn is_empty(list: &&[String]) -> bool {
 }
 
 impl Event {
-    /// Returns the approximate memory it holds until it is written, in bytes.
+    /// Returns the approximate memory that the event holds until it is written, in bytes.
     pub(super) fn weight(&self) -> usize {
         let bodies = self.record.request.iter().chain(&self.record.response).map(Body::len).sum::<usize>();
         let annotations =

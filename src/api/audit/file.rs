@@ -103,7 +103,7 @@ impl RotatingFile {
             rotated = backup(&path, at);
         }
         match std::fs::rename(&path, &rotated) {
-            // Another process has moved it.
+            // Another process has moved the file.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             renamed => renamed?,
         }

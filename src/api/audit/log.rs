@@ -24,7 +24,7 @@ use base::clock::Clock;
 
 /// The bytes of queued events beyond which requests wait.
 const MAX_QUEUED: usize = 64 << 20;
-/// The limit on the bytes of all responses that are held until they end.
+/// The limit on the bytes of all recorded responses, each held until it ends.
 const MAX_RESERVED: usize = 64 << 20;
 /// The time that a shutdown waits for queued events.
 const FLUSH: Duration = Duration::from_secs(5);

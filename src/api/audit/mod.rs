@@ -1,6 +1,6 @@
-//! The audit log of API requests: user, verb, target, time and result (API-19). As Kubernetes' log of
-//! `audit.k8s.io/v1`: a policy determines which requests are recorded in what detail, in a file with one
-//! event per line.
+//! The audit log of API requests: user, verb, target, time and result (API-19). As in Kubernetes
+//! (`audit.k8s.io/v1`), a policy determines which requests are recorded and in what detail; the log is a file
+//! with one event per line.
 //!
 //! A request carries its audit context ([`AuditContext`]), which the API's parts add to. The events are encoded and
 //! written by a thread of their own.

@@ -103,7 +103,7 @@ struct Rule {
 struct PolicyInput {
     api_version: String,
     kind: String,
-    /// Parsed so that the field is permitted.
+    /// Unused; declared because unknown fields are errors, and a policy may have metadata.
     #[serde(rename = "metadata")]
     _metadata: Option<Value>,
     rules: Vec<PolicyRuleInput>,

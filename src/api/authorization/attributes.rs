@@ -29,7 +29,7 @@ pub(crate) struct ResourceAttributes<'a> {
     pub(crate) subresource: &'a str,
     pub(crate) name: &'a str,
     pub(crate) namespace: &'a str,
-    /// The node that a field selector demands of pods.
+    /// The node that the request's field selector demands (`spec.nodeName`); empty if there is none.
     pub(crate) on_node: &'a str,
 }
 

@@ -17,8 +17,8 @@ const GROUP: &str = "certificates.k8s.io";
 const MASTERS: &str = "system:masters";
 
 impl Api {
-    /// Returns true if the author of a request may create it as this subresource: checked by the controller
-    /// that approves requests automatically.
+    /// Returns true if the author of a certificate signing request has permission to `create` it under this
+    /// subresource. The controller that approves requests automatically checks this.
     pub fn requester_may_create(&self, request: &CertificateSigningRequest, subresource: &str) -> bool {
         let spec = &request.spec;
         let user = User {

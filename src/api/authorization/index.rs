@@ -14,7 +14,7 @@ use object::{Kind, Object};
 /// One subject of a binding.
 #[derive(Clone, Debug)]
 pub(super) struct Grant {
-    /// The role that is bound.
+    /// The role that the binding grants.
     pub(super) role: RoleRef,
     /// The kind and name of the binding, for reasons.
     source: String,

@@ -11,8 +11,8 @@ use crate::{Api, ApiError};
 use base::quote::quote;
 use object::{Key, Kind, Object};
 
-/// Refuses a policy with parameters, or a binding to some, whose author may not get them; `old` is the
-/// version before the change. Actors of this process (no user) are exempt.
+/// Refuses a policy that declares parameters, or a binding that names some, if its author may not get them;
+/// `old` is the version before the change. Actors of this process (no user) are exempt.
 pub(crate) fn check(
     api: &Api,
     user: Option<&User>,
@@ -42,7 +42,8 @@ fn kind_of(policy: &Object) -> Option<&ParamKind> {
     policy.get::<MutatingAdmissionPolicy>()?.spec.as_ref()?.param_kind.as_ref()
 }
 
-/// Returns the policy of a binding with parameters, and the parameters.
+/// Returns the kind and name of a binding's policy, and the binding's reference to parameters; `None` without
+/// parameters.
 fn bound(binding: &Object) -> Option<(Kind, &str, &ParamRef)> {
     if let Some(binding) = binding.get::<ValidatingAdmissionPolicyBinding>() {
         let kind = Kind::ValidatingAdmissionPolicy;

@@ -51,8 +51,8 @@ fn covers_resource(list: &[String], attributes: &ResourceAttributes<'_>) -> bool
     })
 }
 
-/// Returns true if the list covers the requested name. An empty list covers all names; another list does not
-/// cover requests without a name: a list, a creation.
+/// Returns true if the list covers the requested name. An empty list covers all names; a list with names does
+/// not cover requests without a name (list, create).
 fn covers_name(names: &[String], requested: &str) -> bool {
     names.is_empty() || names.iter().any(|name| name == requested && !requested.is_empty())
 }
@@ -94,7 +94,8 @@ fn count(rule: &PolicyRule) -> usize {
     rule.verbs.len().saturating_mul(resources.saturating_add(list(&rule.non_resource_urls).len()))
 }
 
-/// Returns true if one rule covers another, without expanding them: most are copies.
+/// Returns true if one rule covers another, without expanding them into single permissions. This decides most
+/// comparisons, because most rules are copies of each other.
 fn covers_whole(held: &PolicyRule, requested: &PolicyRule) -> bool {
     let within = |held: &[String], requested: &[String]| {
         held.iter().any(|each| each == ALL) || requested.iter().all(|each| held.contains(each))

@@ -51,7 +51,7 @@ impl<'a> Authority<'a> {
         budget: &mut Budget,
     ) -> Option<Outcome<'a>> {
         let [Val::Text(text)] = args else { return None };
-        // The composed check is copied, however little is added.
+        // Each step copies the whole check, so its size is charged, and not only that of the addition.
         if let Err(error) = budget.take((question.bytes() + text.len()) as u64 / 10) {
             return Some(Err(error));
         }
@@ -63,7 +63,7 @@ impl<'a> Authority<'a> {
             "subresource" if of_resource => set(&mut question.subresource, text),
             "namespace" if of_resource => set(&mut question.namespace, text),
             "name" if of_resource => set(&mut question.name, text),
-            // Selectors do not affect decisions here.
+            // Selectors do not affect authorization decisions in Podium.
             "fieldSelector" | "labelSelector" if of_resource => {}
             "check" => {
                 set(&mut question.verb, text);

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 /// Decides on a check.
 pub(crate) trait Authorizer: std::fmt::Debug {
-    /// Returns the decision; an error if none is possible.
+    /// Returns the decision; an error if the check cannot be decided.
     fn decide(&self, question: &AuthorizationCheck) -> Result<Decision, String>;
 }
 

@@ -9,7 +9,8 @@ use super::node::{ExpressionError, NAMESPACES, PairKind, VARIABLES, fault, type_
 use super::types::{Environment, Type};
 use super::values::{field_schema, item_schema};
 
-/// Functions with their result types.
+/// Functions whose result type does not depend on their arguments: the type's name, the type, and the
+/// functions.
 const FUNCTIONS: [(&str, Type<'static>, &[&str]); 6] = [
     (
         "bool",
@@ -266,13 +267,13 @@ impl<'s> Checker<'s, '_> {
         })
     }
 
-    /// Returns true for the name through which other expressions are read.
+    /// Returns true for the name `variables`, unless a macro's variable hides it.
     fn is_composed(&self, node: &IdedExpr) -> bool {
         let is_named = matches!(&node.expr, Expr::Ident(name) if name == VARIABLES);
         is_named && self.environment.is_composed() && self.find(VARIABLES).is_none()
     }
 
-    /// Returns an object literal; its parts are identified by their positions in it.
+    /// Checks an object literal. The type names of nested literals must match their positions in it.
     fn object_literal(&mut self, at: u64, made: &StructExpr) -> Result<Type<'s>, ExpressionError> {
         let name = made.type_name.as_str();
         let type_ = match name {

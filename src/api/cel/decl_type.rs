@@ -139,7 +139,7 @@ impl DeclType {
         }
     }
 
-    /// Returns the maximum number of such values in one object, if nothing else bounds them.
+    /// Returns the maximum number of values of this type in one object, if nothing else bounds it.
     pub(crate) fn max_per_request(&self) -> u64 {
         MAX_REQUEST_BYTES / (self.min_bytes + 1)
     }

@@ -9,10 +9,11 @@ use super::operators;
 use super::values::{Outcome, Val};
 use super::{Budget, Error, functions, other};
 
-/// Expressions that others read, each evaluated at its first read, over the same variables.
+/// Named expressions that other expressions read. Each is evaluated at its first read, and all have the same
+/// variables.
 #[derive(Debug)]
 pub(crate) struct CompositionContext<'a> {
-    /// The variables of all of them.
+    /// The variables of all the expressions.
     pub(super) variables: Vec<(&'a str, Val<'a>)>,
     nodes: Vec<(&'a str, &'a Node)>,
     outcomes: RefCell<BTreeMap<&'a str, Outcome<'a>>>,

@@ -235,7 +235,7 @@ fn of_text<'a>(
                 [] => usize::MAX,
                 _ => return None,
             };
-            // Each letter may be replaced by that many.
+            // In the worst case, `to` is inserted around each letter.
             let grown = (text.len() as u64 + 1).saturating_mul(to.len() as u64 + 1) / 10;
             if let Err(error) = budget.take(grown) {
                 return Some(Err(error));
@@ -560,7 +560,7 @@ fn sets<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> Option<Outco
     if let Err(error) = budget.take((a.len() + b.len()) as u64) {
         return Some(Err(error));
     }
-    // The number of items that are among the others.
+    // Counts the items of `of` that are also in `all`.
     let mut among = |of: &[Val<'a>], all: &[Val<'a>]| -> Result<usize, Error> {
         let mut count = 0;
         for item in of {

@@ -33,7 +33,7 @@ impl<'a> ListKind<'a> {
         }
     }
 
-    /// Returns the identity of an element; `None` if it is the index.
+    /// Returns the identity of an element; `None` if elements are identified by their index.
     fn key(self, item: &Val<'_>, budget: &mut Budget) -> Result<Option<String>, Error> {
         match self {
             Self::Atomic => Ok(None),

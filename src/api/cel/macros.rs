@@ -23,7 +23,7 @@ pub(super) enum Macro<'e> {
 }
 
 impl<'e> Macro<'e> {
-    /// Returns the macro of a call, if it is one; or the error in it.
+    /// Returns the macro that a call is, or the error in it; `None` for other calls.
     pub(super) fn of(call: &'e CallExpr) -> Option<Result<Self, ExpressionError>> {
         let target = call.target.as_deref()?;
         let kind = match (call.func_name.as_str(), call.args.as_slice()) {

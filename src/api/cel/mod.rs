@@ -1,8 +1,8 @@
 //! The Common Expression Language of Kubernetes: users' rules, evaluated within a cost budget.
 //!
-//! The grammar is the `cel` crate's. Evaluation and its limits are implemented here, where each step is
-//! counted, which no library does: a hostile rule ends with an error, in loops as well as in building values.
-//! Pure: no clock, no API.
+//! The grammar is the `cel` crate's. Evaluation and its limits are implemented here, because no library
+//! counts each step: a hostile rule ends with an error, whether it loops or builds large values. Pure: no
+//! clock, no API.
 //!
 //! Missing compared with Kubernetes: compile-time type checks other than simple ones.
 
@@ -78,7 +78,7 @@ impl Budget {
 /// The reason why an expression has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Error {
-    /// It exceeded its budget.
+    /// The evaluation exceeded its budget.
     Budget,
     /// No function of this name accepts such values.
     Overload(String),

@@ -152,7 +152,8 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// The names of rules' variables, and one more word: fields of these names have an alternative name, too.
+/// Names that are valid identifiers and are escaped (`__self__`) as reserved words are: rules' variables and
+/// `default`.
 const ESCAPED_NAMES: [&str; 3] = ["self", "oldSelf", "default"];
 
 /// Returns true if the name is a valid identifier.

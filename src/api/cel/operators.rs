@@ -160,7 +160,7 @@ fn contains<'a>(item: &Val<'a>, of: &Val<'a>, budget: &mut Budget) -> Option<Out
         return Some(Ok(Val::Bool(found.is_some())));
     }
     let found = match of {
-        // One by one: the first may match.
+        // Items are converted one by one, because an early one may match.
         Val::Json(Value::Array(items), schema) => {
             let items = items.iter().map(|item| Val::of_json(item, item_schema(*schema)));
             position(items, item, budget)
@@ -187,7 +187,7 @@ pub(super) fn position<'a>(
     Ok(None)
 }
 
-/// Returns the item at an index, or the entry of a key; `None` if it is neither list nor map.
+/// Returns the item of a list at an index, or the map entry of a key; `None` if `of` is neither list nor map.
 fn index<'a>(of: &Val<'a>, key: &Val<'a>) -> Option<Outcome<'a>> {
     if let Some(found) = of.entry(key) {
         return Some(found.ok_or_else(|| other(format!("no such key: {}", key.to_display_string()))));

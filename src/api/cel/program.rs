@@ -22,7 +22,7 @@ pub(crate) struct Program {
     root: Node,
     uses: Vec<String>,
     result: Type<'static>,
-    /// The nesting of its evaluation, including the expressions that it reads.
+    /// The nesting of the expression's evaluation, including the expressions that it reads.
     depth: usize,
     cost: Option<u64>,
 }
@@ -47,7 +47,8 @@ impl Program {
         if source.len() > MAX_SOURCE_BYTES {
             return Err(failed(&format!("ERROR: <input>:1:1: more than {MAX_SOURCE_BYTES} bytes")));
         }
-        // On a stack of its own, large enough for the deepest nesting that the length permits.
+        // The parser runs on a stack of its own, large enough for the deepest nesting that the length
+        // permits.
         let read = std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("cel".into()).stack_size(STACK_BYTES);
             let reader = thread.spawn_scoped(scope, || Self::read(source, environment, result)).ok()?;
@@ -101,7 +102,7 @@ impl Program {
         environment.compose(name, self.result, self.depth);
     }
 
-    /// Expressions with their names, over the same variables; each may read those before it.
+    /// Returns the context of named expressions over the same variables; each may read those before it.
     pub(crate) fn composed<'a>(
         variables: Vec<(&'a str, Val<'a>)>,
         programs: &'a [(String, Self)],
@@ -110,7 +111,7 @@ impl Program {
         CompositionContext::new(variables, nodes.collect())
     }
 
-    /// As [`Program::run`], with other expressions to read.
+    /// As [`Program::run`], with named expressions that this one may read.
     pub(crate) fn run_composed<'a>(
         &'a self,
         composed: &CompositionContext<'a>,
@@ -125,7 +126,8 @@ fn failed(text: &str) -> String {
     format!("compilation failed: {text}")
 }
 
-/// Returns the nesting of an expression below a level.
+/// Returns the depth of the deepest part of an expression at this level, including the expressions that it
+/// reads; fails beyond [`MAX_DEPTH`].
 fn depth(node: &IdedExpr, environment: &Environment<'_>, level: usize) -> Result<usize, ExpressionError> {
     let read = match &node.expr {
         Expr::Select(select) if matches!(&select.operand.expr, Expr::Ident(name) if name == VARIABLES) => {

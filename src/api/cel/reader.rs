@@ -104,7 +104,7 @@ impl Reader {
         read
     }
 
-    /// Returns true for the name through which other expressions are read.
+    /// Returns true for the name `variables`, unless a macro's variable hides it.
     fn is_composed(&self, node: &IdedExpr) -> bool {
         !self.composed.is_empty()
             && matches!(&node.expr, Expr::Ident(name) if name == VARIABLES && !self.bound.contains(name))

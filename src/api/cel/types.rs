@@ -48,14 +48,14 @@ pub(crate) enum Type<'s> {
     Object(&'s JSONSchemaProps),
     /// An object literal: `Object{…}`.
     ObjectLiteral,
-    /// A part of one: `Object.spec{…}`.
+    /// A part of an object literal: `Object.spec{…}`.
     ObjectLiteralPart,
     /// The literal of a JSON patch operation.
     JsonPatch,
 }
 
 impl<'s> Type<'s> {
-    /// Returns the type of a schema's values: that of a scalar, if it is one.
+    /// Returns the type of a schema's values: a scalar type if the schema has one.
     pub(super) fn of_schema(schema: &'s JSONSchemaProps) -> Self {
         if schema.x_kubernetes_int_or_string == Some(true) {
             return Self::Dyn;
@@ -165,11 +165,11 @@ impl<'s> Type<'s> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Environment<'s> {
     pub(crate) variables: Vec<(&'s str, Type<'s>)>,
-    /// Other expressions, which it reads as `variables.NAME`.
+    /// Named expressions, which an expression reads as `variables.NAME`.
     composed: Vec<NamedExpression>,
-    /// True if it may contain object literals: `Object{…}`, `JSONPatch{…}`.
+    /// True if an expression may contain object literals: `Object{…}`, `JSONPatch{…}`.
     pub(crate) writes_objects: bool,
-    /// The sizes of its variables' values, for cost estimates.
+    /// The sizes of the variables' values, for cost estimates.
     pub(super) sizes: Option<&'s DeclType>,
 }
 
@@ -202,12 +202,12 @@ impl<'s> Environment<'s> {
         self.compose(name, Type::Dyn, 0);
     }
 
-    /// Returns the names of those expressions.
+    /// Returns the names of the expressions that are readable as `variables.NAME`.
     pub(super) fn composed_names(&self) -> Vec<String> {
         self.composed.iter().map(|named| named.name.clone()).collect()
     }
 
-    /// Returns true if there are expressions to read.
+    /// Returns true if any expression is readable as `variables.NAME`.
     pub(super) fn is_composed(&self) -> bool {
         !self.composed.is_empty()
     }

@@ -169,7 +169,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Returns the cost of converting the field to this value: bytes are decoded again each time.
+    /// Returns the cost of converting a JSON field to this value: bytes are decoded again at each read.
     pub(super) fn decoding_cost(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64 / 10,
@@ -237,7 +237,8 @@ impl<'a> Val<'a> {
         })
     }
 
-    /// Returns the entry of a map, or the field of an object; fails for other values.
+    /// Returns the entry of a map, or the field of an object; the inner `None` if it is missing, the outer
+    /// one for other values.
     #[expect(clippy::option_option, reason = "no entry in a map is not the same as no map")]
     pub(super) fn entry(&self, key: &Val<'_>) -> Option<Option<Self>> {
         match self {

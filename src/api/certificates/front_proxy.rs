@@ -1,8 +1,8 @@
 //! The authority of the front proxy: its one client certificate proves to extension API servers that a
 //! request comes from the API, whose statement of the user they trust (`--requestheader-client-ca-file`).
 //!
-//! Architecture Invariant: its certificates are no credentials for the API itself, so that a proxied request
-//! can never lead back in.
+//! Architecture Invariant: its certificates are no credentials for the API itself, so that a request that an
+//! extension API server sends back is not authenticated.
 
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair, KeyUsagePurpose};
 use rustls::pki_types::pem::PemObject;
@@ -73,8 +73,8 @@ impl FrontProxy {
     }
 }
 
-/// Returns a subject other than the cluster authority's: verifiers that trust both find an issuer by its
-/// name.
+/// Returns the parameters of the authority's certificate. The subject differs from that of the cluster
+/// authority, because verifiers that trust both find an issuer by its name.
 fn params() -> CertificateParams {
     let mut params = authority_params();
     params.distinguished_name = rcgen::DistinguishedName::new();

@@ -92,7 +92,7 @@ pub(crate) fn check_certificates(pem: &[u8]) -> Result<(), String> {
 }
 
 impl CertificateRequest {
-    /// Returns the reason why a signer refuses to sign it, if any; an unknown signer signs nothing.
+    /// Returns the reason why a signer refuses to sign the request, if any; an unknown signer signs nothing.
     pub fn fault(&self, signer: &str, usages: &[String], requester: &str) -> Option<&'static str> {
         let only = |allowed: &[&str]| usages.iter().all(|usage| allowed.contains(&usage.as_str()));
         let has = |usage: &str| usages.iter().any(|each| each == usage);

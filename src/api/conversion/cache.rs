@@ -10,7 +10,8 @@ use object::{Object, Revision, Uid};
 /// The limit on the JSON of all cached objects; in memory they take several times that.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// One version of an object and its target: a definition at one state, and a version of it.
+/// The key of a converted object: the state of the definition, the index of the target version, the object's
+/// uid and its revision.
 pub(super) type Key = (u64, usize, Uid, Revision);
 
 /// The newest conversions.

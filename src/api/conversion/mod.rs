@@ -95,7 +95,7 @@ impl Api {
         Ok(work.objects)
     }
 
-    /// As [`Api::in_version`], while the caller's thread waits; never cached, and also for objects that are
+    /// As [`Api::in_version`], but blocks the caller's thread, uses no cache, and accepts objects that are
     /// not stored yet.
     pub(crate) fn in_version_now(
         &self,
@@ -132,7 +132,7 @@ impl Api {
         Ok(work.objects)
     }
 
-    /// Returns one object in a version, while the caller's thread waits.
+    /// Returns one object in a version; blocks the caller's thread.
     pub(crate) fn convert_one<'a>(
         &self,
         object: &'a Object,
@@ -166,14 +166,15 @@ impl Api {
     }
 }
 
-/// Returns true if an object was stored before its schema had one of its defaults: Kubernetes fills it in
-/// when it reads the object.
+/// Returns true if an object lacks a default that its schema gained after the object was stored; Kubernetes
+/// fills in such defaults on reads.
 fn lacks_defaults(schema: Option<&ServedSchema>, defaults: Defaults, object: &Object) -> bool {
     let Some((schema, custom)) = schema.zip(object.custom()) else { return false };
     defaults == Defaults::Filled && schema.lacks_defaults(&custom.fields)
 }
 
-/// Returns true if an object is in a version; always for built-in kinds, which are converted differently.
+/// Returns true if an object is in a version. Also true for built-in kinds, which are converted without this
+/// module.
 fn is_in(object: &Object, served: ServedKind) -> bool {
     match (served, object.custom()) {
         (ServedKind::Custom(..), Some(custom)) => {
@@ -208,7 +209,7 @@ struct Review {
 }
 
 impl ConversionBatch {
-    /// Does all conversions that need no webhook.
+    /// Creates the batch; conversions that need no webhook are done at once.
     fn new(
         definition: &Arc<Definition>,
         served: ServedKind,

@@ -12,17 +12,17 @@ use object::selector::Labels;
 #[derive(Debug)]
 pub(super) struct ConvertedObject(pub(super) Object);
 
-/// The error in a converted object.
+/// The error in a converted object, and the part that has it.
 #[derive(Debug, PartialEq)]
 pub(super) enum ConvertedObjectError {
-    /// In the object itself.
+    /// The error is outside of the metadata.
     Object(String),
     /// In its metadata.
     Metadata(String),
 }
 
 impl ConvertedObjectError {
-    /// Returns the message, for the object at an index among several.
+    /// Returns the message; `place` is the object's index, if the review had several objects.
     pub(super) fn message(&self, place: Option<usize>) -> String {
         match (self, place) {
             (Self::Object(why), None) => format!("returned invalid object: {why}"),
@@ -90,7 +90,8 @@ pub(super) fn restore_metadata(
     Ok(ConvertedObject(object))
 }
 
-/// Returns the labels or annotations of the response; validated if they differ from those before.
+/// Returns the labels or annotations of the response; validates them if they differ from the original
+/// object's.
 fn string_map(
     metadata: &Map<String, Value>,
     field: &str,

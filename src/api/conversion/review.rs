@@ -87,12 +87,12 @@ struct Outcome {
     message: Option<String>,
 }
 
-/// Reads a response; the error is the problem with it.
+/// Reads a response; the error says why the response is unusable.
 pub(super) fn read(version: Version, uid: &str, body: &[u8]) -> Result<Vec<Value>, String> {
     let review: Review = serde_json::from_slice(body)
         .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
     let found = (review.api_version.as_str(), review.kind.as_str());
-    // As in Kubernetes, which never checked responses in the old version.
+    // As in Kubernetes, the type of v1beta1 responses is not checked.
     if version == Version::V1 && found != (version.api_version(), KIND) {
         return Err(format!(
             "expected webhook response of {}, Kind={KIND}, got {}, Kind={}",

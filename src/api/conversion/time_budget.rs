@@ -1,5 +1,4 @@
-//! The time limit of a read for all its waits: for permits and for its calls of the webhook, however many
-//! there are.
+//! Limits the total time that a read waits: for permits, and for all of its webhook calls.
 
 use std::time::Duration;
 
@@ -29,12 +28,12 @@ impl TimeBudget {
         Ok(permit.ok())
     }
 
-    /// Deducts a wait for something else.
+    /// Deducts the time of a wait, such as a webhook call.
     pub(super) fn waited(&mut self, time: Duration) {
         self.0 = self.0.saturating_sub(time);
     }
 
-    /// Returns the remaining time; fails if it is over.
+    /// Returns the remaining time; fails if none is left.
     pub(super) fn remaining(&self) -> Result<Duration, ApiError> {
         if self.0.is_zero() { Err(too_late()) } else { Ok(self.0) }
     }

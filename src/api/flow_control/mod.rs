@@ -116,7 +116,7 @@ impl Drop for Seat {
     }
 }
 
-/// Delivers seats to the requests that have them now.
+/// Delivers seats to the waiting requests that now get them.
 fn seat(of: &Arc<Inner>, next: Vec<(QueueTicket, Waiter)>) {
     for (place, Waiter { flow, sender: tell }) in next {
         // A waiter that has left meanwhile drops the seat, which releases it.
@@ -139,7 +139,8 @@ impl Drop for QueuedRequest<'_> {
 }
 
 impl FlowController {
-    /// Creates the controller; `limit` is the number of seats: `None`: Kubernetes' default, 0: unlimited.
+    /// Creates the controller. `limit` is the number of seats; `None` means Kubernetes' default, 0 means
+    /// unlimited.
     pub(crate) fn new(limit: Option<usize>, clock: Clock, metrics: FlowMetrics) -> Self {
         let seats = match limit.unwrap_or(SEATS) {
             0 => u32::MAX,

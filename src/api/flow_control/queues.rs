@@ -15,11 +15,11 @@ const ESTIMATE: f64 = 0.005;
 /// The configuration of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LevelConfig {
-    /// Its share among all levels' shares.
+    /// The level's share of all seats, relative to the shares of other levels.
     pub(super) shares: u32,
-    /// Percent of its seats that other levels may use while it does not.
+    /// The percentage of its seats that other levels may use while the level does not.
     pub(super) lendable_percent: u32,
-    /// Percent of its seats that it may borrow in addition; `None`: unlimited.
+    /// The percentage of its seats that the level may borrow in addition; `None`: unlimited.
     pub(super) borrowing_percent: Option<u32>,
     /// The queues for requests without a seat; `None`: they are refused.
     pub(super) queuing: Option<QueuingConfig>,
@@ -57,9 +57,9 @@ impl RejectReason {
 /// The result of a request's arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DispatchResult {
-    /// It has its seats.
+    /// The request has its seats.
     Runs(QueueTicket),
-    /// It waits in a queue.
+    /// The request waits in a queue.
     Waits(QueueTicket),
     Refused(RejectReason),
 }
@@ -69,7 +69,7 @@ pub(super) enum DispatchResult {
 pub(super) struct QueueTicket {
     queue: u32,
     ticket: u64,
-    /// The number of seats it has, or will have.
+    /// The number of seats that the request has, or will have.
     pub(super) seats: u32,
 }
 
@@ -86,7 +86,7 @@ struct Level<W> {
     /// `None` once the level is deleted; waiting requests still get their seats.
     config: Option<LevelConfig>,
     nominal: u32,
-    /// Seats that it never lends.
+    /// Seats that the level never lends.
     min_seats: u32,
     max_seats: u32,
     in_use: u32,
@@ -146,8 +146,8 @@ impl<W> PriorityLevels<W> {
         Self { total, by_name: BTreeMap::new(), tickets: 0 }
     }
 
-    /// Replaces the levels; returns the requests that get seats by that. Requests that wait in a deleted
-    /// level still get seats that no other level needs.
+    /// Replaces the levels; returns the waiting requests that get seats as a result. Requests that wait in a
+    /// deleted level still get seats that no other level needs.
     pub(super) fn configure(&mut self, configs: &BTreeMap<String, LevelConfig>) -> Vec<(QueueTicket, W)> {
         let shares: u64 = configs.values().map(|config| u64::from(config.shares)).sum();
         for (name, level) in &mut self.by_name {
@@ -202,7 +202,8 @@ impl<W> PriorityLevels<W> {
         DispatchResult::Waits(place)
     }
 
-    /// Ends a request that held its seats for this long; returns the requests that get seats by that.
+    /// Ends a request that held its seats for this long; returns the waiting requests that get seats as a
+    /// result.
     pub(super) fn finish(&mut self, name: &str, place: QueueTicket, took: Duration) -> Vec<(QueueTicket, W)> {
         if let Some(level) = self.by_name.get_mut(name) {
             level.in_use -= place.seats;
@@ -330,7 +331,7 @@ impl<W> Level<W> {
         self.virtual_time = self.virtual_time.max(began);
     }
 
-    /// An unused queue is reset and loses the time it has used: as in Kubernetes.
+    /// Removes the queue if it is unused: as in Kubernetes, the time that it has used is forgotten.
     fn forget(&mut self, index: u32) {
         let is_unused = |queue: &Queue<W>| queue.waiting.is_empty() && queue.running == 0;
         if self.queues.get(&index).is_some_and(is_unused) {

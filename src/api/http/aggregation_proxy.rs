@@ -31,7 +31,8 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 /// The text of the response for an unavailable server, as in Kubernetes.
 const UNAVAILABLE: &str = "service unavailable";
 
-/// Returns the group and version of a path, or of the path of a schema, if an extension API server serves it.
+/// Returns the group and version of a resource path or of an OpenAPI path, if an extension API server serves
+/// it.
 pub(super) fn of_path(api: &Api, path: &str) -> Option<GroupVersion> {
     let decoded = percent_decode_str(path).decode_utf8().ok()?;
     let mut parts = decoded.split('/').filter(|part| !part.is_empty());
@@ -78,8 +79,8 @@ pub(super) async fn handle(
     let most = api.timings().http_request_timeout.0;
     let onward = backend_request(request, &peer.to_string(), user)?;
     let (stopping, under_way) = (server.inner.stopping.clone(), request_metrics::current());
-    // On the runtime of webhook calls, which uses the machine's clock instead of the cluster's. A client that
-    // leaves cancels it.
+    // The request runs on the runtime of webhook calls, which uses the machine's clock instead of the
+    // cluster's. It is cancelled if the client leaves.
     let sent = api.inner.caller.execute(async move {
         let sent = async {
             let socket: Box<dyn Duplex> = Box::new(dialler.dial(peer).await?);
@@ -91,8 +92,8 @@ pub(super) async fn handle(
                 None => sent.await,
             }
         };
-        // The response starts in time in any case. The connection's own limit ends at the same moment;
-        // `biased` makes the timeout win.
+        // This limits the time until the response starts, also for endless requests. The connection's own
+        // limit ends at the same moment; `biased` makes the timeout win.
         tokio::select! {
             biased;
             () = tokio::time::sleep(most) => Ok(None),

@@ -68,8 +68,8 @@ impl Credentials {
         })
     }
 
-    /// Returns the user of a token, and its audiences among the requested ones; none requested: the API
-    /// itself. The owner's token is for the API only.
+    /// Returns the user of a token, and those of the requested audiences that the token has; an empty request
+    /// stands for the API itself. The owner's token is for the API only.
     pub(super) fn authenticate(
         &self,
         api: &Api,
@@ -124,7 +124,8 @@ pub(super) fn is_token(protocol: &str) -> bool {
     protocol.starts_with(PROTOCOL_PREFIX)
 }
 
-/// Returns the token among the protocols of a WebSocket: exactly one, beside a protocol to speak.
+/// Returns the token among the protocols that a WebSocket client offers. There must be exactly one token, and
+/// at least one other protocol.
 fn of_web_socket(headers: &HeaderMap) -> Option<String> {
     if !upgrade::is_web_socket(headers) {
         return None;

@@ -1,6 +1,6 @@
 //! Several streams in the messages of one WebSocket: the first byte names the channel.
 //!
-//! In the base64 variants it is a digit, and text follows: for old browsers.
+//! In the base64 variants, for old browsers, that byte is a digit and base64 text follows.
 
 use axum::extract::ws::Message;
 use base64::Engine;
@@ -48,8 +48,8 @@ impl Framing {
     }
 }
 
-/// Returns the payload of a message. Text and binary are equal: some clients send typed input as text even if
-/// the protocol demands binary.
+/// Returns the payload of a message. Text and binary messages are treated alike: some clients send typed
+/// input as text even if the protocol demands binary.
 pub(super) fn data(message: Message) -> Option<Bytes> {
     match message {
         Message::Binary(bytes) => Some(bytes),

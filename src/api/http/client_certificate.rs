@@ -76,7 +76,7 @@ impl ClientAuthority {
     }
 }
 
-/// Accepts every client certificate in the handshake, and none.
+/// Accepts every client certificate in the handshake, and handshakes without one.
 #[derive(Debug)]
 pub(super) struct AnyCertificate {
     algorithms: WebPkiSupportedAlgorithms,

@@ -102,8 +102,8 @@ pub(super) async fn respond(
     Ok(response)
 }
 
-/// Returns the response as a protobuf message. Its length comes first, so every object is encoded twice: for
-/// its length, and when it is sent.
+/// Returns the response as a protobuf message. The message begins with its length, so every object is encoded
+/// twice: to compute the length, and when it is sent.
 async fn messages(
     server: &Server,
     served: ServedKind,
@@ -124,7 +124,7 @@ async fn messages(
     let ListFrame { head, tail } = protobuf::list_frame(&api_version, &kind, &list::metadata(&page), items)?;
     let left = (head.len() + items + tail.len()) as u64;
     let encode = move |object: &Arc<Object>, pieces: &mut ChunkBuilder| {
-        // It was encoded before, so it cannot fail now.
+        // The object was encoded before to compute the length, so encoding cannot fail now.
         let message = representation::message(form, served, object).unwrap_or_default();
         pieces.put(&protobuf::item_head(message.len()));
         pieces.share(message.into());

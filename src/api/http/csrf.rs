@@ -22,7 +22,7 @@ pub(super) fn is_cross_site(uri: &Uri, headers: &HeaderMap, domain: &ClusterDoma
     if origin.is_none() && site.is_none() {
         return false;
     }
-    // HTTP/2 has it in the URI's authority.
+    // HTTP/2 requests have the host in the URI's authority.
     let host = text(&HOST).or_else(|| uri.authority().map(http::uri::Authority::as_str)).unwrap_or_default();
     let is_from_here = |origin: &str| origin.split_once("://").is_some_and(|(_, from)| from == host);
     matches!(site, Some("cross-site" | "same-site"))

@@ -150,7 +150,7 @@ fn in_a_year(now: Timestamp) -> String {
     then.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
-/// Returns every path that can be read by itself.
+/// Returns the paths in the index at `/`: those that can be read without parameters.
 fn paths(all: &[GroupVersionEntry<'_>]) -> Vec<String> {
     let fixed = [
         "/.well-known/openid-configuration",

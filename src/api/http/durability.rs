@@ -13,12 +13,13 @@ use crate::ApiError;
 use object::{Revision, Subresource};
 use store::StoreError;
 
-/// The newest revision that a response shows, in its extensions. Without it: the newest of all.
+/// The newest revision that a response shows, stored in the response's extensions. A response without it
+/// counts as showing the store's newest revision.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ShownRevision(pub(super) Revision);
 
 impl ShownRevision {
-    /// Declares that the response shows nothing newer.
+    /// Declares that the response shows nothing newer than `revision`.
     pub(super) fn up_to(revision: Revision, mut response: Response) -> Response {
         response.extensions_mut().insert(Self(revision));
         response
@@ -42,7 +43,7 @@ pub(super) async fn once_durable(
         Ok(response) => {
             response.extensions().get::<ShownRevision>().map_or(current, |shown| shown.0.min(current))
         }
-        // The disk itself fails, or has not responded.
+        // The error says that the disk fails or has not responded, so waiting for it is useless.
         Err(ApiError::Internal(_) | ApiError::Timeout(_)) => return outcome,
         Err(_) => current,
     };

@@ -1,4 +1,5 @@
-//! The kind `EphemeralContainers`, the form of that subresource from 1.16 to 1.22.
+//! The kind `EphemeralContainers`, the form of the subresource `ephemeralcontainers` in Kubernetes 1.16 to
+//! 1.22.
 
 use axum::response::Response;
 use http::StatusCode;
@@ -19,7 +20,7 @@ use object::{Key, Object};
 pub(super) const KIND: &str = "EphemeralContainers";
 const API_VERSION: &str = "v1";
 
-/// Replaces a pod's ephemeral containers by those of such an object, and responds with one.
+/// Replaces a pod's ephemeral containers by those of an `EphemeralContainers`, and responds with that kind.
 pub(super) async fn replace(
     server: &Server,
     target: &ResourceTarget,

@@ -1,7 +1,7 @@
 //! podium.dev: the changes of an object or of a kind's objects, as far back as watch history reaches
 //! (SAFE-8).
 //!
-//! `/apis/podium.dev/v1alpha1/history` before any path of the API, e.g.
+//! The history of an API path is at `/apis/podium.dev/v1alpha1/history` followed by that path, e.g.
 //! `…/history/apis/apps/v1/namespaces/a/deployments/web`. A client that may read the path may read its past.
 //! Read only.
 //!
@@ -105,7 +105,7 @@ fn until(api: &Api, text: &str) -> Result<Revision, ApiError> {
     let moment: Timestamp = text.parse().map_err(|_| {
         ApiError::BadRequest(format!("until: must be a revision or an RFC 3339 time: {}", quote(text)))
     })?;
-    // A time without a known revision is before all of the history.
+    // A time before all known revisions is before the whole history.
     Ok(api.revision_at(moment).unwrap_or(Revision(0)))
 }
 

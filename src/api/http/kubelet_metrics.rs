@@ -1,5 +1,5 @@
-//! The kubelet's metrics under their own names: of the kubelet itself, of nodes' and pods' resource usage
-//! (`metrics/resource`), and the same in cAdvisor's form.
+//! The kubelet's metrics under their own names: about the kubelet itself, about the resource usage of a node
+//! and its pods (`metrics/resource`), and about the same usage in cAdvisor's form.
 
 use std::collections::BTreeMap;
 
@@ -227,7 +227,7 @@ fn used<'a>(pods: &'a [SharedObject<Pod>], measured: &'a NodeUsage) -> impl Iter
             let status = statuses(pod).find(|status| status.name == *name);
             containers.push(ContainerMetrics { name, usage: *usage, status });
         }
-        // The containers' own counters restart at zero.
+        // The pod's own counter is used, because those of its containers restart at zero.
         total.cpu_time = measured.pod_cpu_times.get(uid).copied().unwrap_or(total.cpu_time);
         Some(PodMetrics { pod, total, containers })
     })

@@ -42,9 +42,9 @@ type Objects = Arc<Vec<Arc<Object>>>;
 struct OpenList {
     id: u64,
     opened: Duration,
-    /// The request that its tokens are valid for.
+    /// The request for which the list's continue tokens are valid.
     request_identity: String,
-    /// A client has read its last page; retained for clients that request a page again.
+    /// True if a client has read the last page; the list is retained for clients that request a page again.
     read: bool,
     revision: Revision,
     objects: Objects,
@@ -60,8 +60,8 @@ struct Token {
 }
 
 impl PagedLists {
-    /// Returns the page that a query requests, in its version. A selection by more than names requires
-    /// converting the whole list, once; later pages are converted one by one.
+    /// Returns the page that a query requests, in the request's version. A selection by more than names
+    /// requires converting the whole list, once; later pages are converted one by one.
     pub(super) async fn page(
         &self,
         api: &Api,
@@ -212,8 +212,8 @@ fn read_token(text: &str) -> Result<Token, ApiError> {
     })
 }
 
-/// Refuses a read at or after a revision that does not exist yet: reads see every write, so waiting for it,
-/// as a lagging cache does, would never end.
+/// Refuses a read at or after a revision that does not exist yet. A lagging cache would wait for the
+/// revision; reads here see every write, so the wait might never end.
 pub(super) fn not_older_than(api: &Api, query: &Query) -> Result<Option<Revision>, ApiError> {
     let (requested, current) = (revision(query)?, api.revision());
     match requested {

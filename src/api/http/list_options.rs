@@ -18,11 +18,11 @@ const EXACT: &str = "Exact";
 pub(super) struct ListOptions {
     /// The maximum number of objects.
     pub(super) limit: usize,
-    /// The page of this token.
+    /// The continue token of the requested page.
     pub(super) continue_token: Option<String>,
     /// The state must not be older than this revision; `None`: any state.
     pub(super) revision: Option<Revision>,
-    /// The state must be at exactly that revision.
+    /// True if the state must be exactly that of `revision`.
     pub(super) exact: bool,
 }
 
@@ -67,7 +67,7 @@ impl ListOptions {
                 "specifying resource version is not allowed when using continue".into(),
             ));
         }
-        // A limit below one means none, as in Kubernetes.
+        // A limit below one means no limit, as in Kubernetes.
         let limit = query.number::<i64>("limit")?.and_then(|limit| usize::try_from(limit).ok());
         Ok(Self {
             limit: limit.filter(|limit| *limit > 0).unwrap_or(usize::MAX),

@@ -24,7 +24,7 @@ pub(super) fn handle(
         return Err(ApiError::BadRequest("logs can be upgraded only to WebSocket".into()));
     };
     let protocol = socket.choose(&[BINARY, BASE64], BINARY)?;
-    // A person reads it, with pauses of hours.
+    // A person reads the log, with pauses of hours.
     let timeout = server.api().timings().streaming_connection_idle_timeout.0;
     Ok(socket.switch(server, move |socket| {
         let (sink, inward) = socket.split();

@@ -203,7 +203,7 @@ impl Server {
         &self.inner.load
     }
 
-    /// Bytes of responses that were produced and that clients have not read.
+    /// Returns the bytes of responses that were produced and that clients have not read.
     pub fn unread_bytes(&self) -> usize {
         self.load().unread_bytes()
     }
@@ -233,8 +233,8 @@ impl Server {
         let measured =
             MeasuredRequest::begin(self.api(), &request, &format.query, target.as_ref().ok(), trail.clone());
         let answered = {
-            // Pinned here: the future is large, and every function that it were passed to would reserve space
-            // for it.
+            // The future is pinned here because it is large: every function that took it by value would
+            // reserve space for it.
             let answer = std::pin::pin!(self.dispatch(request, target, &mut format));
             measured.scope(AssertUnwindSafe(answer).catch_unwind()).await
         };
@@ -375,7 +375,7 @@ impl Server {
         }
         match target {
             Target::Resource(target) => {
-                // Also sent if the request fails.
+                // The warning is sent even if the request fails.
                 format.warnings.warn(target.served.deprecation());
                 if let Some(trail) = format.warnings.audit_context()
                     && let Some(release) = target.served.removed_release()

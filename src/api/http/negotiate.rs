@@ -74,9 +74,9 @@ pub(super) enum SupportedTypes {
 /// The protobuf support of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Messages {
-    /// The object and its metadata.
+    /// The kind has a message for the object, and one for its metadata.
     Whole,
-    /// Its metadata only: the kind has no message.
+    /// Only the metadata has a message.
     Metadata,
 }
 

@@ -47,8 +47,8 @@ pub(super) fn handle(server: &Server, name: &str, path: &str, method: &Method) -
         "metrics/resource" => Ok(kubelet_metrics::resource(server, &node, &pods(server, name))),
         "metrics/cadvisor" => Ok(kubelet_metrics::cadvisor(server, &node, &pods(server, name))),
         "stats/summary" => Responder::json(StatusCode::OK, &summary(server, &node)),
-        // The machine's logs do not belong to a node: the response of a kubelet with `enableSystemLogHandler:
-        // false`.
+        // The machine's logs do not belong to a node, so this is the response of a kubelet with
+        // `enableSystemLogHandler: false`.
         "logs" => Ok(Responder::text(StatusCode::METHOD_NOT_ALLOWED, "logs endpoint is disabled.\n")),
         _ => Ok(Responder::text(StatusCode::NOT_FOUND, "404 page not found\n")),
     }

@@ -1,4 +1,5 @@
-//! Responses with an object in the requested version; after a write, once that is durable.
+//! Responses with an object in the requested version. After a write, the response waits until the write is
+//! durable.
 
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ pub(super) async fn respond_with_object(
     let shown = shown.first().unwrap_or(object);
     let accepted = format.accepted();
     let bytes = encode_one(server.api(), served, accepted, format.query.include_object(), shown)?;
-    // YAML is produced from finished responses.
+    // For a client that accepts YAML, the final encoding converts this JSON.
     let media = if accepted.media == MediaType::Protobuf { MediaType::Protobuf } else { MediaType::Json };
     let response = Responder::typed(status, media.content_type(false), Body::from(bytes));
     Ok(ShownRevision::up_to(object.revision(), response))

@@ -32,12 +32,12 @@ const MILLISECOND: u64 = 1_000_000;
 /// One profile at a time in this process.
 static PERMITS: Semaphore = Semaphore::const_new(1);
 
-/// Returns true for these paths.
+/// Returns true for `/debug/pprof` and the paths below it.
 pub(super) fn is_path(path: &str) -> bool {
     path.strip_prefix(ROOT).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Responds to these paths.
+/// Responds to a request below `/debug/pprof`.
 pub(super) async fn handle(
     server: &Server,
     method: &Method,
@@ -110,7 +110,7 @@ async fn threads() -> Threads {
         for entry in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
             let path = entry.path();
             let Some(id) = entry.file_name().to_str().and_then(|id| id.parse().ok()) else { continue };
-            // It may have exited meanwhile.
+            // The thread may have exited meanwhile.
             let Ok(counts) = std::fs::read_to_string(path.join("schedstat")) else { continue };
             let name = std::fs::read_to_string(path.join("comm")).unwrap_or_default();
             threads.extend(thread(name.trim_end(), &counts).map(|thread| (id, thread)));

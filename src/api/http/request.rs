@@ -168,7 +168,7 @@ pub(super) fn history_path<'a>(parts: &'a [&'a str]) -> Option<&'a [&'a str]> {
     }
 }
 
-/// Returns the group, the version, and the remaining segments; `None` if the path ends before.
+/// Returns the group, the version, and the remaining segments; `None` if the path has fewer segments.
 pub(super) fn split<'a>(parts: &'a [&'a str]) -> Option<(&'a str, &'a str, &'a [&'a str])> {
     match parts {
         ["api", version, rest @ ..] if !rest.is_empty() => Some(("", version, rest)),

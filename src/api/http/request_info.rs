@@ -20,7 +20,7 @@ use crate::identity::User;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RequestInfo {
     verb: Cow<'static, str>,
-    /// The path as sent, decoded.
+    /// The path of the request, percent-decoded.
     path: String,
     resource: Option<RequestNames>,
 }
@@ -62,7 +62,8 @@ impl RequestInfo {
             .map_err(|_| ApiError::BadRequest("the path is not valid UTF-8".into()))?
             .into_owned();
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-        // The permission to read objects covers their past; the query narrows nothing there.
+        // The permission to read objects covers their past; the query of a history does not narrow the
+        // permission.
         let past = history_path(&parts);
         let nothing = Query::default();
         let (parts, query) = past.map_or((parts.as_slice(), query), |inner| (inner, &nothing));
@@ -75,7 +76,7 @@ impl RequestInfo {
             rest => (false, rest),
         };
         let (namespace, rest) = match rest {
-            // `namespaces/x` is a namespace object, within itself.
+            // `namespaces/x` names a Namespace object, which counts as an object in that namespace.
             ["namespaces", namespace, "status" | "finalize"] | ["namespaces", namespace] => {
                 (*namespace, rest)
             }
@@ -104,13 +105,13 @@ impl RequestInfo {
         Ok(Self { verb: verb.into(), path, resource: Some(named) })
     }
 
-    /// Returns true if its response may take unlimited time, as in Kubernetes (apart from
+    /// Returns true if the response may take unlimited time, as in Kubernetes (apart from
     /// `--min-request-timeout`).
     pub(super) fn is_long_running(&self) -> bool {
         self.verb == "watch" || self.is_session()
     }
 
-    /// Returns true for a session or a log, which last as long as the client likes.
+    /// Returns true for a session or a log, which last until the client ends them.
     pub(super) fn is_session(&self) -> bool {
         let part = self.resource.as_ref().map_or("", |named| named.subresource.as_str());
         SESSIONS.contains(&part)

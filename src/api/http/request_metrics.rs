@@ -43,7 +43,7 @@ struct InFlightRequest {
     code: AtomicU16,
     /// The bytes of the response that the client has read.
     bytes: AtomicU64,
-    /// Its audit context, which ends with it.
+    /// The request's audit context, which ends with the request.
     audit_context: Option<AuditContext>,
 }
 
@@ -81,7 +81,7 @@ impl MeasuredRequest {
         REQUEST.scope(self.clone(), answer).await
     }
 
-    /// Takes the response; the request is recorded once that ends.
+    /// Takes the response; the request is recorded once the response ends.
     pub(super) fn answered(self, response: Response) -> Response {
         self.inner.code.store(response.status().as_u16(), Ordering::Relaxed);
         let is_recorded = self.inner.audit_context.as_ref().is_some_and(AuditContext::records_response);
@@ -209,7 +209,8 @@ fn is_apply(request: &Request) -> bool {
     PatchType::from_content_type(&body::media_type(request)) == Some(PatchType::Apply)
 }
 
-/// Returns the label of a path of the server itself; empty for paths in unlimited number.
+/// Returns the label of a path of the server itself; empty for other paths, of which clients could invent any
+/// number.
 fn document(path: &str) -> &'static str {
     const PARTS: [&str; 12] = [
         "/.well-known/openid-configuration",

@@ -49,7 +49,7 @@ pub(super) fn read_object(
     super::strict::object(kinds, target.served, read, format)
 }
 
-/// Sets the namespace and name of the path in the object, or refuses others.
+/// Sets the namespace and name of the path in the object; refuses an object that has others.
 fn set_identity(
     target: &ResourceTarget,
     fields: &mut serde_json::Map<String, Value>,

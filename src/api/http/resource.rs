@@ -73,7 +73,8 @@ async fn subresource(
     request: Request,
     format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
-    // Subresources that are read and written as the whole object, of which only a part is taken.
+    // These subresources are read and written as the whole object; a write takes only its own part of the
+    // body.
     let written = match part {
         Subresource::Status => Some(Part::Status),
         Subresource::EphemeralContainers => Some(Part::EphemeralContainers),

@@ -16,7 +16,7 @@ use base::quote::printable;
 
 /// The limit on the bytes of a response's warnings, as in Kubernetes: headers cannot hold thousands.
 const MAX_WARNINGS: usize = 4096;
-/// The limit on each warning if they exceed that.
+/// The limit on the bytes of each warning, if all together exceed [`MAX_WARNINGS`].
 const MAX_OF_MANY: usize = 256;
 
 /// The unique id of a response, for searches in logs.

@@ -24,7 +24,7 @@ pub(super) const MANAGER_MAX_BYTES: usize = 128;
 pub(super) struct ResponseFormat {
     pub(super) query: Query,
     pub(super) writing: ResponseEncoding,
-    /// The kind of the write options of this method.
+    /// The kind of the method's write options, e.g. `CreateOptions`.
     pub(super) options: &'static str,
     accept: String,
     /// The client program: the start of its `User-Agent`.
@@ -35,7 +35,7 @@ pub(super) struct ResponseFormat {
     pub(super) warnings: WarningRecorder,
     /// The kind of the path, in its version; `None` before that is known, and for paths without a kind.
     pub(super) served: Option<ServedKind>,
-    /// Its flow; `None` before that is known.
+    /// The flow of the request; `None` before that is known.
     pub(super) flow: Option<Flow>,
     form: Representation,
 }

@@ -195,7 +195,8 @@ fn to_user_info(user: &User) -> Value {
     shown
 }
 
-/// Returns the user of a token: requested by servers that accept pods' tokens.
+/// Returns the result of a TokenReview: servers that accept pods' tokens request it to learn the token's
+/// user.
 fn token(server: &Server, review: &Value) -> Value {
     let token = review.pointer("/spec/token").and_then(Value::as_str).unwrap_or_default();
     let requested = review.pointer("/spec/audiences").and_then(Value::as_array);

@@ -129,7 +129,7 @@ fn check_kind(config: &Value, api_version: &str, kind: &str) -> Result<(), ApiEr
     Ok(())
 }
 
-/// Returns the same target with the storage version of its kind.
+/// Returns the target with its kind in the storage version.
 fn in_stored_version(target: &ResourceTarget) -> ResourceTarget {
     let served = match target.served {
         ServedKind::Other(_) => target.kind().into(),

@@ -73,8 +73,8 @@ pub(super) fn object(
     })
 }
 
-/// Rewrites the decoder's message about a wrong type into Go's words. The schema refuses most such values
-/// before.
+/// Rewrites the decoder's message about a wrong type into Go's words. The schema check refuses most such
+/// values earlier.
 fn to_go_message(message: &str) -> String {
     let wrong_type =
         message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));

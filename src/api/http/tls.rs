@@ -65,7 +65,8 @@ pub fn serve_tls(server: Server, listener: TcpListener, config: Arc<rustls::Serv
             let (stream, from) = match listener.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    // Usually out of file descriptors: other connections must end before a retry helps.
+                    // Usually the process is out of file descriptors: other connections must end before a
+                    // retry helps.
                     tracing::warn!("cannot accept a connection: {error}");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
@@ -89,8 +90,8 @@ pub fn serve_tls(server: Server, listener: TcpListener, config: Arc<rustls::Serv
     });
 }
 
-/// Sends small writes at once, and detects dead peers, with Kubernetes' times. A connection is served even if
-/// an option cannot be set.
+/// Sets TCP options: small writes are sent at once, and keep-alive probes at Kubernetes' intervals detect
+/// dead peers. A connection is served even if an option cannot be set.
 fn prepare(stream: &TcpStream) {
     let _ = stream.set_nodelay(true);
     let _ = sockopt::set_socket_keepalive(stream, true);

@@ -12,7 +12,7 @@ pub(super) trait Transform: Unpin {
     /// Takes input.
     fn write(&mut self, data: &[u8]) -> Result<(), axum::Error>;
 
-    /// Returns the output so far that was not fetched yet.
+    /// Returns the output since the last call.
     fn take_output(&mut self) -> Vec<u8>;
 
     /// Ends the input and returns the remaining output.

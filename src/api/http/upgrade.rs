@@ -152,7 +152,7 @@ impl SpdyUpgrade {
 }
 
 impl WebSocketRequest {
-    /// Returns the protocol over WebSocket; `none` for clients that name none.
+    /// Returns the protocol over WebSocket; `none` is the protocol for clients that name none.
     pub(super) fn choose(
         &mut self,
         served: &[&'static str],

@@ -143,7 +143,7 @@ impl View {
         Some((kind, change.object.clone()))
     }
 
-    /// Objects in the watcher's version.
+    /// Returns the objects in the watcher's version.
     async fn in_version(&self, objects: Vec<Arc<Object>>) -> Result<Vec<Arc<Object>>, ApiError> {
         self.api.in_version(objects, self.served, Source::Cached).await
     }
@@ -211,7 +211,7 @@ struct WatchStream {
     watcher: Watcher,
     bookmarks: bool,
     bookmark_every: Duration,
-    /// The client requested the initial state, and a bookmark at its end, at this revision.
+    /// The revision of the bookmark after the initial state; `None` if the client did not request both.
     initial_end: Option<Revision>,
 }
 
@@ -264,10 +264,10 @@ impl WatchStream {
         bookmark.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut unserved = pin!(no_longer_served(self.view.api.clone(), self.view.served));
         loop {
-            // Nothing is taken from the store before the client requests it: until then the ring holds it for
-            // all watchers.
+            // Changes are taken from the store only once the client requests them: until then the ring holds
+            // them for all watchers.
             while !to.wait_for_reader().await {
-                // No events, or a client that does not read them.
+                // The wait timed out: there were no events, or the client does not read them.
                 if to.is_closed() || self.watcher.bookmark().is_none() {
                     return Err(ClientGone);
                 }
@@ -283,7 +283,8 @@ impl WatchStream {
                     }
                 },
                 _ = bookmark.tick() => {
-                    // Also prevents the expiry of a quiet watch's cursor.
+                    // Taken even if the client wants no bookmarks, because it prevents the expiry of a quiet
+                    // watch's cursor.
                     if let Some(revision) = self.watcher.bookmark()
                         && self.bookmarks
                     {
@@ -334,9 +335,9 @@ impl WatchStream {
     }
 }
 
-/// Batches of objects that are converted together: all at first; if one object cannot be converted, smaller
-/// ones, so that the events before it are still sent. Each batch is twice as long as the last one, and of
-/// length one after a failure.
+/// Batches of objects that are converted together. The first batch has all objects. If a conversion fails,
+/// batches start again with one object and double in length, so that the events before an object that cannot
+/// be converted are still sent.
 struct ConversionBatches {
     count: usize,
     /// The number of finished objects.

@@ -66,7 +66,7 @@ pub(super) fn handle(server: &Server, upgrade: Upgrade, watch: Response) -> Resu
     let is_json =
         parts.headers.get(CONTENT_TYPE).is_some_and(|type_| type_ == MediaType::Json.content_type(true));
     let framing = if is_json { Framing::Lines } else { Framing::Lengths };
-    // As in Kubernetes: there is one way to send events, under any name that a client gives it.
+    // As in Kubernetes, events are sent in one way; the name of the protocol does not matter.
     socket.choose_any(|protocol| !is_token(protocol));
     let timeout = server.api().timings().http_request_timeout.0;
     let messages = events(framing, body).map(move |event| framing.message(event));

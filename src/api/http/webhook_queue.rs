@@ -12,9 +12,8 @@ use crate::kinds::Conversion;
 use crate::webhook_client::Callee;
 use object::{Key, Kind, Subresource};
 
-/// The number of requests that may wait for webhooks at once; further requests wait without a thread. Each
-/// takes a thread of the pool that stands in for the workers, of which tokio has 512, and that files and
-/// actors need as well.
+/// The number of requests that may wait for webhooks at once; further requests wait without a thread. Each of
+/// them blocks a thread that tokio replaces from a pool of 512 threads, which files and actors need as well.
 pub(super) const MAX_CALLS: usize = 64;
 
 impl Server {
@@ -29,7 +28,7 @@ impl Server {
         self.run_queued_with_conversion(target, operations, operations != [Operation::Delete], work).await
     }
 
-    /// As [`Server::run_queued`], where the caller decides if objects are converted even without admission.
+    /// As [`Server::run_queued`]; `converts` says if objects are converted even without admission.
     pub(super) async fn run_queued_with_conversion<T>(
         &self,
         target: &ResourceTarget,
@@ -41,7 +40,8 @@ impl Server {
         let below = target.subresource.map_or("", Subresource::path);
         let namespace = target.namespace.as_deref().unwrap_or_default();
         let mut parties = admission::callees(api, operations, (kind, below), namespace);
-        // Admission webhooks and policies choose the version in which they see objects.
+        // Admission webhooks and policies choose the version in which they see objects, so admission may
+        // convert too.
         let definition = (converts || has_matching_configuration(api, operations, kind, below))
             .then(|| api.kinds().definition(kind).cloned())
             .flatten();

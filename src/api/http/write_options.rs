@@ -94,7 +94,7 @@ pub(super) fn of_delete(body: Option<Value>, format: &ResponseFormat) -> Result<
     })
 }
 
-/// Returns the value of that parameter, if present.
+/// Returns the value of the parameter `orphanDependents`, if present.
 fn orphan_dependents(query: &Query) -> Option<bool> {
     query.get("orphanDependents").map(|_| query.flag("orphanDependents"))
 }

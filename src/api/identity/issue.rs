@@ -21,7 +21,7 @@ const MAX_SECONDS: i64 = 1 << 32;
 const EXTENDED_REQUEST_SECONDS: i64 = 3607;
 const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
 
-/// Returns the errors of a request.
+/// Returns the errors in the spec of a token request.
 pub(crate) fn check_request(spec: &TokenRequestSpec) -> Vec<Cause> {
     let seconds = spec.expiration_seconds.unwrap_or(DEFAULT_SECONDS);
     let cause = |message: &str| Cause {

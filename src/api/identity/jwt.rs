@@ -50,9 +50,9 @@ pub(super) struct Claims {
     pub(super) audiences: Vec<String>,
     pub(super) issued_at: i64,
     pub(super) not_before: i64,
-    /// [`NEVER`] if only the deletion of its object ends it.
+    /// [`NEVER`] if only the deletion of its bound object ends the token.
     pub(super) expires_at: i64,
-    /// The time after which the holder should have fetched a new one.
+    /// The time after which the holder should have fetched a new token.
     pub(super) warn_after: Option<i64>,
     pub(super) namespace: String,
     pub(super) account: BoundObjectRef,

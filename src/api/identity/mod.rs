@@ -65,9 +65,9 @@ impl User {
         Self::named(ANONYMOUS, vec![UNAUTHENTICATED.into()])
     }
 
-    /// Returns the user for an actor of this process, by its field manager name: the user that it would be in
-    /// Kubernetes, where each is a client. The API itself acts as Kubernetes' loopback client, which may do
-    /// everything.
+    /// Returns the user for an actor of this process, by its field manager name: the user that the actor has
+    /// in Kubernetes, where each is a separate client. The API itself acts as Kubernetes' loopback client,
+    /// which may do everything.
     pub(crate) fn of_actor(name: &str) -> Self {
         match name {
             "kube-scheduler" => Self::named("system:kube-scheduler", vec![AUTHENTICATED.into()]),
@@ -148,8 +148,8 @@ impl Api {
         self.inner.config.cluster_domain.issuer()
     }
 
-    /// Returns the user of a token, and its audiences among the requested ones; none requested: the API
-    /// itself.
+    /// Returns the user of a token, and those of the requested audiences that the token has; an empty request
+    /// stands for the API itself.
     pub fn authenticate(&self, token: &str, audiences: &[String]) -> Result<(User, Vec<String>), TokenError> {
         if let Some((id, secret)) = bootstrap::parts(token) {
             let user = self.bootstrapper(id, secret)?;

@@ -7,11 +7,11 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::User;
 
-/// The user's name, as named in `extension-apiserver-authentication`.
+/// The header with the user's name, as the ConfigMap `extension-apiserver-authentication` declares it.
 pub const USERNAME_HEADER: &str = "X-Remote-User";
 /// The user's uid.
 pub const UID_HEADER: &str = "X-Remote-Uid";
-/// One of the user's groups; repeated for each.
+/// The header with one of the user's groups; repeated for each group.
 pub const GROUP_HEADER: &str = "X-Remote-Group";
 /// The prefix of headers with extra attributes, followed by their keys.
 pub const EXTRA_HEADER_PREFIX: &str = "X-Remote-Extra-";
@@ -20,7 +20,7 @@ pub const EXTRA_HEADER_PREFIX: &str = "X-Remote-Extra-";
 const PREFIX: &str = "x-remote-";
 
 impl User {
-    /// Returns Kubernetes' aggregator, which probes servers.
+    /// Returns the user of Kubernetes' aggregator, as which servers are probed.
     pub(crate) fn aggregator() -> Self {
         Self::named("system:kube-aggregator", vec![super::MASTERS.into()])
     }

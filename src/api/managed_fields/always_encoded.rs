@@ -37,7 +37,7 @@ pub(super) struct AlwaysEncoded(&'static [&'static str]);
 impl AlwaysEncoded {
     /// Returns the fields that are always present in an object.
     pub(super) fn of_object(of: Type<'_>) -> Self {
-        // A custom resource always contains only its metadata, without content.
+        // In a custom resource only the metadata is always present.
         if let Type::Struct(_) = of { Self(&OF_A_KIND) } else { Self(&["metadata"]) }
     }
 

@@ -157,8 +157,8 @@ fn is_bare_map(value: &Value) -> bool {
     value.is_null() || value.as_object().is_some_and(Map::is_empty)
 }
 
-/// Returns the set with every field that leads to its paths and is named by the type: such a field exists
-/// because of its content.
+/// Returns the set with every field above its members that the type names: such a field exists because of its
+/// content.
 pub(crate) fn with_named_fields(of: Type<'_>, set: &FieldSet) -> FieldSet {
     set.nodes()
         .map(|(step, node)| {
@@ -192,8 +192,8 @@ fn any_part_of_a_whole(of: Type<'_>, level: &mut Cursor<'_>) -> bool {
     false
 }
 
-/// Returns the set with atomic lists and maps in place of their parts, which were owned before the schema
-/// made them atomic.
+/// Returns the set with atomic lists and maps in place of their parts, which had owners before the schema
+/// made the list or map atomic.
 pub(crate) fn with_wholes(of: Type<'_>, set: &FieldSet) -> FieldSet {
     set.nodes()
         .map(|(step, node)| {

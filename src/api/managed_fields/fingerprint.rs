@@ -57,7 +57,7 @@ pub(super) fn fields(of: Type<'_>, object: &impl Content) -> Vec<u8> {
     written(of, false, &[], object)
 }
 
-/// Returns the fields of an object with their digests, except for these fields at its top.
+/// Returns the fields of an object with their digests, except for the top-level fields in `without`.
 pub(super) fn fingerprint(of: Type<'_>, without: &[&str], object: &impl Content) -> Vec<u8> {
     written(of, true, without, object)
 }
@@ -82,7 +82,7 @@ fn written(of: Type<'_>, digests: bool, without: &[&str], object: &impl Content)
 /// The position of a value in an object.
 #[derive(Clone, Copy, Debug)]
 enum Level<'a> {
-    /// The object itself; without these fields.
+    /// The object itself; these top-level fields are left out.
     Object(&'a [&'a str]),
     Metadata,
     Below,
@@ -92,7 +92,7 @@ enum Level<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Element {
     is_map: bool,
-    /// The values of the key fields, if it is an element of a keyed list.
+    /// The values of the key fields, if the value is an element of a keyed list.
     keys: Vec<(Box<str>, Value)>,
 }
 
@@ -228,7 +228,8 @@ impl Fields<'_, '_> {
         let (field, number) = if let Some(field) = named {
             (Type::Shape(&field.shape, field.merge), field.number)
         } else {
-            // The names of a type are sorted; this one is not among the remaining ones.
+            // Fields usually arrive in the order of the type's sorted names; this name is not among the
+            // remaining ones.
             self.is_sorted &= self.named.is_none() && (self.last.as_str() < name || self.last.is_empty());
             self.last.clear();
             self.last.push_str(name);
@@ -250,7 +251,7 @@ impl Fields<'_, '_> {
             always: always_in.unwrap_or_default(),
             keys: &[],
         })?;
-        // Its mere presence has no owner.
+        // The mere presence of the field has no owner.
         if !*digests && !to.is_member(at) && to.position() == before {
             to.forget(at);
         }

@@ -76,7 +76,7 @@ fn lists(of: Type<'_>, owned: &OwnershipKind<'_>, live: &[Value], config: &[Valu
                     continue;
                 }
                 if in_config.contains_key(step) && next_shared.is_some_and(|next| next != step) {
-                    // It is inserted at its position in the configuration.
+                    // The element is inserted later, at its position in the configuration.
                     l += 1;
                     continue;
                 }

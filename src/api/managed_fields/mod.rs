@@ -142,9 +142,9 @@ pub(crate) struct Configuration<'a> {
     /// The configuration, in the storage version of the object.
     pub(crate) value: &'a Value,
     pub(crate) version: &'a str,
-    /// Fields that this part of the object ignores.
+    /// Fields that an apply to this part of the object ignores.
     pub(crate) ignored: &'a FieldSet,
-    /// Takes ownership of conflicting fields from others.
+    /// True if the apply takes ownership of conflicting fields from others.
     pub(crate) force: bool,
 }
 

@@ -13,8 +13,9 @@ pub(crate) const MAX_UPDATE_MANAGERS: usize = 10;
 /// The manager of merged update entries.
 const ANCIENT_CHANGES: &str = "ancient-changes";
 
-/// An owner of fields. An applier is the same in every version. Ordered like Kubernetes' JSON identifiers of
-/// managers: for one manager, entries of subresources come before the object's own.
+/// An owner of fields. An applier is one owner in all versions, an updater one for each version. Ordered like
+/// Kubernetes' JSON identifiers of managers: for one manager, entries of subresources come before the
+/// object's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) name: String,
@@ -43,7 +44,7 @@ impl Owner {
         }
     }
 
-    /// Returns the name in conflicts.
+    /// Returns the owner's description in messages about conflicts.
     pub(crate) fn text(&self) -> String {
         let mut text = base::quote::quote(&self.name);
         if !self.subresource.is_empty() {
@@ -58,7 +59,8 @@ impl Owner {
 
 impl Ord for Owner {
     fn cmp(&self, other: &Self) -> Ordering {
-        // In JSON a name ends with a quotation mark.
+        // The name ends with a quotation mark as in JSON, which affects the order of names with a common
+        // prefix.
         self.name
             .bytes()
             .chain([b'"'])

@@ -25,7 +25,7 @@ pub(crate) struct Conflict {
 /// The reason why an apply fails.
 #[derive(Debug)]
 pub(crate) enum ApplyError {
-    /// Other managers own fields that it would change.
+    /// Other managers own fields that the apply would change.
     Conflicts(Vec<Conflict>),
     /// The object could not be converted to the version of an owner's fields.
     Unconverted(ApiError),
@@ -55,7 +55,8 @@ impl TouchedFields {
 }
 
 /// Returns the owners after an update by `owner`, which takes the fields that it changes. Entries without
-/// changed fields are not decoded. Changes in other versions are given by version, if they differ.
+/// changed fields are not decoded. `in_others` has the changes in other versions, by version, if versions
+/// have fields of their own.
 pub(crate) fn updated(
     base: &ManagedFields,
     changes: Changes,
@@ -113,10 +114,10 @@ pub(crate) struct Application<'a> {
     pub(crate) config: &'a Value,
     /// The configuration's version.
     pub(crate) version: &'a str,
-    /// Fields that this part of the object ignores.
+    /// Fields that an apply to this part of the object ignores.
     pub(crate) ignored: &'a FieldSet,
     pub(crate) owner: &'a Owner,
-    /// Takes ownership of conflicting fields from others.
+    /// True if the apply takes ownership of conflicting fields from others.
     pub(crate) force: bool,
     /// Seconds since 1970.
     pub(crate) now: i64,
@@ -181,8 +182,8 @@ impl Application<'_> {
         Ok((next, owners))
     }
 
-    /// As [`Application::prune`], if owners name fields in versions of their own: the merged object is
-    /// examined in each of them.
+    /// As [`Application::prune`], if each version has fields of its own: the merged object is examined in
+    /// every version in which an owner names fields.
     fn prune_in_versions(
         &self,
         merged: &Value,
@@ -203,7 +204,8 @@ impl Application<'_> {
             let set = managed.entry(held.version.as_str()).or_default();
             *set = take(set).union(held.set.clone());
         }
-        // The applier's earlier version first: a conversion may need fields that are owned there.
+        // The version of the applier's previous configuration comes first: a conversion may need fields that
+        // are owned in it.
         let first = managed.remove_entry(then);
         for (version, set) in first.into_iter().chain(managed) {
             let of = self.versions.of(version);
@@ -230,7 +232,8 @@ impl Application<'_> {
         let all = named(&field_set(self.of, merged));
         let managed = owners.0.values().fold(FieldSet::default(), |all, held| all.union(named(&held.set)));
         let pruned = remove(self.of, merged, &last);
-        // Restores fields with other owners, and fields that were removed only as part of an owned one.
+        // Restores fields with other owners, and fields that were removed only because they are below an
+        // owned field.
         let retained = named(&field_set(self.of, &pruned)).union(managed);
         let pruned = remove(self.of, merged, &all.clone().difference(&retained));
         let retained = named(&field_set(self.of, &pruned));

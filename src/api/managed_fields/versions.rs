@@ -26,9 +26,9 @@ pub(crate) trait Converter {
 /// The versions of a kind.
 #[derive(Clone, Copy)]
 pub(crate) enum Versions<'a> {
-    /// They have the same fields.
+    /// All versions have the same fields.
     Same(Type<'a>),
-    /// They have fields of their own.
+    /// Each version has fields of its own, and `convert` converts between versions.
     Converted { kinds: &'a Kinds, schemas: &'a KindSchemas, kind: Kind, convert: &'a dyn Converter },
 }
 
@@ -62,7 +62,7 @@ impl<'a> Versions<'a> {
         }
     }
 
-    /// Objects in a version.
+    /// Returns the objects in a version.
     pub(crate) fn convert<const N: usize>(
         &self,
         values: [&Value; N],

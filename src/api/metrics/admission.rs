@@ -1,4 +1,5 @@
-//! Metrics of webhooks and policies, by name: a series is removed with the object of its name.
+//! Metrics of webhooks and policies, labelled with their names. A series is removed when the object of that
+//! name is deleted.
 
 use std::collections::HashSet;
 
@@ -115,7 +116,7 @@ impl AdmissionMetrics {
 
     /// Counts a failed validation of a policy, by binding and action: `deny`, `warn` or `audit`.
     pub(crate) fn policy_failed(&self, policy: &str, binding: &str, message: &str, action: &str) {
-        // Kubernetes makes the same distinction.
+        // Kubernetes also derives the type of the error from the message.
         let error = if message.starts_with("compilation") {
             "compile_error"
         } else if message.contains("out of cost budget") {

@@ -13,7 +13,7 @@ pub(crate) enum ConversionFailure {
     Malformed,
     /// The response has a different number of objects than the request.
     Partial,
-    /// A converted object is not the same object in the version.
+    /// A converted object is not the requested object, or not in the requested version.
     InvalidObject,
 }
 

@@ -1,5 +1,5 @@
-//! Metrics of fair queueing, by the names of schemas and levels: a series is removed with the object of its
-//! name.
+//! Metrics of fair queueing, labelled with the names of schemas and levels. A series is removed when the
+//! object of that name is deleted.
 
 use std::collections::HashSet;
 use std::time::Duration;

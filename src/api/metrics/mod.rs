@@ -104,8 +104,8 @@ impl Api {
         &self.inner.metrics
     }
 
-    /// Removes the series that were labelled with a written or deleted object's name, even if metrics are
-    /// never scraped.
+    /// Removes the series of deleted objects after a write or deletion of an object of their kind, so that
+    /// series end even if metrics are never scraped.
     pub(crate) fn end_series_of(&self, object: &Object) {
         let kind = object.kind();
         if matches!(kind, Kind::FlowSchema | Kind::PriorityLevelConfiguration) {

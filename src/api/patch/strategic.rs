@@ -132,7 +132,8 @@ fn retain_keys(live: &mut Entries, patch: &mut Entries) -> Result<(), PatchError
     Ok(())
 }
 
-/// Merges every list that `$setElementOrder/LIST` orders, and takes both from the patch.
+/// Merges every list that `$setElementOrder/LIST` orders, and removes the list and the directive from the
+/// patch.
 fn merge_ordered_lists(live: &mut Entries, patch: &mut Entries, holder: &Shape) -> Result<(), PatchError> {
     let directives: Vec<String> =
         patch.keys().filter(|name| name.starts_with(ELEMENT_ORDER)).cloned().collect();

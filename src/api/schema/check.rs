@@ -74,9 +74,9 @@ pub(crate) fn check_type(root: TypeId, document: &Value) -> SchemaReport {
 }
 
 struct TypeChecker {
-    /// With indexes, for people.
+    /// The path of the current value with list indexes, for messages.
     path: String,
-    /// Without indexes, as in Go's decoder.
+    /// The path without list indexes, as Go's decoder reports it.
     fields: String,
     report: SchemaReport,
 }

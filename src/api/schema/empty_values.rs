@@ -1,6 +1,6 @@
-//! Removes empty lists and maps: as fields they are absent when they are empty, as in Kubernetes' storage
-//! (protobuf has no empty ones). A struct stays, because its presence may have a meaning (`emptyDir: {}`),
-//! and so do empty values inside of a list or a map.
+//! Removes fields with empty lists and maps: as in Kubernetes' storage, such a field is absent (protobuf has
+//! no empty lists and maps). A struct stays, because its presence may have a meaning (`emptyDir: {}`), and so
+//! do empty values inside of a list or a map.
 
 use serde_json::Value;
 

@@ -27,7 +27,7 @@ pub(super) fn bare(name: &str) -> &str {
 pub struct TypeId(u16);
 
 impl TypeId {
-    /// Its index among all types.
+    /// Returns the index among all types.
     pub(crate) fn index(self) -> usize {
         usize::from(self.0)
     }

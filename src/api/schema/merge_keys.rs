@@ -1,8 +1,9 @@
 //! The merge rules of lists and maps of each type: by a key, as a set, or as a whole.
 //!
 //! `k8s-openapi` has none of this, so the table is Podium's own; its content comes from the `patchStrategy`,
-//! `patchMergeKey`, `listType`, `listMapKey` and `mapType` markers of the Kubernetes API types. Both patch
-//! kinds use it, and the OpenAPI documents publish it, so all three always agree.
+//! `patchMergeKey`, `listType`, `listMapKey` and `mapType` markers of the Kubernetes API types. Strategic
+//! merge patches and server-side apply use the table, and the OpenAPI documents publish it, so all three
+//! always agree.
 
 /// The treatment of a field by strategic merge patches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 
 use super::graph::{Scalar, Shape, TypeId, graph};
 
-/// Returns the schema of a type; recursive references are of any type.
+/// Returns the schema of a type; a recursive reference permits values of any type.
 pub(crate) fn schema_props(root: TypeId) -> JSONSchemaProps {
     of_type(root, &mut Vec::new())
 }

@@ -1,6 +1,6 @@
 //! The top-level types of the API, and their complete schemas.
 //!
-//! They are those of the table of kinds, and reviews and other types that are never stored.
+//! The types are those of the table of kinds, and reviews and other types that are never stored.
 
 use k8s_openapi::Resource;
 use k8s_openapi::api::{
@@ -54,7 +54,7 @@ const STORED: &[Root] = {
     object::each_built_in!(stored)
 };
 
-/// Other versions of them, and types that are never stored.
+/// Other versions of the built-in kinds, and types that are never stored.
 const OTHERS: &[Root] = roots![
     core::v1::Binding,
     core::v1::ComponentStatus,

@@ -117,7 +117,8 @@ fn take_one(
         budget.spec.as_ref().and_then(|s| s.unhealthy_pod_eviction_policy.as_deref()) == Some("AlwaysAllow");
     let status = budget.status.get_or_insert_default();
     let (healthy, desired) = (status.current_healthy.unwrap_or(0), status.desired_healthy.unwrap_or(0));
-    // An unhealthy pod does not count: always, or while enough healthy ones remain.
+    // An unhealthy pod is evicted without taking a disruption: always with `AlwaysAllow`, else while enough
+    // other pods are healthy.
     if !pod_ready && (always_allow || healthy >= desired.max(1)) {
         return Ok(());
     }
@@ -169,7 +170,7 @@ fn budget_exhausted_message(name: &str, status: &PodDisruptionBudgetStatus) -> S
     }
 }
 
-/// Sets the condition after the last disruption was taken, before the controller has counted.
+/// Sets the budget's condition once the last disruption is taken, because the controller counts only later.
 fn exhaust(status: &mut PodDisruptionBudgetStatus, generation: Option<i64>, now: &Time) {
     for condition in status.conditions.iter_mut().flatten().filter(|c| c.type_ == DISRUPTION_ALLOWED) {
         if condition.status != "False" {

@@ -20,8 +20,8 @@ pub(crate) fn add_those_of(api: &Api, warnings: &WarningRecorder, new: &Object, 
     }
 }
 
-/// Returns the warnings for the client that writes this version. If the spec is unchanged, only that about the kind
-/// remains. `enforced`: network policies are enforced.
+/// Returns the warnings for the client that writes this version. If the spec is unchanged, only the warning
+/// about the kind remains. `enforced`: network policies are enforced.
 fn warnings_of(new: &Object, old: Option<&Object>, enforced: bool) -> Vec<String> {
     let strategy = kinds::built_in(new.kind());
     let inert = strategy.warning().filter(|_| !(enforced && new.kind() == Kind::NetworkPolicy));

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::ServiceSpec;
 
-/// Warns about external addresses outside of 127.0.0.0/8: they are the machine's or of its network, and Podium must not
-/// answer there.
+/// Warns about external addresses outside of 127.0.0.0/8: such an address belongs to the machine or its
+/// network, and Podium must not answer on it.
 pub(super) fn external_addresses(warnings: &mut Vec<String>, spec: &ServiceSpec) {
     for (i, text) in spec.external_ips.iter().flatten().enumerate() {
         if text.parse::<IpAddr>().is_ok_and(|ip| !ip.is_loopback()) {

@@ -89,7 +89,7 @@ impl Caller {
         task.await.unwrap_or_else(|error| (Err(error.to_string()), Duration::ZERO))
     }
 
-    /// Runs all these calls at once and waits for them; returns their results and the time it took.
+    /// Runs all these calls at once and waits for them; returns their results and the time that they took.
     pub(crate) fn wait_for<T: Send + 'static>(
         &self,
         who: CallerKind,
@@ -116,7 +116,7 @@ impl Caller {
                 None => return refused(TOO_MANY),
             },
         };
-        // Released when the last call of a server has its response.
+        // A server's permit is released when the last call of that server has its response.
         let places: Vec<Arc<CalleePermit>> = places.into_iter().map(Arc::new).collect();
         let mut placed = Vec::with_capacity(calls.len());
         for Call { of, call } in calls {
@@ -151,7 +151,8 @@ impl Caller {
         let wait = || answered.recv().unwrap_or_default();
         match Handle::try_current().map(|handle| handle.runtime_flavor()) {
             Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(wait),
-            // A test's runtime: a webhook that the test serves itself has no thread to respond on.
+            // A single-threaded runtime, as in tests: a webhook that the test itself serves has no thread to
+            // respond on.
             Ok(_) => {
                 let (mut answers, time) = wait();
                 for why in answers.iter_mut().filter_map(|answer| answer.as_mut().err()) {
@@ -161,7 +162,7 @@ impl Caller {
                 }
                 (answers, time)
             }
-            // No runtime whose tasks could be blocked.
+            // The thread belongs to no runtime whose tasks could be blocked.
             Err(_) => wait(),
         }
     }

@@ -63,7 +63,7 @@ impl HttpBody for GuardedBody {
 }
 
 /// Sends a request and returns the response, whose body still streams. The connection closes when the
-/// returned guard is dropped, with `stopping`, and after `limit`.
+/// returned guard is dropped, when `stopping` is cancelled, and after `limit`.
 pub(crate) async fn exchange(
     socket: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     request: Request<Body>,

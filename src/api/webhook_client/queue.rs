@@ -1,6 +1,6 @@
-//! Permits for requests that wait for external servers, each of which holds a thread meanwhile: a limit on
-//! all of them, and on those that wait for one server, so that a server that hangs does not delay requests
-//! that call others.
+//! Permits for requests that wait for external servers. Each such request holds a thread, so their number is
+//! limited. So is the number of requests that wait for one server: a server that hangs does not delay
+//! requests that call others.
 //!
 //! A request starts with a reservation at each callee that it may call. It releases the reservation when it
 //! has the response; and while it waits long for one callee, it releases its reservations at the callees that
@@ -214,7 +214,7 @@ fn decrement<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, of: &K) {
 }
 
 impl CallPermit {
-    /// Runs `work` with this permit: the calls that it makes count as the permit's.
+    /// Runs `work` with this permit, under which the calls that it makes are counted.
     pub(crate) fn run_with_permit<T>(self, work: impl FnOnce() -> T) -> T {
         CURRENT_PERMIT.sync_scope(self, work)
     }
@@ -254,8 +254,8 @@ impl CalleePermit {
     }
 }
 
-/// Returns permits for calls to these callees, for the permit under which this thread works, and the
-/// reservations that it still has at others; empty if the thread has no permit.
+/// Returns permits for calls to these callees, taken from the permit under which this thread works, and that
+/// permit's reservations at other callees; empty if the thread has no permit.
 pub(super) fn acquire_permits_for_call(
     parties: &[Callee],
 ) -> (Vec<CalleePermit>, Option<CalleeReservations>) {

@@ -19,8 +19,8 @@ use crate::certificates::ClientIdentity;
 /// The certificates that a client trusts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trust<'a> {
-    /// Those of the authorities in this PEM, or the certificates in it; empty: those of the system's
-    /// authorities.
+    /// Certificates from the authorities in this PEM, and the certificates in the PEM themselves; if it is
+    /// empty, certificates from the system's authorities.
     Bundle(&'a [u8]),
     /// Any certificate: the configuration disables verification.
     SkipVerify,

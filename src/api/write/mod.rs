@@ -64,8 +64,8 @@ impl Api {
         Ok(stored)
     }
 
-    /// Sets a generated name that is free. The name is not reserved: out of 27 million names, another write
-    /// hardly takes the same one meanwhile, and retrying would need a copy of each object.
+    /// Sets a generated name that is free. The name is not reserved: with 27 million names, another write is
+    /// unlikely to take the same one meanwhile, and a retry would need a copy of each object.
     fn name(&self, object: &mut Object, prefix: &str) {
         for _ in 0..TRIES {
             object.meta_mut().name = Some(generated_name(prefix));
@@ -155,8 +155,8 @@ impl Api {
         self.modify_part(key, Part::Status, edit)
     }
 
-    /// As [`Api::modify_status`], while the caller holds a lock: without webhooks, which could hold up the
-    /// lock.
+    /// As [`Api::modify_status`], for callers that hold a lock: webhooks are not called, because others would
+    /// wait for the lock meanwhile.
     pub(super) fn modify_status_without_webhooks<T: TypedKind>(
         &self,
         key: &Key,
@@ -274,8 +274,8 @@ impl Api {
                 Some(ready) if options.dry_run => return Ok(Arc::new(ready.into_preview())),
                 Some(ready) => ready,
             };
-            // Nothing delays its deletion any more: it is removed in the same write, because a crash in
-            // between would leave it behind.
+            // If nothing delays the object's deletion any more, this write removes it: with a second write, a
+            // crash in between would leave the object behind.
             let is_last = is_over(&ready.object);
             let written = if is_last {
                 self.store().remove_as(ready.object, current.revision())
@@ -291,7 +291,7 @@ impl Api {
                     self.object_stored(&stored);
                     return Ok(stored);
                 }
-                // The edit named no version, or the one it was given: retry.
+                // The edit named no version, or the version that it was given, so it is retried.
                 Err(WriteError::Conflict(_)) => {}
                 Err(error) => return Err(ApiError::from_write(error, kind, &key.name)),
             }

@@ -56,7 +56,7 @@ pub(super) struct PendingWrite<'a> {
 pub(super) struct PreparedWrite<'a> {
     pub(super) object: Object,
     pub(super) reservation: Reservation<'a>,
-    /// Events to record once it is stored.
+    /// Events to record once the object is stored.
     pub(super) events: Vec<Event>,
 }
 
@@ -100,7 +100,7 @@ impl<'a> PendingWrite<'a> {
         let events =
             admission::mutate(self.api, self.part, attributes.as_ref(), None, &mut object, self.options)?
                 .events;
-        // Admission must not change the requester.
+        // Stamped again, because mutating admission must not change the requester.
         authorization::stamp_requester(self.options.user.as_deref(), &mut object);
         self.api.resolve_families(None, &mut object)?;
         strategy.prepare_for_create(&mut object);
@@ -160,7 +160,7 @@ impl<'a> PendingWrite<'a> {
             self.options,
         )?;
         if mutated.is_changed_by_users {
-            // The result of admission is taken like a client's edit: only the part.
+            // As with a client's edit, only the written part of the result of admission is taken.
             object = parts::take(self.part, &*strategy, old, object)?;
             if self.part == Part::Main {
                 strategy.carry_over(&mut object, old);
@@ -261,7 +261,7 @@ impl<'a> PendingWrite<'a> {
         object_checks::refuse(new, errors)
     }
 
-    /// Returns the steps after validation.
+    /// Runs the steps after validation.
     fn finish(
         &self,
         mut object: Object,

@@ -1,5 +1,5 @@
 //! The default roles and bindings of every cluster, and their reconciliation: missing permissions are
-//! restored at each start, unless the object's annotation disables that; additions stay.
+//! restored at each start, unless the object's annotation disables that; permissions that users add stay.
 
 mod controllers;
 mod namespaces;
@@ -56,7 +56,7 @@ struct Entry {
     name: &'static str,
     /// The role among `admin`, `edit` and `view` that aggregates its rules.
     aggregated_to: Option<&'static str>,
-    /// It aggregates the rules of roles with its label.
+    /// True if the role aggregates the rules of roles that carry its label.
     aggregates: bool,
     rules: &'static [Rule],
 }

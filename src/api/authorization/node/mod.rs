@@ -30,7 +30,7 @@ const LEASES: &str = "kube-node-lease";
 pub(super) fn decide(api: &Api, node: &str, attributes: &Attributes<'_>) -> Decision {
     if let RequestTarget::Resource(resource) = attributes.on {
         if (resource.group, resource.resource) == ("resource.k8s.io", "resourceslices") {
-            // Its role permits less: this decision is final.
+            // Final: the rules of `system:node` are not consulted for resource slices.
             return match check_resource_slices(api, node, attributes.verb, &resource) {
                 Ok(allowed) => Decision { allowed, reason: String::new() },
                 Err(reason) => Decision { allowed: false, reason },

@@ -34,10 +34,11 @@ const KUBELET_LABELS: [&str; 11] = [
     "failure-domain.beta.kubernetes.io/region",
 ];
 
-/// Prefixes of such labels.
+/// Prefixes of further labels that a kubelet may set on its node.
 const KUBELET_PREFIXES: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
 
-/// The verb that permits tokens of an audience without a pod that needs it; the audience is the resource.
+/// The verb that permits a node to request tokens for an audience that none of its pods needs; the audience
+/// is the resource of the rule.
 const ANY_AUDIENCE: &str = "request-serviceaccounts-token-audience";
 
 /// Refuses a token for a node if none of its pods needs it.
@@ -172,7 +173,7 @@ fn restrict_new_pod(api: &Api, node: &str, pod: &Pod) -> Result<(), String> {
     }
 }
 
-/// Returns the first kind of object that a pod references and a mirror pod must not.
+/// Returns the first kind of object that the pod references, if any; a mirror pod must reference none.
 fn refers_to(spec: &PodSpec) -> Option<&'static str> {
     let referred = [
         (spec.service_account_name.as_ref().is_some_and(|name| !name.is_empty()), "a service account"),
@@ -192,7 +193,7 @@ fn refers_to(spec: &PodSpec) -> Option<&'static str> {
     referred.into_iter().find_map(|(is, what)| is.then_some(what))
 }
 
-/// Permits a node to write a pod's observed status, but not its claims.
+/// Permits a node to write a pod's observed status, but not the status of its resource claims.
 fn restrict_pod_status(node: &str, old: &Object, pod: &Pod) -> Result<(), String> {
     let name = quote(node);
     if old.meta().labels != pod.metadata.labels {

@@ -3,7 +3,8 @@
 
 use k8s_openapi::api::core::v1::{PersistentVolume, SecretReference};
 
-/// Returns true if a volume is mounted with the secret; a reference without a namespace means the claim's.
+/// Returns true if the volume is mounted with the secret; a reference without a namespace refers to the
+/// namespace of the volume's claim.
 pub(super) fn is_mounted_with(volume: &PersistentVolume, namespace: &str, name: &str) -> bool {
     let Some(spec) = &volume.spec else { return false };
     let claims = spec.claim_ref.as_ref().and_then(|claim| claim.namespace.as_deref()).unwrap_or_default();

@@ -8,11 +8,11 @@ use super::{Entries, MAKE_LIST, Value, ValueOrigin};
 use crate::cel::check;
 use crate::cel::types::Type;
 
-/// The cost of an authorizer check, which lets an expression make two of them in Kubernetes.
+/// The cost of an authorizer check: the limit of an expression in Kubernetes allows two.
 const CHECK: u64 = 350_000;
-/// The limit on the pattern of a named format.
+/// The length of a named format's pattern that the cost of `validate` assumes.
 const FORMAT_PATTERN: f64 = 128.0;
-/// The limit on the text of a named format.
+/// The length of a named format that the cost of a comparison assumes.
 const FORMAT_LETTERS: u64 = 64;
 /// The size of an address in bytes.
 const ADDRESS: u64 = 16;
@@ -40,7 +40,7 @@ impl CallEstimate {
     }
 }
 
-/// Returns the price of a function for such arguments; `nodes` are their expressions.
+/// Returns the cost of a function with these arguments; `nodes` are the arguments' expressions.
 pub(super) fn call_estimate<'d>(
     name: &str,
     target: Option<&Value<'d>>,
@@ -117,7 +117,7 @@ pub(super) fn call_estimate<'d>(
     }
 }
 
-/// Functions of lists, and of two lists as sets.
+/// Returns the cost of a function of a list, or of two lists as sets; `None` for other functions.
 fn list_price<'d>(
     name: &str,
     target: Option<&Value<'d>>,
@@ -163,7 +163,7 @@ fn searched(name: &str, of: &Value<'_>) -> u64 {
     }
 }
 
-/// Returns an item of a list by its schema; only the type is known for computed lists.
+/// Returns an item of a list by its schema; for computed lists only the item's type is known.
 fn list_item<'d>(list: &Value<'d>) -> Option<Value<'d>> {
     let Kind::List(item) = &list.kind else { return None };
     let declared = match list.origin {

@@ -1,7 +1,7 @@
 //! Estimates the maximum cost of an expression before it runs, from the sizes that a schema permits: the
 //! estimates of cel-go's checker, with those of Kubernetes' libraries. They decide which definitions are
-//! accepted, so they are identical to the unit, including their oddities: a value that no path of fields
-//! leads to is assumed to be as large as the whole.
+//! accepted, so they are identical to the unit, including their oddities: a value to which no path of fields
+//! leads is assumed to be as large as the whole object.
 
 mod calls;
 mod kind;
@@ -188,7 +188,7 @@ impl<'d> Estimator<'d> {
     fn call(&mut self, call: &CallExpr) -> Estimate<'d> {
         match Macro::of(call) {
             Some(Ok(found)) => return self.expanded(&found),
-            // The checker has refused it already.
+            // The type check has refused the expression already.
             Some(Err(_)) => return Estimate { cost: 0, value: Value::computed(Kind::Dyn, None) },
             None => {}
         }
@@ -315,8 +315,8 @@ impl<'d> Estimator<'d> {
     }
 }
 
-/// Returns a value of this origin and kind; its size is that of the declaration, unless it is known
-/// otherwise.
+/// Returns a value of this origin and kind. Its size is that of the declaration, else 1 for a scalar, else
+/// `known`.
 fn at<'d>(place: ValueOrigin<'d>, kind: Kind<'d>, known: Option<Size>) -> Value<'d> {
     let declared = match place {
         ValueOrigin::At(Some(declared)) => Some(Size::up_to(declared.max)),
@@ -328,7 +328,8 @@ fn at<'d>(place: ValueOrigin<'d>, kind: Kind<'d>, known: Option<Size>) -> Value<
 
 /// Returns the accumulation of a macro over pairs, with the condition and step for each pair.
 fn pairs<'d>(pair_kind: PairKind, filter: Option<u64>, made: &Estimate<'d>) -> ComprehensionEstimate<'d> {
-    // In addition to the expression: the condition, and the step that adds to the accumulator.
+    // `beside` is the cost per pair in addition to the expression's: of the condition, and of the step that
+    // adds to the accumulator.
     let (init_cost, beside, result_cost) = match pair_kind {
         PairKind::All => (0, 3, READ),
         PairKind::Exists => (0, 4, READ),

@@ -1,5 +1,5 @@
-//! The bytes of a connection: reading from one that was idle for too long fails, in any protocol, and it
-//! counts as a connection until its last user is done.
+//! The socket of a connection, in any protocol: reading fails once the connection was idle for too long, and
+//! the connection counts against the limit until its last user drops it.
 
 use std::io;
 use std::pin::Pin;

@@ -21,7 +21,7 @@ impl Limits {
     /// More than the clients of one machine need.
     const MAX_CONNECTIONS: usize = 4096;
 
-    /// At most half of this many descriptors are connections.
+    /// Returns limits for a process that may open this many files: at most half of them are connections.
     pub fn with_descriptors(open_files: u64) -> Self {
         let half = usize::try_from(open_files / 2).unwrap_or(usize::MAX);
         Self { connections: half.clamp(1, Self::MAX_CONNECTIONS), ..Self::default() }
@@ -30,7 +30,8 @@ impl Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        // A tenth of a small machine's memory; thousands of clients that read need a fraction of it.
+        // A tenth of a small machine's memory; thousands of clients that read their responses need a fraction
+        // of it.
         Self { connections: Self::MAX_CONNECTIONS, unread_bytes: 128 << 20 }
     }
 }
@@ -61,7 +62,8 @@ impl Load {
         self.unread.load(Ordering::Relaxed)
     }
 
-    /// Returns true if a resource is so scarce that idle holders must release theirs.
+    /// Returns true if no connection or no memory for responses is left, so that clients without progress are
+    /// disconnected sooner.
     pub(super) fn is_scarce(&self) -> bool {
         self.free.available_permits() == 0 || self.unread_bytes() >= self.limits.unread_bytes
     }

@@ -63,9 +63,9 @@ pub(super) struct PeerAddress(pub(super) IpAddr);
 /// The peer of a connection.
 #[derive(Clone, Default)]
 pub(super) struct Peer {
-    /// The client that its certificate identifies.
+    /// The client that the connection's certificate identifies.
     pub(super) client: Option<Arc<CertifiedClient>>,
-    /// `None`: it is in this process.
+    /// `None` if the peer is in this process.
     pub(super) address: Option<IpAddr>,
 }
 
@@ -114,7 +114,7 @@ pub(super) async fn serve_counted<I>(
     match protocol {
         Protocol::Http1 => {
             let mut builder = http1::Builder::new();
-            // Applies from the end of a response to the end of the next request's header.
+            // The idle timeout applies from the end of a response to the end of the next request's header.
             builder.timer(TokioTimer::new()).header_read_timeout(timeouts.idle);
             let connection = builder.serve_connection(io, service).with_upgrades();
             run(connection, http1::UpgradeableConnection::graceful_shutdown, &answers).await;
@@ -144,7 +144,7 @@ where
     };
     tracing::debug!(?overdue, "closing a connection");
     if overdue == CloseReason::Idle {
-        // A request that is arriving just now is not lost.
+        // The client is notified first, so that a request that is just arriving is still served.
         farewell(connection.as_mut());
         let _ = tokio::time::timeout(SHUTDOWN_GRACE_PERIOD, connection).await;
     }

@@ -1,6 +1,7 @@
 //! The body of a response: cut into chunks, each counted until the client has taken it.
 //!
-//! No more is produced than a client takes: the buffers of a connection are memory that others need.
+//! The server produces no more than the client takes, because the buffers of a connection are memory that
+//! others need.
 
 use std::pin::Pin;
 use std::sync::Arc;

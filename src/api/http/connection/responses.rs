@@ -9,18 +9,18 @@ use tokio::time::Instant;
 
 use super::load::Load;
 
-/// The time limit of clients under scarcity.
+/// The time limit for clients without progress while connections or memory are scarce.
 const SCARCITY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The expected reading behaviour of a response's client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::http) enum ReadMode {
-    /// It reads at once.
+    /// The client reads at once.
     #[default]
     Promptly,
-    /// It reads event by event. A client that falls behind has to list again.
+    /// The client reads event by event; if it falls behind, it has to list again.
     Followed,
-    /// It reads like a person, with pauses of hours.
+    /// The client reads like a person, with pauses of hours.
     Interactive,
 }
 
@@ -49,7 +49,8 @@ pub(super) enum CloseReason {
 pub(super) struct ResponseTracker {
     load: Arc<Load>,
     timeouts: Timeouts,
-    /// Several responses at once: one that is not read does not end the others.
+    /// True for a connection with several responses at once (HTTP/2): an unread watch does not end the
+    /// others.
     multiplexed: bool,
     state: Mutex<State>,
 }
@@ -140,7 +141,7 @@ pub(super) struct TrackedResponse {
 struct Progress {
     /// Bytes given to the connection and not taken by the client.
     unread: usize,
-    /// There are no bytes to take because the server has not produced them yet.
+    /// True while the server has not produced the next bytes, so that the client has nothing to take.
     server_works: bool,
     /// The time since which the client could have read and has read nothing.
     since: Option<Instant>,
@@ -154,7 +155,7 @@ impl Progress {
 }
 
 impl TrackedResponse {
-    /// The response is complete up to its body, whose first byte was not requested yet.
+    /// Records that the response is complete up to its body, and that no byte of the body was requested yet.
     pub(super) fn ready(&self, taken: ReadMode) {
         let mut progress = self.progress.lock();
         (progress.server_works, progress.read_mode) = (false, taken);
@@ -169,7 +170,7 @@ impl TrackedResponse {
         self.progress.lock().unread
     }
 
-    /// The connection requests bytes that are not produced yet.
+    /// Records that the connection requests bytes that the server has not produced yet.
     pub(super) fn waits_for_server(&self) {
         let mut progress = self.progress.lock();
         if !progress.server_works {

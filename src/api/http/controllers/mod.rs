@@ -33,7 +33,7 @@ pub(super) const PLURAL: &str = "controllers";
 pub(super) const KIND: &str = "Controller";
 /// The subresource that makes a single step.
 pub(super) const STEP: &str = "step";
-/// The kind of its request and response.
+/// The kind of a step's request and response.
 pub(super) const STEP_KIND: &str = "ControllerStep";
 
 /// The limit on keys in each part of a reported queue.
@@ -103,8 +103,8 @@ impl NameSelection {
         self.0.iter().all(|field| (field.value == name) == field.equal)
     }
 
-    /// Returns the report on a controller. It has the keys if the client selects the controller by its name,
-    /// as in a request for the single object.
+    /// Returns the report on a controller. It includes the queue's keys if the client selects the controller
+    /// by its name, as in a request for the single object.
     fn view_of(&self, api: &Api, seen: &ObservedController) -> ControllerView {
         let is_named = self.0.iter().any(|field| field.equal);
         ControllerView::new(seen, is_named.then(|| keys(api, &seen.name)).flatten())

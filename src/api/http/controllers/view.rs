@@ -24,7 +24,7 @@ pub(super) struct ControllerView {
     /// `None` if it does not run.
     status: Option<Arc<ControllerStatus>>,
     revision: Revision,
-    /// Only if the client selected it by name.
+    /// The keys of its queue, only if the client selected the controller by name.
     keys: Option<ControllerKeys>,
 }
 

@@ -126,7 +126,7 @@ impl ControllerWatch {
                     }
                 }
             }
-            // A client that does not read is waited for; it then gets the present state.
+            // If the client does not read, this waits; the client later gets the state of that later time.
             send_all(&mut out, &mut to).await?;
         }
     }

@@ -47,7 +47,7 @@ pub(in crate::http) struct Resource {
     pub(in crate::http) parts: Vec<ResourcePart>,
     /// The kind of its list.
     pub(in crate::http) list_kind: String,
-    /// The schema of its definition; `None` for built-in kinds.
+    /// The schema in the resource's CustomResourceDefinition; `None` for built-in kinds.
     pub(in crate::http) schema: Option<ServedSchema>,
 }
 
@@ -83,7 +83,8 @@ const ACTIONS: &[(&str, &str, &str, &str, bool)] = &[
 /// Usage of nodes and pods: plural, kind, and true if namespaced.
 const METRICS: [(&str, &str, bool); 2] = [("nodes", "NodeMetrics", false), ("pods", "PodMetrics", true)];
 
-/// Its kinds are in other groups too, and clients resolve a short name to the first group that has it.
+/// The group that is listed last: its kinds are in other groups too, and clients resolve a short name to the
+/// first group that has it.
 const LAST_GROUP: &str = "extensions";
 
 /// Returns all groups and versions: the core group first, then by group name, the newest version of a group

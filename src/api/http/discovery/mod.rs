@@ -140,7 +140,8 @@ fn group(versions: &[GroupVersionEntry<'_>]) -> Value {
     })
 }
 
-/// `None` for an aggregated API: its own server has the document.
+/// Returns the `APIResourceList` of a group and version; `None` for an aggregated API, because its own server
+/// has the document.
 fn resources(listed: &GroupVersionEntry<'_>) -> Option<Document> {
     let Source::Local(served) = listed.source else { return None };
     let mut list = Vec::new();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::group_versions::{ServedGroupVersion, age};
 use crate::aggregation::{ApiServices, DiscoveryResult, GroupVersion};
 
-/// A group and version at its position.
+/// A group and version in the order of discovery.
 pub(in crate::http) struct GroupVersionEntry<'a> {
     pub(in crate::http) group: String,
     pub(in crate::http) version: String,

@@ -45,8 +45,8 @@ fn each_below(schema: &mut Map<String, Value>, visit: &mut dyn FnMut(&mut Value)
     }
 }
 
-/// Removes features that version 2 lacks, and those that kubectl would misunderstand: as Kubernetes does, the
-/// properties and items of values that may be null or that preserve unknown fields.
+/// Removes features that version 2 lacks, and, as Kubernetes does, features that kubectl would misunderstand:
+/// the properties and items of values that may be null or that preserve unknown fields.
 fn limit_to_version_2(schema: &mut Value) {
     let (is_nullable, preserves) = (is(schema, "nullable"), is(schema, PRESERVE));
     let Some(fields) = schema.as_object_mut() else { return };
@@ -100,7 +100,7 @@ fn add_object_fields(schema: &mut Value) {
 fn add_embedded_fields(schema: &mut Value, version: Version, is_root: bool) {
     if let Some(fields) = schema.as_object_mut() {
         each_below(fields, &mut |below| {
-            // An object's metadata is a reference.
+            // An object's metadata is a reference, which contains no embedded resources.
             if below.get("allOf").is_none_or(|all| all[0].get("$ref").is_none()) {
                 add_embedded_fields(below, version, false);
             }

@@ -123,7 +123,7 @@ impl OpenApiV2Part {
                 let text = [b"{".as_slice(), &entries.read(), b"}"].concat();
                 serde_json::from_slice(&text).unwrap_or_default()
             };
-            // One after the other: parsed, each is several times as large as its text.
+            // One after the other, because each is several times as large in parsed form as its text.
             let mut encoded = gnostic::encode_paths(&read(&self.paths));
             encoded.append(&mut gnostic::encode_definitions(&read(&self.definitions)));
             CompressedBytes::of(&encoded)
@@ -157,7 +157,7 @@ impl BuiltinDocuments {
         Self { served, generated: made, version_2: OnceLock::new(), names: OnceLock::new() }
     }
 
-    /// Returns the built-in kinds among these.
+    /// Returns the documents of the built-in kinds, with legacy versions if `kinds` lists them.
     fn among(kinds: &Kinds) -> &'static Self {
         static BASE: LazyLock<BuiltinDocuments> =
             LazyLock::new(|| BuiltinDocuments::of(&Kinds::built_in(false)));
@@ -192,7 +192,7 @@ pub(super) fn built_in() -> &'static Arc<Documents> {
 }
 
 impl Documents {
-    /// Documents of these kinds. Unchanged documents are reused from `before`.
+    /// Returns the documents of these kinds. Unchanged documents are reused from `before`.
     pub(super) fn of(kinds: &Kinds, before: Option<&Self>) -> Self {
         let (base, served) = (BuiltinDocuments::among(kinds), served(kinds));
         let known = before.into_iter().flat_map(|before| before.served.iter().zip(&before.generated));
@@ -233,8 +233,8 @@ impl Documents {
         })
     }
 
-    /// Returns the same, with the documents of aggregated APIs, which replace local ones of the same path.
-    /// Their servers provide their content.
+    /// Returns the index with the documents of aggregated APIs, which replace local ones of the same path.
+    /// The content of these documents comes from the APIs' own servers.
     pub(super) fn index_with(&self, services: &ApiServices) -> Cow<'_, HashedBody> {
         let remote_services = services.remote();
         let local_index = self.index();

@@ -24,10 +24,11 @@ impl RemovedVersion {
         Some(Self { served, root })
     }
 
-    /// Returns Kubernetes' name for it: `io.k8s.api.extensions.v1beta1.Ingress`.
+    /// Returns the name of the version's schema in Kubernetes: `io.k8s.api.extensions.v1beta1.Ingress`.
     pub(super) fn name(self) -> String {
         let stored = (self.root.schema)();
-        // The library's group, version and kind follow its origin.
+        // In the library's schema names, group, version and kind follow a common origin, such as
+        // `io.k8s.api`.
         let from = stored.rsplitn(4, '.').nth(3).unwrap_or_default();
         let group = self.served.group().split('.').next().unwrap_or_default();
         format!("{from}.{group}.{}.{}", self.served.version(), self.root.kind)
@@ -38,7 +39,7 @@ impl RemovedVersion {
         (self.root.group, self.root.version, self.root.kind)
     }
 
-    /// Its schema, derived from the stored version's among `schemas`.
+    /// Returns the schema of the version, derived from that of the stored version in `schemas`.
     pub(super) fn schema(self, schemas: &Map<String, Value>) -> Value {
         let stored = schemas.get(&(self.root.schema)()).cloned().unwrap_or_default();
         if self.served.has_stored_fields() {

@@ -92,10 +92,10 @@ pub(super) fn of(served: &ServedGroupVersion, version: Version) -> Map<String, V
     schemas
 }
 
-/// A patch can be anything.
+/// The schema of a patch, which permits anything.
 pub(super) const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
-/// One line of a watch.
+/// The schema of one event of a watch.
 pub(super) const WATCH_EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
 
 fn list_schema(item: &str, kind: &str) -> Value {
@@ -157,7 +157,7 @@ fn complete(name: &str, schema: &mut Value) {
             Some(MapType::Granular) => property["x-kubernetes-map-type"] = "granular".into(),
             None => {}
         }
-        // Without it an apply of a port without a protocol would not find its list key.
+        // Without this default, an apply of a port without a protocol would not find the port's list key.
         if field == "protocol" && (name.ends_with(".ContainerPort") || name.ends_with(".ServicePort")) {
             property["default"] = "TCP".into();
         }

@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 /// The document up to its first path; `VERSION` stands for Kubernetes' version.
 pub(super) const HEAD: &str =
     r#"{"swagger":"2.0","info":{"title":"Kubernetes","version":"VERSION"},"paths":{"#;
-/// Between the last path and the first definition.
+/// The text between the last path and the first definition.
 pub(super) const BETWEEN: &str = r#"},"definitions":{"#;
-/// After the last definition.
+/// The text after the last definition.
 pub(super) const TAIL: &str = r#"},"securityDefinitions":{"BearerToken":{"type":"apiKey","description":"Bearer Token authentication","name":"authorization","in":"header"}},"security":[{"BearerToken":[]}]}"#;
 
 /// Returns the paths and definitions of documents of version 3.
@@ -74,7 +74,7 @@ fn operation(operation: Value) -> Value {
     Value::Object(entries)
 }
 
-/// Parameters have their type beside their name, not in a schema.
+/// Converts parameters: version 2 has their type beside their name, not in a schema.
 fn parameters(parameters: Value) -> Value {
     let Value::Array(mut list) = parameters else { return parameters };
     for parameter in &mut list {

@@ -71,11 +71,11 @@ struct PendingStream<T> {
 /// The result of adding a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PairResult<T> {
-    /// It waits for its counterpart.
+    /// The stream waits for its counterpart.
     Waits,
     /// The pair is complete.
     Complete(Pair<T>),
-    /// Its request has such a stream already; the new one is returned.
+    /// The request already has a stream of this type; the new stream is returned with the error.
     Twice(T, String),
 }
 
@@ -111,7 +111,7 @@ impl<T> Pairs<T> {
         self.waiting.values().map(|half| half.since).min()
     }
 
-    /// Streams that have waited since before `then`, and their purposes.
+    /// Removes the streams that have waited since before `then`, and returns them with their types.
     pub(super) fn take_older(&mut self, then: Instant) -> Vec<(StreamType, T)> {
         let late = self.waiting.extract_if(|_, half| half.since <= then);
         late.map(|(_, half)| (half.role.of, half.stream)).collect()

@@ -14,7 +14,7 @@ use crate::http::channels::Framing;
 use crate::http::upgrade;
 use crate::node_access::PodPorts;
 
-/// One byte names a channel, and each port has two.
+/// The maximum number of ports: one byte names a channel, and each port has two channels.
 const MAX_PORTS: usize = 127;
 
 /// The limit on a client's messages that wait for a port, and on messages of all ports that wait for the
@@ -62,7 +62,7 @@ pub(super) async fn forward(socket: WebSocket, protocol: &str, requested: &[u16]
             if matches!(message, Message::Close(_)) {
                 return;
             }
-            // A port that has ended accepts no more; the others do.
+            // Data for a port that has ended is dropped; the other ports continue.
             if let Some((channel, data)) = framing.content(message)
                 && channel % 2 == 0
                 && let Some(inbox) = inboxes.get(usize::from(channel / 2))

@@ -62,7 +62,7 @@ fn collect(message: &str, inlined: &mut Vec<u32>, found: &mut impl FnMut(&str, F
 pub(super) struct Message<'a> {
     pub(super) out: &'a mut Vec<u8>,
     pub(super) ty: TypeId,
-    /// The `managedFields` of its metadata, if its content lacks them.
+    /// The object's `managedFields`, if its serialized metadata lacks them.
     pub(super) owners: Option<&'a Value>,
 }
 
@@ -159,7 +159,7 @@ fn key_text<T: ?Sized + Serialize>(key: &T) -> Result<String, Error> {
     }
 }
 
-/// Writes one field's value; each element of a list, under the field's number.
+/// Writes a field's value under the field's number; for a list, each element.
 struct Field<'a> {
     out: &'a mut Vec<u8>,
     number: u32,

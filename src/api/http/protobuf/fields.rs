@@ -1,8 +1,8 @@
 //! The field numbers of every message, read from `fields.txt`.
 //!
 //! A line is a message and its fields: `name=1`; `name?=1` when the field is a pointer to a plain value, so
-//! that its zero means zero and not absence; `*Message=1` when the message's fields stand in the JSON of its
-//! holder. The facts are those of the `generated.proto` files of the Kubernetes API.
+//! that its zero means zero and not absence; `*Message=1` when the fields of a nested message are inlined in
+//! the JSON of its holder. The numbers come from the `generated.proto` files of the Kubernetes API.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

@@ -30,10 +30,10 @@ const MAGIC: &[u8] = b"k8s\0";
 /// The reason why a body cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtobufError {
-    /// It does not begin with the magic bytes.
+    /// The body does not begin with the magic bytes.
     #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
     NotProtobuf,
-    /// It is truncated, or a number is too long.
+    /// The body is truncated, or a number in it is too long.
     #[error("unexpected EOF")]
     Truncated,
     /// A field's encoding does not fit its type.
@@ -44,10 +44,10 @@ pub enum ProtobufError {
         /// The wire type found.
         wire: u8,
     },
-    /// Text that is not UTF-8, or embedded JSON that is none.
+    /// Text that is not UTF-8, or embedded JSON that is invalid.
     #[error("proto: invalid content of field {0}")]
     InvalidContent(String),
-    /// Messages within messages beyond any real object.
+    /// Messages are nested more deeply than in any real object.
     #[error("proto: nested too deep")]
     TooDeep,
     /// The API has no such type.

@@ -56,7 +56,7 @@ impl OpenMessage {
         Self { start: out.len() }
     }
 
-    /// Ends it, and inserts its length before it.
+    /// Ends the message, and inserts its length before it.
     pub(super) fn close(self, out: &mut Vec<u8>) {
         let mut length = Vec::with_capacity(4);
         put_varint(&mut length, (out.len() - self.start) as u64);

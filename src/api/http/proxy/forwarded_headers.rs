@@ -12,10 +12,10 @@ const URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 const HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Writes the headers of a request that still has the client's path. Headers from the client are not trusted:
-/// its `-For` stays before its address, its `-Uri` is replaced; `-Host` and `-Proto` are replaced by
-/// `location`, where Kubernetes' aggregator names the scheme and address, and stay without one, as for pods
-/// and services.
+/// Sets the headers of a request whose path is still the client's. Headers from the client are not trusted:
+/// the peer's address is appended to `-For`, and `-Uri` is replaced. `-Host` and `-Proto` are replaced by
+/// `location`, because Kubernetes' aggregator sets the server's scheme and address; for pods and services
+/// `location` is `None`, and both headers stay.
 pub(in crate::http) fn set_forwarded_headers(
     request: &mut Request,
     is_upgrade: bool,
@@ -49,7 +49,7 @@ fn append(headers: &mut HeaderMap, peer: &str) {
 }
 
 fn replace(headers: &mut HeaderMap, name: HeaderName, value: &[u8]) {
-    // Never the client's header, even if there is no replacement.
+    // The client's header is removed even if the new value is invalid.
     headers.remove(&name);
     if let Ok(value) = HeaderValue::from_bytes(value) {
         headers.insert(name, value);

@@ -36,8 +36,8 @@ fn links_of(element: &str) -> &'static [&'static str] {
     }
 }
 
-/// Returns true if a response is a readable page: one that its server compressed, although the request
-/// accepted no compression, passes unchanged.
+/// Returns true if a response is an HTML page whose links can be rewritten. A page that its server
+/// compressed, although the request accepted no compression, passes unchanged.
 pub(super) fn has_links(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
     let media_type = text(CONTENT_TYPE).and_then(|value| value.split(';').next()).unwrap_or_default();

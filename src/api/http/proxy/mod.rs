@@ -63,7 +63,7 @@ pub(super) async fn handle(
     let (prefix, path) = (prefix.to_string(), path.to_string());
     let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
     if path.is_empty() && matches!(*request.method(), Method::GET | Method::HEAD) {
-        // Relative links must resolve below it.
+        // Relative links must resolve below this path, so it needs a slash at its end.
         return moved(&format!("{prefix}/{query}"));
     }
     let backend = Backend::find(server.api(), kind, key)?;

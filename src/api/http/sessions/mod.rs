@@ -88,7 +88,7 @@ pub(super) async fn handle(
 
 /// The input of a session.
 trait SessionReader: Send {
-    /// Returns the client's next input; `None` if it has left. Cancelling loses nothing.
+    /// Returns the client's next input; `None` if the client has left. Cancelling the future loses no input.
     fn next(&mut self) -> impl Future<Output = Option<SessionInput>> + Send;
 
     /// Ends when the client has left, without taking its input, which the process may not want.
@@ -99,8 +99,8 @@ trait SessionReader: Send {
 
 /// The output of a session.
 trait SessionWriter: Send {
-    /// Sends output to the client; after `Exited` or `Failed` the end too. Returns false if the client has
-    /// left.
+    /// Sends output to the client; after `Exited` or `Failed` also the end of the session. Returns false if
+    /// the client has left.
     fn send_output(&mut self, output: SessionOutput) -> impl Future<Output = bool> + Send;
 
     /// Does the work that is due while there is nothing to send; ends when the client has left.

@@ -7,9 +7,9 @@ use base::session::{SessionOutput, TerminalSize};
 /// The form of a session's final status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StatusForm {
-    /// A `Status`, always (from the fourth version of the protocol on).
+    /// A `Status` in JSON, for success too (from the fourth version of the protocol on).
     Json,
-    /// Text, and only for a failure.
+    /// Text, for failures only.
     Text,
 }
 

@@ -29,9 +29,10 @@ const CLOSE: u8 = 255;
 /// The time for a client to answer the first ping.
 const READY_WITHIN: Duration = Duration::from_secs(1);
 
-/// kubectl 1.30 to 1.32 discards output that arrives before it has registered its streams with its reader, and reports
-/// "Unknown stream id". It does both at the same time: the pong shows that it reads, and a moment later the streams are
-/// registered. Over longer distances servers are slower than that anyway.
+/// The delay between the first pong and the first output. kubectl 1.30 to 1.32 discards output that arrives
+/// before it has registered its streams, and reports "Unknown stream id". It starts reading and registers the
+/// streams at the same time, so the streams are registered a moment after the pong. A distant server takes
+/// longer than this anyway.
 const SETTLE: Duration = Duration::from_millis(20);
 
 /// Keeps idle sessions alive through middleboxes, and detects silent clients that have disappeared.

@@ -28,7 +28,7 @@ const TEXT: &str = "100101201202205206300302303304305306307402405406407408409410
 pub(super) static DICTIONARY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut bytes = Vec::with_capacity(1423);
     for word in WORDS.split(' ') {
-        // One word has a space of its own, written as one that does not break.
+        // `200 OK` is one word of the dictionary; the table writes its space as a no-break space.
         let word = word.replace('\u{a0}', " ");
         bytes.extend_from_slice(&(word.len() as u32).to_be_bytes());
         bytes.extend_from_slice(word.as_bytes());

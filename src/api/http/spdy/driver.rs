@@ -42,7 +42,7 @@ impl Streams {
     }
 }
 
-/// A stream the peer wants to open; dropping it refuses.
+/// A stream that the peer wants to open; dropping it refuses the stream.
 pub(in crate::http) struct IncomingStream {
     /// The stream's headers from the peer.
     pub(in crate::http) headers: Headers,
@@ -90,7 +90,7 @@ enum StreamChunk {
 }
 
 impl Reader {
-    /// Returns the next bytes; `None` after the peer's last. Cancelling loses nothing.
+    /// Returns the next bytes; `None` after the peer's last. Cancelling the future loses no bytes.
     pub(in crate::http) async fn read(&mut self) -> Result<Option<Bytes>, StreamClosed> {
         if self.ended {
             return Ok(None);
@@ -153,7 +153,7 @@ enum Command {
     StopReading(u32),
 }
 
-/// Serves SPDY on a socket: the peer's streams, and the future that must run for them to work.
+/// Returns the peer's streams, and the future that serves the socket: the streams work only while it runs.
 pub(in crate::http) fn serve<S>(socket: S) -> (Streams, impl Future<Output = ()> + Send)
 where
     S: AsyncRead + AsyncWrite + Send,

@@ -161,8 +161,8 @@ struct PartialDataFrame {
 }
 
 impl Decoder {
-    /// Takes the next bytes of the connection. The caller takes frames until there is none before it brings
-    /// more, so less than one control frame is held then.
+    /// Takes the next bytes of the connection. The caller first takes all complete frames, so that less than
+    /// one control frame is held at that time.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }

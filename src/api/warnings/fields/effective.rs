@@ -1,8 +1,9 @@
 //! The fields of the main kinds that have an effect, each with the test that shows it.
 //!
-//! By type, with the names in the table of types. The walk in `api::http::tests::fields` fails if a field is neither
-//! here nor in the table of fields without effect nor refused: decide how to treat a new field before you add it. It
-//! also fails for a row that names a test of validation, defaults or display, since such a test shows no effect.
+//! Types have their names in the table of types. The walk in `api::http::tests::fields` fails if a field is
+//! neither here nor in the table of fields without effect nor refused: decide how to treat a new field before
+//! you add it. It also fails for a row that names a test of validation, defaults or display, since such a
+//! test shows no effect.
 
 /// A test, and the fields of one type with the effect that it shows.
 pub(crate) type TestedFields = (&'static str, &'static [&'static str]);
@@ -798,7 +799,8 @@ pub(crate) const ACTED: &[(&str, &[TestedFields])] = &[
     ),
 ];
 
-/// Fields that only have rules, in Kubernetes as in Podium, each with the test of its rules.
+/// Fields without an effect of their own, in Kubernetes as in Podium, each with the test of its validation or
+/// defaults.
 pub(crate) const RULES_ALONE: &[(&str, &[TestedFields])] = &[
     ("api.core.v1.ObjectFieldSelector", &[("a_pod_gets_kubernetes_defaults_api_8", &["apiVersion"])]),
     ("api.autoscaling.v2.MetricTarget", &[("autoscalers_have_rules_and_defaults_hpa_1", &["type"])]),

@@ -26,7 +26,7 @@ const MAX_WARNINGS: usize = 64;
 
 /// A field without effect.
 pub(crate) struct InertField {
-    /// The name of its type in the table of types.
+    /// The name of the type that has the field, as in the table of types.
     pub(crate) of: &'static str,
     pub(crate) field: &'static str,
     /// The values that have no effect.
@@ -35,16 +35,16 @@ pub(crate) struct InertField {
     pub(crate) text: &'static str,
 }
 
-/// Values of a field.
+/// A condition on a field's value.
 #[derive(Clone, Copy)]
 pub(crate) enum ValueCondition {
     /// Any.
     Set,
     /// Only this one.
     Is(&'static str),
-    /// Any except this one.
+    /// Any value except this one.
     IsNot(&'static str),
-    /// Any, in objects in which another field differs from this value.
+    /// An object with a field of this name that differs from this text.
     FieldIsNot(&'static str, &'static str),
 }
 
@@ -68,7 +68,7 @@ impl ValueCondition {
 struct Index {
     /// The fields without effect by type; only types that have some.
     fields: HashMap<TypeId, HashMap<&'static str, &'static InertField>>,
-    /// By the number of a type: its values can contain a field without effect.
+    /// For each type, by its index: true if values of the type can contain a field without effect.
     leads: Vec<bool>,
 }
 

@@ -172,7 +172,7 @@ struct SpdyWriter {
     status: Option<Writer>,
     form: StatusForm,
     /// Our halves of the client's own streams. Clients take the end of a half for the end of the process and
-    /// send no more input, so they stay open until then.
+    /// then send no more input, so the halves stay open until the process ends.
     open_writers: Vec<Writer>,
 }
 
@@ -186,7 +186,7 @@ impl SessionWriter for SpdyWriter {
         if let Some(open) = writer
             && open.write(bytes).await.is_err()
         {
-            // The client reads this stream no more; the other half detects if it has left.
+            // The client reads this stream no more; the reading half detects if the client has left.
             *writer = None;
         }
         if ends(&output) {

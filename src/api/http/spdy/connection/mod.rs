@@ -21,13 +21,13 @@ pub(super) const MAX_STREAMS: usize = 2048;
 /// The limit on received bytes that wait for their streams' readers; beyond it the peer waits.
 const MAX_BUFFERED: usize = 1 << 20;
 
-/// The overhead of a piece of data.
+/// The memory that a piece of data costs in addition to its bytes.
 const PIECE_COST: usize = 64;
 
 /// Shorter pieces are copied out of the receive buffer, which they would otherwise keep alive as a whole.
 const SHORT_PIECE: usize = 4 << 10;
 
-/// Data is added to the output up to this size.
+/// The size up to which data is added to the output.
 const OUTPUT_BYTES: usize = 64 << 10;
 
 /// A peer that leaves this much output unread is no longer read from.
@@ -181,13 +181,13 @@ impl Connection {
         self.events.pop_front()
     }
 
-    /// Bytes for the peer, to be taken from the front.
+    /// Returns the bytes for the peer, to be taken from the front.
     pub(super) fn output(&mut self) -> &mut BytesMut {
         self.fill();
         &mut self.output
     }
 
-    /// Streams that can accept more bytes to send.
+    /// Takes the list of streams whose pending bytes are all in the output, so that they accept more.
     pub(super) fn take_drained(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.drained)
     }
@@ -243,7 +243,7 @@ impl Connection {
         }
     }
 
-    /// The reader of a stream took a piece of this length.
+    /// Records that the reader of a stream took a piece of this length.
     pub(super) fn consumed(&mut self, id: u32, length: usize) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let cost = (length + PIECE_COST).min(stream.buffered);
@@ -313,7 +313,8 @@ impl Connection {
     fn frame(&mut self, frame: Frame) -> Result<(), ConnectionError> {
         match frame {
             Frame::SynStream { id, fin, unidirectional, block, .. } => {
-                // Also if the stream is refused: the block is part of the compression state.
+                // The block is read even if the stream is refused, because it is part of the compression
+                // state.
                 let headers = self.reader.read(&block)?;
                 self.opened(id, headers, fin, unidirectional)?;
             }
