@@ -316,7 +316,7 @@ fn value_of<T: serde::Serialize>(object: &T) -> Value {
     serde_json::to_value(object).unwrap_or_default()
 }
 
-/// Says that a server does not answer, and why, without stating it twice.
+/// Formats `NAME does not answer` with the reason, without the start [`NO_RESPONSE`], which would repeat it.
 pub(crate) fn silence_text(called: &str, error: &kube::Error) -> String {
     let reason = error_text(error);
     // The server may have answered with an error; then the prefix is absent.

@@ -109,17 +109,17 @@ impl Builtin {
     }
 }
 
-/// Returns these kinds, without Podium's own, which other servers do not have.
+/// Returns the built-in kinds, without Podium's own, which other servers do not have.
 pub fn kinds() -> Vec<Kind> {
     ALL.iter().map(Builtin::kind).collect()
 }
 
-/// Returns the names of these resources; the console always watches them.
+/// Returns the resources of the built-in kinds, without Podium's own; the console always watches them.
 pub fn resources() -> Vec<ResourceKey> {
     ALL.iter().map(|known| (known.resource)()).collect()
 }
 
-/// Returns the names of these resources, including Podium's own.
+/// Returns the resources of the built-in kinds, including Podium's own.
 pub(crate) fn all_resources() -> Vec<ResourceKey> {
     ALL.iter().chain(&PODIUM_KINDS).map(|known| (known.resource)()).collect()
 }
@@ -130,7 +130,7 @@ pub(crate) fn reader(resource: &ResourceKey) -> Option<ReadList> {
     Some(known.read)
 }
 
-/// Reports whether the resource is one of these, including Podium's own.
+/// Reports whether the resource is a built-in one or one of Podium's own.
 pub(crate) fn contains(resource: &ResourceKey) -> bool {
     ALL.iter().chain(&PODIUM_KINDS).any(|known| (known.resource)() == *resource)
 }

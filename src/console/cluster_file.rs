@@ -37,7 +37,7 @@ impl ClusterFiles {
     /// Reads a cluster's file; `None` if it is absent or unreadable.
     pub(crate) fn read<T: DeserializeOwned>(self, dir: &Path, cluster: &Uid) -> Option<T> {
         let path = self.path(dir, cluster);
-        // A named pipe in this place must not block the console.
+        // A named pipe at this path must not block the console.
         if !std::fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() <= self.max_bytes) {
             return None;
         }

@@ -1,6 +1,6 @@
 //! The clusters that are shown at the same time (CON-16): the front cluster, and those joined for tables over several
-//! contexts. Each has its own stores, kinds, links and journal. Nothing from two clusters shares a key, because names
-//! and even uids may be equal in both if one is a copy of the other.
+//! contexts. Each has its own stores, kinds, links and journal. No map mixes objects of two clusters: names and even
+//! uids are equal in both if one is a copy of the other.
 //!
 //! This module does no I/O; [`ConnectionState`] reports the state of the connection.
 
@@ -22,7 +22,7 @@ pub(crate) enum ConnectionState {
     /// No view shows this cluster; the console sends it no requests.
     #[default]
     Idle,
-    /// The console requests its version for the first time.
+    /// The console requests the cluster's version for the first time.
     Connecting,
     /// The cluster does not answer, or the context does not exist.
     Silent {
@@ -104,7 +104,7 @@ pub(crate) enum Freshness {
     CatchingUp,
     /// The server has not answered since this time; the rows are as old as that.
     Silent(Timestamp),
-    /// The server forbids it.
+    /// The server forbids the user to list or watch the kind.
     NotAllowed,
     /// The cluster does not serve the kind.
     Absent,

@@ -1,5 +1,5 @@
 //! The operations available for a kind: those for which the server has the verb or the subresource, according to
-//! discovery. Others are not offered, and give a reason if requested all the same.
+//! discovery. The console does not offer other operations, and gives the reason if the user requests one.
 
 use k8s_openapi::api::core::v1::Pod;
 

@@ -66,7 +66,7 @@ pub(crate) struct Config {
     pub(crate) node_shell: NodeShell,
     /// Key bindings that replace the default ones.
     pub(crate) keys: BTreeMap<Command, Vec<Key>>,
-    /// The names of earlier versions in the file, each with the present one.
+    /// Notes about names of earlier versions in the file: `motion is now animations`.
     pub(crate) renamed: Vec<String>,
 }
 

@@ -10,7 +10,8 @@ pub struct ConsoleState {
     /// The theme that the user selected last.
     #[serde(default)]
     pub theme: Option<String>,
-    /// The theme in `console.toml` at that time. A different one now was set later and wins.
+    /// The theme in `console.toml` when the user selected `theme`. If the file names a different theme now, the file
+    /// was edited later and wins.
     #[serde(default)]
     pub theme_over: Option<String>,
 }
@@ -22,7 +23,7 @@ impl ConsoleState {
         text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
     }
 
-    /// Returns the initial theme if the configuration names `configured`.
+    /// Returns the selected theme, unless `configured`, the theme in `console.toml`, has changed since the selection.
     pub(crate) fn theme(&self, configured: Option<&str>) -> Option<&str> {
         self.theme.as_deref().filter(|_| self.theme_over.as_deref() == configured)
     }

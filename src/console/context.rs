@@ -26,8 +26,9 @@ use super::text;
 use super::theme::Theme;
 use super::thresholds::Thresholds;
 
-/// Identifies a screen while it exists; never reused. It also carries the cluster that the screen reads and changes,
-/// which is not part of its identity: a table over several clusters acts on the cluster of a row under the same number.
+/// Identifies a screen; numbers are never reused. The id also carries the cluster that the screen reads and changes.
+/// The cluster is not part of the identity: a table over several clusters acts on the cluster of a row with an id of
+/// the same number.
 #[derive(Clone, Copy, Debug)]
 pub struct ScreenId {
     number: u64,
@@ -125,7 +126,7 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// Returns the context of another cluster at the same time; `None` if that cluster is not shown.
+    /// Returns this context for another cluster; `None` if that cluster is not shown.
     pub(crate) fn on(&self, cluster: ClusterId) -> Option<Context<'a>> {
         let ClusterView { id, stores, catalogue, links, journal, favourites, .. } =
             self.clusters.get(cluster)?;

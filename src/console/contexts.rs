@@ -57,7 +57,8 @@ impl fmt::Debug for ConnectedCluster {
     }
 }
 
-/// The identity used on the cluster, and its kubeconfig for other programs.
+/// The context, cluster and user that the console uses, and the kubeconfig with them, for other programs such as
+/// plugins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The context of the kubeconfig.
@@ -98,7 +99,7 @@ fn kubeconfig(path: Option<&Path>) -> Result<Kubeconfig, String> {
     }
 }
 
-/// Lists the contexts of a kubeconfig in its order; without a path, of kubectl's default. Reads files.
+/// Lists the contexts of a kubeconfig in the order of the file; without a path, of kubectl's default file. Reads files.
 pub fn list(path: Option<&Path>) -> Result<Vec<ContextEntry>, String> {
     let config = kubeconfig(path)?;
     let current = config.current_context.clone();

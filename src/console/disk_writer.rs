@@ -17,7 +17,7 @@ use super::toast::Toast;
 
 /// The number of operations that may wait for a slow disk; further ones are reported as lost.
 const MAX_PENDING: usize = 256;
-/// The maximum time for which the end of the console waits for pending writes.
+/// The maximum time that the console waits for pending writes at its end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 enum DiskJob {

@@ -5,11 +5,11 @@
 pub(crate) enum Health {
     /// Runs and is ready.
     Running,
-    /// Is on its way: pending, creating, starting, not yet ready.
+    /// Is not ready yet: pending, creating, starting.
     Pending,
     /// Ended well.
     Succeeded,
-    /// Comes and goes: CrashLoopBackOff.
+    /// Starts and fails again and again: CrashLoopBackOff.
     Crashing,
     /// Ended badly or cannot start.
     Failed,

@@ -54,8 +54,8 @@ impl Filter {
     }
 }
 
-/// The number of rows to examine before the typed text is drawn, and then at a time between other work: a millisecond
-/// or two, because most rows are in no CPU cache.
+/// The number of rows that a filter examines before the typed text is drawn, and (`STEP`) at a time between other work.
+/// Either takes a millisecond or two, because most rows are in no CPU cache.
 const FILTER_BATCH: usize = 512;
 const STEP: usize = 512;
 
@@ -65,7 +65,7 @@ struct FilterProgress {
     filter: Filter,
     /// The number of sorted rows that were examined.
     at: usize,
-    /// The matching ones of them, sorted.
+    /// The examined rows that match, sorted.
     matched: Vec<Slot>,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Index {
     order: Option<Vec<Slot>>,
     sort: Sort,
     filter: Filter,
-    /// The next filter, until it has examined all rows; until then the previous one applies.
+    /// The next filter, while it examines the rows. Until it has examined all, the previous filter applies.
     next: Option<FilterProgress>,
 }
 
@@ -298,8 +298,8 @@ impl Index {
         before
     }
 
-    /// Reports whether a row exists and neither its position nor its visibility changes. Most changes are of this type,
-    /// and then the lists, which may be long, need not be moved.
+    /// Reports whether a row exists and neither its position nor its visibility changes. This is so for most changes;
+    /// the sorted lists, which may be long, then stay as they are.
     fn keeps_position(&self, row: &Row) -> bool {
         let Some(before) = self.get(&row.key()) else { return false };
         let Ok(place) = self.search(&self.sorted, before) else { return false };

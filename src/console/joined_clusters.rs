@@ -26,10 +26,10 @@ use base::clock::{Clock, saturating_after};
 /// The capacity of a cluster's message channel; a full channel holds back its watches.
 const CHANNEL_CAPACITY: usize = 64;
 
-/// Tasks of screens that may wait until their cluster answers.
+/// The maximum number of screens' tasks that wait until their cluster answers.
 const MAX_WAITING_TASKS: usize = 64;
 
-/// The source of the clusters.
+/// The origin of the clusters: the kubeconfig, and the cluster that the console was started on.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterSources {
     /// The kubeconfig with the contexts; `None` for kubectl's default.
@@ -135,7 +135,7 @@ impl JoinedClusters {
         }
     }
 
-    /// Removes what was created for screens, on every cluster.
+    /// Requests that detached work on every cluster finishes, which removes the objects that were created for screens.
     pub(crate) fn end_lasting(&self) {
         for one in self.clusters.values() {
             one.runner.iter().chain(&one.retired).for_each(Runner::end_detached_tasks);
@@ -167,7 +167,8 @@ impl JoinedClusters {
 }
 
 impl JoinedCluster {
-    /// Uses this client for the cluster from now on; returns it, wrapped to refuse changes in read-only mode.
+    /// Uses this connection's client for the cluster from now on. Returns the client, which refuses changes in
+    /// read-only mode.
     fn attach(&mut self, connected: &ConnectedCluster, is_read_only: bool) -> Client {
         let client = connected.client.clone();
         // The client of the start cluster is already wrapped.
@@ -271,7 +272,7 @@ async fn connect(from: &ClusterSources, name: Option<&str>) -> Result<ConnectedC
     }
 }
 
-/// Returns the identity used on the cluster, for other programs; never that of another context.
+/// Returns the identity that other programs use on the cluster; it never names another context.
 async fn identity(from: ClusterSources, name: Option<String>) -> Identity {
     let path = match (&name, &from.home) {
         (None, Some((_, Some(own)))) => Some(own.clone()),

@@ -66,7 +66,7 @@ pub(crate) struct KindView {
     pub(crate) pods: Pods,
     /// The operations on its pod template.
     pub(crate) template: Template,
-    /// Rows need whole objects.
+    /// Rows need whole objects, not only their metadata.
     pub(crate) needs_whole_objects: bool,
 }
 
@@ -123,7 +123,7 @@ const VIEWS: &[KindView] = &[
     KindView {
         rows: rows!(ReplicaSet, workload::replica_set_columns, |object, _| workload::replica_set_row(object)),
         key_contexts: &[KeyContext::ReplicaSets],
-        // The Deployment owns its template.
+        // The template of a ReplicaSet belongs to its Deployment.
         ..workload("apps", "replicasets", Template::Images)
     },
     workload("apps", "statefulsets", Template::Rolls),

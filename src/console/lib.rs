@@ -10,7 +10,7 @@
 //!                         └───────┴───────────────────────────────────────┘
 //! ```
 //!
-//! The modules from the bottom up; those in a row use only those in the rows above:
+//! The modules from the bottom up; the modules in a row use only modules in the rows above:
 //!
 //! | modules | content |
 //! |---|---|
@@ -38,14 +38,14 @@
 //! - `update(&mut self, cx, message) -> Vec<Effect>`: keys arrive as [`command::Command`]s of the
 //!   contexts the screen names in `key_contexts`; all else as `Key`. `Effect::task("slot", |out| async move {…})`
 //!   runs a future with an [`effect::Outbox`]: `out.client()`, `out.data(…).await` (arrives as
-//!   `ScreenMessage::Data`), `out.act(action).await` (a change of the cluster: journal and toast come by
-//!   themselves). A task ends with its screen, with `Effect::Cancel("slot")`, or when another takes its slot.
+//!   `ScreenMessage::Data`), `out.act(action).await` (changes the cluster, adds the change to the journal, and shows a
+//!   toast). A task ends with its screen, with `Effect::Cancel("slot")`, or when another takes its slot.
 //! - It opens another screen by [`effect::Route`].
 //! - It belongs to one cluster: `cx` is of that cluster, and its requests go there ([`context::ScreenId`]). Only a
 //!   table may cover several; it states the cluster of each row ([`effect::Effect::InCluster`]).
 //! - `view(&self, cx, frame, area)`: reads `cx.stores`, `cx.theme`, `cx.now`. Ages through `cx.age(ts)` and
-//!   countdowns with `cx.redraw_at(ts)` make the loop draw again when the text changes; nothing else does
-//!   while idle.
+//!   countdowns with `cx.redraw_at(ts)` make the loop draw again when the text changes; nothing else makes it draw
+//!   while the console is idle.
 //! - `selected`: the object under the cursor, if any; a second pane follows it.
 //! - `refuses`: the reason why a command cannot work now; a refused command is not offered
 //!   ([`command_availability`]).

@@ -46,7 +46,7 @@ pub enum UnavailableReason {
 }
 
 impl UnavailableReason {
-    /// Returns a short text for the place of the rows.
+    /// Returns a short text that is shown in place of the rows.
     pub(crate) fn label(&self) -> &'static str {
         match self {
             Self::NotAllowed(_) => "not allowed",
@@ -79,7 +79,7 @@ pub(crate) struct Outage {
 /// The state of all connections.
 #[derive(Debug, Default)]
 pub struct Links {
-    /// The kinds that are always watched: if none of them is answered, the whole server is silent.
+    /// The kinds that are always watched: if the server answers for none of them, the whole server is silent.
     always: Vec<ResourceKey>,
     down: BTreeMap<ResourceKey, FailedKind>,
     refused: BTreeMap<ResourceKey, UnavailableReason>,
@@ -108,7 +108,7 @@ impl Links {
         }
     }
 
-    /// Records that a resource was answered; returns whether the state changed.
+    /// Records that the server answered for a resource; returns whether the state changed.
     pub(crate) fn mark_up(&mut self, resource: &ResourceKey) -> bool {
         let was_down = self.down.remove(resource).is_some();
         self.refused.remove(resource).is_some() || was_down
@@ -154,7 +154,8 @@ impl Links {
         if all { self.down.values().map(|down| down.since).max() } else { None }
     }
 
-    /// Returns the outage to report now, or as an error the time at which one would begin if the silence lasts.
+    /// Returns the outage to report now. The error is the time at which an outage is to be reported if the server stays
+    /// silent; `None` if no list or watch is failing.
     pub(crate) fn outage(&self, now: Timestamp) -> Result<Outage, Option<Timestamp>> {
         let Some(since) = self.down.values().map(|down| down.since).min() else { return Err(None) };
         let shown_at = since.saturating_add(MIN_OUTAGE).unwrap_or(since);

@@ -34,7 +34,7 @@ impl Line {
         format!("{mark}{}{}", self.name, cells.collect::<String>())
     }
 
-    /// Describes the changes since `before`; `None` if only restless cells differ.
+    /// Describes the changes since `before`; `None` if only volatile cells differ.
     fn change(&self, before: &Self) -> Option<String> {
         let was: HashMap<&str, &str> =
             before.cells.iter().map(|word| (word.column.as_str(), word.text.as_str())).collect();
@@ -51,7 +51,7 @@ impl Line {
 /// A table as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct List {
-    /// The parameters that select its rows: with other ones it is read in full again.
+    /// The parameters that select the rows. A list with other parameters is read in full.
     pub(crate) query: String,
     /// The text for an empty table.
     pub(crate) empty: String,
@@ -91,12 +91,12 @@ impl List {
         self.chosen.as_ref().or_else(|| Some(&self.rows.get(self.cursor)?.key))
     }
 
-    /// Reports whether the other is the same list at another time.
+    /// Reports whether both are the same list, possibly at different times.
     pub(crate) fn is_of(&self, other: &Self) -> bool {
         self.query == other.query && self.empty == other.empty
     }
 
-    /// Describes rows that are new, deleted or changed since another time.
+    /// Describes the rows that are new, deleted or changed since `before`.
     pub(crate) fn news(&self, before: &Self) -> Vec<String> {
         let were: HashMap<&RowKey, &Line> = before.rows.iter().map(|row| (&row.key, row)).collect();
         let are: HashMap<&RowKey, &Line> = self.rows.iter().map(|row| (&row.key, row)).collect();

@@ -36,7 +36,7 @@ pub(crate) enum LineOrigin {
 pub struct LogLine {
     /// `pod/container`, shared by all lines of a stream.
     pub(crate) source: Arc<str>,
-    /// The server's timestamp, as it wrote it; empty where there is none.
+    /// The server's timestamp, verbatim; empty if the line has none.
     pub(crate) at: String,
     /// The text, without control characters.
     pub(crate) text: String,
@@ -65,7 +65,7 @@ impl LogLine {
         Self { source: source.clone(), at: at.to_owned(), text, styles, level, kind: LineOrigin::Output }
     }
 
-    /// Creates a line by the console itself.
+    /// Creates a line that the console inserts.
     pub fn note(source: &Arc<str>, text: impl Into<String>) -> Self {
         let (text, _) = sanitize(&text.into());
         Self { source: source.clone(), text, kind: LineOrigin::Note, ..Self::default() }

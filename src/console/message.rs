@@ -36,7 +36,7 @@ pub enum Message {
     Resize(u16, u16),
     /// A watcher saw changes.
     Feed(Delta),
-    /// The connection to the cluster came or went.
+    /// A watch's connection to the cluster works again, failed, or was refused.
     Link(Link),
     /// The measured usage of each node; `None` if the cluster has no metrics.
     Usage(Option<HashMap<String, ResourceUsage>>),
@@ -62,7 +62,7 @@ pub enum Message {
     Draft(ScreenId, Box<Draft>),
     /// The objects and times of drafts from earlier runs, oldest first.
     Drafts(Vec<(DraftKey, Timestamp)>),
-    /// The fate of the object of a restored view, and that view.
+    /// A restored view, and the result of looking up its object.
     SavedObject(ScreenId, Box<(SavedView, ObjectFate)>),
     /// The cluster of another context answered: the console switches to it.
     Connected(Box<ConnectedCluster>),
@@ -104,8 +104,8 @@ pub(crate) enum ScreenMessage {
     Paste(String),
     /// The mouse, in screen coordinates.
     Mouse(MouseEvent),
-    /// Objects changed. Only the top screen receives it; `Shown` makes up for missed changes. The first screen also
-    /// receives changes of events, which are too many to make up for.
+    /// Objects changed. Only visible screens receive this message; a covered screen catches up on `Shown`. The first
+    /// screen receives changes of events even while it is covered, because events are too many to catch up with.
     Changed(ResourceKey, TouchedObjects),
     /// Objects of one of a table's clusters changed.
     ChangedIn(ClusterId, ResourceKey, TouchedObjects),

@@ -2,8 +2,8 @@
 //!
 //! The pod runs on that node only, in the machine's network and PID namespaces, with the machine's files at `/host`; it
 //! tolerates every taint. The console that created it removes it. If that console is killed, the pod ends by itself, on
-//! any server: its process reads lines that the console sends ([`HEARTBEAT_INTERVAL`]) and exits when they stop or its input closes;
-//! and the pod has a deadline. Pure: this module makes no requests.
+//! any server: its process reads lines that the console sends ([`HEARTBEAT_INTERVAL`]) and exits when the lines stop or
+//! its input closes; and the pod has a deadline. Pure: this module makes no requests.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -29,7 +29,7 @@ pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(20);
 const DEADLINE_SECONDS: u32 = 8 * 60 * 60;
 
 /// The process of the pod: it runs while lines arrive, or, if the image's shell has no timeout for `read` (Debian's),
-/// while its input is open. It never signals processes, because it is among the machine's own.
+/// while its input is open. It never signals processes, because it is in the machine's PID namespace.
 const PROCESS: &str = "if echo | read -t 1 x 2>/dev/null; \
                        then while read -t 90 x; do :; done; else cat >/dev/null; fi";
 

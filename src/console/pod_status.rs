@@ -15,7 +15,7 @@ pub(crate) struct PodStatus {
     pub(crate) total: usize,
     /// STATUS, verbatim as kubectl prints it.
     pub(crate) status: String,
-    /// Restarts of those containers.
+    /// Restarts of the containers in the READY total.
     pub(crate) restarts: i32,
     /// End of the last run before a restart.
     pub(crate) last_restart: Option<Timestamp>,

@@ -11,7 +11,7 @@ use super::text::grouped;
 /// The length of the longer steps.
 const STEP: SignedDuration = SignedDuration::from_secs(10);
 
-/// The oldest time that can be entered; no server retains as much.
+/// The oldest time that can be entered; no server retains a history that long.
 const FURTHEST: SignedDuration = SignedDuration::from_hours(24 * 365);
 
 /// A past state of the cluster.
@@ -35,15 +35,15 @@ pub enum TimeSelector {
 /// The view to which Esc leads from a view of the past.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum WayBack {
-    /// The same view at present: the view itself travelled back.
+    /// The same view at present: the user travelled to the past in this view.
     #[default]
     Now,
-    /// The view below: this one was opened in the past.
+    /// The view below: this view was opened from a view of the past.
     ViewBelow,
 }
 
 impl WayBack {
-    /// Returns the hint for the key.
+    /// Returns the hint for Esc.
     pub(crate) fn hint(self) -> &'static str {
         match self {
             Self::Now => "returns to now",
@@ -59,7 +59,7 @@ pub enum TimeTravel {
     Back,
     /// To the next change.
     Forward,
-    /// By this much, earlier (negative) or later.
+    /// By a duration, earlier (negative) or later.
     By(SignedDuration),
     /// To a point in time.
     To(TimeSelector),
@@ -122,7 +122,7 @@ impl PointInTime {
         TimeSelector::Revision(self.revision)
     }
 
-    /// Describes it: `12:03:05, 2m12s ago · revision 1 204`.
+    /// Describes the point in time: `12:03:05, 2m12s ago · revision 1 204`.
     pub(crate) fn describe(&self, cx: &Context<'_>) -> String {
         let revision = grouped(self.revision);
         match self.time {

@@ -65,7 +65,7 @@ impl Query {
         }
     }
 
-    /// Reports whether the other filter shows every row that this one shows: the user extended the text.
+    /// Reports whether the other filter shows every row that this one shows, as after the user extended its text.
     pub(crate) fn is_within(&self, other: &Self) -> bool {
         match (self, other) {
             (_, Self::All) => true,

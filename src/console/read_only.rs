@@ -41,7 +41,7 @@ fn changes(method: &Method, uri: &http::Uri) -> bool {
     let dry = uri.query().is_some_and(|query| query.split('&').any(|part| part == "dryRun=All"));
     let mut segments = uri.path().rsplit('/');
     let (last, _, kind) = (segments.next().unwrap_or_default(), segments.next(), segments.next());
-    // These are GETs on the wire, but act inside the container. A pod may have such a name, too.
+    // These requests are GETs, but act inside the container. Objects of other kinds may have such a name, too.
     let inside = kind == Some("pods") && matches!(last, "exec" | "attach" | "portforward");
     // Podium's report on the pod's network: without a command it executes nothing there.
     let mut parameters =

@@ -129,7 +129,7 @@ impl Kind {
         if group.is_empty() { version.to_string() } else { format!("{group}/{version}") }
     }
 
-    /// Returns kubectl's name for it on a command line: `pod`, `deployment`, `widget.example.com`.
+    /// Returns kubectl's name for the kind on a command line: `pod`, `deployment`, `widget.example.com`.
     pub(crate) fn kubectl_name(&self) -> String {
         let group = &self.resource.group;
         if group.is_empty() || group.ends_with(".k8s.io") || !group.contains('.') {
@@ -143,12 +143,12 @@ impl Kind {
         self.resource == ResourceKey::of::<K>()
     }
 
-    /// Reports whether the server has this verb for its objects.
+    /// Reports whether the server has this verb for objects of the kind.
     pub(crate) fn has_verb(&self, verb: &str) -> bool {
         self.verbs.contains(verb)
     }
 
-    /// Reports whether the server has this subresource, with this verb.
+    /// Reports whether objects of the kind have this subresource, with this verb.
     pub(crate) fn has_subresource(&self, name: &str, verb: &str) -> bool {
         self.subresources.get(name).is_some_and(|verbs| verbs.contains(verb))
     }
@@ -214,7 +214,7 @@ impl ObjectRef {
         self.namespace.as_ref().map(|namespace| format!(" -n {namespace}")).unwrap_or_default()
     }
 
-    /// Returns a client for its kind in its namespace.
+    /// Returns a client for objects of the same kind in the same namespace.
     pub(crate) fn api(&self, client: Client) -> Api<DynamicObject> {
         self.kind.api(client, self.namespace.as_deref())
     }

@@ -75,7 +75,7 @@ pub(crate) struct SavedSplit {
     pub(crate) in_second: bool,
     /// The object of the pane's base view.
     pub(crate) at: SavedView,
-    /// The views above that, the top one last.
+    /// The views above the base view, the top one last.
     pub(crate) views: Vec<SavedView>,
 }
 
@@ -95,7 +95,7 @@ pub(crate) enum SavedScreen {
     },
     /// The editor. Its text is saved as a draft, not here.
     Edit {
-        /// It had unsaved text.
+        /// The editor had unsaved text.
         unsaved: bool,
     },
     /// A terminal; its session ended with the console.
@@ -126,7 +126,7 @@ pub(crate) enum SavedScreen {
         source: String,
         destination: String,
     },
-    /// My permissions (`None`), or the subjects that have a permission.
+    /// The user's permissions (`None`), or the subjects that have a permission.
     Access(Option<SavedQuery>),
     /// The owner tree, from objects of the view's kind down if it has one.
     Tree,
@@ -197,7 +197,7 @@ pub(crate) struct SavedDrain {
     pub(crate) grace_seconds: Option<u32>,
     /// The timeout per node; `None` for no timeout.
     pub(crate) timeout_seconds: Option<u64>,
-    /// The remaining options, as of `kubectl drain`.
+    /// Leaves pods of DaemonSets alone; this option and the following ones are those of `kubectl drain`.
     pub(crate) ignore_daemon_sets: bool,
     /// Also removes pods without a controller.
     pub(crate) force: bool,
@@ -210,12 +210,12 @@ pub(crate) struct SavedDrain {
 /// The progress of a drain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum SavedStage {
-    /// It had not started.
+    /// The drain had not started.
     #[default]
     Preview,
-    /// It was in progress when the console ended.
+    /// The drain was in progress when the console ended.
     Running,
-    /// The user had stopped it.
+    /// The user had stopped the drain.
     Stopped,
     /// It was complete.
     Over,
@@ -238,9 +238,9 @@ pub(crate) const HOME: &str = "-";
 /// The fate of a view's object since the last run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ObjectFate {
-    /// It no longer exists.
+    /// The object no longer exists.
     Deleted,
-    /// An object of its name exists, with this uid.
+    /// An object with its name exists, and has this uid.
     Is(Uid),
 }
 
@@ -259,7 +259,7 @@ pub struct SavedView {
     /// The context of the cluster that it shows; `None` for the cluster of the file.
     #[serde(default)]
     pub(crate) context: Option<String>,
-    /// The contexts of a table over several; empty for a table of one cluster.
+    /// The contexts of a table over several clusters; empty for a table of one cluster.
     #[serde(default)]
     pub(crate) contexts: Vec<String>,
     /// API group of its kind, empty for the core group.
@@ -287,7 +287,7 @@ pub struct SavedView {
     /// Namespace and name of the selected row.
     #[serde(default)]
     pub(crate) selected: Option<(Option<String>, String)>,
-    /// The context of that row, in a table over several.
+    /// The context of that row, in a table over several clusters.
     #[serde(default)]
     pub(crate) selected_in: Option<String>,
 }

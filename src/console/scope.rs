@@ -18,7 +18,7 @@ impl Scope {
         }
     }
 
-    /// Returns `all` or the name.
+    /// Returns `all`, or the name of the namespace.
     pub(crate) fn label(&self) -> &str {
         match self {
             Self::All => "all",

@@ -1,8 +1,8 @@
-//! Files that the user saves, and their list (`:screendumps`). Existing files are never replaced: the next one gets a
-//! number.
+//! Files that the user saves, and their list (`:screendumps`). Existing files are never replaced: if the name is taken,
+//! a number is added to it.
 //!
-//! They are in a directory of the console's own, but other programs may write to it: reads are bounded, links and pipes
-//! are not treated as files, and only selected files are removed.
+//! The files are in a directory of the console's own, but other programs may write to it: reads are bounded, links and
+//! pipes are not treated as files, and only selected files are removed.
 
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -92,7 +92,7 @@ pub(crate) fn list(dir: &Path) -> Result<Dumps, String> {
 /// Reads the lines of a file to show, and whether the file has more. Blocks.
 pub(crate) fn read(path: &Path) -> Result<(Vec<String>, bool), String> {
     let with_path = |error: std::io::Error| format!("{}: {error}", path.display());
-    // A pipe in its place would block: it is opened non-blocking, and is then rejected because it is not a file.
+    // Opening a named pipe would block. The path is opened non-blocking, and rejected if it is not a regular file.
     let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits() | rustix::fs::OFlags::NOFOLLOW.bits());
     let file =
         std::fs::File::options().read(true).custom_flags(flags.unwrap_or(0)).open(path).map_err(with_path)?;

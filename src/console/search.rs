@@ -1,6 +1,6 @@
 //! Text search by regular expression; in logs also by conditions on JSON lines.
 //!
-//! Lower case finds any case; one capital makes it exact, as in editors.
+//! Text in lower case matches any case; a capital makes the search case-sensitive, as in editors.
 
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
@@ -57,7 +57,7 @@ impl Search {
         match &self.kind {
             SearchKind::Pattern(regex) => regex.is_match(line),
             SearchKind::Conditions(conditions) => {
-                // Log collectors put a time or a level in front.
+                // Log collectors put a time or a level before the JSON object.
                 let json = line.find('{').map(|at| line[at..].trim_end());
                 let value = json.and_then(|json| serde_json::from_str::<Value>(json).ok());
                 value.is_some_and(|value| conditions.iter().all(|condition| condition.holds(&value)))

@@ -8,7 +8,7 @@ use serde_json::Value;
 /// The `Accept` header that requests a Table.
 pub(crate) const ACCEPT: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
-/// The amount of the object in each row.
+/// The part of the object that each row contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Include {
     /// Its metadata.
@@ -18,7 +18,7 @@ pub enum Include {
 }
 
 impl Include {
-    /// Returns the query parameter.
+    /// Returns the value of the query parameter `includeObject`.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Metadata => "Metadata",

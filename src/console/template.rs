@@ -16,7 +16,7 @@ pub(crate) fn pod_spec(object: &Value) -> Option<PodSpec> {
     serde_json::from_value(object.pointer("/spec/template/spec")?.clone()).ok()
 }
 
-/// Returns the desired number of replicas, if its spec has the field as workloads do.
+/// Returns the desired number of replicas, if the object has `spec.replicas` as workloads do.
 pub(crate) fn replicas(object: &Value) -> Option<i32> {
     object.pointer("/spec/replicas")?.as_i64()?.try_into().ok()
 }

@@ -29,7 +29,7 @@ static DRAWING: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     static IN_LOOP: Cell<bool> = const { Cell::new(false) };
-    /// A panic is caught at present, and the console continues.
+    /// A panic on this thread would be caught now, and the console would continue.
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -85,7 +85,7 @@ impl Guard {
         restore();
         let result = during.await;
         let taken = Self::take(self.hold)?;
-        // The outer guard remains responsible for restoring it.
+        // The outer guard remains responsible for restoring the terminal.
         std::mem::forget(taken);
         Ok(result)
     }
@@ -116,12 +116,12 @@ pub fn restore() {
 /// The drawing surface.
 ///
 /// Ratatui's terminal is never dropped: its destructor would show the cursor and, if the user's terminal is closed,
-/// print an error, which panics there. [`Guard`] shows the cursor. A console creates only one.
+/// print an error, which panics on a closed terminal. [`Guard`] shows the cursor. A console creates only one screen.
 #[derive(Debug)]
 pub(crate) struct Screen(ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>);
 
 impl Screen {
-    /// Covers the whole terminal.
+    /// Creates a surface that covers the whole terminal.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self(ManuallyDrop::new(Terminal::new(CrosstermBackend::new(io::stdout()))?)))
     }

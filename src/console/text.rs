@@ -159,7 +159,7 @@ pub(crate) fn age_and_next(seconds: i64) -> (String, i64) {
     const HOUR: i64 = 60 * MINUTE;
     const DAY: i64 = 24 * HOUR;
     let seconds = seconds.max(0);
-    // The smallest unit shown.
+    // The smallest unit that the text shows, in seconds.
     let step = match seconds {
         s if s < 10 * MINUTE => 1,
         s if s < 8 * HOUR => MINUTE,

@@ -67,7 +67,7 @@ pub(crate) enum ThresholdLevel {
 }
 
 impl ThresholdLevel {
-    /// Returns a mark that shows it without colour.
+    /// Returns a mark that shows the level without colour.
     pub(crate) fn mark(self) -> &'static str {
         match self {
             Self::Far => "",
@@ -76,7 +76,7 @@ impl ThresholdLevel {
         }
     }
 
-    /// Returns an amount with that mark, or with words when read aloud.
+    /// Returns an amount with the level's mark, or with words in linear mode.
     pub(crate) fn marked(self, amount: &str, spoken: bool) -> String {
         match self {
             Self::Near if spoken => format!("{amount} near the limit"),

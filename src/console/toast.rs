@@ -60,12 +60,12 @@ impl Toast {
         })
     }
 
-    /// Reports whether it states the result of an action.
+    /// Reports whether the toast states the result of an action.
     pub(crate) fn is_result(&self) -> bool {
         !matches!(self.severity, Severity::Note | Severity::UnknownKey)
     }
 
-    /// Returns the time for which it is shown.
+    /// Returns the time for which the toast is shown.
     pub(crate) fn lasts(&self) -> SignedDuration {
         match self.severity {
             Severity::Done | Severity::Note | Severity::UnknownKey => SignedDuration::from_secs(4),

@@ -82,7 +82,7 @@ impl Workload {
         Self::ALL.into_iter().find(|one| one.names().0 == group && one.kind_name() == kind)
     }
 
-    /// Reports whether the row of such an owner covers objects of this kind, which then have no row.
+    /// Reports whether the row of this owner covers objects of this kind, which then have no row.
     pub(crate) fn is_row_of_owner(self, owner: Self) -> bool {
         matches!(self, Self::ReplicaSet | Self::Pod) && owner != Self::Pod
     }

@@ -1,5 +1,5 @@
 //! Permissions, by the rules of Kubernetes' authorization and RBAC: queries, the user's own permissions, and the
-//! subjects that have one. Pure functions; the screen sends the requests.
+//! subjects that have a given permission. Pure functions; the screen sends the requests.
 
 pub(crate) mod self_rules;
 pub(crate) mod who_can;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::scope::Scope;
 
-/// Verbs of the API server and of RBAC itself, in conventional order. Further ones come from discovery.
+/// Verbs of the API server and of RBAC itself, in conventional order. Discovery adds further verbs.
 pub(crate) const VERBS: [&str; 17] = [
     "get",
     "list",
@@ -74,8 +74,8 @@ impl Attributes {
         }
     }
 
-    /// Reports whether the target is a Namespace. Authorizers treat it as inside itself, so a role in it can permit
-    /// reading it.
+    /// Reports whether the target is a Namespace. Authorizers treat a Namespace as an object inside itself, so that a
+    /// Role in it can permit reading it.
     pub(crate) fn is_a_namespace(&self) -> bool {
         self.group.is_empty() && self.resource == "namespaces"
     }
@@ -118,7 +118,7 @@ fn resource_text(group: &str, resource: &str) -> String {
 pub enum AccessQuery {
     /// The user's permissions in the namespace in scope.
     OwnRules,
-    /// The user's own permission, and the subjects that have it; with notes for the user.
+    /// One permission: whether the user has it, and all subjects that have it. The strings are notes for the user.
     SubjectsWith(Attributes, Vec<String>),
 }
 

@@ -7,8 +7,8 @@ use k8s_openapi::api::authorization::v1::SubjectRulesReviewStatus;
 
 use super::{VERBS, resource_text};
 
-/// The maximum number of rows, and of names and verbs in all rows: a rule applies to each of its groups with each of
-/// its resources, and no hand-written policy has so many.
+/// The limits of the rows, and of the names and verbs in all rows together. A rule applies to each of its groups with
+/// each of its resources; no hand-written policy reaches these limits.
 const MAX_ROWS: usize = 5000;
 const MAX_ENTRIES: usize = 50_000;
 
@@ -17,7 +17,7 @@ const MAX_ENTRIES: usize = 50_000;
 pub(crate) struct Row {
     /// `pods/log`, `deployments.apps`, `*.*`, or a non-resource URL: `/healthz`.
     pub(crate) target: String,
-    /// The object names to which it is limited; empty for all.
+    /// The object names to which the verbs are limited; empty for all.
     pub(crate) names: Vec<String>,
     /// The verbs, in conventional order.
     pub(crate) verbs: Vec<String>,

@@ -18,7 +18,7 @@ const MAX_SUBJECTS: usize = 20_000;
 pub(crate) struct PartialList<K> {
     /// The objects, possibly incomplete.
     pub(crate) objects: Vec<K>,
-    /// The reason why there are, or may be, more.
+    /// The reason why objects are, or may be, missing; `None` if the list is complete.
     pub(crate) unread: Option<String>,
 }
 
@@ -28,8 +28,8 @@ impl<K> Default for PartialList<K> {
     }
 }
 
-/// The RBAC objects that could be read. Roles and bindings of a namespace are those of the queried namespace;
-/// cluster-wide queries have none.
+/// The RBAC objects that could be read. Roles and RoleBindings come from the queried namespace; a cluster-wide query
+/// has none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Policy {
     pub(crate) cluster_role_bindings: PartialList<ClusterRoleBinding>,
@@ -96,7 +96,7 @@ pub(crate) struct Grant {
     pub(crate) binding: String,
     /// `ClusterRole view`.
     pub(crate) role: String,
-    /// The object names to which it is limited, in a query for all objects; empty for no limit.
+    /// The object names to which the grant is limited, if the query is for all objects; empty for no limit.
     pub(crate) only: BTreeSet<String>,
 }
 
@@ -167,7 +167,8 @@ impl RuleMatch {
     }
 }
 
-/// The roles of one kind: the extent of each by name, and whether there may be more.
+/// The roles of one kind: by name, the part of the query that each permits. `whole` is false if there may be more
+/// roles.
 struct Roles<'a> {
     kind: &'static str,
     extents: HashMap<&'a str, RuleMatch>,

@@ -1,4 +1,5 @@
-//! The editable part of an object. Fields that the server owns are stored beside the text and put back.
+//! The editable part of an object. The editor does not show fields that the server owns; they are added again before
+//! the object is sent.
 
 use serde_json::Value;
 
@@ -20,8 +21,8 @@ pub(crate) fn strip(object: &Value) -> Value {
     object
 }
 
-/// Adds the server's fields of the base version to the edited part: the resourceVersion makes the server refuse it if
-/// another client was faster, the uid if the object was replaced.
+/// Adds the server's fields of the base version to the edited part. The resourceVersion makes the server refuse the
+/// write if another client was faster, the uid if the object was replaced.
 pub(crate) fn whole(typed: &Value, base: &Value) -> Value {
     let mut object = typed.clone();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {

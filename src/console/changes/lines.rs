@@ -7,9 +7,9 @@ use similar::{ChangeTag, TextDiff};
 pub(crate) enum LineChange {
     /// In both.
     Same,
-    /// Only in the first.
+    /// The line is only in the first text.
     Removed,
-    /// Only in the second.
+    /// The line is only in the second text.
     Added,
     /// Stands for omitted lines.
     Gap,

@@ -31,9 +31,9 @@ impl Conflict {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct MergeResult {
-    /// Both changes; mine where they conflict.
+    /// The base with both changes; with my value where they conflict.
     pub(crate) with_mine: Value,
-    /// Both changes; theirs where they conflict.
+    /// The base with both changes; with their value where they conflict.
     pub(crate) with_theirs: Value,
     /// The conflicts; if there are none, both results are equal.
     pub(crate) conflicts: Vec<Conflict>,

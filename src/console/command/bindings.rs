@@ -26,9 +26,9 @@ pub enum BindError {
     Conflict {
         /// The key.
         key: String,
-        /// The command that has it.
+        /// The command that has the key.
         first: &'static str,
-        /// The command to which it would be bound as well.
+        /// The command to which the key would be bound as well.
         second: &'static str,
         /// The context.
         context: &'static str,
@@ -36,7 +36,7 @@ pub enum BindError {
 }
 
 impl Bindings {
-    /// Returns the default bindings with those of `own` in their place.
+    /// Returns the default bindings, with the keys of each command in `own` in place of its default keys.
     pub(crate) fn with(own: &BTreeMap<Command, Vec<Key>>) -> Result<Self, BindError> {
         let mut keys = BTreeMap::new();
         let mut lookup: HashMap<(KeyContext, Key), Command> = HashMap::new();

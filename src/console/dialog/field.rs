@@ -56,7 +56,7 @@ impl<K> NewField<K> {
         self
     }
 
-    /// Sets the hint behind it.
+    /// Sets the hint behind the field.
     #[must_use]
     pub(crate) fn hint(mut self, hint: &str) -> Self {
         hint.clone_into(&mut self.0.hint);
@@ -136,7 +136,8 @@ pub(crate) struct Field {
     pub(crate) untouched: bool,
     /// The field may stay empty; then the default in the hint applies.
     pub(super) may_be_empty: bool,
-    /// The field asks for a name as a confirmation: no such name begins with the key of the filter.
+    /// The field takes an object's name as a confirmation. No name begins with the filter's key, so that key leaves the
+    /// dialog while the user has typed nothing.
     pub(crate) confirms: bool,
 }
 
@@ -187,7 +188,7 @@ impl Field {
         matches!(self.value, Value::Text(_))
     }
 
-    /// Reports whether the field has no input of the user's: the next letter replaces the value.
+    /// Reports whether the field is empty or still has its prefilled value: the next letter replaces the value.
     pub(super) fn is_untyped(&self) -> bool {
         self.untouched || self.value.text().is_empty()
     }

@@ -9,8 +9,8 @@
 //!
 //! Text that a user types or pastes for another purpose confirms nothing. The keys of the command line and of the
 //! filter leave the dialog. A letter answers only if it is typed alone ([`TypingPace`], [`Reply::Confirming`]), Enter
-//! never as part of a paste. Other letters move the focus back to Cancel, and nothing is confirmed until a key has
-//! moved the focus.
+//! only if it is not part of a paste. Other letters move the focus back to Cancel, and nothing is confirmed until a key
+//! has moved the focus.
 
 mod draw;
 mod field;
@@ -75,7 +75,7 @@ pub(crate) enum TypingPace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InterruptAction {
     Cancels,
-    /// It submits: the dialog asks whether to leave, and ctrl-c requests that again.
+    /// Ctrl-c submits: the dialog confirms leaving the console, which ctrl-c requests.
     Submits,
 }
 
@@ -94,7 +94,7 @@ pub struct Dialog<E> {
     pub(crate) verb: String,
     /// The part with the focus.
     pub(crate) focus: Focus,
-    /// Something would be lost.
+    /// Submitting would lose something: Cancel has the focus first, and Enter moves from field to field.
     is_careful: bool,
     /// The error of the last attempt.
     pub(crate) error: Option<String>,
@@ -132,9 +132,9 @@ pub(crate) enum Reply<E> {
     /// It stays open.
     Open(Vec<E>),
     Closed(Vec<E>),
-    /// It stays open, and is confirmed unless more is typed within a moment.
+    /// The dialog stays open, and is confirmed unless more is typed within a moment.
     Confirming,
-    /// It is closed without an action, and this prompt opens.
+    /// The dialog is closed without an action, and this prompt opens.
     OpenPrompt(PromptKind, Vec<E>),
 }
 
@@ -406,7 +406,8 @@ impl<E> Dialog<E> {
         }
     }
 
-    /// Returns the prompt for which a key leaves the dialog. In a text field the key is text.
+    /// Returns the prompt that a key opens in place of the dialog. A text field takes the key as text, except for the
+    /// key of the command line in an untyped field, and the key of the filter in an untyped confirmation.
     fn leaves_for(&self, cx: &Context<'_>, key: KeyEvent) -> Option<PromptKind> {
         let field = match self.focus {
             Focus::Field(index) => self.fields.get(index).filter(|field| field.takes_text()),
@@ -458,7 +459,7 @@ impl<E> Dialog<E> {
         }
     }
 
-    /// Submits on Enter, unless that came with other text.
+    /// Submits on Enter, unless Enter is part of a paste or follows ignored letters.
     fn press(&mut self, cx: &Context<'_>, pace: TypingPace) -> Reply<E> {
         if self.has_ignored_letters || pace == TypingPace::Paste {
             self.was_hasty = true;
@@ -477,7 +478,8 @@ impl<E> Dialog<E> {
         }
     }
 
-    /// Returns the field that Enter moves to: the next one to fill in; if something would be lost, the next one.
+    /// Returns the field that Enter moves to: the next one that must be filled in or, if something would be lost, the
+    /// next one of any type.
     fn next_to_fill(&self, index: usize) -> Option<usize> {
         let mut below = index + 1..self.fields.len();
         below.find(|at| self.is_careful || self.fields[*at].is_missing())

@@ -28,7 +28,7 @@ impl DetachedTasks {
         self.tasks.is_empty()
     }
 
-    /// Waits until all such work is complete.
+    /// Waits until all detached work is complete.
     pub(super) async fn wait_until_done(&self) {
         self.tasks.close();
         self.tasks.wait().await;

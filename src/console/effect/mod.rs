@@ -42,7 +42,7 @@ pub enum Effect {
     OpenMultiCluster(Vec<String>, Box<TableRoute>),
     /// Runs a `:` command once the discovery of these contexts' clusters has answered.
     AfterDiscovery(Vec<String>, String),
-    /// Effects on that cluster.
+    /// Executes these effects on that cluster.
     InCluster(ClusterId, Vec<Effect>),
     /// Shows these dialogs one after the other, each for its own cluster.
     ShowDialogs(Vec<(ClusterId, Box<Dialog>)>),
@@ -60,7 +60,7 @@ pub enum Effect {
     Scope(Scope),
     /// Stores the sort order of a kind's tables.
     SaveSort(ResourceKey, SortOrder),
-    /// Shows the top screen at another time, or at present.
+    /// Shows the top screen as of an earlier time, or live again.
     Travel(TimeTravel),
     /// Shows the user's contexts.
     ShowContexts,
@@ -115,7 +115,7 @@ pub enum Effect {
     SaveDraft(Box<Draft>),
     /// Removes the draft of this object.
     RemoveDraft(ObjectRef),
-    /// Applies a theme; the name of an unreadable one gives an error toast.
+    /// Applies a theme; an unreadable theme gives an error toast.
     Theme(String),
     /// Applies a theme, and saves it for the next run.
     SaveTheme(String),

@@ -29,9 +29,9 @@ pub(crate) enum RowScope {
 /// The arrangement of a tab's panes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SplitDirection {
-    /// The second on the right.
+    /// The second pane is to the right of the first.
     Beside,
-    /// The second under the first.
+    /// The second pane is below the first.
     Below,
 }
 
@@ -40,13 +40,13 @@ pub enum SplitDirection {
 pub enum PaneContent {
     /// Logs of objects with pods, YAML of all others.
     Default,
-    /// Its logs, or YAML if it has none.
+    /// The object's logs, or its YAML if it has no logs.
     Logs,
     /// Its YAML.
     Yaml,
     /// Its description.
     Describe,
-    /// The events about it.
+    /// The events about the object.
     Events,
 }
 
@@ -67,9 +67,9 @@ pub struct TableRoute {
     pub(crate) at: Option<Uid>,
     /// The initial filter; must be valid.
     pub(crate) filter: String,
-    /// The clusters of its rows; empty for the screen's own.
+    /// The clusters of the rows; empty for the screen's own cluster.
     pub(crate) clusters: Vec<ClusterId>,
-    /// The point in time that it shows first; `None` for the present.
+    /// The point in time that the table shows first; `None` for the present.
     pub(crate) when: Option<TimeSelector>,
 }
 
@@ -79,7 +79,7 @@ impl TableRoute {
         Self { kind, only: RowScope::All, at: None, filter: String::new(), clusters: Vec::new(), when: None }
     }
 
-    /// Restricts it to some of them.
+    /// Restricts the table to some objects of its kind.
     #[must_use]
     pub(crate) fn only(self, only: RowScope) -> Self {
         Self { only, ..self }
@@ -203,7 +203,7 @@ pub enum Route {
     Controller(ObjectRef),
     /// The diagnosis of a pod's connection.
     Connection(ConnectionRoute),
-    /// The user's permissions, or the subjects that have one.
+    /// The user's permissions, or the subjects that have a given permission.
     Access(AccessQuery),
     /// A copy from or to a container of a pod.
     Transfer(ObjectRef, Option<String>),

@@ -80,12 +80,12 @@ impl Outbox {
         result
     }
 
-    /// Runs work that does not end with this task, and for which the console waits for a while before it ends.
+    /// Runs work that does not end with this task. Before the console ends, it waits for such work for a limited time.
     pub(crate) fn spawn_detached(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.detached.spawn(work);
     }
 
-    /// Resolves when such work should finish.
+    /// Resolves when detached work should finish.
     pub(crate) fn ending(&self) -> impl Future<Output = ()> + Send + 'static {
         self.detached.ending()
     }
@@ -161,19 +161,19 @@ impl Runner {
         !self.actions.is_empty() || !self.programs.is_empty() || !self.lasting.is_empty()
     }
 
-    /// Removes everything that was created for screens, open or not.
+    /// Requests that detached work finishes, which removes the objects that were created for screens, open or not.
     pub(crate) fn end_detached_tasks(&self) {
         self.lasting.end();
     }
 
-    /// Ends every task of all screens, and removes everything that was created for screens.
+    /// Ends every task of all screens, and requests that detached work finishes ([`Self::end_detached_tasks`]).
     pub(crate) fn end_tasks(&mut self) {
         self.running.drain().flat_map(|(_, slots)| slots.into_values()).for_each(|task| task.abort());
         self.lasting.end();
     }
 
-    /// Waits for an action in progress; then, after [`Self::end_tasks`], for the removal of everything that was created
-    /// for screens. Returns `None` when all of that is complete.
+    /// Waits until one action in progress ends. If none is left, waits for detached work, which [`Self::end_tasks`] has
+    /// requested to finish, and returns `None`.
     pub(crate) async fn next_action(&mut self) -> Option<()> {
         let next = self.actions.join_next().await.map(drop);
         if next.is_none() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use manifest::{ConfigText, ManifestError};
 use serde::Deserialize;
 
-/// The maximum depth of aliases of aliases.
+/// The maximum number of aliases that are expanded one after the other, because an alias may begin with another alias.
 const DEPTH: usize = 8;
 
 #[derive(Deserialize)]
@@ -43,7 +43,7 @@ pub(super) fn expand(aliases: &Aliases, text: &str) -> String {
     let mut seen: Vec<String> = Vec::new();
     while seen.len() < DEPTH {
         let (first, rest) = text.split_once(char::is_whitespace).unwrap_or((&text, ""));
-        // An alias of itself has the word's original meaning.
+        // An alias that expands to its own name gives the word its original meaning.
         if seen.iter().any(|known| known == first) {
             break;
         }

@@ -37,9 +37,9 @@ pub(crate) struct HotKey {
     pub(crate) description: String,
     /// The command after `:`, with variables.
     pub(crate) command: String,
-    /// The key overrides an existing meaning.
+    /// The key takes precedence over a command with the same key.
     pub(crate) overrides: bool,
-    /// The previous view stays in the history.
+    /// The hotkey's view opens above the present one; otherwise it starts a new stack, as a table after `:` does.
     pub(crate) keeps_history: bool,
 }
 

@@ -78,7 +78,7 @@ impl Extensions {
         &self.0.errors
     }
 
-    /// Returns the directories, in which other files are read as well: skins.
+    /// Returns the directories; themes read k9s' skins from them, too.
     pub(crate) fn directories(&self) -> &[PathBuf] {
         &self.0.directories
     }
@@ -101,7 +101,7 @@ impl Extensions {
         aliases::expand(&self.0.aliases, text)
     }
 
-    /// Returns the columns of a kind in a namespace, or in all of them.
+    /// Returns the columns of a kind in a namespace, or in all namespaces.
     pub(crate) fn view(
         &self,
         catalogue: &Catalogue,
@@ -118,7 +118,7 @@ impl Extensions {
 }
 
 impl LoadedExtensions {
-    /// Adds the views of a file, except for those with the name of an earlier one.
+    /// Adds the views of a file, except for those with the key of a view that was read before.
     fn views(&mut self, path: &Path) {
         let Some(text) = self.text(path) else { return };
         let (views, errors) = views::parse(&text, &path.display().to_string());
@@ -131,7 +131,7 @@ impl LoadedExtensions {
         self.errors.extend(errors.iter().map(ToString::to_string));
     }
 
-    /// Adds the plugins of a file, except for those with the name of an earlier one.
+    /// Adds the plugins of a file, except for those with the name of a plugin that was read before.
     fn plugins(&mut self, path: &Path) {
         let Some(text) = self.text(path) else { return };
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
@@ -144,7 +144,7 @@ impl LoadedExtensions {
         self.errors.extend(errors.iter().map(ToString::to_string));
     }
 
-    /// Adds the hotkeys of a file, except for those with the name of an earlier one.
+    /// Adds the hotkeys of a file, except for those with the name of a hotkey that was read before.
     fn hotkeys(&mut self, path: &Path) {
         let Some(text) = self.text(path) else { return };
         let (hotkeys, errors) = hotkeys::parse(&text, &path.display().to_string());
@@ -156,7 +156,7 @@ impl LoadedExtensions {
         self.errors.extend(errors.iter().map(ToString::to_string));
     }
 
-    /// Adds the aliases of a file, except for those with the name of an earlier one.
+    /// Adds the aliases of a file, except for those with the name of an alias that was read before.
     fn aliases(&mut self, path: &Path) {
         let Some(text) = self.text(path) else { return };
         let (aliases, errors) = aliases::parse(&text, &path.display().to_string());

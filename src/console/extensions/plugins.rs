@@ -1,6 +1,7 @@
 //! `plugins.yaml`, and files below `plugins/`: the user's programs with a key, in k9s' format.
 //!
-//! A file has `plugins:` with names, names alone, or one plugin, which takes the file's name.
+//! A file has plugins by name below `plugins:`, plugins by name at its top level, or a single plugin, which is named
+//! after the file.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +75,7 @@ pub(crate) enum InputKind {
     Number,
     /// Yes or no.
     Bool,
-    /// One of its options.
+    /// One of the input's options.
     Dropdown,
 }
 
@@ -84,9 +85,9 @@ pub(crate) struct Plugin {
     /// The description for the help.
     pub(crate) description: String,
     pub(crate) key: Key,
-    /// The key overrides an existing meaning.
+    /// The key takes precedence over a command with the same key.
     pub(crate) overrides: bool,
-    /// The kinds that it applies to, or `all`.
+    /// The kinds to which the plugin applies, or `all`.
     scopes: Vec<String>,
     /// Program and arguments, with variables.
     words: Vec<String>,
@@ -94,7 +95,7 @@ pub(crate) struct Plugin {
     pub(crate) run_target: ProgramTarget,
     /// The user must confirm before it runs.
     pub(crate) confirms: bool,
-    /// It is refused in read-only mode.
+    /// The plugin is refused in read-only mode.
     pub(crate) dangerous: bool,
     /// The inputs requested before it runs.
     pub(crate) inputs: Vec<Input>,
@@ -109,7 +110,7 @@ pub(crate) struct Input {
     pub(crate) label: String,
     /// The type.
     pub(crate) kind: InputKind,
-    /// It must not be empty.
+    /// The input must not be empty.
     pub(crate) required: bool,
     /// The default value.
     pub(crate) default: String,
@@ -118,7 +119,7 @@ pub(crate) struct Input {
 }
 
 impl Plugin {
-    /// Reports whether it applies to objects of this kind, or to a view with one of these names.
+    /// Reports whether the plugin applies to objects of this kind, or to a view with one of these names.
     pub(crate) fn is_for(&self, catalogue: &Catalogue, kind: &Kind, view: &[&str]) -> bool {
         self.scopes.iter().any(|scope| {
             let named =
@@ -168,7 +169,7 @@ pub(super) fn parse(text: &str, file: &str, stem: &str) -> (Vec<Plugin>, Vec<Man
     (plugins, errors)
 }
 
-/// The location of the plugins within a file.
+/// The layout of a file: plugins below `plugins:`, plugins at the top level, or a single plugin.
 enum PluginLayout {
     Plugins,
     Root,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::resource::ObjectRef;
 
-/// A program with its arguments, never run by a shell unless it is one.
+/// A program with its arguments. It is started directly: a shell runs only if it is the program itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Program {
     /// Program and arguments.
@@ -14,7 +14,7 @@ pub(crate) struct Program {
 }
 
 impl fmt::Display for Program {
-    /// Formats it as it would be typed into a shell.
+    /// Formats the program and its arguments as a shell's command line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, word) in self.words.iter().enumerate() {
             if at > 0 {
@@ -53,15 +53,15 @@ pub(crate) enum BackgroundReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginRun {
     pub(crate) name: String,
-    /// The object that it was run on.
+    /// The object on which the plugin runs.
     pub(crate) target: ObjectRef,
     pub(crate) program: Program,
-    /// The place.
+    /// The target: a terminal pane or the background.
     pub(crate) run_target: ProgramTarget,
 }
 
 impl PluginRun {
-    /// Describes it: `plugin logs on Pod default/web`.
+    /// Describes the run: `plugin logs on Pod default/web`.
     pub(crate) fn title(&self) -> String {
         format!("plugin {} on {}", self.name, self.target.describe())
     }

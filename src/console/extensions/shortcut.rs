@@ -7,7 +7,7 @@ use crate::keys::Key;
 /// The characters of Shift with a digit on the keyboard that k9s assumes.
 const SHIFTED: [char; 10] = [')', '!', '@', '#', '$', '%', '^', '&', '*', '('];
 
-/// A text, or another YAML type that is meant as one.
+/// A YAML scalar of any type, which is used as text.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum Scalar {
@@ -17,7 +17,7 @@ pub(super) enum Scalar {
 }
 
 impl Scalar {
-    /// Returns it as text.
+    /// Returns the scalar as text.
     pub(super) fn text(self) -> String {
         match self {
             Self::Text(text) => text,
@@ -26,7 +26,7 @@ impl Scalar {
         }
     }
 
-    /// Returns the key: YAML reads `y` and `n` as true and false.
+    /// Parses the scalar as a key. YAML reads the keys `y` and `n` as true and false.
     pub(super) fn key(self) -> Result<Key, String> {
         match self {
             Self::Bool(true) => key("y"),

@@ -88,7 +88,7 @@ impl Variables {
         Ok(filled)
     }
 
-    /// Fills in a single word: the value of a column must not be taken for an option.
+    /// Fills in a single word. A value from a column must not look like an option to the program.
     fn fill_word(&self, word: &str) -> Result<String, String> {
         let filled = self.fill(word)?;
         let is_column = word.starts_with("$COL-") || word.starts_with("${COL-");

@@ -85,7 +85,7 @@ pub(crate) enum ColumnSource {
 }
 
 impl ColumnSource {
-    /// Reports whether it reads only the object's metadata.
+    /// Reports whether the column reads only the object's metadata.
     pub(crate) fn is_of_metadata(&self) -> bool {
         matches!(self, Self::Path(path) if path.is_of_metadata())
     }
@@ -98,9 +98,9 @@ pub(crate) struct Attributes {
     pub(crate) time: bool,
     /// `N`: a number or a quantity, and sorted as one.
     pub(crate) number: bool,
-    /// `W`, `S` or `H`; `None` for the kind's own.
+    /// `W`, `S` or `H`; `None` for the visibility of the kind's own column.
     pub(crate) visibility: Option<CustomVisibility>,
-    /// `L` or `R`; `None` for the kind's own.
+    /// `L` or `R`; `None` for the alignment of the kind's own column.
     pub(crate) side: Option<ColumnAlignment>,
 }
 
@@ -125,25 +125,25 @@ impl CustomView {
         self.key == other.key
     }
 
-    /// Reports whether it applies to this kind.
+    /// Reports whether the view applies to this kind.
     fn is_of(&self, kind: &Kind, catalogue: &Catalogue) -> bool {
         let found = catalogue.find_resource(&self.kind_name);
         found.is_some_and(|found| found.resource == kind.resource)
     }
 
-    /// Reports whether it applies to this namespace; `None` for all.
+    /// Reports whether the view applies to this namespace; `None` stands for all namespaces.
     fn is_for(&self, namespace: Option<&str>) -> bool {
         self.namespaces.as_ref().is_none_or(|regex| regex.is_match(namespace.unwrap_or_default()))
     }
 
-    /// Reports whether one of its columns needs more than an object's metadata.
+    /// Reports whether one of the view's columns needs more than an object's metadata.
     pub(crate) fn reads_whole_objects(&self) -> bool {
         self.columns.iter().filter_map(|column| column.path.as_ref()).any(|path| !path.is_of_metadata())
     }
 }
 
-/// Finds the view of a kind in a namespace, or in all of them. As in k9s, one for the namespace takes precedence over
-/// one for all.
+/// Finds the view of a kind in a namespace, or in all namespaces. As in k9s, a view for the namespace takes precedence
+/// over a view for all.
 pub(super) fn find<'a>(
     views: &'a [CustomView],
     catalogue: &Catalogue,

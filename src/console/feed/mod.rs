@@ -43,8 +43,8 @@ use object::node_fence::NodeFence;
 /// The maximum number of changes taken from a watch at a time; prevents one message per object in a burst.
 const BATCH: usize = 512;
 
-/// The page size of lists; each page is shown before the next arrives. More objects than fit on a screen; much larger
-/// pages would only use memory while they are parsed.
+/// The page size of lists; each page is shown before the next arrives. A page has more objects than fit on a screen;
+/// much larger pages would only use memory while they are parsed.
 const PAGE: u16 = 200;
 
 /// The back-off for a server on this machine; short, because a user who has just restarted it waits for the screen.
@@ -63,7 +63,7 @@ pub fn retry_policy(origin: &str) -> BackoffPolicy {
     if loopback || matches!(host, "localhost" | "in process" | "") { LOCAL_BACKOFF } else { REMOTE_BACKOFF }
 }
 
-/// The running watches. They end when it is dropped.
+/// The running watches. Dropping the feed ends them.
 pub struct Feed {
     context: FeedContext,
     /// The namespace to watch if the server forbids cluster-wide watches.
@@ -106,7 +106,7 @@ impl Feed {
         feed
     }
 
-    /// As [`Self::start`], without the watches: each of them starts when it is needed.
+    /// As [`Self::start`], but starts no watch: [`Self::watch_typed`] starts each when it is needed.
     pub fn start_lean(
         client: &Client,
         fallback: &str,
@@ -397,14 +397,15 @@ async fn watch<K: WatchedKind>(context: &FeedContext, make_api: &MakeApi<K>) -> 
     }
 }
 
-/// Drops managedFields, which are half of an object and which no table shows; the clone of an object that is not packed
-/// is smaller than the parsed original.
+/// Drops managedFields, which are half of an object and which no table shows. An object that is not packed is cloned,
+/// because the clone is smaller than the parsed original.
 fn strip_managed_fields<K: WatchedKind>(mut object: K) -> Arc<K> {
     object.meta_mut().managed_fields = None;
     Arc::new(if ObjectPacker::packs::<K>() { object } else { object.clone() })
 }
 
-/// Describes an error; or, as an error, a refusal for which a retry is useless.
+/// Describes an error after which a retry may help. Returns the reason as the error if the server refuses the kind,
+/// because a retry is then useless.
 fn explain(error: &watcher::Error) -> Result<String, UnavailableReason> {
     let inner = match error {
         watcher::Error::InitialListFailed(error)

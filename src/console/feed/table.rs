@@ -97,8 +97,8 @@ async fn once(
         "{url}?watch=true&includeObject={include}&resourceVersion={from}&timeoutSeconds={WATCH_SECONDS}"
     );
     let events = match client.request_events::<ServerTable>(request(&watch)).await {
-        // A user who may list but not watch controllers sees them all the same, as on a server that has no watch of
-        // them.
+        // A user who may list controllers but not watch them sees them all the same: they are polled, as on a server
+        // that cannot watch them.
         Err(kube::Error::Api(status)) if is_of_controllers && matches!(status.code, 403 | 405) => {
             context.wait(pause).await;
             return Ok(());
@@ -126,7 +126,7 @@ fn changes(table: ServerTable, change: fn(Arc<TableRow>) -> Change<TableRow>) ->
     table.as_table().rows.into_iter().map(slim).map(change).collect()
 }
 
-/// Drops managedFields, as the other watches do.
+/// Drops managedFields, as the watches of typed resources do.
 fn slim(mut row: TableRow) -> Arc<TableRow> {
     row.object.metadata.managed_fields = None;
     Arc::new(row)

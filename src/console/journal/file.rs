@@ -25,7 +25,8 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 /// The length in bytes above which a line is written without its undo.
 const MAX_LINE_BYTES: usize = 256 << 10;
 
-/// Subresources that a change may concern; a mutation has static references to their names.
+/// The subresources that a change may concern. A mutation has `&'static str` names, so a name read from a file is
+/// looked up here.
 const SUBRESOURCES: [&str; 3] = ["ephemeralcontainers", "scale", "status"];
 
 #[derive(Serialize, Deserialize)]
@@ -100,7 +101,7 @@ pub(crate) fn line(entry: &Entry, undoes: Option<&str>) -> String {
     text
 }
 
-/// Parses a file's entries, oldest first, and marks the undone ones.
+/// Parses a file's entries, oldest first, and marks the entries that were undone.
 fn entries(text: &str) -> Vec<Entry> {
     let lines: Vec<&str> = text.lines().collect();
     let mut entries: Vec<Entry> = Vec::new();
@@ -277,7 +278,7 @@ fn take(saved: SavedAction) -> Action {
         (can && !matches!(&inverse.mutation, Mutation::All(all) if all.is_empty())).then(|| Box::new(inverse))
     });
     let mutation = saved.mutation.and_then(take_mutation);
-    // Without the mutation it cannot be repeated: the entry is for display only.
+    // Without the mutation the action cannot be repeated: the entry is for display only.
     let inverse = inverse.filter(|_| mutation.is_some());
     Action {
         title: saved.title,

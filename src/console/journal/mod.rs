@@ -32,23 +32,23 @@ pub struct Entry {
     pub id: EntryId,
     /// The key on disk, unique across runs.
     pub(crate) key: String,
-    /// The time at which it ended.
+    /// The time at which the action ended.
     pub(crate) at: Timestamp,
     /// The action and its result.
     pub outcome: Outcome,
     pub(crate) undo_state: UndoState,
-    /// It is from an earlier run.
+    /// The entry is from an earlier run.
     pub(crate) earlier: bool,
 }
 
 impl Entry {
-    /// Returns the object that it changed, or tried to change.
+    /// Returns the object that the action changed, or tried to change.
     pub(crate) fn target(&self) -> &ObjectRef {
         &self.outcome.action.target
     }
 
-    /// Returns the action that undoes it, and is itself undone by repeating the change; or the reason why there is
-    /// none.
+    /// Returns the action that undoes the change; undoing that action repeats the change. The error is the reason why
+    /// the change cannot be undone.
     pub fn inverse(&self) -> Result<Action, &'static str> {
         let done = &self.outcome.action;
         match (self.undo_state, &self.outcome.error, &done.inverse) {
@@ -132,12 +132,13 @@ impl Journal {
 pub struct UndoPreview {
     /// The changes that the undo would make now. Empty if there are none; `None` if the server cannot predict them.
     pub changes: Option<Vec<Change>>,
-    /// Changes of the same fields that were made after the change to undo.
+    /// Later changes of the fields that the undo would change; the undo would revert these changes, too.
     pub since: Vec<Change>,
 }
 
 impl UndoPreview {
-    /// Compares the object at present, after the undo, and after the original change.
+    /// Compares the object as it is (`now`), as the undo would leave it (`then`), and as the original change left it
+    /// (`after`).
     pub fn of(now: &Value, then: Option<&Value>, after: Option<&Value>) -> Self {
         let now = editable::strip(now);
         let changes = then.map(|then| changes(&now, &editable::strip(then)));

@@ -8,7 +8,7 @@ use super::values::BUDGET_EXHAUSTED;
 pub(super) struct Budget(pub(super) usize);
 
 impl Budget {
-    /// Spends some of it; an error if it is exhausted.
+    /// Spends `amount` steps of the budget; an error if it is exhausted.
     pub(super) fn spend(&mut self, amount: usize) -> Result<(), String> {
         self.0 = self.0.checked_sub(amount.max(1)).ok_or(BUDGET_EXHAUSTED)?;
         Ok(())

@@ -24,7 +24,7 @@ pub(super) enum Filter {
     Object(Vec<(Filter, Filter)>),
     Negate(Box<Filter>),
     Pipe(Box<Filter>, Box<Filter>),
-    /// Binds each value of the first to a name in the second.
+    /// Binds each result of the first filter to a name in the second filter.
     Bind(Box<Filter>, String, Box<Filter>),
     Comma(Box<Filter>, Box<Filter>),
     Alternative(Box<Filter>, Box<Filter>),

@@ -27,7 +27,7 @@ impl<'v> JqRun<'v> {
         Self { budget: Budget(budget), names: Vec::new() }
     }
 
-    /// Reports whether the error is an exhausted budget: no part of an expression can catch that one.
+    /// Reports whether the error is an exhausted budget, which no part of an expression can catch.
     fn is_over(error: &str) -> bool {
         error == BUDGET_EXHAUSTED
     }
@@ -316,7 +316,7 @@ impl<'v> JqRun<'v> {
         Ok(given)
     }
 
-    /// Combines each pair of results of two filters; as in jq, the first varies fastest.
+    /// Combines each pair of results of two filters; as in jq, the result of the first filter varies fastest.
     fn pairs(
         &mut self,
         first: &Filter,
@@ -358,7 +358,8 @@ impl<'v> JqRun<'v> {
         Ok(given)
     }
 
-    /// Applies one path element to a value; its own expressions are evaluated on the input of the whole path.
+    /// Applies one path element to a value. Expressions within the element are evaluated on the input of the whole
+    /// path.
     fn part(
         &mut self,
         part: &PathStep,

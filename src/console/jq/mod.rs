@@ -49,7 +49,7 @@ impl Jq {
         Ok(Self { text: text.to_owned(), filter: compile::compile(text)? })
     }
 
-    /// Evaluates it for an object.
+    /// Evaluates the expression for an object.
     ///
     /// # Errors
     /// A type error in jq's wording; or an exhausted budget.

@@ -115,7 +115,7 @@ pub(super) fn calculate(math: Math, a: &Value, b: &Value) -> Result<Value, Strin
             Value::Object(both)
         }
         (Math::Sub, Value::Array(a), Value::Array(b)) => {
-            // The cost is the product of the lengths; so many items are not a column.
+            // The cost is the product of the lengths; no column needs arrays this long.
             if a.len().saturating_mul(b.len()) > 10_000 {
                 return Err(BUDGET_EXHAUSTED.to_owned());
             }
@@ -186,7 +186,7 @@ pub(super) fn order(a: &Value, b: &Value) -> Ordering {
     })
 }
 
-/// Splits a text at each occurrence of another; into letters if that is empty.
+/// Splits a text at each occurrence of `at`; into letters if `at` is empty.
 pub(super) fn split(text: &str, at: &str) -> Value {
     if text.is_empty() {
         return json!([]);

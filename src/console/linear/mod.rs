@@ -37,7 +37,7 @@ use super::view;
 use page::Page;
 pub use speech_writer::SpeechWriter;
 
-/// The interval between announcements of other changes.
+/// The interval between announcements of changes that are not results of the user's actions.
 const PACE: SignedDuration = SignedDuration::from_secs(1);
 /// The maximum number of changed lines printed at once; further ones are counted.
 const MAX_LINES: usize = 12;
@@ -51,11 +51,11 @@ const HEIGHT: u16 = 60;
 pub enum Speech {
     /// A whole line.
     Line(String),
-    /// The present input line; an empty one ends it.
+    /// The present input line; an empty text ends the line.
     Typed(String),
 }
 
-/// Reads the console: remembers what it has printed.
+/// Returns the console's content as lines, and remembers the printed ones, so that later lines state only changes.
 #[derive(Debug, Default)]
 pub struct Reader {
     screen: Option<ScreenId>,
@@ -67,7 +67,7 @@ pub struct Reader {
     tour: Option<TourText>,
     /// The numbers of tabs with a call for attention.
     calling: Vec<usize>,
-    /// The time of the last announcement of other changes.
+    /// The time of the last announcement of changes that are not results of the user's actions.
     announced_at: Option<Timestamp>,
     toasts: Vec<(Toast, Timestamp)>,
     dialog: Option<SpokenDialog>,
@@ -103,7 +103,8 @@ impl Reader {
         self.has_user_acted = true;
     }
 
-    /// Returns the changes since the last call. If something is delayed, the model's wake time says until when.
+    /// Returns the changes since the last call. If an announcement is delayed, the model's wake time is set to the time
+    /// at which it is due.
     pub fn read(&mut self, model: &Model, now: Timestamp) -> Vec<Speech> {
         let mut speech = Vec::new();
         // An undrawn view does not change; an old wake time must not wake the loop again and again.
@@ -244,7 +245,8 @@ impl Reader {
         }
     }
 
-    /// Reports whether other changes can be announced now; if not, schedules it.
+    /// Reports whether changes that are not results of the user's actions can be announced now; if not, schedules a
+    /// wake-up for them.
     fn is_time(&mut self, cx: &Context<'_>) -> bool {
         let next = self.announced_at.map(|at| at.saturating_add(PACE).unwrap_or(at));
         if let Some(next) = next.filter(|next| *next > cx.now) {
@@ -290,7 +292,8 @@ impl Reader {
             self.announced_at = Some(cx.now);
             self.list = Some(list);
         } else {
-            // Changes are announced later, relative to the last announcement; the cursor is already known.
+            // The retained rows are those of the last announcement, so that the next one covers these changes, too. The
+            // cursor, the marks and the order have been announced already.
             let chosen = list.chosen().cloned();
             self.list = Some(List { marked: list.marked, order: list.order, chosen, ..before });
         }
@@ -321,14 +324,14 @@ impl Reader {
                 speech.push(selected(if self.has_user_acted { &line.text } else { &line.news }));
             }
         }
-        // Input is printed as it is typed.
         let typed_lines = [typed, self.typed.as_deref()];
         let is_typed = |line: &str| typed_lines.iter().flatten().any(|typed| typed.trim() == line.trim());
         let selected = page.selected.as_ref().map(|line| line.news.as_str());
         let news: Vec<String> = changes::new_lines(&self.page.stable_text(), &page.stable_text())
             .into_iter()
             .filter(|line| Some(*line) != selected || !moved)
-            // A title that differs only in a count is not announced by itself.
+            // Typed text is printed as it is typed. The title of a part (`Part: …`) often differs only in a count,
+            // which is not announced.
             .filter(|line| !is_typed(line) && !line.starts_with("Part: "))
             .map(str::to_owned)
             .collect();

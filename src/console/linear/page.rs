@@ -13,12 +13,12 @@ use crate::view::frame;
 pub(super) struct PageLine {
     /// The whole line.
     pub(super) text: String,
-    /// The line without constantly changing values: announced when it changes by itself.
+    /// The line without values that change constantly. Linear mode announces the line if this text changes.
     pub(super) news: String,
 }
 
 impl PageLine {
-    /// Creates a line without such values.
+    /// Creates a line that has no constantly changing values.
     fn of(text: String) -> Self {
         Self { news: text.clone(), text }
     }
@@ -111,7 +111,7 @@ fn border(buffer: &Buffer, frame: Rect, y: u16) -> String {
     format_for_speech(&text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Reports whether a dot is the empty part of a bar: next to another dot or a full part. A single one separates words.
+/// Reports whether a dot is the empty part of a bar: next to another dot or a full part. A single dot separates words.
 fn is_of_a_bar(buffer: &Buffer, x: u16, y: u16) -> bool {
     let symbol = |x: Option<u16>| x.and_then(|x| buffer.cell((x, y))).map_or(" ", |cell| cell.symbol());
     let is_part = |symbol: &str| symbol == "·" || symbol.chars().next().is_some_and(is_block);
@@ -135,7 +135,7 @@ fn format_for_speech(line: &str) -> String {
     spoken.trim_end().to_owned()
 }
 
-/// Converts a character for reading: lines, bars, and glyphs before the word for the same are silent.
+/// Converts a character for reading: frame lines, bars, and glyphs beside the word with the same meaning are silent.
 fn spell(symbol: &str, line: &mut String) {
     match symbol {
         "▸" | "▾" | "▴" | "▲" | "●" | "○" | "◌" | "↻" | "‖" => line.push(' '),

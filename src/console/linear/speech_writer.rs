@@ -61,7 +61,7 @@ impl<W: Write> SpeechWriter<W> {
         let common = common.last().unwrap_or(0);
         let erased = self.open.get(common..).unwrap_or_default().width();
         if common == 0 && erased > 0 {
-            // A completely different line.
+            // The new text has nothing in common with the old one, so it gets a line of its own.
             write!(self.out, "\r\n")?;
         } else {
             write!(self.out, "{}", "\u{8} \u{8}".repeat(erased))?;

@@ -9,12 +9,12 @@ use crate::store::uid_of;
 const EARLY: usize = 1 << 20;
 
 impl Model {
-    /// Learns the cluster's identity from a unique property, the uid of `kube-system`. Then its journal is read, and
-    /// the lines that waited are written.
+    /// Learns the cluster's identity from a unique property, the uid of `kube-system`. Then requests the journal,
+    /// drafts and tabs of the cluster, and writes the journal lines that waited.
     pub(super) fn learn_cluster(&mut self) -> Vec<Job> {
         let system = self.shared.stores.namespaces().by_name("", "kube-system").and_then(uid_of);
         if self.shared.front != ClusterId::HOME && system.is_some() && system != self.cluster {
-            // The context leads to another cluster since the kubeconfig was changed.
+            // The kubeconfig was changed: the context now leads to another cluster.
             if self.cluster.take().is_some() {
                 self.shared.journal = Journal::default();
             }

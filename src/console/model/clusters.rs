@@ -32,7 +32,7 @@ use crate::workloads;
 /// The maximum number of clusters beside the console's own.
 pub(crate) const MAX_JOINED: usize = 15;
 
-/// The part of the model's state of a cluster that screens do not read.
+/// The state of a cluster that is not in front, without the part that screens read.
 #[derive(Debug, Default)]
 pub(super) struct BackgroundCluster {
     watched: BTreeMap<ResourceKey, (Option<String>, Include)>,
@@ -247,7 +247,7 @@ impl Model {
         Some(id)
     }
 
-    /// Drops clusters that no screen shows or is about to show, if a new one needs the place.
+    /// If the limit leaves no room for another cluster, drops the clusters that no screen shows or is about to show.
     fn evict_clusters(&mut self, taken: &[ClusterId]) {
         if self.shared.away.len() < MAX_JOINED {
             return;
@@ -335,7 +335,8 @@ impl Model {
         }
     }
 
-    /// Reports whether late data of the front cluster is still needed.
+    /// Reports whether the front cluster's resource is still watched; data that arrives after its watch was stopped is
+    /// dropped.
     pub(super) fn is_subscribed(&self, resource: &ResourceKey) -> bool {
         let always = self.shared.front == ClusterId::HOME && builtin_kinds::contains(resource);
         always || self.needs.contains(resource) || self.watched.contains_key(resource)

@@ -62,7 +62,7 @@ impl Model {
                     let _ = self.query("", now);
                     return Vec::new();
                 }
-                // Esc does not close a pane unexpectedly either.
+                // Esc moves the focus to the first pane; it does not close the second pane unexpectedly.
                 if self.screens.len() == 1 && self.is_in_second() {
                     self.focus_first();
                     return Vec::new();

@@ -16,8 +16,8 @@ use crate::resource::ClusterId;
 use crate::screen::View;
 use crate::toast::Toast;
 
-/// Keys typed this soon after a dialog closed were meant for the dialog: the eyes lag behind the fingers by about as
-/// much.
+/// Keys typed within this time after a dialog closed were meant for the dialog: users notice that it has closed only
+/// after about this time.
 const DIALOG_COOLDOWN: SignedDuration = SignedDuration::from_millis(300);
 
 /// A letter answers a dialog only if no other typing is within this time before and after it.
@@ -43,7 +43,7 @@ impl DialogCooldown {
         Self { ends: now.saturating_add(DIALOG_COOLDOWN).unwrap_or(now), last: None }
     }
 
-    /// Reports whether a key still belongs to the closed dialog; if so, the time starts again.
+    /// Reports whether a key still belongs to the closed dialog; each such key restarts the cooldown.
     fn swallows(&mut self, key: Option<KeyEvent>, now: Timestamp) -> bool {
         // A clock that was set back must not lock the keyboard.
         if now >= self.ends || self.ends.duration_since(now) > DIALOG_COOLDOWN {
@@ -127,7 +127,8 @@ fn is_answer(command: Command) -> bool {
     )
 }
 
-/// Reports whether a key types or decides something. Moving, leaving and interrupting do no harm in a wrong place.
+/// Reports whether a key types or decides something. Keys that move, leave or interrupt do no harm if they were meant
+/// for another screen.
 fn is_typing_key(key: KeyEvent) -> bool {
     let interrupts = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
     let types = matches!(
@@ -138,8 +139,8 @@ fn is_typing_key(key: KeyEvent) -> bool {
 }
 
 impl Model {
-    /// Returns the time at which the console has processed all typing, for a user who looks up after each key: a closed
-    /// dialog swallows no more keys, and an answer has taken effect.
+    /// Returns the time from which the next key counts as typed alone: a closed dialog swallows no more keys, and a
+    /// pending answer has taken effect. `None` if that is so already.
     pub fn settles_at(&self) -> Option<Timestamp> {
         let closed = self.settling.map(|settling| settling.ends);
         let answered = self.typing.pending_answer.map(|(_, due)| due);
@@ -175,7 +176,7 @@ impl Model {
     /// Cancels a pending answer because more was typed; reports whether that consumes the key.
     fn cancel_answer(&mut self, key: KeyEvent, now: Timestamp) -> bool {
         let Some((answer, _)) = self.typing.pending_answer.take() else { return false };
-        // Moving, leaving and interrupting cancel it and have their usual effect.
+        // Moving, leaving and interrupting cancel the answer, and have their usual effect.
         if !is_typing_key(key) {
             return false;
         }

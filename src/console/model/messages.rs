@@ -12,7 +12,7 @@ use crate::store::{BatchResult, TouchedObjects};
 use crate::text::clean;
 use crate::toast::Toast;
 
-/// Events older than this are not announced: the first list has those of earlier drills.
+/// Events older than this are not announced: the first list has the events of earlier drills.
 const MAX_EVENT_AGE: SignedDuration = SignedDuration::from_secs(30);
 /// The number of announced drill ends that are remembered.
 const ANNOUNCED: usize = 32;

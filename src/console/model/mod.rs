@@ -113,9 +113,9 @@ pub struct Model {
     saved_fingerprint: Option<u64>,
     /// The user is leaving the console: saved tabs record that from now on.
     pub(crate) is_leaving: bool,
-    /// Work in the front tab ended unseen.
+    /// Work in a hidden tab ended or opened a dialog, while the model's fields held that tab.
     needs_attention: bool,
-    /// Closed screens with work that continues.
+    /// Closed screens with work that continues, or with a result.
     pub(crate) parked: Vec<(ScreenId, Screen)>,
     /// The open dialog and its screen.
     pub dialog: Option<(ScreenId, Box<Dialog>)>,
@@ -164,7 +164,7 @@ pub struct Model {
     pub(crate) contexts: Option<Result<Vec<ContextEntry>, String>>,
     /// A command that waits for the discovery of the clusters that it names.
     delayed_command: Option<(Vec<ClusterId>, String)>,
-    /// Leftovers of earlier consoles were searched.
+    /// The model has looked for node shell pods left by killed consoles.
     looked_for_leftovers: bool,
     /// The drill ends that were announced.
     announced: VecDeque<Uid>,

@@ -34,9 +34,9 @@ pub(crate) enum RestoreState {
     /// It is unknown whether there are saved tabs; nothing may overwrite them.
     #[default]
     Unread,
-    /// They wait for discovery.
+    /// The tabs wait for discovery.
     Waiting(SavedTabs),
-    /// The user can open them.
+    /// The user can open the tabs; other views were open when the tabs could be restored.
     Offered(SavedTabs),
     /// Restoring is complete.
     Done,
@@ -334,7 +334,7 @@ impl Model {
         })
     }
 
-    /// Restores a background view where it can be viewed, and returns its title. Its work is not started.
+    /// Restores a view in the background, from which the user can open it; returns its title. Does not start its work.
     fn park_saved(&mut self, view: SavedView, missing: &mut Vec<String>, now: Timestamp) -> Option<String> {
         let (kind, object, cluster) = self.find_saved(&view, missing)?;
         let screen: Screen = match (view.screen, object?) {
@@ -351,7 +351,7 @@ impl Model {
         Some(title)
     }
 
-    /// Splits the front tab as it was.
+    /// Splits the front tab as in the last run.
     fn restore_split(&mut self, saved: SavedSplit, missing: &mut Vec<String>, now: Timestamp) -> Vec<Job> {
         let Some((_, Some(object), cluster)) = self.find_saved(&saved.at, missing) else { return Vec::new() };
         let direction = if saved.below { SplitDirection::Below } else { SplitDirection::Beside };
@@ -386,7 +386,8 @@ fn kinds_of(view: &SavedView) -> Vec<(&str, &str)> {
     own.into_iter().chain(other).collect()
 }
 
-/// Returns the stack of the first pane: the second shows the selection, which may change.
+/// Returns the stack of the first pane, with or without the focus. The second pane is left out, because it follows the
+/// selection.
 fn first_pane<'a>(
     focused: &'a [(ScreenId, Screen)],
     split: Option<&'a SplitPane>,

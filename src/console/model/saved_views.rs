@@ -61,7 +61,7 @@ impl Model {
                     .ok_or("its session has ended, or its pod is removed when the console ends")?,
             ),
             Screen::Drain(drain) => {
-                // It finds its nodes by name.
+                // A drain finds its nodes by name, so it needs no uid.
                 let target = drain.target().ok_or("it has no node")?;
                 SavedView { uid: None, ..of(target, SavedScreen::Drain(drain.keep())) }
             }

@@ -29,7 +29,7 @@ use crate::thresholds::Thresholds;
 pub struct SharedModel {
     /// The cluster of the state in these fields; the others are in `away`.
     pub(crate) front: ClusterId,
-    /// The user's name for it.
+    /// The user's name for the front cluster.
     pub(crate) name: String,
     /// The server's address.
     pub(crate) origin: String,

@@ -113,7 +113,7 @@ impl Model {
         }
     }
 
-    /// Delivers a message to a screen of the other pane; `None` if it is not there.
+    /// Delivers a message to a screen of the other pane; `None` if that pane does not have the screen.
     pub(super) fn deliver_to_other_pane(
         &mut self,
         id: ScreenId,
@@ -238,8 +238,8 @@ impl Model {
         if focused { replace_stack(self) } else { self.in_other_pane(replace_stack) }
     }
 
-    /// Updates the second pane to the selection of the first, once that is stable and while the first has the focus. A
-    /// view opened on top of it stays.
+    /// Updates the second pane to the selection of the first, once the selection is stable, and while the first pane
+    /// has the focus. A view that was opened on top of the second pane's stays.
     pub(super) fn follow_the_selection(&mut self, now: Timestamp) -> Vec<Job> {
         let second = match &self.split {
             // The user is reading in the second pane.
@@ -260,7 +260,7 @@ impl Model {
             Some((object, at)) if *object == selected && now >= *at => {
                 return self.show_in_second(selected, now);
             }
-            // A clock that was set back must not delay it forever.
+            // A clock that was set back must not delay the update forever.
             Some((object, at)) if *object == selected && at.duration_since(now) <= FOLLOW_DELAY => {}
             _ => {
                 split.due = Some((selected, now.saturating_add(FOLLOW_DELAY).unwrap_or(now)));

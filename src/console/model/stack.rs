@@ -93,7 +93,8 @@ impl Model {
         self.screens.remove(at);
         self.dialog = self.dialog.take().filter(|(of, _)| *of != id);
         if self.screens.is_empty() {
-            // `Opened` is not sent, because that may be what failed; the screen receives the next changes.
+            // `Opened` is not sent, because handling it may have caused the panic; the screen receives the next
+            // changes.
             self.next_id += 1;
             let id = ScreenId::new(self.next_id, ClusterId::HOME);
             self.screens.push((id, Overview::default().into()));
@@ -223,7 +224,8 @@ impl Model {
         jobs
     }
 
-    /// Says that a view opened over one of the past shows the present; returns whether the top view is of the past.
+    /// If the top view shows the past, shows a toast that the view opened over it shows the present; returns whether
+    /// that is so.
     fn announce_present_view(&mut self, now: Timestamp) -> bool {
         let Some(moment) = self.top().1.moment() else { return false };
         let note = format!("this view shows the present; the previous view showed {}", moment.short());
@@ -231,8 +233,8 @@ impl Model {
         true
     }
 
-    /// Shows a dialog in place of the present one, because a dialog may lead to another. Text in the prompt is not
-    /// interrupted: the dialog waits for its end.
+    /// Shows a dialog in place of the present one, because a dialog may lead to another. A dialog does not interrupt
+    /// typing in the prompt: it waits until the prompt is closed.
     fn replace_dialog(&mut self, id: ScreenId, mut dialog: Box<Dialog>) {
         if self.prompt.is_some() {
             self.add_cluster_to_title(id, &mut dialog);
@@ -358,7 +360,7 @@ impl Model {
 
     pub(super) fn back(&mut self, now: Timestamp) -> Vec<Job> {
         if self.screens.len() == 1 {
-            // The view for which the pane was opened is the last one.
+            // The second pane's stack has only the view for which the pane was opened.
             return if self.is_in_second() { self.close_second(now) } else { Vec::new() };
         }
         let mut jobs = Vec::new();
@@ -381,10 +383,11 @@ impl Model {
         self.park(id, screen, now)
     }
 
-    /// Retains a closed screen. Of those with a result only, the last few.
+    /// Retains a closed screen. Of the screens that have only a result, the last [`MAX_RESULTS`] are retained.
     fn park(&mut self, id: ScreenId, screen: Screen, now: Timestamp) -> Option<Job> {
         self.parked.push((id, screen));
-        // Over the limit, the oldest ends, except for the port-forwards, which are many in one screen.
+        // Over the limit, the oldest screen ends. The screen of port-forwards never does, because it contains many of
+        // them.
         if self.parked.len() > MAX_PARKED
             && let Some(oldest) =
                 self.parked.iter().position(|(_, screen)| !matches!(screen, Screen::Forwards(_)))

@@ -39,9 +39,9 @@ pub(crate) struct Tab {
     pub(super) history_at: usize,
     pub(super) current_view: Option<String>,
     pub(super) last_view: Option<String>,
-    /// Work there ended or opened a dialog, and the user has not seen it.
+    /// Work in the tab ended or opened a dialog, and the user has not seen it.
     pub(super) calls: bool,
-    /// Increases with each visit: the greater, the later it was in front.
+    /// The number of the last visit to the tab: the greater, the more recently it was in front.
     pub(super) last_visit: u64,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct TabTitle {
     /// The title of its top screen, and the namespace.
     pub(crate) text: String,
     pub(crate) front: bool,
-    /// Work there ended or opened a dialog.
+    /// Work in the tab ended or opened a dialog.
     pub(crate) calls: bool,
 }
 
@@ -164,9 +164,9 @@ impl Model {
         !self.tabs.is_hidden_tab_swapped_in && (self.top().0 == id || other)
     }
 
-    /// Marks the tab in the bar, if it is not in front.
+    /// If the model's fields hold a hidden tab, marks that tab in the bar.
     pub(super) fn call_for_attention(&mut self) {
-        // The tab is swapped with the front one: `visit` finds the flag in the model.
+        // `trade` moves the flag from the model to the tab.
         if self.tabs.is_hidden_tab_swapped_in {
             self.needs_attention = true;
         }

@@ -18,7 +18,7 @@ impl Model {
             [] => {
                 let mut effects = vec![Effect::Tour(TourCommand::Toggle)];
                 let stores = &self.shared.stores;
-                // Resuming without the sample offers it again; suspending asks nothing.
+                // The sample, if missing, is offered when the tour starts or resumes, not when it is suspended.
                 let begins =
                     self.tour.as_ref().is_none_or(|tour| tour.suspended || tour.step == TourStep::Over);
                 let missing = stores.deployments().synced() && subject(stores, &self.shared.scope).is_none();
@@ -51,7 +51,7 @@ impl Model {
         }
     }
 
-    /// Checks whether a step was done. A suspended tour checks when it is resumed.
+    /// Checks whether the present step was done. A suspended tour checks when it is resumed.
     pub(super) fn advance_tour(&mut self) {
         let Some(tour) = self.tour.as_mut().filter(|tour| !tour.suspended) else { return };
         let shared = &self.shared;

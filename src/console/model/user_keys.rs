@@ -29,7 +29,7 @@ fn takes(overrides: bool, means: Option<Command>) -> bool {
 }
 
 impl Model {
-    /// Executes a key of the user's; `None` if there is none, or the key has another meaning here.
+    /// Executes a key of the user's; `None` if the user has no such key, or the key has another meaning here.
     pub(super) fn own_key(&mut self, key: Key, means: Option<Command>, now: Timestamp) -> Option<Vec<Job>> {
         // A program receives the cluster of the selection, and no other.
         let place = self.target_cluster(now);

@@ -13,7 +13,7 @@ use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect};
 use crate::resource::ObjectRef;
 
-/// A resource that only Podium serves; on such a server a Node object is run.
+/// A resource that only Podium serves. A server that has it runs a node for each Node object that requests one.
 const PODIUM_RESOURCE: &str = "schedulingverdicts";
 const PROCESSES: &str = "processes";
 const NOTHING: &str = "nothing (hollow)";
@@ -81,7 +81,7 @@ impl NewNode {
         Ok(())
     }
 
-    /// Returns the action; its undo deletes the node.
+    /// Returns the action that creates the node; its undo deletes the node.
     pub(crate) fn action(&self) -> Action {
         let how = if self.hollow { "hollow" } else { "process" };
         let mut body = json!({

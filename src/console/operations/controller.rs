@@ -1,5 +1,5 @@
-//! Controllers of the control plane (CON-19): one is paused by a Fault, and resumed by deleting that; while it is
-//! paused, a step makes it reconcile one key.
+//! Controllers of the control plane (CON-19). A Fault pauses a controller, and deleting that Fault resumes it. While a
+//! controller is paused, a step makes it reconcile one key.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ pub(crate) fn refuses(catalogue: &Catalogue) -> Option<String> {
     (!known).then(|| "this server does not support faults: its controllers cannot be paused".to_owned())
 }
 
-/// Pauses running controllers, and resumes paused ones, according to their table.
+/// Pauses running controllers, and resumes paused ones, according to the status in the controllers' table.
 pub(crate) fn toggle(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
     let mut seen = BTreeSet::new();
     let mut effects = Vec::new();
@@ -81,7 +81,7 @@ pub(crate) fn toggle_one(cx: &Context<'_>, target: &ObjectRef, status: Option<&C
     }
 }
 
-/// Creates the action that pauses a component, with its undo; a kubelet is that of a node.
+/// Creates the action that pauses a component, with its undo. `node` selects the kubelet to pause.
 fn pause(cx: &Context<'_>, component: &str, node: Option<&str>) -> Action {
     let faults = cx.stores.faults();
     let full_name = node.map_or_else(|| component.to_owned(), |node| format!("{component}-{node}"));

@@ -9,7 +9,7 @@ use crate::effect::{Dialog, Effect};
 use crate::resource::{Kind, KindFacts, ObjectRef, ResourceKey};
 use crate::toast::Toast;
 
-/// The maximum length, because a Job's name becomes a label of its pods.
+/// The maximum length of a Job's name, because it becomes a label of the Job's pods.
 const LONGEST_NAME: usize = 63;
 /// The maximum length of the CronJob's name within the name of a manual Job.
 const MAX_PREFIX: usize = 48;
@@ -39,7 +39,8 @@ pub(crate) fn trigger_dialog(target: ObjectRef) -> Dialog {
     .fields(fields)
 }
 
-/// Creates the Job as kubectl does: from the template, owned by the CronJob, marked as manual. Its undo deletes it.
+/// Creates the action that creates the Job as kubectl does: from the template, owned by the CronJob, marked as manual.
+/// Its undo deletes the Job.
 fn trigger(target: &ObjectRef, cron_job: &Value, name: &str) -> Action {
     let template = cron_job.pointer("/spec/jobTemplate").cloned().unwrap_or_default();
     let mut annotations = template.pointer("/metadata/annotations").cloned().unwrap_or_else(|| json!({}));

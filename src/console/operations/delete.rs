@@ -61,7 +61,7 @@ pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
             .map(|target| Effect::Act(Box::new(action(target, policy.clone(), grace, force))))
             .collect())
     });
-    // The list may be longer than the screen.
+    // The warning comes before the list, which may be longer than the screen.
     if hidden > 0 {
         dialog = dialog.warning(format!("{hidden} of these are marked but hidden by the filter"));
     }
@@ -206,7 +206,7 @@ fn dependants(
     }
 }
 
-/// Returns the kind of a resource as in a sentence: `replica sets`, for one `replica set`.
+/// Returns the kind of a resource as a sentence names it: `replica sets`, or `replica set` for a count of one.
 fn describe_kind(catalogue: &Catalogue, resource: &ResourceKey, count: usize) -> String {
     let Some(kind) = catalogue.kinds().iter().find(|kind| kind.resource == *resource) else {
         return resource.plural.to_string();
@@ -222,7 +222,7 @@ fn describe_kind(catalogue: &Catalogue, resource: &ResourceKey, count: usize) ->
     phrase
 }
 
-/// Creates the action that deletes. It has no undo.
+/// Creates the action that deletes an object. It has no undo.
 pub(crate) fn action(
     target: &ObjectRef,
     policy: PropagationPolicy,

@@ -1,5 +1,5 @@
-//! Fences of nodes (SAFE-5): a node's processes are certainly killed, so that others can take over; and the undo. The
-//! control plane does the work; this module creates and deletes the object.
+//! Fences of nodes (SAFE-5): all processes of a node are killed, so that other nodes can safely take over its pods and
+//! volumes; and the undo. The control plane does the work; this module creates and deletes the NodeFence.
 
 use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
@@ -109,7 +109,7 @@ pub(crate) fn unfence_dialog(fence: ObjectRef) -> Dialog {
     .line("The node starts again without pods, and is in service as soon as it is Ready.")
 }
 
-/// Creates the action that fences, with its undo.
+/// Creates the action that fences a node, with its undo.
 pub(crate) fn action(target: &ObjectRef, reason: Option<&str>) -> Action {
     let spec: Value = reason.map_or_else(|| json!({}), |reason| json!({"reason": reason}));
     let body = json!({

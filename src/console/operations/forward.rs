@@ -49,7 +49,7 @@ pub(crate) fn dialog(cx: &Context<'_>, pod: ObjectRef, container: Option<&str>) 
     ports_dialog(&pod.clone(), pod, &ports)
 }
 
-/// Creates the dialog for another local port after one could not be used, with the reason.
+/// Creates the dialog that requests another local port, with the reason why the previous one could not be used.
 pub(crate) fn another_port(cx: &Context<'_>, forward: &ForwardRequest, reason: String) -> Dialog {
     let pod = forward.pod.clone();
     let namespace = pod.namespace.as_deref().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Labels of objects and taints of nodes: typed in kubectl's syntax, with the present ones shown beside.
+//! Dialogs for labels of objects and taints of nodes, in kubectl's syntax. They also show the present labels or taints.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub(crate) fn labels_dialog(targets: Vec<ObjectRef>) -> Dialog {
     })
 }
 
-/// The maximum number of objects with visible labels or taints.
+/// The maximum number of objects of which the dialog shows the labels or taints.
 const NOTES: usize = 4;
 
 fn title(verb: &str, targets: &[ObjectRef]) -> String {
@@ -60,7 +60,7 @@ fn current_labels(cx: &Context<'_>, target: &ObjectRef) -> Option<BTreeMap<Strin
     Some(object.metadata().labels.clone().unwrap_or_default())
 }
 
-/// Creates the action, with its undo if the previous labels are known.
+/// Creates the action that changes labels, with its undo if the previous labels are known.
 fn label_action(
     target: &ObjectRef,
     changes: &[LabelChange],
@@ -147,7 +147,7 @@ fn of_node(cx: &Context<'_>, target: &ObjectRef) -> Option<Vec<Taint>> {
     Some(node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default())
 }
 
-/// Creates the action, with its undo. It fails if the taints have changed meanwhile.
+/// Creates the action that changes taints, with its undo. It fails if the taints have changed meanwhile.
 fn taint_action(target: &ObjectRef, arguments: &str, before: &[Taint], after: &[Taint]) -> Action {
     let step = |from: &[Taint], to: &[Taint], arguments: String| {
         let mut patch = Vec::new();

@@ -22,7 +22,7 @@ pub(crate) fn cordon(cx: &Context<'_>, node: &ObjectRef, unschedulable: bool) ->
     Effect::Act(Box::new(action))
 }
 
-/// Creates the action, with its undo.
+/// Creates the action that cordons or uncordons a node, with its undo.
 pub(crate) fn action(node: &ObjectRef, unschedulable: bool) -> Action {
     let mut change = cordon_action(node, unschedulable);
     change.inverse = Some(Box::new(cordon_action(node, !unschedulable)));

@@ -25,7 +25,7 @@ pub(crate) fn fresh_pod(node: &str, settings: &NodeShell) -> ObjectRef {
     }
 }
 
-/// Creates the action that creates the pod. Its deletion is not an undo: it happens automatically when the shell ends.
+/// Creates the action that creates the pod. It has no undo, because the console deletes the pod when the shell ends.
 pub(crate) fn make(node: &str, settings: &NodeShell, pod: &ObjectRef) -> Action {
     Action {
         title: format!("shell on Node {}: create {} from {}", clean(node), pod.describe(), settings.image),

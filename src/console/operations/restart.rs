@@ -56,8 +56,8 @@ pub(crate) fn is_paused(deployment: &Deployment) -> bool {
 /// The reason why a paused Deployment is not restarted, in kubectl's words.
 const PAUSED: &str = "can't restart paused deployment (run rollout resume first)";
 
-/// Restarts every pod by the annotation on the template that `kubectl rollout restart` sets, with its precision of a
-/// second.
+/// Creates the action that restarts every pod. It sets the annotation on the template that `kubectl rollout restart`
+/// sets, with the same precision of a second.
 pub(crate) fn action(target: &ObjectRef, now: Timestamp) -> Action {
     let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let stamp = json!({annotation::RESTARTED_AT: now});

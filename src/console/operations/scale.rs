@@ -1,5 +1,5 @@
-//! Scales objects: each starts from its own count, in a marked set as well; implausible values need a second
-//! confirmation.
+//! Scales objects. If several are marked, each has a field of its own, prefilled with its count. Implausible values
+//! need a second confirmation.
 //!
 //! The stores have the objects of most workloads. For other kinds, which may have their count in any field
 //! (`specReplicasPath`), a task reads the scale subresource while the dialog is open.
@@ -50,7 +50,7 @@ struct Count {
     first: Option<i32>,
     /// The latest known count.
     last: Option<i32>,
-    /// The reason why it is unknown now.
+    /// The reason why the count is unknown now.
     error: Option<CountError>,
 }
 
@@ -59,7 +59,7 @@ struct Count {
 enum CountError {
     /// The object no longer exists.
     Gone(String),
-    /// The server does not return it.
+    /// The server does not return the count.
     Unreadable(String),
 }
 
@@ -167,7 +167,7 @@ fn dialog(cx: &Context<'_>, targets: Vec<ObjectRef>, desired: Option<i32>) -> Di
         .on_cancel(move |_, _| end_of_reads(&left))
 }
 
-/// Returns the effect that ends the task, if there is one.
+/// Returns the effect that ends the task that reads counts, if it runs.
 fn end_of_reads(items: &[Item]) -> Vec<Effect> {
     let reads = items.iter().any(|item| item.stored.is_none());
     if reads { vec![Effect::Cancel(SLOT)] } else { Vec::new() }
@@ -328,7 +328,7 @@ fn submit(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Result<Vec<Effec
     Ok(effects)
 }
 
-/// Creates the action, with its undo if the previous count is known.
+/// Creates the action that sets the count, with its undo if the previous count is known.
 pub fn action(target: &ObjectRef, before: Option<i32>, desired: i32) -> Action {
     let change = before.map_or_else(|| format!("to {desired}"), |before| format!("{before} → {desired}"));
     Action {

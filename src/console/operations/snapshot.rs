@@ -32,7 +32,7 @@ fn find<'a>(catalogue: &'a Catalogue, plural: &str) -> Option<&'a Kind> {
     catalogue.kinds().iter().find(|kind| kind.resource.group == GROUP && kind.resource.plural == plural)
 }
 
-/// Shows a command's dialog, or says why there is none.
+/// Shows a dialog; if there is none, shows that the server does not support snapshots.
 fn open_dialog(dialog: Option<Dialog>) -> Vec<Effect> {
     match dialog {
         Some(dialog) => vec![Effect::ShowDialog(Box::new(dialog))],

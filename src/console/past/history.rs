@@ -20,9 +20,9 @@ const HISTORY: &str = "/apis/podium.dev/v1alpha1/history";
 pub(crate) enum HistoryRange {
     /// The newest ones.
     All,
-    /// The newest ones up to a point in time.
+    /// The newest changes up to a point in time.
     Until(TimeSelector),
-    /// The oldest ones after a revision.
+    /// The oldest changes after a revision.
     After(u64),
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct ChangeHistory {
     pub(crate) revision: u64,
     /// The history is complete after this revision.
     after: u64,
-    /// The time of that revision.
+    /// The time of the revision `after`.
     begins: Option<Timestamp>,
     /// The revision up to which changes were requested.
     pub(crate) until: u64,

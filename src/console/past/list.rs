@@ -58,7 +58,7 @@ impl ListRemainder {
     }
 }
 
-/// Requests the past state of several lists; also returns how many objects of the first were cut off.
+/// Requests the past state of several lists; also returns how many objects of the first list were cut off.
 pub(crate) async fn stores_at(
     client: &Client,
     lists: &[(HistoryScope, String)],
@@ -119,7 +119,7 @@ pub(super) async fn whole_list(
     Ok((pages, rest.count))
 }
 
-/// Requests one page; for resources listed as the server's Table, with this much of each object.
+/// Requests one page. `include` applies to resources that are listed as the server's Table.
 async fn list(
     client: &Client,
     scope: &HistoryScope,

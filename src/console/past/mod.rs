@@ -1,8 +1,8 @@
 //! The cluster at an earlier time: the stores for that time, and the requests that fill them (CON-12, CON-19).
 //!
 //! There are two types of requests. The times of changes come from `podium.dev`'s history, which no other server has;
-//! the state at one of them is an exact list, which every Kubernetes serves ([`list`]). Only the state that is shown is
-//! retained.
+//! the state at one of these times is an exact list, which every Kubernetes serves ([`list`]). Only the state that is
+//! shown is retained.
 //!
 //! Invariant: every request has a timeout, and every response is bounded: the history by the server's own limits, a
 //! list by [`MAX_OBJECTS`] objects, or by [`MAX_COUNTED`] if all must be counted.
@@ -179,7 +179,7 @@ pub(crate) struct PastView {
     pub(crate) cut: usize,
     /// The refusals at that time, if the state was requested kind by kind.
     links: Option<Links>,
-    /// The kinds, of several, with an incomplete past state.
+    /// The kinds with an incomplete past state, if the view shows several kinds.
     gaps: Vec<Gap>,
     wake: Cell<Option<Timestamp>>,
 }

@@ -28,7 +28,7 @@ pub(crate) struct Gap {
 pub(crate) enum MissingReason {
     /// The whole kind: the server refuses it to this user.
     Refused(UnavailableReason),
-    /// The whole kind: that state is no longer retained.
+    /// The whole kind: the server no longer retains that state.
     NotRecorded,
     /// The whole kind: the request failed, with this error.
     Unanswered(String),

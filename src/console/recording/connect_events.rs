@@ -20,7 +20,7 @@ pub(super) type Contexts = Result<Vec<ContextEntry>, String>;
 pub(super) struct ConnectRequest {
     /// The context; `None` for the cluster that the console was started on.
     pub(super) context: Option<String>,
-    /// The console switches to it instead of joining it.
+    /// The console switches to the cluster instead of joining it.
     pub(super) goes: bool,
 }
 
@@ -33,7 +33,7 @@ pub(super) enum ConnectEvent {
     /// The cluster answers. Its requests use this connection from now on.
     #[serde(rename_all = "camelCase")]
     Answered {
-        /// The number of the connection, from 1; 0 is that of the start.
+        /// The number of the connection, from 1; 0 is the connection to the start cluster.
         connection: u64,
         /// The server's address.
         origin: String,

@@ -15,7 +15,8 @@ pub(super) struct ConnectionIds {
     /// The last attempt to switch to a cluster.
     pub(super) going: Option<u64>,
     pub(super) connections: u64,
-    /// The contexts read last, with the milliseconds since the start; written once one is used or they are shown.
+    /// The contexts that were read last, and the milliseconds since the start. They are written once a context is used
+    /// or the contexts are shown.
     pub(super) contexts: Option<(u64, Contexts)>,
     pub(super) forwards: HashMap<ScreenId, u64>,
     pub(super) next_forwards: u64,

@@ -135,7 +135,8 @@ impl Recorder {
         }
     }
 
-    /// Records the contexts that were read last: a session that uses no other cluster reveals none of them.
+    /// Writes the contexts that were read last. They are written only when needed, so that the recording of a session
+    /// that uses no other cluster reveals none of them.
     fn write_contexts(&self) {
         let contexts = self.connection_ids().lock().contexts.take();
         if let Some((at, listed)) = contexts {

@@ -45,7 +45,7 @@ pub(super) enum RecordedEvent {
     Start(SessionHeader),
     /// Input from the terminal.
     Input(Event),
-    /// A request to the API, over a connection; the first one if absent.
+    /// A request to the API. A line without `connection` means the connection to the first cluster.
     #[serde(rename = "asked")]
     Request {
         id: u64,
@@ -77,7 +77,7 @@ pub(super) enum RecordedEvent {
         #[serde(rename = "told")]
         event: ConnectEvent,
     },
-    /// A report on a port-forward; `None` when their screen opens.
+    /// A report on a port-forward; without a report, the screen of port-forwards opens.
     Forwards {
         id: u64,
         #[serde(rename = "told")]
@@ -164,7 +164,7 @@ pub enum RecordingError {
     /// Another version of this program wrote it.
     #[error("version {0} is not supported; this podium reads up to version {VERSION}")]
     Version(u32),
-    /// It has no first line.
+    /// The file has no first line.
     #[error("the file is empty")]
     Empty,
 }

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! A recording has everything that the servers sent, including Secrets if the session showed them; and the contexts of
-//! the kubeconfig without credentials, if another cluster than the first was shown or they were listed. The file is
-//! readable only by its owner.
+//! the kubeconfig without credentials, if the session showed a cluster other than the first, or listed the contexts.
+//! The file is readable only by its owner.
 
 mod cast;
 mod client;

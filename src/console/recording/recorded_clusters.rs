@@ -20,7 +20,7 @@ use base::clock::{Clock, saturating_after};
 /// The error for a cluster that is not in the recording.
 const UNKNOWN: &str = "this cluster is not in the recording";
 
-/// The retry delay for such a cluster: longer than any recording.
+/// The retry delay for a cluster that is not in the recording: longer than any recording.
 const NEVER: Duration = Duration::from_hours(24 * 365);
 
 /// The start of a replay, and its clock.
@@ -55,7 +55,7 @@ impl RecordedClusters {
         }
     }
 
-    /// Returns the cluster of the start.
+    /// Returns the cluster that the session was started on.
     pub(super) fn home(&self) -> ConnectedCluster {
         let (origin, namespace) = self.home.clone();
         ConnectedCluster { name: None, origin, namespace, client: self.client(0) }

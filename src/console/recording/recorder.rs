@@ -32,9 +32,9 @@ const WAITING: usize = 16 * 1024;
 pub(crate) struct Recorder {
     started: Instant,
     next: Arc<AtomicU64>,
-    /// `None` once it has ended.
+    /// `None` once the recording has ended.
     lines: Arc<Mutex<Option<mpsc::Sender<Box<Line>>>>>,
-    /// The reason why it ended before the session.
+    /// The reason why the recording ended before the session.
     ended: Arc<Mutex<Option<String>>>,
     terminals: Arc<Mutex<TerminalIds>>,
     connection_ids: Arc<Mutex<ConnectionIds>>,

@@ -42,9 +42,9 @@ const FRAME: Duration = Duration::from_millis(16);
 /// The display options of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplayOptions {
-    /// Columns and rows; `None` for those recorded.
+    /// Columns and rows; `None` for the recorded size.
     pub size: Option<(u16, u16)>,
-    /// The theme's name; `None` for the one recorded.
+    /// The theme's name; `None` for the recorded theme.
     pub theme: Option<String>,
 }
 
@@ -53,18 +53,18 @@ pub struct ReplayOptions {
 pub struct Screen {
     /// The time since the start.
     pub at: Duration,
-    /// The key before it; `None` before the first.
+    /// The key that was pressed before this screen; `None` before the first key.
     pub after: Option<String>,
     buffer: Buffer,
 }
 
 impl Screen {
-    /// Returns it as lines of text without trailing blanks.
+    /// Returns the screen as lines of text without trailing blanks.
     pub fn text(&self) -> String {
         svg::lines(&self.buffer).into_iter().map(|line| line + "\n").collect()
     }
 
-    /// Returns it as an SVG image.
+    /// Returns the screen as an SVG image.
     pub fn svg(&self) -> String {
         svg::picture(&self.buffer)
     }

@@ -1,5 +1,5 @@
-//! Replays tasks that use more than the API: terminals, port-forwards, and the user's contexts. Data that is not in the
-//! recording is reported as missing in its place.
+//! Replays tasks that use more than the API: terminals, port-forwards, and the user's contexts. If their data is not in
+//! the recording, their screen says so.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,13 +21,13 @@ use crate::screen::terminal::pane::{Outcome, PaneEvent};
 use crate::screen::terminal::{SESSION, TerminalData};
 use crate::toast::Toast;
 
-/// The recorded events of these tasks.
+/// The recorded events of terminals, port-forwards and contexts.
 pub(super) struct ReplaySources {
     version: u32,
     terminals: VecDeque<terminals::TerminalEvents>,
     forwards: VecDeque<Vec<(Duration, Report)>>,
     contexts: VecDeque<(Duration, Contexts)>,
-    /// The tasks that wait for the events' times; they end when it is dropped.
+    /// The tasks that wait for the events' times. Dropping the sources ends them.
     tasks: JoinSet<()>,
 }
 

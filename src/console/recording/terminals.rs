@@ -15,15 +15,15 @@ use crate::screen::terminal::pane::{Outcome, PaneEvent, StartProgress};
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum TerminalEvent {
-    /// It is opened; terminals are numbered in order.
+    /// The terminal is opened; terminals are numbered in order.
     Began,
-    /// Its debug container is starting.
+    /// The terminal's debug container is starting.
     Progress(StartProgress),
     /// The session is open in this container, with or without a TTY and an open stdin.
     Opened { container: String, tty: bool, stdin: bool },
     /// It printed text.
     Text(String),
-    /// It printed bytes that are not UTF-8, in base64.
+    /// The terminal printed bytes that are not UTF-8, in base64.
     Bytes(String),
     /// It ended.
     Ended(Outcome),

@@ -44,12 +44,12 @@ pub(crate) struct Column {
     pub(crate) visibility: ColumnVisibility,
     /// The priority on narrow screens: columns of higher weight are dropped later.
     pub(crate) weight: u8,
-    /// The width that its texts usually reach in their lifetime. It is reserved if there is enough space, so that the
-    /// following columns do not move.
+    /// The width that the column's texts usually reach in their lifetime. It is reserved if there is enough space, so
+    /// that the following columns do not move.
     pub(crate) usual: u8,
     /// The heading if the table does not fit.
     pub(crate) short: Option<&'static str>,
-    /// The width it keeps when long columns are cut.
+    /// The width that the column keeps when long columns are cut.
     pub(crate) floor: u8,
     /// True for measured usage, which changes all the time.
     pub(crate) usage: bool,
@@ -119,7 +119,7 @@ impl Column {
         self.short.filter(|_| is_tight).unwrap_or(&self.name)
     }
 
-    /// Sets the width that its texts usually reach.
+    /// Sets the width that the column's texts usually reach.
     #[must_use]
     pub(crate) fn usual(self, usual: u8) -> Self {
         Self { usual, ..self }

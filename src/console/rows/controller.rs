@@ -25,7 +25,7 @@ pub(crate) const GROUP: &str = "podium.dev";
 /// The plural name of the resource.
 pub(crate) const PLURAL: &str = "controllers";
 
-/// Returns the resource as it is served.
+/// Returns the resource of controllers, as Podium serves it.
 pub(crate) fn resource() -> ResourceKey {
     let [group, version, plural] = [GROUP, "v1alpha1", PLURAL].map(Cow::Borrowed);
     ResourceKey { group, version, plural }
@@ -43,13 +43,13 @@ pub struct ControllerStatus {
     pub(crate) component: Option<String>,
     /// The node of the component, for a kubelet.
     pub(crate) node: Option<String>,
-    /// The reason why faults cannot pause it.
+    /// The reason why faults cannot pause the controller.
     pub(crate) cannot_pause: Option<String>,
-    /// The reason why it cannot be stepped while it is paused.
+    /// The reason why the controller cannot be stepped while it is paused.
     pub(crate) cannot_step: Option<String>,
     /// The maximum number of concurrent reconciles.
     pub(crate) workers: u64,
-    /// The start of its statistics.
+    /// The time since which the statistics count.
     pub(crate) started_at: Option<Time>,
     /// Number of panics.
     pub(crate) panics: u64,
@@ -119,16 +119,16 @@ pub(crate) struct Quantiles {
     pub(crate) samples: u64,
 }
 
-/// A key of a queue, or a reconcile of one.
+/// A key in a queue, or a reconcile of a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct KeyStatus {
     /// The key as text.
     pub(crate) key: String,
     pub(crate) object: Option<KeyObject>,
-    /// The time it waited, or has waited so far.
+    /// The time that the key waited, or has waited so far.
     pub(crate) waited_microseconds: Option<u64>,
-    /// The time until it is due.
+    /// The time until the key is due.
     pub(crate) due_in_microseconds: Option<u64>,
     /// The duration of the reconcile, so far if it is running.
     pub(crate) worked_microseconds: Option<u64>,
@@ -140,7 +140,7 @@ pub(crate) struct KeyStatus {
     pub(crate) result: String,
     /// The reason for the result.
     pub(crate) message: Option<String>,
-    /// The delay of the requeue, if it requested one.
+    /// The delay of the requeue, if the reconcile requested one.
     pub(crate) requeued_after_microseconds: Option<u64>,
 }
 
@@ -167,7 +167,7 @@ impl ControllerStatus {
         }
     }
 
-    /// Returns whether it runs; nothing else is known about a stopped controller.
+    /// Reports whether the controller runs; nothing else is known about a stopped one.
     pub(crate) fn runs(&self) -> bool {
         self.state != "Stopped"
     }
@@ -352,7 +352,7 @@ pub(crate) fn format_micros(micros: u64) -> String {
     }
 }
 
-/// Returns the remainder of a duration that was reported at a time, in microseconds.
+/// Returns the microseconds that are left of a duration, which was reported at `reported_at`.
 pub(crate) fn remaining(micros: u64, reported_at: Timestamp, now: Timestamp) -> u64 {
     let passed = now.duration_since(reported_at).max(SignedDuration::ZERO).as_micros();
     micros.saturating_sub(u64::try_from(passed).unwrap_or(u64::MAX))

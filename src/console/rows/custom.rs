@@ -1,4 +1,4 @@
-//! Rows with the user's columns: those of the kind, and values found by a path or an expression in the object.
+//! Rows with the user's columns: columns of the kind, and values that a path or an expression selects from the object.
 
 use std::borrow::Cow;
 
@@ -120,7 +120,7 @@ impl Layout {
         self.sources.push(source);
     }
 
-    /// Rearranges a row of the kind's own columns into these columns.
+    /// Rearranges a row of the kind's own columns into the user's columns.
     pub(crate) fn lay_out(&self, mut row: Row, object: Option<&dyn Object>) -> Row {
         // Converting a whole object costs more than the rest of its row.
         let whole = self

@@ -60,7 +60,7 @@ pub(crate) struct Row {
     pub(crate) labels: Arc<Labels>,
     /// The kind, in a table of all workloads; `None` is the table's own.
     pub(crate) workload: Option<Workload>,
-    /// Among rows with equal cells in the sort column, the greatest comes first.
+    /// Orders rows with equal cells in the sort column: the greatest value comes first.
     pub(crate) newness: u64,
 }
 

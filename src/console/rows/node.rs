@@ -65,7 +65,7 @@ pub(crate) fn status_with_fence(node: &Node, stores: &Stores) -> (String, Health
 /// The resource requests of a node's pods, relative to its allocatable resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct NodeRequests {
-    /// Requested share of the CPU; 1 is all of it, and more is possible.
+    /// Requested share of the allocatable CPU; 1 is all of it, and the share may exceed 1.
     pub(crate) cpu: f64,
     /// Requested share of the memory.
     pub(crate) memory: f64,

@@ -55,7 +55,7 @@ pub(crate) fn row(definitions: &[ColumnDefinition], row: &TableRow) -> Option<Ro
 }
 
 fn cell(definition: &ColumnDefinition, value: &Value, meta: &ObjectMeta) -> Cell {
-    // The server's age is as old as its response; this one advances.
+    // The server's text is the age at the time of its response; the age of this cell advances.
     if definition.name == "Age" {
         return Cell::Age(meta.creation_timestamp.as_ref().map(|time| time.0));
     }

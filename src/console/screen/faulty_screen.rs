@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::effect::Effect;
 use crate::message::ScreenMessage;
 
-/// The phase in which it panics.
+/// The phase in which the screen panics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PanicPoint {
     Drawing,

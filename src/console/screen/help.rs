@@ -142,7 +142,7 @@ impl Help {
             let line = format!("{} {} {}", tip.keys, tip.name, tip.about);
             pattern.as_ref().is_none_or(|regex| regex.is_match(&line))
         };
-        // A search finds each key in its own section.
+        // During a search each key is listed only in its own section.
         let begin = if self.query.is_empty() { self.beginning() } else { Vec::new() };
         let of_place = |place: &KeyContext| {
             let offered = self.offered(*place).filter(|entry| !begin.contains(&entry.command));
@@ -171,7 +171,7 @@ impl Help {
         let begin = begin.iter().map(|command| {
             let tip = HelpLine::of(cx, command.entry());
             let clause = command.entry().about.split([':', ';', ',']).next().unwrap_or_default();
-            // One line each: only the first clause if the text does not fit.
+            // Each command gets one line: only its first clause is shown if the whole text does not fit.
             if tip.about.width() > width.saturating_sub(NARROW_KEYS + 6) {
                 HelpLine { about: clause.into(), ..tip }
             } else {

@@ -48,8 +48,8 @@ pub(crate) trait View {
     /// Returns the breadcrumb in the header: `Pods`, `web-1 · logs`.
     fn title(&self, cx: &Context<'_>) -> String;
 
-    /// Returns the contexts in which its keys are looked up, the most specific first. `Everywhere` is added as the last
-    /// one, unless the screen takes all keys.
+    /// Returns the contexts in which the screen's keys are looked up, the most specific first. `Everywhere` is added as
+    /// the last context, unless the screen takes all keys.
     fn key_contexts(&self, cx: &Context<'_>) -> Vec<KeyContext>;
 
     /// Handles a message and returns the requested effects.
@@ -58,56 +58,56 @@ pub(crate) trait View {
     /// Draws the screen.
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect);
 
-    /// Returns the reason why a command of its key contexts does not apply to the current selection; `None` if it
-    /// applies. Refused commands are not offered either.
+    /// Returns the reason why a command of the screen's key contexts does not apply to the current selection; `None` if
+    /// the command applies. Refused commands are not offered either.
     fn refuses(&self, _cx: &Context<'_>, _command: Command) -> Option<String> {
         None
     }
 
-    /// Returns whether keys are text input here: only the commands of its own contexts work, and every other key is
+    /// Returns whether keys are text input: only the commands of the screen's own contexts work, and every other key is
     /// text.
     fn takes_all_keys(&self) -> bool {
         false
     }
 
-    /// Returns whether it draws over the header and the footer, too.
+    /// Returns whether the screen draws over the header and the footer, too.
     fn full_screen(&self) -> bool {
         false
     }
 
-    /// Returns whether it has work that is done step by step between other messages ([`ScreenMessage::Work`]).
+    /// Returns whether the screen has work that is done step by step between other messages ([`ScreenMessage::Work`]).
     fn works(&self) -> bool {
         false
     }
 
-    /// Returns a short line about work that continues when the screen is closed (`drain node-2 3/9`). While it returns
-    /// a line, closing parks the screen with its tasks instead of dropping it.
+    /// Returns a short line about work that continues when the screen is closed (`drain node-2 3/9`). While there is
+    /// such a line, closing parks the screen with its tasks instead of dropping it.
     fn background(&self, _cx: &Context<'_>) -> Option<String> {
         None
     }
 
-    /// Returns whether it shows the result of finished work: such a screen can be reopened after it was closed.
+    /// Returns whether the screen shows the result of finished work: such a screen can be reopened after it was closed.
     fn has_a_result(&self, _cx: &Context<'_>) -> bool {
         false
     }
 
-    /// Returns the point in the past that it shows; `None` for the present.
+    /// Returns the point in the past that the screen shows; `None` for the present.
     fn moment(&self) -> Option<PointInTime> {
         None
     }
 
-    /// Returns the target of Esc while it shows the past.
+    /// Returns the target of Esc while the screen shows the past.
     fn back_target(&self) -> WayBack {
         WayBack::Now
     }
 
-    /// Returns its rows, if it is a list that linear mode reads row by row (see [`super::linear`]); otherwise linear
-    /// mode reads it as drawn.
+    /// Returns the rows of a screen that linear mode reads row by row (see [`super::linear`]); `None` if linear mode
+    /// reads the screen as drawn.
     fn list(&self, _cx: &Context<'_>) -> Option<List> {
         None
     }
 
-    /// Returns the line that the user is typing, if keys are text input here.
+    /// Returns the line that the user is typing, if keys are text input.
     fn typed(&self) -> Option<String> {
         None
     }
@@ -117,7 +117,8 @@ pub(crate) trait View {
         None
     }
 
-    /// Returns the cluster of that object in a table over several clusters; `None` for the screen's own cluster.
+    /// Returns the cluster of the object under the cursor in a table over several clusters; `None` for the screen's own
+    /// cluster.
     fn cluster_of_selected(&self) -> Option<ClusterId> {
         None
     }
@@ -134,7 +135,8 @@ pub(crate) trait View {
         ""
     }
 
-    /// Filters or searches; called for each key of the `/` prompt, which shows an error. An empty text ends the search.
+    /// Filters or searches; called for each key typed in the `/` prompt, which shows the error. An empty text ends the
+    /// search.
     fn set_query(&mut self, _cx: &Context<'_>, query: &str) -> Result<(), String> {
         if query.is_empty() { Ok(()) } else { Err("nothing to filter here".to_owned()) }
     }
@@ -149,7 +151,7 @@ pub enum LiveScope {
     Cluster,
 }
 
-/// The position of toasts, on the right.
+/// The position of toasts at the right edge of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ToastArea {
     /// Below the header.
@@ -186,7 +188,7 @@ macro_rules! screens {
             /// The names of the variants.
             pub(crate) const NAMES: &[&str] = &[$( stringify!($name), )*];
 
-            /// Returns the name of its variant.
+            /// Returns the name of the screen's variant.
             pub(crate) fn name(&self) -> &'static str {
                 match self { $( Self::$name(_) => stringify!($name), )* }
             }
@@ -223,7 +225,7 @@ screens! {
     Journal(journal::JournalScreen),
     /// The kinds of the server.
     Kinds(kinds::Kinds),
-    /// An object described.
+    /// The description of an object.
     Describe(describe::Describe),
     /// The containers of a pod.
     Containers(containers::Containers),

@@ -22,7 +22,7 @@ use crate::toast::Toast;
 pub(crate) enum MarkScope {
     /// All marked rows.
     All,
-    /// One object: the marked one, and none if several are marked.
+    /// The only marked row; if several are marked, the command is refused.
     One,
     /// No rows: the command concerns the table.
     None,

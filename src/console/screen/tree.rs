@@ -53,7 +53,7 @@ const TOGETHER: SignedDuration = SignedDuration::from_secs(1);
 struct TreeLine {
     object: ObjectRef,
     uid: Uid,
-    /// The line above it in the tree: a pod that two services select appears below both.
+    /// The uid of the parent line: a pod that two services select has a line below each of them.
     above: Option<Uid>,
     /// For each level, whether more lines follow; the last element is for the line itself.
     more: Vec<bool>,
@@ -91,7 +91,7 @@ pub struct Tree {
     built: RefCell<BuiltTree>,
     /// True if something changed since the tree was built.
     stale: Cell<bool>,
-    /// The uid of the selected line, and of the line above it in the tree.
+    /// The uids of the selected line's parent and of the line itself.
     cursor: Option<(Option<Uid>, Uid)>,
     query: String,
     faults: bool,
@@ -228,7 +228,8 @@ impl Tree {
         writer.leaves
     }
 
-    /// Returns the visible lines: those that match the filter, with all lines above and below them.
+    /// Returns the visible lines: those that match the search or are faults, with their ancestors, and with their
+    /// descendants unless only faults are shown.
     fn visible_lines(&self) -> Vec<TreeLine> {
         let leaves = &self.built.borrow().leaves;
         let regex = if self.query.is_empty() { None } else { pattern(&self.query).ok() };

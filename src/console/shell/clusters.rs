@@ -89,8 +89,8 @@ impl Shell {
         Ok(())
     }
 
-    /// Switches to another cluster: work on the present one ends, except for changes in progress; their results go to
-    /// its journal.
+    /// Switches to another cluster. Work on the present one ends, except for changes in progress: their results go to
+    /// the journal of the present cluster.
     pub(super) async fn adopt(&mut self, connected: ConnectedCluster) -> anyhow::Result<()> {
         self.feed = None;
         self.keep_tabs();
@@ -116,7 +116,8 @@ impl Shell {
             context: name,
             forks,
             scope: namespace.clone().map_or(Scope::All, Scope::One),
-            // Only the first cluster ends with the console, regardless of the one shown at the end.
+            // The warning before leaving stays the same: it is about the first cluster, which alone ends with the
+            // console.
             ..self.model.setup.clone()
         };
         let now = self.clock.now();
@@ -160,7 +161,7 @@ impl Shell {
         });
     }
 
-    /// Reloads these files whenever they change.
+    /// Reloads the extension files whenever they change.
     pub(super) fn follow_extensions(&mut self, sources: Sources) {
         self.following = JoinSet::new();
         self.following.spawn(reload::follow(sources.clone(), self.clock.clone(), self.messages.clone()));

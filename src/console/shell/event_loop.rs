@@ -221,7 +221,7 @@ impl Shell {
     fn notify(&mut self) -> std::io::Result<()> {
         let now: Vec<Toast> = self.model.toasts.iter().map(|(toast, _)| toast.clone()).collect();
         let new: Vec<&Toast> = now.iter().filter(|toast| !self.notified.contains(toast)).collect();
-        // Only results that are worth returning for, and one notification for all of them.
+        // Only results of actions are notified, all of them in one notification.
         let text: Vec<&str> =
             new.iter().filter(|toast| toast.is_result()).map(|toast| toast.text.as_str()).collect();
         if let Some(sequence) = self.notices.filter(|_| self.looked_away && !text.is_empty()) {

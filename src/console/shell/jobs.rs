@@ -100,7 +100,7 @@ impl Shell {
             }
             Job::Quit => {
                 self.leaving = true;
-                // This must happen while the clusters can still be reached.
+                // Objects created for screens must be removed while the clusters can still be reached.
                 self.runner.end_detached_tasks();
                 self.joined.end_lasting();
                 let Some(quit_requests) = &self.quit_requested else { return Ok(LoopControl::Exit) };

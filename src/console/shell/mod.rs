@@ -80,16 +80,16 @@ pub struct ConsoleOptions {
     pub applied: Option<(String, bool)>,
     /// Ends the console at once: SIGTERM, SIGHUP, or the caller is done stopping.
     pub shutdown: CancellationToken,
-    /// Notified each time the user asks to leave. With it, the console stays and shows `progress` until `shutdown`;
-    /// without it, it returns at once.
+    /// Notified each time the user asks to leave. With this channel, the console stays and shows `progress` until
+    /// `shutdown`; without it, the console returns at once.
     pub quit_requested: Option<mpsc::Sender<()>>,
     /// Messages about stopping, shown in a banner.
     pub progress: Option<mpsc::Receiver<String>>,
     /// The source of time.
     pub clock: Clock,
-    /// Diagnoses connections; without it, the screens for that say so.
+    /// Diagnoses connections; without it, the screens for diagnoses say that they are unavailable.
     pub diagnose: Option<Arc<dyn Diagnostics>>,
-    /// Creates forks of the cluster; without it, the command for that is copied.
+    /// Creates forks of the cluster; without it, the console copies the command that creates a fork.
     pub forks: Option<Arc<dyn Fork>>,
 }
 
@@ -326,7 +326,7 @@ struct Shell {
     forks: Option<Arc<dyn Fork>>,
     messages: mpsc::Sender<Message>,
     inbox: mpsc::Receiver<Message>,
-    /// The clusters beside this one.
+    /// The joined clusters, beside the present one.
     joined: JoinedClusters,
     /// The task that connects to another cluster.
     connecting: JoinSet<()>,
@@ -339,7 +339,8 @@ struct Shell {
     notices: Option<Sequence>,
     /// Another window has the focus.
     looked_away: bool,
-    /// The user has selected no theme: it follows the terminal, also between light and dark.
+    /// The user has selected no theme: the theme follows the terminal's background, also when that changes between
+    /// light and dark.
     follows_background: bool,
     /// The toasts at the last notification.
     notified: Vec<Toast>,
@@ -352,7 +353,7 @@ struct Shell {
     leaving: bool,
     /// Writes the journal, if there is a directory for it.
     disk_writer: Option<DiskWriter>,
-    /// Ends with the console.
+    /// The watches of the present cluster; they end with the console.
     feed: Option<Feed>,
     /// Records the session.
     recorder: Option<Recorder>,

@@ -17,10 +17,10 @@ pub trait Object: Any + Debug + Send + Sync {
     /// Returns its metadata.
     fn metadata(&self) -> &ObjectMeta;
 
-    /// Returns all that is known of it as JSON; this makes a copy.
+    /// Returns all that is known of the object, as a copy in JSON.
     fn to_json(&self) -> Value;
 
-    /// Returns its keys. Unlike its metadata, they are cheap if the object is packed.
+    /// Returns the object's keys. Unlike [`Self::metadata`], this does not unpack a packed object.
     fn identity(&self) -> Identity {
         Identity::of(self.metadata())
     }
@@ -28,7 +28,7 @@ pub trait Object: Any + Debug + Send + Sync {
     /// Returns the object as its own type; unpacks it.
     fn whole(&self) -> &dyn Any;
 
-    /// Reports whether reading it requires unpacking.
+    /// Reports whether reading the object requires unpacking.
     fn is_packed(&self) -> bool {
         false
     }

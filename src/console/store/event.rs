@@ -10,11 +10,11 @@ use super::packed_object::PackedKind;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct EventSummary {
-    /// The time at which it was last seen.
+    /// The time at which the event was last seen.
     pub(crate) last_seen: Option<Timestamp>,
-    /// The number of times it was seen.
+    /// The number of times that the event was seen.
     pub(crate) count: i32,
-    /// Its type; `None` for the API's default.
+    /// The event's type; `None` for the API's default.
     pub(crate) type_: Option<Arc<str>>,
     pub(crate) reason: Arc<str>,
     pub(crate) message: Arc<str>,

@@ -72,7 +72,7 @@ macro_rules! typed {
 
 impl Stores {
     typed! {
-        /// Pods of all namespaces watched.
+        /// Pods of all watched namespaces.
         pods: Pod;
         /// Deployments.
         deployments: Deployment;
@@ -118,7 +118,7 @@ impl Stores {
         self.get(resource).is_some_and(Store::synced)
     }
 
-    /// Returns the stores of all resources that have arrived.
+    /// Returns all stores; a resource has one from its first batch of changes on.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&ResourceKey, &Store)> {
         self.by_resource.iter()
     }
@@ -219,7 +219,7 @@ impl Stores {
         &self.health_counts
     }
 
-    /// Returns the highest resource version of a pod or event, if the server's are numbers.
+    /// Returns the highest resource version of a pod or event; 0 if the server's resource versions are no numbers.
     pub(crate) fn latest_revision(&self) -> u64 {
         self.latest_revision
     }

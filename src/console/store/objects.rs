@@ -183,8 +183,8 @@ impl Store {
         }
     }
 
-    /// Ends a list that arrived in parts, if each of its objects is already in the store: only objects that are not in
-    /// it are removed. Returns `None` if that is not the case.
+    /// Ends a list that arrived in parts: removes the stored objects that are not in it. Does nothing and returns
+    /// `None` unless every object of the list is in the store already.
     fn end_list(
         &mut self,
         objects: &[Arc<dyn Object>],
@@ -278,7 +278,7 @@ impl<'a, K: Object> TypedStore<'a, K> {
         self.store.map_or(0, |store| store.objects.len())
     }
 
-    /// Reports whether there are none.
+    /// Reports whether there are no objects.
     pub(crate) fn is_empty(self) -> bool {
         self.len() == 0
     }

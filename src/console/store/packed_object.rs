@@ -53,7 +53,7 @@ impl<K: PackedKind> PackedObject<K> {
         Some(namespace).filter(|namespace| !namespace.is_empty())
     }
 
-    /// Returns a reference to it.
+    /// Returns a reference to the object.
     pub(crate) fn object(&self, kind: Kind) -> ObjectRef {
         self.identity().object(kind)
     }

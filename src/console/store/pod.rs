@@ -24,13 +24,13 @@ pub(crate) struct PodSummary {
     pub(crate) ready: u32,
     /// Containers in the READY total.
     pub(crate) total: u32,
-    /// Restarts of those containers.
+    /// Restarts of the containers in the READY total.
     pub(crate) restarts: i32,
     /// End of the last run before a restart.
     pub(crate) last_restart: Option<Timestamp>,
-    /// The latest time of its removal, if it is being deleted.
+    /// The time at which the pod will be removed at the latest, if it is being deleted.
     pub(crate) deletion_timestamp: Option<Timestamp>,
-    /// It has ended and no longer uses resources.
+    /// The pod has ended and no longer uses resources.
     pub(crate) is_over: bool,
     /// The node it is bound to.
     pub(crate) node: Option<Arc<str>>,
@@ -114,7 +114,7 @@ pub(crate) fn limits(pod: &Pod) -> (Option<i64>, Option<i64>) {
     (sum("cpu", Amount::millis), sum("memory", Amount::units))
 }
 
-/// Returns the requests of a pod, as a whole or through its containers.
+/// Returns the requests of a pod: its own, or else the sum of its containers' requests.
 fn requests(pod: &Pod) -> (i64, i64) {
     let mut total = (0_i64, 0_i64);
     for container in lasting(pod) {

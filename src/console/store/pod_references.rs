@@ -1,7 +1,7 @@
 //! The objects that a pod's spec refers to, for queries over all pods: the users of a ConfigMap, a Secret, a
 //! ServiceAccount or a claim (`u`).
 //!
-//! They stay unpacked, so that a query unpacks nothing; pods of one template share one set.
+//! The references stay unpacked, so that a query unpacks no pod; pods of one template share one set of references.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Compressed JSON of many similar objects: each is deflated with earlier ones as the dictionary.
+//! Compressed JSON of many similar objects: each is deflated with the texts of earlier objects as the dictionary.
 //!
 //! Pods of one template differ in names, addresses and times: with one of them as the dictionary, another shrinks to a
 //! tenth of its text.

@@ -15,7 +15,7 @@ pub struct ResourceUsage {
 }
 
 impl ResourceUsage {
-    /// Returns the sum of both.
+    /// Returns the sum of two usages.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             cpu_millis: self.cpu_millis.saturating_add(other.cpu_millis),

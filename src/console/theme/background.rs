@@ -9,8 +9,8 @@ use super::library;
 /// The theme for light terminals.
 const LIGHT: &str = "paper";
 
-/// Timeout of the query. A terminal without support says so at once; a distant one needs time, and a response after the
-/// timeout would be taken for keys.
+/// Timeout of the query. A terminal without support answers at once; a distant terminal needs time, and a response
+/// after the timeout would be taken for keys.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Returns the theme that fits the terminal; `None` if the terminal does not respond. It reads from the terminal, so

@@ -267,7 +267,7 @@ impl Theme {
             self.reduce_to_16_colors(depth::plain_ground(ground));
         }
         if depth == Depth::None {
-            // Without colours these differ only by attributes.
+            // Without colours, these parts differ only by attributes.
             self.table.cursor = self.table.cursor.add_modifier(Modifier::REVERSED);
             self.dialog.focus = self.dialog.focus.add_modifier(Modifier::REVERSED);
             self.table.mark = self.table.mark.add_modifier(Modifier::BOLD);
@@ -332,7 +332,7 @@ impl Theme {
     /// Returns the theme for a pane without the focus: no frame looks focused.
     #[must_use]
     pub(crate) fn without_focus(mut self) -> Self {
-        // All frames of the past have the same colour.
+        // All frames of the past have the same colour, so a frame without the focus is dimmed.
         if self.past {
             self.frame.border = self.frame.border.add_modifier(Modifier::DIM);
         }
@@ -341,8 +341,8 @@ impl Theme {
     }
 
     /// Returns the style of a line under the cursor. A reversed cursor would also reverse the colours of each part,
-    /// which gives a patchwork of backgrounds: there the whole line has the cursor's colours, and states are visible by
-    /// their signs.
+    /// which gives a patchwork of backgrounds: with such a cursor the whole line has the cursor's colours, and states
+    /// are visible by their signs.
     #[must_use]
     pub(crate) fn chosen<'a>(&self, mut line: Line<'a>) -> Line<'a> {
         if self.table.cursor.add_modifier.contains(Modifier::REVERSED) {

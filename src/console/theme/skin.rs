@@ -1,7 +1,7 @@
 //! Converts a skin of k9s to a theme (CON-16): each part takes the colour of the same or the most similar part in k9s.
 //!
-//! A skin may define few of its colours; the others are derived from these. Unknown keys are ignored, because k9s adds
-//! keys with each version; an invalid colour is an error with its line.
+//! A skin may define only a few colours; the others are derived from the defined ones. Unknown keys are ignored,
+//! because k9s adds keys with each version; an invalid colour is an error with its line.
 
 use manifest::ConfigText;
 use ratatui::style::{Color, Modifier, Style};

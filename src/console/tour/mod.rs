@@ -50,15 +50,15 @@ pub(crate) struct Tour {
     pub(crate) suspended: bool,
     /// The namespace and name of the practice Deployment.
     subject: Option<(String, String)>,
-    /// Its pod templates since the start of the tour, in order.
+    /// The pod templates of that Deployment since the start of the tour, in order.
     templates: Vec<Value>,
-    /// The number of its rollouts at that time.
+    /// The number of rollouts of that Deployment when the tour chose it.
     revision: i64,
     /// The nodes that were cordoned before the drain.
     cordoned: BTreeSet<String>,
     /// The drained node.
     drained: Option<String>,
-    /// The pods that had a debugger before.
+    /// The pods that had a debugger before the step.
     debugged: BTreeSet<String>,
     /// The number of journal entries before the step.
     before: usize,
@@ -191,7 +191,7 @@ impl Tour {
         stores.pods().by_name(namespace, sample_app::CRASHING)
     }
 
-    /// Returns the names of the subject's pods with a debugger, and of the crashing one.
+    /// Returns the names of the pods with a debugger: pods of the subject, and the crashing sample pod.
     fn debugged<'a>(&self, stores: &'a Stores) -> impl Iterator<Item = String> + use<'a> {
         let uid = self.web(stores).and_then(uid_of);
         let pods = uid.into_iter().flat_map(move |uid| pods_of(stores, &uid).collect::<Vec<_>>());

@@ -1,5 +1,5 @@
-//! The banner of a table over several contexts if one has no rows, or stale ones: the cluster, since when, and the
-//! reason.
+//! The banner of a table over several contexts, if one has no rows or stale rows: the cluster, the start of its outage,
+//! and the reason.
 
 use jiff::SignedDuration;
 use ratatui::Frame;
@@ -20,7 +20,7 @@ use crate::text::clean;
 /// Interruptions shorter than this are not shown: most watches have recovered by then.
 const STUMBLE: SignedDuration = SignedDuration::from_secs(1);
 
-/// Returns the clusters to show; requests a redraw for the time when another one is due.
+/// Returns the clusters to show; requests a redraw for the time when another cluster is due.
 pub(super) fn of(model: &Model, cx: &Context<'_>) -> Vec<State> {
     let Screen::Table(table) = &model.top().1 else { return Vec::new() };
     let mut states = table.states(cx);

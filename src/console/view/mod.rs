@@ -131,7 +131,7 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
 pub(crate) enum Banner<'a> {
     /// The server does not respond.
     Outage(Outage),
-    /// Some of several clusters have no rows, or stale ones.
+    /// Some of several clusters have no rows or stale rows.
     Contexts(Vec<State>),
     /// Faults are active.
     Faults(Vec<&'a Fault>),

@@ -53,7 +53,8 @@ pub(super) fn end_of(reason: &str, columns: usize) -> Cow<'_, str> {
     whole.map_or_else(|| tail(reason, columns), Cow::Borrowed)
 }
 
-/// Returns the text: the most important part first; of the reason its end, which says what happened, as far as it fits.
+/// Returns the text, the most important part first. Of the reason, the end is shown as far as it fits, because the end
+/// says what happened.
 fn banner_text(outage: &Outage, cx: &Context<'_>, width: usize) -> String {
     let elapsed = age(seconds_until(outage.since, cx.now));
     let kinds: Vec<String> = outage.resources.iter().map(|resource| resource.plural.to_string()).collect();

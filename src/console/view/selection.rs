@@ -13,7 +13,7 @@ use super::frame;
 pub(crate) struct Selection {
     from: Position,
     to: Position,
-    /// The inside of the frame.
+    /// The inside of the frame where the selection started.
     within: Rect,
 }
 

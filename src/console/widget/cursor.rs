@@ -21,7 +21,7 @@ impl Cursor {
         self.at.min(lines.saturating_sub(1))
     }
 
-    /// Moves it to a line.
+    /// Moves the cursor to a line.
     pub(crate) fn set_line(&mut self, line: usize) {
         self.at = line;
     }

@@ -47,7 +47,7 @@ impl TextPane {
         self.lines.join("\n")
     }
 
-    /// Returns whether it fills the whole screen.
+    /// Reports whether the pane fills the whole screen.
     pub(crate) fn is_full(&self) -> bool {
         self.full
     }

@@ -1,5 +1,5 @@
-//! `:can`: the user's permissions; `:can VERB RESOURCE [NAME]`: whether the user has this one, and which subjects have
-//! it; `:can VERB`: the same for the selection.
+//! `:can`: the user's permissions. `:can VERB RESOURCE [NAME]`: whether the user has this permission, and the subjects
+//! that have it. `:can VERB`: the same for the selected object.
 
 use std::collections::BTreeSet;
 

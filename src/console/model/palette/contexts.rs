@@ -23,7 +23,7 @@ pub(super) fn named(arguments: &[&str], model: &Model) -> Result<Vec<String>, St
     Ok(names)
 }
 
-/// Returns the contexts of the top table; empty if it is of one cluster.
+/// Returns the contexts of the top table; empty if the table shows one cluster.
 pub(super) fn on_top(model: &Model) -> Vec<String> {
     let over = model.top().1.over().unwrap_or_default();
     over.iter().map(|id| model.shared.cluster_name(*id).to_owned()).collect()
@@ -94,7 +94,8 @@ fn all(model: &Model) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Finds a kind that only these other clusters have; or waits until their discovery has answered.
+/// Finds a kind in the clusters of these contexts. The error is the effect that waits for their discovery, or the
+/// message that no cluster has the kind.
 pub(super) fn kind(
     kind_name: &str,
     text: &str,
@@ -139,7 +140,7 @@ pub(super) fn suggest(last: &str, model: &Model) -> Vec<String> {
     let mut suggestions: Vec<String> = Vec::new();
     for name in names.filter(|name| !taken.contains(name)) {
         let suggestion = format!("{lead}{name}");
-        // A name that contains separators cannot be typed either.
+        // A name that contains a separator cannot be typed, so it is not suggested.
         if !suggestions.contains(&suggestion) && !name.contains(|c: char| c.is_whitespace() || c == ',') {
             suggestions.push(suggestion);
         }

@@ -52,7 +52,7 @@ pub(super) fn translate(text: &str, is_kind: impl Fn(&str) -> bool) -> Cow<'_, s
     }
 }
 
-/// Returns a hint for a word that does not exist here.
+/// Returns the hint for a word of k9s that the console does not have.
 pub(super) fn hint(word: &str) -> Option<&'static str> {
     KUBECTL_WORDS.iter().find(|(known, _)| *known == word).map(|(_, hint)| *hint)
 }

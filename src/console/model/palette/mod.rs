@@ -120,7 +120,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
             };
         }
         Some("controllers") => {
-            // Another server may have a kind of this name.
+            // A server other than Podium may have its own kind `controllers`.
             let catalogue = &model.shared.catalogue;
             let kind = controller::kind(catalogue).or_else(|| catalogue.find_resource("controllers"));
             return match kind {
@@ -205,7 +205,7 @@ fn candidates(model: &Model) -> Vec<String> {
         model.shared.catalogue.kinds().iter().map(|kind| kind.resource.plural.to_string()).collect();
     all.extend(PROMPT_WORDS.iter().map(|known| known.name.to_owned()));
     all.extend(model.shared.extensions.aliases().keys().cloned());
-    // Commands without a screen of their own are better known by their keys.
+    // Commands for lists, tabs, panes and all views are not suggested: users know them by their keys.
     let (_, screen) = model.top();
     let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
     let contexts = screen.key_contexts(&cx);
@@ -255,7 +255,7 @@ const START: [&str; 16] = [
     "context",
 ];
 
-/// Returns those that this server has.
+/// Returns the suggestions of [`START`] that this server supports.
 fn start(model: &Model) -> Vec<String> {
     let is_known = |word: &&&str| {
         PROMPT_WORDS.iter().any(|known| known.name == **word)

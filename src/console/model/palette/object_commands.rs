@@ -145,7 +145,8 @@ fn on_kind_and_name(command: Command, arguments: &[&str], model: &Model) -> Resu
     }
     let object = match model.shared.stores.get(&kind.resource) {
         Some(_) => find(std::slice::from_ref(&kind), name, model)?,
-        // The objects of this kind are not watched here: reads go to the server by name, but nothing is deleted unseen.
+        // The console does not watch objects of this kind. Commands that read take the object from the server by its
+        // name; commands that need an object seen before are refused.
         None if matches!(command, Command::Delete | Command::Label | Command::Explain) => {
             let plural = &kind.resource.plural;
             return Err(format!("{verb} works in their table: :{plural} shows it"));
@@ -156,7 +157,7 @@ fn on_kind_and_name(command: Command, arguments: &[&str], model: &Model) -> Resu
     Ok(object_commands::run(&cx, command, Some(object.clone()), &[object], 0))
 }
 
-/// Returns a reference by name alone, in the namespace that is shown.
+/// Returns a reference to an object that the console has not seen: by its name, in the namespace in scope.
 fn unseen(kind: Kind, name: &str, scope: &Scope) -> Result<ObjectRef, String> {
     let (namespace, name) = match (name.split_once('/'), scope) {
         _ if !kind.namespaced => (None, name),

@@ -20,7 +20,7 @@ pub(super) fn open(kind: &Kind, arguments: &[&str], model: &Model) -> Result<Vec
     let mut filter: Vec<&str> = Vec::new();
     let mut arguments = arguments.iter().copied();
     while let Some(word) = arguments.next() {
-        // A search text may contain anything.
+        // After the start of a search text, every word belongs to it.
         if filter.first().is_some_and(|first| !first.starts_with("-l")) {
             filter.push(word);
             continue;
@@ -71,7 +71,8 @@ pub(super) fn open(kind: &Kind, arguments: &[&str], model: &Model) -> Result<Vec
     Ok(effects)
 }
 
-/// Checks a namespace's name for several clusters, without looking it up. It becomes a part of paths.
+/// Checks the syntax of a namespace's name, for several clusters: the name becomes a part of paths. Does not look it
+/// up.
 fn anywhere(name: &str) -> Result<Scope, String> {
     let is_label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || name.len() > 63 || !name.chars().all(is_label) {

@@ -21,7 +21,7 @@ use super::create;
 const SLOW: &str = "Slow";
 /// The number of nodes named in a form.
 const NODES: usize = 3;
-/// The store's disk, in addition to those of nodes.
+/// The name for the disk of the control plane's store; any other name is a node's.
 const STORE: &str = "store";
 
 /// A part of a fault with a field of its own.
@@ -104,7 +104,7 @@ fn parts(type_: &str) -> &'static [Part] {
         "Disk" => &[Disk, Failure, WriteDelay, Duration],
         "VolumeFull" => &[Volume, Duration],
         "ClockSkew" => &[Clock, By, Duration],
-        // It is a single event.
+        // An OOM kill is a single event and has no duration.
         "OutOfMemory" => &[Pod],
         "Webhook" => &[Webhook, Duration],
         "ImagePull" => &[SomeNodes, PullDelay, Failing, Pattern, Duration],

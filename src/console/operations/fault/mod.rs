@@ -47,7 +47,7 @@ fn free_name(spec: &FaultSpec, is_taken: impl Fn(&str) -> bool) -> String {
     std::iter::once(named("")).chain(numbered).find(|name| !is_taken(name)).unwrap_or_default()
 }
 
-/// Ends faults. Each is read from the server first, so that the undo can create the same again.
+/// Ends faults. Each fault is read from the server first, so that its undo can create it again.
 pub(crate) fn heal(targets: &[ObjectRef]) -> Effect {
     let targets = targets.to_vec();
     Effect::task("heal", move |out| async move {
@@ -65,7 +65,7 @@ pub(crate) fn heal(targets: &[ObjectRef]) -> Effect {
 pub(crate) fn action(target: &ObjectRef, fault: &Value) -> Action {
     let mut again = editable::strip(fault);
     if let Some(metadata) = again["metadata"].as_object_mut() {
-        // Finalizers and owners may no longer exist at that time.
+        // At the time of the undo, the fault's owners and the controllers of its finalizers may no longer exist.
         metadata.remove("finalizers");
         metadata.remove("ownerReferences");
         metadata.remove("deletionTimestamp");

@@ -16,7 +16,8 @@ use crate::action::error_text;
 
 /// Timeout of one request.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// Objects per page, and pages per kind. Objects beyond them are not read, and the screen reports that.
+/// Maximum number of objects per page, and of pages per kind. Objects beyond these limits are not read, and the screen
+/// reports that.
 const PAGE: u32 = 500;
 const PAGES: usize = 10;
 

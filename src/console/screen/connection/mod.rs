@@ -33,7 +33,7 @@ use report::{Report, State};
 
 /// Pause between two runs of the diagnosis: each run opens connections.
 const PAUSE: Duration = Duration::from_secs(3);
-/// Columns of the mark and the name of a step.
+/// Width of the mark and the name of a step, in columns.
 const MARGIN: usize = 14;
 
 /// Results of the screen's task.

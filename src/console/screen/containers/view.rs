@@ -18,7 +18,7 @@ use crate::thresholds::{Load, Resource, ThresholdLevel, percent};
 
 /// Width of the state column.
 const STATE: usize = 22;
-/// Minimum width of the image column beside percentages.
+/// Minimum width of the image column if usage in percent is shown beside it.
 const IMAGE: usize = 24;
 /// Width of the columns for restarts and amounts.
 const NUMBER: usize = 8;

@@ -62,7 +62,7 @@ pub(super) enum ListSection {
     InFlight,
     /// Keys that are due.
     Due,
-    /// Keys that come later.
+    /// Keys that are due later: after a back-off or a requeue.
     Later,
     /// The last reconciles.
     Recent,
@@ -119,7 +119,7 @@ pub struct Controller {
     /// The reason why there is no newer status; `None` while requests succeed.
     pub(super) failure: Option<ControllerResponse>,
     cursor: Option<Name>,
-    /// The row of the cursor, used when that entry disappears.
+    /// The index of the cursor's row; the cursor stays at this index when its entry disappears.
     row: usize,
     pub(super) query: String,
     search: Option<Regex>,
@@ -184,7 +184,8 @@ impl Controller {
         Some((row.part, row.key.clone()))
     }
 
-    /// Returns the key to step: a waiting one under the cursor; `None` for the next one.
+    /// Returns the key to step: the key under the cursor if it waits in the queue; `None` steps the controller's next
+    /// key.
     fn chosen(&self) -> Option<String> {
         let is_in_order = self.status.as_ref().is_some_and(|(status, _)| {
             // The scheduler pops pods in its own order.

@@ -17,14 +17,14 @@ pub enum ControllerResponse {
     NotFound,
     /// The server does not serve controllers.
     Absent,
-    /// The user may not read it; the server's message.
+    /// The user may not read the controller; contains the server's message.
     Forbidden(String),
     /// The request failed, or the response cannot be parsed.
     Failed(String),
 }
 
 impl ControllerResponse {
-    /// Returns the message that explains a missing status; `None` if there is one.
+    /// Returns the message that explains a missing status; `None` if the response has a status.
     pub(super) fn error_message(&self) -> Option<String> {
         Some(match self {
             Self::Status(_) => return None,

@@ -95,7 +95,7 @@ fn head(screen: &Controller, cx: &Context<'_>, width: usize) -> Vec<Line<'static
         ];
         lines.push(Line::from_iter(spans));
     };
-    // Numbers change all the time.
+    // These numbers change all the time: linear mode must not announce each change.
     line("queue", &waits.join(" · "), theme.restless(theme.body.text));
     line("done", &done.join(" · "), theme.restless(troubled));
     line("times", &times.join(" · "), theme.restless(theme.body.text));

@@ -14,7 +14,8 @@ use crate::diagnostics::PolicyTarget;
 use crate::effect::Outbox;
 use crate::resource::ObjectRef;
 
-/// Pause between two evaluations of policies: each reads all policies, labels and namespaces that it depends on.
+/// Pause between two evaluations of policies: each evaluation reads all policies, labels and namespaces that affect its
+/// result.
 const POLICIES: Duration = Duration::from_secs(10);
 
 /// Watches the object until the screen is closed.
@@ -70,7 +71,7 @@ pub(crate) async fn follow_beside(out: Outbox, target: ObjectRef) {
 }
 
 /// Repeatedly evaluates the network policies of a pod or a policy: the result changes with policies and labels of other
-/// objects. Failures are left out.
+/// objects. After a failed evaluation the last result stays.
 pub(crate) async fn follow_policies(out: Outbox, target: ObjectRef) {
     let Some(diagnose) = out.diagnose() else { return };
     let (namespace, name) = (target.namespace.clone().unwrap_or_default(), target.name.clone());
@@ -87,7 +88,7 @@ pub(crate) async fn follow_policies(out: Outbox, target: ObjectRef) {
     }
 }
 
-/// Returns the object as JSON with its kind: items of a list may lack it.
+/// Returns the object as JSON with its kind, which items of a list may lack.
 fn whole(object: DynamicObject, target: &ObjectRef) -> Value {
     let mut value = serde_json::to_value(object).unwrap_or_default();
     if value["kind"].is_null() {

@@ -132,7 +132,7 @@ impl Describe {
             let involved = &event.summary;
             let same_kind = involved.about_kind.as_deref() == Some(self.target.kind.kind.as_str());
             let same_name = involved.about_name.as_deref() == Some(self.target.name.as_str());
-            // The kubelet writes the node's name instead of its uid.
+            // In events about its node, the kubelet writes the node's name instead of its uid.
             let same_uid =
                 involved.about_uid.as_deref().is_none_or(|other| other == uid || other == self.target.name);
             same_kind && same_name && same_uid

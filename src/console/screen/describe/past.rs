@@ -17,7 +17,7 @@ use crate::toast::Toast;
 #[derive(Debug)]
 pub struct TimeTravelResult(Result<TimeTravelData, String>);
 
-/// The point in time, and the state at it unless it is the present.
+/// The point in time, and the state then; the state is `None` for the present.
 type TimeTravelData = (TimePosition, Option<(Option<Value>, Stores, usize)>);
 
 /// The past state that a description shows.

@@ -20,11 +20,11 @@ pub enum BudgetDecision {
     Blocked(String),
     /// Not allowed while the budget and its pods stay as they are, with the arithmetic: waiting does not help.
     Never(String),
-    /// The server would always respond with an error.
+    /// Several budgets cover the pod, so that the server always responds with an error.
     Refused(String),
 }
 
-/// The remaining allowances of budgets; each allowed pod takes one.
+/// The remaining allowances of budgets; each allowed eviction takes one.
 #[derive(Debug)]
 pub struct BudgetTracker<'a> {
     accounts: Vec<BudgetState<'a>>,
@@ -119,7 +119,7 @@ impl BudgetState<'_> {
                     "budget {name}: always needs {desired} of its {expected} available"
                 ));
             }
-            // An allowance of zero although the numbers allow more: expectedPods is unknown, or earlier evictions are
+            // If the numbers permit more than the allowance of zero, expectedPods is unknown or earlier evictions are
             // still in progress.
             let text = if healthy > desired {
                 format!("budget {name}: no disruption allowed now, {healthy} available, {desired} needed")
@@ -134,7 +134,8 @@ impl BudgetState<'_> {
     }
 }
 
-/// Pods that no budget protects: finished, not started, or already terminating (`canIgnorePDB`).
+/// Returns whether budgets do not protect the pod: it is finished, not started, or already terminating
+/// (`canIgnorePDB`).
 fn is_exempt(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Succeeded" | "Failed" | "Pending")) || pod.metadata.deletion_timestamp.is_some()

@@ -27,7 +27,7 @@ use kube::{Api, Client};
 /// The progress of a drain.
 #[derive(Debug)]
 pub enum Progress {
-    /// The drain of a node began; the plan for its pods in their current state.
+    /// The drain of a node began, with a plan for the pods that are on the node now.
     Began {
         /// Index of the node.
         node: usize,
@@ -45,7 +45,7 @@ pub enum Progress {
     Ended {
         /// Index of the node.
         node: usize,
-        /// The reason why it could not begin.
+        /// The error is the reason why the drain of the node could not begin.
         result: Result<(), String>,
     },
     /// The whole drain ended.
@@ -203,7 +203,7 @@ impl Drain<'_> {
                 () = tokio::time::sleep(wake.unwrap_or_default()), if wake.is_some() => {
                     let again = machine.tick(self.clock.now());
                     asking.extend(again.iter().filter_map(evict));
-                    // At the deadline any eviction may have changed.
+                    // At the deadline any eviction may have changed, so that all are reported.
                     machine.evictions().map(|(uid, _)| uid.clone()).collect()
                 }
             };

@@ -57,7 +57,7 @@ pub(super) enum DrainStage {
     Preview,
     Running,
     Stopped,
-    /// Ended by itself.
+    /// Ended without a stop by the user.
     Over,
 }
 
@@ -203,7 +203,7 @@ impl Drain {
         self.nodes.first()
     }
 
-    /// Returns the rows of every node: planned from the stores until the drain has its own.
+    /// Returns the rows of every node: those of the drain if it has started there, else the plan for the current pods.
     pub(super) fn rows(&self, cx: &Context<'_>) -> Vec<Vec<Row>> {
         let planned = self.planned(cx).into_iter().zip(&self.states);
         planned.map(|(planned, state)| state.rows.clone().unwrap_or(planned)).collect()

@@ -75,8 +75,8 @@ struct PodEviction {
 }
 
 impl NodeDrain {
-    /// Starts a drain: all pods of `ask` are to be evicted at once; those of `wait` are already terminating and only
-    /// waited for.
+    /// Starts a drain: it evicts all pods of `ask` at once; the pods of `wait` are already terminating, so that it only
+    /// waits for them.
     pub(crate) fn start(
         ask: impl IntoIterator<Item = Uid>,
         wait: impl IntoIterator<Item = Uid>,
@@ -128,7 +128,7 @@ impl NodeDrain {
         true
     }
 
-    /// Records the deletion of a pod; returns true if it was not known.
+    /// Records the deletion of a pod; returns true if the deletion was not known before.
     pub(crate) fn pod_deleted(&mut self, uid: &Uid, now: Timestamp) -> bool {
         match self.pods.get_mut(uid) {
             Some(course) if !matches!(course.eviction, EvictionState::Deleted { .. }) => {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::plan::Options;
 
-/// Grace periods that the switch cycles through, in seconds, the shortest last; `None` is the pod's own.
+/// Grace periods that the switch cycles through, in seconds, the shortest last; `None` uses the period of each pod.
 const GRACES: [Option<u32>; 6] = [None, Some(300), Some(60), Some(30), Some(5), Some(0)];
 /// Timeouts that the switch cycles through, in seconds.
 const TIMEOUTS: [Option<u64>; 6] = [None, Some(30), Some(60), Some(300), Some(900), Some(3600)];

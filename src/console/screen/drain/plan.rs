@@ -14,7 +14,7 @@ use crate::resource::Uid;
 /// The options of a drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The grace period of each pod in seconds; `None` is the pod's own.
+    /// The grace period of each pod in seconds; `None` uses the period in the pod's spec.
     pub grace_seconds: Option<u32>,
     /// The timeout of a node; `None` waits without limit.
     pub timeout: Option<Duration>,
@@ -82,7 +82,7 @@ impl PodDeleteStatus {
         matches!(self, Self::EvictLost | Self::EvictData | Self::RefuseUnmanaged | Self::RefuseData)
     }
 
-    /// Returns one word for the row.
+    /// Returns the plan as one word, for the row.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Evict | Self::EvictLost | Self::EvictData | Self::Finished => "evict",
@@ -92,7 +92,7 @@ impl PodDeleteStatus {
         }
     }
 
-    /// Returns the reason, as text for the row.
+    /// Returns the reason for the plan, as text for the row.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::Evict => "",
@@ -118,7 +118,7 @@ pub struct Row {
     pub(crate) name: String,
     /// The controller that replaces it.
     pub(crate) owner: Option<Uid>,
-    /// The plan for it.
+    /// The plan for the pod.
     pub delete_status: PodDeleteStatus,
     /// The decision of the budgets; `Free` if they are not checked.
     pub(crate) budget_decision: BudgetDecision,

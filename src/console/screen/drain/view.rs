@@ -217,7 +217,7 @@ fn find_replacements(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> Hash
     });
     replacements(left, since, |owner| {
         let made = cx.stores.pods().entries_owned_by(owner);
-        // Pods that existed before are the majority, so they are filtered out before they are unpacked.
+        // Most pods are older than the drain, so they are filtered out before they are unpacked.
         made.filter(|pod| pod.created.is_some_and(|at| at.as_second() >= since.as_second()))
             .map(StoredObject::whole)
             .collect()
@@ -234,7 +234,7 @@ fn parts<'a>(
     let theme = cx.theme;
     let eviction = drain.states.get(node).and_then(|state| state.evictions.get(&row.uid));
     let (why, why_style) = match (eviction, &row.budget_decision) {
-        // The server's message starts with words that every row would repeat.
+        // The first words of the server's message are left out, because every row would repeat them.
         (Some(EvictionState::Waiting { message, .. }), _) => (
             message.strip_prefix("The disruption budget ").unwrap_or(message).to_owned(),
             theme.status.pending,

@@ -95,7 +95,8 @@ pub(crate) fn save(target: &ObjectRef, text: String, base: Value) -> Effect {
                 let action = action::save(&target, &typed, &base);
                 let result = execute(&out.client(), &action.mutation).await.map(|_| ());
                 let overtaken = matches!(&result, Err(kube::Error::Api(status)) if status.code == 409);
-                // A save that continues with a merge has neither failed nor succeeded yet.
+                // If another client changed the object first, the save continues with a merge: it has neither failed
+                // nor succeeded yet.
                 if !overtaken {
                     out.record(action, &result).await;
                 }

@@ -279,8 +279,8 @@ impl Edit {
                 self.problems = problems;
             }
             CheckResult::Newer(theirs) if requested_by_user => return self.rebase(*theirs),
-            // The text never changes while the user types; but a new version that differs only in fields of the server
-            // is no conflict.
+            // While the user types, a newer version does not change the text. If it differs only in fields that the
+            // server writes, it becomes the new base without a conflict.
             CheckResult::Newer(theirs) if editable::strip(&theirs) == editable::strip(&self.base) => {
                 self.base = *theirs;
                 return self.touched();

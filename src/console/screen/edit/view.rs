@@ -189,7 +189,7 @@ fn scrolled(edit: &Edit, frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'sta
     frame.render_widget(Paragraph::new(lines.into_iter().skip(top).take(height).collect::<Vec<_>>()), area);
 }
 
-/// Merged changes of other clients, above the diff.
+/// Returns the lines above the diff that list the merged changes of other clients.
 fn merge_note(theme: &Theme, changes: &[Change], width: usize) -> Vec<Line<'static>> {
     if changes.is_empty() {
         return Vec::new();
@@ -212,7 +212,7 @@ fn merge_note(theme: &Theme, changes: &[Change], width: usize) -> Vec<Line<'stat
     lines
 }
 
-/// Returns the fields that both changed, with the three values of each.
+/// Returns the fields that both the user and another client changed, each with its old value and both new values.
 fn conflict_lines(theme: &Theme, conflict: &Conflict, width: usize) -> Vec<Line<'static>> {
     let conflicts = &conflict.merged.conflicts;
     let mut lines = vec![

@@ -166,7 +166,7 @@ fn key(links: &[Link], pod: &Pod) -> String {
     key
 }
 
-/// Returns the text of one pod, generalized for several.
+/// Returns the text about one pod with its name and uid replaced by `…`, so that the text fits several pods.
 fn in_general<'a>(text: &'a str, pod: &ObjectRef) -> Cow<'a, str> {
     let uid = pod.uid.as_ref().map_or("", Uid::as_str);
     let own = [pod.name.as_str(), uid].into_iter().filter(|own| !own.is_empty() && text.contains(own));

@@ -216,7 +216,7 @@ impl<'c> Chain<'_, 'c> {
         }
     }
 
-    /// Adds the pods that are not ready: the causes of the only one, or the causes that several share, each once.
+    /// Adds the pods that are not ready: a single pod with its causes; for several pods, each distinct cause once.
     fn pods(&mut self, depth: usize, pods: Vec<&'c Pod>) {
         let mut unwell: Vec<&'c Pod> = pods.into_iter().filter(|pod| is_unwell(pod)).collect();
         unwell.sort_by_key(|pod| {

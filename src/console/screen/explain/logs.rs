@@ -39,7 +39,7 @@ pub(super) struct LogKey {
     container: String,
     /// True for the previous run, if the container waits for its restart.
     pub(super) previous: bool,
-    /// The restarts before that run, and the end of the last run: each run has its own log.
+    /// The number of restarts and the end of the last run, which identify the run: each run has its own log.
     run: (i32, Option<Timestamp>),
 }
 

@@ -121,7 +121,7 @@ impl Files {
         })
     }
 
-    /// Opens the text of a file; links are resolved.
+    /// Opens the text of a file; symbolic links are resolved.
     fn look(path: PathBuf) -> Effect {
         Effect::task("look", move |out| async move {
             let path_text = path.display().to_string();

@@ -183,7 +183,7 @@ fn dialog(path: &Path, planned: Vec<PlannedObject>) -> Dialog {
         path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
     let contested = planned.iter().any(|one| matches!(one.outcome, ApplyOutcome::Contested(_)));
     let mut lines = Vec::new();
-    // Decisions for the user come first, however long the list is.
+    // Warnings about which the user must decide come before the list, however long it is.
     let mut warnings = Vec::new();
     // Unchanged objects come last.
     let mut sorted: Vec<&PlannedObject> = planned.iter().collect();
@@ -205,7 +205,7 @@ fn dialog(path: &Path, planned: Vec<PlannedObject>) -> Dialog {
         planned.iter().any(|one| matches!(one.outcome, ApplyOutcome::Changed | ApplyOutcome::Contested(_)));
     if changes {
         let undo = "The journal cannot undo this; :versions has the earlier state.".to_owned();
-        // Below a list that fits on one page, above a longer one.
+        // The note is below a list that fits on one page, and above a longer list.
         lines.insert(if planned.len() > NAMED { 0 } else { lines.len() }, undo);
     }
     let mut fields = Fields::default();

@@ -143,7 +143,7 @@ async fn listen(client: Client, id: u64, forward: ForwardRequest, report_fn: Rep
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                // Usually a lack of file descriptors, which improves as connections end.
+                // Usually no file descriptor is free; connections that end free some.
                 counts.report(Some(error.to_string())).await;
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 continue;

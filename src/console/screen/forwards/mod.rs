@@ -66,7 +66,7 @@ pub struct Forwards {
     cursor: Cursor,
     next_id: u64,
     orders: mpsc::UnboundedSender<Order>,
-    /// The receiving end; passed to the task when it starts.
+    /// The receiving end of `orders` until the task starts and takes it.
     waiting: Option<mpsc::UnboundedReceiver<Order>>,
 }
 
@@ -116,7 +116,7 @@ impl Forwards {
             (State::Starting, State::Listening { address, .. }) => {
                 Some(Effect::Toast(Toast::done(format!("{address} forwards to {}", row.forward.describe()))))
             }
-            // The user has just requested it and can choose another port.
+            // The user has just requested the forward and can choose another port.
             (State::Starting, State::Failed(why)) => {
                 Some(Effect::ShowDialog(Box::new(forward::another_port(cx, &row.forward, why.clone()))))
             }

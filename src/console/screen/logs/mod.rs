@@ -87,7 +87,7 @@ pub struct Logs {
     pub(super) buffer: Buffer,
     query: String,
     pub(super) position: Position,
-    /// The current match of `n`.
+    /// The number of the line that `n` or its reverse found last.
     pub(super) current: Option<u64>,
     pub(super) wrap: bool,
     pub(super) timestamps: bool,

@@ -40,8 +40,8 @@ pub(super) async fn read_run(
             ..LogParams::default()
         };
         match last.as_deref().and_then(|last| last.parse::<Timestamp>().ok()) {
-            // The server takes whole seconds, and lines that were already read are skipped below. The time is one
-            // second before the last line, because it is rounded.
+            // The server takes whole seconds, so that reading resumes one second before the last line; lines that were
+            // already read are skipped below.
             Some(at) => params.since_time = at.checked_sub(jiff::SignedDuration::from_secs(1)).ok(),
             None => match follow.start {
                 LogStart::Tail(count) => params.tail_lines = Some(count),
@@ -63,7 +63,8 @@ pub(super) async fn read_run(
             Ok(()) => {}
         }
         if let Some(note) = closing_note {
-            // The run had ended before it was read. An error means that the receiver was dropped.
+            // The run had ended before reading began, so that its log is complete. An error means that the receiver was
+            // dropped.
             let _ = lines.send(vec![LogLine::note(&note.source, note.text)]).await;
             return;
         }

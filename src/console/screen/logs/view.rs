@@ -45,7 +45,7 @@ pub(super) fn draw(logs: &Logs, cx: &Context<'_>, frame: &mut Frame<'_>, area: R
     }
     let width = usize::from(inner.width).max(1);
     let mut rows: Vec<Line<'static>> = lines.into_iter().flat_map(|line| wrapped(line, width)).collect();
-    // Wrapped lines need more rows than are visible; at the end the last one must be visible.
+    // Wrapped lines may need more rows than the view has; at the end of the log the last row must be visible.
     if logs.position == Position::End {
         rows.drain(..rows.len().saturating_sub(height));
     }

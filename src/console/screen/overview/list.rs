@@ -35,7 +35,7 @@ pub(super) fn framed<'a>(
     if fits { block.title_top(note) } else { block }
 }
 
-/// Draws the text before the first list of a kind: it is being loaded, or the server refuses it.
+/// Draws the text for a kind whose list has not arrived: the list is being loaded, or the server refuses it.
 pub(super) fn waiting<K: Resource<DynamicType = ()>>(cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
     let text = cx
         .links

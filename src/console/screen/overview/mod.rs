@@ -196,7 +196,7 @@ impl Overview {
         if focused && before.as_ref() == Some(uid) { self.enter(cx, when) } else { Vec::new() }
     }
 
-    /// Executes a command; `cx` is that of the shown point in time.
+    /// Executes a command; `cx` is the context of the shown point in time.
     fn command(&mut self, cx: &Context<'_>, command: Command, when: Option<TimeSelector>) -> Vec<Effect> {
         let open = |kind: Kind| vec![Effect::open(TableRoute { when, ..TableRoute::of(kind) })];
         match command {
@@ -244,8 +244,8 @@ impl View for Overview {
             }
             // The past does not change.
             ScreenMessage::Changed(..) if when.is_some() => {}
-            // Changes of events arrive while the screen is covered, too: sorting all of them again would block the
-            // loop.
+            // A covered screen receives changes of events, too. When it is shown again, it does not sort all of them,
+            // which would block the loop.
             ScreenMessage::Opened => self.rebuild_events(cx),
             ScreenMessage::Changed(resource, touched) if resource == ResourceKey::of::<Event>() => {
                 match touched {

@@ -1,7 +1,9 @@
-//! The overview at a point in the past (CON-19): all its parts at one time, computed from the server's state then.
+//! The overview at a point in the past (CON-19): all its parts at one time, computed from the state that the server had
+//! then.
 //!
-//! Invariant: while a point in the past is shown, no data of the live stores is. Kinds that the server refuses now are
-//! missing in the past, too; if a list is too long to be counted completely, the overview shows how much is missing.
+//! Invariant: while a point in the past is shown, no data of the live stores is shown. Kinds that the server refuses
+//! now are missing in the past, too; if a list is too long to be counted completely, the overview shows how much is
+//! missing.
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
@@ -114,7 +116,7 @@ impl Overview {
         done
     }
 
-    /// Opens the object under the cursor at that point in time; `cx` is that of the past.
+    /// Opens the object under the cursor at that point in time; `cx` is the context of the past.
     pub(super) fn enter_past(&self, cx: &Context<'_>, when: TimeSelector) -> Vec<Effect> {
         let Some(object) = self.selected_object(cx) else { return Vec::new() };
         let object = match self.part {

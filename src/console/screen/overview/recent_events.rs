@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::ranked_list::RankedList;
 use crate::resource::Uid;
 
-/// Last occurrence, newest first; within a second, the last write first.
+/// The sort key of an event: the last occurrence, newest first; within a second, the last write first.
 pub(super) type Key = (Reverse<Option<Timestamp>>, Reverse<u64>);
 
 /// The shown events.

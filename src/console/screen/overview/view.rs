@@ -16,7 +16,7 @@ use crate::health::Health;
 use crate::text::grouped;
 use crate::widget::gauge::bar;
 
-/// Minimum size for showing all parts at once.
+/// Minimum size for showing all parts at once, in columns and lines.
 const ROOMY: (u16, u16) = (60, 13);
 
 pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {

@@ -1,8 +1,8 @@
 //! Explains why a pod is pending: every node against every filter, and the changes that would make it fit (CON-9).
 //!
-//! The verdict is requested again whenever the pod or an event about it changes, which each attempt of the scheduler
-//! causes; changes of the nodes since that attempt are listed ([`node_changes`]). On a cluster that serves no verdicts,
-//! the screen shows kube-scheduler's event and condition, and says so.
+//! The verdict is requested again whenever the pod or an event about it changes: each attempt of the scheduler causes
+//! such a change. Changes of the nodes since the last attempt are listed ([`node_changes`]). On a cluster that serves
+//! no verdicts, the screen shows kube-scheduler's event and condition, and says so.
 
 mod event_view;
 pub(crate) mod groups;
@@ -45,14 +45,14 @@ pub enum PendingData {
 #[derive(Debug)]
 pub struct PendingScreen {
     pub(super) target: ObjectRef,
-    /// The newest response with content; a verdict stays readable when there is none any more.
+    /// The newest response with content; a verdict stays readable when the server has none any more.
     pub(super) response: Option<VerdictResponse>,
-    /// The fingerprints of the nodes when that attempt was reported.
+    /// The fingerprints of the nodes when the verdict's attempt was reported.
     fingerprints: node_changes::NodeFingerprints,
     pub(super) groups: Vec<Group>,
     pub(super) open: BTreeSet<Name>,
     cursor: Option<Name>,
-    /// The row of the cursor, used when that row disappears.
+    /// The index of the cursor's row; the cursor stays at this index when its row disappears.
     row_index: usize,
     pub(super) query: String,
     search: Option<Regex>,
@@ -150,7 +150,7 @@ impl PendingScreen {
             self.fingerprints = node_changes::fingerprints(cx.stores.nodes().iter().map(|(_, node)| node));
         }
         match answer {
-            // The last verdict is worth more than the news that there is none now: the pod may have its node.
+            // If there is no verdict now, for example because the pod has got a node, the last one stays readable.
             VerdictResponse::Untried if self.verdict().is_some() => {}
             answer => {
                 if let VerdictResponse::Verdict(verdict) = &answer {

@@ -1,5 +1,5 @@
-//! Changes of the nodes since the scheduler's last attempt. The scheduler tries again only when a change may help, so a
-//! cordon leaves the verdict as it was.
+//! Changes of the nodes since the scheduler's last attempt. The scheduler tries again only when a change may help, so
+//! that the verdict does not reflect a later cordon.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

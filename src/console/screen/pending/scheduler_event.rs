@@ -66,7 +66,7 @@ pub(crate) fn reasons(message: &str) -> Reasons {
         let counted = part.split_once(' ').and_then(|(number, reason)| Some((number.parse().ok()?, reason)));
         match counted {
             Some((number, reason)) => against.push((Some(number), reason.to_owned())),
-            // The comma belongs to the reason.
+            // A part without a number continues the preceding reason, which contains a comma.
             None => match against.last_mut() {
                 Some((_, reason)) => *reason = format!("{reason}, {part}"),
                 None => against.push((None, part.to_owned())),

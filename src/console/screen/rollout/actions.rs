@@ -50,7 +50,8 @@ pub(crate) fn undo_patch(deployment: &Deployment, set: &ReplicaSet) -> Result<Va
     ]))
 }
 
-/// Returns to a revision. The inverse returns to the current one, which the server has as a ReplicaSet by then.
+/// Rolls back to a revision. The inverse restores the template that is current now; by then the server has it as the
+/// previous revision, so that `kubectl rollout undo` does the same.
 pub(crate) fn undo(
     target: &ObjectRef,
     deployment: &Deployment,

@@ -72,8 +72,7 @@ pub(crate) fn revisions<'a>(
         })
         .collect();
     revisions.sort_by_key(|revision| std::cmp::Reverse(revision.number));
-    // An undo gives an old ReplicaSet a new number: the Deployment was taken back from all ReplicaSets created after
-    // it.
+    // An undo gives an old ReplicaSet a new number: it undid the revisions of all ReplicaSets that were created later.
     if let Some(made) = revisions.iter().find(|revision| revision.current).and_then(|current| current.created)
     {
         for revision in &mut revisions {
@@ -112,7 +111,7 @@ fn own_cause(set: &ReplicaSet, sets: &[&ReplicaSet]) -> Option<String> {
     (!is_inherited).then_some(cause)
 }
 
-/// Returns the previous revision.
+/// Returns the ReplicaSet of the previous revision.
 fn before<'a>(set: &ReplicaSet, sets: &[&'a ReplicaSet]) -> Option<&'a ReplicaSet> {
     let number = revision_of(set)?;
     let older = sets.iter().filter(|other| revision_of(other).is_some_and(|other| other < number));

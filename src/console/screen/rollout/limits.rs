@@ -8,9 +8,9 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 pub(crate) struct Limits {
     /// Desired number of pods.
     pub(crate) desired: i32,
-    /// Maximum number of pods above it.
+    /// Maximum number of pods above the desired number.
     pub(crate) surge: i32,
-    /// Maximum number of unavailable pods below it.
+    /// Maximum number of the desired pods that may be unavailable.
     pub(crate) unavailable: i32,
     /// As in the spec: `25%`.
     pub(crate) surge_text: String,

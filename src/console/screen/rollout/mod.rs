@@ -51,7 +51,7 @@ pub struct Rollout {
     pub(super) target: ObjectRef,
     /// The selected revision; by default the newest one that is not current.
     picked: Option<i64>,
-    /// The ReplicaSet it was opened from; its revision is selected initially.
+    /// The ReplicaSet from which the screen was opened; its revision is selected initially.
     opened_at: Option<String>,
     /// Number of lines that the diff is scrolled.
     pub(super) scrolled: usize,
@@ -98,8 +98,8 @@ impl Rollout {
         Some(Objects { deployment, sets })
     }
 
-    /// Returns the index of the selected revision: the user's choice, else the one it was opened at, else the newest
-    /// one to return to.
+    /// Returns the index of the selected revision: the user's choice, else the revision at which the screen was opened,
+    /// else the newest revision to return to.
     pub(super) fn picked(&self, list: &[Revision]) -> Option<usize> {
         let at = |number: i64| list.iter().position(|revision| revision.number == number);
         let opened_at = |set: &String| list.iter().position(|revision| revision.set == *set);
@@ -120,7 +120,7 @@ impl Rollout {
         self.scrolled = 0;
     }
 
-    /// Shows the dialog before an undo, with its changes, and sends a dry run meanwhile.
+    /// Shows the dialog that confirms an undo and lists its changes, and sends a dry run meanwhile.
     fn confirm_undo(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         let Some(objects) = self.objects(cx) else { return Vec::new() };
         let list = revisions(objects.deployment, objects.sets.iter().map(|(set, _)| *set));

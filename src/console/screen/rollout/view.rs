@@ -191,8 +191,8 @@ fn cause(cx: &Context<'_>, view: &RolloutView) -> Option<Line<'static>> {
     Some(Line::styled(format!("  {message}"), style))
 }
 
-/// Returns the line of a side: its name, its image, its pods and its summary. Each pod has a sign; if they do not fit,
-/// a bar shows the shares of ready pods and of all.
+/// Returns the line of a side: its name, its image, its pods and its summary. Each pod has a sign; if the signs do not
+/// fit, a bar shows the shares of ready pods and of all.
 fn side_line(cx: &Context<'_>, label: &str, side: &ReplicaSetProgress, columns: &Columns) -> Line<'static> {
     let theme = cx.theme;
     let label_style = if label == "new" { theme.body.accent } else { theme.body.dim };

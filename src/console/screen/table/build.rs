@@ -15,7 +15,7 @@ use crate::rows::{Row, RowKey};
 
 /// Maximum number of rows that are built at once.
 const AT_ONCE: usize = 512;
-/// Number of further rows in each step between other work: one or two milliseconds.
+/// Number of rows built in each later step, which takes one or two milliseconds.
 const STEP: usize = 256;
 
 /// New rows of a table, shown when all of them are built.

@@ -26,7 +26,7 @@ const CUT: usize = 24;
 /// The minimum width of a long column in the table of events, because all its columns matter.
 const CUT_OF_EVENTS: usize = 14;
 
-/// The minimum width of the last two columns, which are never dropped.
+/// The minimum width to which the last two columns are cut before one of them is dropped.
 const CUT_OF_THE_LAST: usize = 10;
 
 /// Maximum additional space between two columns.
@@ -85,7 +85,7 @@ struct ColumnLayout {
     weight: u8,
     /// The width that remains when long columns are cut.
     floor: usize,
-    /// True for a state as text, which matters more in full than the lightest columns beside it.
+    /// True for a state as text: the lightest columns are dropped before a state is cut.
     is_text: bool,
 }
 
@@ -138,7 +138,7 @@ impl VisibleColumns {
                 && let Some(column) = columns.iter_mut().max_by_key(|column| column.width)
                 && column.width >= over + CUT_OF_THE_LAST
             {
-                // A name or a state alone would not be enough.
+                // The last two columns are cut, not dropped: a name or a state alone would not be enough.
                 column.width -= over;
                 column.least = column.width;
             } else if columns.len() > 1
@@ -233,7 +233,7 @@ impl Cell {
         }
     }
 
-    /// Returns the maximum width of the cell while its value stays the same, at any time.
+    /// Returns the maximum width that the cell reaches over time without a change of its value: ages grow.
     fn max_width(&self) -> usize {
         /// `7h59m`, `7d23h`, `364d`: the longest ages of the first eight years.
         const AGE: usize = 5;

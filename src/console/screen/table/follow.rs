@@ -69,7 +69,8 @@ impl Table {
     }
 
     /// Drops marks of objects that were deleted or are out of scope, once all rows are built: commands and counts must
-    /// not include them. Before the list has arrived, they are unknown.
+    /// not include them. Until the list has arrived, a missing row does not mean that its object was deleted, so that
+    /// all marks stay.
     pub(super) fn finish_build(&mut self) {
         if self.loaded {
             self.marks.retain(|uid| self.index.get(uid).is_some());
@@ -101,7 +102,7 @@ impl Table {
         if counted {
             return self.rebuild_soon(cx);
         }
-        // The list is complete, and all its pages have arrived.
+        // The list is complete only now: all its pages have arrived.
         if own && !self.loaded && self.building.is_none() && self.has_list(cx) {
             self.loaded = true;
             self.finish_build();

@@ -37,7 +37,7 @@ impl Table {
     }
 
     fn sort_by_one_of(&mut self, names: &[&str]) -> Vec<Effect> {
-        // Sorting by another column would be misleading.
+        // Without such a column the rows stay as they are: sorting by another column would be misleading.
         let Some(column) = self.column_named(names) else {
             let note = format!("{} have no column {}", self.kind.heading(), names.join(" or "));
             return vec![Effect::Toast(Toast::info(note))];
@@ -76,7 +76,7 @@ impl Table {
             ColumnVisibility::Always | ColumnVisibility::Wide | ColumnVisibility::Several => true,
         };
         let heads = self.columns.iter().filter(|column| known(column)).map(|column| quote(&column.name));
-        // The user's columns may include it at another position.
+        // The user's columns get no additional NAMESPACE column: they may include it at another position.
         let first = self.layout.is_none().then(|| "NAMESPACE".to_owned());
         text.push_str(&first.into_iter().chain(heads).collect::<Vec<_>>().join(","));
         text.push('\n');

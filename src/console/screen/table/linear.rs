@@ -44,7 +44,7 @@ fn line(table: &Table, row: &Row, several: bool, cx: &Context<'_>) -> Line {
         None => clean(&row.name).into_owned(),
     };
     let cells = table.columns.iter().zip(&row.cells).filter(|(column, _)| table.shows(cx, column));
-    // Both are read first.
+    // The name, and the namespace if there are several, are read first.
     let is_read_first =
         |column: &Column| column.name == "NAME" || column.visibility == ColumnVisibility::Several;
     let phrases = cells.filter(|(column, _)| !is_read_first(column)).map(|(column, cell)| {

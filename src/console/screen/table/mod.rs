@@ -78,7 +78,7 @@ pub struct Table {
     pub(super) index: Index,
     pub(super) query: String,
     pub(super) cursor: Option<RowKey>,
-    /// The row of the cursor, used when its object disappears.
+    /// The index of the cursor's row; the cursor stays at this index when its object disappears.
     pub(super) row_index: usize,
     pub(super) marks: HashSet<RowKey>,
     pub(super) last_mark: Option<RowKey>,

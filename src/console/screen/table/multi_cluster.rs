@@ -20,7 +20,7 @@ use crate::toast::Toast;
 /// The heading of the column with each row's cluster.
 pub(super) const CONTEXT: &str = "CONTEXT";
 
-/// The clusters of a table over several.
+/// The clusters of a table over several clusters.
 #[derive(Debug)]
 pub(super) struct MultiClusterScope {
     pub(super) clusters: Vec<ClusterId>,
@@ -104,7 +104,7 @@ impl Table {
             .collect()
     }
 
-    /// As [`Self::freshness`], as text with the message of the server or the connection.
+    /// Returns the same as [`Self::freshness`], but as text, with the message of the server or the connection.
     pub(crate) fn states(&self, cx: &Context<'_>) -> Vec<State> {
         let clusters = self.over.iter().flat_map(|over| &over.clusters);
         clusters
@@ -142,7 +142,7 @@ impl Table {
         silent.collect()
     }
 
-    /// Returns the current rows of all its clusters.
+    /// Returns the current rows of all the table's clusters.
     pub(super) fn rows_over(&mut self, cx: &Context<'_>) -> Vec<Row> {
         let Some(over) = &mut self.over else { return Vec::new() };
         for id in &over.clusters {
@@ -192,7 +192,7 @@ impl Table {
         self.own.iter().map(cell).collect()
     }
 
-    /// Applies changes of one of its clusters.
+    /// Applies changes in one of the table's clusters.
     pub(super) fn changed_in(
         &mut self,
         cx: &Context<'_>,

@@ -1,5 +1,5 @@
 //! Commands on the rows of a table over several clusters or kinds: each is executed in the row's own cluster, with that
-//! cluster's kinds and objects, and its effects are wrapped in [`Effect::InCluster`] that cluster.
+//! cluster's kinds and objects, and its effects are wrapped in [`Effect::InCluster`] with that cluster.
 
 use std::collections::BTreeMap;
 

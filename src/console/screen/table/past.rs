@@ -1,4 +1,5 @@
-//! A table at a point in the past (CON-19): rows computed from the server's state then; they do not change.
+//! A table at a point in the past (CON-19): the rows are computed from the state that the server had then, and do not
+//! change.
 //!
 //! In the table of all workloads each kind is requested separately; the kinds without a response are listed below the
 //! rows.
@@ -32,7 +33,7 @@ enum PastTable {
 }
 
 impl PastTable {
-    /// Returns the form in which the table shows it.
+    /// Returns the past state in the form that the table shows; `None` for the present.
     fn into_view(self, cx: &Context<'_>, place: TimePosition) -> Option<PastView> {
         match self {
             Self::OfOne(stores, cut) => PastView::new(place, stores, cut),

@@ -14,10 +14,10 @@ use crate::sort_memory::{Direction, SortOrder};
 #[derive(Debug, Default)]
 pub(super) struct RestoreTarget {
     sort: Option<SortOrder>,
-    /// True if it was restored from the last session, with that session's sort order.
+    /// True if the table was restored from the last session, with that session's sort order.
     is_restored: bool,
     selected: Option<(Option<String>, String)>,
-    /// The cluster of the selected object, in a table over several.
+    /// The cluster of the selected object, in a table over several clusters.
     selected_in: Option<ClusterId>,
 }
 
@@ -68,7 +68,7 @@ impl Table {
         }
     }
 
-    /// Returns the cluster of the saved selection, in a table over several.
+    /// Returns the cluster of the saved selection, in a table over several clusters.
     pub(crate) fn cluster_to_keep(&self) -> Option<ClusterId> {
         match &self.restore_target.selected {
             Some(_) => self.restore_target.selected_in,
@@ -76,7 +76,8 @@ impl Table {
         }
     }
 
-    /// Restores a saved table of this kind, restricted to objects of `owner` if it was, over these clusters.
+    /// Restores a saved table of this kind over these clusters; if it listed only objects related to another one,
+    /// `owner` is that object.
     pub(crate) fn restored(
         kind: Kind,
         owner: Option<ObjectRef>,

@@ -281,7 +281,7 @@ fn right_title<'a>(table: &Table, cx: &Context<'_>, max_width: usize) -> Line<'a
     for (index, name) in cx.favourites.iter().enumerate() {
         entry(index + 1, name, matches!(cx.scope, crate::scope::Scope::One(one) if one == name));
     }
-    // Only as many as fit: a number that is not visible is of no use.
+    // Favourites that do not fit are left out: a number key is of no use without its visible name.
     while spans.iter().map(Span::width).sum::<usize>() >= max_width && spans.len() > 3 {
         spans.truncate(spans.len() - 2);
     }
@@ -446,7 +446,7 @@ fn draw_row<'a>(
                 style = theme.table.cursor.patch(style);
             }
         } else if selected {
-            // The cursor's background is used in its row; only a state has its own colour.
+            // In the cursor's row only a state keeps its own colour; other cells have the colours of the cursor.
             style = if matches!(cell, Cell::Status(..) | Cell::Warning(_)) {
                 theme.table.cursor.patch(style)
             } else {

@@ -31,7 +31,7 @@ enum KindAvailability {
     Silent,
     /// There are more objects than were listed.
     Cut,
-    /// The user may not read it.
+    /// The user may not read the kind.
     NotAllowed,
     /// The list is being loaded.
     CatchingUp,
@@ -62,7 +62,7 @@ impl KindNote {
     fn for_gap(gap: &Gap) -> Option<Self> {
         let of = gap.kind.heading();
         let (words, sign, why) = match &gap.missing {
-            // The current refusal is reported instead.
+            // The server's present refusal of the kind is reported instead.
             MissingReason::Refused(_) => return None,
             MissingReason::NotRecorded => (format!("no record of {of} then"), KindAvailability::Silent, None),
             MissingReason::Unanswered(why) => {
@@ -77,12 +77,12 @@ impl KindNote {
 }
 
 impl Table {
-    /// Returns whether its rows are of several kinds.
+    /// Returns whether the table's rows are of several kinds.
     pub(super) fn is_mixed(&self) -> bool {
         workloads::is(&self.kind.resource)
     }
 
-    /// Returns whether its rows are objects of this resource.
+    /// Returns whether rows of the table are objects of this resource.
     pub(super) fn is_of(&self, resource: &ResourceKey) -> bool {
         self.kind.resource == *resource || self.is_mixed() && Workload::of(resource).is_some()
     }
@@ -109,7 +109,8 @@ impl Table {
         }
     }
 
-    /// Returns the clusters of its rows: with their ids if it is over several, else its own.
+    /// Returns the clusters of the rows: with their ids in a table over several clusters, else the screen's own
+    /// cluster.
     fn clusters<'a>(&self, cx: &Context<'a>) -> Vec<(Option<ClusterId>, ClusterView<'a>)> {
         if let Some(over) = self.over() {
             return over.iter().filter_map(|id| Some((Some(*id), cx.clusters.get(*id)?))).collect();
@@ -123,7 +124,8 @@ impl Table {
         own.into_iter().collect()
     }
 
-    /// Its kinds in its own cluster, without those that the server refuses: their past is refused, too.
+    /// Returns the table's kinds in the screen's own cluster, without those that the server refuses: their past is
+    /// refused, too.
     pub(super) fn kinds_with_history(&self, cx: &Context<'_>) -> Vec<Kind> {
         let own = cx.clusters.get(cx.cluster).into_iter();
         let kinds = own.flat_map(|own| {

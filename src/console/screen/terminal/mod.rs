@@ -1,8 +1,8 @@
 //! The terminal screen: a shell in a container or on a node, an attached container or a new debug container, in a pane
 //! (CON-8).
 //!
-//! Asks for the container first if there are several. No other screen changes its state while it is drawn: the pane's
-//! size is known only then, and is sent to the container at once.
+//! Asks for the container first if there are several. Unlike all other screens, this one changes its state while it is
+//! drawn: the pane's size is known only then, and is sent to the container at once.
 
 mod dialogs;
 mod node_shell;
@@ -80,7 +80,7 @@ pub(super) enum TerminalStage {
 pub struct Terminal {
     pub(super) pod: ObjectRef,
     pub(super) purpose: TerminalPurpose,
-    /// The local program that runs in it.
+    /// The local program that runs in the pane.
     run: Option<Box<PluginRun>>,
     /// The user's choice; `None` while the dialog is open.
     plan: Option<Plan>,
@@ -92,7 +92,7 @@ pub struct Terminal {
     pub(super) emulator: RefCell<Emulator>,
 }
 
-/// A chosen opening, with the debug container to add or the pod to create on the node first.
+/// The session to open, and the debug container to add or the pod to create on the node before.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub(super) opening: SessionTarget,
@@ -139,8 +139,8 @@ impl Terminal {
         Self { container, ..Self::new(pod, purpose) }
     }
 
-    /// Restores a terminal of the last session. Its process ended with that session, and none is started until the user
-    /// says so. A former debug container is attached to: it cannot be started again (EPH-1).
+    /// Restores a terminal of the last session. Its process ended with that session, and a new one is started only when
+    /// the user requests it. A restored debug container is attached to, because it cannot be started again (EPH-1).
     pub(crate) fn restored(pod: ObjectRef, kind: SavedTerminal, container: String) -> Self {
         let purpose = match kind {
             SavedTerminal::Shell => TerminalPurpose::Shell,
@@ -163,7 +163,7 @@ impl Terminal {
             TerminalPurpose::Attach => SavedTerminal::Attach,
             TerminalPurpose::Debug => SavedTerminal::Debug,
             TerminalPurpose::Program => SavedTerminal::Program,
-            // Its pod is removed with it.
+            // The pod of a node shell is removed when the shell ends, so that nothing remains to restore.
             TerminalPurpose::NodeShell => return None,
         };
         is_open.then(|| SavedScreen::Terminal { what: kind, container: self.container.clone() })
@@ -174,7 +174,7 @@ impl Terminal {
         &self.pod
     }
 
-    /// Returns whether a key reopens it.
+    /// Returns whether a key reopens the terminal after its end.
     pub(super) fn can_reopen(&self) -> bool {
         (self.run.is_some() || self.plan.is_some()) && !self.debug_container_ended()
     }
@@ -325,7 +325,7 @@ impl Terminal {
                 KeyCode::Enter | KeyCode::Esc | KeyCode::Char('q') => vec![Effect::Back],
                 KeyCode::Char('r') if self.debug_container_ended() => Vec::new(),
                 KeyCode::Char('r') => match (self.run.clone(), self.plan.clone()) {
-                    // The journal records it again.
+                    // `Effect::Run` starts the program in a new screen, and the journal records the new run.
                     (Some(run), _) => vec![Effect::Back, Effect::Run(run)],
                     (None, Some(plan)) => self.start(plan),
                     (None, None) => Vec::new(),
@@ -395,7 +395,7 @@ impl Terminal {
             (_, TerminalPurpose::Attach) => format!("detached from {}; it keeps running", self.container),
             (_, TerminalPurpose::Debug) => format!("detached from {}; attach again with a", self.container),
         };
-        // Otherwise it would be saved as a session that continues.
+        // In any other stage the terminal would be saved as a session that continues.
         self.stage = TerminalStage::Over(Outcome::Detached);
         vec![Effect::Back, Effect::Toast(Toast::info(text))]
     }

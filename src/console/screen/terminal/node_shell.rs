@@ -94,7 +94,7 @@ fn notes(cx: &Context<'_>, node: &str, denial: &CreateDenial) -> Vec<Note> {
     notes
 }
 
-/// Returns the plan for the shell, which is the same when it is reopened.
+/// Returns the plan for the shell; reopening the shell uses the same plan.
 pub(super) fn plan(settings: NodeShell) -> Plan {
     let opening =
         SessionTarget::Created { container: CONTAINER.to_owned(), command: settings.command.clone() };
@@ -125,7 +125,7 @@ async fn check_permission(client: Client, namespace: &str) -> Result<(), String>
 /// Guard of a shell's pod; dropping it removes the pod.
 #[derive(Debug)]
 pub(super) struct ShellPodGuard {
-    /// Closed when it is dropped.
+    /// Closed when the guard is dropped, which lets the task remove the pod.
     _released: oneshot::Sender<()>,
 }
 

@@ -14,7 +14,8 @@ use crate::context::Context;
 use crate::effect::TerminalPurpose;
 use crate::text::{clean, fit};
 
-/// Draws the pane. It is the only drawing with an effect outside: the container learns its new size.
+/// Draws the pane. No other draw function has an effect outside of the console: this one sends the new size to the
+/// container.
 pub(super) fn draw(terminal: &Terminal, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let emulator_title = clean(terminal.emulator.borrow().title()).into_owned();
     let mut title = format!("{} · {}", super::purpose_label(terminal.purpose), terminal.pod.name);
@@ -91,7 +92,7 @@ impl Terminal {
             TerminalStage::Open { tty: false, .. } => {
                 (format!("no terminal: the container has no tty · {detach} leave"), cx.theme.terminal.hint)
             }
-            // A program that ran before the attach has printed its prompt before it.
+            // A program that was running before the attach has already printed its prompt, so that the pane is blank.
             TerminalStage::Open { .. }
                 if matches!(self.purpose, TerminalPurpose::Attach | TerminalPurpose::Debug)
                     && self.is_blank() =>

@@ -38,7 +38,7 @@ pub(super) struct Entry {
     pub(super) time: Timestamp,
     /// The revision; 0 if it is unknown.
     pub(super) revision: u64,
-    /// The object it concerns.
+    /// The object that the entry concerns.
     pub(super) object: ObjectRef,
     /// The object's health from then on.
     pub(super) health: Health,

@@ -1,6 +1,6 @@
 //! The members of an owner tree: from an object up to its top-level owner, and down from there.
 //!
-//! Invariant: it never shrinks, and has at most [`MAX_MEMBERS`] members.
+//! Invariant: the set of members never shrinks, and has at most [`MAX_MEMBERS`] members.
 
 use std::collections::HashMap;
 
@@ -57,7 +57,7 @@ impl Family {
         }
     }
 
-    /// Adds its owners and the objects they own, from the stores.
+    /// Adds the owners above the root and the objects that members own, from the stores.
     pub(super) fn grow(&mut self, cx: &Context<'_>) {
         for _ in 0..DEPTH {
             let uid = self.root.uid.as_ref();

@@ -160,7 +160,7 @@ impl Timeline {
         })]
     }
 
-    /// Returns the lists to request the history of, owners first: the tree's root, and all objects of the kinds below
+    /// Returns the lists whose history is requested, owners first: the tree's root, and all objects of the kinds below
     /// it in its namespace.
     fn lists(&self, cx: &Context<'_>) -> Vec<HistoryScope> {
         let root = self.family.root();
@@ -188,7 +188,7 @@ impl Timeline {
         std::iter::once(HistoryScope::from(root)).chain(below).collect()
     }
 
-    /// Reads the current state of all objects; objects seen for the first time start with it.
+    /// Records the current state of all members, and the events and faults.
     fn observe_all(&mut self, cx: &Context<'_>) {
         let members: Vec<ObjectRef> = self.family.members().cloned().collect();
         for member in members {

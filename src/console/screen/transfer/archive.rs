@@ -16,9 +16,9 @@ use tar::{Builder, EntryType, Header};
 
 /// Size of a block in bytes.
 const BLOCK: usize = 512;
-/// Maximum length of a name, as in Linux.
+/// Maximum length of a name in bytes, as in Linux.
 const LONGEST_NAME: u64 = 4096;
-/// Maximum length of the attributes before an entry.
+/// Maximum length of the attributes before an entry, in bytes.
 const LONGEST_ATTRIBUTES: u64 = 64 << 10;
 /// Maximum number of bytes after the end of an archive.
 const LONGEST_REST: u64 = 1 << 20;
@@ -242,7 +242,7 @@ pub(super) fn pack(source: &Path, name: &str, to: impl Write, progress: &Progres
     progress.total.store(bytes_of(source)?, Ordering::Relaxed);
     let mut builder = Builder::new(to);
     let mut open = vec![ArchiveSource { path: source.to_path_buf(), name: PathBuf::from(name) }];
-    // The source itself may be a link.
+    // The source itself may be a link, which is followed; links below it are skipped.
     let mut metadata = fs::metadata(source)?;
     while let Some(ArchiveSource { path, name }) = open.pop() {
         let mut header = Header::new_gnu();

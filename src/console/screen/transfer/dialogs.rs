@@ -13,7 +13,7 @@ use crate::text::clean;
 const OUT: &str = "out of the container";
 const IN: &str = "into the container";
 
-/// Creates the dialog for source and destination; an error if no container runs, or not the given one.
+/// Creates the dialog for source and destination; an error if no container runs, or if the given one does not run.
 pub(super) fn source_dialog(
     target: &ObjectRef,
     pod: &Pod,

@@ -44,7 +44,7 @@ use crate::widget::scroll::Scroll;
 use archive::Progress;
 use remote::{Container, split};
 
-/// The slot of the task.
+/// The slot of the task that copies.
 const COPY: &str = "copy";
 /// Interval of progress updates.
 const TICK: Duration = Duration::from_millis(200);

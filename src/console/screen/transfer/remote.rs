@@ -137,7 +137,7 @@ impl Container {
         let (whole, is_whole) = oneshot::channel::<()>();
         let (tell, finished) = oneshot::channel();
         let name = name.to_owned();
-        // It runs to its end even if the screen is closed, so that it cleans up.
+        // The unpacking task runs to its end even if the screen is closed, so that it removes its temporary directory.
         out.spawn_detached(async move {
             let received = tokio::task::spawn_blocking(move || {
                 let from = ChunkReader { chunks: incoming, remaining: Bytes::new() };
@@ -189,7 +189,7 @@ impl Container {
         Ok((parent, name, exists))
     }
 
-    /// Copies a local path into the container. It gets its name there once it is complete.
+    /// Copies a local path into the container, where the copy gets its final name once it is complete.
     pub(super) async fn copy_in(
         &self,
         out: &Outbox,
@@ -201,7 +201,7 @@ impl Container {
         let path = join(parent, &beside);
         let (unneeded, needed) = oneshot::channel::<()>();
         let (container, remains) = (self.clone(), path.clone());
-        // It also runs if the screen is closed.
+        // The removal of the incomplete copy also runs if the screen is closed.
         out.spawn_detached(async move {
             if needed.await.is_err() {
                 let _ = container.run(&["rm", "-rf", &remains]).await;

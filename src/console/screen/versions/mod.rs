@@ -51,7 +51,7 @@ pub struct VersionsScreen {
     target: ObjectRef,
     list: Option<VersionList>,
     failed: Option<String>,
-    /// True while a request is in flight; `changed` is true if the object changed since.
+    /// True while a request is in flight; `changed` is true if the object changed after the request was sent.
     asking: bool,
     changed: bool,
     /// The revision under the cursor; `None` follows the newest.
@@ -65,7 +65,8 @@ pub struct VersionsScreen {
 
 impl VersionsScreen {
     pub(crate) fn new(target: ObjectRef) -> Self {
-        // Otherwise changes of replica counts would hide those that users make to a workload.
+        // For a workload, versions that changed only the status are left out: changes of replica counts would hide
+        // those that users make.
         let lists_all = kind_view::of(&target.kind.resource).template == Template::None;
         Self {
             target,

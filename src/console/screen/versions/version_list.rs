@@ -28,7 +28,7 @@ pub(super) struct Version {
     pub(super) moment: PointInTime,
     /// True if this change deleted the object.
     pub(super) deleted: bool,
-    /// The change: `made`, `changed`, `deleted`.
+    /// The change: `created`, `changed`, `deleted`.
     pub(super) change: &'static str,
     /// The difference from the previous version, in one line.
     pub(super) summary: String,
@@ -38,7 +38,7 @@ pub(super) struct Version {
     object: String,
 }
 
-/// Two versions by index, and the lines of their difference.
+/// Two versions by revision, and the lines of their difference.
 type CachedDiff = (Option<u64>, u64, Vec<(LineChange, String)>);
 
 /// All retained versions, newest first.

@@ -83,7 +83,7 @@ fn describe(doc: &mut DocumentBuilder, indent: usize, container: &Value, status:
     block(doc, inner, "Mounts", mounts.collect());
 }
 
-/// Appends lines under a heading, or `<none>` beside it.
+/// Appends a heading with the lines below it, or with `<none>` beside it if there are no lines.
 fn block(doc: &mut DocumentBuilder, indent: usize, title: &str, lines: Vec<String>) {
     if lines.is_empty() {
         return doc.field(indent, title, "");
@@ -126,7 +126,7 @@ fn state(doc: &mut DocumentBuilder, indent: usize, title: &str, state: &Value) {
     }
 }
 
-/// Returns `http-get http://:80/ delay=0s timeout=1s period=10s #success=1 #failure=3`, as kubectl.
+/// Returns `http-get http://:80/ delay=0s timeout=1s period=10s #success=1 #failure=3`, as kubectl does.
 fn probe(probe: &Value) -> String {
     let number = |key: &str, default: i64| probe[key].as_i64().unwrap_or(default);
     let timing = format!(

@@ -1,10 +1,11 @@
-//! Kinds without a page of their own: every field as a key; secret data only by its size.
+//! Describes kinds without a file of their own: every field becomes a key, and a Secret's data is described only by its
+//! size.
 
 use serde_json::Value;
 
 use super::builder::{DocumentBuilder, Tone, controller, identity, items, labels, text, time};
 
-/// Describes any object: metadata, then everything else as it is nested.
+/// Describes any object: its metadata, then all other fields with their nesting.
 pub(crate) fn describe(doc: &mut DocumentBuilder, object: &Value) {
     start(doc, object);
     for (key, value) in object.as_object().into_iter().flatten() {

@@ -80,7 +80,7 @@ pub(crate) fn describe(
     pods_of(doc, node, pods, now);
 }
 
-/// Appends the holder of the node's lease, and the time since which it holds the lease.
+/// Appends the node's lease: its holder, and the times when the holder acquired and last renewed it.
 fn lease(doc: &mut DocumentBuilder, beside: &[Value]) {
     let Some(lease) = beside.iter().find(|object| object["kind"] == "Lease") else { return };
     let or_unset = |text: String| if text.is_empty() { "<unset>".to_owned() } else { text };

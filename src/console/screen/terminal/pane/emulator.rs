@@ -35,7 +35,7 @@ impl Emulator {
         }
     }
 
-    /// Processes output of the container. New output scrolls the view to the bottom only if it was there: a busy
+    /// Processes output of the container. New output scrolls the view only if it was at the bottom, so that a busy
     /// program does not disturb reading.
     pub(crate) fn process(&mut self, bytes: &[u8]) {
         self.parser.process(bytes);

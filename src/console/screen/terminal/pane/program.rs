@@ -26,7 +26,7 @@ use crate::extensions::Program;
 /// Maximum number of typed bytes that wait for a program that does not read; more is dropped.
 const WAITING: usize = 1 << 20;
 
-/// Maximum number of reads of remaining output once the program has exited.
+/// Maximum number of reads of the output that remains when the program has exited.
 const MAX_DRAIN_READS: usize = 64;
 
 /// Starts a program; its events arrive on the receiver, and the last one is [`PaneEvent::Ended`].
@@ -132,7 +132,8 @@ async fn carry(
                 Some(PaneInput::Resize(size)) => resize(master, size),
                 Some(PaneInput::Detach) | None => return Outcome::Detached,
             },
-            // Processes that it leaves behind may keep the terminal open, so the output so far is read first.
+            // Processes that the program leaves behind may keep the terminal open for ever, so that only the output so
+            // far is read.
             status = child.wait(), if ended.is_none() => {
                 ended = Some(status);
                 for _ in 0..MAX_DRAIN_READS {

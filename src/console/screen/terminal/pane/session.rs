@@ -22,7 +22,7 @@ use super::output::{READ_BYTES, Source, carriage_returns};
 use crate::action::error_text;
 use crate::container::{default_container, terminal_of};
 
-/// Tries bash first, which users expect; every image has `sh`. The pane supports 256 colours, independent of the
+/// Runs bash, which users expect, or `sh` in images without bash. The pane supports 256 colours, independent of the
 /// container's own `TERM`.
 const SHELL: [&str; 3] =
     ["sh", "-c", "TERM=xterm-256color; export TERM; command -v bash >/dev/null && exec bash || exec sh"];
@@ -212,7 +212,7 @@ impl Shell {
         Ok(process)
     }
 
-    /// Attaches with the TTY and stdin settings of the container; the server refuses others.
+    /// Attaches with the TTY and stdin settings of the container; the server refuses other settings.
     async fn attach(&mut self, pod: &Pod, container: String) -> Result<(AttachedProcess, bool), SessionEnd> {
         let (tty, stdin) = terminal_of(pod, &container).unwrap_or((false, false));
         let process = self.pods.attach(&self.pod, &terminal_params(&container, tty, stdin)).await?;
@@ -300,7 +300,7 @@ impl Shell {
         let mut stdout = Source::new(process.stdout());
         let mut stderr = Source::new(process.stderr());
         if let Some(sizes) = &mut sizes {
-            // One row more first: a program that already runs redraws only on a change of size.
+            // The first size has one row more: a program that already runs redraws only when the size changes.
             let PaneSize { rows, columns } = self.size;
             let _ = sizes.send(TerminalSize { width: columns, height: rows.saturating_add(1) }).await;
             let _ = sizes.send(TerminalSize { width: columns, height: rows }).await;
