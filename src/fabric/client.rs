@@ -14,7 +14,8 @@ use base::socket_path::reachable;
 
 use crate::{FabricError, LeafSpec, Namespaces, RouterHandle};
 
-/// Timeout of a request. The process waits for no client: if it does not respond it has a defect, or is suspended.
+/// Timeout of a request. The fabric's process never waits for a client: if it does not respond, it has a defect or is
+/// suspended.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection to a fabric's process. Requests block for some ten microseconds; those for leaves, for some
@@ -62,7 +63,7 @@ impl Fabric {
         namespace.ok_or_else(|| FabricError::new(format!("leaf {link}"), missing_descriptor()))
     }
 
-    /// Passes an existing leaf of an earlier process to this one.
+    /// Passes an existing leaf to the process, which an earlier process retained.
     pub fn adopt_leaf(&self, leaf: LeafSpec, namespace: &OwnedFd) -> Result<(), FabricError> {
         self.request_with_descriptors(&Request::AdoptLeaf(leaf), &[namespace.as_fd()]).map(drop)
     }
@@ -115,7 +116,7 @@ impl Fabric {
         request: &Request,
         beside: &[BorrowedFd<'_>],
     ) -> Result<Vec<OwnedFd>, FabricError> {
-        // A panic between request and response is not possible.
+        // The mutex is never poisoned in the middle of an exchange: no code between request and response panics.
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let received = send(&*connection, request, beside).and_then(|()| receive::<Response>(&*connection));
         if received.is_err() {

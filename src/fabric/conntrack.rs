@@ -1,7 +1,7 @@
 //! Lists and deletes the kernel's conntrack entries.
 //!
-//! The first datagram of a flow decides its destination; later ones follow it for as long as they come, even to an
-//! endpoint that no longer exists. TCP connections end by themselves, so their entries are left alone.
+//! The first datagram of a flow determines the flow's endpoint. Later datagrams go there for as long as the flow is not
+//! idle, even if the endpoint no longer exists. TCP connections end by themselves, so their entries are left alone.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -37,7 +37,7 @@ pub struct Flow {
     pub endpoint: SocketAddr,
 }
 
-/// The connections of a network namespace, over a socket of it ([`crate::SocketKind::Netfilter`]).
+/// The conntrack entries of a network namespace, through a socket in it ([`crate::SocketKind::Netfilter`]).
 #[derive(Debug)]
 pub struct Conntrack(Netlink);
 
@@ -47,7 +47,8 @@ impl Conntrack {
         Self(Netlink::from_descriptor(socket))
     }
 
-    /// Deletes the stale UDP flows of a family, and returns their number: their next datagrams are first ones again.
+    /// Deletes the stale UDP flows of a family, and returns their number. The next datagram of a deleted flow counts as
+    /// its first.
     pub fn forget_udp(
         &self,
         family: Family,
@@ -119,7 +120,7 @@ fn flow_in(message: &[u8]) -> Option<(Flow, Vec<ConntrackAttribute>)> {
     Some((Flow { client, destination, endpoint }, names))
 }
 
-/// Converts an attribute to the kernel's input form.
+/// Converts an attribute that the kernel has sent to the form in which the kernel accepts it.
 fn number(id: &DefaultNla) -> ConntrackAttribute {
     let mut bytes = vec![0; id.value_len()];
     id.emit_value(&mut bytes);

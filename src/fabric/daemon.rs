@@ -1,4 +1,5 @@
-//! The process inside the namespaces (`podium fabric`): it creates them, holds them, and hands out sockets of them.
+//! The process inside the namespaces (`podium fabric`): it creates and holds the namespaces, and hands out sockets in
+//! them.
 //!
 //! It has one thread, as a process that changes namespaces must, and it decides nothing. It ends on request, when its
 //! directory is gone, or when it has had no client for a long time: neither a control plane nor a node's host.
@@ -28,9 +29,9 @@ use crate::protocol::{Request, Response, SocketSpec, receive, send};
 use crate::sockets::{open_in, open_sockets};
 use crate::{FabricError, LeafSpec, Namespaces, RouterHandle, enter_user_namespace, sysctl};
 
-/// The interval at which it checks for a reason to end.
+/// The interval at which the process checks for a reason to end.
 const LOOK: Duration = Duration::from_secs(1);
-/// Clients at once: a control plane or two, and the nodes' hosts.
+/// The maximum number of connected clients: a control plane or two, and the nodes' hosts.
 const CLIENTS: usize = 1024;
 /// Maximum number of retained listening sockets: those of the API, of DNS and of egress.
 const MAX_RETAINED: usize = 1024;
@@ -43,7 +44,7 @@ pub fn fabric_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match parse(arguments).and_then(run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
-            // The process that started us may have exited; then the message is lost.
+            // The process that started this one may have exited; then the message is lost.
             let _ = writeln!(io::stdout(), "{reason}");
             ExitCode::FAILURE
         }
@@ -55,9 +56,9 @@ pub fn fabric_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 struct Arguments {
     state: PathBuf,
     socket: PathBuf,
-    /// The time for which it lives without a client.
+    /// The time for which the process lives without a client.
     unclaimed: Duration,
-    /// The namespaces of the process that was there before.
+    /// The namespaces of an earlier process, which this one takes over.
     adopted: Option<Namespaces>,
 }
 
@@ -131,7 +132,7 @@ fn run(arguments: Arguments) -> Result<(), String> {
     let inside = FabricState::enter(arguments.adopted).map_err(|error| error.to_string())?;
     // The starter reads this and continues.
     let _ = writeln!(io::stdout(), "ready");
-    // The kernel closes it when the process has ended: clients recognize its end by that.
+    // Never dropped: the kernel closes the sockets when the process has ended, by which clients recognize the end.
     let mut daemon = ManuallyDrop::new(Daemon { inside, listener, clients: Vec::new() });
     let served = daemon.serve((&state, own), arguments.unclaimed);
     let _ = fs::remove_file(&arguments.socket);
@@ -265,8 +266,8 @@ pub(crate) fn new_namespaces() -> Result<Namespaces, FabricError> {
         // Leaves share a gateway: no redirect could point to a shorter route.
         ("ipv4/conf/all/send_redirects", "0"),
         ("ipv4/conf/default/send_redirects", "0"),
-        // A packet from a leaf must carry the leaf's own address: rules go by the sender. A link's setting may only
-        // raise that of all.
+        // A packet from a leaf must have the leaf's own address as its source, because rules match the source. The
+        // kernel uses the larger one of a link's value and that of `all`.
         ("ipv4/conf/all/rp_filter", "0"),
         ("ipv4/conf/default/rp_filter", "1"),
     ] {
@@ -283,7 +284,7 @@ pub(crate) fn new_namespaces() -> Result<Namespaces, FabricError> {
     Ok(Namespaces { user, network: own_network()? })
 }
 
-/// The process at work.
+/// The state of the serving process.
 struct Daemon {
     inside: FabricState,
     listener: OwnedFd,
@@ -367,7 +368,7 @@ impl Daemon {
 enum ClientOutcome {
     Stays,
     Goes,
-    /// It has requested the shutdown.
+    /// The client has requested the shutdown.
     Ends,
 }
 

@@ -1,8 +1,8 @@
 //! The delay box at a detour's end: it holds each packet for its delay and sends it back.
 //!
-//! It runs in a thread of its own that waits for nothing but packets and their times. The held packets are bounded in
-//! number and in bytes: further ones are dropped and counted, as a queueing discipline does at its limit. With jitter
-//! packets overtake each other.
+//! It runs in a thread of its own that waits only for packets and for the times at which packets are due. The held
+//! packets are bounded in number and in bytes: further ones are dropped and counted, as a queueing discipline does at
+//! its limit. With jitter packets overtake each other.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -40,9 +40,9 @@ pub struct Delay {
 /// Counts of delayed and dropped packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DelayCounts {
-    /// Sent back in time.
+    /// The packets sent back after their delay.
     pub delayed: u64,
-    /// Dropped: the queue was full, or the kernel refused them.
+    /// The packets dropped, because the queue was full or the kernel refused them.
     pub dropped: u64,
 }
 
@@ -124,7 +124,7 @@ fn serve(socket: &OwnedFd, stop: &OwnedFd, mut queue: Queue, counters: &Counters
                 Ok((length, _)) => length,
                 Err(Errno::AGAIN | Errno::INTR) => break,
                 Err(error) if is_over(error) => return Err(error.into()),
-                // The kernel dropped some for lack of buffer space; it reports their number with another message.
+                // The kernel reports that it dropped packets for lack of buffer space.
                 Err(_) => break,
             };
             let packet = &buffer[..length];
@@ -164,7 +164,7 @@ impl Queue {
         Self { delay, packets: BTreeMap::new(), bytes: 0, sequence: 0, chance: seed }
     }
 
-    /// Holds a packet that arrived now; false if the queue is full.
+    /// Holds a packet that arrived now; returns false if the queue is full.
     fn keep(&mut self, now: Instant, packet: &[u8]) -> bool {
         if self.packets.len() >= PACKETS || self.bytes + packet.len() > BYTES {
             return false;
@@ -178,7 +178,7 @@ impl Queue {
         true
     }
 
-    /// Takes a packet that is due.
+    /// Removes and returns a packet that is due.
     fn due(&mut self, now: Instant) -> Option<Box<[u8]>> {
         let first = self.packets.first_entry().filter(|first| first.key().0 <= now)?;
         let packet = first.remove();

@@ -9,7 +9,7 @@ use rustix::net::{
     SendFlags,
 };
 
-/// The maximum number in one message; the kernel's limit is 253.
+/// The maximum number of descriptors in one message; the kernel's limit is 253.
 pub const AT_ONCE: usize = 64;
 
 /// Sends at least one byte, with descriptors as ancillary data: all or nothing on a datagram socket, else as many bytes

@@ -2,8 +2,8 @@
 //!
 //! A packet with a detour's mark goes to a namespace of its own that has no addresses; a socket there receives it with
 //! all offloads still pending (segments, checksums), and the socket's owner sends it back when it is due
-//! ([`crate::DelayBox`]). The namespace exists for as long as the socket: if its owner dies the link is deleted, with
-//! it the route through it, and packets take their ordinary path.
+//! ([`crate::DelayBox`]). The namespace exists for as long as the socket: if its owner dies, the kernel deletes the
+//! link and the route through it, and packets take their ordinary path.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -21,7 +21,7 @@ pub const DETOURS: u8 = 8;
 /// The slot of one further detour, for the first packets of egress connections: each is held until Podium knows
 /// whether the destination accepts the connection, and then sent back.
 pub const SYN_DETOUR_SLOT: u8 = DETOURS;
-/// The prefix of the names of the fabric's ends; the slot follows it.
+/// The prefix of the name of a detour's link in the fabric; the slot follows.
 pub const DETOUR_LINK: &str = "detoured";
 /// The mark of packets that take a detour, combined with the slot.
 pub const DETOUR_MARK: u32 = 0x100;
@@ -32,7 +32,7 @@ pub const ABOUT: usize = 10;
 const TABLE: u8 = 110;
 /// The MTU of a detour's link, larger than any pod's: no packet must be fragmented on the way.
 const MTU: u32 = 65_535;
-/// The setting that looks up sockets before packets are routed, for both families.
+/// The sysctl that makes the kernel look up a packet's socket before it routes the packet, for both families.
 const EARLY_DEMUX: &str = "ipv4/ip_early_demux";
 /// The size of a detour socket's receive buffer, in bytes.
 const WAITING: libc::c_int = 4 << 20;
@@ -60,7 +60,7 @@ fn checked(slot: u8) -> Result<(), FabricError> {
 
 impl RouterHandle {
     /// Creates a detour, replacing the remains of one in this slot, and returns its socket. This thread must be in the
-    /// fabric's network; it leaves it and comes back.
+    /// fabric's network; it enters the detour's namespace and comes back.
     pub(crate) fn detour(&self, slot: u8) -> Result<OwnedFd, FabricError> {
         checked(slot)?;
         let link = format!("{DETOUR_LINK}{slot}");
@@ -87,8 +87,8 @@ impl RouterHandle {
         for of in families() {
             let mut routes = Requests::default().everything_leaves(table(slot), index, of);
             if slot == SYN_DETOUR_SLOT {
-                // Without an owner of the socket packets are dropped silently: a connecting client retransmits, and
-                // reaches the next owner.
+                // While the socket has no owner, packets are dropped silently: a connecting client retransmits its SYN,
+                // which reaches the next owner.
                 routes = routes.add_blackhole_route(table(slot), of);
             }
             routes.send(&self.route)?;
@@ -108,7 +108,7 @@ impl RouterHandle {
             {
             }
         }
-        // Its socket may be closed, and the link deleted with it.
+        // The link may not exist: it is deleted when the socket is closed.
         let _ = Requests::default().remove_link(&format!("{DETOUR_LINK}{slot}")).send(&self.route);
         let is_left = |slot| index_of(&self.route, &format!("{DETOUR_LINK}{slot}")).is_ok();
         if (0..DETOURS).any(is_left) { Ok(()) } else { sysctl::set(EARLY_DEMUX, "1") }

@@ -1,4 +1,4 @@
-//! The error of a failed step: users see it if the machine does not allow such a network.
+//! The error of a failed step. Users see it if the machine does not allow a fabric.
 
 use std::io;
 
@@ -22,7 +22,7 @@ impl FabricError {
         move |error| Self::new(step, error.into())
     }
 
-    /// Prefixes the step with the larger step that it is a part of.
+    /// Prefixes the step with the name of the larger step to which it belongs.
     #[must_use]
     pub(crate) fn within(mut self, step: &str) -> Self {
         self.step = format!("{step}: {}", self.step);

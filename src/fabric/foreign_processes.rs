@@ -1,7 +1,7 @@
 //! Finds and ends processes in the network that its owner did not start: shells that were opened inside, and their
 //! remaining children.
 //!
-//! A process retains the namespace that it is in, so the network is gone only once these processes have ended.
+//! A namespace exists for as long as a process is in it, so the network is gone only once these processes have ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
@@ -75,7 +75,7 @@ impl Fabric {
 impl ForeignProcess {
     fn signal(&self, signals: &[Signal]) {
         for signal in signals {
-            // It may have ended just now.
+            // The process may have ended just now.
             let _ = pidfd_send_signal(&self.handle, *signal);
         }
     }
@@ -85,7 +85,7 @@ impl ForeignProcess {
 fn wait(occupants: &[ForeignProcess], timeout: Duration) {
     let handles = occupants.iter().map(|occupant| PollFd::new(&occupant.handle, PollFlags::IN));
     let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.subsec_nanos().into() };
-    // An interrupted wait is as good.
+    // It does not matter if a signal interrupts the wait: the caller checks the processes again.
     let _ = poll(&mut handles.collect::<Vec<_>>(), Some(&timeout));
 }
 

@@ -1,7 +1,7 @@
 //! Leaves: a network namespace with one link into the fabric.
 //!
-//! Routed: the leaf has only its own addresses, everything goes by a gateway whose address belongs to no leaf, and both
-//! ends know the other's Ethernet address, so that no ARP or neighbour discovery happens.
+//! A leaf is routed: it has only its own addresses, and sends all packets to a gateway with an address that belongs to
+//! no leaf. Both ends of the link know each other's Ethernet address, so that no ARP or neighbour discovery happens.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -19,16 +19,16 @@ use crate::sysctl::{self, FamilySettings};
 pub const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
 /// The gateway of every leaf, for IPv6.
 pub const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
-/// The fabric's end of every link.
+/// The Ethernet address of the fabric's end of every link.
 pub(crate) const FABRIC_MAC: MacAddress = [0xee; 6];
-/// The leaf's end, as programs see it.
+/// The name of the leaf's end of its link, as programs see it.
 pub(crate) const LEAF_LINK: &str = "eth0";
-/// The kernel's own link of every namespace.
+/// The index of the loopback link, which every namespace has.
 const LOOPBACK: u32 = 1;
 
 /// The routing table for packets of a leaf's programs to the leaf's own addresses.
 const OUTSIDE_TABLE: u8 = 101;
-/// The priority of the rule: before the kernel's local table, which must be moved behind it.
+/// The priority of the rule for [`OUTSIDE_TABLE`]. The rule for the kernel's local table must be moved behind it.
 const OUTSIDE_FIRST: u32 = 1;
 
 /// The parameters of a leaf.
@@ -40,8 +40,8 @@ pub struct LeafSpec {
     pub addresses: Vec<IpAddr>,
     /// The largest packet in bytes.
     pub mtu: u32,
-    /// Packets of its programs to its own addresses go by the fabric and come back, as they do from other leaves: so
-    /// that programs of a node reach the services at the node's address.
+    /// Packets of the leaf's programs to the leaf's own addresses go through the fabric and come back, as packets from
+    /// other leaves do. So programs of a node reach the services at the node's address.
     #[serde(default)]
     pub meets_itself_outside: bool,
 }
@@ -71,7 +71,7 @@ struct LeafInterface {
     namespace: OwnedFd,
     /// A route socket in the leaf's namespace.
     route: Netlink,
-    /// Its link to the fabric.
+    /// The index of the leaf's link to the fabric.
     link: u32,
 }
 
@@ -85,14 +85,14 @@ impl RouterHandle {
         Self { network, route }
     }
 
-    /// Creates a leaf and returns its namespace. This thread is in it meanwhile and comes back. The remains of a leaf
+    /// Creates a leaf and returns its namespace. This thread enters the namespace and comes back. The remains of a leaf
     /// of the same name are removed.
     pub fn leaf(&self, spec: &LeafSpec) -> Result<OwnedFd, FabricError> {
         let home = own_network()?;
         let made = match self.configure_namespace(&home, spec) {
-            // It belongs to a leaf whose last process died a moment ago: the kernel removes it asynchronously.
+            // The link belongs to a leaf that lost its last process a moment ago: the kernel removes it asynchronously.
             Err(error) if error.source.kind() == io::ErrorKind::AlreadyExists => {
-                // It may have been removed just now.
+                // The kernel may have removed it just now.
                 let _ = Requests::default().remove_link(&spec.link).send(&self.route);
                 self.configure_namespace(&home, spec)
             }
@@ -102,7 +102,7 @@ impl RouterHandle {
     }
 
     /// Like [`Self::leaf`], for the first of these specs with a free name: an existing leaf is left alone, even if it
-    /// is about to be deleted. An error is that of the last one.
+    /// is about to be deleted. The error is that of the last spec.
     pub fn first_free_leaf(&self, specs: &[LeafSpec]) -> Result<(usize, OwnedFd), FabricError> {
         let home = own_network()?;
         let mut last = FabricError::new("leaf", io::ErrorKind::NotFound.into());
@@ -131,7 +131,7 @@ impl RouterHandle {
         Requests::default().pair((LEAF_LINK, mac(spec)), there, spec.mtu).send(&socket)?;
         let index = index_of(&socket, LEAF_LINK)?;
         if spec.addresses.iter().any(IpAddr::is_ipv6) {
-            // The machine may have disabled it for new namespaces.
+            // The machine may have disabled IPv6 for new namespaces.
             let settings = FamilySettings::of("ipv6")?;
             settings.set_if_exists("conf/all/disable_ipv6", "0")?;
             settings.set_if_exists("conf/eth0/disable_ipv6", "0")?;
@@ -178,7 +178,8 @@ impl RouterHandle {
     }
 }
 
-/// Routes a namespace's packets to its own addresses to the gateway. Incoming packets are delivered as before.
+/// Routes the packets that a namespace sends to its own addresses to the gateway. Incoming packets are delivered as
+/// before.
 fn enable_hairpin(socket: &Netlink, index: u32, addresses: &[IpAddr]) -> Result<(), FabricError> {
     // The gateway is always the next hop, even if a redirect claims otherwise.
     for family in ["ipv4", "ipv6"] {

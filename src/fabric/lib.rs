@@ -2,12 +2,12 @@
 //!
 //! A cluster has one *fabric*: a network namespace that forwards. Each pod, each node and the control plane is a
 //! *leaf*: a network namespace with one pair of links into the fabric, routed, without a bridge. Services, policies and
-//! faults are nftables of the fabric. All of it is written by netlink; no program of the machine is run.
+//! faults are nftables of the fabric. All of this is configured through netlink; no program of the machine is run.
 //!
-//! For an ordinary user the fabric lies in a user namespace. A process inside cannot come out again, and a process with
-//! threads cannot go in: [`fabric_main`] is the small process that is inside and hands out sockets ([`Fabric`]),
-//! including those that configure the fabric. It outlives the control plane, and its namespaces outlive it: the kernel
-//! retains a namespace for as long as any process has a descriptor of it, and the nodes' hosts have.
+//! For an ordinary user the fabric lies in a user namespace. A process inside cannot leave it again, and a process with
+//! several threads cannot enter it: [`fabric_main`] is the small process that is inside and hands out sockets
+//! ([`Fabric`]), including those that configure the fabric. It outlives the control plane, and its namespaces outlive
+//! it: the kernel retains a namespace for as long as any process has a descriptor of it, and the nodes' hosts have one.
 //!
 //! Architecture Invariant: nothing here knows of Kubernetes.
 

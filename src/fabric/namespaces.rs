@@ -52,8 +52,8 @@ pub fn enter_network(network: BorrowedFd<'_>) -> Result<(), FabricError> {
         .map_err(FabricError::at("enter a network namespace"))
 }
 
-/// Moves this process into a mount namespace of its own: later mounts of the machine are still seen here, mounts made
-/// here are seen only here.
+/// Moves this process into a mount namespace of its own: this process still sees later mounts of the machine, but only
+/// this process sees the mounts that it makes.
 pub fn enter_private_mounts() -> io::Result<()> {
     unshare(UnshareFlags::NEWNS)?;
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;

@@ -1,4 +1,5 @@
-//! A small fabric that this thread creates to find out if one can be created here; it ends with the thread's process.
+//! A small fabric that this thread creates to find out if the machine allows a fabric; it ends with the thread's
+//! process.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,13 +17,13 @@ use crate::{
     FabricError, LeafSpec, Namespaces, RouterConfig, RouterHandle, SocketKind, SocketSpec, has_ipv6, set_up,
 };
 
-/// Timeout of a connection: nothing leaves this machine.
+/// Timeout of a connection; short, because no packet leaves this machine.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// The range of its leaves.
+/// The address range of the leaves.
 pub const LEAVES: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 244, 0, 0), 24);
-/// The address of its server.
+/// The address of the server's leaf.
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 2);
-/// The address of its client.
+/// The address of the client's leaf.
 pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 3);
 
 /// A router and two leaves. The process has entered the router for good.

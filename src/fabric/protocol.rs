@@ -33,16 +33,17 @@ pub enum SocketKind {
 /// A socket to be opened inside.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SocketSpec {
-    /// The leaf that it is opened in, by its link; without one the fabric itself.
+    /// The link name of the leaf in which the socket is opened; `None` means the fabric itself.
     pub leaf: Option<String>,
     /// Its protocol.
     pub kind: SocketKind,
-    /// It may bind addresses that are not its namespace's, and receives the original destinations of datagrams.
+    /// The socket may bind addresses that its namespace does not have, and receives the original destinations of
+    /// datagrams.
     pub transparent: bool,
     /// The address to bind.
     pub bind: Option<SocketAddr>,
-    /// The socket listens, with this backlog. Such a socket is created once and retained here too, so that connections
-    /// wait while no process accepts them; a repeated request gets the same socket.
+    /// The socket listens, with this backlog. The fabric's process retains a listening socket, so that connections wait
+    /// while no process accepts them; a repeated request gets the same socket.
     pub listen: Option<u32>,
 }
 
@@ -63,13 +64,13 @@ impl SocketSpec {
 /// A request to the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// The namespaces' descriptors: the network's, then the user's, if there is one.
+    /// Return the descriptors of the namespaces: the network's, then the user's, if there is one.
     Namespaces,
     /// Create a leaf that this process retains, unless it exists.
     Leaf(LeafSpec),
-    /// The namespace of such a leaf.
+    /// Return the namespace of a retained leaf.
     LeafNamespace(String),
-    /// Retain an existing leaf: its namespace goes with the request.
+    /// Retain an existing leaf; its namespace goes with the request.
     AdoptLeaf(LeafSpec),
     /// Release a leaf and the sockets retained in it.
     RemoveLeaf(String),
@@ -77,9 +78,9 @@ pub(crate) enum Request {
     Detour(u8),
     /// Stop routing packets by the detour of this slot.
     RemoveDetour(u8),
-    /// Sockets, all alike.
+    /// Open sockets, all alike.
     Sockets { spec: SocketSpec, count: usize },
-    /// End.
+    /// End the process.
     Shutdown,
 }
 

@@ -10,11 +10,11 @@ use crate::netlink::Netlink;
 use crate::netlink::route::Requests;
 use crate::{FabricError, GATEWAY_V4};
 
-/// The kernel's own link of every namespace.
+/// The index of the loopback link, which every namespace has.
 const LOOPBACK: u32 = 1;
 /// The fabric itself receives packets with this mark, for any destination: the egress from the cluster.
 pub(crate) const LOCAL_MARK: u32 = 1;
-/// The table that delivers them locally.
+/// The routing table that delivers packets with [`LOCAL_MARK`] locally.
 const LOCAL_TABLE: u8 = 100;
 
 /// The parts of the cluster's configuration that a fabric needs.

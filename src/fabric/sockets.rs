@@ -66,7 +66,7 @@ fn open(spec: &SocketSpec) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Lets a socket use addresses that are not its namespace's, and receive the original destinations of datagrams.
+/// Lets a socket use addresses that its namespace does not have, and receive the original destinations of datagrams.
 #[expect(unsafe_code, reason = "these options have no safe wrapper")]
 fn transparent(socket: &OwnedFd, family: AddressFamily) -> io::Result<()> {
     let options = if family == AddressFamily::INET6 {

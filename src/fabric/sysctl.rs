@@ -31,12 +31,12 @@ fn ignore_missing(set: Result<(), FabricError>) -> Result<(), FabricError> {
 }
 
 /// The settings of one family in the namespace that this thread was in at their lookup. The directories of all
-/// namespaces have the same name in one directory, and the kernel compares each of them during a lookup: so it is done
-/// once.
+/// namespaces have the same name in one directory, and the kernel compares all of them during a lookup: so the lookup
+/// is done once.
 #[derive(Debug)]
 pub(crate) struct FamilySettings {
     family: &'static str,
-    /// None where the kernel does not know the family.
+    /// The family's directory; `None` if the kernel does not support the family.
     directory: Option<OwnedFd>,
 }
 

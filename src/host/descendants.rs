@@ -22,7 +22,7 @@ const SUBREAPER_GRACE: Duration = Duration::from_secs(2);
 /// The descendants of a host, and the processes that carry its mark.
 pub struct Descendants {
     dir: PathBuf,
-    /// Handles, which outlive numbers.
+    /// Pidfds, which stay valid if a pid is reused.
     processes: Vec<OwnedFd>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn id_prefix(dir: &Path) -> String {
 }
 
 impl Descendants {
-    /// The current processes of this directory's host; `host` is its own process, if it is known.
+    /// Finds the current processes of this directory's host; `host` is the pid of the host itself, if it is known.
     pub fn of(dir: &Path, host: Option<u32>) -> Self {
         let all = process_tree::all();
         let below = host.map(|host| process_tree::tree(&all, &[host.cast_signed()])).unwrap_or_default();
@@ -43,8 +43,8 @@ impl Descendants {
         Self { dir: dir.to_path_buf(), processes: below.into_iter().filter_map(handle).collect() }
     }
 
-    /// Kills the remaining processes once the host is dead, until none is left; an error counts those that do not die
-    /// in time.
+    /// Kills the remaining processes once the host is dead, until none is left. The error has the number of processes
+    /// that do not exit in time.
     pub fn kill_all(&mut self, timeout: Duration) -> io::Result<()> {
         let Ok(dir) = self.dir.canonicalize() else { return Ok(()) };
         let prefix = id_prefix(&dir);
@@ -63,12 +63,12 @@ impl Descendants {
                 )));
             }
             for pid in marked.into_iter().filter_map(Pid::from_raw) {
-                // It may have ended just now.
+                // The process may have ended just now.
                 let _ = rustix::process::kill_process(pid, Signal::KILL);
             }
             if passed > SUBREAPER_GRACE {
                 for process in &self.processes {
-                    // It may have ended just now.
+                    // The process may have ended just now.
                     let _ = pidfd_send_signal(process, Signal::KILL);
                 }
             }
@@ -77,7 +77,7 @@ impl Descendants {
     }
 }
 
-/// An exited process is readable, also before it is waited for.
+/// The pidfd of an exited process is readable, even before the process is reaped.
 fn is_over(process: &OwnedFd) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)

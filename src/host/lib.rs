@@ -3,7 +3,7 @@
 //! `daemon` is the program. Everything else is shared by it and the kubelet's client (`kubelet::runtime::process`): the
 //! protocol with its messages, the journal, the paths of files.
 //!
-//! Architecture Invariant: nothing here knows Kubernetes' API; the containers are specified in full.
+//! Architecture Invariant: nothing here knows Kubernetes' API; requests specify containers in full.
 
 #[cfg(target_os = "linux")]
 pub(crate) mod daemon;

@@ -1,4 +1,4 @@
-//! A node's files in memory: its host has them in a mount namespace of its own, and they end with it.
+//! A node's files in memory: they are in the mount namespace of the node's host, and end with the host.
 //!
 //! The files that the kubelet writes for a pod from API objects (tokens, secrets, config maps) lie there, as in
 //! Kubernetes: they are never on a disk, and writing them costs no disk access.
@@ -16,7 +16,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The files of a running host, by their path in it; none if they are out of reach.
+    /// Returns the files of a running host, at `path` in its mount namespace; `None` if this process cannot reach them.
     pub fn of_host(pid: u32, path: PathBuf) -> Option<Self> {
         let outside =
             Path::new("/proc").join(pid.to_string()).join("root").join(path.strip_prefix("/").ok()?);
@@ -25,12 +25,13 @@ impl Memory {
         Some(Self { path, directory })
     }
 
-    /// A pod's directory as a path for this process, valid until this is dropped. It may not exist yet.
+    /// Returns the path of a pod's directory for this process, valid until this value is dropped. The directory may not
+    /// exist yet.
     pub fn reach(&self, pod: &str) -> PathBuf {
         Path::new("/proc/self/fd").join(self.directory.as_raw_fd().to_string()).join(pod)
     }
 
-    /// A pod's directory as a container's mounts name it.
+    /// Returns the path of a pod's directory in the host's mount namespace, as a container's mounts name it.
     pub fn container_path(&self, pod: &str) -> PathBuf {
         self.path.join(pod)
     }

@@ -1,6 +1,7 @@
 //! Finds the processes of a container, by /proc: to kill them all and to measure their usage.
 //!
-//! A process belongs by descent from a known one, by session, or by the marker in its environment.
+//! A process belongs to a container if it descends from a known process of it, is in such a process's session, or has
+//! the container's marker in its environment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +13,7 @@ use super::Usage;
 /// The environment variable that marks every process of a container.
 pub(crate) const MARKER: &str = "PODIUM_CONTAINER";
 
-/// The children of the thread that reads it.
+/// The kernel's list of the children of the thread that reads the file.
 pub(crate) const CHILDREN_FILE: &str = "/proc/thread-self/children";
 
 /// The fields of `/proc/PID/stat`.
@@ -50,13 +51,13 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Process> {
         parent: fields.get(1)?.parse().ok()?,
         session: fields.get(3)?.parse().ok()?,
         zombie: matches!(*fields.first()?, "Z" | "X"),
-        // The process' own time, and that of its reaped children.
+        // The CPU time of the process, and that of its reaped children.
         cpu_ticks: number(11)? + number(12)? + number(13)? + number(14)?,
         threads: number(17)? as u32,
     })
 }
 
-/// The roots, all their descendants, and all processes of the sessions they lead.
+/// Returns the roots, all their descendants, and all processes of the sessions that these lead.
 pub(crate) fn tree(processes: &[Process], roots: &[i32]) -> BTreeSet<i32> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for process in processes {

@@ -25,9 +25,9 @@ use base::session::{SessionInput, SessionOutput, SessionStreams, TerminalSize};
 /// The version of the protocol, which must be the same on both sides.
 pub const VERSION: u32 = 4;
 
-/// Longer requests are refused before they are sent. The largest one starts a container: the kernel's limit for a
-/// program's arguments and environment (2 MiB), six bytes for each character if all are control characters, and the
-/// rest of a manifest.
+/// Longer requests are refused before they are sent. The largest possible one starts a container: it has the arguments
+/// and environment of a program (the kernel's limit is 2 MiB, in JSON six bytes for each character if all are control
+/// characters), and the rest of a manifest.
 pub const REQUEST_LIMIT: usize = 16 << 20;
 
 /// Longer responses are refused before they are sent. The largest one lists a node: twelve thousand ended pods with
@@ -87,24 +87,24 @@ pub struct Welcome {
     pub pid: u32,
     /// The isolation of containers, for the Node's annotations.
     pub isolation: BTreeMap<String, String>,
-    /// Its files in memory, as a path of its own mount namespace.
+    /// The host's files in memory, as a path in its mount namespace.
     #[serde(default)]
     pub memory: Option<PathBuf>,
-    /// It supports [`Request::Suffer`]; hosts of earlier versions do not.
+    /// The host supports [`Request::Suffer`]; hosts of earlier versions do not.
     #[serde(default)]
     pub suffers: bool,
-    /// The session could not be opened.
+    /// The error if the session could not be opened.
     pub refused: Option<RuntimeError>,
 }
 
-/// A container attempt with its image resolved: all the host needs to start it.
+/// A container attempt with its image resolved: everything that the host needs to start it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
     pub spec: ContainerSpec,
     pub image_id: String,
     /// Program and arguments.
     pub argv: Vec<String>,
-    /// The image's environment, below the spec's.
+    /// The image's environment; the spec's variables take precedence.
     pub image_env: Vec<(String, String)>,
     pub working_dir: PathBuf,
     /// `user[:group]` of the image.
@@ -122,8 +122,8 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// The part of it that may be recorded. Values of variables may come from Secrets, and so may words of a command:
-    /// the next host needs neither, since this host's processes end with it.
+    /// Returns the part that may be recorded: without the environment, the command and the content of files, which may
+    /// come from Secrets. The next host does not need these, because this host's processes end with this host.
     pub(crate) fn without_values(&self) -> Self {
         let mut written = self.clone();
         written.argv.clear();
@@ -173,7 +173,7 @@ pub enum Request {
     Listeners(PodUid, u16),
     /// The addresses on which processes of the pod listen, on any TCP port.
     EveryListener(PodUid),
-    /// The addresses on which they receive datagrams from any sender.
+    /// The addresses on which processes of the pod receive datagrams from any sender.
     EveryDatagramSocket(PodUid),
     /// Replaces the faults in force.
     Suffer(HostFaults),

@@ -39,7 +39,7 @@ pub struct ContainerRecord {
     pub pid: Option<u32>,
     /// The start time of its main process.
     pub started_at: Timestamp,
-    /// Set once it has ended and all its processes have exited.
+    /// Set once the container has ended and all its processes have exited.
     pub exit: Option<ContainerExit>,
 }
 
@@ -50,14 +50,14 @@ pub struct SandboxRecord {
     pub spec: SandboxSpec,
     /// Its creation time.
     pub created_at: Timestamp,
-    /// The sandbox itself is alive; a dead one must be recreated with all init containers.
+    /// The sandbox itself is alive. A dead sandbox must be recreated, and all init containers must run again.
     pub ready: bool,
     /// Every attempt that has not been removed, oldest first.
     pub containers: Vec<ContainerRecord>,
 }
 
-/// The creation time of a recreated sandbox: later than every start in the one before, even if the clock was set back
-/// meanwhile.
+/// Returns the creation time of a recreated sandbox: later than every container start in the previous sandbox, even if
+/// the clock was set back meanwhile.
 pub fn after_all<'a>(now: Timestamp, before: impl IntoIterator<Item = &'a ContainerRecord>) -> Timestamp {
     let last = before.into_iter().map(|container| container.started_at).max();
     let after = last.map(|last| base::clock::saturating_after(last, Duration::from_nanos(1)));
@@ -65,7 +65,7 @@ pub fn after_all<'a>(now: Timestamp, before: impl IntoIterator<Item = &'a Contai
 }
 
 impl SandboxRecord {
-    /// Returns true if the sandbox lives, or a process of the pod.
+    /// Returns true if the sandbox or any process of the pod is alive.
     pub fn is_alive(&self) -> bool {
         self.ready || self.containers.iter().any(|container| container.exit.is_none())
     }

@@ -1,5 +1,5 @@
-//! The node hosts that run on this machine, seen from outside: by /proc, started by any process of this user, with or
-//! without their directory.
+//! The node hosts that run on this machine, found through /proc: those of this user, no matter which process started
+//! them, and even if their directory is gone.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,25 +19,25 @@ const TICKS_PER_SECOND: u64 = 100;
 /// Timeout for a host to end by itself.
 const EXIT_TIMEOUT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
-/// A host that runs.
+/// A running host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunningHost {
     /// Its process.
     pub pid: u32,
     /// The node's directory.
     pub node_dir: PathBuf,
-    /// It ends with the control plane that started it.
+    /// The host ends with the control plane that started it.
     pub(crate) ephemeral: bool,
     /// The time since its start.
     pub age: Duration,
 }
 
-/// The hosts of this user, by directory.
+/// Returns the running hosts of this user, ordered by directory.
 pub fn running_hosts() -> Vec<RunningHost> {
     let us = rustix::process::geteuid().as_raw();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    // A host's forked child is a copy of it.
+    // A child that a host has forked has the host's command line until it executes its program.
     let alike: BTreeMap<u32, (PathBuf, bool)> =
         pids.filter(|pid| user_of(*pid) == Some(us)).filter_map(|pid| Some((pid, arguments(pid)?))).collect();
     let mut hosts: Vec<RunningHost> = alike
@@ -73,7 +73,8 @@ impl RunningHost {
         self.node_dir.is_dir().then(|| journal::read(&self.node_dir).values().filter(|pod| runs(pod)).count())
     }
 
-    /// Ends it and all its processes, and returns once it is dead. One that does not end by itself is killed.
+    /// Ends the host and all its processes, and returns once the host is dead. Kills a host that does not end by
+    /// itself.
     pub fn end(&self) -> io::Result<()> {
         let Some(handle) = self.handle()? else { return Ok(()) };
         pidfd_send_signal(&handle, Signal::TERM)?;
@@ -84,7 +85,7 @@ impl RunningHost {
         Ok(())
     }
 
-    /// A handle of the process, unless it has ended: another may have its number by now.
+    /// Returns a pidfd of the host; `None` if it has ended, even if another process has its pid by now.
     fn handle(&self) -> io::Result<Option<OwnedFd>> {
         let Some(handle) = process(self.pid)? else { return Ok(None) };
         let same = arguments(self.pid).is_some_and(|(node_dir, _)| node_dir == self.node_dir);
@@ -92,7 +93,7 @@ impl RunningHost {
     }
 }
 
-/// A handle of a process; none when there is none of this number.
+/// Returns a pidfd of a process; `None` if there is no process with this pid.
 pub fn process(pid: u32) -> io::Result<Option<OwnedFd>> {
     let Some(pid) = Pid::from_raw(pid.cast_signed()) else { return Ok(None) };
     match pidfd_open(pid, PidfdFlags::empty()) {
@@ -108,7 +109,8 @@ pub fn wait_for_end(process: &OwnedFd, timeout: Option<&Timespec>) -> io::Result
     Ok(ready > 0)
 }
 
-/// The node's directory, and true if the host has a lifeline, if a process is a host or a copy of one.
+/// Returns the node's directory of a host or of a child that a host has just forked, and true if the host has a
+/// lifeline; `None` for any other process.
 fn arguments(pid: u32) -> Option<(PathBuf, bool)> {
     use std::os::unix::ffi::OsStringExt;
     let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;

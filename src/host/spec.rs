@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// The search path of containers whose image sets none.
 pub const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// A program name that does not resolve by the search path.
+/// The program that a name in an image stands for, instead of a file in the search path.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Program {
     /// Part of this binary: `podium image-program NAME`.
@@ -40,10 +40,10 @@ pub struct SandboxSpec {
     pub second_ip: Option<IpAddr>,
     /// Containers see each other's processes (`shareProcessNamespace`).
     pub share_process_namespace: bool,
-    /// The machine's namespaces that it uses instead of its own.
+    /// The machine's namespaces that the pod uses instead of its own.
     #[serde(default)]
     pub host: HostShares,
-    /// Its volumes in memory.
+    /// The pod's volumes in memory.
     #[serde(default)]
     pub memory_volumes: Vec<MemoryVolume>,
     /// Settings of the kernel in namespaces of its own (`securityContext.sysctls`): names with dots, and values.
@@ -61,11 +61,11 @@ pub struct SandboxSpec {
 /// The namespaces that a pod shares with the machine (`hostPID`, `hostIPC`, `hostNetwork`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct HostShares {
-    /// It sees the machine's processes.
+    /// The pod sees the machine's processes.
     pub pid: bool,
-    /// It uses the machine's shared memory and semaphores.
+    /// The pod uses the machine's shared memory and semaphores.
     pub ipc: bool,
-    /// It has the machine's host name, and the network of its node.
+    /// The pod has the machine's host name, and the network of its node.
     pub network: bool,
 }
 
@@ -106,7 +106,7 @@ pub struct Mount {
     pub sub_path: Option<PathBuf>,
     /// The path in the container; always absolute.
     pub container_path: PathBuf,
-    /// The container must not write it.
+    /// The container must not write to the mount.
     pub read_only: bool,
     /// True if mounts inside it must be read-only, too.
     #[serde(default)]
@@ -171,8 +171,8 @@ pub struct ContainerSpec {
     /// CPU request in thousandths of a core: its share when processes compete for CPU time.
     #[serde(default)]
     pub cpu_request_millicores: Option<u64>,
-    /// The kernel's preference for killing its processes when the machine's memory runs out, from -1000 to 1000. They
-    /// keep the host's own value if it is higher.
+    /// The kernel's preference for killing the container's processes when the machine's memory runs out, from -1000 to
+    /// 1000. The processes keep the host's own value if it is higher.
     #[serde(default)]
     pub oom_score_adj: Option<i32>,
     /// User id to run as, where permitted.

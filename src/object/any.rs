@@ -214,11 +214,12 @@ each_built_in!(bodies);
 /// One version of one object, of any kind.
 #[derive(Clone)]
 pub struct Object {
-    /// Without its schemas if this is a packed CustomResourceDefinition.
+    /// The body; that of a packed CustomResourceDefinition has no schemas.
     body: Body,
     /// The schemas of a packed CustomResourceDefinition.
     schemas: Option<DefinitionSchemas>,
-    /// The field managers, stored apart from the metadata; only JSON from and to clients has them there.
+    /// The field managers, stored apart from the metadata: only the JSON that clients send and get has them in the
+    /// metadata.
     managed: ManagedFields,
     json: OnceLock<Bytes>,
     size: OnceLock<usize>,
@@ -230,7 +231,7 @@ impl Object {
         value.into_body().into()
     }
 
-    /// Reads an object of a known kind from JSON; quantities may be numbers there.
+    /// Decodes an object of a known kind from JSON, in which quantities may be numbers.
     pub fn from_value(kind: Kind, mut value: Value) -> Result<Self, DecodeError> {
         if !kind.is_custom() {
             numeric_quantities::quantities_as_text(kind, &mut value);
@@ -253,7 +254,7 @@ impl Object {
         }
     }
 
-    /// Returns the object of a custom resource, if it is one.
+    /// Returns the content if the object is a custom resource.
     pub fn custom(&self) -> Option<&CustomObject> {
         match &self.body {
             Body::Custom(object) => Some(object),
@@ -261,7 +262,7 @@ impl Object {
         }
     }
 
-    /// Returns the object of a custom resource, if it is one, for changes before it is stored.
+    /// Returns the content if the object is a custom resource, for changes to an object that is not stored yet.
     pub fn custom_mut(&mut self) -> Option<&mut CustomObject> {
         self.forget_encoding();
         match &mut self.body {
@@ -281,8 +282,8 @@ impl Object {
         self.body.meta_mut()
     }
 
-    /// Compresses the schemas of a CustomResourceDefinition, which then take a hundredth of the memory.
-    /// [`Object::get`] gives such a definition without schemas; its JSON, comparisons and changes include them.
+    /// Compresses the schemas of a CustomResourceDefinition, which then take a hundredth of the memory. [`Object::get`]
+    /// returns a packed definition without its schemas; its JSON, comparisons and changes include them.
     #[must_use]
     pub fn packed(mut self) -> Self {
         if let (None, Body::CustomResourceDefinition(definition)) = (&self.schemas, &mut self.body) {
@@ -292,7 +293,7 @@ impl Object {
         self
     }
 
-    /// Returns the object with everything that [`Object::packed`] compressed.
+    /// Returns the object with the schemas that [`Object::packed`] compressed.
     pub fn unpacked(&self) -> Cow<'_, Self> {
         if self.schemas.is_none() {
             return Cow::Borrowed(self);
@@ -319,7 +320,7 @@ impl Object {
         }
     }
 
-    /// Returns the body with everything that was compressed.
+    /// Returns the body with its schemas, decompressed if necessary.
     fn whole_body(&self) -> Cow<'_, Body> {
         match self.unpacked() {
             Cow::Borrowed(object) => Cow::Borrowed(&object.body),
@@ -401,18 +402,18 @@ impl Object {
         Revision::of(self.meta())
     }
 
-    /// Returns the managers of its fields.
+    /// Returns the managers of the object's fields.
     pub fn managed_fields(&self) -> &ManagedFields {
         &self.managed
     }
 
-    /// Sets the managers of its fields and removes any from its metadata.
+    /// Sets the managers of the object's fields, and removes any that the metadata has.
     pub fn set_managed_fields(&mut self, managed: ManagedFields) {
         self.meta_mut().managed_fields = None;
         self.managed = managed;
     }
 
-    /// Takes the field managers over from the metadata, for an object read from storage.
+    /// Moves the field managers out of the metadata, where an object that was read from storage has them.
     #[must_use]
     pub fn with_stored_managers(mut self) -> Self {
         if let Some(entries) = self.meta_mut().managed_fields.take() {
@@ -435,7 +436,7 @@ impl Object {
         self.bodies_are(other, Body::eq)
     }
 
-    /// Returns the JSON encoding. It is made once; for a packed object each time.
+    /// Returns the JSON. It is encoded once and cached, but encoded at each call for a packed object.
     pub fn json(&self) -> Bytes {
         let make = || {
             let mut text = Vec::new();
@@ -445,7 +446,7 @@ impl Object {
         if self.schemas.is_some() { make() } else { self.json.get_or_init(make).clone() }
     }
 
-    /// Returns the length of [`Object::json`] in bytes. Makes the encoding, which stays, but for packed objects.
+    /// Returns the length of [`Object::json`] in bytes. Encodes and caches the JSON, except for a packed object.
     pub fn json_length(&self) -> usize {
         if self.schemas.is_some() { self.size() } else { self.json().len() }
     }
@@ -455,8 +456,8 @@ impl Object {
         self.whole_body().serialize(&mut serializer).expect("API types have string keys and finite numbers");
     }
 
-    /// Appends the JSON encoding: the cached one, or one that is not cached. For objects that are written once and
-    /// mostly never read: a cached encoding would hold them in memory twice.
+    /// Appends the JSON, without caching it if it is not cached already. For objects that are written once and rarely
+    /// read: a cached encoding would hold them in memory twice.
     pub fn write_json(&self, out: &mut Vec<u8>) {
         match self.json.get() {
             Some(json) => out.extend_from_slice(json),
@@ -464,7 +465,7 @@ impl Object {
         }
     }
 
-    /// Returns the length of its JSON in bytes; computed once, without encoding.
+    /// Returns the length of the object's JSON in bytes; computed once, without encoding.
     pub fn size(&self) -> usize {
         *self.size.get_or_init(|| {
             if let Some(json) = self.json.get() {
@@ -487,7 +488,7 @@ impl Object {
         (self.json, self.size) = (OnceLock::new(), OnceLock::new());
     }
 
-    /// Its JSON as a value, for patching and for reading fields by path.
+    /// Returns the object's JSON as a value, for patching and for reading fields by path.
     pub fn to_value(&self) -> Value {
         let mut value = self.content();
         if !self.managed.is_empty() {
@@ -496,19 +497,19 @@ impl Object {
         value
     }
 
-    /// Serializes its content without field managers.
+    /// Serializes the object without its field managers.
     pub fn serialize_content<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.whole_body().serialize(serializer)
     }
 
-    /// Returns its JSON as a value without field managers.
+    /// Returns the object's JSON as a value, without field managers.
     pub fn content(&self) -> Value {
         let value = self.whole_body().to_value().expect("API types have string keys and finite numbers");
         self.as_written(value)
     }
 
-    /// Writes whole floats as integers. The bounds in a schema are the only floats that users write, mostly as whole
-    /// numbers.
+    /// Turns whole floats of a CustomResourceDefinition into integers. The bounds in its schemas are the only floats in
+    /// the API, and users write them mostly as whole numbers.
     fn as_written(&self, mut value: Value) -> Value {
         if matches!(self.body, Body::CustomResourceDefinition(_)) {
             whole_numbers(&mut value);
@@ -577,7 +578,7 @@ impl<T: TypedKind> SharedObject<T> {
         &self.object
     }
 
-    /// Its key.
+    /// Returns the key within the kind.
     pub fn key(&self) -> Key {
         self.object.key()
     }

@@ -11,7 +11,8 @@ pub struct CompletionIndexes {
 }
 
 impl CompletionIndexes {
-    /// Reads a status, as far as it is valid and its indexes lie below `completions`.
+    /// Reads the indexes in a Job's status; ignores parts that are invalid and indexes that are not below
+    /// `completions`.
     pub fn read(text: &str, completions: i32) -> Self {
         let mut indexes = Self::default();
         for part in text.split(',') {
@@ -99,8 +100,8 @@ impl CompletionIndexes {
 
     /// Reads a set strictly.
     ///
-    /// # Errors
-    /// What is wrong with it, in Kubernetes' words: each part is below `completions`, and they are in order.
+    /// # Errors Returns the first violation in Kubernetes' words: an index that is not below `completions`, or ranges
+    /// that are not in ascending order.
     pub fn parse(text: &str, completions: i32) -> Result<Self, String> {
         let mut indexes = Self::default();
         let mut previous: Option<i32> = None;

@@ -70,8 +70,8 @@ timings! {
     image_back_off_initial = Seconds::new(10);
     /// The longest delay before an image is pulled again.
     image_back_off_max = Seconds::new(300);
-    /// The time after a container's start during which failed network probes do not count: another kubelet would not
-    /// know yet that the container runs.
+    /// The time after a container's start during which failed network probes do not count: Kubernetes' kubelet, which
+    /// lists containers once a second, would not probe the container yet.
     #[serde(alias = "podRelist")]
     probe_relist_tolerance = Seconds::new(1);
     /// The interval at which a kubelet renews its node's Lease.
@@ -83,17 +83,16 @@ timings! {
     /// The timeout of a request to a node's runtime (kubelet's `runtimeRequestTimeout`); a command in a container
     /// gets this in addition to its own timeout.
     runtime_request_timeout = Seconds::new(120);
-    /// The timeout for a node's runtime to report that it is running, where other work waits for that: before an exec
-    /// fails, and before a stop kills the runtime.
+    /// The timeout for a node's runtime to report its status while other work waits for it: an exec then fails, and a
+    /// stop kills the runtime.
     runtime_status_timeout = Seconds::new(10);
     /// The interval at which a kubelet checks that its runtime responds (PLEG's relist period).
     pleg_relist_period = Seconds::new(1);
     /// A runtime that has not answered for this long makes its node NotReady (PLEG's relist threshold).
     pleg_relist_threshold = Seconds::new(180);
-    /// The longest time that the first request to stop waits for pods with a longer grace period. kubelet's
-    /// `shutdownGracePeriod` limits pods' grace periods in the same way but is off by default, and the machine then
-    /// goes down under them. Ten minutes are more than a pod with work to finish requests, and an unattended stop
-    /// still ends.
+    /// The longest time that the first request to stop waits for pods, even those with a longer grace period. kubelet's
+    /// `shutdownGracePeriod` limits grace periods in the same way; it is off by default, and then the machine's
+    /// shutdown kills the pods. Ten minutes suffice for pods that finish their work, and an unattended stop still ends.
     #[serde(alias = "shutdownGraceLimit")]
     shutdown_grace_period = Seconds::new(600);
     /// The first delay before a failed cleanup of a pod (its files, its object) is tried again.
@@ -106,7 +105,8 @@ timings! {
     /// The interval at which a node checks its machine for resource pressure, and its pods for exceeded limits.
     #[serde(alias = "evictionCheck")]
     eviction_monitoring_period = Seconds::new(10);
-    /// The interval at which the state in memory is compared with the disk, and caches with the state.
+    /// The interval at which the state in memory is compared with the disk, and the informers' caches with the state in
+    /// memory.
     #[serde(alias = "selfCheck")]
     self_check_interval = Seconds::new(300);
     /// The interval at which a node checks for changed manifests of static pods.
@@ -150,7 +150,7 @@ timings! {
     event_ttl = Seconds::new(3600);
     /// The time for which a budget counts an eviction if the pod's deletion is not observed.
     disruption_timeout = Seconds::new(120);
-    /// The time for which a node's host and its pods live on without a control plane (not Kubernetes').
+    /// The time for which a node's host and its pods live on without a control plane. Kubernetes has no such timeout.
     #[serde(alias = "unclaimedHost")]
     unclaimed_host_timeout = Seconds::new(86_400);
     /// The time for which changes are retained for watches that resume, as by etcd's compaction.
@@ -159,7 +159,7 @@ timings! {
     /// The interval between bookmarks of a watch that requests them.
     #[serde(alias = "watchBookmark")]
     bookmark_interval = Seconds::new(60);
-    /// A connection to the API without a request is closed after this long.
+    /// A new connection to the API is closed if the client sends no request within this time.
     #[serde(alias = "httpHeader")]
     http_header_timeout = Seconds::new(32);
     /// A connection to the API without a request under way is closed after this long.

@@ -16,7 +16,6 @@ pub struct CustomObject {
     kind: Kind,
     /// The group and version in which it is stored.
     api_version: String,
-    /// Its metadata.
     pub(crate) metadata: ObjectMeta,
     /// Everything beside `apiVersion`, `kind` and `metadata`.
     pub fields: Map<String, Value>,
@@ -40,7 +39,7 @@ impl CustomObject {
         Ok(Self { kind, api_version, metadata, fields })
     }
 
-    /// Its kind.
+    /// Returns the kind.
     pub(crate) fn kind(&self) -> Kind {
         self.kind
     }

@@ -1,7 +1,8 @@
 //! The schemas of a stored CustomResourceDefinition, compressed.
 //!
-//! As Rust values a schema takes about twenty times the memory of its JSON, and its JSON eight times that of this
-//! form. A schema is read only when an object of its kind is written, or when it is shown.
+//! A schema takes about twenty times as much memory in Rust values as its JSON does, and the JSON takes eight times as
+//! much as its compressed form. A schema is decompressed only when an object of its kind is written, or when the
+//! definition is shown.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,7 +24,7 @@ use super::encode::whole_numbers;
 #[derive(PartialEq, Eq)]
 pub struct VersionSchema {
     deflated: Box<[u8]>,
-    /// Bytes of its JSON.
+    /// The length of the uncompressed JSON in bytes.
     length: usize,
     has_defaults: bool,
     has_rules: bool,
@@ -67,7 +68,7 @@ impl VersionSchema {
         }
     }
 
-    /// Its JSON.
+    /// Returns the schema's JSON.
     pub fn json(&self) -> Vec<u8> {
         let mut json = Vec::with_capacity(self.length);
         DeflateDecoder::new(&*self.deflated)
@@ -76,12 +77,12 @@ impl VersionSchema {
         json
     }
 
-    /// Reads the schema.
+    /// Decompresses and decodes the schema.
     pub fn read(&self) -> JSONSchemaProps {
         serde_json::from_slice(&self.json()).expect("the compressed data is a schema")
     }
 
-    /// Bytes of its JSON.
+    /// Returns the length of the schema's JSON in bytes.
     pub fn json_length(&self) -> usize {
         self.length
     }
@@ -127,7 +128,7 @@ fn each_schema(schema: &JSONSchemaProps, visit: &mut impl FnMut(&JSONSchemaProps
     }
 }
 
-/// The schemas of a definition's versions, in their order.
+/// The schemas of a definition's versions, in the order of the versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DefinitionSchemas(Arc<[Option<Arc<VersionSchema>>]>);
 

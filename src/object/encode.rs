@@ -1,4 +1,4 @@
-//! Encodes an object as JSON with its field managers, which are stored beside the typed value: inserts them into the
+//! Encodes an object as JSON and inserts its field managers, which are stored beside the typed value, into the
 //! metadata.
 
 use std::io::{self, Write};

@@ -6,11 +6,11 @@ use super::SharedObject;
 
 /// The annotation with an Ingress's class, from before there was a field for it.
 pub const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
-/// On a class: makes it the class of Ingresses that name none.
+/// The annotation that makes an IngressClass the class of Ingresses that name none.
 pub const DEFAULT_CLASS: &str = "ingressclass.kubernetes.io/is-default-class";
 /// The class that Podium's own controller serves.
 pub const OUR_CLASS: &str = "podium";
-/// The name of that controller.
+/// The name of Podium's own controller in `spec.controller` of its class.
 pub const OUR_CONTROLLER: &str = "podium.dev/ingress";
 
 /// Returns the class for Ingresses that name none: of several defaults the newest, of these the first by name.

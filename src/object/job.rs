@@ -9,9 +9,9 @@ use super::conditions::{self, Condition};
 pub const TRACKING_FINALIZER: &str = "batch.kubernetes.io/job-tracking";
 /// A pod's index, as an annotation and a label.
 pub const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
-/// The label with the Job's uid, and the one it had before labels had prefixes.
+/// The label with the Job's uid, and its older form without a prefix.
 pub const CONTROLLER_UID_LABELS: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
-/// The label with the Job's name, and the one it had before labels had prefixes.
+/// The label with the Job's name, and its older form without a prefix.
 pub const JOB_NAME_LABELS: [&str; 2] = ["batch.kubernetes.io/job-name", "job-name"];
 /// A Job with another `managedBy` belongs to another controller.
 pub(crate) const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";

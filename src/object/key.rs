@@ -43,12 +43,12 @@ impl fmt::Display for Key {
 /// `metadata.uid`.
 pub type Uid = String;
 
-/// A version of the whole state; `metadata.resourceVersion` as a number. Each write gets the next one.
+/// A version of the whole state: `metadata.resourceVersion` as a number. Each write gets the next revision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(pub u64);
 
 impl Revision {
-    /// Returns the revision an object was stored at; 0 if it never was.
+    /// Returns the revision at which an object was stored; 0 if it was never stored.
     pub fn of(meta: &ObjectMeta) -> Self {
         meta.resource_version.as_deref().and_then(Self::parse).unwrap_or_default()
     }

@@ -1,6 +1,6 @@
 //! A map by key: namespace by namespace, each in the order of its names.
 //!
-//! The maps are nested because each search compares a dozen names, and namespaces need not be compared with them.
+//! The maps are nested so that a search, which compares about a dozen keys, compares only names and not namespaces too.
 
 use std::collections::BTreeMap;
 

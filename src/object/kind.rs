@@ -95,11 +95,10 @@ pub struct KindInfo {
     pub short_names: &'static [&'static str],
     /// Groups of kinds it belongs to, e.g. `all`.
     pub categories: &'static [&'static str],
-    /// The scope.
     pub(crate) scope: Scope,
     /// `metadata.generation` counts the changes of the spec.
     pub counts_generations: bool,
-    /// The subresources.
+    /// The subresources that the kind's objects have.
     pub subresources: &'static [Subresource],
 }
 
@@ -138,7 +137,7 @@ impl KindInfo {
     }
 }
 
-/// A kind of object: a cheap handle. Those of the table are constants named like the kind ([`Kind::Pod`]).
+/// A kind of object: a cheap handle. The built-in kinds are constants named like the kind ([`Kind::Pod`]).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind(u16);
 
@@ -165,7 +164,8 @@ macro_rules! kinds {
         #[expect(non_upper_case_globals, reason = "kinds are spelled as Kubernetes spells them")]
         impl Kind {
             $($(#[$doc])* pub const $kind: Self = Self(Row::$kind as u16);)*
-            /// The kinds of the table, in the order objects that depend on one another should be applied.
+            /// The kinds of the table, in the order in which their objects should be applied: a kind comes after those
+            /// it depends on.
             pub const BUILT_IN: &'static [Self] = &[$(Self::$kind),*];
         }
 
@@ -194,8 +194,8 @@ macro_rules! kinds {
 }
 
 // The word before the subresources is the kind's shape: `Plain` (neither spec nor status), `SpecOnly`, `SpecStatus`, or
-// `Generations`: spec and status, and `metadata.generation` counts the changes of the spec. In `SpecGenerations` (no
-// status) it counts the same, and in `PlainGenerations` the changes of all but the metadata.
+// `Generations`: spec and status, and `metadata.generation` counts the changes of the spec. `SpecGenerations` is the
+// same without a status. In `PlainGenerations` the generation counts the changes of everything but the metadata.
 kinds! { $
     /// A namespace.
     Namespace(core::v1::Namespace) = "", "v1", "namespaces", "namespace",
@@ -339,7 +339,7 @@ kinds! { $
     /// A request for devices.
     ResourceClaim(resource::v1::ResourceClaim) = "resource.k8s.io", "v1", "resourceclaims", "resourceclaim",
         short [], categories [], Namespaced, SpecStatus, subresources [Status];
-    /// A template of the ResourceClaims that pods get for themselves.
+    /// A template from which each pod gets ResourceClaims of its own.
     ResourceClaimTemplate(resource::v1::ResourceClaimTemplate) = "resource.k8s.io", "v1", "resourceclaimtemplates", "resourceclaimtemplate",
         short [], categories [], Namespaced, SpecOnly, subresources [];
     /// A stable address for a set of pods.
@@ -374,10 +374,10 @@ kinds! { $
     /// A number of equal pods, in the form before ReplicaSets.
     ReplicationController(core::v1::ReplicationController) = "", "v1", "replicationcontrollers", "replicationcontroller",
         short ["rc"], categories ["all"], Namespaced, Generations, subresources [Status, Scale];
-    /// A template of pods that others refer to.
+    /// A pod template that other objects refer to.
     PodTemplate(core::v1::PodTemplate) = "", "v1", "podtemplates", "podtemplate",
         short [], categories [], Namespaced, Plain, subresources [];
-    /// An immutable copy of a template, to go back to.
+    /// An immutable copy of a template, to which a workload can be rolled back.
     ControllerRevision(apps::v1::ControllerRevision) = "apps", "v1", "controllerrevisions", "controllerrevision",
         short [], categories [], Namespaced, Plain, subresources [];
     /// Pods with a name and storage of their own.

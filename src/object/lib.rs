@@ -1,8 +1,7 @@
 //! The vocabulary: kinds, objects, keys, quantities, selectors, owners.
 //!
-//! Architecture Invariant: nothing here reads the clock or does I/O. Functions are pure: they read objects and answer
-//! questions about a single one that several crates have (does a selector match, is a pod ready, what are its
-//! requests).
+//! Architecture Invariant: nothing here reads the clock or does I/O. Functions are pure: each answers a question about
+//! a single object that several crates need (does a selector match, is a pod ready, what are its requests).
 
 #[macro_use] // its table is passed to other macros
 mod kind;

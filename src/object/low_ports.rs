@@ -5,7 +5,7 @@
 
 use k8s_openapi::api::core::v1::{ContainerPort, Node};
 
-/// The offset at which a low port is served.
+/// The number added to a low port to get the port at which it is served.
 const OFFSET: u16 = 8000;
 
 /// A node's first port that an ordinary program may bind; a port below it is served 8000 higher.
@@ -17,7 +17,7 @@ pub struct LowPorts {
 impl LowPorts {
     /// The Node's annotation with the first port that programs may bind; "0" if every port may be bound.
     pub const ANNOTATION: &str = "podium.dev/unprivileged-port-start";
-    /// The environment variable with the same value for containers; set only where ports are moved.
+    /// The environment variable that passes the annotation's value to containers; set only where ports are moved.
     pub const VARIABLE: &str = "PODIUM_UNPRIVILEGED_PORT_START";
 
     /// Creates the mapping of a node on which ports below `start` cannot be bound.

@@ -29,8 +29,8 @@ const MAX_DEPTH: usize = 100;
 
 /// Turns numbers into texts in all fields that hold quantities.
 pub(super) fn quantities_as_text(kind: Kind, object: &mut Value) {
-    // A schema has properties of these names and no quantities; neither does the count of volumes that a node's
-    // drivers can allocate.
+    // Neither kind has quantities in these fields: a schema has properties of these names, and a CSINode has the count
+    // of volumes that a driver can attach.
     if matches!(kind, Kind::CustomResourceDefinition | Kind::CSINode) {
         return;
     }

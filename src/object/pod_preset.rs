@@ -26,7 +26,7 @@ pub struct PodPreset {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodPresetSpec {
-    /// Selects pods by their labels; required, and empty it selects all.
+    /// Selects pods by their labels; required; an empty selector selects all pods.
     #[serde(default)]
     pub selector: LabelSelector,
     /// Variables to inject into containers.

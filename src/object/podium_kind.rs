@@ -3,7 +3,7 @@
 use schemars::{Schema, json_schema};
 
 /// Declares a kind of Podium's own: its type and names, the description in its schema, and the types of its spec and
-/// status. Both must be `Default`, `Clone` and `PartialEq`, and have schemas.
+/// status. The last two types must be `Default`, `Clone` and `PartialEq`, and have schemas.
 macro_rules! own_kind {
     (
         $(#[$about:meta])*

@@ -88,7 +88,7 @@ impl Amount {
         self.nanos == 0
     }
 
-    /// Formats it with binary suffixes (`128Mi`), as memory is.
+    /// Formats the amount with binary suffixes (`128Mi`), as is usual for memory.
     pub fn to_binary(self) -> Quantity {
         if self.nanos % NANO != 0 {
             return self.to_decimal();
@@ -102,12 +102,12 @@ impl Amount {
         Quantity(units.to_string())
     }
 
-    /// Formats it like the sample: with binary suffixes if that has one.
+    /// Formats the amount with binary suffixes if the sample has one, otherwise with decimal ones.
     pub fn to_text_like(self, sample: &Quantity) -> Quantity {
         if sample.0.ends_with('i') { self.to_binary() } else { self.to_decimal() }
     }
 
-    /// Formats it with decimal suffixes (`250m`, `3k`), as cpu and counts are.
+    /// Formats the amount with decimal suffixes (`250m`, `3k`), as is usual for cpu and counts.
     pub fn to_decimal(self) -> Quantity {
         if self.nanos == 0 {
             return Quantity("0".into());
@@ -197,7 +197,8 @@ fn unit(suffix: &str) -> Option<(i128, i32)> {
     })
 }
 
-/// Returns `whole.fraction · base^exponent` in billionths, rounded up; `None` if it does not fit.
+/// Returns `whole.fraction · base^exponent` in billionths, rounded up; `None` if it has more than 30 digits or exceeds
+/// 128 bits.
 fn scale(whole: &str, fraction: &str, base: i128, exponent: i32) -> Option<i128> {
     if whole.len() + fraction.len() > 30 {
         return None;

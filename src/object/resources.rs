@@ -1,8 +1,8 @@
 //! A pod's effective requests and limits.
 //!
-//! The rule is Kubernetes' (pages "Init containers" and "Sidecar containers", *Resource sharing*): the sum of the app
-//! containers and of the sidecars (restartable init containers), or the largest step of the init sequence if that is
-//! more, plus the pod's overhead; requests of the pod as a whole take precedence.
+//! The rule is Kubernetes' (pages "Init containers" and "Sidecar containers", *Resource sharing*): the sum over the app
+//! containers and the sidecars (restartable init containers), or, if that is more, what the largest step of the init
+//! sequence needs; plus the pod's overhead. Requests of the pod as a whole take precedence.
 
 use std::collections::BTreeMap;
 

@@ -45,7 +45,7 @@ pub struct Requirement {
 }
 
 impl Requirement {
-    /// Returns true if labels meet it.
+    /// Returns true if the labels meet the requirement.
     pub fn matches(&self, labels: &Labels) -> bool {
         let value = labels.get(&self.key);
         let number = || value.and_then(|v| v.parse::<i64>().ok());
@@ -130,12 +130,12 @@ impl Selector {
         parse::selector(text).map(Self::all_of)
     }
 
-    /// Returns true if it matches every object.
+    /// Returns true if the selector matches every object.
     pub fn is_everything(&self) -> bool {
         !self.nothing && self.requirements.is_empty()
     }
 
-    /// Its requirements.
+    /// Returns the requirements.
     pub fn requirements(&self) -> &[Requirement] {
         &self.requirements
     }
@@ -155,7 +155,7 @@ pub struct FieldRequirement {
     pub path: String,
     /// The value compared with; an absent field counts as the empty text.
     pub value: String,
-    /// `=` rather than `!=`.
+    /// True for `=`, false for `!=`.
     pub equal: bool,
 }
 

@@ -14,8 +14,8 @@ pub enum Namespace {
     Net,
 }
 
-/// Returns a name with dots between its parts. If the first separator of a name is a slash, it has slashes between its
-/// parts, and dots inside.
+/// Returns a name with dots between its parts. A name whose parts are separated by slashes may have dots inside the
+/// parts; it is one if its first separator is a slash.
 pub fn dotted(name: &str) -> Cow<'_, str> {
     if name.find(['.', '/']).is_none_or(|at| name[at..].starts_with('.')) {
         return name.into();

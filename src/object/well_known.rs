@@ -18,11 +18,11 @@ pub mod label {
     pub const POD_TEMPLATE_HASH: &str = "pod-template-hash";
     /// The Service that an EndpointSlice belongs to.
     pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
-    /// On the endpoints of a Service without a cluster IP.
+    /// Marks the endpoints of a Service without a cluster IP.
     pub const HEADLESS_SERVICE: &str = "service.kubernetes.io/headless";
     /// The component that manages an EndpointSlice.
     pub const ENDPOINT_SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
-    /// Endpoints that are not to be mirrored into EndpointSlices.
+    /// Marks Endpoints that must not be mirrored into EndpointSlices.
     pub const SKIP_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
 }
 
@@ -38,7 +38,7 @@ pub mod annotation {
     pub const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
     /// The container that `kubectl logs` and `exec` use by default.
     pub const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
-    /// A Deployment's revision, on it and on its ReplicaSets.
+    /// A Deployment's revision, on the Deployment and on its ReplicaSets.
     pub const DEPLOYMENT_REVISION: &str = "deployment.kubernetes.io/revision";
     /// Pods with a lower cost are removed first when a ReplicaSet shrinks.
     pub const POD_DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";

@@ -2,8 +2,8 @@
 //!
 //! The modules, each pure but the last: [`state`] is the known state of the cluster, updated change by change;
 //! [`queue`] orders the pods; [`cycle`] finds a node by running the [`plugins`] of a [`profile`] through the
-//! [`framework`]; [`core`] connects these and steps from pod to pod; [`explain`] finds out why a pod fits on no node
-//! and what would help; `run` feeds the core from the API and executes its decisions.
+//! [`framework`]; [`core`] connects these and decides one pod after another; [`explain`] determines why a pod fits on
+//! no node and what would help; `run` feeds the core from the API and executes its decisions.
 //!
 //! Architecture Invariant: a cycle does no I/O and reads no clock; one task owns all state.
 

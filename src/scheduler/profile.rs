@@ -22,7 +22,7 @@ pub struct Profile {
 }
 
 impl Default for Profile {
-    /// Returns Kubernetes' default profile, as far as its plugins exist here.
+    /// Returns Kubernetes' default profile with those of its plugins that Podium has.
     fn default() -> Self {
         Self::of(plugins::all())
     }
@@ -90,12 +90,12 @@ impl Profile {
         self.at(Point::Filter).chain(self.at(Point::Reserve)).chain(self.at(Point::Permit))
     }
 
-    /// Returns the plugins with refusals that a change of this type can turn.
+    /// Returns the plugins with refusals that a change of this type can resolve.
     pub(crate) fn woken_by(&self, change: ChangeType) -> PluginSet {
         self.refusing().filter(|plugin| plugin.wakes_on().contains(&change)).map(Plugin::id).collect()
     }
 
-    /// Returns true if the change may have turned a refusal that one of these plugins gave the pod.
+    /// Returns true if the change may have resolved a refusal of the pod by one of these plugins.
     pub(crate) fn is_schedulable_after(
         &self,
         pod: &PodInfo,

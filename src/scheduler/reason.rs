@@ -41,7 +41,7 @@ pub(crate) enum Reason {
     ExistingAntiAffinity,
     /// Another pod uses a ReadWriteOncePod claim of this one.
     ClaimInUse,
-    /// A claim of the pod should be bound and is not.
+    /// A claim of the pod is not bound, although its class binds at once.
     UnboundClaims,
     /// A problem with a claim of the pod, in Kubernetes' words.
     Claim(Arc<str>),
@@ -160,14 +160,14 @@ pub(crate) struct Refusal {
 /// Reasons; a single one, the usual case, needs no allocation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Reasons {
-    /// The usual case.
+    /// One reason.
     One(Reason),
-    /// Several at once, for example if both cpu and memory are insufficient.
+    /// Several reasons, for example if both cpu and memory are insufficient.
     Many(Box<[Reason]>),
 }
 
 impl Reasons {
-    /// All of them.
+    /// Returns all reasons.
     pub(crate) fn as_slice(&self) -> &[Reason] {
         match self {
             Self::One(reason) => std::slice::from_ref(reason),
@@ -177,12 +177,12 @@ impl Reasons {
 }
 
 impl Refusal {
-    /// Creates a refusal that evictions could turn.
+    /// Creates a refusal that evictions could resolve.
     pub(crate) fn resolvable(reason: Reason) -> Self {
         Self { reasons: Reasons::One(reason), resolvable: true }
     }
 
-    /// Creates a refusal that evictions cannot turn.
+    /// Creates a refusal that evictions cannot resolve.
     pub(crate) fn unresolvable(reason: Reason) -> Self {
         Self { reasons: Reasons::One(reason), resolvable: false }
     }

@@ -24,7 +24,7 @@ pub(crate) enum Family {
 }
 
 impl Family {
-    /// Returns its number; `None` means 0.
+    /// Returns the protocol's number; `None` means 0.
     pub(crate) fn protocol(self) -> Option<Protocol> {
         match self {
             Self::Route => None,
@@ -33,7 +33,7 @@ impl Family {
     }
 }
 
-/// A socket of the network namespace that it was opened in, regardless of its holder's.
+/// A netlink socket. It acts in the network namespace in which it was opened, not in that of the process that uses it.
 #[derive(Debug)]
 pub(crate) struct Netlink(OwnedFd);
 
@@ -101,7 +101,8 @@ impl Netlink {
         Ok(buffer)
     }
 
-    /// Sends a request for a list and passes each message on, whole. The kernel writes them while they are received.
+    /// Sends a request for a list and passes each complete message to `take`. The kernel writes the messages while they
+    /// are received.
     pub(crate) fn dump(&self, request: &[u8], mut take: impl FnMut(&[u8])) -> io::Result<()> {
         self.discard_responses()?;
         rustix::net::send(&self.0, request, SendFlags::empty())?;
@@ -139,8 +140,8 @@ impl Netlink {
         loop {
             match rustix::net::recv(&self.0, &mut buffer[..], RecvFlags::empty()) {
                 Ok((length, _)) => all.append(&mut parse_acks(&buffer[..length])),
-                // The responses overflowed the buffer, which is reported before those that fitted: the lost ones are
-                // errors, since without a request for acknowledgement only errors get a response.
+                // The responses overflowed the buffer, which the kernel reports before the responses that fitted. The
+                // lost responses are errors, since without a request for acknowledgement only errors get a response.
                 Err(rustix::io::Errno::NOBUFS) if !overflown => overflown = true,
                 Err(rustix::io::Errno::AGAIN) if overflown && all.is_empty() => {
                     return Err(rustix::io::Errno::NOBUFS);
@@ -161,7 +162,7 @@ impl AsFd for Netlink {
 /// A request that was refused.
 #[derive(Debug)]
 pub(crate) struct RequestError {
-    /// Its index among those sent, from 0.
+    /// The index of the request among those sent, from 0.
     pub(crate) request: usize,
     pub(crate) error: io::Error,
 }

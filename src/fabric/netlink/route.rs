@@ -29,7 +29,7 @@ use crate::FabricError;
 pub(crate) type MacAddress = [u8; 6];
 
 /// The maximum size of a TCP segment that the kernel passes on whole (BIG TCP, Linux 6.3; before, 64 KiB): the cost is
-/// per segment, for any MTU. Only packet captures show them.
+/// per segment, so that the MTU does not matter. Only packet captures show segments of this size.
 const HANDED_OVER: u32 = 256 << 10;
 
 /// The kernel's table of ordinary routes.
@@ -46,7 +46,7 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// Sends them; an error names the failed step.
+    /// Sends the requests; an error names the failed step.
     pub(crate) fn send(self, socket: &Netlink) -> Result<(), FabricError> {
         socket.send(&self.bytes, self.steps.len()).map_err(|failed| {
             FabricError::new(self.steps.get(failed.request).map_or("netlink", String::as_str), failed.error)
@@ -66,10 +66,10 @@ impl Requests {
         self
     }
 
-    /// A pair of connected links: one here, the other in another namespace. Both are down: the kernel brings neither up
-    /// before the other exists. They have one queue, as would be the default, but from the start: otherwise the kernel
-    /// creates one for every processor and waits until the others are unused. Between them a TCP connection of IPv4
-    /// passes on [`HANDED_OVER`] bytes at a time.
+    /// Creates a pair of connected links: one in this namespace, the other in another namespace. Both are down: the
+    /// kernel brings neither up before the other exists. Each gets one queue explicitly: by default the kernel first
+    /// creates a queue for every processor, and then waits until all but one are unused. A TCP connection over IPv4
+    /// passes [`HANDED_OVER`] bytes at a time between the links.
     pub(crate) fn pair(
         self,
         local: (&str, MacAddress),
@@ -112,7 +112,7 @@ impl Requests {
         self.add(format!("link {index} up"), RouteNetlinkMessage::SetLink(link), 0)
     }
 
-    /// Disables ARP on a link: all it sends has its Ethernet address already.
+    /// Disables ARP on a link: all packets sent over it already have an Ethernet address.
     pub(crate) fn disable_arp(self, index: u32) -> Self {
         let mut link = LinkMessage::default();
         let mut header = LinkHeader::default();
@@ -136,8 +136,8 @@ impl Requests {
         self.add(format!("remove link {name}"), RouteNetlinkMessage::DelLink(link), 0)
     }
 
-    /// Adds a unique address to a link. One of IPv6 is usable at once, without duplicate address detection: no other
-    /// link can have it.
+    /// Adds a unique address to a link. An IPv6 address is usable at once, without duplicate address detection, because
+    /// no other link can have it.
     pub(crate) fn address(self, index: u32, ip: IpAddr) -> Self {
         let mut message = AddressMessage::default();
         let mut header = AddressHeader::default();
@@ -237,14 +237,14 @@ impl Requests {
         self.add(format!("rule for mark {mark}"), message, NLM_F_CREATE | NLM_F_EXCL)
     }
 
-    /// Removes that rule; an error if it does not exist.
+    /// Removes the rule that [`Self::add_mark_rule`] added; fails if it does not exist.
     pub(crate) fn remove_mark_rule(self, mark: u32, table: u8, of: IpAddr) -> Self {
         let message = RouteNetlinkMessage::DelRule(rule_of_mark(mark, table, of));
         self.add(format!("delete rule for mark {mark}"), message, 0)
     }
 
-    /// Routes local programs' packets to this address of their own by this table; rules apply in the order of their
-    /// numbers.
+    /// Routes packets that programs in this namespace send to this address, which is their own, by this table. Rules
+    /// apply in ascending `order`.
     pub(crate) fn add_local_rule(self, ip: IpAddr, table: u8, order: u32) -> Self {
         let mut message = rule_of(table, order, ip);
         message.header.dst_len = host_bits(ip);
@@ -253,7 +253,7 @@ impl Requests {
         self.add(step, RouteNetlinkMessage::NewRule(message), NLM_F_CREATE | NLM_F_EXCL)
     }
 
-    /// Moves the rule of the kernel's local table from the first place, before which no rule can be.
+    /// Moves the rule of the kernel's local table to `order`, from priority 0, before which no other rule can be.
     pub(crate) fn local_later(self, of: IpAddr, order: u32) -> Self {
         const FIRST: u32 = 0;
         let later = RouteNetlinkMessage::NewRule(rule_of(LOCAL_TABLE, order, of));
@@ -303,7 +303,7 @@ pub(crate) fn index_of(socket: &Netlink, name: &str) -> Result<u32, FabricError>
         .map_err(|error| FabricError::new(format!("link {name}"), error.into()))
 }
 
-/// Opens a socket for these requests, in the network namespace of this thread.
+/// Opens a route socket in the network namespace of this thread.
 pub(crate) fn open() -> Result<Netlink, FabricError> {
     Netlink::open(Family::Route).map_err(|error| FabricError::new("netlink socket", error))
 }

@@ -1,4 +1,5 @@
-//! Changes collected and executed at once: one transaction of the kernel's, or several if they are too large.
+//! Changes that are collected and then executed at once: in one transaction of the kernel, or in several if they are
+//! too large.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -35,13 +36,13 @@ const NUMBERS_AS_THEY_ARE: [u8; 6] = {
     let [a, b, c, d] = 1_u32.to_ne_bytes();
     [0, 4, a, b, c, d]
 };
-/// The number of attempts at a transaction that a signal to this process interrupts.
+/// The maximum number of attempts at a transaction, each of which a signal to this process interrupts.
 const INTERRUPTED: usize = 16;
-/// The desired send buffer: the kernel accepts a batch only whole.
+/// The size of the send buffer to request: the kernel accepts a batch only as a whole.
 const SEND_BYTES: usize = 4 << 20;
 
-/// A socket of nftables in the network namespace it was opened in, regardless of its holder's
-/// ([`crate::SocketKind::Netfilter`]).
+/// Changes the nftables of the network namespace in which its socket was opened ([`crate::SocketKind::Netfilter`]),
+/// which may be another one than that of this process.
 #[derive(Debug)]
 pub struct Nft {
     pub(super) socket: Netlink,
@@ -69,7 +70,7 @@ impl Nft {
             for (number, message) in (1..).zip(now) {
                 let start = bytes.len();
                 bytes.extend_from_slice(&message.bytes);
-                // Failures are reported without a request for acknowledgement.
+                // No acknowledgement is requested: the kernel reports failures in any case.
                 stamp(&mut bytes[start..], number, message.flags);
             }
             bytes.extend(edge(ControlMessage::BatchEnd));
@@ -156,7 +157,7 @@ struct Message {
     with_next: bool,
 }
 
-/// Changes in their order. Each must be valid after those before it: the objects it names must exist.
+/// A sequence of changes. Each must be valid after the changes before it: the objects that it names must exist.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     messages: Vec<Message>,
@@ -367,7 +368,7 @@ impl Batch {
     /// Creates a map that belongs to a rule, and returns its number.
     fn add_anonymous(&mut self, table: &Table, map: &AnonymousMap) -> u32 {
         let (number, mut attributes) = head_of_set(table, ANONYMOUS);
-        // The value as nft prints it: a number, and an address with a port.
+        // The type as which nft prints the values: an address with a port.
         let (data_type, data_bytes) = match map.value_bytes {
             Some(bytes) => {
                 let address = if table.family == Family::V4 { 7 } else { 8 };
@@ -427,7 +428,7 @@ impl Batch {
     }
 }
 
-/// Splits elements into the sizes of messages.
+/// Splits elements into chunks that fit into one message each.
 fn chunks(elements: &[ListAttribute<SetElementAttribute>]) -> Vec<&[ListAttribute<SetElementAttribute>]> {
     let (mut all, mut begin, mut bytes) = (Vec::new(), 0, 0);
     for (place, element) in elements.iter().enumerate() {
@@ -454,7 +455,7 @@ fn head_of_set(table: &Table, name: &str) -> (u32, Vec<SetAttribute>) {
     (number, attributes)
 }
 
-/// Returns true if the keys are ranges of several fields, which are stored differently than those of one.
+/// Returns true if the keys are ranges of several fields, which the kernel stores differently than ranges of one field.
 fn is_concatenated(set: &Set) -> bool {
     set.fields.len() > 1
 }

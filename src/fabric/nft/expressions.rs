@@ -18,9 +18,9 @@ pub(super) type Expression = ListAttribute<ExpressionAttribute>;
 
 /// A map inside a rule that the batch has to create for it.
 pub(super) struct AnonymousMap {
-    /// Bytes of a key.
+    /// The size of a key in bytes.
     pub(super) key_bytes: u32,
-    /// Bytes of a value; `None` means verdicts.
+    /// The size of a value in bytes; `None` means that the values are verdicts.
     pub(super) value_bytes: Option<u32>,
     pub(super) elements: Vec<(Key, Value)>,
 }
@@ -59,7 +59,7 @@ pub(super) fn of(
             with(vec![socket], compare(&Key(vec![1]), 0))
         }
         Statement::SpoofedSource => {
-            // Result: the link that leads to the sender, by its number; none is 0.
+            // The result is the index of the incoming link if it leads to the sender, otherwise 0.
             let (by_sender, by_link, link) = (1, 8, 1);
             let attributes = vec![u32_be(1, FIRST), u32_be(2, link), u32_be(3, by_sender | by_link)];
             with(vec![expression("fib", attributes)], compare(&Key::new().number(0), 0))
@@ -117,7 +117,7 @@ pub(super) fn of(
             vec![
                 attribute(1, bytes.to_be_bytes().to_vec()),
                 attribute(2, 1_u64.to_be_bytes().to_vec()),
-                // The size of one burst of packets.
+                // The burst that is allowed, in bytes.
                 u32_be(3, u32::try_from(bytes / 10).unwrap_or(u32::MAX).max(20_000)),
                 u32_be(4, 1),
                 u32_be(5, 1),
@@ -258,7 +258,7 @@ fn load(fields: &[Field], family: Family) -> Vec<Expression> {
     loaded
 }
 
-/// Compares the registers: 0 = equal, 1 = not.
+/// Compares the registers with a key; `how` is 0 for equal, 1 for not equal.
 fn compare(key: &Key, how: u32) -> Expression {
     expression("cmp", vec![u32_be(1, FIRST), u32_be(2, how), at(3, &attribute_value(&key.0))])
 }

@@ -44,7 +44,7 @@ pub struct BaseChain {
 pub enum Kind {
     /// Accept, drop, mark.
     Filter,
-    /// Change addresses: applies only to the first packet of a connection.
+    /// Change addresses. The rules see only the first packet of a connection.
     Nat,
     /// Like `Filter`, for packets that the fabric itself sends; a packet marked there is routed again.
     Route,
@@ -53,15 +53,15 @@ pub enum Kind {
 /// A hook on a packet's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
-    /// Incoming.
+    /// All incoming packets, before they are routed.
     PreRouting,
-    /// For the fabric itself.
+    /// Packets for the fabric itself.
     Input,
-    /// From one leaf to another.
+    /// Packets from one leaf to another.
     Forward,
-    /// Sent by the fabric itself.
+    /// Packets that the fabric itself sends.
     Output,
-    /// Outgoing.
+    /// All outgoing packets, after they are routed.
     PostRouting,
 }
 
@@ -78,13 +78,13 @@ pub enum Field {
     SourcePort,
     /// The destination port.
     DestinationPort,
-    /// Its mark.
+    /// The packet's mark.
     Mark,
-    /// The name of the link that it came in by.
+    /// The name of the link by which the packet came in.
     Link,
-    /// The state of its connection, as bits: 2 = established, 4 = related, 8 = new.
+    /// The state of the packet's connection, as bits: 2 = established, 4 = related, 8 = new.
     ConnectionState,
-    /// The status of its connection, as bits: 32 = its destination was changed.
+    /// The status of the packet's connection, as bits: 32 = its destination was changed.
     ConnectionStatus,
 }
 
@@ -159,7 +159,7 @@ pub struct Set {
     pub intervals: bool,
     /// Its values are verdicts.
     pub verdicts: bool,
-    /// Its values are numbers; with neither verdicts nor numbers, it has no values.
+    /// Its values are numbers. A set without verdicts and numbers has no values.
     pub numbers: bool,
     /// Rules add elements, which expire after this time.
     pub timeout: Option<Duration>,
@@ -257,7 +257,7 @@ pub enum Verdict {
     Accept,
     /// Discards the packet.
     Drop,
-    /// Back to the chain before; from a base chain as `Accept`.
+    /// Returns to the calling chain; in a base chain, the same as `Accept`.
     Return,
     /// Continues in another chain, and then returns.
     Jump(String),
@@ -268,11 +268,11 @@ pub enum Verdict {
 /// The response to the sender of a rejected packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reject {
-    /// By a reset: TCP alone.
+    /// A reset; only for TCP.
     Reset,
-    /// By ICMP: port unreachable.
+    /// The ICMP error "port unreachable".
     PortUnreachable,
-    /// By ICMP: forbidden by an administrator.
+    /// The ICMP error "administratively prohibited".
     Prohibited,
 }
 
@@ -284,11 +284,11 @@ pub type Rule = Vec<Statement>;
 pub enum Statement {
     /// Continues if the fields have these values.
     Is(Vec<Field>, Key),
-    /// Continues if they have other values.
+    /// Continues if the fields have other values.
     IsNot(Vec<Field>, Key),
-    /// Continues if they are in the set.
+    /// Continues if the fields are a key of the set.
     In(Vec<Field>, String),
-    /// Continues if they are not.
+    /// Continues if the fields are not a key of the set.
     NotIn(Vec<Field>, String),
     /// Continues if the field, a number in the machine's byte order, has any of these bits.
     HasBits(Field, u32),
@@ -297,18 +297,18 @@ pub enum Statement {
     /// Continues if the route back to the packet's sender does not lead out of the incoming link: the source address is
     /// spoofed.
     SpoofedSource,
-    /// Applies the map's verdict for the fields; continues if there is none.
+    /// Applies the map's verdict for the fields; continues if the map has none.
     Dispatch(Vec<Field>, String),
     /// Looks up the fields in the first map, and the resulting number in the second map, of verdicts; continues if
-    /// either has no entry. The kernel validates everything that a verdict map leads to whenever it gets an element:
-    /// with one map from addresses to numbers and another from numbers to verdicts this cost arises only once per
-    /// verdict.
+    /// either has no entry. Whenever a verdict map gets an element, the kernel validates everything to which the map
+    /// leads: with one map from addresses to numbers and another from numbers to verdicts, this cost arises only once
+    /// per verdict.
     DispatchBy(Vec<Field>, String, String),
     /// Ends the evaluation with this verdict.
     Verdict(Verdict),
-    /// Sends the connection to one of these, round-robin.
+    /// Sends the connection to one of these addresses, round-robin.
     DnatAmong(Vec<SocketAddr>),
-    /// One of these verdicts, round-robin.
+    /// Applies one of these verdicts, round-robin.
     VerdictAmong(Vec<Verdict>),
     /// Sends the connection to this address.
     Dnat(SocketAddr),
@@ -318,7 +318,7 @@ pub enum Statement {
     Tproxy(SocketAddr),
     /// Marks the packet.
     SetMark(u32),
-    /// Refuses it.
+    /// Discards the packet and sends this response.
     Reject(Reject),
     /// Excludes the packet from connection tracking.
     NoTrack,

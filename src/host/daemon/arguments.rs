@@ -17,7 +17,7 @@ pub(super) struct Arguments {
     pub(super) pod_pids_limit: Option<u64>,
     /// A directory that its containers do not see: the cluster's data directory.
     pub(super) hidden: Option<PathBuf>,
-    /// The time for which it lives without a control plane.
+    /// The time for which the host lives without a control plane.
     pub(super) unclaimed: Duration,
     /// The fabric in which its pods have networks of their own.
     pub(super) fabric: Option<FabricArguments>,
@@ -71,7 +71,8 @@ pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arg
     let fabric = match (fabric, link, mtu) {
         (None, ..) => None,
         (Some(socket), Some(link), Some(mtu)) if !addresses.is_empty() => {
-            // The node's own leaf: its programs reach the ports of all services at its address.
+            // Through the fabric, programs in the node's own leaf reach the ports of all services at the leaf's
+            // address.
             let leaf = LeafSpec::new(link, addresses, mtu).meeting_itself_outside();
             Some(FabricArguments { socket, leaf })
         }

@@ -1,6 +1,6 @@
-//! Programs inside this binary as files that shells find: the last directory of a container's search path.
+//! Shows programs inside this binary to shells, as files in the last directory of a container's search path.
 //!
-//! Last, so that the machine's own program of the same name always wins.
+//! It is the last directory so that a program of the machine with the same name takes precedence.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -20,7 +20,8 @@ impl Host {
         programs: &[(String, Program)],
         shows: &mut Vec<BindMount>,
     ) -> Option<PathBuf> {
-        // `main` recognizes them by the name they are called by; other names work only as a container's command.
+        // `main` recognizes these programs by the name in `argv[0]`; programs under other names work only as a
+        // container's command.
         let named = programs.iter().filter(|(name, program)| *program == Program::Inside(name.clone()));
         let names: Vec<&String> = named.map(|(name, _)| name).collect();
         if names.is_empty() {
@@ -39,7 +40,7 @@ impl Host {
         fs::create_dir_all(&directory).ok()?;
         for name in names {
             let link = directory.join(name);
-            // Left by an earlier host, or of another build.
+            // An earlier host may have left a link to another build.
             if fs::read_link(&link).ok().as_ref() != Some(&own) {
                 let _ = fs::remove_file(&link);
                 symlink(&own, &link).ok()?;

@@ -25,7 +25,7 @@ use crate::Program;
 
 /// The source of the child's view of the files.
 pub(super) enum Files {
-    /// The machine's, as they are.
+    /// The machine's files, as they are.
     Machine,
     /// A new view.
     Own(Box<View>),
@@ -75,9 +75,9 @@ pub(super) fn run(plan: &Plan<'_>) -> ! {
     os::exit_now(128)
 }
 
-/// Dies with the host, also when it died a moment ago.
+/// Makes this process die with the host, even if the host died a moment ago.
 pub(super) fn die_with_host(host: Option<&OwnedFd>) {
-    // Only kernels without support refuse; the marker scan covers those.
+    // Only a kernel without support refuses. There the scan for marked processes finds this process.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     if let Some(host) = host {
         let mut wait = [rustix::event::PollFd::new(host, rustix::event::PollFlags::IN)];
@@ -101,13 +101,14 @@ fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
     let at = |context: &'static str| move |error: std::io::Error| format!("{context}: {}", os_text(&error));
     rustix::process::setsid().map_err(|error| at("setsid")(error.into()))?;
     for door in plan.cgroup_procs_files {
-        // Done first, so that all its resource usage counts for the group.
+        // This comes first, so that all resource usage of this process counts for the group.
         std::fs::write(door, "0").map_err(at("control group"))?;
     }
     if let Some(adjustment) = plan.oom_score_adj {
         raise_oom_score(adjustment);
     }
-    // Standard streams last: the descriptors they replace may be in use until then.
+    // The standard streams are connected after the namespaces are entered: they may replace descriptors that are needed
+    // until then.
     let of_files = match &plan.files {
         Files::Of(pid) => Some(open_namespace(*pid, "mnt").map_err(at("mount namespace"))?),
         Files::Machine | Files::Own(_) => None,
@@ -135,7 +136,8 @@ fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
     // Best effort: a lower limit than the machine's default is no reason to fail.
     let _ = rustix::process::setrlimit(Resource::Nofile, plan.open_files_limit);
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-    // First as the current user: another user may not be allowed to traverse the path, but to be there.
+    // Try this as the current user first: the container's user may be allowed to be in the directory, but not to
+    // traverse the path to it.
     let there = rustix::process::chdir(plan.working_dir).is_ok();
     let keep = capabilities::of(plan.security).map_err(at("capabilities"))?;
     capabilities::bound(keep).map_err(at("capabilities"))?;
@@ -152,7 +154,7 @@ fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
     if plan.security.no_new_privileges {
         rustix::thread::set_no_new_privs(true).map_err(|error| at("no new privileges")(error.into()))?;
     }
-    // Last: this process loses its rights over the pod's namespaces here.
+    // This comes late because this process loses its rights over the pod's namespaces by it.
     if let Some(user) = seems {
         rootfs::appear_as(user).map_err(at("user namespace"))?;
         // Entering a user namespace restores all capabilities in it.
@@ -244,18 +246,18 @@ pub(super) fn open_namespace(pid: Pid, kind: &str) -> std::io::Result<OwnedFd> {
     File::open(format!("/proc/{}/ns/{kind}", pid.as_raw_nonzero())).map(Into::into)
 }
 
-/// The user namespace of a running process, where it is not this process' own.
+/// Returns the user namespace of a running process; `None` if this process is in the same one.
 fn own_user_namespace(pid: Pid) -> std::io::Result<Option<OwnedFd>> {
-    // Not by this process's number: that may belong to another PID namespace.
+    // By `self` and not by pid: this process's pid may be another process's in the PID namespace of /proc.
     let (other, own) = (open_namespace(pid, "user")?, OwnedFd::from(File::open("/proc/self/ns/user")?));
     let number = |namespace: &OwnedFd| rustix::fs::fstat(namespace).map(|about| about.st_ino);
     Ok(if number(&other)? == number(&own)? { None } else { Some(other) })
 }
 
-/// Pid 1 of a namespace: reaps orphans for ever; its end kills everything in the namespace.
+/// Runs as pid 1 of a PID namespace: reaps orphans for ever. Its end kills every process in the namespace.
 pub(super) fn be_init(host: Option<&OwnedFd>) -> ! {
     die_with_host(host);
-    // It gets no terminal's signals, and holds no descriptors open.
+    // Pid 1 must not get the signals of a terminal, and not hold descriptors open.
     let _ = rustix::process::setsid();
     let _ = rustix::process::chdir("/");
     os::retitle(c"pause");

@@ -32,7 +32,7 @@ pub(super) struct Container {
     pub(super) pod: PodUid,
     /// Its directory on disk, with its log; created on the first write.
     pub(super) dir: PathBuf,
-    /// Its /tmp on disk, where there are namespaces.
+    /// Its /tmp on disk, used if containers have namespaces.
     pub(super) tmp: PathBuf,
     /// The directory of its private root and its termination message: in memory if there are namespaces.
     pub(super) private: PathBuf,
@@ -60,7 +60,7 @@ pub(super) struct Container {
     pub(super) exited: watch::Sender<bool>,
 }
 
-/// The process whose end is the end of every process of a container.
+/// The process that ends every process of a container by its own end.
 #[derive(Clone)]
 pub(super) enum ContainerInit {
     /// Pid 1 of the container's own PID namespace.
@@ -86,7 +86,7 @@ impl ContainerInit {
 }
 
 impl Container {
-    /// A container of an earlier host; if it was running, it died with that host.
+    /// Creates the record of an earlier host's container; if it was running, it died with that host.
     pub(super) fn dead(
         pod: &PodUid,
         journaled: JournaledContainer,
@@ -180,7 +180,7 @@ impl Container {
         pids.map(|pid| pid.as_raw_nonzero().get()).collect()
     }
 
-    /// Kills it for exceeding its memory limit.
+    /// Kills the container for exceeding its memory limit.
     pub(super) fn kill_for_memory(&self) {
         self.out_of_memory.set(true);
         self.kill();
@@ -199,14 +199,14 @@ impl Container {
         remove_directory(&self.dir)
     }
 
-    /// Its complete journal entry.
+    /// Returns the container's complete journal entry.
     pub(super) fn entry(&self) -> Entry<'_> {
         let record = Cow::Owned(self.record.borrow().clone());
         let launch = Cow::Owned(self.launch.without_values());
         Entry::Container { pod: Cow::Borrowed(&self.pod), record, launch }
     }
 
-    /// Waits from the main process's end until nothing is left of the container.
+    /// Waits for the end of the main process, kills the other processes, and records the exit once all have exited.
     pub(super) async fn wait_for_exit(
         self: Rc<Self>,
         host: Rc<Host>,
@@ -218,7 +218,7 @@ impl Container {
         self.main.set(None);
         self.kill();
         if let Some(init) = init {
-            // The kernel reports this end only after everything in the namespace has exited.
+            // The kernel reports the end of pid 1 only after every process in the namespace has exited.
             let _ = init.end.await;
         }
         let holder = self.holder.take();
@@ -226,7 +226,7 @@ impl Container {
             keeper.wait_exited().await;
         }
         loop {
-            // A command may have started until a moment ago.
+            // Commands may have been started until a moment ago, so the list is read again after each wait.
             let Some(keeper) = self.exec_subreapers.borrow_mut().pop() else { break };
             keeper.kill();
             keeper.wait_exited().await;

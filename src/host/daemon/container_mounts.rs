@@ -26,8 +26,8 @@ pub(super) struct ContainerFiles<'a> {
 }
 
 impl Host {
-    /// The mounts that the container sees besides the machine's files; without namespaces, variables with their paths
-    /// instead.
+    /// Returns the mounts that the container sees besides the machine's files; without namespaces, environment
+    /// variables with the sources' paths.
     pub(super) fn bind_mounts(
         &self,
         pod: &Pod,
@@ -44,7 +44,8 @@ impl Host {
         for (number, path) in launch.directories.iter().enumerate().filter(|(_, path)| !covered(path)) {
             let source = own.dir.join("directories").join(number.to_string());
             fs::create_dir_all(&source).map_err(os_error("image directory"))?;
-            // Tells the image's program that it may fill this directory, which is no volume of the user's.
+            // This file tells the image's program that it may fill the directory, because it is not a volume of the
+            // user's.
             fs::write(source.join(IMAGE_DIRECTORY), "").map_err(os_error("image directory"))?;
             shows.push(BindMount::new(source, path.clone()));
         }
@@ -87,7 +88,8 @@ impl Host {
                 let variable = name.to_ascii_uppercase().replace('.', "_");
                 env.push((format!("PODIUM_{variable}"), source.display().to_string()));
             }
-            // An image's own file would be wrong here.
+            // Where the pod has no such file, a container with an image's files gets the machine's: the image's own
+            // would be wrong.
             let of_image = launch.image_root.is_some();
             let of_machine = (of_image && !source.exists()) || (memory && pod.spec.host.ipc);
             let source = if of_machine { machines.to_path_buf() } else { source };
@@ -104,14 +106,15 @@ impl Host {
                 || target.dir.starts_with("/tmp")
         };
         if let Some(target) = target.filter(hidden) {
-            // The machine's /tmp, or all of it, is hidden; TARGET_ROOT and TARGET_LOG must be there all the same.
+            // The container does not see the target's directories at their paths on the machine, to which TARGET_ROOT
+            // and TARGET_LOG refer.
             for path in [&target.dir, &target.private] {
-                // It may have written nothing yet.
+                // The directory does not exist before the target's first write.
                 fs::create_dir_all(path).map_err(os_error("target's directory"))?;
                 shows.push(BindMount::new(path.clone(), path.clone()));
             }
         }
-        // Outer mount points first: they would hide inner ones.
+        // Outer mount points come first: mounted later, they would hide the inner ones.
         shows.sort_by_key(|show| show.target.components().count());
         Ok((shows, env))
     }
@@ -142,7 +145,7 @@ pub(super) fn target_variables(target: &Container) -> Vec<(String, String)> {
     if let Some(main) = target.main.get() {
         // The innermost process id is the one that a debug container in the same namespace sees.
         let status = fs::read(format!("/proc/{}/status", main.as_raw_nonzero())).unwrap_or_default();
-        // Its name may hold any bytes.
+        // The process's name may contain any bytes.
         let status = String::from_utf8_lossy(&status);
         let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
         let own = main.as_raw_nonzero().to_string();

@@ -63,7 +63,8 @@ pub(super) struct UserAccount {
     pub(super) home: PathBuf,
 }
 
-/// The account of a container: the spec's numbers, else the image's user. Only root may become another user.
+/// Returns the account of a container: the user and group ids of its spec, else the image's user. Only root may become
+/// another user.
 pub(super) fn account(
     launch: &Launch,
     passwd: &str,
@@ -104,7 +105,7 @@ pub(super) fn account(
         };
         return Err(RuntimeError::InvalidConfig(message.to_owned()));
     }
-    // With an image's own files even root differs: it has the image's groups, not this machine's.
+    // With an image's own files even root must be set: it has the image's groups, not this machine's.
     let is_requested = uid.is_some()
         || gid.is_some()
         || !launch.spec.security.groups.is_empty()

@@ -33,7 +33,7 @@ pub(super) struct Exec {
 }
 
 impl Drop for Exec {
-    /// The client has disconnected, or the command has ended: no process of it remains.
+    /// Kills all processes of the command when the client has disconnected or the command has ended.
     fn drop(&mut self) {
         kill_tree(self.pid);
         self.container.execs.borrow_mut().retain(|pid| *pid != self.pid);
@@ -170,7 +170,7 @@ impl Host {
 }
 
 impl Exec {
-    /// All output of the command, then its exit code.
+    /// Returns a receiver of the command's output, followed by its exit code.
     pub(super) fn pump(&mut self) -> mpsc::Receiver<SessionOutput> {
         let (sender, receiver) = mpsc::channel(8);
         let over = watch::Sender::new(false);

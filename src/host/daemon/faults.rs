@@ -14,7 +14,8 @@ use crate::faults::{HostDiskFault, HostFaults};
 pub(super) struct Faults(Rc<watch::Sender<HostFaults>>);
 
 impl Faults {
-    /// Replaces the faults in force. A write that waits for a slow disk waits no longer than the disk is slow.
+    /// Replaces the faults in force. A write that waits because of a slow disk continues as soon as the disk is not
+    /// slow any more.
     pub(super) fn set(&self, faults: HostFaults) {
         self.0.send_replace(faults);
     }
@@ -40,7 +41,7 @@ impl Faults {
         if let Some(HostDiskFault::Slow(delay)) = fault.disk {
             let mut faults = self.0.subscribe();
             let healed = faults.wait_for(|now| now.disk != fault.disk);
-            // A disk that heals meanwhile is no longer slow.
+            // If the disk's fault ends meanwhile, the wait ends too.
             let _ = tokio::time::timeout(delay, healed).await;
         }
     }

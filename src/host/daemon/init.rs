@@ -46,8 +46,8 @@ impl Host {
             }
             return forked;
         }
-        // From a user namespace there is no return into the machine's PID namespace: a helper goes there and creates
-        // our child.
+        // In a user namespace this process could not return to the machine's PID namespace. So a helper process enters
+        // the other PID namespace and creates the child as its sibling.
         let (read, write) = super::pipe_end::pipe()?;
         match os::fork()? {
             os::ForkResult::Child => {

@@ -31,7 +31,7 @@ pub(super) const END_OF_FILE: &[u8] = &[4];
 
 /// The host's side of a container's streams.
 pub(super) struct Streams {
-    /// The destination of attached clients' input: a pipe or the terminal.
+    /// The pipe or terminal that gets the input of attached clients.
     input: RefCell<Option<Rc<PipeEnd>>>,
     /// The terminal, if there is one.
     pub(super) terminal: Option<Rc<PipeEnd>>,
@@ -54,7 +54,7 @@ struct AttachedClient {
 }
 
 impl Streams {
-    /// The streams of a container without any.
+    /// Creates the streams of a container of an earlier host: all are closed.
     pub(super) fn closed() -> Self {
         Self {
             input: RefCell::new(None),
@@ -137,8 +137,9 @@ impl Streams {
         self.taps.borrow_mut().clear();
     }
 
-    /// The earlier output, for the first client that attaches to a container that has just started: the output appeared
-    /// while the client was connecting. A client that attaches after the end gets only this.
+    /// Returns the earlier output for the first client that attaches to a container that has just started, because that
+    /// output appeared while the client was connecting. A client that attaches after the container's end gets only this
+    /// output.
     pub(super) fn buffered_output(&self, just_started: bool) -> Vec<SessionOutput> {
         let first = !self.attached.replace(true);
         let log = self.log.as_ref().filter(|_| self.are_over() || (first && just_started));
@@ -167,8 +168,8 @@ impl Streams {
         self.input.borrow().clone()
     }
 
-    /// The bytes that the program reads once an attached client has no more input: none, unless `stdinOnce` passes the
-    /// end of input to the program. Otherwise a client that detaches would end a shell.
+    /// Returns the bytes that are written to the terminal once an attached client has no more input: an end-of-file
+    /// character if `stdinOnce` is set, otherwise nothing, because a client that detaches must not end a shell.
     pub(super) fn end_of_input(&self) -> &'static [u8] {
         if self.once && self.terminal.is_some() { END_OF_FILE } else { &[] }
     }
@@ -193,8 +194,8 @@ impl Log {
         self.writer.borrow_mut().take(stream, bytes, self.faults.now());
     }
 
-    /// Waits until a rotation removes no file that readers may not have seen: meanwhile the program waits at its full
-    /// pipe.
+    /// Waits until a rotation would remove only files that readers have had time to see. Meanwhile the program waits at
+    /// its full pipe.
     async fn may_flush(&self) {
         let at = self.writer.borrow().may_flush_at();
         if let Some(at) = at {

@@ -18,15 +18,15 @@ use super::os;
 pub(super) struct Isolation {
     /// Containers get PID, mount, host name and IPC namespaces.
     pub(super) namespaces: bool,
-    /// This process may leave its namespaces and return: they belong to root, as it does.
+    /// This process may leave its namespaces and enter them again, because it is root and root owns them.
     pub(super) can_return: bool,
     /// The isolation in the form of the Node's annotations.
     pub(super) facts: BTreeMap<String, String>,
 }
 
 impl Isolation {
-    /// Tries namespaces in a child, then enters a user namespace if that makes it work; `inside` means that this
-    /// process is in one already, with all rights there.
+    /// Tries in a child if containers can get namespaces, and enters a user namespace if that is necessary for it.
+    /// `inside` means that this process is already in a user namespace with all rights.
     pub(super) fn choose(no_namespaces: bool, inside: bool, cgroups: &Cgroups) -> Self {
         let root = rustix::process::geteuid().is_root();
         let can_return = root && may_come_back();
@@ -51,9 +51,9 @@ impl Isolation {
 /// The user namespace that this process needs to create namespaces.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum User {
-    /// It has the rights: as root, or in a user namespace that it is in already.
+    /// None: the process has the rights, as root or in the user namespace that it is in.
     Privileged,
-    /// It needs a user namespace of its own.
+    /// The process needs a user namespace of its own.
     NeedsNamespace,
 }
 
@@ -110,7 +110,8 @@ fn may_come_back() -> bool {
     })
 }
 
-/// Enters a user namespace, and others owned by it: only such can be left and entered again.
+/// Enters a user namespace, if this process needs one, and UTS and IPC namespaces that it owns: this process can only
+/// return to namespaces that its user namespace owns.
 fn enter_own_namespaces(user: User) -> std::io::Result<()> {
     if user == User::NeedsNamespace {
         fabric::enter_user_namespace()?;

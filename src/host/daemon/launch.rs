@@ -25,8 +25,8 @@ use crate::{ContainerRecord, ResourceLimits, RuntimeError};
 use base::root_dir::RootDir;
 use programs::IMAGE_DIRECTORY;
 
-/// The account that a container runs as, by the account files it sees; and the user it appears to be, if this process
-/// cannot change its user.
+/// Returns the account that a container runs as, according to the account files that it sees; and the user that it
+/// appears to run as, if this process cannot change its user.
 fn resolve_user(launch: &Launch) -> Result<(UserAccount, Option<User>), RuntimeError> {
     let own_uid = rustix::process::getuid().as_raw();
     let Some(root) = &launch.image_root else {
@@ -108,7 +108,7 @@ impl Host {
         Err(RuntimeError::StartFailed(reason))
     }
 
-    /// Forks the main process; covers everything except the outcome of exec.
+    /// Creates the container's resources and forks its main process. Does not wait for the exec, which may still fail.
     fn launch(
         self: &Rc<Self>,
         pod: &Rc<Pod>,
@@ -120,7 +120,8 @@ impl Host {
         let target = launch.spec.target.as_ref().and_then(|name| {
             pod.containers.borrow().iter().rev().find(|known| known.record.borrow().name == *name).cloned()
         });
-        // No other container sees an image's files, not even a debug container: that reads them through TARGET_ROOT.
+        // A debug container does not see the files of its target's image as its own root; it reads them through
+        // TARGET_ROOT.
         let of_image = |target: &&Rc<Container>| target.launch.image_root.is_some();
         let beside = target.as_ref().filter(|target| !of_image(target) && launch.image_root.is_none());
         let id = self.new_id();
@@ -128,11 +129,13 @@ impl Host {
         let private = pod.private.join(&id.0);
         let own = ContainerFiles { dir: &dir, private: &private };
         let root = beside.map_or(&private, |target| &target.private).join("root");
-        // Without namespaces, or with the machine's files or an image's, /tmp is the one in those files.
+        // Without namespaces, or if the container sees the machine's own view or an image's files, it uses the /tmp
+        // that is in these.
         let own_tmp = self.isolation.namespaces && !launch.host_view && launch.image_root.is_none();
         let temporary = own_tmp.then(|| beside.map_or(&tmp, |target| &target.tmp));
         for path in [Some(&private), Some(&root), temporary].into_iter().flatten() {
-            // Only a debug container's target has them; after the death of a host not even that.
+            // The directories exist only if they are those of a debug container's target, and even these end with the
+            // target's host.
             make_directories(path).map_err(os_error("container directory"))?;
         }
         fs::File::create(private.join(TERMINATION_LOG)).map_err(os_error("termination log"))?;
@@ -140,7 +143,7 @@ impl Host {
         let (mut shows, mounts_env) = self.bind_mounts(pod, &launch, own, target.as_deref())?;
         if let Some(user) = &account.user {
             let own = [private.join("root"), tmp.clone(), private.join(TERMINATION_LOG)];
-            // The image's program fills its own directories.
+            // The image's program must be able to fill its own directories.
             let image = (0..launch.directories.len()).map(|n| dir.join("directories").join(n.to_string()));
             let image = image.flat_map(|path| [path.join(IMAGE_DIRECTORY), path]);
             for path in own.into_iter().chain(image).filter(|path| path.exists()) {
@@ -184,7 +187,8 @@ impl Host {
             working_dir: working_dir.clone(),
             hidden: self.hidden.clone(),
             own_network: self.network.is_some(),
-            // Kubernetes allows it only for pods in a user namespace: root could change the machine by it.
+            // Kubernetes allows an unmasked /proc only for pods in a user namespace: root could change the machine
+            // through it.
             unmasked: launch.spec.security.privileged
                 || (launch.spec.security.unmasked && !rustix::process::geteuid().is_root()),
             terminals: terminals.clone(),
@@ -275,7 +279,8 @@ impl Host {
             image: launch.spec.image.clone(),
             image_id: launch.image_id.clone(),
             pid: Some(main.as_raw_nonzero().get().cast_unsigned()),
-            // It belongs to its sandbox, though the clock was set back meanwhile.
+            // Never before the sandbox's creation, even if the clock was set back meanwhile: an earlier start means an
+            // earlier sandbox.
             started_at: super::now().max(pod.created_at),
             exit: None,
         };

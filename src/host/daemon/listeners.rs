@@ -19,8 +19,8 @@ struct Listener {
 }
 
 impl Host {
-    /// The addresses on which processes of the pod listen on a port: the pod's own address first, then localhost, then
-    /// all.
+    /// Returns the addresses on which processes of the pod listen on a port: the pod's own address first, then
+    /// localhost, then the others.
     pub(super) fn listeners(&self, uid: &PodUid, port: u16) -> Result<Vec<SocketAddr>, RuntimeError> {
         let pod = self.pod(uid).filter(|pod| pod.ready.get());
         let pod = pod.ok_or_else(|| RuntimeError::NotFound(format!("sandbox {uid}")))?;
@@ -80,8 +80,8 @@ impl Host {
             sockets.collect::<Vec<_>>()
         };
         let found = if has_own_network {
-            // Everything in the pod's network is the pod's. A container's first process may be one of our own, which is
-            // in our network.
+            // Every socket in the pod's network is the pod's. A container's first process may be a subreaper of the
+            // host, which is in the host's network.
             let network = |of: &str| fs::read_link(format!("/proc/{of}/ns/net")).ok();
             let own = network("self");
             roots
@@ -128,7 +128,7 @@ fn sockets(pid: i32) -> Vec<u64> {
 /// The sockets in one of the kernel's tables that accept traffic from any sender.
 fn listening(table: &str, transport: Transport) -> Vec<Listener> {
     let open = match transport {
-        // LISTEN, and of datagrams: not connected.
+        // The state LISTEN for TCP, and the state "not connected" for datagrams.
         Transport::Tcp => "0A",
         Transport::Udp => "07",
     };

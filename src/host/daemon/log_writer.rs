@@ -38,9 +38,9 @@ pub(super) struct LogWriter {
     rotate_bytes: u64,
     /// The beginning of an unfinished line, by stream.
     open_lines: [Vec<u8>; 2],
-    /// Formatted, not yet written.
+    /// The formatted lines that are not written yet.
     pending: Vec<u8>,
-    /// The file ends in the middle of a line, whose rest is pending.
+    /// The file ends in the middle of a line, the rest of which is in `pending`.
     is_torn: bool,
     /// The creation times of the existing files, oldest first.
     created_at: VecDeque<Instant>,
@@ -89,8 +89,8 @@ impl LogWriter {
         }
     }
 
-    /// The stream has ended: an unfinished last line is written as a partial line without a successor, as containerd
-    /// does, so that readers add no line end either. To be flushed.
+    /// Ends a stream: takes an unfinished last line as a partial line without a successor, as containerd does, so that
+    /// readers add no line end either. [`Self::flush`] must follow.
     pub(super) fn end(&mut self, stream: Stream, now: Timestamp) {
         let index = usize::from(stream == Stream::Stderr);
         if !self.open_lines[index].is_empty() {
@@ -151,19 +151,20 @@ impl LogWriter {
         self.pending.push(b'\n');
     }
 
-    /// The time at which [`Self::flush`] may be called without removing a file that readers may not have seen; none
-    /// means now.
+    /// Returns the time from which the rotation of [`Self::flush`] removes only files that readers have had time to
+    /// see; `None` means now.
     pub(super) fn may_flush_at(&self) -> Option<Instant> {
         let oldest = self.created_at.front().filter(|_| self.created_at.len() == MAX_LOG_FILES)?;
         self.rotates_next().then(|| *oldest + FILES_STAY)
     }
 
-    /// A line is never split between two files.
+    /// Returns true if the next flush rotates the file. It never does so within a line: no line is split between two
+    /// files.
     fn rotates_next(&self) -> bool {
         self.size_bytes >= self.rotate_bytes && !self.is_torn && !self.pending.is_empty()
     }
 
-    /// Writes pending output. An error means "not all is on disk yet": call it until it succeeds.
+    /// Writes pending output. An error means that not all output is on disk yet: call this again until it succeeds.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         if self.pending.is_empty() {
             return Ok(());

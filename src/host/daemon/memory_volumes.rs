@@ -1,5 +1,5 @@
 //! Volumes in memory (emptyDir of medium Memory), and a pod's `/dev/shm`: a tmpfs for each, in the host's own mounts,
-//! which every container of the pod is shown. They go with the pod, or with the host.
+//! which every container of the pod sees. They end with the pod, or with the host.
 
 use std::fs;
 use std::io;

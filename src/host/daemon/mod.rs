@@ -96,7 +96,7 @@ struct Host {
     pause: Option<OwnedFd>,
     /// Readable once this process has died: children that were just created notice it by this.
     alive: Option<OwnedFd>,
-    /// None where it could not be entered again: in a user namespace.
+    /// The host's PID namespace; `None` if the host could not enter it again, because it is in a user namespace.
     own_pid_namespace: Option<OwnedFd>,
     open_files_limit: Rlimit,
     cgroups: Cgroups,
@@ -163,7 +163,7 @@ impl Host {
         let mut ticks = tokio::time::interval(SAMPLE_PERIOD);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            // No pod is held during the wait: it may be removed meanwhile.
+            // The count holds no reference to a pod during the wait, because a pod may be removed meanwhile.
             let watched = self.pods.borrow().values().filter(|pod| pod.watch_memory()).count();
             if watched == 0 {
                 self.watching.notified().await;

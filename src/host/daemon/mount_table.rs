@@ -53,7 +53,7 @@ impl Request {
 pub(super) struct MountTable {
     /// The directory below which only this host mounts.
     memory: PathBuf,
-    /// Numbers of mounts below it, which are never reused.
+    /// Numbers of mounts below `memory`, which are never reused.
     own: BTreeSet<u64>,
     /// Counts the mounts queried for their path.
     #[cfg(test)]
@@ -71,8 +71,8 @@ impl MountTable {
         }
     }
 
-    /// The paths mounted outside of `memory`, by the kernel's system calls or, if they are not available, by its text,
-    /// which may list the others too.
+    /// Returns the mount points outside of `memory`, from the kernel's system calls or, if they are not available, from
+    /// `/proc/self/mountinfo`; then mount points in `memory` may be among them.
     pub(super) fn of_machine(&mut self) -> io::Result<Vec<PathBuf>> {
         match self.by_number() {
             Ok(points) => Ok(points),
@@ -120,7 +120,7 @@ fn numbers() -> io::Result<BTreeSet<u64>> {
         let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
         let before = all.len();
         all.extend(some.iter().take(count));
-        // The kernel continues after the greatest number so far: one that does not would be queried for ever.
+        // Each call continues after the greatest number so far. A kernel that ignores this would be queried for ever.
         if count < AT_ONCE || all.len() == before {
             return Ok(all);
         }

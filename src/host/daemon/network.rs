@@ -55,7 +55,7 @@ impl Network {
         if !settings.is_empty() {
             enter_network(leaf.as_fd())?;
             let set = sysctls::set(settings.into_iter());
-            // Regardless of the outcome.
+            // This thread must return to the node's network even after an error.
             enter_network(self.own.as_fd())?;
             set.map_err(|source| FabricError { step: "the pod's network".to_owned(), source })?;
         }

@@ -189,7 +189,7 @@ pub(super) fn become_user_of_low_ports(uid: u32, gid: u32, groups: &[u32]) -> io
     let keeps = rustix::thread::set_keep_capabilities(true).is_ok();
     become_user(uid, gid, groups)?;
     if keeps && uid != 0 {
-        // A user without the right is a user still.
+        // An error is ignored: the user has changed, and only lacks the right to bind low ports.
         let _ = keep_low_ports();
     }
     Ok(())

@@ -1,10 +1,10 @@
-//! Starts pid 1 of a pod's PID namespace, which is a program of its own ([`programs::pause`]). It reaps no children:
-//! SIGCHLD is ignored, so the kernel does.
+//! Starts pid 1 of a pod's PID namespace, which is a program of its own ([`programs::pause`]). It reaps no children: it
+//! ignores SIGCHLD, so that the kernel reaps them.
 //!
-//! It is in the host's own mounts and network, and runs as the host's user, as containers do if that is an ordinary
-//! user: a process that could trace it would escape from the pod. So only a fully privileged process may: the kernel
-//! protects a program that its own process may not read from tracing, and from access by `/proc/1/root` and the like,
-//! from its first moment on.
+//! Pid 1 is in the host's own mounts and network, and runs as the host's user, as containers do if that is an ordinary
+//! user: a process of the pod that could trace pid 1 would escape from the pod. So only a fully privileged process may
+//! trace it. Pid 1 may not read its own program, and the kernel protects such a process from its exec on: against
+//! tracing, and against access through `/proc/1/root` and the like.
 //!
 //! If there is no such program for the machine, or it may not run, pid 1 is a copy of the host that has given up all
 //! the rights it can (`child::be_init`).
@@ -35,7 +35,7 @@ pub(super) fn start(program: &OwnedFd, host: Option<&OwnedFd>) -> io::Result<Pid
     // of its own, `birth` outlives it, and it neither returns nor unwinds into frames of this one.
     let started = unsafe { os::clone_beside(flags, become_it, (&raw mut birth).cast::<c_void>()) };
     match (started, birth.error) {
-        // It has ended, and is reaped like any child.
+        // The child has ended, and is reaped like any other.
         (Ok(_), Some(error)) => Err(error),
         (started, _) => started,
     }
@@ -45,7 +45,7 @@ extern "C" fn become_it(birth: *mut c_void) -> c_int {
     // SAFETY: `start` passed it and sleeps, so that no other code uses it.
     let birth = unsafe { &mut *birth.cast::<PauseStart<'_>>() };
     child::die_with_host(birth.host);
-    // It gets no terminal's signals, and holds no descriptors open.
+    // Pid 1 must not get the signals of a terminal, and not hold descriptors open.
     let _ = rustix::process::setsid();
     let _ = rustix::process::chdir("/");
     os::close_on_exec_from(0);

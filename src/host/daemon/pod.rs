@@ -35,7 +35,7 @@ pub(super) struct Pod {
 }
 
 impl Pod {
-    /// Its own terminals, for a container that sees them; none if that has the machine's.
+    /// Returns the directory of the pod's own terminals; `None` for a container that sees the machine's (`of_machine`).
     pub(super) fn terminals(&self, of_machine: bool) -> Option<PathBuf> {
         terminals::own(&self.private).filter(|_| !of_machine)
     }
@@ -71,7 +71,7 @@ impl Pod {
         })
     }
 
-    /// The remains of an earlier host's pod: a dead sandbox with ended containers.
+    /// Creates the pod of an earlier host: a dead sandbox with ended containers.
     pub(super) fn dead(journaled: JournaledPod, private: PathBuf, host_dir: &Path) -> Self {
         let uid = &journaled.spec.pod_uid;
         let containers = journaled.containers.into_iter();
@@ -88,12 +88,12 @@ impl Pod {
         }
     }
 
-    /// Its complete journal entry.
+    /// Returns the pod's complete journal entry.
     pub(super) fn entry(&self) -> Entry<'_> {
         Entry::Sandbox { spec: Cow::Borrowed(&self.spec), created_at: self.created_at }
     }
 
-    /// Removes its and its containers' files.
+    /// Removes the files of the pod and of its containers.
     pub(super) fn remove_files(&self, host: &Host) -> io::Result<()> {
         for container in self.containers.borrow().iter() {
             container.remove_files()?;
@@ -139,10 +139,10 @@ impl Pod {
         let init = self.init.borrow_mut().take();
         if let Some(init) = init {
             os::signal(init.pid, libc::SIGKILL);
-            // The kernel reports its end only after everything in its namespace has exited.
+            // The kernel reports the end of pid 1 only after every process in its namespace has exited.
             let _ = init.end.await;
         }
-        // Ended pods may stay for long, and each would hold descriptors of this process.
+        // An ended pod may stay for long, and would occupy descriptors of this process.
         self.namespaces.take();
         host.cgroups.remove_pod(&self.spec.pod_uid);
         if ran {
@@ -168,7 +168,7 @@ fn write_files(private: &Path, spec: &SandboxSpec) -> io::Result<()> {
 }
 
 impl Host {
-    /// Namespaces are created by entering new ones for a moment and keeping a descriptor of them.
+    /// Creates the pod's namespaces: this process enters new ones for a moment and retains descriptors of them.
     fn make_namespaces(spec: &SandboxSpec) -> io::Result<Vec<(OwnedFd, LinkNameSpaceType)>> {
         let own = rustix::process::getpid();
         let kinds = [

@@ -1,8 +1,8 @@
 //! Memory limits without a control group: usage is sampled, several times a second.
 //!
 //! A container's usage is the memory of its processes and the content of memory volumes that only it writes. Memory
-//! that several containers may write (`/dev/shm`, a volume of them all) cannot be attributed: it counts against the sum
-//! of their limits.
+//! that several containers may write (`/dev/shm`, a shared volume) cannot be attributed to one of them: it counts
+//! against the sum of their limits.
 
 use std::rc::Rc;
 
@@ -71,8 +71,8 @@ struct ContainerMemory {
     limit: Option<u64>,
 }
 
-/// Selects the container to kill if all of them together exceed their limits: the biggest. A container without a limit
-/// leaves the pod without one.
+/// Selects the container to kill if all of them together exceed their limits: the biggest. If any container has no
+/// limit, the pod has none.
 fn over_together(held: &[ContainerMemory], shared: impl FnOnce() -> u64) -> Option<usize> {
     let limit = held.iter().try_fold(0_u64, |sum, held| Some(sum.saturating_add(held.limit?)))?;
     let bytes: u64 = held.iter().map(|held| held.bytes).sum();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Program;
 
-/// A command's program, found.
+/// The program that a command's first word resolves to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ResolvedProgram {
     /// A file to execute.

@@ -31,7 +31,7 @@ impl Host {
         } else if let Some(group) =
             self.cgroups.make(&container.pod, &id.0, &limits).map_err(os_error("control group"))?
         {
-            // It had no group until now.
+            // The container had no control group until now.
             move_in(&container, &group).map_err(os_error("control group"))?;
             let _ = container.group.set(group);
         }

@@ -62,7 +62,7 @@ impl Host {
             if watched.streams.are_over() {
                 watched.wait_exited().await;
             }
-            // Disconnected because it read too slowly, or because the container has ended?
+            // The output ends because the container has ended, or because the client read too slowly.
             let last = match &watched.record.borrow().exit {
                 Some(exit) => SessionOutput::Exited(exit.exit_code),
                 None => SessionOutput::Failed("the client was too slow to read".to_owned()),
@@ -83,7 +83,7 @@ impl Host {
     }
 }
 
-/// No frame is much larger than what a program writes at once.
+/// Splits output into frames of the size in which programs write.
 fn in_pieces(output: SessionOutput) -> Vec<SessionOutput> {
     let cut =
         |bytes: &Bytes| -> Vec<Bytes> { bytes.chunks(PIECE_BYTES).map(Bytes::copy_from_slice).collect() };
@@ -94,7 +94,7 @@ fn in_pieces(output: SessionOutput) -> Vec<SessionOutput> {
     }
 }
 
-/// Ends after the last output, or when the client disconnects.
+/// Sends the output to the client until the last output, or until the client disconnects.
 async fn send_outputs(mut outputs: mpsc::Receiver<SessionOutput>, mut writer: OwnedWriteHalf) {
     while let Some(output) = outputs.recv().await {
         if protocol::write_output(&mut writer, &output).await.is_err() {
@@ -103,7 +103,8 @@ async fn send_outputs(mut outputs: mpsc::Receiver<SessionOutput>, mut writer: Ow
     }
 }
 
-/// Ends when the client disconnects, but not at the end of its input. Then `end_of_input` is written.
+/// Passes the client's input to the program until the client disconnects. At the end of the input, writes
+/// `end_of_input` and continues.
 async fn feed_input(
     mut reader: OwnedReadHalf,
     mut input: Option<Rc<PipeEnd>>,

@@ -37,8 +37,8 @@ pub(super) fn restore_default_actions() {
     }
 }
 
-/// Gives every signal its default action and unblocks all: a new program expects it. An exec resets the signals handled
-/// here, and none is ignored but SIGPIPE ([`restore_default_actions`]).
+/// Gives every signal its default action and unblocks all: a new program expects it. An exec resets the signals that
+/// this process handles, and SIGPIPE is the only ignored one ([`restore_default_actions`]).
 pub(super) fn reset() {
     // SAFETY: SIG_DFL is valid for the signal.
     unsafe {
@@ -49,7 +49,7 @@ pub(super) fn reset() {
     }
 }
 
-/// Ended children of this process need no burying from now on, also after an exec.
+/// From now on, and also after an exec, the kernel reaps this process's children.
 pub(super) fn ignore_children() {
     // SAFETY: SIG_IGN is valid for SIGCHLD.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };

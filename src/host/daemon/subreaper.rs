@@ -26,14 +26,15 @@ const KILL_INTERVAL: Duration = Duration::from_millis(2);
 /// The host's side of a subreaper.
 pub(super) struct Subreaper {
     pub(super) pid: Pid,
-    /// Its closing tells the subreaper that the host has died; held as long as the subreaper is needed.
+    /// The subreaper recognizes the host's death by the end of this pipe, which is held as long as the subreaper is
+    /// needed.
     _line: Rc<PipeEnd>,
     killing: Cell<bool>,
     exited: watch::Receiver<bool>,
 }
 
 impl Subreaper {
-    /// Kills everything below it, until nothing is left.
+    /// Kills all processes below the subreaper, until none is left.
     pub(super) fn kill(self: &Rc<Self>) {
         if self.killing.replace(true) {
             return;
@@ -50,7 +51,7 @@ impl Subreaper {
         });
     }
 
-    /// Resolves once nothing below it is left.
+    /// Resolves once no process below the subreaper is left.
     pub(super) async fn wait_exited(&self) {
         // The sender is dropped only after it has reported the end.
         let _ = self.exited.clone().wait_for(|gone| *gone).await;
@@ -157,7 +158,7 @@ fn run_subreaper(line: &OwnedFd, plan: &Plan<'_>) -> ! {
         os::exit_now(1);
     }
     os::close_from(1);
-    // Without this file, children are found in a list that must be allocated.
+    // Without this file, finding the children allocates memory.
     if process_tree::has_children_files() {
         os::forget_heap();
     }
@@ -176,7 +177,7 @@ fn run_subreaper(line: &OwnedFd, plan: &Plan<'_>) -> ! {
             PollFd::from_borrowed_fd(line, PollFlags::empty()),
         ];
         let again = Timespec { tv_sec: 0, tv_nsec: KILL_INTERVAL.subsec_nanos().into() };
-        // Once the host has died only children matter.
+        // Once the host has died, only the end of children is of interest.
         let (wait, timeout) =
             if host_exited { (&mut wait[..1], Some(&again)) } else { (&mut wait[..], None) };
         if rustix::event::poll(wait, timeout).is_ok() {
@@ -210,7 +211,7 @@ fn reap(main: Pid, main_ended: &mut bool, line: BorrowedFd<'_>) {
     }
 }
 
-/// Kills the direct children of this process; by that, theirs become its own.
+/// Kills the direct children of this process, which thereby inherits their children.
 fn kill_children() {
     let mut text = [0; 4096];
     let read = rustix::fs::open(

@@ -1,5 +1,5 @@
 //! Terminals of a pod: a devpts of its own, which every container of the pod has at /dev/pts, so that neither the
-//! machine's terminals nor those of other pods are within reach. It ends with the pod, or with the host.
+//! machine's terminals nor those of other pods are within reach. The devpts ends with the pod, or with the host.
 
 use std::fs;
 use std::io;

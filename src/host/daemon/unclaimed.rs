@@ -1,4 +1,4 @@
-//! Ends a host by itself once no control plane can want its pods any more.
+//! Ends a host once no control plane will claim its pods any more.
 //!
 //! A host outlives its control plane so that the next one finds its pods. If none can come any more, because the node's
 //! directory is gone, or none came for a long time, its pods would run unnoticed for ever.
@@ -15,7 +15,7 @@ use super::Host;
 /// The interval at which an unclaimed host checks its directory.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A control plane is connected for as long as this lives.
+/// Counts a connected control plane until it is dropped.
 pub(super) struct Claim(Rc<Host>);
 
 impl Drop for Claim {
@@ -37,7 +37,7 @@ impl Host {
         let mut claims = self.claims.subscribe();
         let own = self.directory();
         loop {
-            // The sender is this host's own.
+            // The wait cannot fail, because this host owns the sender.
             let _ = claims.wait_for(|claims| *claims == 0).await;
             tokio::select! {
                 why = self.alone(own, timeout) => return why,

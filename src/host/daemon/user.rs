@@ -5,6 +5,6 @@
 pub(super) struct User {
     pub(super) uid: u32,
     pub(super) gid: u32,
-    /// Further groups.
+    /// The supplementary groups.
     pub(super) groups: Vec<u32>,
 }

@@ -1,8 +1,8 @@
 //! The record of a node host's pods and containers, for the next host: one journal of lines.
 //!
 //! Each line is one JSON entry, and the entries in order give the current state. A line that was torn when the machine
-//! lost power is not JSON and is ignored. No write waits for the disk: the journal's processes have ended with the
-//! machine, and everything reported to the API is durable there.
+//! lost power is not JSON and is ignored. No write waits for the disk: if the machine loses power, the recorded
+//! processes end with it, and everything that was reported to the API is durable there.
 //!
 //! Architecture Invariant: only the node's host writes; any process may read at any time.
 
@@ -32,7 +32,7 @@ pub(crate) const JOURNAL: &str = "journal";
 pub(crate) enum Entry<'a> {
     /// A sandbox was created, or recreated: its ended containers stay.
     Sandbox { spec: Cow<'a, SandboxSpec>, created_at: Timestamp },
-    /// A container has executed its program, or is recorded as a whole.
+    /// A container has executed its program, or a rewritten journal records its whole state.
     Container { pod: Cow<'a, PodUid>, record: Cow<'a, ContainerRecord>, launch: Cow<'a, Launch> },
     /// A container has ended.
     Exit { id: Cow<'a, ContainerId>, exit: Cow<'a, ContainerExit> },
@@ -63,7 +63,7 @@ pub(crate) struct JournaledContainer {
 /// Every pod that the journal of a node records.
 pub(crate) type JournaledPods = BTreeMap<PodUid, JournaledPod>;
 
-/// The directories below a node's that contain one for each container.
+/// The directories below a node's directory that have a subdirectory for each container.
 pub(crate) const CONTAINER_DIRS: [&str; 2] = ["containers", "tmp"];
 
 /// The directory of a container's log and its image's directories, below a node's directory; created on the first

@@ -15,7 +15,7 @@ pub(crate) struct Journal {
     path: PathBuf,
     file: File,
     size_bytes: u64,
-    /// Its size after the last rewrite.
+    /// The journal's size after the last rewrite, in bytes.
     compact_bytes: u64,
     /// An entry could not be written, or not all of it: the journal must be rewritten.
     behind: bool,
@@ -44,7 +44,7 @@ impl Journal {
 
     /// Appends an entry; returns false if the journal should be rewritten, now that the entry is in effect.
     pub(crate) fn append(&mut self, entry: &Entry<'_>) -> bool {
-        // The partial last entry then becomes a line of its own.
+        // A line end separates the new entry from the incomplete one before it.
         let mut text = if self.behind { vec![b'\n'] } else { Vec::new() };
         let written = line(&mut text, entry).and_then(|()| self.file.write_all(&text));
         if let Err(error) = written {

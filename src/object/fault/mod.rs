@@ -34,9 +34,10 @@ pub const NETWORK_TYPES: &[&str] = &["Latency", "Loss", "Partition", "Rate", "Re
 /// Faults with one target each.
 pub const OTHER_TYPES: &[&str] =
     &["ClockSkew", "Crash", "Disk", "ImagePull", "OutOfMemory", "Pause", "PowerOff", "VolumeFull", "Webhook"];
-/// In both directions, or only from `from` to `to`.
+/// The directions in which a network fault affects packets: both, or only from `from` to `to`.
 pub const DIRECTIONS: &[&str] = &["Both", "OneWay"];
-/// The responses to a refused packet: by a reset for TCP and ICMP otherwise, or always by ICMP.
+/// The responses to a refused packet. `Reset` means a TCP reset, and ICMP for other protocols; the other two always
+/// mean ICMP.
 pub const REFUSALS: &[&str] = &["Prohibited", "Reset", "Unreachable"];
 
 own_kind! {
@@ -57,10 +58,10 @@ pub struct FaultSpec {
     /// The target of a fault that is not of the network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<FaultTarget>,
-    /// One side; everything that is not on the other if not set.
+    /// One side; if not set, everything that is not on the other side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<FaultPeer>,
-    /// The other side; everything that is not on the first if not set.
+    /// The other side; if not set, everything that is not on the first side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<FaultPeer>,
     /// `Both`, or `OneWay`: only packets from `from` to `to`.
@@ -87,7 +88,7 @@ pub struct FaultSpec {
     /// For type ImagePull: the effect on pulls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<FaultImage>,
-    /// The time for which it is in force, such as `30s`; until it is deleted if not set.
+    /// The time for which the fault is in force, such as `30s`; if not set, it is in force until it is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<String>,
 }
@@ -143,7 +144,7 @@ pub struct FaultLoss {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FaultRate {
-    /// The bytes per second in each direction; more is dropped.
+    /// The bytes per second in each direction; packets beyond this rate are dropped.
     #[serde(default)]
     pub bytes_per_second: i64,
 }
@@ -163,7 +164,7 @@ pub struct FaultStatus {
     /// The generation of the spec that this status reflects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The time since which it has been in force; its duration counts from here.
+    /// The time at which the fault came into force; its duration counts from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
     /// The time at which it ended.
@@ -178,7 +179,7 @@ pub struct FaultStatus {
 }
 
 impl Fault {
-    /// Returns the time for which it is in force; `None` until it is deleted.
+    /// Returns the time for which the fault is in force; `None` means until it is deleted.
     pub fn duration(&self) -> Option<Duration> {
         read_go_duration(self.spec.duration.as_deref()?)
     }

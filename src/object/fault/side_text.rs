@@ -7,8 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::FaultPeer;
 
-/// Reads `node/NAME`, `nodes:LABEL=VALUE,…`, `pod/[NAMESPACE/]NAME`, `pods[/NAMESPACE]:LABEL=VALUE,…`, an address or
-/// a range of addresses, and `all`, which returns `None`: everything that is not on the other side.
+/// Reads `node/NAME`, `nodes:LABEL=VALUE,…`, `pod/[NAMESPACE/]NAME`, `pods[/NAMESPACE]:LABEL=VALUE,…`, an address, a
+/// range of addresses, or `all`. Returns `None` for `all`, which means everything that is not on the other side.
 pub fn read_side(text: &str) -> Result<Option<FaultPeer>, String> {
     let (word, rest) = text.find(['/', ':']).map_or((text, ""), |at| (&text[..at], &text[at..]));
     let name = |name: &str| {
@@ -46,7 +46,7 @@ pub fn read_side(text: &str) -> Result<Option<FaultPeer>, String> {
     Ok(Some(peer))
 }
 
-/// Parses labels with their values; none select everything.
+/// Parses labels with their values; an empty text selects everything.
 pub(super) fn selector(text: &str) -> Result<LabelSelector, String> {
     let mut labels = BTreeMap::new();
     for label in text.split(',').filter(|label| !label.is_empty()) {

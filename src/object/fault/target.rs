@@ -56,7 +56,7 @@ pub struct FaultTarget {
 /// A part of Podium that a fault can affect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Component<'a> {
-    /// The kubelets of the nodes given beside it.
+    /// The kubelets of the nodes in the target's `node` or `nodeSelector`.
     Kubelet,
     /// The one scheduler.
     Scheduler,
@@ -94,7 +94,7 @@ pub struct FaultImage {
     /// The additional time of a pull.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<String>,
-    /// The pull then fails.
+    /// Pulls fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failing: Option<bool>,
     /// Affects only these images, named as in containers; `*` matches any text.

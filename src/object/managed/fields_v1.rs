@@ -1,4 +1,4 @@
-//! A set of paths as `fieldsV1` writes it: `{"f:data":{".":{},"f:key":{}}}`.
+//! Converts sets of paths to and from `fieldsV1`: `{"f:data":{".":{},"f:key":{}}}`.
 
 use serde_json::{Map, Value};
 

@@ -1,7 +1,7 @@
 //! Field ownership: `metadata.managedFields`.
 //!
-//! An object holds its entries beside its typed value, each set of fields in a compact form ([`compact`]) that
-//! objects with equal sets share. Only the object's JSON has them written out.
+//! An object holds its entries beside its typed value, each set of fields in a compact form ([`compact`]) that objects
+//! with equal sets share. Only the object's JSON has the sets in their long form.
 
 pub mod compact;
 mod fields_v1;
@@ -22,9 +22,9 @@ pub use set::{FieldSet, Node};
 /// The kind of write by which a manager owns fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Operation {
-    /// By server-side apply.
+    /// Server-side apply.
     Apply,
-    /// By any other write.
+    /// Any other write.
     Update,
 }
 
@@ -120,7 +120,7 @@ impl Entry {
             && (Arc::ptr_eq(&self.fields, &other.fields) || self.fields == other.fields)
     }
 
-    /// Reads an entry in the form of clients; the error describes the mistake.
+    /// Reads an entry in the form that clients write; the error describes the mistake.
     fn read(entry: &ManagedFieldsEntry) -> Result<Self, String> {
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
         let operation = match entry.operation.as_deref() {
@@ -210,7 +210,7 @@ impl ManagedFields {
         Self((!entries.is_empty()).then(|| entries.into()))
     }
 
-    /// Reads entries in the form of clients; the error describes the first mistake.
+    /// Reads entries in the form that clients write; the error describes the first mistake.
     pub fn read(entries: &[ManagedFieldsEntry]) -> Result<Self, String> {
         entries.iter().map(Entry::read).collect::<Result<Vec<_>, _>>().map(Self::new)
     }
@@ -237,7 +237,7 @@ impl ManagedFields {
         entries
     }
 
-    /// Writes them as a field of the metadata.
+    /// Writes the entries as a field of the metadata.
     pub(crate) fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
         out.write_all(b"\"managedFields\":[")?;
         for (i, entry) in self.entries().iter().enumerate() {

@@ -42,7 +42,7 @@ impl FieldSet {
         set
     }
 
-    /// Returns true if it has no path.
+    /// Returns true if the set has no path.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -79,7 +79,7 @@ impl FieldSet {
         self.position_of(step).ok().map(|at| &self.nodes[at].1)
     }
 
-    /// Returns true if the path itself is in it.
+    /// Returns true if the path itself is in the set.
     pub fn has(&self, path: &[PathElement]) -> bool {
         let Some((first, rest)) = path.split_first() else { return false };
         self.at(first).is_some_and(|node| if rest.is_empty() { node.member } else { node.below.has(rest) })

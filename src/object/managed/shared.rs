@@ -12,14 +12,14 @@ use super::Manager;
 /// A pool of values, each stored once while it is in use.
 struct InternPool<T: ?Sized> {
     values: HashSet<Arc<T>>,
-    /// The size at which unused values are removed.
+    /// The number of values at which unused ones are removed.
     sweep_at: usize,
 }
 
 /// Smaller pools are never swept.
 const LEAST: usize = 1024;
-/// Longer values are not pooled, so that little memory stays in use after its objects. The fields of a pod take a
-/// hundred or two hundred bytes.
+/// Longer values, in bytes, are not pooled, so that unused values hold little memory until the next sweep. The fields
+/// of a pod take one or two hundred bytes.
 const LONGEST: usize = 4096;
 
 impl<T: ?Sized + Eq + Hash> InternPool<T> {

@@ -11,15 +11,15 @@ use crate::well_known::condition::DISRUPTION_TARGET;
 /// The cause of a disruption, which is the condition's reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DisruptionReason {
-    /// Its node has a NoExecute taint that it does not tolerate.
+    /// The pod's node has a NoExecute taint that the pod does not tolerate.
     TaintManager,
-    /// It is left over: no kubelet will ever stop it.
+    /// The pod is left over: no kubelet will ever stop it.
     PodGc,
-    /// It makes way for a pod of a higher priority.
+    /// The scheduler makes room for a pod of a higher priority.
     Preemption,
-    /// A client requested its eviction.
+    /// A client requested the pod's eviction.
     EvictionApi,
-    /// Its node is under resource pressure, or shuts down.
+    /// The pod's node is under resource pressure, or shuts down.
     Kubelet,
 }
 

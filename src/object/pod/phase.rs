@@ -13,9 +13,9 @@ pub enum Phase {
     Unknown,
     /// Accepted; not every container has been started yet.
     Pending,
-    /// Bound and at least one container runs or is about to run again.
+    /// Bound to a node; at least one container runs or will be started again.
     Running,
-    /// All containers ended with 0 and will not be started again.
+    /// All containers ended with exit code 0 and will not be started again.
     Succeeded,
     /// All containers ended, at least one with a failure, and will not be started again.
     Failed,

@@ -17,7 +17,7 @@ pub struct PrintedStatus {
     pub total: usize,
     /// `Running`, `Init:1/2`, `CrashLoopBackOff`, `Terminating` …
     pub status: String,
-    /// Restarts of the containers that count: the init containers' until the pod is initialized, then the others'.
+    /// The restarts of the init containers until the pod is initialized, then those of the sidecars and app containers.
     pub restarts: i32,
     /// The time of the last of those restarts.
     pub last_restart: Option<Timestamp>,
@@ -85,7 +85,7 @@ pub fn printed_status(pod: &Pod) -> PrintedStatus {
     printed
 }
 
-/// The result for the init containers.
+/// The progress of the init containers, which decides which restarts count.
 struct Init {
     initializing: bool,
     sidecar_restarts: (i32, Option<Timestamp>),

@@ -14,7 +14,7 @@ use base::clock::{saturating_after, until};
 pub enum Availability {
     /// It has been ready for at least `minReadySeconds`.
     Available,
-    /// It is ready, and available after this long if it stays ready.
+    /// The pod is ready, and becomes available after this long if it stays ready.
     In(Duration),
     /// It is not ready.
     NotReady,
@@ -66,7 +66,7 @@ pub struct AvailabilityCounts {
     pub ready: i32,
     /// Available pods.
     pub available: i32,
-    /// The shortest time until a ready pod becomes available; `None` if there is no such pod.
+    /// The shortest time until a ready pod becomes available; `None` if no ready pod is yet to become available.
     pub next_available: Option<Duration>,
 }
 

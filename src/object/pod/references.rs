@@ -1,5 +1,5 @@
-//! The Secrets and ConfigMaps that a pod refers to: in its volumes, in the environments of its containers of all
-//! three types, and for pulling images (Kubernetes' `VisitPodSecretNames` and `VisitPodConfigmapNames`).
+//! The Secrets and ConfigMaps that a pod refers to: in its volumes, in the environments of its containers (init, app
+//! and ephemeral), and for pulling images (Kubernetes' `VisitPodSecretNames` and `VisitPodConfigmapNames`).
 
 use k8s_openapi::api::core::v1::{
     EnvFromSource, EnvVar, LocalObjectReference, PodSpec, Volume, VolumeProjection,
@@ -50,7 +50,7 @@ fn environment(spec: &PodSpec) -> impl Iterator<Item = Source<'_>> {
     of_containers.chain(of_ephemeral)
 }
 
-/// Returns the secret of a volume defined in the pod, which is in the pod's namespace.
+/// Returns the secret that an inline volume of the pod names; it is in the pod's namespace.
 fn of_inline(volume: &Volume) -> Option<&str> {
     let reference: Option<&LocalObjectReference> = None
         .or_else(|| volume.csi.as_ref()?.node_publish_secret_ref.as_ref())

@@ -20,7 +20,7 @@ pub use runs::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, ScenarioRun, Scenario
 
 /// The finalizer that keeps a scenario's object until everything it created is deleted.
 pub const SCENARIO_FINALIZER: &str = "podium.dev/scenario";
-/// On the objects a scenario created: the uid of the scenario. Other objects are not deleted at its end.
+/// The annotation with the scenario's uid on the objects that it created. Only these are deleted at its end.
 pub const CREATED_BY: &str = "podium.dev/made-by-scenario";
 /// The field manager of a scenario's writes.
 pub const SCENARIO_MANAGER: &str = "podium-scenario";
@@ -81,7 +81,7 @@ pub struct ScenarioSpec {
     /// The time limit, such as `10m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit: Option<String>,
-    /// Deletes the objects it created when it ends; its faults end in any case.
+    /// Deletes the objects that the scenario created when it ends; its faults end in any case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clean_up: Option<bool>,
     /// The texts at the end.
@@ -109,7 +109,7 @@ pub struct ScenarioObject {
     /// The namespace. If not set: all namespaces for several objects, `default` for a named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// The name of one object; several if not set.
+    /// The name of one object; if not set, `selector` selects several objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Selects among several objects.
@@ -126,7 +126,7 @@ pub struct ScenarioCheck {
     /// One of [`CHECK_KINDS`]; not set for the checks in `ready`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The object the expression reads: `object`, or `objects` if it has no name.
+    /// The object that the expression reads as `object`; if it has no name, the expression reads the list `objects`.
     #[serde(default)]
     pub object: ScenarioObject,
     /// Further objects the expression reads, by variable name.
@@ -135,8 +135,8 @@ pub struct ScenarioCheck {
     /// The expression in CEL.
     #[serde(default)]
     pub holds: String,
-    /// The time for which it must hold to count; for `Always`, the time for which it must not hold to count as
-    /// broken.
+    /// The time for which the condition must hold to count; for `Always`, the time for which it must not hold to count
+    /// as broken.
     #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
     pub for_: Option<String>,
 }
@@ -155,7 +155,7 @@ pub struct ScenarioVariable {
     pub value: String,
 }
 
-/// An action at one time: exactly one of these.
+/// An action at one time. Exactly one of the actions is set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioStep {
     /// The time since the start, such as `10s`.
@@ -266,7 +266,7 @@ pub struct ScenarioStatus {
     /// The start of play; the times of steps count from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
-    /// The time of its first step, or of its start if it has none; the player's times count from here.
+    /// The time of the first step, or the start if the scenario has no steps; the player's times count from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub troubled_at: Option<Time>,
     /// The time at which the player detected the fault.
@@ -287,13 +287,13 @@ pub struct ScenarioStatus {
     /// The number of hints the player may read.
     #[serde(default)]
     pub hints_shown: i32,
-    /// The score of at most one hundred, once it has ended.
+    /// The score of at most one hundred, once the scenario has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<i32>,
     /// The parts of the score.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<ScenarioPoints>,
-    /// Its faults have ended, and the objects it created are deleted unless they are to stay.
+    /// The scenario's faults have ended, and the objects it created are deleted, unless `cleanUp` is false.
     #[serde(default)]
     pub cleaned: bool,
 }
@@ -313,7 +313,7 @@ pub struct ScenarioCheckStatus {
     /// The time since which `holds` has its value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Time>,
-    /// It has held for its time; for `Always`: it is broken.
+    /// The condition has held for its time; for `Always`: it is broken.
     #[serde(default)]
     pub settled: bool,
     /// The reason why it does not hold, if there is more to report.
@@ -382,7 +382,7 @@ impl ScenarioSpec {
 }
 
 impl ScenarioCheck {
-    /// Returns the time for which it must hold; zero if not set.
+    /// Returns the time for which the condition must hold; zero if not set.
     pub fn hold_duration(&self) -> Duration {
         self.for_.as_deref().and_then(read_go_duration).unwrap_or_default()
     }

@@ -16,9 +16,9 @@ pub const RUNS_NAMESPACE: &str = "kube-system";
 /// The name of the ConfigMap of runs.
 pub const RUNS_NAME: &str = "podium-scenario-runs";
 
-/// The most runs stored for one name: the best and the newest.
+/// The maximum number of runs stored for one name: the best one and the newest.
 const MAX_RUNS: usize = 20;
-/// The most names stored: those played last.
+/// The maximum number of names stored: those played last.
 const MAX_NAMES: usize = 64;
 
 /// One run of a scenario from start to end. A scenario that ended before it started has none.
@@ -27,7 +27,7 @@ const MAX_NAMES: usize = 64;
 pub struct ScenarioRun {
     /// The uid of its object.
     pub uid: String,
-    /// The fingerprint of the spec ([`ScenarioSpec::fingerprint`]): only runs with the same one can be compared.
+    /// The fingerprint of the spec ([`ScenarioSpec::fingerprint`]): only runs with equal fingerprints can be compared.
     pub played: String,
     /// The start.
     pub started_at: Time,
@@ -52,7 +52,7 @@ pub struct ScenarioRun {
 }
 
 impl ScenarioRun {
-    /// Returns the run in a scenario's status; `None` if it has not ended, or never started.
+    /// Returns the run in a scenario's status; `None` if the scenario has not ended, or never started.
     pub fn of(scenario: &Scenario) -> Option<Self> {
         let status = scenario.status.as_ref().filter(|status| status.phase.has_ended())?;
         let since = |at: &Option<Time>| {
@@ -73,8 +73,8 @@ impl ScenarioRun {
         })
     }
 
-    /// Returns true if it was better than another: passed rather than failed, more points, fewer hints, a faster
-    /// repair.
+    /// Returns true if this run was better than another. Compared in this order: passed or failed, points, hints, time
+    /// until the repair.
     pub fn is_better_than(&self, other: &Self) -> bool {
         let quick = |run: &Self| std::cmp::Reverse(run.repair_seconds.unwrap_or(u64::MAX));
         let rank = |run: &Self| (run.passed, run.score, std::cmp::Reverse(run.hints), quick(run));

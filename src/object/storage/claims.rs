@@ -1,10 +1,10 @@
-//! The claims a pod uses: those it names, and those created for it.
+//! The claims that a pod uses: those it names, and those created for its ephemeral volumes.
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Volume};
 
 use crate::owner::is_controlled_by;
 
-/// A volume of a pod that is a claim's.
+/// A pod's volume that is backed by a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimUse<'a> {
     /// The volume's name in the pod.

@@ -1,9 +1,9 @@
 //! Disks: the volumes of Podium's own CSI driver, which must be attached to a node before a pod there may use them,
 //! and are attached to at most one node (VOL-3).
 //!
-//! A disk is identified by its handle, not by the name of the volume's object. The name of its attachment depends on
-//! driver and handle only, not on the node: there can be only one, and the controller that creates it first wins.
-//! This makes two controllers at once safe.
+//! A disk is identified by its handle, not by the name of the volume's object. The name of a disk's VolumeAttachment
+//! depends on driver and handle only, not on the node: there can be only one, and the first controller that creates it
+//! wins. So two controllers at once are safe.
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolume};
 use k8s_openapi::api::storage::v1::VolumeAttachment;

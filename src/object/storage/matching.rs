@@ -1,7 +1,7 @@
 //! Finds a volume for a claim.
 //!
-//! A volume reserved for the claim comes first; otherwise the smallest that is large enough. The rules are
-//! Kubernetes', for the controller that binds immediately and for the scheduler that binds on a node.
+//! A volume reserved for the claim comes first; otherwise the smallest one that is large enough. The rules are
+//! Kubernetes'; the volume controller, which binds at once, and the scheduler, which binds on a pod's node, share them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -16,7 +16,7 @@ use crate::selector::Selector;
 /// The component that searches for a volume.
 #[derive(Clone, Copy, Debug)]
 pub enum VolumeRequester<'a> {
-    /// The controller. If `delayed`, only a volume reserved for the claim counts.
+    /// The volume controller. If `delayed`, it may use only a volume that is reserved for the claim.
     Controller {
         /// The claim's class waits for the first consumer.
         delayed: bool,
@@ -110,7 +110,7 @@ pub fn find_match<'a, V: Deref<Target = PersistentVolume>>(
             VolumeRequester::Controller { .. } => true,
         };
         if is_reserved {
-            // A claim with a reserved volume gets no other, even if this one is not reachable here.
+            // A claim with a reserved volume gets no other volume, even if the node cannot reach the reserved one.
             return reachable.then_some(item);
         }
         let smaller = |best: &&V| volume_size(volume) < volume_size(best);

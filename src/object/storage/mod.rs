@@ -37,7 +37,7 @@ pub const BETA_STORAGE_PROVISIONER: &str = "volume.beta.kubernetes.io/storage-pr
 pub const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 /// The text in tables for a storage field that is not set.
 pub const UNSET: &str = "<unset>";
-/// On a storage class: makes it the class of claims that name none.
+/// The annotation that makes a StorageClass the class of claims that name none.
 pub const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 /// [`DEFAULT_CLASS`] in older manifests.
 pub(crate) const BETA_DEFAULT_CLASS: &str = "storageclass.beta.kubernetes.io/is-default-class";
@@ -57,7 +57,7 @@ pub fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
     meta.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
-/// Returns true if a finalizer is among the object's.
+/// Returns true if the object has this finalizer.
 pub fn has_finalizer(meta: &ObjectMeta, finalizer: &str) -> bool {
     meta.finalizers.iter().flatten().any(|f| f == finalizer)
 }
@@ -81,7 +81,7 @@ pub fn waits_for_consumer(class: &StorageClass) -> bool {
     class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer")
 }
 
-/// Returns the class a claim requests; empty if it requests volumes without one, or requests none.
+/// Returns the class that a claim requests; empty if it names none, or requests a volume without a class.
 pub fn claim_class(claim: &PersistentVolumeClaim) -> &str {
     let field = || claim.spec.as_ref()?.storage_class_name.as_deref();
     annotation(&claim.metadata, BETA_CLASS).or_else(field).unwrap_or_default()

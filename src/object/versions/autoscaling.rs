@@ -1,5 +1,5 @@
-//! `autoscaling/v1` HorizontalPodAutoscaler: one percentage of cpu; everything else is in annotations, in the form of
-//! the version's Go types.
+//! `autoscaling/v1` HorizontalPodAutoscaler: it has a field for one percentage of cpu; everything else is in
+//! annotations, in the form of the version's Go types.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 
-/// The one percentage, in the spec and in the status.
+/// The field of the percentage in the spec.
 const TARGET: &str = "targetCPUUtilizationPercentage";
 const CURRENT: &str = "currentCPUUtilizationPercentage";
 const CURRENT_REPLICAS: &str = "currentReplicas";
@@ -33,7 +33,7 @@ pub(super) fn show(autoscaler: &mut Value) {
         }
         note_list(&mut notes, CURRENT_METRICS, &metrics, |metric| flat(metric, "current"));
         note_list(&mut notes, CONDITIONS, &list(status.remove("conditions")), Value::clone);
-        // v2 omits it while it is zero; v1 always has it.
+        // v2 omits the current replicas while they are zero; v1 always has the field.
         status.entry(CURRENT_REPLICAS).or_insert_with(|| json!(0));
     }
     if !notes.is_empty()
@@ -101,7 +101,7 @@ fn note_list(notes: &mut Map<String, Value>, name: &str, items: &[Value], form: 
     }
 }
 
-/// Returns the percentage of cpu, if the metric is of cpu.
+/// Returns the percentage if the metric is cpu.
 fn percentage(metric: &Value, part: &str) -> Option<i64> {
     let resource = metric.get("resource")?;
     (resource.get("name")? == "cpu")
@@ -115,7 +115,7 @@ fn prefixed(part: &str, name: &str) -> String {
     first.into_iter().fold(part.to_string(), |text, letter| format!("{text}{letter}")) + letters.as_str()
 }
 
-/// Returns the names of a source's values in v1: the average of an object source has no prefix there.
+/// Returns the names of a source's values in v1, which has no prefix for the average of an Object source.
 fn value_names(source: &str, part: &str) -> [(&'static str, String); 3] {
     let average = if source == "object" { "averageValue".into() } else { prefixed(part, "averageValue") };
     [

@@ -1,8 +1,8 @@
-//! `events.k8s.io/v1` Event: the core group's, with other names.
+//! `events.k8s.io/v1` Event: the core group's Event with other field names.
 
 use serde_json::Value;
 
-/// Fields by their names here and in the core group.
+/// Fields: (the name in `events.k8s.io`, the name in the core group).
 const NAMES: [(&str, &str); 7] = [
     ("deprecatedCount", "count"),
     ("deprecatedFirstTimestamp", "firstTimestamp"),
@@ -13,7 +13,7 @@ const NAMES: [(&str, &str); 7] = [
     ("reportingController", "reportingComponent"),
 ];
 
-/// Field labels by their names here and in the core group.
+/// Field labels of selectors: (the name in `events.k8s.io`, the name in the core group).
 pub(super) const FIELDS: &[(&str, &str)] = &[
     ("regarding.kind", "involvedObject.kind"),
     ("regarding.namespace", "involvedObject.namespace"),

@@ -1,5 +1,5 @@
-//! Versions that Kubernetes has removed and that documents still use: served at their paths, converted from and to
-//! the stored version. They have defaults of their own, which are filled in here before the stored version's.
+//! Versions that Kubernetes has removed and that documents still use: served at their paths, converted from and to the
+//! stored version. These versions have defaults of their own, which this module sets before the stored version's.
 
 mod custom_resource_definition;
 mod endpoint_slice;
@@ -56,7 +56,7 @@ const fn renamed(
     defaulted(kind, group, version, times, same)
 }
 
-/// Sets a replacement other than the stored version, or none, as Kubernetes names it.
+/// Sets the replacement that Kubernetes recommends, if it is not the stored version; `None` means no recommendation.
 const fn replaced_by(of: &OtherVersion, replacement: Option<&'static str>) -> OtherVersion {
     let OtherVersion { kind, group, version, fields, show, read, deprecation, field_names: words } = *of;
     let deprecation = match deprecation {
@@ -106,7 +106,7 @@ pub(super) static LEGACY: &[OtherVersion] = &[
     ),
     renamed(Kind::HorizontalPodAutoscaler, "autoscaling", "v2beta2", ("1.23", "1.26")),
     old(Kind::Ingress, NETWORKING, "v1beta1", ("1.19", "1.22"), ingress::read, ingress::show),
-    // A mistake in Kubernetes, repeated here.
+    // Kubernetes names a wrong replacement; Podium repeats it.
     replaced_by(
         &renamed(Kind::IngressClass, NETWORKING, "v1beta1", ("1.19", "1.22")),
         Some("networking.k8s.io/v1 IngressClassList"),

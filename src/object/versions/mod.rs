@@ -20,7 +20,7 @@ pub struct OtherVersion {
     kind: Kind,
     group: &'static str,
     version: &'static str,
-    /// Field labels of selectors with another name here: (here, stored).
+    /// Field labels of selectors that this version names differently: (this version's name, the stored version's name).
     fields: &'static [(&'static str, &'static str)],
     /// Converts the stored version to this one.
     show: fn(&mut Value),

@@ -19,7 +19,7 @@ use crate::plugins::{
 use crate::state::default_spread::DefaultConstraints;
 use object::node_selector::RequiredNodes;
 
-/// The settings of one profile's plugins.
+/// The settings of the plugins of one profile.
 pub(super) struct Arguments {
     pub(super) fit: NodeResourcesFit,
     pub(super) default_constraints: DefaultConstraints,
@@ -217,7 +217,7 @@ impl Arguments {
 
     fn old_score(&mut self, strategy: &Strategy, args: OldScoreArgs, at: &str) -> Result<(), ConfigError> {
         if self.fit.strategy != *strategy {
-            // The arguments of a plugin that is not enabled.
+            // These arguments belong to a scoring strategy that is not enabled: they have no effect.
             return Ok(());
         }
         if !args.resources.is_empty() {

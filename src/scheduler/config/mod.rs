@@ -41,7 +41,7 @@ struct Document {
     #[serde(default)]
     profiles: Vec<Section>,
     percentage_of_nodes_to_score: Option<u32>,
-    // The form of v1alpha1 and Policy: one scheduler, with its fields at the top level.
+    // v1alpha1 and Policy describe one scheduler, with its fields at the top level.
     scheduler_name: Option<String>,
     #[serde(default)]
     plugins: Points,
@@ -49,7 +49,7 @@ struct Document {
     plugin_config: Vec<PluginConfig>,
     disable_preemption: Option<bool>,
     hard_pod_affinity_symmetric_weight: Option<i64>,
-    // Of the kube-scheduler process; ignored.
+    // These fields concern the kube-scheduler process and are ignored.
     #[serde(rename = "leaderElection")]
     _leader_election: Option<Value>,
     #[serde(rename = "clientConnection")]

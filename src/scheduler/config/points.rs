@@ -9,7 +9,7 @@ use super::names::{PluginName, all_names, named};
 use crate::framework::{PluginId, PluginSet, Point};
 use crate::plugins::scoring::Strategy;
 
-/// The section as written.
+/// The `plugins` section of a profile, as the configuration has it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Points {
@@ -96,7 +96,7 @@ impl ResolvedPoints {
         self.at[point as usize]
     }
 
-    /// Checks that pods can be sorted and bound, without which nothing is scheduled.
+    /// Checks that there are plugins to sort and to bind pods, without which no pod is scheduled.
     pub(super) fn check(&self, scheduler_name: &str, path: &str) -> Result<(), ConfigError> {
         let profile = format!("for profile with scheduler name \"{scheduler_name}\"");
         let lacks = |point: Point, message: String| {

@@ -37,7 +37,7 @@ impl Core {
     fn pod_assigned(&mut self, pod: SharedObject<Pod>, node: &str, now: Duration) {
         self.stop_waiting(pod.uid());
         let before = self.snapshot.placed(pod.uid()).cloned();
-        // Another binder bound it while it waited.
+        // Another binder bound the pod while it waited.
         if let (Some(_), Some(placed)) = (self.waiting_pods.remove(pod.uid()), &before) {
             self.unreserve(&placed.pod, &placed.node);
         }
@@ -58,23 +58,23 @@ impl Core {
         let pod = Arc::new(PodInfo::new(pod));
         self.snapshot.add_pod(pod.clone(), node);
         if let Some(placed) = before {
-            // It uses less than before, or was assumed on another node.
+            // The pod uses less than before, or was assumed on another node.
             self.remove_pod_from_node(&placed.node, &placed.pod, now);
         }
         self.arrived(node, &pod, now);
     }
 
-    /// Takes the new status of a pod that stays as and where it is.
+    /// Takes the new status of a placed pod. Neither its spec nor its node has changed.
     fn update_pod_status(&mut self, before: &PlacedPod, pod: SharedObject<Pod>, now: Duration) {
         let pod = Arc::new(before.pod.with_status_of(pod));
         self.snapshot.update_pod_status(&pod);
         if pod.requests != before.pod.requests {
-            // It may use less than before.
+            // The pod may use less than before.
             self.remove_pod_from_node(&before.node, &before.pod, now);
         }
     }
 
-    /// Notes that a pod is visible on its node.
+    /// Wakes the pods that may fit now that the caches show this pod on its node.
     fn arrived(&mut self, node: &str, pod: &PodInfo, now: Duration) {
         if self.snapshot.node(node).is_some() {
             let change = ClusterChange::PodPlaced(pod);
@@ -84,7 +84,7 @@ impl Core {
 
     fn pod_waits(&mut self, pod: SharedObject<Pod>, now: Duration) -> Option<GatedPod> {
         if self.snapshot.placed(pod.uid()).is_some() {
-            // An older version of a pod that was decided since; or a waiting pod that is being deleted.
+            // This is an old version of a pod that has a node by now, or a waiting pod is being deleted.
             if is_terminating(&pod.metadata) && self.waiting_pods.remove(pod.uid()).is_some() {
                 self.release_assumed(pod.uid(), now);
             }
@@ -121,7 +121,7 @@ impl Core {
         self.stop_waiting(uid);
         self.waiting_pods.remove(uid);
         self.release_assumed(uid, now);
-        // The space reserved by its nomination is freed just as space it used.
+        // The nomination reserved resources on the node, which are free now as if the pod had used them.
         if let Some((node, pod)) = nominated {
             self.remove_pod_from_node(&node, &pod, now);
         }

@@ -48,14 +48,14 @@ pub(crate) enum CoreAction {
         /// Pods of lower priority that lose their nomination for the node.
         outranked: Vec<Arc<PodInfo>>,
     },
-    /// Report that the scheduler failed on it.
+    /// Report that the attempt failed with an error.
     Failed {
         /// The pod.
         pod: Arc<PodInfo>,
         /// The error.
         message: String,
     },
-    /// Report that a plugin panicked on it.
+    /// Report that a plugin panicked during the attempt.
     Panicked {
         /// The pod.
         pod: Arc<PodInfo>,
@@ -71,7 +71,7 @@ pub(crate) enum CycleOutcome {
     Idle,
     /// A pod's node is decided, and the pod waits for its plugins.
     Waiting(Attempt),
-    /// Execute this action; with the pod's waiting time, if it waited for its turn.
+    /// Execute this action. The duration is the time that the pod waited for its turn; `None` if it did not wait.
     Do(CoreAction, Option<Duration>),
 }
 
@@ -104,7 +104,7 @@ impl Core {
         seed: u64,
         verdicts: Arc<Mutex<Verdicts>>,
     ) -> Self {
-        // There is one queue for all: the first profile's queue-sort plugin sorts all pods.
+        // All profiles share one queue: the queue-sort plugin of the first profile sorts all pods.
         let sort = profiles.first().map_or_else(|| Profile::default().queue_sort(), Profile::queue_sort);
         Self {
             snapshot: Snapshot::new(),
@@ -145,7 +145,7 @@ impl Core {
         self.queue.next_wake().into_iter().chain(self.waiting_pods.next_deadline()).min()
     }
 
-    /// Notes a change of the cluster: pods waiting in PreBind are checked again.
+    /// Takes a change of the cluster: the pods that wait in PreBind are checked again.
     pub(crate) fn cluster_changed(&mut self) {
         self.waiting_pods.retry_pre_bind();
     }
@@ -160,7 +160,8 @@ impl Core {
         let (held, waited) = (attempt.clone(), attempt.waited);
         match self.try_pod(attempt, now) {
             Some(step) => CycleOutcome::Do(step, waited),
-            // It waits; a pod without a profile never enters the queue.
+            // `None` means that the pod waits: a pod without a profile, the other reason for `None`, never enters the
+            // queue.
             None => CycleOutcome::Waiting(held),
         }
     }
@@ -220,7 +221,7 @@ impl Core {
         })
     }
 
-    /// Contains the panic of a plugin after the decision too: it costs the pod one attempt.
+    /// Runs Reserve and Permit. A plugin's panic costs the pod one attempt, as before the decision.
     fn reserve_and_permit_safely(
         &mut self,
         attempt: Attempt,
@@ -237,7 +238,7 @@ impl Core {
         })
     }
 
-    /// Updates the pod's nomination; returns the pods of lower priority that lose theirs for the node.
+    /// Updates the pod's nomination; returns the pods of lower priority that lose their nomination for the same node.
     fn nominate(&mut self, pod: &Arc<PodInfo>, nomination: &NominatingInfo) -> Vec<Arc<PodInfo>> {
         let preemption = match nomination {
             NominatingInfo::Unchanged => return Vec::new(),

@@ -1,4 +1,4 @@
-//! A pod with a decided node: reserved, permitted, and possibly waiting, until it is bound or given up.
+//! Leads a pod with a decided node through Reserve, Permit and the wait for its plugins, until it is bound or given up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,9 +68,10 @@ impl Core {
         let pod = attempt.pod.clone();
         self.release_assumed(pod.uid(), now);
         self.queue.reject(attempt, PluginSet::default().with(by), now);
-        // The plugin's own records are no part of the cluster's state: it may decide otherwise next time.
+        // The plugin may decide otherwise without a change of the cluster, because it has records of its own. So the
+        // flush must try the pod again.
         self.queue.changed(now);
-        // Kubernetes reports it as the verdict on the one chosen node.
+        // Kubernetes reports the refusal as the verdict on one node, the chosen one.
         let message = format!("0/1 nodes are available: 1 {reason}.");
         CoreAction::Unschedulable {
             pod,
@@ -80,8 +81,8 @@ impl Core {
         }
     }
 
-    /// Makes a decided pod wait in PreBind: it is checked again after every change, until its time limit, counted
-    /// from the first attempt, has passed.
+    /// Makes a decided pod wait in PreBind: the pod is checked again after every change, until the timeout, counted
+    /// from its first check, has passed.
     pub(crate) fn bind_later(
         &mut self,
         mut attempt: Attempt,
@@ -102,7 +103,7 @@ impl Core {
         self.queue.fail(attempt, now);
     }
 
-    /// Frees the resources assumed for a pod that is not placed there, or not any more.
+    /// Removes a pod from the node on which it was assumed or placed, and frees its resources.
     pub(super) fn release_assumed(&mut self, uid: &str, now: Duration) {
         let Some(placed) = self.snapshot.remove_pod(&uid.to_string()) else { return };
         if placed.assumed {

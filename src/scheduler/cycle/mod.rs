@@ -19,7 +19,7 @@ use crate::state::snapshot::Snapshot;
 
 /// Clusters with fewer nodes are searched completely; in larger ones the search continues until this many nodes fit.
 const FEWEST_FITTING: usize = 100;
-/// The smallest share of a big cluster that is searched, in percent.
+/// The least share of a large cluster's nodes that must fit before the search ends, in percent.
 const LEAST_PERCENTAGE: usize = 5;
 
 /// The result of a cycle.
@@ -31,7 +31,7 @@ pub(crate) enum Decision {
         node: NodeName,
         /// The number of nodes evaluated.
         evaluated: usize,
-        /// The number of feasible ones among them.
+        /// The number of feasible nodes among them.
         feasible: usize,
     },
     /// No node fits.
@@ -73,12 +73,12 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// Creates a search that chooses among equally good nodes by this seed.
+    /// Creates a search that uses this seed to choose among nodes with equal scores.
     pub(crate) fn seeded(seed: u64) -> Self {
         Self { rng_state: seed, ..Self::default() }
     }
 
-    /// Returns one of the best.
+    /// Returns the index in `totals` of one of the nodes with the highest score, chosen at random.
     fn choose(&mut self) -> usize {
         let best = self.totals.iter().copied().max().unwrap_or(0);
         let ties = self.totals.iter().filter(|total| **total == best).count().max(1);
@@ -189,7 +189,7 @@ fn score(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile, search: &mut Sea
     }
 }
 
-/// Adds the scores that all nodes would have if they took the pod.
+/// Adds the scores of all nodes, as if every node were feasible.
 fn add_scores(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile, builder: &mut TableBuilder) {
     let all: Vec<usize> = (0..snapshot.nodes().len()).collect();
     for (plugin, weight) in profile.scores() {

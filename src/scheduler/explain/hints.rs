@@ -1,4 +1,4 @@
-//! Hints: for each node the changes that would turn every refusal, smallest first.
+//! Hints: for each node the changes that would resolve every refusal, smallest first.
 //!
 //! Hints are derived from the refusals, not by trying changes: they name every obstacle on a node, with its amount.
 
@@ -12,7 +12,7 @@ use crate::state::pod_info::PodInfo;
 use crate::state::snapshot::Snapshot;
 use object::taint::{self, untolerated};
 
-/// The most different hints per pod.
+/// The maximum number of distinct hints per pod.
 const MAX_HINTS: usize = 3;
 
 /// All changes that one node needs to take the pod.
@@ -26,7 +26,7 @@ pub(crate) struct Hint {
     pub(crate) alike: usize,
 }
 
-/// Returns the nodes that need the fewest changes; nodes with the same changes are listed as one.
+/// Returns the hints with the least effort, smallest first; nodes that need the same changes share one hint.
 pub(crate) fn hints(pod: &PodInfo, snapshot: &Snapshot, table: &VerdictTable) -> Vec<Hint> {
     let needs = |(position, row): (usize, Row<'_>)| {
         let changes = changes(pod, snapshot, &snapshot.nodes()[position], row);

@@ -28,7 +28,7 @@ pub(crate) enum RequiredChange {
     FreePort(i32),
     /// The node needs these labels for the pod's node selector.
     AddLabels(String),
-    /// The node's labels must meet the pod's affinity, or the other way round.
+    /// The node's labels, or the pod's affinity, must change so that they match.
     MeetNodeAffinity,
     /// The constraint on this topology must allow this skew.
     RaiseMaxSkew(String, i64),
@@ -36,8 +36,8 @@ pub(crate) enum RequiredChange {
     Label(String),
     /// A pod matching the affinity must run in the node's domain of this topology.
     PlaceMatchingPod(String),
-    /// The pods in conflict with the anti-affinity, the pod's or their own, must leave the node's domain of this
-    /// topology.
+    /// The pods that conflict with the pod's anti-affinity, or that have anti-affinity against it, must leave the
+    /// node's domain of this topology.
     RemoveConflictingPods(String),
     /// The pod names another node.
     ChangeNodeName,
@@ -45,13 +45,13 @@ pub(crate) enum RequiredChange {
     CreateClaim(String),
     /// The claim's volume is lost, or the claim is terminating: it must be recreated.
     ReplaceClaim(String),
-    /// The pod that uses this ReadWriteOncePod claim must be removed.
+    /// Another pod uses this ReadWriteOncePod claim and must be removed.
     FreeClaim(String),
     /// A claim needs a volume that this node can reach.
     ProvideVolume {
         /// The claim.
         claim: String,
-        /// Its class; empty if it requests none.
+        /// The claim's storage class; empty if it requests none.
         class: String,
         /// The required size.
         size: String,
@@ -68,7 +68,7 @@ pub(crate) enum RequiredChange {
 }
 
 impl RequiredChange {
-    /// Returns the effort: smaller is better.
+    /// Returns the effort of the change, to compare changes: less is better.
     pub(crate) fn effort(&self) -> u32 {
         match self {
             Self::Uncordon | Self::RaiseMaxSkew(..) | Self::CreateClaim(_) => 1,

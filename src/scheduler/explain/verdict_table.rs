@@ -16,7 +16,7 @@ pub(crate) struct VerdictTable {
     filters: Vec<PluginId>,
     /// The different refusals; there are few, even for many nodes.
     refusals: Vec<Refusal>,
-    /// Node by node, one cell for each filter: 0 takes the pod, n is refusal n − 1.
+    /// Node by node, one cell for each filter: 0 if the node passes it, otherwise the index of the refusal plus 1.
     cells: Vec<u32>,
     scores: Vec<ScoreColumn>,
 }
@@ -40,7 +40,6 @@ pub(crate) struct Row<'t> {
 }
 
 impl<'t> Row<'t> {
-    /// The node.
     pub(crate) fn node(self) -> &'t NodeName {
         &self.table.nodes[self.position]
     }
@@ -90,12 +89,12 @@ impl VerdictTable {
         (0..self.nodes.len()).map(|position| Row { table: self, position })
     }
 
-    /// Returns the plugins with decisive refusals: only a change that turns one of these can help the pod.
+    /// Returns the plugins with decisive refusals: only a change that resolves one of these can help the pod.
     pub(crate) fn rejected_by(&self) -> PluginSet {
         self.rows().filter_map(|row| row.refused().map(|(plugin, _)| plugin)).collect()
     }
 
-    /// Returns the number of cells, which determines its memory.
+    /// Returns the number of cells, which determines the table's memory.
     pub(super) fn cells(&self) -> usize {
         self.cells.len() + self.scores.iter().map(|column| column.scores.len()).sum::<usize>() + 1
     }
@@ -118,7 +117,7 @@ impl TableBuilder {
 
     pub(crate) fn refuse(&mut self, node: usize, filter: usize, refusal: Refusal) {
         let table = &mut self.table;
-        // Nodes are often refused for the same reason as the node before: this saves the lookup.
+        // Adjacent nodes often refuse the pod for the same reason: comparing with the last refusal saves the lookup.
         let last = self.last.filter(|number| table.refusals[*number as usize - 1] == refusal);
         let number = last.unwrap_or_else(|| {
             *self.refusal_ids.entry(refusal).or_insert_with_key(|refusal| {

@@ -15,7 +15,7 @@ use object::storage::{
     claim_class, claim_phase, claim_size, is_fully_bound, is_reachable_from, volume_name, waits_for_consumer,
 };
 
-/// Returns the change that would turn a refusal because of volumes; `None` for other reasons.
+/// Returns the change that would resolve a refusal because of volumes; `None` for other reasons.
 pub(crate) fn change(
     pod: &PodInfo,
     snapshot: &Snapshot,
@@ -29,7 +29,7 @@ pub(crate) fn change(
     let name = |claim: &SharedObject<PersistentVolumeClaim>| claim.name().to_string();
     Some(match reason {
         Reason::Claim(_) => match pod.claims.iter().find(|used| of(used).is_none()) {
-            // The ephemeral volume controller will create it.
+            // The ephemeral volume controller will create the claim.
             Some(missing) if missing.ephemeral => return None,
             Some(missing) => RequiredChange::CreateClaim(missing.name.clone()),
             None => {

@@ -21,16 +21,16 @@ pub(crate) enum Permit {
 /// The result of PreBind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PreBind {
-    /// Everything the pod needs is there.
+    /// Everything that the pod needs is prepared.
     Ready,
-    /// It is being prepared: PreBind is called again after every change, for at most this long.
+    /// The preparation continues: PreBind is called again after every change, for at most this long.
     Wait(Duration),
 }
 
 /// The reason why a decided pod could not be bound.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BindError {
-    /// The pod is deleted, or another binder bound it: that change will arrive, so nothing is recorded.
+    /// The pod is deleted, or another binder bound it. The scheduler will receive that change, so nothing is recorded.
     #[error("{0}")]
     Overtaken(String),
     /// Any other error: the node is deleted, the API refused.

@@ -17,7 +17,7 @@ pub(crate) enum ClusterChange<'a> {
     NodeRemoved(&'a NodeInfo),
     /// A pod was placed on a node, or the labels of a placed pod changed.
     PodPlaced(&'a PodInfo),
-    /// A pod was removed from a node, or uses less of it.
+    /// A pod was removed from a node, or uses less of the node's resources.
     PodRemoved(&'a NodeInfo, &'a PodInfo),
     /// A namespace changed: terms with namespace selectors may select other pods.
     NamespaceChanged,

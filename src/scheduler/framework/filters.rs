@@ -1,6 +1,7 @@
 //! The filters of one cycle: every plugin's check of the pod, run on one node after another.
 //!
-//! A node is also checked with the pods nominated for it added, and, by preemption, with some of its pods removed.
+//! A node is also checked with the pods that are nominated for it added. Preemption checks it with some of its pods
+//! removed.
 
 use std::sync::Arc;
 
@@ -81,7 +82,8 @@ impl<'a> Filters<'a> {
         self.passes(node) && self.beside_rivals(node, Self::passes).unwrap_or(true)
     }
 
-    /// Returns the result of each check for a node, including refusals only with its nominated pods added.
+    /// Returns the result of each check for a node; a check that fails only with the node's nominated pods added
+    /// refuses too.
     pub(crate) fn refusals(&mut self, node: &NodeInfo) -> Vec<Option<Refusal>> {
         let mut alone = self.run_filters(node);
         if let Some(beside) = self.beside_rivals(node, Self::run_filters) {

@@ -1,8 +1,8 @@
 //! The interface between the scheduler and its plugins: Kubernetes' extension points.
 //!
 //! A plugin's state of one cycle is the object that its [`Plugin::pre_filter`] or [`Plugin::pre_score`] returns: it
-//! knows the pod and evaluates one node at a time. A plugin that does not apply to the pod returns none and costs the
-//! cycle nothing.
+//! knows the pod and evaluates one node at a time. A plugin that does not apply to the pod returns no such object and
+//! costs the cycle nothing.
 //!
 //! Architecture Invariant: up to Permit a plugin decides from its arguments; it never waits, writes or reads the
 //! clock. Only PreBind, Bind and PostBind reach the API, and they do not block either: slow work is polled
@@ -79,20 +79,20 @@ pub(crate) struct PostFilterInput<'u, 'a> {
     pub(crate) pod: &'a PodInfo,
     /// The cluster.
     pub(crate) snapshot: &'a Snapshot,
-    /// By node position; `None` for nodes that were not evaluated because the pod names others.
+    /// The decisive refusal of each node, by node position; `None` if no filter refuses the node.
     pub(crate) refusals: &'u [Option<Refusal>],
     /// The filters, for checks with some pods removed.
     pub(crate) filters: &'u mut Filters<'a>,
-    /// A pseudo-random number: the position at which to start among nodes.
+    /// A pseudo-random number that determines the node at which the search for victims starts.
     pub(crate) tie_break: u64,
 }
 
 /// The result of PostFilter.
 #[derive(Clone, Debug)]
 pub(crate) enum PostFilter {
-    /// Nothing was tried; with text for the pod's message. The nomination stays.
+    /// No eviction was tried; the text is appended to the pod's message. The nomination stays.
     Ineligible(String),
-    /// Nothing helps; with text for the pod's message. The nomination is cleared.
+    /// No eviction helps; the text is appended to the pod's message. The nomination is cleared.
     Hopeless(String),
     /// Evict these pods.
     Preempt(Preemption),
@@ -107,7 +107,7 @@ pub(crate) struct Preemption {
     pub(crate) victims: Vec<Arc<PodInfo>>,
 }
 
-/// A pod's position among those to be tried: the least comes first.
+/// A pod's position in the queue: the least value comes first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct QueueOrder {
     /// Higher priorities come first.
@@ -157,13 +157,13 @@ pub(crate) trait Plugin: Send + Sync {
         None
     }
 
-    /// Reserves what the pod needs on this node in the plugin's own records; an error refuses the pod.
+    /// Reserves, in the plugin's own records, what the pod needs on this node; an error refuses the pod.
     fn reserve(&self, _pod: &PodInfo, _node: &NodeInfo) -> Result<(), String> {
         Ok(())
     }
 
-    /// Releases the reservation, because the pod is not placed there. Also called if this plugin's Reserve was not
-    /// reached, and must do nothing then.
+    /// Releases the reservation, because the pod is not placed there. Also called if this plugin's [`Plugin::reserve`]
+    /// was not called, and must do nothing then.
     fn unreserve(&self, _pod: &PodInfo, _node: &str) {}
 
     /// Decides whether a decided pod may be bound now. May allow or reject pods in `waiting` that it delayed before.
@@ -184,12 +184,12 @@ pub(crate) trait Plugin: Send + Sync {
     /// Called after the pod was bound.
     fn post_bind(&self, _binding: &Binding<'_>) {}
 
-    /// Returns the changes that can turn one of its refusals.
+    /// Returns the types of changes that can resolve one of the plugin's refusals.
     fn wakes_on(&self) -> &'static [ChangeType] {
         &[]
     }
 
-    /// Returns true if this change may have turned its refusal of the pod.
+    /// Returns true if this change may have resolved the plugin's refusal of the pod.
     fn is_schedulable_after(
         &self,
         _pod: &PodInfo,

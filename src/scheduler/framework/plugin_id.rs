@@ -14,17 +14,17 @@ macro_rules! plugins {
             /// All plugins, in the order in which filters run.
             pub(crate) const ALL: &'static [Self] = &[$(Self::$id),*];
 
-            /// Returns its name in Kubernetes' configuration.
+            /// Returns the plugin's name in Kubernetes' configuration.
             pub(crate) fn name(self) -> &'static str {
                 match self { $(Self::$id => $name,)* }
             }
 
-            /// Returns the weight of its score unless the configuration sets one.
+            /// Returns the weight of the plugin's score unless the configuration sets one.
             pub(crate) fn default_weight(self) -> i64 {
                 match self { $(Self::$id => $weight,)* }
             }
 
-            /// Returns its extension points.
+            /// Returns the plugin's extension points.
             pub(crate) fn points(self) -> &'static [Point] {
                 match self { $(Self::$id => &[$(Point::$point),*],)* }
             }

@@ -1,9 +1,9 @@
 //! The extension points at which a profile enables plugins.
 
-/// An extension point. Its preparation belongs to it: PreFilter to Filter, PreScore and NormalizeScore to Score.
+/// An extension point. Filter includes PreFilter; Score includes PreScore and NormalizeScore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Point {
-    /// Decides if a pod may be tried at all.
+    /// Decides if the scheduler may try a pod at all.
     PreEnqueue,
     /// Orders the queue; exactly one plugin.
     QueueSort,
@@ -19,7 +19,7 @@ pub(crate) enum Point {
     Permit,
     /// Prepares what the pod needs before it is bound.
     PreBind,
-    /// Binds the pod; the first plugin that binds is the last one called.
+    /// Binds the pod. The plugins are called in order until one binds it.
     Bind,
     /// Is notified of the binding.
     PostBind,

@@ -27,22 +27,22 @@ struct PendingPlugin {
 
 #[derive(Debug)]
 enum Stage {
-    /// These plugins have not allowed it yet; at least one.
+    /// The pod waits in Permit for these plugins, at least one, to allow it.
     Permit(Vec<PendingPlugin>),
-    /// Its volumes are being prepared.
+    /// The pod waits in PreBind while its volumes are prepared.
     PreBind,
-    /// It has finished waiting and is in `finished`.
+    /// The pod has finished waiting and is in `finished`.
     Over(WaitOutcome),
 }
 
 /// The outcome of a pod's wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WaitOutcome {
-    /// Bind it, or try to.
+    /// Bind the pod, or call PreBind again.
     Bind,
-    /// A plugin rejected it, or did not allow it in time.
+    /// A plugin rejected the pod, or did not allow it in time.
     Rejected(PluginId, String),
-    /// It failed for another reason: its node was removed, or PreBind did not finish in time.
+    /// The wait failed for another reason: the pod's node was removed, or PreBind did not finish in time.
     Failed(String),
 }
 
@@ -51,7 +51,7 @@ struct WaitingPod {
     attempt: Attempt,
     node: NodeName,
     stage: Stage,
-    /// The end of its time; it is in `deadlines` until it has finished waiting.
+    /// The end of the current wait; the pod is in `deadlines` until it has finished waiting.
     deadline: Duration,
 }
 
@@ -72,7 +72,7 @@ impl WaitingPods {
         self.pods.values().filter(at_permit).map(|waiting| (&waiting.attempt.pod, &waiting.node))
     }
 
-    /// Removes a plugin's delay of the pod, which is bound once no other plugin delays it.
+    /// Removes a plugin's delay of a pod. The pod is bound once no plugin delays it.
     pub(crate) fn allow(&mut self, uid: &str, plugin: PluginId) {
         let Some(waiting) = self.pods.get_mut(uid) else { return };
         let Stage::Permit(holds) = &mut waiting.stage else { return };
@@ -120,12 +120,12 @@ impl WaitingPods {
         self.pods.insert(uid, waiting);
     }
 
-    /// Makes the pods that wait in PreBind be checked again, after a change of the cluster.
+    /// Ends the wait of the pods in PreBind after a change of the cluster, so that PreBind is called again.
     pub(crate) fn retry_pre_bind(&mut self) {
         self.end_all(|waiting| matches!(waiting.stage, Stage::PreBind), &WaitOutcome::Bind);
     }
 
-    /// Ends the wait of all pods for a removed node.
+    /// Ends the wait of all pods with this node, which was removed.
     pub(crate) fn node_deleted(&mut self, node: &str) {
         self.end_all(
             |waiting| *waiting.node == *node,

@@ -8,7 +8,6 @@ use crate::state::pod_info::PodInfo;
 use crate::state::requests::Resources;
 use crate::state::snapshot::Snapshot;
 
-/// See the file's head.
 pub(crate) struct BalancedAllocation {
     /// The resources to balance; weights do not count.
     pub(crate) resources: Vec<ResourceWeight>,
@@ -49,7 +48,8 @@ impl NodeScore for Score<'_> {
     }
 }
 
-/// Far less than the difference between two scores: rounds a value a hair below 0.75 to 75.
+/// Added before the score is truncated, so that a float just below 0.75 gives 75. It is far less than the difference
+/// between two scores.
 const ROUNDING: f64 = 1e-9;
 
 fn used_share(has: i64, used: i64) -> Option<f64> {
@@ -61,8 +61,8 @@ impl Plugin for BalancedAllocation {
         PluginId::NodeResourcesBalancedAllocation
     }
 
-    /// Does not apply to a pod that requests none of them: it changes no balance, and would only be drawn to balanced
-    /// nodes.
+    /// Skips a pod that requests none of the resources: it changes the balance of no node, so a score would only favour
+    /// nodes that are balanced already.
     fn pre_score<'a>(
         &'a self,
         pod: &'a PodInfo,

@@ -6,7 +6,6 @@ use crate::framework::{BindError, Binding, Plugin, PluginId};
 use api::ApiError;
 use object::Key;
 
-/// See the file's head.
 pub(super) struct DefaultBinder;
 
 impl Plugin for DefaultBinder {

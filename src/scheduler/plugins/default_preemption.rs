@@ -16,11 +16,10 @@ use crate::reason::{Reason, Refusal};
 use crate::state::node_info::NodeInfo;
 use crate::state::pod_info::PodInfo;
 
-/// See the file's head.
 pub(crate) struct DefaultPreemption {
-    /// The least share of the possible nodes that is tried, in percent.
+    /// The minimum percentage of the possible nodes that is tried.
     pub(crate) least_percentage: usize,
-    /// The least number of them that is tried.
+    /// The minimum number of possible nodes that is tried.
     pub(crate) least_nodes: usize,
 }
 
@@ -33,7 +32,7 @@ impl Default for DefaultPreemption {
 /// The evictions from one node.
 struct Candidate {
     position: usize,
-    /// Most important first.
+    /// The pods to evict, most important first.
     victims: Vec<Arc<PodInfo>>,
     violations: usize,
 }
@@ -57,8 +56,8 @@ fn started(pod: &PodInfo) -> Timestamp {
     pod.started.unwrap_or(Timestamp::MAX)
 }
 
-/// Orders pods, more important first: by priority, then by running time. Equal ones are ordered by age, and then
-/// arbitrarily but reproducibly: their order in the snapshot differs after a restart.
+/// Orders pods, more important first: by priority, then by running time. Equal pods are ordered by age, and then
+/// arbitrarily but reproducibly, because their order in the snapshot differs after a restart.
 fn by_importance(a: &Arc<PodInfo>, b: &Arc<PodInfo>) -> Ordering {
     let created = |pod: &PodInfo| pod.pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
     let key = |pod: &PodInfo| (Reverse(pod.priority), started(pod), created(pod));
@@ -142,7 +141,7 @@ fn evict_from(unfit: &mut PostFilterInput<'_, '_>, position: usize) -> Result<Ca
         put_back(unfit, &removed, &mut without);
         return Err(refusal.map(|refusal| refusal.reasons.as_slice().to_vec()).unwrap_or_default());
     }
-    // Keep as many pods as possible: first those with evictions that would violate a budget, then the most important.
+    // Put back as many pods as possible: first those whose eviction would violate a budget, then the most important.
     let violates = unfit.snapshot.budgets().violated_by(removed.iter().map(AsRef::as_ref));
     let (breaking, harmless): (Vec<_>, Vec<_>) = removed.into_iter().zip(violates).partition(|(_, v)| *v);
     let mut victims = Vec::new();

@@ -1,10 +1,9 @@
-//! DynamicResources: a pod that claims devices waits until they are allocated. Podium has no allocator, so it waits
-//! for ever: that is reported, and the pod is not run without its devices (API-17).
+//! DynamicResources: a pod that claims devices waits until they are allocated. Podium has no allocator, so the pod
+//! waits for ever. Its condition says so; the pod is never run without its devices (API-17).
 
 use crate::framework::{Plugin, PluginId};
 use crate::state::pod_info::PodInfo;
 
-/// See the file's head.
 pub(super) struct DynamicResources;
 
 impl Plugin for DynamicResources {

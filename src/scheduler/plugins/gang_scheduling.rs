@@ -1,10 +1,9 @@
-//! GangScheduling: a pod of a group waits until its group exists. Pod groups are not served, so it waits for ever:
-//! that is reported, and the pod is not run alone (API-17).
+//! GangScheduling: a pod of a group waits until its group exists. Podium serves no pod groups, so the pod waits for
+//! ever. Its condition says so; the pod is never run alone (API-17).
 
 use crate::framework::{Plugin, PluginId};
 use crate::state::pod_info::PodInfo;
 
-/// See the file's head.
 pub(super) struct GangScheduling;
 
 impl Plugin for GangScheduling {

@@ -1,5 +1,5 @@
-//! ImageLocality: prefers nodes that have the pod's images, the more so the larger they are; images on few nodes
-//! count less, so that not all pods go there.
+//! ImageLocality: prefers nodes that have the pod's images. Large images count more; images that few nodes have count
+//! less, so that not all pods go to these nodes.
 
 use crate::framework::{MAX_SCORE, NodeScore, Plugin, PluginId};
 use crate::state::node_info::{NodeInfo, images_of};
@@ -7,12 +7,11 @@ use crate::state::pod_info::PodInfo;
 use crate::state::snapshot::Snapshot;
 
 const MIB: i64 = 1024 * 1024;
-/// The least total size that counts.
+/// The total size of a pod's images up to which the score is 0.
 const LEAST: i64 = 23 * MIB;
 /// The most that one container's image counts.
 const MAX_PER_CONTAINER: i64 = 1000 * MIB;
 
-/// See the file's head.
 pub(super) struct ImageLocality;
 
 struct Score {

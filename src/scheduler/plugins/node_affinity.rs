@@ -9,7 +9,6 @@ use crate::state::pod_info::PodInfo;
 use crate::state::snapshot::Snapshot;
 use object::node_selector::{NodeTerm, RequiredNodes};
 
-/// See the file's head.
 #[derive(Default)]
 pub(super) struct NodeAffinity {
     /// The requirements added to those of every pod (`addedAffinity`).
@@ -36,7 +35,7 @@ impl NodeCheck for Check<'_> {
 struct Score<'a>(&'a [(i64, NodeTerm)]);
 
 impl NodeScore for Score<'_> {
-    /// The sum of the weights of the preferences it fulfils.
+    /// Returns the sum of the weights of the pod's preferences that the node meets.
     fn score(&self, node: &NodeInfo) -> i64 {
         self.0.iter().filter(|(_, wish)| wish.matches(&node.node)).map(|(weight, _)| weight).sum()
     }

@@ -6,7 +6,6 @@ use crate::state::node_info::NodeInfo;
 use crate::state::pod_info::PodInfo;
 use crate::state::snapshot::Snapshot;
 
-/// See the file's head.
 pub(super) struct NodeName;
 
 struct Check<'a>(&'a str);

@@ -7,7 +7,6 @@ use crate::state::pod_info::PodInfo;
 use crate::state::snapshot::Snapshot;
 use object::host_ports::{HostPort, conflict};
 
-/// See the file's head.
 pub(super) struct NodePorts;
 
 struct Check<'a>(&'a [HostPort]);

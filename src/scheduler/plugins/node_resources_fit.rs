@@ -10,7 +10,6 @@ use crate::state::pod_info::PodInfo;
 use crate::state::requests::Resources;
 use crate::state::snapshot::Snapshot;
 
-/// See the file's head.
 pub(crate) struct NodeResourcesFit {
     /// The nodes to prefer.
     pub(crate) strategy: Strategy,

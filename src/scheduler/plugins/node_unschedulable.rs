@@ -10,7 +10,6 @@ use crate::state::snapshot::Snapshot;
 use object::taint::{effect, is_tolerated};
 use object::well_known::taint::UNSCHEDULABLE;
 
-/// See the file's head.
 pub(super) struct NodeUnschedulable;
 
 struct Check;

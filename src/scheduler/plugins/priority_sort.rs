@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use crate::framework::{Plugin, PluginId, QueueOrder};
 use crate::state::pod_info::PodInfo;
 
-/// See the file's head.
 pub(crate) struct PrioritySort;
 
 impl Plugin for PrioritySort {

@@ -3,7 +3,6 @@
 use crate::framework::{Plugin, PluginId};
 use crate::state::pod_info::PodInfo;
 
-/// See the file's head.
 pub(super) struct SchedulingGates;
 
 impl Plugin for SchedulingGates {

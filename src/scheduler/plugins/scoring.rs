@@ -16,15 +16,15 @@ pub(crate) fn cpu_and_memory() -> Vec<ResourceWeight> {
 /// The nodes to prefer (`scoringStrategy.type`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Strategy {
-    /// The emptier ones.
+    /// Prefers nodes with more free resources.
     LeastAllocated,
-    /// The fuller ones.
+    /// Prefers nodes with less free resources.
     MostAllocated,
-    /// By interpolation between points: utilization of 100, and score of 10.
+    /// Interpolates between points: a utilization of 0 to 100 and a score of 0 to 10.
     RequestedToCapacityRatio(Vec<(i64, i64)>),
 }
 
-/// The best score in a point of a shape.
+/// The maximum score of a point in a shape.
 pub(crate) const MAX_POINT: i64 = 10;
 
 impl Strategy {
@@ -61,7 +61,7 @@ impl Strategy {
     }
 }
 
-/// Returns the usage of a resource including the pod, and the capacity; `None` if it does not count.
+/// Returns the usage of a resource including the pod, and the capacity; `None` if the resource does not count.
 fn share(resource: &ResourceName, pod: &Resources, node: &NodeInfo) -> Option<(i64, i64)> {
     let requested = pod.amount(resource);
     if requested == 0 && matches!(resource, ResourceName::Extended(_)) {
@@ -69,14 +69,14 @@ fn share(resource: &ResourceName, pod: &Resources, node: &NodeInfo) -> Option<(i
     }
     let has = node.allocatable.amount(resource);
     let used = match resource {
-        // A container without requests counts as a small one.
+        // A container without requests counts with assumed, small ones.
         ResourceName::Cpu | ResourceName::Memory => node.assumed.amount(resource),
         _ => node.requested.amount(resource),
     };
     (has > 0).then_some((used + requested, has))
 }
 
-/// Interpolates at `x` between the points; the line is level before the first and after the last.
+/// Interpolates at `x` between the points; the line is horizontal before the first and after the last.
 fn on_line(points: &[(i64, i64)], x: i64) -> i64 {
     let Some(after) = points.iter().position(|(at, _)| x <= *at) else {
         return points.last().map_or(0, |(_, score)| *score);

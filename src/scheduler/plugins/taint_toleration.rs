@@ -11,7 +11,6 @@ use crate::state::pod_info::PodInfo;
 use crate::state::snapshot::Snapshot;
 use object::taint::{effect, tolerates, untolerated};
 
-/// See the file's head.
 pub(super) struct TaintToleration;
 
 struct Check<'a>(Option<&'a Vec<Toleration>>);
@@ -35,7 +34,7 @@ impl NodeCheck for Check<'_> {
 struct Score<'a>(Vec<&'a Toleration>);
 
 impl NodeScore for Score<'_> {
-    /// The number of taints to avoid.
+    /// Returns the number of the node's PreferNoSchedule taints that the pod does not tolerate.
     fn score(&self, node: &NodeInfo) -> i64 {
         let avoided = node.taints.iter().filter(|t| t.effect == effect::PREFER_NO_SCHEDULE);
         avoided.filter(|taint| !self.0.iter().any(|toleration| tolerates(toleration, taint))).count() as i64

@@ -1,9 +1,9 @@
-//! The changes that affect the possible nodes of a pod because of its volumes: for VolumeBinding and VolumeZone.
+//! The changes that affect on which nodes a pod's volumes are available: for VolumeBinding and VolumeZone.
 
 use crate::framework::{ChangeType, ClusterChange};
 use crate::state::pod_info::PodInfo;
 
-/// The changes that can turn a refusal because of volumes.
+/// The types of changes that can resolve a refusal because of volumes.
 pub(super) const TYPES: &[ChangeType] = &[
     ChangeType::NodeAdded,
     ChangeType::NodeUpdated,
@@ -12,7 +12,7 @@ pub(super) const TYPES: &[ChangeType] = &[
     ChangeType::ClassChanged,
 ];
 
-/// Returns true if a change can turn this pod's refusal.
+/// Returns true if a change can resolve a refusal of this pod.
 pub(super) fn help(pod: &PodInfo, change: &ClusterChange<'_>) -> bool {
     match change {
         ClusterChange::NodeUpdated(_, difference) => difference.labels,

@@ -1,5 +1,5 @@
-//! VolumeZone: a bound volume with labels of a zone or a region is used from nodes there. Newer volumes have a node
-//! affinity instead, which `VolumeBinding` checks.
+//! VolumeZone: a bound volume with labels of a zone or a region can be used only on nodes of that zone or region. Newer
+//! volumes have a node affinity instead, which `VolumeBinding` checks.
 
 use k8s_openapi::api::core::v1::PersistentVolume;
 
@@ -21,10 +21,9 @@ const TOPOLOGY: [(&str, &str); 4] = [
     (label::BETA_REGION, label::REGION),
 ];
 
-/// Separates the zones of a volume that is in several.
+/// Separates the zones in the label of a volume that is in several.
 const SEPARATOR: &str = "__";
 
-/// See the file's head.
 pub(super) struct VolumeZone;
 
 /// The location of one volume of the pod.

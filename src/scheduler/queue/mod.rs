@@ -1,10 +1,10 @@
 //! The scheduling queue: the waiting pods, each in one of four sub-queues.
 //!
 //! *Active* pods are tried at once, by priority and then age. *Backing off* are pods that failed a moment ago; those
-//! that a change may have helped since are tried early when no other pod is due, as kube-scheduler does
-//! (`SchedulerPopFromBackoffQ`). *Unschedulable* pods wait for a change that can turn their refusal, or, if anything
-//! at all has changed since, for five minutes to pass: if a plugin does not know what helps, they are not lost.
-//! *Gated* pods wait for their own spec to change.
+//! that a change may have helped since are tried early when no active pod is due, as kube-scheduler does
+//! (`SchedulerPopFromBackoffQ`). *Unschedulable* pods wait for a change that can resolve their refusal. If anything
+//! else has changed meanwhile, they are tried again after five minutes, so that a pod is not forgotten when its plugin
+//! does not recognize the change that helps it. *Gated* pods wait for their own spec to change.
 //!
 //! Architecture Invariant: nothing here reads a clock: `now` is an argument, and the next wake-up is a return value.
 //! Waiting pods cost nothing while nothing happens.
@@ -24,7 +24,7 @@ use object::config::Timings;
 /// The delays of pods in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueueTimes {
-    /// The delay after failures in a row.
+    /// The delays of a pod that fails repeatedly.
     pub(crate) back_off: BackoffPolicy,
     /// The time after which an unschedulable pod is tried again.
     pub(crate) flush: Duration,
@@ -96,9 +96,11 @@ pub(crate) struct Queue {
     backing_off: BTreeSet<(Duration, Uid)>,
     /// Backing-off pods that may be tried early, in the order of the active ones.
     helped: BTreeSet<(Rank, Uid)>,
-    /// Unschedulable pods with a change since they came, by time of arrival, for the flush.
+    /// Unschedulable pods that will be tried again by the flush, because the cluster has changed since their attempt:
+    /// by the time from which the flush counts.
     unschedulable: BTreeSet<(Duration, Uid)>,
-    /// Unschedulable pods without a change since: another attempt would have the same result.
+    /// Unschedulable pods without a change of the cluster since their last attempt: another one would have the same
+    /// result.
     unchanged: BTreeSet<(Duration, Uid)>,
     /// All unschedulable pods by the plugins that refused them, so that a change only visits those it can help.
     by_rejection: HashMap<PluginSet, BTreeSet<Uid>>,
@@ -108,13 +110,13 @@ pub(crate) struct Queue {
 /// The number of pods in each sub-queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PendingCounts {
-    /// To be tried now.
+    /// Pods that can be tried now.
     pub(crate) active: usize,
-    /// Failed a moment ago.
+    /// Pods that failed a moment ago.
     pub(crate) backing_off: usize,
-    /// Waiting for a change.
+    /// Pods that wait for a change.
     pub(crate) unschedulable: usize,
-    /// Waiting for their gates.
+    /// Pods that wait for their gates to be removed.
     pub(crate) gated: usize,
 }
 
@@ -162,7 +164,7 @@ impl Queue {
         self.entries.get(uid).map(|entry| &entry.pod)
     }
 
-    /// Replaces a waiting pod by a version that does not affect its sub-queue.
+    /// Replaces a waiting pod by a version that leaves it in its sub-queue.
     pub(crate) fn replace(&mut self, pod: Arc<PodInfo>) {
         if let Some(entry) = self.entries.get_mut(pod.uid()) {
             entry.pod = pod;
@@ -210,13 +212,13 @@ impl Queue {
         Some(Attempt { pod, bind_by: None, failures, arrival, waited })
     }
 
-    /// Returns a pod that no node takes: it waits for a change that can turn the refusals of these plugins; the set
-    /// is empty if there was no node.
+    /// Puts back a pod that no node takes. It waits for a change that can resolve the refusals of these plugins; the
+    /// set is empty if there was no node.
     pub(crate) fn reject(&mut self, attempt: Attempt, rejected_by: PluginSet, now: Duration) {
         self.requeue(attempt, now, |_| SubQueue::Unschedulable { rejected_by, since: now });
     }
 
-    /// Returns a pod after an error unrelated to it: it is tried again after its back-off.
+    /// Puts back a pod after an error that is not the pod's fault. It is tried again after its back-off.
     pub(crate) fn fail(&mut self, attempt: Attempt, now: Duration) {
         self.requeue(attempt, now, |delay| SubQueue::BackingOff {
             until: now + delay,
@@ -233,7 +235,7 @@ impl Queue {
         self.insert(Entry { pod, rank, sub_queue, failures, failed_at: now });
     }
 
-    /// Handles a change that can turn refusals of `woken` plugins: pods that these refused, or that found no node at
+    /// Handles a change that can resolve refusals of `woken` plugins: pods that these refused, or that found no node at
     /// all, are tried again after their back-off if `helps` returns true.
     pub(crate) fn wake(
         &mut self,
@@ -257,8 +259,8 @@ impl Queue {
         }
     }
 
-    /// Notes a change that decisions may depend on, even if no plugin knows of it: settled pods are due again at the
-    /// end of their next five minutes.
+    /// Takes a change that decisions may depend on, even if no plugin handles it: the flush will try the unschedulable
+    /// pods again at the end of their current five minutes.
     pub(crate) fn changed(&mut self, now: Duration) {
         let flush = self.times.flush;
         for (mut since, uid) in std::mem::take(&mut self.unchanged) {

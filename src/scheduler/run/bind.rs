@@ -10,7 +10,7 @@ use crate::profile::{Profile, profile_of};
 pub(crate) enum BindOutcome {
     /// The pod is bound.
     Done,
-    /// Its volumes are being prepared; to be tried again, for at most this long.
+    /// The pod's volumes are being prepared: try the binding again, for at most this long.
     Later(Duration),
     /// The binding failed.
     Failed(BindError),

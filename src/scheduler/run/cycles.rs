@@ -1,5 +1,5 @@
-//! The scheduling cycles: the scheduler's task runs one after the other, and a step runs a single one while the task is
-//! paused; reports their statistics (CON-19).
+//! The scheduling cycles: the scheduler's task runs one cycle after the other, and a step runs a single one while the
+//! task is paused. Reports the statistics of cycles (CON-19).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -86,7 +86,8 @@ impl SchedulerRun {
         }
     }
 
-    /// Creates a core from the caches' contents; pending changes are then applied a second time, which is harmless.
+    /// Creates a core from the caches' contents. Pending changes, which the caches contain already, are then applied a
+    /// second time, which is harmless.
     fn begin(&self) -> Core {
         let inner = &self.inner;
         let times = QueueTimes::of(inner.api.timings());
@@ -298,7 +299,7 @@ impl ControllerProbe for SchedulerRun {
         let (sender, tells) = oneshot::channel();
         let tasks = self.tasks.clone();
         tasks.spawn_finishing("scheduler step", async move {
-            // The caller may no longer wait.
+            // The caller may have stopped waiting.
             let _ = sender.send(self.take_step().await);
         });
         tells.map(|answer| answer.unwrap_or(Err(StepError::Stopped))).boxed()

@@ -40,7 +40,7 @@ use preempt::{clear_nomination, evict};
 use reconcile::{Caches, Change, ChangeKind, Recorder};
 use report::{UnscheduledReason, not_scheduled, scheduled};
 
-/// The name of its task, and its name among the controllers.
+/// The name of the scheduler's task, and its name among the controllers.
 const SCHEDULER: &str = "scheduler";
 
 /// The kinds that decisions depend on.
@@ -58,7 +58,7 @@ const WATCHED: [Kind; 11] = [
     Kind::Pod,
 ];
 
-/// Those of them with pods that are spread by default.
+/// The watched kinds that select pods: the cluster-level constraints spread these pods.
 const WORKLOADS: [Kind; 4] =
     [Kind::Service, Kind::ReplicationController, Kind::ReplicaSet, Kind::StatefulSet];
 
@@ -119,7 +119,7 @@ impl Scheduler {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Schedules in a task of `tasks` until that stops; then it may run again.
+    /// Runs the scheduler as a task of `tasks` until `tasks` is stopped; then it may run again.
     pub fn run(&self, tasks: &Tasks) {
         // Drop changes left by an earlier run: they are outdated, and the new subscriptions replay all objects.
         drop(self.inner.pending_changes.take());
@@ -132,7 +132,7 @@ impl Scheduler {
         let probe: Arc<dyn ControllerProbe> = run.clone();
         self.inner.api.controller_runs(SCHEDULER, &probe);
         tasks.spawn_restarting(SCHEDULER, move || {
-            // They live as long as the task.
+            // The task owns the subscriptions and the probe, so that they live as long as the task.
             let _ = (&subscriptions, &probe);
             run.clone().schedule_forever()
         });
@@ -237,7 +237,7 @@ fn execute(inner: &Inner, core: &mut Core, step: CoreAction) -> (Key, ReconcileR
                     core.bind_failed(attempt, now);
                     match error {
                         BindError::Failed(why) => failed(inner, &pod, format!("binding rejected: {why}")),
-                        // The change that overtook it will arrive.
+                        // The change that overtook the binding will arrive.
                         BindError::Overtaken(_) => ReconcileResult::Done,
                     }
                 }

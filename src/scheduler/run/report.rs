@@ -16,7 +16,7 @@ use reconcile::{Recorder, ignore_not_found};
 pub(crate) enum UnscheduledReason {
     /// No node fits.
     Unschedulable,
-    /// It has gates.
+    /// The pod has scheduling gates.
     SchedulingGated,
     /// The scheduler failed.
     SchedulerError,

@@ -17,7 +17,7 @@ struct Budget {
     disrupted: HashSet<String>,
 }
 
-/// All budgets.
+/// All budgets, by namespace.
 #[derive(Debug, Default)]
 pub(crate) struct Budgets {
     by_namespace: HashMap<String, HashMap<String, Budget>>,

@@ -23,7 +23,7 @@ pub(crate) struct DefaultConstraints {
 }
 
 impl DefaultConstraints {
-    /// `defaultingType: System`: over nodes, and more loosely over zones, only as preferences.
+    /// `defaultingType: System`: preferences to spread pods over nodes and, with a larger skew, over zones.
     pub(crate) fn system() -> Self {
         let wish = |key: &str, max_skew: i32| TopologySpreadConstraint {
             max_skew,
@@ -39,7 +39,8 @@ impl DefaultConstraints {
         Self { constraints, missing: MissingKeys::Exclude }
     }
 
-    /// Returns the pod with these constraints, if it has none of its own and a Service or workload selects it.
+    /// Returns the pod with these constraints added if it has none of its own and a Service or workload selects it;
+    /// `None` otherwise.
     pub(crate) fn apply(&self, pod: &Arc<PodInfo>, selectors: &Selectors) -> Option<Arc<PodInfo>> {
         if !pod.spread.is_empty() || self.constraints.is_empty() {
             return None;
@@ -107,7 +108,7 @@ fn workload_selector(object: &Object) -> Option<Selector> {
     Some(match object.body() {
         Body::ReplicaSet(set) => Selector::from_field(&set.spec.selector),
         Body::StatefulSet(set) => Selector::from_field(&set.spec.selector),
-        // Without a selector of its own it defaults to its template's labels.
+        // The API server defaults a missing selector to the labels of the template.
         Body::ReplicationController(controller) => {
             Selector::from_labels(controller.spec.as_ref()?.selector.as_ref()?)
         }

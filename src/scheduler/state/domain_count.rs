@@ -37,7 +37,7 @@ pub(crate) struct DomainCount {
 #[derive(Clone, Debug)]
 pub(crate) struct HypotheticalCount<'t> {
     domain_count: &'t DomainCount,
-    /// The domains that differ; few.
+    /// The few domains with a simulated change, each with the change of its number.
     changed: Vec<(Domain, i64)>,
 }
 
@@ -154,7 +154,7 @@ impl HypotheticalCount<'_> {
     }
 }
 
-/// Adds a pod more or less in a domain; drops entries that cancel out.
+/// Adds `sign` to the change of a domain; removes the entry if the change becomes 0.
 pub(crate) fn bump(changed: &mut Vec<(Domain, i64)>, domain: Domain, sign: i64) {
     if let Some(position) = changed.iter().position(|(d, _)| *d == domain) {
         changed[position].1 += sign;
@@ -166,9 +166,9 @@ pub(crate) fn bump(changed: &mut Vec<(Domain, i64)>, domain: Domain, sign: i64) 
     }
 }
 
-/// The most domain counts retained; the least recently used are dropped.
+/// The maximum number of retained domain counts; the least recently used are dropped.
 const MAX_DOMAIN_COUNTS: usize = 1024;
-/// The most domains in all of them together.
+/// The maximum number of domains in all domain counts together.
 const MAX_DOMAINS: usize = 4_000_000;
 
 /// The domain counts in use.
@@ -282,7 +282,8 @@ impl DomainCounts {
         self.tick
     }
 
-    /// Drops the least recently used ones beyond the limits, but none used after this tick; returns their topologies.
+    /// Drops the least recently used domain counts beyond the limits, but none used after this tick; returns their
+    /// topologies.
     pub(crate) fn shrink(&mut self, tick: u64) -> Vec<TopologyId> {
         let domains =
             || self.slots.iter().flatten().map(|domain_count| domain_count.domains.len()).sum::<usize>();

@@ -1,6 +1,6 @@
 //! All counts by domain: matching pods for spread and affinity, and the terms of existing pods.
 //!
-//! The [`Snapshot`](crate::state::snapshot::Snapshot) reports changes; plugins read.
+//! The [`Snapshot`](crate::state::snapshot::Snapshot) updates the counts after each change, and plugins read them.
 
 use crate::state::domain_count::{DomainCount, DomainCounts};
 use crate::state::domain_terms::{DomainCountKey, Namespaces};
@@ -10,7 +10,6 @@ use crate::state::pod_info::PodInfo;
 use crate::state::topology::{NodeDomains, Topologies, TopologyId};
 use object::selector::Labels;
 
-/// The counts; see the head of this file.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     topologies: Topologies,
@@ -47,7 +46,7 @@ impl Counts {
             }
         }
         if grown {
-            // A pod may need more counts than are retained; its own stay for its cycle.
+            // A pod may need more counts than are retained; the counts that it needs stay during its cycle.
             let dropped = self.terms.shrink(before);
             self.release(dropped);
         }
@@ -69,7 +68,7 @@ impl Counts {
         }
     }
 
-    /// Notes a pod on the node at this position, which has it already.
+    /// Counts a pod that was added to the node at this position.
     pub(crate) fn pod_added(&mut self, pod: &PodInfo, position: usize, nodes: &mut [NodeInfo]) {
         self.terms.pod_counts(pod, &nodes[position], &self.namespaces, 1);
         self.add_pod_terms(pod, position, nodes);
@@ -135,7 +134,7 @@ impl Counts {
         true
     }
 
-    /// Drops numbers of removed domains, if there are many.
+    /// Rebuilds the counts if many of their domains no longer have a node.
     pub(crate) fn compact(&mut self, nodes: &mut [NodeInfo]) {
         if self.topologies.widest() <= nodes.len() * 4 + 1024 {
             return;

@@ -71,12 +71,12 @@ impl PodGroup {
             && self.terms.iter().all(|term| term.matches(pod, namespaces))
     }
 
-    /// Returns true if it depends on the labels of namespaces.
+    /// Returns true if the group depends on the labels of namespaces.
     pub(crate) fn selects_namespaces(&self) -> bool {
         self.terms.iter().any(|term| term.namespaces.selector.is_some())
     }
 
-    /// Returns a label and value common to all of its pods, if there is one.
+    /// Returns a label and value that all pods of the group must have, if there is one.
     pub(crate) fn common_label(&self) -> Option<(&str, &str)> {
         self.terms.iter().flat_map(|term| term.selector.requirements()).find_map(|requirement| {
             match &requirement.operator {
@@ -94,7 +94,7 @@ pub(crate) struct NodeGroup {
     pub(crate) keys: Arc<[String]>,
     /// The pod's requirements on its node.
     pub(crate) required: RequiredNodes,
-    /// Excludes nodes with taints that these do not tolerate; `None` ignores taints.
+    /// The nodes with taints that these tolerations do not cover are excluded; `None` ignores taints.
     pub(crate) tolerations: Option<Vec<Toleration>>,
 }
 
@@ -157,7 +157,8 @@ impl<T> Hash for SharedGroup<T> {
     }
 }
 
-/// The key of a domain_count: pods, by the domains of a topology, on some nodes.
+/// The key of a [`DomainCount`](crate::state::domain_count::DomainCount): the counted pods, the topology with the
+/// domains, and the counted nodes.
 #[derive(Debug)]
 pub(crate) struct DomainCountKey {
     /// The pods.

@@ -52,7 +52,7 @@ impl ExistingTerms {
         self.by_term.is_empty()
     }
 
-    /// Returns true if the term is known; otherwise its topology must be acquired before [`Self::add`].
+    /// Returns true if some pod has the term; otherwise its topology must be acquired before [`Self::add`].
     pub(crate) fn knows(&self, term: &ExistingTerm) -> bool {
         self.by_term.contains_key(term)
     }
@@ -69,7 +69,7 @@ impl ExistingTerms {
         counted.change(node.get(counted.topology), 1);
     }
 
-    /// Removes such a pod; returns the topology if it is no longer needed.
+    /// Removes a pod with the term from a node in these domains; returns the topology if no pod has the term any more.
     pub(crate) fn remove(&mut self, term: &ExistingTerm, node: &NodeDomains) -> Option<TopologyId> {
         let counted = self.by_term.get_mut(term)?;
         counted.pods -= 1;

@@ -1,4 +1,4 @@
-//! Nominated pods: others are evicted from a node for them, and they get the freed resources.
+//! Nominated pods: the scheduler evicts other pods from a node for them, and they get the freed resources.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub(crate) struct Nominator {
 }
 
 impl Nominator {
-    /// Returns true if there is none.
+    /// Returns true if no pod is nominated.
     pub(crate) fn is_empty(&self) -> bool {
         self.node_of.is_empty()
     }

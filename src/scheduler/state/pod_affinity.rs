@@ -1,7 +1,7 @@
 //! A pod's affinity and anti-affinity, read once.
 //!
-//! Two views of the same terms: the pod's requirements on existing pods ([`PodAffinity`]), and, once it is placed, on
-//! new ones ([`ExistingTerm`]).
+//! The terms have two forms: the pod's requirements on existing pods ([`PodAffinity`]), and, once it is placed, those
+//! on new pods ([`ExistingTerm`]).
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use object::selector::{Operator, Requirement, Selector};
 /// A pod's terms about existing pods.
 #[derive(Debug, Default)]
 pub(crate) struct PodAffinity {
-    /// Its domain must have a pod that matches all these terms.
+    /// The node's domain must have a pod that matches all required terms, for each of these keys.
     pub(crate) required: Vec<Arc<DomainCountKey>>,
-    /// Its domain must have no matching pod.
+    /// The node's domain must have no matching pod.
     pub(crate) forbidden: Vec<Arc<DomainCountKey>>,
-    /// It prefers domains with matching pods; or without them, if the weight is negative.
+    /// The pod prefers domains with matching pods, or without them if the weight is negative.
     pub(crate) preferred: Vec<(i64, Arc<DomainCountKey>)>,
     /// The terms of `required`: a pod that matches them itself may be the first.
     pub(crate) required_terms: Vec<PodTerm>,
@@ -37,11 +37,12 @@ pub(crate) struct ExistingTerm {
 /// The effect of an [`ExistingTerm`] on matching pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum TermKind {
-    /// They must not enter its domain.
+    /// Matching pods must not enter the domain of the pod with the term.
     KeepOut,
-    /// They are required, so its domain is preferred for them.
+    /// The pod with the term requires matching pods, so they prefer its domain.
     Requires,
-    /// Its domain is preferred for them with this weight; avoided if it is negative.
+    /// Matching pods prefer the domain of the pod with the term with this weight; they avoid it if the weight is
+    /// negative.
     Welcome(i64),
 }
 
@@ -67,13 +68,13 @@ impl PodAffinity {
         }
     }
 
-    /// Returns the keys of all counts it needs.
+    /// Returns the keys of all counts that these terms need.
     pub(crate) fn domain_counts(&self) -> impl Iterator<Item = &Arc<DomainCountKey>> {
         let preferred = self.preferred.iter().map(|(_, key)| key);
         self.required.iter().chain(&self.forbidden).chain(preferred)
     }
 
-    /// Returns true if a node must meet any of it.
+    /// Returns true if a node must meet any of the terms.
     pub(crate) fn is_required(&self) -> bool {
         !self.required.is_empty() || !self.forbidden.is_empty()
     }

@@ -49,14 +49,14 @@ pub(crate) struct PodInfo {
     pub(crate) claims: Vec<PodClaim>,
     /// `status.startTime`: the time at which its kubelet accepted it.
     pub(crate) started: Option<Timestamp>,
-    /// It is being deleted by preemption.
+    /// The pod is being deleted by preemption.
     pub(crate) preempted: bool,
 }
 
 /// The extent to which another version of a pod differs in the fields that decisions read. Its node is not compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PodDifference {
-    /// None.
+    /// No difference.
     None,
     /// Only its status: start time, allocated resources, DisruptionTarget.
     Status,
@@ -67,9 +67,9 @@ pub(crate) enum PodDifference {
 /// A claim that a pod uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PodClaim {
-    /// Its name, in the pod's namespace.
+    /// The claim's name; it is in the pod's namespace.
     pub(crate) name: String,
-    /// It is created for the pod.
+    /// The claim is created for the pod.
     pub(crate) ephemeral: bool,
 }
 

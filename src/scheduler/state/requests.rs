@@ -1,4 +1,4 @@
-//! Resources as integers: what the scheduler adds, subtracts and compares for every pod and node.
+//! Resources as integers, which the scheduler adds, subtracts and compares for every pod and node.
 
 use std::sync::Arc;
 
@@ -34,8 +34,8 @@ impl Resources {
         Self::new(&pod_requests(pod))
     }
 
-    /// Returns the same with assumed values for missing requests: for scores, so that many such pods do not all go to
-    /// one node.
+    /// Returns the pod's requests with assumed values for missing ones. Scores use these, so that pods without requests
+    /// do not all go to one node.
     pub(crate) fn assumed_for(pod: &Pod) -> Self {
         Self::new(&pod_requests_or(
             pod,

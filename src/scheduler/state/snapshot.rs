@@ -1,7 +1,7 @@
 //! The nodes and the pods placed on them: updated change by change, read by every cycle.
 //!
-//! Architecture Invariant: the cost of a change is proportional to the change. A cycle copies nothing; the
-//! scheduler's one task owns this and lends it out.
+//! Architecture Invariant: the cost of a change is proportional to the change. A cycle copies nothing; the scheduler's
+//! one task owns the snapshot and lends it to the cycle.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) struct PlacedPod {
     pub(crate) pod: Arc<PodInfo>,
     /// Its node, which need not exist (any more, or yet).
     pub(crate) node: NodeName,
-    /// Decided here, and not seen bound yet.
+    /// The scheduler has decided the placement, and the caches do not show the binding yet.
     pub(crate) assumed: bool,
 }
 
@@ -126,7 +126,7 @@ impl Snapshot {
         &self.budgets
     }
 
-    /// Returns the same for changes.
+    /// Returns the disruption budgets, for changes.
     pub(crate) fn budgets_mut(&mut self) -> &mut Budgets {
         &mut self.budgets
     }
@@ -136,7 +136,7 @@ impl Snapshot {
         &self.storage
     }
 
-    /// Returns the same for changes.
+    /// Returns claims, volumes and classes, for changes.
     pub(crate) fn storage_mut(&mut self) -> &mut Storage {
         &mut self.storage
     }
@@ -208,7 +208,7 @@ impl Snapshot {
         Some(info)
     }
 
-    /// Places a pod on a node, regardless of its binder.
+    /// Places a pod on a node, no matter which scheduler bound it.
     pub(crate) fn add_pod(&mut self, pod: Arc<PodInfo>, node: &str) {
         self.put(pod, node, false);
     }
@@ -218,7 +218,7 @@ impl Snapshot {
         self.put(pod, node, true);
     }
 
-    /// Marks an assumed pod as seen bound.
+    /// Records that the caches show the binding of an assumed pod.
     pub(crate) fn confirm(&mut self, uid: &str) {
         if let Some(placed) = self.placed.get_mut(uid) {
             placed.assumed = false;
@@ -268,7 +268,7 @@ impl Snapshot {
         Some(placed)
     }
 
-    /// Updates the search order. To be called before a cycle; free if no node was added or removed.
+    /// Updates the search order. Must be called before a cycle; costs nothing if no node was added or removed.
     pub(crate) fn refresh(&mut self) {
         if !std::mem::take(&mut self.order_is_stale) {
             return;

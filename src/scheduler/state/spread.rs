@@ -21,7 +21,7 @@ pub(crate) struct Spread {
     pub(crate) topology_key: String,
     /// The most pods a domain may have above the emptiest one.
     pub(crate) max_skew: i64,
-    /// With fewer domains than this the emptiest one counts as having no pod.
+    /// If there are fewer domains than this, the emptiest one counts as having no pod.
     pub(crate) min_domains: i64,
     /// `DoNotSchedule` rather than `ScheduleAnyway`.
     pub(crate) required: bool,
@@ -86,7 +86,8 @@ impl Spread {
         let namespaces = NamespaceSet::only(pod.metadata.namespace.as_deref().unwrap_or_default());
         let counted = PodTerm { namespaces, selector: selector.clone() };
         let pods = SharedGroup::new(PodGroup { terms: vec![counted], terminating: false });
-        // Preferences for single nodes count each node by itself, regardless of its labels.
+        // A preference with the topology `kubernetes.io/hostname` counts each node as a domain of its own, regardless
+        // of its labels.
         let by_node = !required && constraint.topology_key == HOSTNAME;
         let topology = if by_node { BY_NODE } else { &constraint.topology_key };
         let nodes =
@@ -102,7 +103,7 @@ impl Spread {
         }
     }
 
-    /// Returns true if another pod matches, ignoring its deletion.
+    /// Returns true if the constraint selects another pod, even if that pod is terminating.
     pub(crate) fn selects(&self, other: &SharedObject<Pod>, namespaces: &Namespaces) -> bool {
         self.domain_count.pods.terms.iter().all(|term| term.matches(other, namespaces))
     }
@@ -111,7 +112,7 @@ impl Spread {
 /// The treatment of nodes that lack a label of a preferred constraint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MissingKeys {
-    /// They are no domains and the worst targets.
+    /// These nodes are no domains, and get the worst score.
     Exclude,
     /// Each constraint counts only on nodes with its label: for the constraints built into Kubernetes.
     Ignore,
@@ -120,7 +121,7 @@ pub(crate) enum MissingKeys {
 /// The nodes that count for the constraints of a pod, shared because a pod may have thousands of constraints.
 struct EligibleNodes {
     keys: Arc<[String]>,
-    /// By whether the pod's affinity and its tolerations apply.
+    /// The keys say if the pod's affinity applies, and if its tolerations apply.
     nodes: HashMap<(bool, bool), SharedGroup<NodeGroup>>,
 }
 

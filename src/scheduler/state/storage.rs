@@ -9,7 +9,6 @@ use crate::state::pod_info::PodInfo;
 use object::storage::volume_class;
 use object::{Key, SharedObject};
 
-/// See the file's head.
 #[derive(Debug, Default)]
 pub(crate) struct Storage {
     claims: HashMap<Key, SharedObject<PersistentVolumeClaim>>,
@@ -22,12 +21,10 @@ pub(crate) struct Storage {
 }
 
 impl Storage {
-    /// A claim.
     pub(crate) fn claim(&self, key: &Key) -> Option<&SharedObject<PersistentVolumeClaim>> {
         self.claims.get(key)
     }
 
-    /// A volume.
     pub(crate) fn volume(&self, name: &str) -> Option<&SharedObject<PersistentVolume>> {
         self.volumes.get(name)
     }
@@ -40,7 +37,6 @@ impl Storage {
         self.by_class.get(class).into_iter().flatten().filter_map(|name| self.volumes.get(name))
     }
 
-    /// A class.
     pub(crate) fn class(&self, name: &str) -> Option<&SharedObject<StorageClass>> {
         self.classes.get(name)
     }

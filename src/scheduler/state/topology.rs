@@ -1,7 +1,7 @@
 //! Domains as small numbers, so that counts by domain are vectors and not maps of texts.
 //!
-//! A topology is a node label (or the node itself); its domains are the label's values. Only topologies in use are
-//! stored.
+//! A topology is a node label (or the node itself); its domains are the label's values. Only topologies that a count or
+//! term uses are stored.
 
 use std::collections::HashMap;
 
@@ -56,7 +56,7 @@ impl Topologies {
         self.by_key.get(key).copied()
     }
 
-    /// Adds a user. Returns true if the topology was not in use before: every node must then be
+    /// Adds a user of the topology. Returns true if the topology was not in use before: every node must then be
     /// [assigned](Self::assign) in it.
     pub(crate) fn acquire(&mut self, key: &str) -> (TopologyId, bool) {
         if let Some(id) = self.id(key) {
@@ -75,7 +75,7 @@ impl Topologies {
         (id, true)
     }
 
-    /// Removes a user.
+    /// Removes a user of the topology.
     pub(crate) fn release(&mut self, id: TopologyId) {
         let slot = &mut self.slots[id.0];
         slot.users -= 1;

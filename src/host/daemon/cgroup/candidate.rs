@@ -15,14 +15,14 @@ const CONTROL: &str = "podium-control";
 pub(super) struct Candidate {
     pub(super) directory: PathBuf,
     pub(super) unified: bool,
-    /// This process is at the root of the visible hierarchy.
+    /// True if this process is at the root of the visible hierarchy.
     pub(super) top: bool,
-    /// The controllers of version 1 here; for version 2, all that may be available.
+    /// The controllers of this hierarchy in version 1; in version 2, all controllers that may be available.
     pub(super) controllers: BTreeSet<Controller>,
 }
 
-/// Every usable hierarchy, by `/proc/self/mountinfo` and `/proc/self/cgroup`. In version 1 only hierarchies in which
-/// this process is at the root: version 1 has no way to delegate a group.
+/// Returns every usable hierarchy in `/proc/self/mountinfo` and `/proc/self/cgroup`. A hierarchy of version 1 is usable
+/// only if this process is at its root: version 1 has no way to delegate a group.
 pub(super) fn candidates(mountinfo: &str, cgroup: &str) -> Vec<Candidate> {
     let own_path = |names: &dyn Fn(&str) -> bool| {
         cgroup.lines().find_map(|line| {
@@ -62,11 +62,11 @@ pub(super) fn candidates(mountinfo: &str, cgroup: &str) -> Vec<Candidate> {
     candidates
 }
 
-/// Prepares a version 2 group for groups below it; none if it was not delegated to us.
+/// Prepares a version 2 group to have groups below it and returns its directory; `None` if it was not delegated to us.
 pub(super) fn hand_on(candidate: &Candidate) -> Option<PathBuf> {
     let mut directory = candidate.directory.clone();
     if directory.file_name().is_some_and(|name| name == CONTROL) {
-        // An earlier start of ours went there.
+        // This process has started in the leaf that an earlier host created.
         directory.pop();
     } else if !candidate.top && !is_delegated(&directory) {
         return None;
@@ -74,7 +74,8 @@ pub(super) fn hand_on(candidate: &Candidate) -> Option<PathBuf> {
     let given = fs::read_to_string(directory.join("cgroup.controllers")).ok()?;
     let has = |own: &Controller| given.split_ascii_whitespace().any(|name| name == own.name());
     let controllers: BTreeSet<Controller> = candidate.controllers.iter().copied().filter(has).collect();
-    // Only the real root may have processes and enable controllers for its children; it has no type.
+    // Only the root of the whole hierarchy, which has no `cgroup.type`, may have processes and also enable controllers
+    // for its children.
     if directory.join("cgroup.type").exists() && !controllers.is_empty() {
         let control = directory.join(CONTROL);
         let _ = fs::create_dir(&control);

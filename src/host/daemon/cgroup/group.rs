@@ -1,4 +1,4 @@
-//! One container's control group, in each hierarchy that limits a resource of it.
+//! A container's control group, in each hierarchy that limits one of the container's resources.
 
 use std::cell::{OnceCell, RefCell};
 use std::fs;
@@ -18,7 +18,7 @@ const CPU_PERIOD_MICROS: u64 = 100_000;
 #[derive(Debug)]
 pub(in crate::daemon) struct Group {
     parts: Vec<HierarchyGroup>,
-    /// The groups in hierarchies that it has needed since it was resized.
+    /// The groups in further hierarchies, which the container needs since its limits were changed.
     more: OnceCell<Vec<HierarchyGroup>>,
 }
 
@@ -27,9 +27,9 @@ pub(in crate::daemon) struct Group {
 struct HierarchyGroup {
     directory: PathBuf,
     unified: bool,
-    /// The controllers available here.
+    /// The controllers that are available in this group.
     available: Vec<Controller>,
-    /// The controllers enabled here.
+    /// The controllers that limit this group.
     controllers: RefCell<Vec<Controller>>,
 }
 
@@ -44,8 +44,9 @@ impl Group {
         Ok(Self { parts, more: OnceCell::new() })
     }
 
-    /// Adds the group to these hierarchies where it is missing and required: if one is required, all are added, so that
-    /// this happens once. Returns true if its processes must be moved in.
+    /// Adds the group to the hierarchies in which it is missing, if the limits need one of them: all are added, so that
+    /// this happens at most once. Returns true if groups were added, into which the container's processes must be
+    /// moved.
     pub(super) fn extend<'a>(
         &self,
         hierarchies: impl Iterator<Item = &'a Hierarchy>,
@@ -67,19 +68,19 @@ impl Group {
         self.parts.iter().chain(self.more.get().into_iter().flatten())
     }
 
-    /// Changes the limits of its processes.
+    /// Changes the limits of the group.
     pub(in crate::daemon) fn resize(&self, limits: &Limits) -> io::Result<()> {
         self.parts().try_for_each(|part| part.limit(limits))
     }
 
-    /// Returns the processes that are now in its group of every hierarchy.
+    /// Returns the processes that are in the group in every hierarchy.
     pub(in crate::daemon) fn processes(&self) -> Vec<Pid> {
         let in_each: Vec<Vec<Pid>> = self.parts().map(|part| processes(&part.directory)).collect();
         let (first, rest) = in_each.split_first().map_or((&[][..], &[][..]), |(first, rest)| (first, rest));
         first.iter().copied().filter(|pid| rest.iter().all(|part| part.contains(pid))).collect()
     }
 
-    /// Moves a process in; one that has ended does not matter.
+    /// Moves a process into the group; it is no error if the process has ended.
     pub(in crate::daemon) fn add_process(&self, pid: Pid) -> io::Result<()> {
         for door in self.procs_files() {
             match fs::write(door, pid.as_raw_nonzero().to_string()) {
@@ -104,14 +105,14 @@ impl Group {
         self.parts().find(|part| part.controllers.borrow().contains(&controller))
     }
 
-    /// Returns true if the kernel's OOM killer was active here.
+    /// Returns true if the kernel's OOM killer has killed a process of the group.
     pub(in crate::daemon) fn out_of_memory(&self) -> bool {
         let Some(part) = self.part(Controller::Memory) else { return false };
         let file = if part.unified { "memory.events" } else { "memory.oom_control" };
         field(&part.directory.join(file), "oom_kill").is_some_and(|count| count > 0)
     }
 
-    /// Kills all its processes at once, if the kernel supports it.
+    /// Kills all processes of the group at once, if the kernel supports it.
     pub(in crate::daemon) fn kill(&self) {
         for part in self.parts().filter(|part| part.unified) {
             // Older kernels have no such file; the container's holder kills too.
@@ -140,11 +141,11 @@ impl Group {
         }
     }
 
-    /// Removes it; its processes have exited.
+    /// Removes the group, the processes of which must have exited.
     pub(in crate::daemon) fn remove(&self) {
         for part in self.parts() {
             if !remove_directories(&part.directory) {
-                // It is removed with its pod's group.
+                // The group will be removed with its pod's group.
                 eprintln!("cannot remove {}: still in use", part.directory.display());
             }
         }
@@ -187,7 +188,8 @@ impl HierarchyGroup {
         let mut files: Vec<Setting> =
             all.iter().flat_map(|own| settings(*own, self.unified, limits)).collect();
         if self.write_all(&files).is_err() {
-            // Version 1 requires memory before memory with swap when it shrinks, and after it when it grows.
+            // In version 1 the memory limit must be written before the limit of memory with swap when it shrinks, and
+            // after it when it grows.
             files.reverse();
             self.write_all(&files)?;
         }
@@ -199,7 +201,7 @@ impl HierarchyGroup {
         for Setting { of_pod, file, value } in settings {
             let directory = if *of_pod { self.directory.parent() } else { Some(self.directory.as_path()) };
             let path = directory.unwrap_or(&self.directory).join(file);
-            // Swap accounting is not everywhere.
+            // The file is missing where the kernel does not account swap.
             if path.exists() || !["memory.swap.max", "memory.memsw.limit_in_bytes"].contains(file) {
                 fs::write(&path, value).map_err(|error| {
                     io::Error::new(
@@ -271,7 +273,7 @@ fn of_container(controller: Controller, unified: bool, limits: &Limits) -> Vec<(
             }
         }
         Controller::Cpu => {
-            // A limit without a request is a request of the same (Kubernetes' default).
+            // Only the request determines the share: Kubernetes sets a missing request to the limit.
             let shares = limits.cpu_request_millicores.map(|millis| (millis * 1024 / 1000).clamp(2, 262_144));
             if let Some(shares) = shares {
                 if unified {

@@ -1,6 +1,6 @@
 //! Control groups: limits that the kernel enforces, if this host may create groups of its own.
 //!
-//! It may if it is at the root of the visible hierarchy, or in a group that was delegated to it (systemd's
+//! The host may do so if it is at the root of the visible hierarchy, or in a group that was delegated to it (systemd's
 //! `Delegate=yes`). Groups under another manager are left alone: then the host samples usage itself instead.
 //!
 //! Architecture Invariant: nothing above this host's own group is changed, except that a delegated group enables its
@@ -90,21 +90,21 @@ impl Limits {
     }
 }
 
-/// The groups of one host.
+/// The control groups of one host.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cgroups {
     hierarchies: Vec<Hierarchy>,
 }
 
 impl Cgroups {
-    /// Finds a place for groups, and removes the remains of a dead host of the same name.
+    /// Creates this host's group in every usable hierarchy, and removes the groups of a dead host with the same name.
     pub(super) fn find(name: &str) -> Self {
         let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
         let candidates = candidate::candidates(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
         let hierarchies: Vec<Hierarchy> =
             candidates.iter().filter_map(|candidate| create_group(candidate, name)).collect();
         let own = |hierarchy: &Hierarchy| hierarchy.controllers.iter().copied().collect::<Vec<_>>();
-        // Without any limit groups would only serve to kill, which works without them.
+        // Without controllers, groups would only serve to kill processes, which the host can do without groups.
         if hierarchies.iter().all(|hierarchy| own(hierarchy).is_empty()) {
             return Self::default();
         }
@@ -144,8 +144,8 @@ impl Cgroups {
         Group::make(hierarchies, pod, container, limits).map(Some)
     }
 
-    /// Extends a container's group to the hierarchies that its new limits need; returns true if its processes must be
-    /// moved in.
+    /// Extends a container's group to the hierarchies that its new limits need; returns true if the container's
+    /// processes must be moved into the group.
     pub(super) fn extend(
         &self,
         group: &Group,
@@ -156,7 +156,8 @@ impl Cgroups {
         group.extend(self.hierarchies.iter(), pod, container, limits)
     }
 
-    /// Removes a pod's groups, now that its processes have exited. One that is still in use is removed with the host's.
+    /// Removes a pod's groups, the processes of which must have exited. A group that is still in use is removed with
+    /// the host's group.
     pub(super) fn remove_pod(&self, pod: &str) {
         for hierarchy in &self.hierarchies {
             remove_directories(&hierarchy.base.join(pod));
@@ -185,7 +186,7 @@ fn create_group(candidate: &Candidate, name: &str) -> Option<Hierarchy> {
         let given = fs::read_to_string(base.join("cgroup.controllers")).unwrap_or_default();
         controllers.retain(|own| given.split_ascii_whitespace().any(|name| name == own.name()));
         if pass_on(&base, &controllers).is_err() {
-            // If the kernel refuses, it is not available to us.
+            // The kernel refuses, so the hierarchy is not available to us.
             remove_tree(&base);
             return None;
         }

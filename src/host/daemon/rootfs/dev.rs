@@ -20,7 +20,7 @@ pub(in crate::daemon) fn build_dev(dev: &Path, terminals: Option<&Path>) -> io::
     for name in DEVICES {
         let (source, place) = (Path::new("/dev").join(name), dev.join(name));
         let Ok(about) = source.metadata() else { continue };
-        // A debug container finds the devices that its target has created.
+        // In the root of a debug container, which is its target's, the device exists already.
         let made = match rustix::fs::mknodat(CWD, &place, FileType::CharacterDevice, MODE, about.rdev()) {
             Ok(()) => true,
             Err(_) => fs::symlink_metadata(&place).is_ok_and(|there| there.rdev() == about.rdev()),
@@ -29,7 +29,7 @@ pub(in crate::daemon) fn build_dev(dev: &Path, terminals: Option<&Path>) -> io::
             fs::set_permissions(&place, fs::Permissions::from_mode(MODE.bits()))?;
             mount_bind(&place, &place)?;
         } else {
-            // Not allowed in a user namespace: then the machine's own.
+            // A process in a user namespace may not create devices: show the machine's device instead.
             fs::File::options().create(true).append(true).open(&place)?;
             mount_bind_recursive(&source, &place)?;
         }
@@ -46,7 +46,7 @@ pub(in crate::daemon) fn build_dev(dev: &Path, terminals: Option<&Path>) -> io::
         ("stdin", "/proc/self/fd/0"),
         ("stdout", "/proc/self/fd/1"),
         ("stderr", "/proc/self/fd/2"),
-        // Not a device here: the kernel finds no terminals beside a mounted one.
+        // A link and not a device, because the kernel would find no terminals beside a mounted one.
         ("ptmx", "pts/ptmx"),
     ] {
         symlink_if_missing(Path::new(target), &dev.join(name))?;

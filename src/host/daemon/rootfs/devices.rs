@@ -26,8 +26,8 @@ pub(super) const TERMINALS: &str = "pts";
 pub(super) struct DeviceMounts(Vec<OwnedFd>);
 
 impl DeviceMounts {
-    /// The mounts of a /dev in which each device is a mount. Held by descriptor: a mount placed over one later is
-    /// another.
+    /// The mounts of a /dev in which each device is a mount. The mounts are held by descriptors, because another mount
+    /// may cover one of them later.
     pub(super) fn of(dev: &Path) -> io::Result<Self> {
         let names = DEVICES.into_iter().chain([TERMINALS]);
         let there = names.filter(|name| Path::new("/dev").join(name).exists());
@@ -59,7 +59,7 @@ impl DeviceMounts {
         };
         let allowed = self.0.iter().map(number).collect::<io::Result<Vec<u64>>>()?;
         for point in mount_points(&fs::read("/proc/self/mountinfo")?) {
-            // The path may lead to another mount now, which has a line of its own.
+            // If another mount covers this one, the path leads to that mount, which has a line of its own.
             let Ok(top) = hold(&point) else { continue };
             if !allowed.contains(&number(&top)?) {
                 remount(&point, MountFlags::NODEV)?;

@@ -2,8 +2,7 @@
 //! of its own.
 //!
 //! Runs in the forked child, in a mount namespace of its own. The image's files are never written. The image's links
-//! are never trusted: every mount point is looked up as if the image were already the root, and before the machine's
-//! own root is within its reach.
+//! are never trusted: every mount point is looked up as if the image were already the root.
 
 use std::collections::HashMap;
 use std::fs;
@@ -46,7 +45,7 @@ pub(in crate::daemon) fn enter(view: &View, image: &ImageRoot) -> Result<(), Str
     let change = || -> rustix::io::Result<()> {
         rustix::process::chdir(&view.root)?;
         rustix::process::pivot_root(".", ".")?;
-        // The machine's root lies over the new one at `.`: removed before any path is looked up.
+        // The machine's root covers the new one at `.`: it must be removed before any path is looked up.
         unmount(".", UnmountFlags::DETACH)?;
         mount_change("/", MountPropagationFlags::PRIVATE)?;
         rustix::process::chdir("/")
@@ -73,11 +72,12 @@ fn layer(view: &View, image: &ImageRoot) -> io::Result<()> {
     );
     let options = std::ffi::CString::new(options).map_err(io::Error::other)?;
     if mount("overlay", &view.root, "overlay", MountFlags::empty(), options.as_c_str()).is_err() {
-        // No overlay here, or not on this file system: a full copy is slower and takes space, but is as private.
+        // The kernel allows no overlay here, or not on this file system. A full copy is slower and takes space, but is
+        // as private.
         copy(&image.files, &view.root, &mut HashMap::new())?;
         mount_bind_recursive(&view.root, &view.root)?;
     }
-    // Unbindable: otherwise showing a directory that contains our own root would show the root in itself.
+    // The root is unbindable: otherwise a mount of a directory that contains it would show the root within itself.
     Ok(mount_change(&view.root, MountPropagationFlags::UNBINDABLE)?)
 }
 
@@ -129,9 +129,9 @@ fn own_directories(view: &View) -> io::Result<DeviceMounts> {
     mount("tmpfs", &dev, "tmpfs", MountFlags::NOSUID, c"mode=755,size=65536k")?;
     build_dev(&dev, view.terminals.as_deref())?;
     let mut devices = DeviceMounts::of(&dev)?;
-    // Programs look there for processors and devices, and do without if it is not allowed. The machine's control
-    // groups, which root could write, stay out; in a user namespace no process can write them, and none may separate
-    // these mounts.
+    // Programs look for processors and devices in /sys, and can do without if the kernel refuses the mount. The
+    // machine's control groups, which root could write, are left out. In a user namespace no process can write them;
+    // there they are mounted too, because the kernel does not separate them from /sys.
     let own = view.own_network && kernel::mount_sys(&sys);
     if !own && (mount_bind("/sys", &sys).is_ok() || mount_bind_recursive("/sys", &sys).is_ok()) {
         let _ = lock_read_only(&sys);

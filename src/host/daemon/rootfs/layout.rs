@@ -17,7 +17,7 @@ use super::mount::{lock_all_read_only, make_directory, symlink_if_missing};
 use super::overlay;
 use super::view::{RootLayout, View};
 
-/// Directories under `/` that the container gets of its own.
+/// Directories under `/` for which the container gets its own.
 const OWN: &[&str] = &["proc", "dev", "tmp"];
 
 /// Builds the root, and returns the mounts under it, as the container will see them.
@@ -40,7 +40,7 @@ pub(in crate::daemon) fn build(view: &View) -> io::Result<RootLayout> {
         mount_bind_recursive(&view.tmp, root.join("tmp"))?;
         let (dev, terminals) = (root.join("dev"), view.terminals.as_deref());
         if view.overlay.is_some() {
-            // Devices are created in memory itself, not through the layer.
+            // Devices are created in a directory of the memory file system, not through the overlay.
             let made = view.layers.join("dev");
             make_directory(&made)?;
             make_directory(&dev)?;
@@ -71,12 +71,12 @@ pub(in crate::daemon) fn build(view: &View) -> io::Result<RootLayout> {
     Ok(layout)
 }
 
-/// The machine's directories themselves, each bound in its place.
+/// Binds each of the machine's top-level directories to its place in the root.
 fn plain(view: &View) -> io::Result<RootLayout> {
     let root = &view.root;
     let mut layout = RootLayout::default();
     mount_bind_recursive(root, root)?;
-    // Unbindable: otherwise showing a directory that contains our own root would show the root in itself.
+    // The root is unbindable: otherwise a mount of a directory that contains it would show the root within itself.
     mount_change(root, MountPropagationFlags::UNBINDABLE)?;
     for entry in fs::read_dir("/")? {
         let entry = entry?;

@@ -1,8 +1,8 @@
 //! The cluster's data directory, which containers do not see: processes of pods run as the same user as Podium, so they
 //! could otherwise read its keys, its sockets and other pods' volumes.
 //!
-//! A pod's own parts of it (volumes, its own files) are mounted from their paths there, before the container's root is
-//! entered.
+//! The parts of it that belong to the pod (volumes, the pod's own files) are mounted from their paths there, before the
+//! container's root is entered.
 
 use std::fs;
 use std::io;
@@ -16,9 +16,9 @@ use super::mount::{lock_read_only, make_directory};
 /// A directory of the machine's, and the directory shown in its place.
 #[derive(Clone, Debug)]
 pub(in crate::daemon) struct MaskedDirectory {
-    /// Without links.
+    /// The path of the hidden directory, without symbolic links.
     pub(in crate::daemon) directory: PathBuf,
-    /// An empty directory.
+    /// The empty directory that is shown instead.
     nothing: PathBuf,
 }
 

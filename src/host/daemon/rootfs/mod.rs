@@ -75,7 +75,7 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
         working_dir(view, &mut own)?;
     }
     if view.read_only {
-        // Nothing can be created from here on.
+        // From here on nothing can be created in the root.
         own.close(&built.machine).map_err(|error| format!("read-only root: {}", os_text(&error)))?;
     }
     for (show, source) in view.bind_mounts.iter().zip(&sources) {
@@ -87,7 +87,7 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
         own.add(&show.target, !show.read_only);
     }
     working_dir(view, &mut own)?;
-    // The old root lies over the new one at `.`: from here on it is out of reach.
+    // The old root covers the new one at `.`: once it is unmounted, it is out of reach.
     unmount(".", UnmountFlags::DETACH).map_err(at("old root"))?;
     rustix::process::chdir("/").map_err(at("chdir"))?;
     if view.every_device || view.of_machine {
@@ -122,7 +122,7 @@ fn working_dir(view: &View, own: &mut OwnedPaths) -> Result<(), String> {
     made().map_err(|error| format!("working directory {}: {}", path.display(), os_text(&error)))
 }
 
-/// The parts of the view in which the container may create its own mount points: the longest prefix decides.
+/// The paths below which mount points may be created (true) or may not (false): the longest prefix of a path decides.
 struct OwnedPaths {
     prefixes: Vec<(PathBuf, bool)>,
     /// The container's own directory on disk.
@@ -132,7 +132,8 @@ struct OwnedPaths {
     layer_count: usize,
 }
 
-/// A directory that is created on demand, by a process that has left the root in which it has its path.
+/// A directory that is created on demand, by its parent's descriptor: its path is in the old root, which the process
+/// has left.
 struct LazyDirectory {
     parent: OwnedFd,
     name: OsString,
@@ -170,13 +171,14 @@ impl OwnedPaths {
         self.prefixes.push((path.to_path_buf(), own));
     }
 
-    /// Later entries are mounted over earlier ones.
+    /// Returns true if mount points may be created at this path. Of equal prefixes the later one decides, because it is
+    /// mounted over the earlier one.
     fn is_own(&self, path: &Path) -> bool {
         let covering = self.prefixes.iter().filter(|(prefix, _)| path.starts_with(prefix));
         covering.max_by_key(|(prefix, _)| prefix.components().count()).is_some_and(|(_, own)| *own)
     }
 
-    /// From here on no existing file may be written.
+    /// Makes all mounts read-only: from here on the container can write no existing file.
     fn close(&mut self, mounted: &[PathBuf]) -> io::Result<()> {
         let layers: Vec<PathBuf> =
             self.prefixes.iter().filter(|(_, own)| *own).map(|(path, _)| path.clone()).collect();
@@ -240,7 +242,8 @@ fn cover(directory: &Path, layers: &Path, number: usize) -> io::Result<()> {
     mirror(directory, &original)
 }
 
-/// Used if overlays are not possible: a private directory with every entry of the original bound into it.
+/// Covers the directory with a private one into which every entry of the original is bound, for kernels that allow no
+/// overlay.
 fn mirror(directory: &Path, original: &OwnedFd) -> io::Result<()> {
     mount("tmpfs", directory, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=755,size=65536k")?;
     for entry in fs::read_dir(link(original))? {

@@ -35,7 +35,7 @@ pub(in crate::daemon) fn mount_points(mountinfo: &[u8]) -> impl Iterator<Item = 
         let mut path = Vec::with_capacity(bytes.len());
         let mut rest = bytes;
         while let Some((first, after)) = rest.split_first() {
-            // Spaces and the like are octal numbers there.
+            // The kernel writes spaces and some other bytes as octal numbers.
             let number = after.get(..3).filter(|_| *first == b'\\');
             let number = number.and_then(|text| u8::from_str_radix(std::str::from_utf8(text).ok()?, 8).ok());
             path.push(number.unwrap_or(*first));
@@ -48,7 +48,7 @@ pub(in crate::daemon) fn mount_points(mountinfo: &[u8]) -> impl Iterator<Item = 
 /// Makes a mount read only.
 pub(in crate::daemon) fn lock_read_only(target: &Path) -> io::Result<()> {
     match os::lock_mount_read_only(target) {
-        // A kernel before 5.12.
+        // A kernel before 5.12 does not have this system call.
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => remount(target, MountFlags::RDONLY),
         done => done,
     }
@@ -62,7 +62,7 @@ pub(in crate::daemon) fn show(held: &OwnedFd, place: &Path) -> io::Result<()> {
         | OpenTreeFlags::AT_RECURSIVE;
     match open_tree(held, "", clone) {
         Ok(tree) => Ok(move_mount(&tree, "", CWD, place, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?),
-        // A kernel before 5.2, or a filter of system calls: by its name, which is found in a /proc.
+        // On a kernel before 5.2, or if a filter of system calls refuses, bind the descriptor's path in /proc.
         Err(_) => Ok(mount_bind_recursive(link(held), place)?),
     }
 }
@@ -114,7 +114,8 @@ pub(in crate::daemon) fn symlink_if_missing(target: &Path, place: &Path) -> io::
     }
 }
 
-/// Removes a directory with everything in it; layers leave directories behind that not even their owner may list.
+/// Removes a directory with everything in it, even directories that not even their owner may list, as overlays leave
+/// them behind.
 pub(in crate::daemon) fn remove_directory(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -1,9 +1,9 @@
-//! The machine's own files as a container's root, as root: seen as they are, and never written. One layer in memory
-//! over the machine's root takes what the container writes; what is mounted in it has a layer of its own, or may
-//! only be read.
+//! The machine's own files as the root of a container that runs as root: the container sees them as they are, and never
+//! writes them. A layer in memory over the machine's root takes the container's writes. A mount in the machine's root
+//! has a layer of its own, or is read-only.
 //!
-//! Runs in the forked child, in a mount namespace of its own. An ordinary user has no need for it: the machine keeps
-//! its directories from them.
+//! Runs in the forked child, in a mount namespace of its own. A container that runs as an ordinary user does not need
+//! it: the machine's permissions protect its directories.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ use crate::daemon::os;
 
 /// Directories that a container has of its own, or must not see.
 const HIDDEN_PATHS: [&str; 3] = ["/proc", "/dev", "/tmp"];
-/// More mounts than this below one directory are shown with it as a whole.
+/// If more mounts than this are below one directory, the directory is shown as a whole with them.
 const FEW: usize = 8;
 
 /// Returns true if such a root can be built here: tried once, in a child.
@@ -57,11 +57,11 @@ pub(in crate::daemon) fn build(view: &View, overlay: &Overlay) -> io::Result<Roo
         make_mount_points(&view.bind_mounts, Path::new("/"), &layer.upper)?;
     }
     cover(Path::new("/"), root, &layer, overlay.beside.as_deref())?;
-    // Unbindable: otherwise showing a directory that contains our own root would show the root in itself.
+    // The root is unbindable: otherwise a mount of a directory that contains it would show the root within itself.
     mount_change(root, MountPropagationFlags::UNBINDABLE)?;
     let mut layout = RootLayout::default();
     let shown = visible_mounts(overlay.mounts.clone(), &overlay.memory, root).into_iter();
-    // With a network of its own it sees a /sys of its own (`layout`).
+    // A container with a network of its own gets a /sys of its own (`layout`).
     let shown = shown.filter(|point| !(view.own_network && point.starts_with("/sys")));
     for (number, point) in shown.enumerate() {
         let place = root.join(point.strip_prefix("/").unwrap_or(&point));
@@ -128,7 +128,7 @@ impl Layer {
 }
 
 /// Creates mount points in a new layer if even their first directory is missing in the lower root. In the overlay the
-/// kernel would create each one in another directory and move it. All others are created on demand.
+/// kernel would create each of them in another directory and move it. All other mount points are created on demand.
 fn make_mount_points(shows: &[BindMount], lower: &Path, upper: &Path) -> io::Result<()> {
     for show in shows.iter().filter(|show| show.sub_path.is_none()) {
         let Ok(inside) = show.target.strip_prefix("/") else { continue };
@@ -141,7 +141,7 @@ fn make_mount_points(shows: &[BindMount], lower: &Path, upper: &Path) -> io::Res
             continue;
         }
         let place = upper.join(inside);
-        // A missing source is reported at the time of its mount.
+        // A missing source is skipped: its mount will report the error.
         let Ok(about) = show.source.metadata() else { continue };
         if about.is_dir() {
             fs::create_dir_all(place)?;

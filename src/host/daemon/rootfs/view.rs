@@ -37,9 +37,9 @@ pub(in crate::daemon) struct Overlay {
 /// The mounts of a root, as the container will see them.
 #[derive(Debug, Default)]
 pub(in crate::daemon) struct RootLayout {
-    /// The machine's: not to be written.
+    /// The mounts of the machine's files, which must not be written.
     pub(in crate::daemon) machine: Vec<PathBuf>,
-    /// The container's own.
+    /// The container's own mounts.
     pub(in crate::daemon) own: Vec<PathBuf>,
     /// The location of the devices in its /dev.
     pub(super) devices: DeviceMounts,
@@ -79,8 +79,8 @@ impl BindMount {
         }
     }
 
-    /// The reason why it cannot be mounted, as runc words it, without the path on the machine: that may be the node's
-    /// own.
+    /// Returns the reason why the source cannot be mounted, as runc words it, without the source's path on the machine,
+    /// which may be a path of the node.
     pub(super) fn failure(&self, error: &io::Error) -> String {
         let target = self.target.display().to_string();
         format!("error mounting to rootfs at {target:?}: {}", os_text(error))
@@ -114,7 +114,7 @@ pub(in crate::daemon) struct View {
     pub(in crate::daemon) working_dir: PathBuf,
     /// The machine's directories that are not shown.
     pub(in crate::daemon) hidden: Option<MaskedDirectory>,
-    /// The network is not the machine's: /sys must show it.
+    /// True if the network is not the machine's, so that /sys must show it.
     pub(in crate::daemon) own_network: bool,
     /// All of /proc is shown, and writable (`procMount: Unmasked`, `privileged`).
     pub(in crate::daemon) unmasked: bool,

@@ -1,8 +1,8 @@
 //! A compact encoding of path sets: one byte for the type of each path element, and numbers for field names.
 //!
-//! Nodes follow in the order of their elements: a head, the element, its children and [`END`]. A fingerprint of an
-//! object is written in the same way, with a digest of the value after the element of each leaf. Outside the process
-//! the format is always JSON.
+//! The nodes of a level are written in the order of their elements, each as a head, the element, the children and
+//! [`END`]. A fingerprint of an object has the same format, with a digest of the value after the element of each leaf.
+//! Outside the process the format is always JSON.
 
 mod names;
 mod read;
@@ -13,7 +13,7 @@ pub use read::{Cursor, Item, ValueKind};
 pub(super) use read::{decode, write_json, write_json_text};
 pub use write::{NodeOffset, Writer, encode};
 
-/// No further node.
+/// Ends the nodes of one level.
 const END: u8 = 0;
 /// The low bits of a head: the type of the element.
 const TYPE_MASK: u8 = 0x0f;
@@ -21,7 +21,7 @@ const TYPE_MASK: u8 = 0x0f;
 const NAMED: u8 = 1;
 /// A field with a numbered name.
 const NUMBERED: u8 = 2;
-/// The element of a list with these fields, as JSON.
+/// The list element that is identified by these fields, as JSON.
 const KEY: u8 = 3;
 /// The element of a set, as JSON.
 const VALUE: u8 = 4;

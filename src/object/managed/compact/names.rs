@@ -1,4 +1,4 @@
-//! Names of fields as numbers. The numbers are this process' own.
+//! Assigns numbers to the names of fields. The numbers are valid only in this process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -24,7 +24,7 @@ pub(super) struct Names {
 
 struct Name {
     text: Arc<str>,
-    /// As a key of `fieldsV1`: `"f:name":`.
+    /// The name as a key of `fieldsV1`: `"f:name":`.
     key: Box<[u8]>,
 }
 

@@ -38,9 +38,9 @@ pub struct Item<'a> {
 /// A value's type in a fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
-    /// Owned as a whole; with its digest.
+    /// A value that is owned as a whole, with its digest.
     Leaf(u64),
-    /// An empty map or list, or null; with its digest.
+    /// An empty map, an empty list or null, with its digest.
     Bare(u64),
     /// A value with children.
     Inner,
@@ -139,12 +139,12 @@ impl<'a> Item<'a> {
         self.head & MEMBER != 0
     }
 
-    /// Returns true if it has children.
+    /// Returns true if the node has children.
     pub fn has_below(&self) -> bool {
         self.head & BELOW != 0
     }
 
-    /// Returns the type of its value in a fingerprint.
+    /// Returns the type of the node's value in a fingerprint.
     pub fn kind(&self) -> ValueKind {
         match self.digest {
             Some(digest) if self.head & BARE != 0 => ValueKind::Bare(digest),
@@ -158,7 +158,7 @@ impl<'a> Item<'a> {
         self.head & TYPE_MASK == other.head & TYPE_MASK && self.step == other.step
     }
 
-    /// Returns its path element; `None` if it cannot be read.
+    /// Returns the node's path element; `None` if it cannot be read.
     pub fn step(&self) -> Option<PathElement> {
         match self.head & TYPE_MASK {
             NAMED => Some(PathElement::field(self.text())),
@@ -179,7 +179,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// Returns true if all nodes of one level, and those below, are in another's. Both are in order.
+/// Returns true if `set` has all nodes that `other` has at this level and below. Both must be in order.
 pub(super) fn has_all(set: &mut Cursor<'_>, other: &mut Cursor<'_>) -> bool {
     while let Some(needle) = other.next_item() {
         let found = loop {

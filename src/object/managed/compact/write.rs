@@ -105,7 +105,7 @@ impl Writer {
     }
 
     /// Sorts the nodes of one level, which were written since `start`. Nodes with the same path element become one
-    /// leaf; `digest` computes its digest from their bytes, if there are digests.
+    /// leaf; in a fingerprint, `digest` computes the leaf's digest from their bytes.
     pub fn sort(
         &mut self,
         start: usize,
@@ -181,7 +181,7 @@ impl Writer {
         self.bytes.extend_from_slice(text.as_bytes());
     }
 
-    /// Seven bits a byte, the lowest first.
+    /// Writes a number with seven bits per byte, the lowest bits first.
     fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.bytes.push((number & 0x7f) as u8 | 0x80);

@@ -1,6 +1,6 @@
-//! CustomResourceDefinitions of `apiextensions.k8s.io/v1beta1`: settings that each version has now are given once for
-//! all versions, schemas need no types, and unknown fields are preserved. Converts them to definitions of the present
-//! version with the same meaning.
+//! Converts CustomResourceDefinitions of `apiextensions.k8s.io/v1beta1` to `v1` with the same meaning. In `v1beta1`,
+//! settings that each version has in `v1` are given once for all versions, schemas need no types, and unknown fields
+//! are preserved.
 
 use serde_json::{Map, Value, json};
 

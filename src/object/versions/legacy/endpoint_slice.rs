@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// The keys of that map that have a field of their own now.
+/// The keys of the `topology` map that are fields of their own in `v1`, each with its field.
 const FIELDS: [(&str, &str); 2] =
     [("kubernetes.io/hostname", "nodeName"), ("topology.kubernetes.io/zone", "zone")];
 

@@ -1,4 +1,4 @@
-//! Budgets of `policy/v1beta1`: an empty selector selects no pod, but all pods in `policy/v1`.
+//! Budgets of `policy/v1beta1`: an empty selector selects no pod, while in `policy/v1` it selects all pods.
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! InterPodAffinity: affinity and anti-affinity between pods, within the domains of a topology.
 //!
-//! In both directions: the pod's terms about existing pods, and theirs about the pod.
+//! The plugin checks both directions: the pod's terms about existing pods, and the existing pods' terms about the pod.
 
 use crate::framework::{
     ChangeType, ClusterChange, MAX_SCORE, NodeCheck, NodeScore, Plugin, PluginId, PreFilter,
@@ -14,7 +14,6 @@ use crate::state::pod_affinity::TermKind;
 use crate::state::pod_info::PodInfo;
 use crate::state::snapshot::Snapshot;
 
-/// See the file's head.
 pub(crate) struct InterPodAffinity {
     /// The score of an existing pod's required term that matches the pod (`hardPodAffinityWeight`).
     pub(crate) hard_weight: i64,
@@ -28,7 +27,8 @@ impl Default for InterPodAffinity {
     }
 }
 
-/// Existing pods with anti-affinity against the pod, including simulated additions and removals.
+/// The existing pods with one term of anti-affinity against the pod, counted by domain, including simulated additions
+/// and removals.
 struct AntiAffinityCounts<'a> {
     counted: &'a ExistingTermCounts,
     changed: Vec<(usize, i64)>,
@@ -143,7 +143,8 @@ struct Score<'a> {
 }
 
 impl NodeScore for Score<'_> {
-    /// The weights of all matching preferences for and against pods in the node's domains, the pod's own and theirs.
+    /// Returns the sum of the weights of the preferences that apply in the node's domains: the pod's own about existing
+    /// pods, and those of existing pods about the pod.
     fn score(&self, node: &NodeInfo) -> i64 {
         let preferred = self.preferred.iter().filter_map(|(weight, counts)| {
             Some(weight * counts.pods_in(node.domains.get(counts.topology())?))

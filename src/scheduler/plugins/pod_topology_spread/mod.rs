@@ -1,8 +1,8 @@
 //! PodTopologySpread: spreads pods evenly over zones, nodes or any other domains.
 //!
 //! The rules are those of the page "Pod Topology Spread Constraints": the skew is the number of matching pods in a
-//! domain, including the pod itself if it matches, minus that of the emptiest domain. A node without all the keys is
-//! neither a domain nor a target.
+//! domain, including the pod itself if it matches, minus that of the emptiest domain. A node that lacks the label of
+//! any constraint is neither a domain nor a target.
 
 use crate::framework::{
     ChangeType, ClusterChange, MAX_SCORE, NodeCheck, NodeScore, Plugin, PluginId, PreFilter,
@@ -15,7 +15,6 @@ use crate::state::pod_info::PodInfo;
 use crate::state::snapshot::Snapshot;
 use crate::state::spread::Spread;
 
-/// See the file's head.
 pub(super) struct PodTopologySpread;
 
 struct Check<'a> {
@@ -84,7 +83,7 @@ struct SoftConstraint<'a> {
 
 struct Score<'a>(Vec<SoftConstraint<'a>>);
 
-/// The score of a node that lacks one of the keys, before it becomes the worst.
+/// The raw score of a node that lacks one of the keys; normalization makes it the worst score.
 const INVALID: i64 = -1;
 
 impl<'a> Score<'a> {
@@ -124,7 +123,8 @@ fn has_keys(node: &NodeInfo, spread: &Spread) -> bool {
 }
 
 impl NodeScore for Score<'_> {
-    /// The sum of `count · weight + (maxSkew − 1)`: less is better until it is normalized.
+    /// Returns the sum of `count · weight + (maxSkew − 1)` over the constraints. Less is better; normalization reverses
+    /// this.
     fn score(&self, node: &NodeInfo) -> i64 {
         let mut sum = 0.0;
         for SoftConstraint { spread, counts, weight } in &self.0 {
@@ -184,7 +184,7 @@ impl Plugin for PodTopologySpread {
             ClusterChange::PodPlaced(other) | ClusterChange::PodRemoved(_, other) => {
                 required.any(|spread| spread.selects(&other.pod, snapshot.counts().namespaces()))
             }
-            // A domain more or less may change the emptiest one.
+            // An added or removed domain may change which domain is the emptiest.
             ClusterChange::NodeAdded(node) | ClusterChange::NodeRemoved(node) => {
                 required.all(|spread| node.label(&spread.topology_key).is_some())
             }

@@ -1,4 +1,4 @@
-//! The choices made for pods that the API does not show yet.
+//! The volumes chosen for the claims of pods, as long as the API does not show these choices.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -22,11 +22,10 @@ pub(super) struct PodVolumes {
 pub(super) struct ReservedVolumes {
     pub(super) node: NodeName,
     pub(super) choice: PodVolumes,
-    /// It has been written to the API.
+    /// The choice has been written to the API.
     pub(super) written: bool,
 }
 
-/// The choices; see the head of this file.
 #[derive(Debug, Default)]
 pub(super) struct AssumedVolumes {
     /// For the pod being decided: the choice on each feasible node.
@@ -39,14 +38,14 @@ pub(super) struct AssumedVolumes {
 pub(super) struct Overview {
     /// Volumes reserved for claims.
     pub(super) reserved_volumes: BTreeSet<String>,
-    /// The volume reserved for a claim.
+    /// The volume reserved for each claim.
     pub(super) reserved: HashMap<Key, String>,
-    /// The node for which a claim's volume will be provisioned.
+    /// The node for which each claim's volume will be provisioned.
     pub(super) selected: HashMap<Key, NodeName>,
 }
 
 impl AssumedVolumes {
-    /// Drops choices that the cluster shows by now, and those for deleted pods.
+    /// Drops choices that the snapshot shows by now, and those for deleted pods.
     pub(super) fn drop_observed(&mut self, snapshot: &Snapshot) {
         let storage = snapshot.storage();
         let is_bound = |key: &Key| storage.claim(key).is_none_or(|claim| is_fully_bound(claim));

@@ -40,7 +40,7 @@ impl<'a> Volumes<'a> {
         let volumes: Vec<_> =
             bound.iter().map(|claim| volume_name(claim).and_then(|name| storage.volume(name))).collect();
         waiting.sort_by_key(|claim| claim_size(claim));
-        // A claim used by two volumes of the pod is chosen for once.
+        // A claim that two volumes of the pod use needs only one choice.
         waiting.dedup_by_key(|claim| claim.key());
         Self {
             account,
@@ -52,7 +52,7 @@ impl<'a> Volumes<'a> {
         }
     }
 
-    /// Returns true if every node passes.
+    /// Returns true if the volumes are available on every node.
     pub(super) fn are_everywhere(&self) -> bool {
         let anywhere = |volume: &&SharedObject<PersistentVolume>| {
             volume.spec.as_ref().is_none_or(|spec| spec.node_affinity.is_none())
@@ -60,7 +60,7 @@ impl<'a> Volumes<'a> {
         self.waiting.is_empty() && !self.missing && self.bound.iter().all(anywhere)
     }
 
-    /// Returns the choice for the pending claims on this node; `None` if they cannot be served there.
+    /// Returns the volumes for the pending claims on this node; `None` if one of the claims cannot be served there.
     fn choose(&self, node: &Node, node_name: &str) -> Option<PodVolumes> {
         let mut choice = PodVolumes::default();
         let mut taken: BTreeSet<String> = self.others.reserved_volumes.clone();

@@ -1,7 +1,7 @@
 //! VolumeBinding: places a pod on a node that reaches its volumes, and has its pending claims bound or provisioned
 //! there before the pod is bound (VOL-2).
 //!
-//! Choices that the API does not show yet are in the plugin's own [`AssumedVolumes`]: no other pod gets these volumes.
+//! The plugin's own [`AssumedVolumes`] has the choices that the API does not show yet: no other pod gets these volumes.
 
 mod assumed_volumes;
 mod check;
@@ -29,7 +29,6 @@ use object::storage::{
 /// The default time that a decided pod waits for its volumes.
 const BIND_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// See the file's head.
 pub(crate) struct VolumeBinding {
     /// The time that a decided pod waits for its volumes.
     pub(crate) bind_timeout: Duration,

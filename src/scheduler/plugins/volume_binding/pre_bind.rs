@@ -1,6 +1,7 @@
 //! Writes the choices for a pod's claims to the API, and checks that they are carried out.
 //!
-//! The volume controller does the rest. If it removes an annotation, it cannot do so, and the pod is scheduled again.
+//! The volume controller then binds and provisions. If it cannot, it removes the annotation with the selected node, and
+//! the pod is scheduled again.
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 
@@ -13,7 +14,7 @@ use object::storage::{
 };
 use object::{Key, Kind, SharedObject};
 
-/// Reserves the volumes for their claims, and sets the selected node of claims to provision.
+/// Reserves the chosen volumes for their claims, and sets the selected node of each claim to provision.
 pub(super) fn write(binding: &Binding<'_>, choice: &PodVolumes) -> Result<(), String> {
     let describe = |error: ApiError| error.to_string();
     for (claim, volume) in &choice.bind {
