@@ -4,6 +4,8 @@
 //! and scale on a deployment. Within one context no key has two meanings (tested).
 
 mod bindings;
+#[cfg(test)]
+mod key_reference_tests;
 mod prompt_words;
 
 pub use bindings::{BindError, Bindings};
@@ -106,7 +108,7 @@ pub enum KeyContext {
     Drain,
     /// The journal.
     Journal,
-    /// The editor; its other keys type.
+    /// The editor; keys without a command insert text.
     Editor,
     /// The editor's difference before it is saved.
     Review,
@@ -114,14 +116,14 @@ pub enum KeyContext {
     Draft,
     /// The editor's choice in a merge conflict.
     Conflict,
-    /// A terminal pane; its other keys go to the process.
+    /// A terminal pane; keys without a command go to the process.
     Terminal,
     /// The drills.
     Drills,
 }
 
 impl KeyContext {
-    /// Reports whether its commands work in views of many kinds.
+    /// Reports whether the context's commands work in views of many kinds.
     fn is_of_many_views(self) -> bool {
         matches!(
             self,
@@ -272,7 +274,7 @@ commands! {
         OpenOverview "overview" ["~"] "" Nothing "Open the overview";
         OpenDrills "drills" [] "" Nothing "Drills: faults to find and repair";
         TabNew "tabnew" ["ctrl-t"] "" Nothing "Open a tab";
-        TabClose "tabclose" ["alt-w"] "" Nothing "Close this tab; its work goes on in the background";
+        TabClose "tabclose" ["alt-w"] "" Nothing "Close this tab; its work continues in the background";
         TabNext "tabnext" ["ctrl-n", "alt-right", "ctrl-pagedown"] "" Nothing "Go to the next tab";
         TabPrevious "tabprevious" ["ctrl-p", "alt-left", "ctrl-pageup"] "" Nothing "Go to the previous tab";
         SplitBeside "split-beside" ["|"] "" Nothing "Open a pane beside: logs or YAML of the selection; more with :vsplit";
@@ -605,7 +607,7 @@ commands! {
         DrillStop "drill-stop" ["x"] "stop" Cluster "Give up; the drill's objects are removed";
     }
     Terminal {
-        TerminalDetach "terminal-detach" ["ctrl-]"] "detach" Nothing "Leave the terminal; it goes on in the background";
+        TerminalDetach "terminal-detach" ["ctrl-]"] "detach" Nothing "Leave the terminal; it continues in the background";
         TerminalEnd "terminal-end" ["f12"] "end" Nothing "Close the terminal and its session";
         TerminalScrollUp "terminal-scroll-up" ["shift-pageup"] "" Nothing "Scroll back";
         TerminalScrollDown "terminal-scroll-down" ["shift-pagedown"] "" Nothing "Scroll forward";
@@ -651,7 +653,7 @@ const RENAMED: &[(&str, &str)] = &[
 ];
 
 impl Command {
-    /// Returns its rank in the footer: a narrow one has space for the lowest only.
+    /// Returns the command's rank in the footer. A narrow footer shows only the commands with the lowest ranks.
     pub(crate) fn rank(self) -> usize {
         let place = |commands: &[Self]| commands.iter().position(|command| *command == self);
         let of_view = PROMINENT.len();
@@ -663,12 +665,12 @@ impl Command {
         }
     }
 
-    /// Returns its row of the table.
+    /// Returns the command's row of the table.
     pub(crate) fn entry(self) -> &'static Entry {
         TABLE.iter().find(|entry| entry.command == self).expect("the macro makes a row for each command")
     }
 
-    /// Finds a command by its name, or by that of an earlier version.
+    /// Finds a command by its name, or by its name in an earlier version.
     pub(crate) fn named(name: &str) -> Option<Self> {
         let name = RENAMED.iter().find(|(old, _)| *old == name).map_or(name, |&(_, new)| new);
         TABLE.iter().find(|entry| entry.name == name).map(|entry| entry.command)
