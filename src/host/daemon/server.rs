@@ -3,6 +3,7 @@
 use crate::process_tree;
 use base::peer_credentials::is_trusted;
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
@@ -110,9 +111,14 @@ impl Host {
         let mut reader = BufReader::new(reader);
         let (sender, mut frames) = mpsc::unbounded_channel::<HostFrame>();
         self.listeners.borrow_mut().push(sender.clone());
+        // The shutdown with a queued answer: the host ends once that is written, or cannot be.
+        let shut_down_by = Rc::new(Cell::new(None::<u64>));
         let writing = async {
             while let Some(frame) = frames.recv().await {
                 writer.write_all(&fitting(&frame)?).await?;
+                if matches!(frame, HostFrame::Answer { id, .. } if shut_down_by.get() == Some(id)) {
+                    self.ended.send_replace(true);
+                }
             }
             Ok(())
         };
@@ -123,13 +129,17 @@ impl Host {
             while let Some(RequestFrame { id, ask }) = read_json(&mut reader, REQUEST_LIMIT).await? {
                 while commands.try_join_next().is_some() {}
                 let (host, sender) = (Rc::clone(&self), sender.clone());
+                let shut_down_by = Rc::clone(&shut_down_by);
                 let (shutdown, command) =
                     (matches!(ask, Request::Shutdown), matches!(ask, Request::ExecSync { .. }));
                 let work = async move {
                     let result = host.handle(ask).await;
-                    // A client that has disconnected needs no response.
-                    let _ = sender.send(HostFrame::Answer { id, result });
                     if shutdown {
+                        shut_down_by.set(Some(id));
+                    }
+                    // A client that has disconnected needs no response.
+                    let is_gone = sender.send(HostFrame::Answer { id, result }).is_err();
+                    if shutdown && is_gone {
                         host.ended.send_replace(true);
                     }
                 };
@@ -147,6 +157,9 @@ impl Host {
             outcome = writing => outcome,
         };
         self.listeners.borrow_mut().retain(|listener| !listener.same_channel(&sender));
+        if shut_down_by.get().is_some() {
+            self.ended.send_replace(true);
+        }
         outcome
     }
 

@@ -192,11 +192,7 @@ impl Host {
                 eprintln!("node host: {why}; stopping the node host and its pods");
                 self.stop_all().await;
             }
-            _ = ended.wait_for(|ended| *ended) => {
-                // The response to the shutdown is still being sent.
-                tokio::task::yield_now().await;
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
+            _ = ended.wait_for(|ended| *ended) => {}
         }
         self.cgroups.remove();
         let _ = fs::remove_file(&socket.path);
