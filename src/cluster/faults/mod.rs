@@ -279,7 +279,7 @@ impl Faults {
             FaultDecision::InForce(met) => {
                 let mut left_open = String::new();
                 if let Effect::Disk(nodes, _) = &met.effect {
-                    left_open = self.beside_disks(nodes);
+                    left_open = self.beside_disks(nodes)?;
                 }
                 if let Effect::FillVolume(of, _) = &met.effect {
                     match self.full.fill_state(of)? {
@@ -311,23 +311,24 @@ impl Faults {
         })
     }
 
-    /// Describes the writes to emptyDirs that a disk fault does not affect, for its message; empty if there are none.
-    fn beside_disks(&self, nodes: &BTreeSet<String>) -> String {
-        let rooms = nodes.iter().filter_map(|node| self.full.fill_state(&on_disk(node)));
+    /// Describes the writes to emptyDirs that a disk fault does not affect, for its message; empty if there are none,
+    /// and `None` while a disk with emptyDirs has not responded yet.
+    fn beside_disks(&self, nodes: &BTreeSet<String>) -> Option<String> {
+        let disks = nodes.iter().map(|node| on_disk(node));
         let mut open = 0;
-        for room in rooms {
-            match room {
+        for disk in disks.filter(|disk| self.full.is_requested(disk)) {
+            match self.full.fill_state(&disk)? {
                 FillState::Filled => {}
                 FillState::Denied { open_before } => open += open_before,
                 FillState::Refused(refusal) => {
-                    return format!(
+                    return Some(format!(
                         "; writes of containers to emptyDirs are not affected: {}",
                         refusal.message
-                    );
+                    ));
                 }
             }
         }
-        still_written(open)
+        Some(still_written(open))
     }
 
     /// Kills containers, once; failures are retried.

@@ -115,7 +115,12 @@ impl FullVolumes {
         }
     }
 
-    /// The state of a volume; none while its disk has not responded yet, or if it is not to be full.
+    /// Returns true if the last [`FullVolumes::apply`] requested an effect on a volume or disk.
+    pub(super) fn is_requested(&self, of: &str) -> bool {
+        self.volumes.contains_key(of)
+    }
+
+    /// The state of a volume or disk; none while it has not responded yet, or without a request.
     pub(super) fn fill_state(&self, of: &str) -> Option<FillState> {
         self.volumes.get(of)?.state.lock().clone()
     }
