@@ -147,7 +147,8 @@ impl Arguments {
                 return Err(ConfigError::new(format!("{path}.name"), message));
             }
             Some(_) if args.is_null() => {}
-            Some(PluginName::Unsupported) => {}
+            // The arguments of DynamicResources concern the allocation of devices, which it does not do here.
+            Some(PluginName::Unsupported | PluginName::Plugin(PluginId::DynamicResources)) => {}
             Some(PluginName::Strategy(strategy)) => self.old_score(&strategy, parse(args, &at)?, &at)?,
             Some(PluginName::Plugin(PluginId::NodeResourcesFit)) => self.fit(parse(args, &at)?, &at)?,
             Some(PluginName::Plugin(PluginId::VolumeBinding)) => self.volumes(&parse(args, &at)?, &at)?,

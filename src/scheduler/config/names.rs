@@ -1,6 +1,6 @@
 //! Names of plugins: today's, those of older versions, and those that Kubernetes has and Podium lacks.
 
-use crate::framework::PluginId;
+use crate::framework::{PluginId, Point};
 use crate::plugins::scoring::Strategy;
 
 /// The meaning of a plugin's name in a configuration.
@@ -14,14 +14,13 @@ pub(super) enum PluginName {
     Unsupported,
 }
 
-/// Plugins for features that Podium lacks (cloud disks, devices, waiting for other provisioners' volumes).
+/// Plugins without an implementation here: limits of a node's volumes, features that nodes declare, and former plugins
+/// for labels, annotations and spreading.
 const UNSUPPORTED_PLUGINS: &[&str] = &[
     "AzureDiskLimits",
     "CinderLimits",
-    "DynamicResources",
     "EBSLimits",
     "GCEPDLimits",
-    "GangScheduling",
     "NodeDeclaredFeatures",
     "NodeLabel",
     "NodePreferAvoidPods",
@@ -42,6 +41,18 @@ pub(super) fn named(name: &str) -> Option<PluginName> {
         other if UNSUPPORTED_PLUGINS.contains(&other) => PluginName::Unsupported,
         other => PluginName::Plugin(PluginId::ALL.iter().copied().find(|id| id.name() == other)?),
     })
+}
+
+/// Returns true if the plugin extends the point in Kubernetes and not here: enabling it there has no effect.
+pub(super) fn extends_only_in_kubernetes(plugin: PluginId, point: Point) -> bool {
+    match plugin {
+        PluginId::DynamicResources => matches!(
+            point,
+            Point::Filter | Point::PostFilter | Point::Score | Point::Reserve | Point::PreBind
+        ),
+        PluginId::GangScheduling => matches!(point, Point::Reserve | Point::Permit),
+        _ => false,
+    }
 }
 
 /// Returns all present names, for messages.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::ConfigError;
-use super::names::{PluginName, all_names, named};
+use super::names::{PluginName, all_names, extends_only_in_kubernetes, named};
 use crate::framework::{PluginId, PluginSet, Point};
 use crate::plugins::scoring::Strategy;
 
@@ -147,6 +147,10 @@ impl ResolvedPoints {
                 }
             };
             if let Some(point) = target.filter(|point| !plugin.points().contains(point)) {
+                if extends_only_in_kubernetes(plugin, point) {
+                    tracing::warn!("{path}: plugin {} has no effect there", entry.name);
+                    continue;
+                }
                 let message = format!("Invalid value: \"{}\": does not extend {}", entry.name, point.name());
                 return Err(ConfigError::new(at, message));
             }

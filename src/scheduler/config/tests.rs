@@ -54,6 +54,23 @@ fn profiles_enable_disable_and_weigh_plugins_sch_6() {
 }
 
 #[test]
+fn every_plugin_is_known_by_its_name_sch_6() {
+    for id in PluginId::ALL {
+        assert_eq!(names::named(id.name()), Some(names::PluginName::Plugin(*id)));
+    }
+    let profile = one(&json!({"profiles": [{
+        "plugins": {
+            "multiPoint": {"disabled": [{"name": "DynamicResources"}]},
+            // The points that they extend only in Kubernetes are accepted.
+            "filter": {"enabled": [{"name": "DynamicResources"}]},
+            "permit": {"enabled": [{"name": "GangScheduling"}]}},
+        "pluginConfig": [{"name": "DynamicResources", "args": {"filterTimeout": "10s"}}]}]}));
+    let gates: Vec<PluginId> = profile.at(Point::PreEnqueue).map(Plugin::id).collect();
+    assert_eq!(gates, [PluginId::SchedulingGates, PluginId::GangScheduling]);
+    assert!(!filters(&profile).contains(&PluginId::DynamicResources));
+}
+
+#[test]
 fn older_spellings_mean_the_same_sch_6() {
     let old = one(&json!({"apiVersion": "kubescheduler.config.k8s.io/v1alpha1", "schedulerName": "old",
         "disablePreemption": true, "hardPodAffinitySymmetricWeight": 10,
