@@ -369,6 +369,8 @@ impl<T: TypedKind> Cache<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
     use serde_json::json;
 
@@ -402,9 +404,15 @@ mod tests {
         api.delete(Kind::ConfigMap, &key, &DeleteOptions::default()).unwrap();
         let second = make();
         api.compact(api.revision());
-        while cache.get(&key).is_none_or(|map| map.uid() != second) {
-            tokio::task::yield_now().await;
-        }
+        // The time limit is virtual time, which advances only while all tasks sleep.
+        let caught_up = async {
+            while cache.get(&key).is_none_or(|map| map.uid() != second) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_mins(1), caught_up)
+            .await
+            .expect("the cache has the second object");
         let expected =
             [(ChangeKind::Added, first.clone()), (ChangeKind::Deleted, first), (ChangeKind::Added, second)];
         assert_eq!(*events.lock(), expected);

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 
-use crate::instance::DataDir;
+use crate::instance::{DataDir, WAIT_TIMEOUT};
 
 const WRITERS: usize = 8;
 const ENOUGH: usize = 200;
@@ -48,9 +48,12 @@ async fn every_acknowledged_write_survives_kill_9_safe_2() {
             })
         })
         .collect();
-    while acknowledged.lock().unwrap().0.len() < ENOUGH {
-        tokio::task::yield_now().await;
-    }
+    let enough = async {
+        while acknowledged.lock().unwrap().0.len() < ENOUGH {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(WAIT_TIMEOUT, enough).await.expect("enough writes are acknowledged");
     instance.crash();
     stop.store(true, Ordering::Relaxed);
     for writer in writers {

@@ -8,7 +8,7 @@ use kube::api::{Api, PostParams};
 use podium::host::running_hosts::{RunningHost, running_hosts};
 use serde_json::json;
 
-use crate::instance::{DataDir, Instance, wait_for};
+use crate::instance::{DataDir, Instance, WAIT_TIMEOUT, wait_for};
 
 fn data_dir(home: &DataDir) -> PathBuf {
     home.data_dir().canonicalize().unwrap_or_else(|_| home.data_dir())
@@ -42,9 +42,12 @@ async fn run_a_pod(instance: &Instance) {
         let pod = pods.get("p").await.unwrap();
         pod.status.and_then(|status| status.phase).as_deref() == Some("Running")
     };
-    while !running().await {
-        tokio::task::yield_now().await;
-    }
+    let runs = async {
+        while !running().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(WAIT_TIMEOUT, runs).await.expect("the pod runs");
 }
 
 #[tokio::test(flavor = "multi_thread")]

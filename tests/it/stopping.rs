@@ -316,8 +316,6 @@ fn a_second_signal_ends_podium_though_a_nodes_host_hangs_cli_5() {
     wait_for("the program", || (!processes(&mark).is_empty()).then_some(()));
     stop_host(&home, "node-1");
     instance.signal(Signal::TERM);
-    // Pending signals of the same kind merge.
-    std::thread::yield_now();
     instance.signal(Signal::INT);
     instance.wait();
     assert_eq!(processes(&mark), BTreeMap::new());

@@ -176,6 +176,8 @@ fn goes_at(request: &CertificateSigningRequest) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use base::clock::Clock;
     use base::task::Tasks;
     use rcgen::{CertificateParams, KeyPair};
@@ -244,9 +246,13 @@ mod tests {
         kubelets();
         approve();
         let is_cached = || requests.get(&key).is_some_and(|request| has(&request, "Approved"));
-        while !is_cached() {
-            tokio::task::yield_now().await;
-        }
+        // The time limit is virtual time, which advances only while all tasks sleep.
+        let cached = async {
+            while !is_cached() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_mins(1), cached).await.expect("the approval is cached");
         replace();
         approve();
         signer.reconcile(&key).unwrap();

@@ -11,7 +11,7 @@ use fabric::nft::{
 };
 use fabric::{SocketKind, SocketSpec};
 
-use super::traffic::accept_all;
+use super::traffic::{SILENCE_TIMEOUT, accept_all};
 use super::{FabricProcess, User, users};
 
 const TCP: u8 = 6;
@@ -321,16 +321,16 @@ fn connections_go_round_and_come_from_their_client_net_6() {
                 ],
             );
         });
-        let open: Vec<_> =
-            (0..10).map(|_| written.running.outcome("l3", "10.96.0.1:8080").unwrap()).collect();
+        let open: Vec<_> = (0..10).map(|_| written.running.answer("l3", "10.96.0.1:8080").unwrap()).collect();
         assert_eq!(accepted(&listeners[0]).to_string(), "10.244.1.3");
         assert_eq!(accepted(&listeners[1]).to_string(), "10.244.1.3");
         assert_eq!(listeners.each_ref().map(accept_all), [4, 4], "each its half of ten");
         drop(open);
 
         written.rules(TRANSLATE, &[vec![to_port(TCP, 8080), Statement::Dnat(at("10.244.1.2:80"))]]);
-        assert_eq!(written.running.refused("l3", "10.96.0.1:8081"), Some(ErrorKind::NetworkUnreachable));
-        let _open = written.running.outcome("l3", "10.96.0.1:8080").unwrap();
+        let unreachable = written.running.answer("l3", "10.96.0.1:8081").err();
+        assert_eq!(unreachable, Some(ErrorKind::NetworkUnreachable));
+        let _open = written.running.answer("l3", "10.96.0.1:8080").unwrap();
         assert_eq!(listeners.each_ref().map(accept_all), [0, 1]);
     }
 }
@@ -352,10 +352,10 @@ fn a_leaf_reaches_itself_through_a_service_net_6() {
             let translated = Statement::HasBits(Field::ConnectionStatus, 32);
             batch.add_rule(table, "post", &vec![from("10.244.1.1"), translated, Statement::Masquerade]);
         });
-        let _open = written.running.outcome("l1", "10.96.0.1:8080").unwrap();
+        let _open = written.running.answer("l1", "10.96.0.1:8080").unwrap();
         assert_eq!(accepted(&listener).to_string(), "169.254.1.1");
         // Another leaf's connection through the same service keeps its source address.
-        let _other = written.running.outcome("l2", "10.96.0.1:8080").unwrap();
+        let _other = written.running.answer("l2", "10.96.0.1:8080").unwrap();
         assert_eq!(accepted(&listener).to_string(), "10.244.1.2");
     }
 }
@@ -493,8 +493,15 @@ fn packets_fare_as_the_rules_say_net_6() {
                     ],
                 );
             });
-            let became = ["l2", "l3"].map(|leaf| written.running.refused(leaf, "10.244.1.1:80"));
-            assert_eq!(&became, expected, "{name}, {user:?}");
+            for (leaf, expected) in ["l2", "l3"].into_iter().zip(*expected) {
+                let to = "10.244.1.1:80";
+                let became = if expected == silent {
+                    written.running.outcome(leaf, to)
+                } else {
+                    written.running.answer(leaf, to)
+                };
+                assert_eq!(became.err(), expected, "{name} from {leaf}, {user:?}");
+            }
             accept_all(&listener);
         }
     }
@@ -512,16 +519,25 @@ fn rules_remember_who_came_net_6() {
             vec![to_port(TCP, 9), Statement::Remember(source(), "seen".into())],
             vec![to_port(TCP, 80), Statement::In(source(), "seen".into()), Statement::Verdict(Verdict::Drop)],
         ];
-        written.write(FORWARD, &rules, |batch, table| {
-            batch.add_set(table, &Set::new("seen", &source()).forgetting(Duration::from_secs(2)));
-        });
-        assert_eq!(written.running.refused("l2", "10.244.1.1:80"), None);
-        assert_eq!(written.running.refused("l2", "10.244.1.1:9"), Some(ErrorKind::ConnectionRefused));
+        let remember_for = |time: Duration| {
+            written.write(FORWARD, &rules, |batch, table| {
+                batch.add_set(table, &Set::new("seen", &source()).forgetting(time));
+            });
+        };
+        let answer = |leaf: &str, to: &str| written.running.answer(leaf, to).err();
+        remember_for(Duration::from_hours(1));
+        assert_eq!(answer("l2", "10.244.1.1:80"), None);
+        assert_eq!(answer("l2", "10.244.1.1:9"), Some(ErrorKind::ConnectionRefused));
         assert_eq!(written.running.refused("l2", "10.244.1.1:80"), Some(ErrorKind::TimedOut));
-        assert_eq!(written.running.refused("l3", "10.244.1.1:80"), None);
+        assert_eq!(answer("l3", "10.244.1.1:80"), None);
+        assert_eq!(written.nft.remembered(&written.table, "seen").unwrap().len(), 1);
+
+        remember_for(Duration::from_secs(1));
+        assert_eq!(answer("l2", "10.244.1.1:9"), Some(ErrorKind::ConnectionRefused));
         crate::instance::wait_for("the end of what was remembered", || {
-            written.running.outcome("l2", "10.244.1.1:80").ok()
+            written.nft.remembered(&written.table, "seen").unwrap().is_empty().then_some(())
         });
+        assert_eq!(answer("l2", "10.244.1.1:80"), None);
     }
 }
 
@@ -555,6 +571,7 @@ fn datagrams_are_left_alone_held_back_and_taken_net_6() {
             batch.add_rule(table, "raw", &vec![to_port(UDP, 5353), Statement::NoTrack]);
         });
         other.send_to(b"c", "10.96.0.1:5353").unwrap();
+        server.set_read_timeout(Some(SILENCE_TIMEOUT)).unwrap();
         assert!(server.recv_from(&mut bytes).is_err(), "the destination is not translated");
 
         written
@@ -639,7 +656,7 @@ fn a_transparent_listener_in_the_fabric_accepts_connections_to_the_world_net_6()
                 vec![to_port(TCP, 443), tproxy, Statement::SetMark(1), accept()],
             ],
         );
-        let open = written.running.outcome("l1", "203.0.113.7:443").unwrap();
+        let open = written.running.answer("l1", "203.0.113.7:443").unwrap();
         let (taken, from) = listener.accept().unwrap();
         assert_eq!(from.ip().to_string(), "10.244.1.1", "{user:?}");
         assert_eq!(
@@ -739,7 +756,7 @@ fn more_than_the_kernel_takes_at_once_goes_in_several_transactions_net_6() {
             batch.bytes()
         );
         for to in ["10.96.0.0:80", "10.96.11.183:80", "10.97.0.0:81"] {
-            assert_eq!(written.running.refused("l2", to), None, "{to}, {user:?}");
+            assert_eq!(written.running.answer("l2", to).err(), None, "{to}, {user:?}");
         }
         accept_all(&listener);
     }

@@ -100,7 +100,7 @@ async fn many_policies_of_many_pods_are_enforced_at_every_moment_net_8() {
         }
         let to = "10.244.1.1:8080";
         cluster.until_refused("l17", to, ErrorKind::TimedOut);
-        assert_eq!(cluster.running.refused("l16", to), None, "as {user:?}");
+        assert_eq!(cluster.running.answer("l16", to).err(), None, "as {user:?}");
 
         let (is_over, counts) = (AtomicBool::new(false), [AtomicUsize::new(0), AtomicUsize::new(0)]);
         let again = Tasks::new();

@@ -2,12 +2,12 @@
 //! that follow it (NET-6).
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fabric::conntrack::Conntrack;
-use fabric::nft::{Family, Nft};
+use fabric::nft::{Family, Nft, Table};
 use fabric::{LeafSpec, SocketKind, SocketSpec};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -22,7 +22,7 @@ use podium::store::Store;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::traffic::accept_all;
+use super::traffic::{ANSWER_TIMEOUT, SILENCE_TIMEOUT, accept_all};
 use super::{FabricProcess, User, users};
 use crate::instance::wait_for;
 
@@ -135,11 +135,7 @@ impl Cluster {
 
     /// The leaf that serves a connection, by its listener.
     fn served_by(&self, from: &str, to: &str, listeners: &[TcpListener]) -> Result<usize, ErrorKind> {
-        for listener in listeners {
-            accept_all(listener);
-        }
-        let _open = self.running.outcome(from, to)?;
-        Ok(listeners.iter().position(|listener| accept_all(listener) > 0).unwrap())
+        accepted_by(listeners, || self.running.answer(from, to))
     }
 
     /// Waits until connections are served by exactly these listeners.
@@ -150,9 +146,9 @@ impl Cluster {
         listeners: &[TcpListener],
         expected: &[usize],
     ) {
+        let ask = || accepted_by(listeners, || self.running.outcome(from, to));
         wait_for(&format!("{from} to {to}: {expected:?}"), || {
-            let mut by: Vec<usize> =
-                (0..listeners.len() * 2).filter_map(|_| self.served_by(from, to, listeners).ok()).collect();
+            let mut by: Vec<usize> = (0..listeners.len() * 2).filter_map(|_| ask().ok()).collect();
             by.sort_unstable();
             by.dedup();
             (by == expected).then_some(())
@@ -185,6 +181,18 @@ impl Cluster {
     }
 }
 
+/// Connects, and returns the listener that the connection came to.
+fn accepted_by(
+    listeners: &[TcpListener],
+    connect: impl FnOnce() -> Result<TcpStream, ErrorKind>,
+) -> Result<usize, ErrorKind> {
+    for listener in listeners {
+        accept_all(listener);
+    }
+    let _open = connect()?;
+    Ok(listeners.iter().position(|listener| accept_all(listener) > 0).unwrap())
+}
+
 fn endpoint(number: u8, state: char) -> Value {
     json!({"addresses": [format!("10.244.1.{number}")], "nodeName": if number < 16 { "a" } else { "b" },
         "conditions": {"ready": state == 'r', "serving": state != 'n', "terminating": state == 't'},
@@ -202,7 +210,7 @@ async fn a_cluster_ip_deals_its_endpoints_out_net_6() {
         cluster.until_refused("l17", "10.96.0.80:80", ErrorKind::ConnectionRefused);
         cluster.endpoints("web", "TCP", &[(1, 'r'), (2, 'r'), (16, 't')]);
         cluster.until_served_by("l17", "10.96.0.80:80", &listeners, &[0, 1]);
-        let open: Vec<_> = (0..8).map(|_| cluster.running.outcome("l17", "10.96.0.80:80").unwrap()).collect();
+        let open: Vec<_> = (0..8).map(|_| cluster.running.answer("l17", "10.96.0.80:80").unwrap()).collect();
         assert_eq!(listeners[0].accept().unwrap().1.ip().to_string(), "10.244.1.17", "{user:?}");
         let counts: Vec<usize> = listeners.iter().map(accept_all).collect();
         assert_eq!(counts, [3, 4, 0]);
@@ -211,7 +219,7 @@ async fn a_cluster_ip_deals_its_endpoints_out_net_6() {
 
         cluster.endpoints("web", "TCP", &[(1, 'n'), (2, 'n'), (16, 't')]);
         cluster.until_served_by("l17", "10.96.0.80:80", &listeners, &[2]);
-        let _itself = cluster.running.outcome("l16", "10.96.0.80:80").unwrap();
+        let _itself = cluster.running.answer("l16", "10.96.0.80:80").unwrap();
         assert_eq!(listeners[2].accept().unwrap().1.ip().to_string(), "169.254.1.1");
 
         let mut open = cluster.running.connect("l17", "10.96.0.80:80").unwrap();
@@ -267,16 +275,24 @@ async fn a_client_keeps_its_endpoint_net_6() {
         .unwrap();
     let nft =
         Nft::new(cluster.running.fabric.socket(&SocketSpec::new(SocketKind::Netfilter)).unwrap()).unwrap();
-    wait_for("the shorter time", || {
-        let tables = nft.tables(Family::V4).ok()?;
-        let sets: Vec<_> = tables.iter().filter_map(|table| nft.sets(table).ok()).flatten().collect();
-        let has = |after: &str| sets.iter().any(|set| set.forgets && set.name.ends_with(after));
-        (has("/1") && !has("/600")).then_some(())
+    let of_clients = wait_for("the shorter time", || {
+        let mut sets = Vec::new();
+        for table in nft.tables(Family::V4).ok()? {
+            let all = nft.sets(&table).ok()?.into_iter().filter(|set| set.forgets);
+            sets.extend(all.map(|set| (table.clone(), set.name)));
+        }
+        let is_after = |(_, name): &(Table, String), after: &str| name.ends_with(after);
+        sets.retain(|set| is_after(set, "/1") || is_after(set, "/600"));
+        (!sets.is_empty() && sets.iter().all(|set| is_after(set, "/1"))).then_some(sets)
     });
     let before = ask("l16").unwrap();
     wait_for("another one, once the time is over", || {
-        std::thread::sleep(Duration::from_millis(1200));
-        (ask("l16") != Ok(before)).then_some(())
+        wait_for("the end of the time", || {
+            let mut left = of_clients.iter().map(|(table, set)| nft.remembered(table, set));
+            left.all(|clients| clients.is_ok_and(|clients| clients.is_empty())).then_some(())
+        });
+        // The next endpoint in turn may be the same one.
+        ask("l16").ok().filter(|now| *now != before).map(drop)
     });
     Cluster::stop(&cluster.tasks).await;
 }
@@ -462,7 +478,10 @@ async fn datagrams_leave_an_endpoint_that_is_gone_net_6() {
             &json!({"ports": [{"port": 53, "protocol": "UDP", "targetPort": 8080}]}),
         );
         cluster.endpoints("dns", "UDP", &[(1, 'r')]);
-        let ask = |server: &UdpSocket| {
+        let ask = |server: &UdpSocket, within: Duration| {
+            for socket in [server, &client] {
+                socket.set_read_timeout(Some(within)).unwrap();
+            }
             let _ = client.send_to(b"?", "10.96.0.10:53");
             let mut bytes = [0; 16];
             let (_, from) = server.recv_from(&mut bytes).ok()?;
@@ -472,13 +491,14 @@ async fn datagrams_leave_an_endpoint_that_is_gone_net_6() {
             assert_eq!(from, "10.96.0.10:53".parse::<SocketAddr>().unwrap());
             Some(())
         };
-        wait_for("the first endpoint", || ask(&servers[0]));
+        wait_for("the first endpoint", || ask(&servers[0], SILENCE_TIMEOUT));
         cluster.endpoints("dns", "UDP", &[(1, 'r'), (2, 'r')]);
-        assert!((0..5).all(|_| ask(&servers[0]).is_some()), "a flow stays while its endpoint does");
+        let stays = || (0..5).all(|_| ask(&servers[0], ANSWER_TIMEOUT).is_some());
+        assert!(stays(), "a flow stays while its endpoint does");
         cluster.endpoints("dns", "UDP", &[(1, 't'), (2, 'r')]);
-        assert!((0..5).all(|_| ask(&servers[0]).is_some()), "and while that serves to its end");
+        assert!(stays(), "and while that serves to its end");
         cluster.endpoints("dns", "UDP", &[(2, 'r')]);
-        wait_for("the second endpoint", || ask(&servers[1]));
+        wait_for("the second endpoint", || ask(&servers[1], SILENCE_TIMEOUT));
         Cluster::stop(&cluster.tasks).await;
     }
 }
@@ -508,7 +528,7 @@ async fn connections_outlive_who_keeps_the_rules_net_6() {
         let tasks = Tasks::new();
         cluster.follow(&tasks);
         wait_for("the new rules", || {
-            let by = cluster.served_by("l16", "10.96.0.80:80", &listeners);
+            let by = accepted_by(&listeners, || cluster.running.first_packet_of("l16", "10.96.0.80:80"));
             assert!(by.is_ok(), "there is no moment without rules: {by:?}");
             (by == Ok(1)).then_some(())
         });
@@ -600,7 +620,7 @@ async fn a_service_that_the_kernel_refuses_does_not_affect_others_net_6() {
         let tasks = Tasks::new();
         cluster.follow(&tasks);
         wait_for("the new rules", || {
-            let by = cluster.served_by("l16", "10.96.0.81:80", &listeners);
+            let by = accepted_by(&listeners, || cluster.running.first_packet_of("l16", "10.96.0.81:80"));
             assert!(by.is_ok(), "there is no moment without rules: {by:?}");
             (by == Ok(1)).then_some(())
         });

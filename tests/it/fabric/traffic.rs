@@ -12,7 +12,9 @@ use super::FabricProcess;
 use crate::instance::wait_for;
 
 /// Time to wait before concluding that nothing comes.
-const SILENCE_TIMEOUT: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
+pub(super) const SILENCE_TIMEOUT: Duration = Duration::from_millis(300);
+/// Time to wait for what must come: a lost packet is sent again after a second, and the machine may be busy.
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl FabricProcess {
     /// Waits for a leaf's link: the kernel forwards nothing for a moment after it is up.
@@ -22,24 +24,30 @@ impl FabricProcess {
         });
     }
 
-    /// The outcome of a connection.
+    /// The outcome of a connection for polls, and where nothing should come: soon a time-out.
     pub(super) fn outcome(&self, from: &str, to: &str) -> Result<TcpStream, ErrorKind> {
         self.outcome_within(from, to, SILENCE_TIMEOUT)
+    }
+
+    /// The outcome of a connection that must be accepted or refused.
+    pub(super) fn answer(&self, from: &str, to: &str) -> Result<TcpStream, ErrorKind> {
+        self.outcome_within(from, to, ANSWER_TIMEOUT)
     }
 
     /// The outcome of a connection, provided that its first packet is not lost, however busy the machine is: a lost one
     /// would be sent again after a second.
     pub(super) fn first_packet_of(&self, from: &str, to: &str) -> Result<TcpStream, ErrorKind> {
-        self.outcome_within(from, to, Timespec { tv_sec: 0, tv_nsec: 950_000_000 })
+        self.outcome_within(from, to, Duration::from_millis(950))
     }
 
-    fn outcome_within(&self, from: &str, to: &str, within: Timespec) -> Result<TcpStream, ErrorKind> {
+    fn outcome_within(&self, from: &str, to: &str, within: Duration) -> Result<TcpStream, ErrorKind> {
         let to: SocketAddr = to.parse().unwrap();
         let socket = self.fabric.socket(&SocketSpec::new(super::tcp(to)).in_leaf(from)).unwrap();
         match rustix::net::connect(&socket, &to) {
             Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
             Err(error) => return Err(std::io::Error::from(error).kind()),
         }
+        let within = Timespec::try_from(within).unwrap();
         if poll(&mut [PollFd::new(&socket, PollFlags::OUT)], Some(&within)).unwrap() == 0 {
             return Err(ErrorKind::TimedOut);
         }
@@ -50,16 +58,17 @@ impl FabricProcess {
         }
     }
 
+    /// The error of [`FabricProcess::outcome`]; `None` if the connection is accepted.
     pub(super) fn refused(&self, from: &str, to: &str) -> Option<ErrorKind> {
         self.outcome(from, to).err()
     }
 
-    /// A socket for datagrams that waits for a moment only.
+    /// A socket for datagrams that waits for those that must come.
     pub(super) fn datagrams(&self, leaf: &str, bind: &str) -> UdpSocket {
         let spec = SocketSpec { bind: bind.parse().ok(), ..SocketSpec::new(SocketKind::UdpV4).in_leaf(leaf) };
         let socket = UdpSocket::from(self.fabric.socket(&spec).unwrap());
         socket.set_nonblocking(false).unwrap();
-        socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+        socket.set_read_timeout(Some(ANSWER_TIMEOUT)).unwrap();
         socket
     }
 

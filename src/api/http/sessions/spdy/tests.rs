@@ -137,9 +137,12 @@ async fn a_process_that_does_not_read_holds_its_client_back_sec_2() {
         client.until("the end", |c| c.content(ids[0]).finished).await;
     });
     // The channel to the process is full, and so are all buffers before it.
-    while process.input.len() < 8 {
-        tokio::task::yield_now().await;
-    }
+    let full = async {
+        while process.input.len() < 8 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), full).await.expect("the channel is full");
     for _ in 0..1000 {
         tokio::task::yield_now().await;
     }

@@ -16,6 +16,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+#[cfg(test)]
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -48,6 +50,9 @@ pub(super) struct WriteGate {
     /// The directories already marked on request, by device and inode.
     marked: BTreeSet<(u64, u64)>,
     before: Vec<Writer>,
+    /// The number of events that a slow disk delays.
+    #[cfg(test)]
+    delayed: Arc<AtomicUsize>,
 }
 
 impl WriteGate {
@@ -55,11 +60,27 @@ impl WriteGate {
     pub(super) fn before(directory: BorrowedFd<'_>, denial: WriteFault) -> io::Result<Self> {
         let group = Arc::new(fanotify::group()?);
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        let keeper = GateThread { group: group.clone(), stop: stop.clone(), denial, waiting: Vec::new() };
+        let keeper = GateThread {
+            group: group.clone(),
+            stop: stop.clone(),
+            denial,
+            waiting: Vec::new(),
+            #[cfg(test)]
+            delayed: Arc::default(),
+        };
+        #[cfg(test)]
+        let delayed = keeper.delayed.clone();
         // The thread must respond at once: it runs before the first mark.
         let thread = std::thread::Builder::new().name("gate".into()).spawn(move || keeper.run())?;
-        let mut gate =
-            Self { group, stop, thread: Some(thread), marked: BTreeSet::new(), before: Vec::new() };
+        let mut gate = Self {
+            group,
+            stop,
+            thread: Some(thread),
+            marked: BTreeSet::new(),
+            before: Vec::new(),
+            #[cfg(test)]
+            delayed,
+        };
         gate.watch_directory(directory)?;
         Ok(gate)
     }
@@ -102,6 +123,9 @@ struct GateThread {
     denial: WriteFault,
     /// The events that a slow disk delays, and their ends.
     waiting: Vec<(Instant, Event)>,
+    /// The number of `waiting`, for tests of the gate.
+    #[cfg(test)]
+    delayed: Arc<AtomicUsize>,
 }
 
 impl GateThread {
@@ -143,6 +167,8 @@ impl GateThread {
             let waiting = std::mem::take(&mut self.waiting).into_iter();
             let (over, waiting): (Vec<_>, Vec<_>) = waiting.partition(|(until, _)| *until <= now);
             self.waiting = waiting;
+            #[cfg(test)]
+            self.delayed.store(self.waiting.len(), Ordering::Release);
             for (_, event) in over {
                 self.respond(&event, None);
             }
@@ -242,16 +268,19 @@ mod tests {
         drop(failing);
         let slow = gate(place.path(), WriteFault::Slow(Duration::from_millis(300))).unwrap();
         let start = Instant::now();
-        assert_eq!(fs::read_to_string(&file).unwrap(), "was");
-        assert!(start.elapsed() < Duration::from_millis(300));
         fs::write(&file, "slow").unwrap();
         assert!(start.elapsed() >= Duration::from_millis(300));
         drop(slow);
-        // A write that is delayed by an hour continues once the gate is removed.
         let slow = gate(place.path(), WriteFault::Slow(Duration::from_hours(1))).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "slow", "a read is not delayed");
+        // A write that is delayed by an hour continues once the gate is removed.
         let path = file.clone();
         let writer = std::thread::spawn(move || fs::write(path, "free"));
-        std::thread::sleep(Duration::from_millis(200));
+        let start = Instant::now();
+        while slow.delayed.load(Ordering::Acquire) == 0 {
+            assert!(start.elapsed() < Duration::from_mins(1), "no write waits at the gate");
+            std::thread::sleep(Duration::from_millis(5));
+        }
         assert!(!writer.is_finished());
         drop(slow);
         writer.join().unwrap().unwrap();
