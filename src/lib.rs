@@ -26,15 +26,13 @@
 //! | [`network`] | the actor for services: the proxy or the kernel's rules, and the cluster's DNS | reconcile, api, fabric, object, base |
 //! | [`kubelet`] | a node's actor; the host's only client | reconcile, api, host, fabric, object, base |
 //! | [`console`] | the terminal program, a Kubernetes client like any other | object, manifest, base |
-//! | [`cluster`] | composition root: starts, wires and stops everything | all |
-//! | `apply` | applies manifests to a cluster and deletes their objects, over its API | all |
-//! | [`cli`] | flags, commands, exit codes | all |
-//! | `simulate` | the control plane under virtual time, with faults from a seed, and its checks | all |
+//! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, scheduler, controllers, reconcile, api, store, manifest, host, fabric, object, base |
 //! | [`testing`] | a cluster for the tests of crates that depend on this one | all |
-//! | `trial` | runs a user's controller as a process against a disturbed cluster | all |
+//! | [`cli`] | flags, commands, exit codes | all |
+//! | `lab` | `podium-lab`: simulator, torture, benchmarks, trials of controllers and fuzz targets; users do not run it | cluster, kubelet, network, scheduler, controllers, reconcile, api, store, manifest, host, fabric, object, base |
 //!
-//! Each layer above [`cluster`] in this table is a crate of its own, so that the compiler enforces the table and a
-//! change to a layer builds only that layer's tests; `cluster`, `cli` and `testing` belong to the program's own crate.
+//! Each layer is a crate of its own, so that the compiler enforces the table and a change to a layer builds only that
+//! layer's tests. Only [`testing`] and [`cli`] belong to the program's own crate.
 //! A test (`tests/it/layers/mod.rs`) checks that the table is true, and that the modules of one parent form no cycles.
 //!
 //! **A kind** is a handle ([`object::Kind`]); one file of [`api::kinds`] has its own rules. A custom resource
@@ -104,15 +102,9 @@
 //! clock: ten minutes are a millisecond in a test.
 
 pub use {
-    api, base, console, controllers, fabric, host, kubelet, manifest, network, object, programs, reconcile,
-    scheduler, store,
+    api, base, cluster, console, controllers, fabric, host, kubelet, manifest, network, object, programs,
+    reconcile, scheduler, store,
 };
 
-mod apply;
 pub mod cli;
-pub mod cluster;
-#[cfg(any(test, feature = "fuzz"))]
-pub mod fuzz;
-mod simulate;
 pub mod testing;
-mod trial;

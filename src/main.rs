@@ -1,7 +1,5 @@
 //! The `podium` binary: calls the library.
 
-mod entropy;
-
 use std::process::ExitCode;
 
 /// Every write retains a version of its object: the system's allocator took a fifth of the processor time.

@@ -1,4 +1,4 @@
-//! See `podium::fuzz`.
+//! See `lab::fuzz`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| podium::fuzz::run("apply", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| lab::fuzz::run("apply", bytes));

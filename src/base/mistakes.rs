@@ -1,7 +1,18 @@
-//! Deliberate mistakes, switched on at run time (FAULT-3): with `podium simulate --mistake NAME` this process makes one
-//! mistake that a programmer could make, and the simulator's checkers must find it. Nothing else switches one on.
+//! Deliberate mistakes (FAULT-3): with `podium-lab simulate --mistake NAME` the simulated cluster makes one mistake that a
+//! programmer could make, and the simulator's checks must find it. Nothing else switches one on.
+//!
+//! Release builds contain the mistakes only with the feature `mistakes`; builds with debug assertions always do, so
+//! that tests need no build of their own.
 
 use std::sync::atomic::{AtomicU8, Ordering};
+
+/// False in the program that users run, which then contains no code of any mistake.
+const COMPILED: bool = cfg!(any(debug_assertions, feature = "mistakes"));
+
+/// This build contains no mistakes.
+#[derive(Debug, thiserror::Error)]
+#[error("this build contains no mistakes; build podium-lab with `--features mistakes`")]
+pub struct MistakesAbsent;
 
 /// None, or the mistake's index in [`Mistake::ALL`] plus one.
 static ACTIVE: AtomicU8 = AtomicU8::new(0);
@@ -78,12 +89,16 @@ mistakes! {
 impl Mistake {
     /// Returns true if this process makes this mistake.
     pub fn is_enabled(self) -> bool {
-        ACTIVE.load(Ordering::Relaxed) == self as u8 + 1
+        COMPILED && ACTIVE.load(Ordering::Relaxed) == self as u8 + 1
     }
 
     /// Makes this process make this mistake, and no other, from now on.
-    pub fn make(self) {
+    pub fn make(self) -> Result<(), MistakesAbsent> {
+        if !COMPILED {
+            return Err(MistakesAbsent);
+        }
         ACTIVE.store(self as u8 + 1, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Returns the mistake with this name.

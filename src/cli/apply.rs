@@ -9,9 +9,9 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use super::flags::{InstanceArgs, ManifestRequest};
 use super::output::{eprint_line, print_line};
 use super::runtime::runtime;
-pub(super) use crate::apply::{ApplySummary, DEFAULT_NAMESPACE, Depth, Mode, apply_documents, read_files};
-use crate::apply::{Warnings, apply_all, delete_all, read};
-use crate::cluster::default_data_dir;
+pub(super) use cluster::apply::{ApplySummary, DEFAULT_NAMESPACE, Depth, Mode, apply_documents, read_files};
+use cluster::apply::{Warnings, apply_all, delete_all, read};
+use cluster::default_data_dir;
 
 pub(super) fn apply(request: &ManifestRequest) -> Result<()> {
     let (documents, mut errors) = read(&request.filename, depth(request));

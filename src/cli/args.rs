@@ -90,25 +90,10 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: super::snapshot::SnapshotCommand,
     },
-    /// Simulate the control plane under virtual time with faults drawn from a seed, and check the answers to its
-    /// clients
-    Simulate(super::simulate::SimulateRequest),
-    /// Kill, freeze and cut off a real instance repeatedly, and check that nothing ran twice and nothing was lost
-    Torture(super::torture::TortureRequest),
     /// List images, load an image archive, or remove a loaded image
     Image {
         #[command(subcommand)]
         command: super::image::ImageCommand,
-    },
-    /// Measure this build on this machine and compare each figure with a limit or a recorded figure
-    Bench {
-        /// Suites to run [default: all but the soak]
-        suites: Vec<super::bench::Suite>,
-        /// Length of the soak in minutes; growth in its first third, at most five minutes, does not count
-        #[arg(long, default_value_t = 15.0, value_parser = minutes)]
-        minutes: f64,
-        #[command(flatten)]
-        console: super::bench::ConsoleSizes,
     },
     /// Print the completion script of a shell
     Completions {
@@ -122,15 +107,6 @@ pub(super) fn print_completions(shell: clap_complete::Shell) {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "podium", &mut script);
     super::output::print_line(String::from_utf8_lossy(&script).trim_end());
-}
-
-/// Parses a positive number of minutes, at most a week.
-fn minutes(text: &str) -> Result<f64, String> {
-    const MAX_MINUTES: f64 = 7.0 * 24.0 * 60.0;
-    match text.parse() {
-        Ok(minutes) if minutes > 0.0 && minutes <= MAX_MINUTES => Ok(minutes),
-        _ => Err(format!("expected a number of minutes above 0, at most {MAX_MINUTES}")),
-    }
 }
 
 #[cfg(test)]
@@ -155,13 +131,6 @@ mod tests {
     fn the_spellings_of_earlier_versions_are_still_read_cli_1() {
         let read = |line: &str| Args::try_parse_from(format!("podium {line}").split(' ')).expect("valid");
         for (old, new) in [
-            ("simulate --for 2m --meta", "simulate --duration 2m --verify-determinism"),
-            ("simulate --break list", "simulate --mistake list"),
-            (
-                "simulate --controller c --apply a --quiet 1s --patience 5s",
-                "simulate --controller c --apply a --quiet-period 1s --recovery-timeout 5s",
-            ),
-            ("torture --for 1m --break lost-write", "torture --duration 1m --mistake lost-write"),
             ("fault crash kubelet/node-1 --for 30s", "fault crash kubelet/node-1 --duration 30s"),
             ("fault latency node/a node/b --undo", "fault latency node/a node/b --heal"),
             ("fence node-1 --undo", "fence node-1 --release"),

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::cluster::{AuditConfig, MOST_HOLLOW_NODES, MOST_NODES, NetworkMode};
+use cluster::{AuditConfig, MOST_HOLLOW_NODES, MOST_NODES, NetworkMode};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ClusterArgs {

@@ -8,7 +8,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::flags::InstanceArgs;
 use super::output::{print_line, print_table};
-use crate::cluster::{NetworkEntry, default_data_dir, remove_leftover_network, running_instance};
+use cluster::{NetworkEntry, default_data_dir, remove_leftover_network, running_instance};
 use host::running_hosts::{RunningHost, process, running_hosts, wait_for_end};
 
 /// Lists the node hosts of this user.

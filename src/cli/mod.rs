@@ -4,7 +4,6 @@ mod address;
 mod allocator;
 pub(crate) mod apply;
 mod args;
-mod bench;
 mod drill;
 mod fault;
 mod fence;
@@ -12,20 +11,18 @@ mod flags;
 mod image;
 mod instances;
 mod logging;
-mod output;
+pub mod output;
 mod replay;
-mod runtime;
+pub mod runtime;
 mod serve;
 mod shell;
 mod signals;
-mod simulate;
 mod snapshot;
-mod torture;
 mod up;
 mod why;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -41,11 +38,15 @@ const FAILED: u8 = 1;
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    if let Some(exit) = hidden_program() {
-        return exit;
-    }
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    internal_program(&arguments).unwrap_or_else(|| run(arguments))
+}
+
+/// Runs a command line, of which the first argument is the program's name.
+#[must_use]
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
     // Usage errors end here, with exit code 2.
-    let args = Args::parse_from(torture::take_mistake(std::env::args_os().collect()));
+    let args = Args::parse_from(arguments);
     let outcome = match args.command {
         None => up::run(args.cluster, args.console),
         Some(Command::Up { cluster, console }) => up::run(cluster, console),
@@ -69,28 +70,22 @@ pub fn main() -> ExitCode {
         Some(Command::WhyNotConnected(request)) => return why::run(&request),
         Some(Command::Fault { command }) => fault::run(*command),
         Some(Command::Run(request) | Command::Scenario { command: drill::ScenarioCommand::Run(request) }) => {
-            return exit_of(drill::run_file(&request));
+            return exit_code(drill::run_file(&request));
         }
-        Some(Command::Drill { command }) => return exit_of(drill::run(command)),
+        Some(Command::Drill { command }) => return exit_code(drill::run(command)),
         Some(Command::Fence(request)) => fence::run(&request),
         Some(Command::Snapshot { command }) => snapshot::run(command),
-        Some(Command::Simulate(request)) => return simulate::run(&request),
-        Some(Command::Torture(request)) => match torture::run(&request) {
-            Ok(true) => Ok(()),
-            Ok(false) => return ExitCode::from(FAILED),
-            Err(error) => Err(error),
-        },
         Some(Command::Image { command }) => image::run(command),
-        Some(Command::Bench { suites, minutes, console }) => bench::run(&suites, minutes, &console),
         Some(Command::Completions { shell }) => {
             args::print_completions(shell);
             Ok(())
         }
     };
-    exit_of(outcome.map(|()| ExitCode::from(DONE)))
+    exit_code(outcome.map(|()| ExitCode::from(DONE)))
 }
 
-fn exit_of(outcome: anyhow::Result<ExitCode>) -> ExitCode {
+/// Returns a command's exit code; prints its error.
+pub fn exit_code(outcome: anyhow::Result<ExitCode>) -> ExitCode {
     outcome.unwrap_or_else(|error| {
         output::eprint_line(&format!("podium: {}", error_line(&error)));
         ExitCode::from(FAILED)
@@ -110,19 +105,18 @@ fn error_line(error: &anyhow::Error) -> String {
     text
 }
 
-/// Runs the internal programs of this binary, before any thread or runtime exists, because they fork.
-fn hidden_program() -> Option<ExitCode> {
+/// Runs the internal program that the arguments name, if they name one. No thread or runtime may exist, because these
+/// programs fork.
+#[must_use]
+pub fn internal_program(arguments: &[OsString]) -> Option<ExitCode> {
     use programs::{image_program_main, is_image_program};
-    let mut arguments = std::env::args_os();
-    let called = PathBuf::from(arguments.next()?);
-    let called = called.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-    let rest: Vec<OsString> = arguments.collect();
+    let (called, rest) = arguments.split_first()?;
+    let called = Path::new(called).file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+    let rest = rest.to_vec();
     match rest.first().and_then(|first| first.to_str()) {
         Some("node-host") => Some(host::node_host_main(rest.into_iter().skip(1))),
-        Some("network-preflight") => Some(crate::cluster::network_preflight_main()),
+        Some("network-preflight") => Some(cluster::network_preflight_main()),
         Some("fabric") => Some(fabric::fabric_main(rest.into_iter().skip(1))),
-        Some(torture::PROGRAM) => Some(torture::hold_main(rest.into_iter().skip(1))),
-        Some("bench-traffic") => Some(bench::traffic_main(rest.into_iter().skip(1))),
         Some("image-program") => Some(image_program_main(rest.into_iter().skip(1))),
         _ if is_image_program(&called) => {
             Some(image_program_main(std::iter::once(OsString::from(called)).chain(rest)))

@@ -8,7 +8,7 @@ use std::io::Write;
 use tracing_subscriber::fmt::MakeWriter;
 
 /// Prints a line on standard output.
-pub(super) fn print_line(line: &str) {
+pub fn print_line(line: &str) {
     let mut out = std::io::stdout();
     let _ = writeln!(out, "{}", printable(line)).and_then(|()| out.flush());
 }
@@ -32,7 +32,7 @@ pub(super) fn api_error(error: kube::Error) -> anyhow::Error {
 }
 
 /// Prints a line on standard error.
-pub(super) fn eprint_line(line: &str) {
+pub fn eprint_line(line: &str) {
     let _ = writeln!(std::io::stderr(), "{}", printable(line));
 }
 

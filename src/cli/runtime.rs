@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The runtime of every command but the console alone.
-pub(super) fn runtime() -> Result<tokio::runtime::Runtime> {
+pub fn runtime() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")
 }
 

@@ -11,7 +11,7 @@ use super::flags::ClusterArgs;
 use super::logging::{self, Logging, Stderr};
 use super::runtime::{run_to_end, runtime};
 use super::signals::StopSignals;
-use crate::cluster::{
+use cluster::{
     Cluster, ClusterConfig, ConfigFile, DataDir, StopProgress, UnknownComponent, default_data_dir,
     parse_config,
 };

@@ -20,8 +20,8 @@ use super::error_line;
 use super::flags::InstanceArgs;
 use super::output::{api_error, print_line, print_table};
 use super::runtime::runtime;
-use crate::cluster::snapshots::{Files, restore_at_start};
-use crate::cluster::{DataDir, default_data_dir, running_instance};
+use cluster::snapshots::{Files, restore_at_start};
+use cluster::{DataDir, default_data_dir, running_instance};
 use object::cluster_snapshot::{
     COMPLETE, ClusterRestore, ClusterRestoreSpec, ClusterSnapshot, ClusterSnapshotSpec, READY, RestorePhase,
 };

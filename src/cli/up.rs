@@ -16,7 +16,7 @@ use super::serve::{cluster_config, prepare};
 use super::signals::StopSignals;
 use super::snapshot;
 use super::why;
-use crate::cluster::{Cluster, default_data_dir, running_instance};
+use cluster::{Cluster, default_data_dir, running_instance};
 use console::ConsoleOptions;
 
 /// Maximum number of lines about a stop that the console has not shown yet.

@@ -188,7 +188,7 @@ impl AddressPlan {
 }
 
 /// The address of a hollow node, and the range of its pods.
-pub(crate) fn hollow_addresses(index: usize) -> (Ipv4Addr, Ipv4Net) {
+pub fn hollow_addresses(index: usize) -> (Ipv4Addr, Ipv4Net) {
     (AddressPlan::hollow_node(index), AddressPlan::hollow_pods(index))
 }
 

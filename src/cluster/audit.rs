@@ -18,17 +18,17 @@ const MAX_BACKUPS: usize = 10;
 /// The part of the API's requests that is logged, and the log file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub(crate) struct AuditConfig {
+pub struct AuditConfig {
     /// The file, or `-` for standard output; `None` means no log.
-    pub(crate) log_path: Option<PathBuf>,
+    pub log_path: Option<PathBuf>,
     /// A `Policy` of `audit.k8s.io/v1`; `None` means that the metadata of every request is logged.
-    pub(crate) policy_file: Option<PathBuf>,
+    pub policy_file: Option<PathBuf>,
     /// A file that would exceed this size is rotated; 0 means the default.
-    pub(crate) max_size_megabytes: u64,
+    pub max_size_megabytes: u64,
     /// The number of retained backups; 0 means all.
-    pub(crate) max_backups: usize,
+    pub max_backups: usize,
     /// The age in days after which backups are removed; 0 means never.
-    pub(crate) max_age_days: u32,
+    pub max_age_days: u32,
 }
 
 impl Default for AuditConfig {
@@ -45,7 +45,7 @@ impl Default for AuditConfig {
 
 impl AuditConfig {
     /// Returns true if the log goes to the terminal that a console may use.
-    pub(crate) fn is_on_screen(&self) -> bool {
+    pub fn is_on_screen(&self) -> bool {
         self.log_path.as_deref() == Some(Path::new(STDOUT))
     }
 

@@ -19,7 +19,7 @@ use object::{Key, Kind, TypedKind};
 const DISK_CLASS: &str = "disk";
 
 /// Creates missing objects; existing ones stay, except the API's own address, and that of its `service`.
-pub(crate) fn bootstrap(api: &Api, listening: SocketAddr, service: Ipv4Addr) -> Result<(), ApiError> {
+pub fn bootstrap(api: &Api, listening: SocketAddr, service: Ipv4Addr) -> Result<(), ApiError> {
     for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
         ensure(api, Namespace { metadata: meta("", name), ..Namespace::default() })?;
     }

@@ -16,7 +16,7 @@ use tower::Service;
 use api::http::{Server, TrustedConnection};
 
 /// A client for the server in this process, with these headers as defaults for its requests.
-pub(crate) fn in_process(server: Server, headers: HeaderMap) -> kube::Client {
+pub fn in_process(server: Server, headers: HeaderMap) -> kube::Client {
     kube::Client::new(PipeConnector { server: Arc::new(server), headers: Arc::new(headers) }, "default")
 }
 

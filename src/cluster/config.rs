@@ -23,11 +23,11 @@ pub(crate) type ComponentName = String;
 /// A name that no component has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no component \"{name}\"{}; the components are {}", self.hint(), components.join(", "))]
-pub(crate) struct UnknownComponent {
+pub struct UnknownComponent {
     /// The name as given.
-    pub(crate) name: String,
+    pub name: String,
     /// The known components.
-    pub(crate) components: Vec<String>,
+    pub components: Vec<String>,
 }
 
 impl UnknownComponent {
@@ -40,42 +40,42 @@ impl UnknownComponent {
 /// The default number of nodes that run processes.
 const DEFAULT_NODES: usize = 3;
 /// The maximum number of nodes with processes: there are addresses for so many.
-pub(crate) const MOST_NODES: u16 = 1000;
+pub const MOST_NODES: u16 = 1000;
 /// The maximum number of hollow nodes.
-pub(crate) const MOST_HOLLOW_NODES: u16 = 16_000;
+pub const MOST_HOLLOW_NODES: u16 = 16_000;
 
 /// The configuration of a cluster's start.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ClusterConfig {
+pub struct ClusterConfig {
     /// Removes all data at the end of the run.
-    pub(crate) ephemeral: bool,
+    pub ephemeral: bool,
     /// Opens a state that has lost data, as far as it is readable.
-    pub(crate) accept_data_loss: bool,
+    pub accept_data_loss: bool,
     /// The API's listen address; `None` means 127.0.0.1:6443, or any free port if that is taken.
-    pub(crate) listen: Option<SocketAddr>,
+    pub listen: Option<SocketAddr>,
     /// Permits listening beyond loopback.
-    pub(crate) expose: bool,
+    pub expose: bool,
     /// The number of nodes that run processes; `None` means the config file's.
-    pub(crate) nodes: Option<usize>,
+    pub nodes: Option<usize>,
     /// The number of hollow nodes; `None` means the config file's.
-    pub(crate) hollow_nodes: Option<usize>,
+    pub hollow_nodes: Option<usize>,
     /// The path of the kubeconfig; `None` means the one in the data directory.
-    pub(crate) kubeconfig: Option<std::path::PathBuf>,
+    pub kubeconfig: Option<std::path::PathBuf>,
     /// Components that are left out.
-    pub(crate) disabled: Vec<ComponentName>,
+    pub disabled: Vec<ComponentName>,
     /// Discovery includes the versions that Kubernetes has removed; else as in the config file.
-    pub(crate) legacy_versions: bool,
+    pub legacy_versions: bool,
     /// The content of the config file.
-    pub(crate) file: ConfigFile,
+    pub file: ConfigFile,
     /// The path of the config file to follow; `None` means that none is followed.
-    pub(crate) file_path: Option<std::path::PathBuf>,
+    pub file_path: Option<std::path::PathBuf>,
     /// The user's file of scenario runs; `None` means that they are recorded only in the cluster.
-    pub(crate) runs_file: Option<std::path::PathBuf>,
+    pub runs_file: Option<std::path::PathBuf>,
 }
 
 impl ClusterConfig {
     /// Returns true if a component is left out.
-    pub(crate) fn is_disabled(&self, name: &str) -> bool {
+    pub fn is_disabled(&self, name: &str) -> bool {
         self.disabled.iter().any(|d| d == name)
     }
 
@@ -91,7 +91,7 @@ impl ClusterConfig {
     }
 
     /// The numbers of unnamed nodes, given one version of the config file; the command line takes precedence.
-    pub(crate) fn counts(&self, file: &ConfigFile) -> NodeCounts {
+    pub fn counts(&self, file: &ConfigFile) -> NodeCounts {
         NodeCounts {
             nodes: self.nodes.or(file.node_count).unwrap_or(DEFAULT_NODES),
             hollow: self.hollow_nodes.or(file.hollow_node_count).unwrap_or(0),
@@ -102,54 +102,54 @@ impl ClusterConfig {
 /// The config file (`--config`), YAML.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub(crate) struct ConfigFile {
+pub struct ConfigFile {
     /// Every timing, in seconds.
-    pub(crate) timings: Timings,
+    pub timings: Timings,
     /// Images besides the built-in ones.
-    pub(crate) images: Vec<ImageEntry>,
+    pub images: Vec<ImageEntry>,
     /// Names of images and their targets.
-    pub(crate) registry: RegistryConfig,
+    pub registry: RegistryConfig,
     /// The behavior of hollow nodes.
-    pub(crate) hollow: HollowConfig,
+    pub hollow: HollowConfig,
     /// The number of nodes that run processes, unless the command line sets it; followed while the cluster runs.
-    pub(crate) node_count: Option<usize>,
+    pub node_count: Option<usize>,
     /// The number of hollow nodes, unless the command line sets it; followed while the cluster runs.
-    pub(crate) hollow_node_count: Option<usize>,
+    pub hollow_node_count: Option<usize>,
     /// Settings of single nodes: of counted ones, and further ones; followed while the cluster runs.
     #[serde(deserialize_with = "empty_when_null")]
-    pub(crate) nodes: Vec<NodeSettings>,
+    pub nodes: Vec<NodeSettings>,
     /// A directory of manifests whose pods run on every node that runs processes; `None` means each node's own
     /// directory `nodes/NAME/manifests` below the data directory.
-    pub(crate) static_pod_path: Option<std::path::PathBuf>,
+    pub static_pod_path: Option<std::path::PathBuf>,
     /// The thresholds at which a node's pods are evicted.
-    pub(crate) eviction: EvictionConfig,
+    pub eviction: EvictionConfig,
     /// The rate at which pods of unresponsive nodes are evicted.
-    pub(crate) node_lifecycle: NodeLifecycleConfig,
+    pub node_lifecycle: NodeLifecycleConfig,
     /// The limits of the cluster.
-    pub(crate) limits: Limits,
+    pub limits: Limits,
     /// The number of terminated pods that are retained; `None` means Kubernetes' 12 500, 0 means all.
-    pub(crate) terminated_pod_threshold: Option<usize>,
+    pub terminated_pod_threshold: Option<usize>,
     /// Discovery includes the versions that Kubernetes has removed, which are accepted in any case.
     #[serde(alias = "legacyVersions")]
-    pub(crate) removed_api_versions: bool,
+    pub removed_api_versions: bool,
     /// The audit log of the API's requests.
-    pub(crate) audit: AuditConfig,
+    pub audit: AuditConfig,
     /// The scheduler's profiles: a KubeSchedulerConfiguration.
-    pub(crate) scheduler: Option<serde_json::Value>,
+    pub scheduler: Option<serde_json::Value>,
     /// Pods get namespaces of their own where the machine allows it; false never tries.
-    pub(crate) namespaces: bool,
+    pub namespaces: bool,
     /// Control groups enforce limits if the machine allows it; false never tries.
-    pub(crate) cgroups: bool,
+    pub cgroups: bool,
     /// The maximum number of processes in a pod, if there are control groups.
-    pub(crate) pod_pids_limit: Option<u64>,
+    pub pod_pids_limit: Option<u64>,
     /// The network that pods are in.
-    pub(crate) network: NetworkConfig,
+    pub network: NetworkConfig,
     /// The end of services' names, as of kubeadm's `networking.dnsDomain`.
-    pub(crate) cluster_domain: ClusterDomain,
+    pub cluster_domain: ClusterDomain,
     /// The addresses at which Ingresses are served.
-    pub(crate) ingress: IngressConfig,
+    pub ingress: IngressConfig,
     /// The first port that pods may bind; detected by default. A port below it is served 8000 higher.
-    pub(crate) unprivileged_port_start: Option<u16>,
+    pub unprivileged_port_start: Option<u16>,
 }
 
 /// Reads a list; one with all lines commented out (`null`) is empty.
@@ -191,16 +191,16 @@ impl Default for ConfigFile {
 /// Further repositories that built-in images stand for, besides their own (IMG-2).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub(crate) struct RegistryConfig {
+pub struct RegistryConfig {
     /// Repositories without tags (`docker.io/bitnami/nginx`); each means the built-in image whose name has the same
     /// last component.
-    pub(crate) builtin: Vec<String>,
+    pub builtin: Vec<String>,
 }
 
 /// The network that pods are in (NET-5).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub(crate) struct NetworkConfig {
+pub struct NetworkConfig {
     /// The owner of the network.
     pub mode: NetworkMode,
     /// The range of pods in a network of their own, each node a /24 of it; `None` means the first candidate that
@@ -232,7 +232,7 @@ impl NetworkConfig {
 /// The addresses at which Ingresses are served (NET-9).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub(crate) struct IngressConfig {
+pub struct IngressConfig {
     /// True if they are served.
     pub enabled: bool,
     /// The listen address; one that other machines can reach needs `--expose`.
@@ -254,7 +254,7 @@ impl Default for IngressConfig {
 /// The network that pods are in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum NetworkMode {
+pub enum NetworkMode {
     /// `fabric` if the machine allows it, else `loopback`
     #[default]
     Auto,
@@ -281,7 +281,7 @@ impl Default for NetworkConfig {
 /// The behavior of hollow nodes (NODE-7).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub(crate) struct HollowConfig {
+pub struct HollowConfig {
     /// The time that a container takes to start, in seconds.
     pub start_delay: Seconds,
     /// The share of containers that fail to start, 0 to 1.

@@ -12,21 +12,21 @@ use base::clock::Clock;
 use kubelet::runtime::hollow::ContainerBehavior;
 
 /// Chooses the behavior of the containers of pods on hollow nodes, by pod and container name.
-pub(crate) type PodBehaviorFn = Arc<dyn Fn(&Pod, &str) -> ContainerBehavior + Send + Sync>;
+pub type PodBehaviorFn = Arc<dyn Fn(&Pod, &str) -> ContainerBehavior + Send + Sync>;
 
 /// The settings of an embedded cluster.
 #[derive(Clone, Default)]
-pub(crate) struct EmbedOptions {
+pub struct EmbedOptions {
     /// Its clock; `None` means the machine's.
-    pub(crate) clock: Option<Clock>,
+    pub clock: Option<Clock>,
     /// Access to its API.
-    pub(crate) door: ApiTransport,
+    pub door: ApiTransport,
     /// The program of the hosts of nodes with processes.
-    pub(crate) host_program: HostProgram,
+    pub host_program: HostProgram,
     /// Chooses the behavior of hollow pods; `None` means that the config file does.
-    pub(crate) director: Option<PodBehaviorFn>,
+    pub director: Option<PodBehaviorFn>,
     /// Sees requests before the server does.
-    pub(crate) interceptor: Option<Arc<dyn Interceptor>>,
+    pub interceptor: Option<Arc<dyn Interceptor>>,
 }
 
 impl fmt::Debug for EmbedOptions {
@@ -41,7 +41,7 @@ impl fmt::Debug for EmbedOptions {
 
 /// Access to an API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum ApiTransport {
+pub enum ApiTransport {
     /// Every client on the machine with the kubeconfig.
     #[default]
     Socket,
@@ -51,7 +51,7 @@ pub(crate) enum ApiTransport {
 
 /// The program that holds a node's containers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum HostProgram {
+pub enum HostProgram {
     /// This program is podium.
     #[default]
     This,

@@ -10,7 +10,7 @@ use store::StoreError;
 
 /// A cluster could not be started.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum StartError {
+pub enum StartError {
     /// The data directory cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),

@@ -321,7 +321,7 @@ impl ClusterFabric {
 
 /// Ends the remaining network of a control plane that was killed: the processes still inside, and its own process.
 /// False if nothing listens at this path. The nodes' hosts must have ended before.
-pub(crate) fn remove_leftover_network(socket: &Path) -> Result<bool, FabricError> {
+pub fn remove_leftover_network(socket: &Path) -> Result<bool, FabricError> {
     let Ok(left) = Fabric::connect(socket) else { return Ok(false) };
     left.end_occupants(NOTICE, HANG_UP)?;
     left.shut_down()?;

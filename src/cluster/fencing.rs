@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use tokio::sync::Notify;
 
-pub(crate) use super::nodes::{FenceError, NodeRunState};
+pub use super::nodes::{FenceError, NodeRunState};
 
 use super::nodes::Nodes;
 use api::controller_status::Subsystem;
@@ -36,7 +36,7 @@ use reconcile::{Caches, Recorder, WorkLoop, ignore_gone, ignore_not_found, optio
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The part of the nodes' runner that fences need.
-pub(crate) trait NodeRunner: Clone + Send + Sync + 'static {
+pub trait NodeRunner: Clone + Send + Sync + 'static {
     /// The state of a node.
     fn run_state(&self, name: &str) -> NodeRunState;
 
@@ -63,7 +63,7 @@ impl NodeRunner for Nodes {
 }
 
 /// Fences nodes until `tasks` end.
-pub(crate) fn start(api: &Api, caches: &Caches, tasks: &Tasks, nodes: &impl NodeRunner) {
+pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, nodes: &impl NodeRunner) {
     let changed = Arc::new(Notify::new());
     for kind in [Kind::NodeFence, Kind::Node] {
         let changed = changed.clone();

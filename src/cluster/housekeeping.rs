@@ -24,7 +24,8 @@ const COUNT_EVENTS_EVERY: Duration = Duration::from_secs(5);
 /// The number of retained events, unless `limits.events` sets it.
 const EVENTS: usize = 10_000;
 
-pub(crate) fn start(api: &Api, tasks: &Tasks) {
+/// Starts the removal of expired changes from the watch history and of surplus events.
+pub fn start(api: &Api, tasks: &Tasks) {
     let keeper = api.clone();
     let rounds = WorkLoop::start(api, "housekeeping", Subsystem::Cluster, tasks);
     tasks.spawn_restarting("housekeeping", move || run(keeper.clone(), rounds.clone()));

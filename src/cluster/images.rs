@@ -38,7 +38,7 @@ pub(super) fn catalogue(config: &ConfigFile, data_dir: &Path) -> Result<Catalogu
 }
 
 /// The catalogue of a data directory, and the errors of its files.
-pub(crate) fn image_catalogue(config: &ConfigFile, data_dir: &Path) -> (Catalogue, Vec<String>) {
+pub fn image_catalogue(config: &ConfigFile, data_dir: &Path) -> (Catalogue, Vec<String>) {
     let directory = data_dir.join("images");
     let pattern = directory.join("*.yaml").display().to_string();
     let faults = config.images.iter().flat_map(|entry| {

@@ -17,7 +17,7 @@ const SMALLEST_NODES: u8 = 122;
 /// `network.ipv6` of the config file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Ipv6Config {
+pub enum Ipv6Config {
     /// Enables or disables IPv6, in the usual ranges.
     Enabled(bool),
     /// Enabled, in these ranges.
@@ -27,7 +27,7 @@ pub(crate) enum Ipv6Config {
 /// The IPv6 ranges of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub(crate) struct Ipv6Ranges {
+pub struct Ipv6Ranges {
     /// The range of all pods; each node has a /64 of it.
     #[serde(rename = "podSubnet", alias = "pods")]
     pub pods: Ipv6Net,

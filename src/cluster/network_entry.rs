@@ -27,7 +27,7 @@ const VISITORS: u32 = 64;
 /// The network of a running instance, for a process that enters it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct NetworkEntry {
+pub struct NetworkEntry {
     /// The range of nodes. Its last addresses are the control plane's and the visitors'.
     nodes: Ipv4Net,
     /// The IPv6 range of nodes, if there is one.
@@ -36,11 +36,11 @@ pub(crate) struct NetworkEntry {
     /// The largest packet, in bytes.
     mtu: u32,
     /// The address of the API inside.
-    pub(crate) api: SocketAddr,
+    pub api: SocketAddr,
     /// The cluster's DNS; none where it is disabled.
-    pub(crate) dns: Option<IpAddr>,
+    pub dns: Option<IpAddr>,
     /// The cluster's domain.
-    pub(crate) domain: String,
+    pub domain: String,
 }
 
 impl NetworkEntry {
@@ -61,18 +61,18 @@ impl NetworkEntry {
     }
 
     /// Reads the entry of a data directory; `None` where pods share the machine's network.
-    pub(crate) fn read(data_dir: &Path) -> Option<Self> {
+    pub fn read(data_dir: &Path) -> Option<Self> {
         serde_json::from_str(&std::fs::read_to_string(data_dir.join(FILE)).ok()?).ok()
     }
 
     /// The path of the fabric process's socket.
-    pub(crate) fn socket(data_dir: &Path) -> PathBuf {
+    pub fn socket(data_dir: &Path) -> PathBuf {
         data_dir.join("fabric/socket")
     }
 
     /// The leaves for visitors, in order of preference; a visitor takes the first free one. Their addresses count down
     /// from the end of the nodes' range, before the control plane's.
-    pub(crate) fn visitors(&self) -> Vec<LeafSpec> {
+    pub fn visitors(&self) -> Vec<LeafSpec> {
         let (first, last) = (u32::from(self.nodes.network()), u32::from(self.nodes.broadcast()));
         // Nodes count up from the beginning.
         let middle = first + (last - first) / 2;
@@ -94,7 +94,7 @@ fn visitor_v6(nodes: Ipv6Net, number: u32) -> Option<Ipv6Addr> {
 }
 
 /// The network namespace of a node, or of a pod there, from the host in the node's directory.
-pub(crate) async fn leaf_of(node: PathBuf, pod: Option<PodUid>) -> Result<OwnedFd, RuntimeError> {
+pub async fn leaf_of(node: PathBuf, pod: Option<PodUid>) -> Result<OwnedFd, RuntimeError> {
     // Nothing is started: only the timeout of a response matters.
     ProcessRuntime::leaf(process_config(&ClusterConfig::default(), PathBuf::new(), node), pod).await
 }

@@ -10,31 +10,31 @@ pub(super) use object::well_known::label::{REGION, ZONE};
 
 /// The number of nodes besides those with names of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NodeCounts {
+pub struct NodeCounts {
     /// `node-1`, `node-2` …, which run processes.
-    pub(crate) nodes: usize,
+    pub nodes: usize,
     /// `hollow-00001` …, which run none.
-    pub(crate) hollow: usize,
+    pub hollow: usize,
 }
 
 /// A node in the config file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub(crate) struct NodeSettings {
+pub struct NodeSettings {
     /// The node's name: a counted one, e.g. `node-1`, or another.
-    pub(crate) name: String,
+    pub name: String,
     /// Its label topology.kubernetes.io/zone.
-    pub(crate) zone: Option<String>,
+    pub zone: Option<String>,
     /// Its label topology.kubernetes.io/region.
-    pub(crate) region: Option<String>,
+    pub region: Option<String>,
     /// Its labels besides those of every node; may override these.
-    pub(crate) labels: BTreeMap<String, String>,
+    pub labels: BTreeMap<String, String>,
     /// Its taints besides those of its state.
-    pub(crate) taints: Vec<Taint>,
+    pub taints: Vec<Taint>,
     /// The resources it offers instead of, or besides, those of its kind of node.
-    pub(crate) capacity: ResourceList,
+    pub capacity: ResourceList,
     /// True if it runs no processes. Counted nodes have the kind they are counted as.
-    pub(crate) hollow: Option<bool>,
+    pub hollow: Option<bool>,
 }
 
 impl NodeSettings {

@@ -59,7 +59,7 @@ async fn run(api: Api, store: Store, caches: Caches, rounds: Arc<WorkLoop>) {
 }
 
 /// Describes the current differences between memory and disk, or caches and memory; none without any.
-pub(crate) async fn differences(api: &Api, store: &Store, caches: &Caches) -> Option<String> {
+pub async fn differences(api: &Api, store: &Store, caches: &Caches) -> Option<String> {
     check(api, store, caches).await.message()
 }
 

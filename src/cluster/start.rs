@@ -45,13 +45,13 @@ const DEFAULT_PORT: u16 = 6443;
 
 /// The progress of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct StopProgress {
+pub struct StopProgress {
     /// Pods that still run.
-    pub(crate) remaining_pods: usize,
+    pub remaining_pods: usize,
 }
 
 /// A running cluster.
-pub(crate) struct Cluster {
+pub struct Cluster {
     api: Api,
     server: Server,
     /// Controllers, scheduler, kubelets: stop first.
@@ -71,12 +71,12 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     /// Starts everything; the API is available when this returns.
-    pub(crate) async fn start(config: ClusterConfig, data_dir: DataDir) -> Result<Self, StartError> {
+    pub async fn start(config: ClusterConfig, data_dir: DataDir) -> Result<Self, StartError> {
         Self::start_within(config, data_dir, EmbedOptions::default()).await
     }
 
     /// Does the same in a program that embeds the cluster and sets more than flags can.
-    pub(crate) async fn start_within(
+    pub async fn start_within(
         config: ClusterConfig,
         data_dir: DataDir,
         embedding: EmbedOptions,
@@ -249,28 +249,28 @@ impl Cluster {
     }
 
     /// The API in this process.
-    pub(crate) fn api(&self) -> &Api {
+    pub fn api(&self) -> &Api {
         &self.api
     }
 
     /// A Kubernetes client of this cluster that needs no socket.
-    pub(crate) fn client(&self) -> kube::Client {
+    pub fn client(&self) -> kube::Client {
         self.client_with(http::HeaderMap::new())
     }
 
     /// A client whose requests have these default headers.
-    pub(crate) fn client_with(&self, headers: http::HeaderMap) -> kube::Client {
+    pub fn client_with(&self, headers: http::HeaderMap) -> kube::Client {
         client::in_process(self.server.clone(), headers)
     }
 
     /// Returns the nodes of the cluster.
-    pub(crate) fn nodes(&self) -> &super::nodes::Nodes {
+    pub fn nodes(&self) -> &super::nodes::Nodes {
         &self.kubelets
     }
 
     /// Stops everything without waiting: tasks end as soon as they run again. Processes are dead when this returns;
     /// that takes some seconds at most.
-    pub(crate) fn abandon(&self) {
+    pub fn abandon(&self) {
         self.killer()();
         self.actors.cancel();
         self.base.cancel();
@@ -278,18 +278,18 @@ impl Cluster {
     }
 
     /// The URL of the API.
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("https://{}", self.address)
     }
 
     /// The kubeconfig that was written.
-    pub(crate) fn kubeconfig(&self) -> &Path {
+    pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
     /// Waits until every node of the start is Ready, except deleted ones. Does not wait while the disk refuses writes,
     /// since nodes cannot become Ready then and users have to free space.
-    pub(crate) async fn ready(&self) {
+    pub async fn ready(&self) {
         let mut watcher = self.api.watch(Kind::Node, self.api.revision(), store::Visibility::Applied);
         loop {
             let nodes = self.api.list_as::<Node>(None);
@@ -309,7 +309,7 @@ impl Cluster {
 
     /// Returns a function that kills every node's host with all its processes, and ends the pods' network, even if
     /// everything else hangs: it blocks for some seconds at most.
-    pub(crate) fn killer(&self) -> impl FnOnce() + Send + use<> {
+    pub fn killer(&self) -> impl FnOnce() + Send + use<> {
         let (of_nodes, fabric) = (self.kubelets.killer(), self.fabric.clone());
         move || {
             of_nodes();
@@ -320,7 +320,7 @@ impl Cluster {
     }
 
     /// Ends every pod with its grace period, then everything else. `force` cuts the grace periods short.
-    pub(crate) async fn stop(
+    pub async fn stop(
         self,
         progress: impl Fn(StopProgress) + Send + Sync + 'static,
         force: CancellationToken,

@@ -1,4 +1,4 @@
-//! The property of frames between kubelet and node host, for `podium::fuzz`: a frame that was read is written and read
+//! The property of frames between kubelet and node host, for `lab::fuzz`: a frame that was read is written and read
 //! again unchanged, and nothing is read beyond a frame.
 
 use futures::FutureExt as _;

@@ -19,7 +19,7 @@ use super::nodes::HollowNode;
 use super::pods::{Behaviours, PodBehaviour};
 use super::wait::until;
 use super::{definitions, programs};
-use crate::cluster::{
+use cluster::{
     ApiTransport, Cluster as Running, ClusterConfig, ConfigFile, DataDir, EmbedOptions, HostProgram,
     MOST_HOLLOW_NODES, MOST_NODES, parse_config,
 };

@@ -18,8 +18,8 @@ use super::pods::{Behaviours, HollowPod, PodBehaviour};
 use super::requests::Requests;
 use super::watches::Ending;
 use super::{clock, definitions};
-use crate::apply;
-use crate::cluster::{ApiTransport, Cluster as Running};
+use cluster::apply;
+use cluster::{ApiTransport, Cluster as Running};
 
 /// A Kubernetes cluster in this process, which ends when this is dropped.
 ///

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use controllers::Controllers as Registry;
 
 use super::error::Error;
-use crate::cluster::UnknownComponent;
+use cluster::UnknownComponent;
 
 const SCHEDULER: &str = "scheduler";
 /// The controller that always runs: without it an API server never establishes definitions (in Kubernetes it is a part

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use crate::cluster::NodeSettings;
+use cluster::NodeSettings;
 
 /// A node without processes: its pods follow their lifecycle in the API alone.
 ///

@@ -12,7 +12,7 @@ use object::{Key, Kind, SharedObject};
 
 use super::error::Error;
 use super::wait::until;
-use crate::cluster::{Cluster, PodBehaviorFn};
+use cluster::{Cluster, PodBehaviorFn};
 
 /// The behavior of a pod's containers on a hollow node. The pod's `restartPolicy` decides on the consequences of a
 /// failure: a failed pod, or another attempt after Kubernetes' back-off.

@@ -3,47 +3,14 @@
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The timeout of all waits in tests.
-pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_mins(1);
-
-/// A temporary directory in which node hosts run. They outlive their control plane by design; the hosts of a failed
-/// test end here, and their containers with them.
-pub(crate) struct HostDirectory(tempfile::TempDir);
-
-impl HostDirectory {
-    pub(crate) fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        self.0.path()
-    }
-}
-
-impl Drop for HostDirectory {
-    /// Never panics: the test may be unwinding.
-    fn drop(&mut self) {
-        let mut state = b"node-host\0--state\0".to_vec();
-        let path = self.path().canonicalize().unwrap_or_else(|_| self.path().to_path_buf());
-        state.extend_from_slice(path.as_os_str().as_encoded_bytes());
-        for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-            let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-            let is_ours = command.windows(state.len()).any(|part| part == state);
-            if let Some(pid) = Pid::from_raw(pid).filter(|_| is_ours) {
-                // The process may have ended already.
-                let _ = kill_process(pid, Signal::KILL);
-            }
-        }
-    }
-}
+pub(crate) use crate::processes::{ChildGuard, HostDirectory, WAIT_TIMEOUT, pause, wait_for};
 
 /// A data directory for several instances, one after the other.
 pub(crate) struct DataDir {
@@ -68,7 +35,7 @@ impl DataDir {
     /// have their own `/tmp`.
     pub(crate) fn visible_to_containers() -> Self {
         use std::os::unix::fs::PermissionsExt;
-        let home = Self { directory: HostDirectory(tempfile::tempdir_in("/var/tmp").unwrap()) };
+        let home = Self { directory: HostDirectory::in_directory("/var/tmp") };
         let everyone = std::fs::Permissions::from_mode(0o777);
         std::fs::set_permissions(home.directory.path(), everyone).unwrap();
         home
@@ -106,23 +73,6 @@ impl DataDir {
     /// Starts an instance by a command of the test, which sets the path of its kubeconfig.
     pub(crate) fn start_command(command: &mut Command, kubeconfig: &Path) -> Instance {
         Instance::spawn(command, kubeconfig.to_path_buf())
-    }
-}
-
-/// A child that does not outlive its test: killed and waited for when dropped, also while a failed test unwinds.
-pub(crate) struct ChildGuard(pub(crate) Child);
-
-impl ChildGuard {
-    pub(crate) fn spawn(command: &mut Command) -> Self {
-        Self(command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")))
-    }
-}
-
-impl Drop for ChildGuard {
-    fn drop(&mut self) {
-        // The process may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -263,21 +213,4 @@ pub(crate) fn seconds_of_its_own() -> u32 {
     let given = NEXT_SECONDS.fetch_add(1, Ordering::Relaxed);
     assert!(given < 1000, "the next process' numbers begin there");
     10_000_000 + std::process::id() % 100_000 * 1000 + given
-}
-
-/// The interval between two polls of something outside this process.
-pub(crate) fn pause() {
-    std::thread::park_timeout(Duration::from_millis(20));
-}
-
-/// Waits until `look` returns a value; fails with `what` after the timeout.
-pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(start.elapsed() < WAIT_TIMEOUT, "waited in vain: {what}");
-        pause();
-    }
 }

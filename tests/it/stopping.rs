@@ -255,7 +255,7 @@ fn thaw_host(home: &DataDir, node: &str) {
     rustix::process::kill_process(host_pid(home, node), Signal::CONT).unwrap();
 }
 
-/// Found by `podium torture`: no control plane could start while one node's host hung, and all nodes were without one.
+/// Found by `podium-lab torture`: no control plane could start while one node's host hung, and all nodes were without one.
 #[test]
 fn a_hanging_host_does_not_delay_a_start_and_its_pods_continue_safe_7() {
     needs!(Kubectl);

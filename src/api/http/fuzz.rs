@@ -1,4 +1,4 @@
-//! The property of request lines, for `podium::fuzz`: a path has one meaning, which can be encoded again.
+//! The property of request lines, for `lab::fuzz`: a path has one meaning, which can be encoded again.
 
 use std::fmt::Write as _;
 

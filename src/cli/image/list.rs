@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::cli::flags::InstanceArgs;
 use crate::cli::output::{eprint_line, print_line, printable};
-use crate::cluster::{ConfigFile, image_catalogue};
+use cluster::{ConfigFile, image_catalogue};
 use kubelet::images::{CatalogueImage, ImageOrigin};
 
 const HEADERS: [&str; 6] = ["REPOSITORY", "TAG", "SOURCE", "IMAGE ID", "SIZE", "PROGRAM"];

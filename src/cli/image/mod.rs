@@ -13,7 +13,7 @@ use clap::Subcommand;
 
 use super::flags::InstanceArgs;
 use super::output::print_line;
-use crate::cluster::default_data_dir;
+use cluster::default_data_dir;
 use host::containers_with_root;
 use kubelet::images::ImageStore;
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cluster::NetworkEntry;
+use cluster::NetworkEntry;
 
 /// The instance, and the namespace for short names.
 pub(super) struct ShellContext<'a> {

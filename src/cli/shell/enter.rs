@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use super::context::ShellContext;
 use super::files;
-use crate::cluster::NetworkEntry;
+use cluster::NetworkEntry;
 use fabric::{Fabric, RouterHandle, enter_network};
 
 /// The network to enter.

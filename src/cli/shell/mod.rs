@@ -22,7 +22,7 @@ use kube::Api;
 use super::apply::client_of;
 use super::flags::InstanceArgs;
 use super::output::eprint_line;
-use crate::cluster::{NetworkEntry, default_data_dir, leaf_of, running_instance};
+use cluster::{NetworkEntry, default_data_dir, leaf_of, running_instance};
 use context::ShellContext;
 use enter::EnteredNetwork;
 use object::well_known::annotation;

@@ -16,7 +16,7 @@ use ownership::{DirectoryState, LOCK, OwnershipMark};
 
 /// The data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum DataDirError {
+pub enum DataDirError {
     /// Another instance uses it.
     #[error("{} is in use by another podium with pid {pid}; stop that one or choose another --data-dir", directory.display())]
     Locked {
@@ -116,13 +116,13 @@ const IDENTITY: [&str; 5] = ["ca.crt", "ca.key", "sa.key", "front-proxy-ca.crt",
 const SHORTEST_TOKEN: usize = 16;
 
 /// Returns `podium` in the platform's data directory.
-pub(crate) fn default_data_dir() -> Result<PathBuf, DataDirError> {
+pub fn default_data_dir() -> Result<PathBuf, DataDirError> {
     directories::BaseDirs::new().map(|dirs| dirs.data_dir().join("podium")).ok_or(DataDirError::NoHome)
 }
 
 /// A data directory that is ours until this is dropped.
 #[derive(Debug)]
-pub(crate) struct DataDir {
+pub struct DataDir {
     path: PathBuf,
     // Holds the lock; the kernel releases it in every case.
     #[cfg_attr(not(test), expect(dead_code, reason = "held, never asked"))]
@@ -143,13 +143,13 @@ enum Ephemeral {
 
 impl DataDir {
     /// Opens a directory, creating it if it does not exist.
-    pub(crate) fn open(path: &Path, ephemeral: bool) -> Result<Self, DataDirError> {
+    pub fn open(path: &Path, ephemeral: bool) -> Result<Self, DataDirError> {
         let kind = if path.exists() { Ephemeral::Contents } else { Ephemeral::Created };
         Self::take(path, ephemeral.then_some(kind))
     }
 
     /// Creates a new temporary directory that is removed at the end.
-    pub(crate) fn temporary() -> Result<Self, DataDirError> {
+    pub fn temporary() -> Result<Self, DataDirError> {
         let name = format!("podium-{}-{:08x}", std::process::id(), rand::random::<u32>());
         Self::take(&std::env::temp_dir().join(name), Some(Ephemeral::Whole))
     }
@@ -180,7 +180,7 @@ impl DataDir {
     }
 
     /// Returns its path.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
@@ -213,7 +213,7 @@ impl DataDir {
     }
 
     /// Copies the identity of another data directory's cluster: its certificates and tokens are valid here too.
-    pub(crate) fn take_identity(&self, of: &Path) -> Result<(), DataDirError> {
+    pub fn take_identity(&self, of: &Path) -> Result<(), DataDirError> {
         for name in IDENTITY {
             if let Some(text) = ownership::read_private(&of.join(name))? {
                 self.write(name, &text)?;
@@ -298,7 +298,7 @@ fn is_full(error: &io::Error) -> bool {
 }
 
 /// The process of the instance that runs on a data directory: it has written its id into the lock, and holds it open.
-pub(crate) fn running_instance(directory: &Path) -> Option<u32> {
+pub fn running_instance(directory: &Path) -> Option<u32> {
     let lock = directory.join(LOCK);
     let pid: u32 = fs::read_to_string(&lock).ok()?.trim().parse().ok()?;
     let about = fs::metadata(&lock).ok()?;

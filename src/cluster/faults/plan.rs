@@ -8,8 +8,8 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 
 use super::volumes::{FillMode, FillRequest, WriteFault};
-use crate::cluster::actors::{ActorFaults, SCHEDULER_ACTOR};
-use crate::cluster::nodes::NodeFaults;
+use crate::actors::{ActorFaults, SCHEDULER_ACTOR};
+use crate::nodes::NodeFaults;
 use kubelet::{NodeDiskFault, PullFault};
 use object::fault::{Component, Fault, FaultDisk, FaultTarget};
 use object::owner::is_terminating;
@@ -115,9 +115,9 @@ pub(super) enum StoreFault {
 
 /// The effects of all faults in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::cluster) struct ActiveFaults {
-    pub(in crate::cluster) actors: ActorFaults,
-    pub(in crate::cluster) nodes: NodeFaults,
+pub(in crate) struct ActiveFaults {
+    pub(in crate) actors: ActorFaults,
+    pub(in crate) nodes: NodeFaults,
     pub(super) store: StoreFault,
     pub(super) webhooks: BTreeSet<String>,
     /// The volumes to fill: their descriptions and paths.

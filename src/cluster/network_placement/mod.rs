@@ -20,7 +20,7 @@ use super::host_process::process_config;
 use ::fabric::Namespaces;
 use kubelet::runtime::ProcessRuntime;
 
-pub(crate) use preflight::network_preflight_main;
+pub use preflight::network_preflight_main;
 
 /// The time for which the pods' network outlives its cluster once no node's host is there either: by then it only holds
 /// connections that wait for the next control plane.

@@ -24,7 +24,7 @@ const WORLD: ([u8; 4], u16) = ([192, 0, 2, 1], 80);
 
 /// Runs the test's process: `podium network-preflight`. It prints one line on standard output: `works`, or the failed
 /// step, the reason, and the remedy. Must be called while the process has one thread.
-pub(crate) fn network_preflight_main() -> ExitCode {
+pub fn network_preflight_main() -> ExitCode {
     let line = match run() {
         Ok(()) => WORKS.to_owned(),
         Err(error) => match remedy(&error) {

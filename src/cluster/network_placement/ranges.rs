@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 
 use ipnet::Ipv4Net;
 
-use crate::cluster::addresses::NetworkRanges;
-use crate::cluster::config::NetworkConfig;
+use crate::addresses::NetworkRanges;
+use crate::config::NetworkConfig;
 
 /// Candidates for the ranges of pods, services and nodes if the config file sets none: the first without an overlap is
 /// used.

@@ -29,7 +29,7 @@ pub(super) fn machine(data_dir: &std::path::Path) -> ResourceList {
 }
 
 /// A hollow node pretends to be large.
-pub(crate) fn hollow() -> ResourceList {
+pub fn hollow() -> ResourceList {
     quantities([
         ("cpu", Quantity("32".into())),
         ("memory", Quantity("256Gi".into())),

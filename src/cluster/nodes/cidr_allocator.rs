@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::desired::Origin;
-use crate::cluster::addresses::AddressPlan;
+use crate::addresses::AddressPlan;
 
 /// The number of ranges for hollow nodes.
 const HOLLOW_RANGES: usize = 16_384;

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Node, Taint};
 
-use crate::cluster::node_settings::{NodeCounts, NodeSettings};
+use crate::node_settings::{NodeCounts, NodeSettings};
 use object::owner::is_terminating;
 use object::quantity::ResourceList;
 
 /// A Node object with this annotation requests this control plane to run it: `process` or `hollow`.
-pub(in crate::cluster) const NODE_ANNOTATION: &str = "podium.dev/node";
+pub(in crate) const NODE_ANNOTATION: &str = "podium.dev/node";
 /// The `status.capacity` of the Node object at the first start of its node.
 pub(super) const CAPACITY: &str = "podium.dev/capacity";
 

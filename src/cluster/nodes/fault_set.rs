@@ -6,27 +6,27 @@ use kubelet::{NodeDiskFault, PullFault};
 
 /// All faults in force on nodes, by their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::cluster) struct NodeFaults {
+pub(in crate) struct NodeFaults {
     /// Nodes that are switched off.
-    pub(in crate::cluster) off: BTreeSet<String>,
+    pub(in crate) off: BTreeSet<String>,
     /// Nodes with crashed kubelets.
-    pub(in crate::cluster) crashed: BTreeSet<String>,
+    pub(in crate) crashed: BTreeSet<String>,
     /// Nodes with paused kubelets.
-    pub(in crate::cluster) paused: BTreeSet<String>,
+    pub(in crate) paused: BTreeSet<String>,
     /// The offsets of kubelets' clocks, in milliseconds.
-    pub(in crate::cluster) skews: BTreeMap<String, i64>,
+    pub(in crate) skews: BTreeMap<String, i64>,
     /// The faults of nodes' disks.
-    pub(in crate::cluster) disks: BTreeMap<String, NodeDiskFault>,
+    pub(in crate) disks: BTreeMap<String, NodeDiskFault>,
     /// Pulls of images are slow or fail.
-    pub(in crate::cluster) pulls: Vec<PullFault>,
+    pub(in crate) pulls: Vec<PullFault>,
 }
 
 /// A node that is not in the desired state yet, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cluster) struct FaultPending {
+pub(in crate) struct FaultPending {
     /// It is retried automatically: the node is just being started or removed.
-    pub(in crate::cluster) is_busy: bool,
-    pub(in crate::cluster) reason: String,
+    pub(in crate) is_busy: bool,
+    pub(in crate) reason: String,
 }
 
 impl NodeFaults {

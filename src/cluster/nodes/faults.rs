@@ -30,7 +30,7 @@ enum FaultAction {
 
 impl Nodes {
     /// Replaces the faults in force on nodes. Returns the nodes that are not in the desired state yet; may be repeated.
-    pub(in crate::cluster) async fn apply_faults(
+    pub(in crate) async fn apply_faults(
         &self,
         faults: &NodeFaults,
     ) -> BTreeMap<String, FaultPending> {
@@ -56,7 +56,7 @@ impl Nodes {
     }
 
     /// The kubelet of a node that runs.
-    pub(in crate::cluster) fn kubelet(&self, name: &str) -> Option<kubelet::Kubelet> {
+    pub(in crate) fn kubelet(&self, name: &str) -> Option<kubelet::Kubelet> {
         let state = self.follower.as_ref()?.state.lock();
         match &state.slots.get(name)?.now {
             NodeState::Running(running) => Some(running.kubelet.clone()),

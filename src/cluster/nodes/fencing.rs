@@ -16,7 +16,7 @@ const TO_STOP: Duration = Duration::from_secs(30);
 
 /// A node cannot be fenced, or not yet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum FenceError {
+pub enum FenceError {
     /// Its processes are not this program's: their state is unknown here.
     #[error(
         "this control plane does not run node {0}: make sure that it is dead, and then add the taint \
@@ -33,7 +33,7 @@ pub(crate) enum FenceError {
 
 /// The state of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NodeRunState {
+pub enum NodeRunState {
     /// Its kubelet works.
     Running,
     /// It is fenced, or is about to start or to end.
@@ -44,7 +44,7 @@ pub(crate) enum NodeRunState {
 
 impl Nodes {
     /// The state of a node.
-    pub(crate) fn run_state(&self, name: &str) -> NodeRunState {
+    pub fn run_state(&self, name: &str) -> NodeRunState {
         let Some(follower) = &self.follower else { return NodeRunState::Undeclared };
         let state = follower.state.lock();
         match state.slots.get(name).map(|slot| &slot.now) {
@@ -66,7 +66,7 @@ impl Nodes {
     /// Stops a node's kubelet, which does not come back before the node is [taken back](Nodes::take_back), and kills
     /// all that runs there. If this returns without an error no process of the node runs: that was verified. May be
     /// retried.
-    pub(crate) async fn kill_for_certain(&self, name: &str) -> Result<(), FenceError> {
+    pub async fn kill_for_certain(&self, name: &str) -> Result<(), FenceError> {
         let follower = self.follower.as_ref().ok_or_else(|| FenceError::NotLocal(name.into()))?;
         let (running, hollow) = {
             let mut state = follower.state.lock();
@@ -107,7 +107,7 @@ impl Nodes {
 
     /// Takes a fenced node back: one with dead processes is restarted, one that may still run them continues with
     /// them. `is_deleted`: it stays away, since its object was deleted.
-    pub(crate) async fn take_back(&self, name: &str, is_deleted: bool) -> Result<(), String> {
+    pub async fn take_back(&self, name: &str, is_deleted: bool) -> Result<(), String> {
         let Some(follower) = &self.follower else { return Ok(()) };
         let running = {
             let mut state = follower.state.lock();

@@ -5,15 +5,15 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::desired::counted_name;
-use crate::cluster::config::{ClusterConfig, ConfigFile, MOST_HOLLOW_NODES, MOST_NODES};
-use crate::cluster::node_settings::{NodeCounts, NodeSettings, REGION, ZONE};
+use crate::config::{ClusterConfig, ConfigFile, MOST_HOLLOW_NODES, MOST_NODES};
+use crate::node_settings::{NodeCounts, NodeSettings, REGION, ZONE};
 use api::kinds::validate_create;
 use api::validate::FieldError;
 use manifest::{ConfigText, ManifestError};
 use object::{Kind, Object};
 
 /// Parses a config file; an empty one is all defaults.
-pub(crate) fn parse_config(
+pub fn parse_config(
     text: &str,
     name: &str,
     config: &ClusterConfig,

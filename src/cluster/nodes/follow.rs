@@ -17,8 +17,8 @@ use super::desired::{self, DesiredNode, EndCause, Member, NodeAction, NodeStage,
 use super::fault_set::NodeFaults;
 use super::file;
 use super::settings;
-use crate::cluster::addresses::AddressPlan;
-use crate::cluster::node_settings::NodeSettings;
+use crate::addresses::AddressPlan;
+use crate::node_settings::NodeSettings;
 use base::backoff::BackoffPolicy;
 use object::{Key, Kind};
 use reconcile::WorkLoop;
@@ -328,7 +328,7 @@ impl Follower {
     }
 
     /// Adopts the current content of the file.
-    fn take_file(&self, file: &crate::cluster::ConfigFile) -> Result<(), String> {
+    fn take_file(&self, file: &crate::ConfigFile) -> Result<(), String> {
         let declared = desired::declared(self.context.config.counts(file), &file.nodes);
         let indices = {
             let mut state = self.state.lock();

@@ -36,14 +36,14 @@ use super::network::PodNetwork;
 use api::controller_status::{ProbeSource, Subsystem};
 use api::{Api, Change, ChangeKind, DeleteOptions};
 use base::task::Tasks;
-pub(crate) use capacity::hollow as hollow_capacity;
+pub use capacity::hollow as hollow_capacity;
 use context::{NodeContext, RunningNode};
 pub(super) use desired::NODE_ANNOTATION;
 use desired::{DesiredNode, Origin};
 pub(super) use fault_set::{FaultPending, NodeFaults};
 use fence_phase::fence_of;
-pub(crate) use fencing::{FenceError, NodeRunState};
-pub(crate) use file::parse_config;
+pub use fencing::{FenceError, NodeRunState};
+pub use file::parse_config;
 use follow::{Follower, NodeSlot, NodeState, State};
 use kubelet::Kubelet;
 use kubelet::Kubelets;
@@ -59,7 +59,7 @@ const FORCED: Duration = Duration::from_secs(3);
 
 /// The nodes of a cluster.
 #[derive(Clone)]
-pub(crate) struct Nodes {
+pub struct Nodes {
     /// None where kubelets are disabled.
     follower: Option<Arc<Follower>>,
     /// The nodes at the start.

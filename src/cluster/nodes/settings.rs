@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::node_settings::NodeSettings;
+use crate::node_settings::NodeSettings;
 use api::{Api, ApiError};
 use base::clock::time;
 use object::Key;
@@ -113,7 +113,7 @@ pub(super) fn apply_to(
 
 #[cfg(test)]
 mod tests {
-    use crate::cluster::node_settings::{REGION, ZONE};
+    use crate::node_settings::{REGION, ZONE};
     use serde_json::json;
 
     use super::*;

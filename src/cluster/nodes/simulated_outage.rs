@@ -10,7 +10,7 @@ use kubelet::runtime::hollow::HollowRuntime;
 
 /// The operation is not possible for a node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NodeError {
+pub enum NodeError {
     /// No node of this name runs here.
     #[error("no running node {name:?} in this cluster; nodes: {nodes}")]
     Unknown {
@@ -52,7 +52,7 @@ impl Nodes {
     }
 
     /// The runtime of a hollow node.
-    pub(crate) fn hollow(&self, name: &str) -> Result<Arc<HollowRuntime>, NodeError> {
+    pub fn hollow(&self, name: &str) -> Result<Arc<HollowRuntime>, NodeError> {
         match self.running(name)?.1.host.clone() {
             Host::Hollow(runtime) => Ok(runtime),
             Host::Process(_) => Err(NodeError::Processes(name.into())),
@@ -60,7 +60,7 @@ impl Nodes {
     }
 
     /// Stops the kubelet of a hollow node; its pods continue to run.
-    pub(crate) async fn silence(&self, name: &str) -> Result<(), NodeError> {
+    pub async fn silence(&self, name: &str) -> Result<(), NodeError> {
         self.hollow(name)?;
         let (_, running) = self.running(name)?;
         running.kubelet.detach().await;
@@ -68,7 +68,7 @@ impl Nodes {
     }
 
     /// Restarts the kubelet of a silent hollow node; it now learns of the changes to its pods.
-    pub(crate) async fn wake(&self, name: &str) -> Result<(), NodeError> {
+    pub async fn wake(&self, name: &str) -> Result<(), NodeError> {
         if let Some(follower) = &self.follower {
             let is_fenced = match follower.state.lock().slots.get(name).map(|slot| &slot.now) {
                 Some(NodeState::Fencing(_)) => return Err(NodeError::Fencing(name.into())),

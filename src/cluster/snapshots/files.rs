@@ -28,24 +28,24 @@ const FREE_BYTES: u64 = 64 << 20;
 /// The metadata in a snapshot's file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct SnapshotMetadata {
+pub struct SnapshotMetadata {
     /// The time of the cluster's state.
-    pub(crate) taken_at: Timestamp,
+    pub taken_at: Timestamp,
     /// The number of objects.
-    pub(crate) objects: usize,
+    pub objects: usize,
     /// The ranges of services.
     pub(super) services: Vec<IpNet>,
     /// The data directory.
     pub(super) data_dir: PathBuf,
     /// The volumes of claims whose content is beside the file.
-    pub(crate) claims: Vec<String>,
+    pub claims: Vec<String>,
     /// The version of Podium that wrote it.
     pub(super) podium: String,
 }
 
 /// A snapshot's file cannot be written or read.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SnapshotError {
+pub enum SnapshotError {
     /// The operating system refuses.
     #[error("{}: {source}", path.display())]
     Io {
@@ -91,24 +91,24 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> SnapshotError {
 
 /// The directory of a data directory's snapshots.
 #[derive(Clone, Debug)]
-pub(crate) struct Files {
+pub struct Files {
     root: PathBuf,
     volumes: PathBuf,
 }
 
 impl Files {
     /// The snapshots of this data directory.
-    pub(crate) fn of(data_dir: &Path) -> Self {
+    pub fn of(data_dir: &Path) -> Self {
         Self { root: data_dir.join("snapshots"), volumes: data_dir.join("volumes") }
     }
 
     /// The file of a name.
-    pub(crate) fn path(&self, name: &str) -> Result<PathBuf, SnapshotError> {
+    pub fn path(&self, name: &str) -> Result<PathBuf, SnapshotError> {
         self.below(name, ".json")
     }
 
     /// The claims of a name.
-    pub(crate) fn claims(&self, name: &str) -> Result<PathBuf, SnapshotError> {
+    pub fn claims(&self, name: &str) -> Result<PathBuf, SnapshotError> {
         self.below(name, ".claims")
     }
 
@@ -126,7 +126,7 @@ impl Files {
     }
 
     /// Returns the names of all snapshots, in order.
-    pub(crate) fn names(&self) -> Vec<String> {
+    pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
         let named = entries.filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?.strip_suffix(".json")?.to_owned();
@@ -228,13 +228,13 @@ impl Files {
     }
 
     /// Reads a snapshot.
-    pub(crate) fn read(&self, name: &str) -> Result<Archive<SnapshotMetadata>, SnapshotError> {
+    pub fn read(&self, name: &str) -> Result<Archive<SnapshotMetadata>, SnapshotError> {
         let (path, file) = self.open(name)?;
         archive::read(BufReader::with_capacity(1 << 20, file)).map_err(|source| damaged(&path, source))
     }
 
     /// Reads a snapshot's metadata, and its size in bytes.
-    pub(crate) fn about(&self, name: &str) -> Result<(Revision, SnapshotMetadata, u64), SnapshotError> {
+    pub fn about(&self, name: &str) -> Result<(Revision, SnapshotMetadata, u64), SnapshotError> {
         let (path, file) = self.open(name)?;
         let bytes = file.metadata().map_err(at(&path))?.len();
         let read = archive::read_about(BufReader::new(file));
@@ -287,7 +287,7 @@ impl Files {
     }
 
     /// Copies a snapshot into another data directory.
-    pub(crate) fn copy_to(&self, name: &str, other: &Self) -> Result<(), SnapshotError> {
+    pub fn copy_to(&self, name: &str, other: &Self) -> Result<(), SnapshotError> {
         DirBuilder::new().recursive(true).mode(0o700).create(&other.root).map_err(at(&other.root))?;
         let (from, to) = (self.claims(name)?, other.claims(name)?);
         if from.exists() {

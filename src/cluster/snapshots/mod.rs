@@ -35,7 +35,7 @@ use tokio::sync::Notify;
 
 use super::actors::Actors;
 use super::data_dir::{DataDir, DataDirError, write_private};
-pub(crate) use files::{Files, SnapshotError, SnapshotMetadata};
+pub use files::{Files, SnapshotError, SnapshotMetadata};
 
 /// The delay before a failed step is retried.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
@@ -61,7 +61,7 @@ pub(super) fn is_restoring(api: &Api) -> bool {
 }
 
 /// Makes the next start of a data directory restore a snapshot. `first`: there is no cluster yet.
-pub(crate) fn restore_at_start(
+pub fn restore_at_start(
     data_dir: &std::path::Path,
     spec: &ClusterRestoreSpec,
     first: bool,

@@ -203,7 +203,7 @@ fn node(then: &Object, current: Option<&Arc<Object>>) -> Option<Object> {
             .metadata
             .annotations
             .as_ref()
-            .is_some_and(|all| all.contains_key(crate::cluster::nodes::NODE_ANNOTATION));
+            .is_some_and(|all| all.contains_key(crate::nodes::NODE_ANNOTATION));
         let mut object = then.clone();
         object.clear_status();
         object.get_mut::<Node>()?.spec.get_or_insert_default().pod_cidr = None;

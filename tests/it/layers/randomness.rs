@@ -5,7 +5,7 @@ use super::files_with;
 
 /// The code that runs in a simulation.
 const SIMULATED: [&str; 8] =
-    ["base/", "object/", "store/", "api/", "reconcile/", "controllers/", "scheduler/", "simulate/"];
+    ["base/", "object/", "store/", "api/", "reconcile/", "controllers/", "scheduler/", "lab/simulate/"];
 
 /// Files that may use the machine's randomness: for keys of one process that no object shows.
 const KEYS: [&str; 2] = ["api/managed_fields/digest.rs", "reconcile/correlator.rs"];
@@ -29,7 +29,7 @@ fn chance_is_drawn_in_one_place_fault_3() {
     assert_eq!(drawing, ["base/random.rs"]);
 }
 
-/// The keys of maps come from the C library, which `src/entropy.rs` replaces; other uses would be a source of
+/// The keys of maps come from the C library, which `src/lab/entropy.rs` replaces; other uses would be a source of
 /// randomness of their own.
 #[test]
 fn only_the_listed_files_use_random_hash_keys_fault_3() {
@@ -53,7 +53,7 @@ fn simulated_code_starts_no_threads_fault_3() {
         "kubelet/volumes/env_files.rs",          // nor volumes
         "kubelet/volumes/mod.rs",                // nor volumes
         "kubelet/volumes/usage.rs",              // nor room in them
-        "simulate/campaign.rs",                  // runs simulations, each in a process of its own
+        "lab/simulate/campaign.rs",              // runs simulations, each in a process of its own
         "store/disk.rs",                         // in its place is store/simulated.rs
         "store/inspect.rs",                      // a simulated disk is compared at once
     ];

@@ -49,11 +49,11 @@ const OF_MACHINES: &[&str] = &[
 
 /// The reason why a volume is not filled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cluster::faults) struct FillRefusal {
+pub(in crate::faults) struct FillRefusal {
     /// The reason of the condition and the event.
-    pub(in crate::cluster::faults) reason: &'static str,
+    pub(in crate::faults) reason: &'static str,
     /// The message, with the remedy.
-    pub(in crate::cluster::faults) message: String,
+    pub(in crate::faults) message: String,
 }
 
 impl FillRefusal {

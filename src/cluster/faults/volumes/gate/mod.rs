@@ -32,7 +32,7 @@ use tree::Writer;
 
 /// The effect on writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cluster::faults) enum WriteFault {
+pub(in crate::faults) enum WriteFault {
     /// Calls that make a file longer fail as on a full disk; existing content may be overwritten and shortened.
     Full,
     /// Every change of a file fails as on a defective disk.
