@@ -22,15 +22,46 @@ pub(crate) struct CompressedBytes {
     length: usize,
 }
 
+/// Compresses bytes as they come, so that a document never exists as a whole.
+pub(super) struct Compressor {
+    encoder: DeflateEncoder<Vec<u8>>,
+    length: usize,
+}
+
+impl Compressor {
+    pub(super) fn new() -> Self {
+        Self { encoder: DeflateEncoder::new(Vec::new(), Compression::fast()), length: 0 }
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) {
+        self.encoder.write_all(bytes).expect("writing to memory cannot fail");
+        self.length += bytes.len();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    pub(super) fn finish(self) -> CompressedBytes {
+        let deflated = self.encoder.finish().expect("writing to memory cannot fail").into_boxed_slice();
+        CompressedBytes { deflated: deflated.into(), length: self.length }
+    }
+}
+
 impl CompressedBytes {
     pub(super) fn of(bytes: &[u8]) -> Self {
-        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
-        encoder.write_all(bytes).expect("writing to memory cannot fail");
-        let deflated = encoder.finish().expect("writing to memory cannot fail").into_boxed_slice();
-        Self { deflated: deflated.into(), length: bytes.len() }
+        let mut compressor = Compressor::new();
+        compressor.write(bytes);
+        compressor.finish()
+    }
+
+    /// Returns a reader of the uncompressed bytes.
+    pub(super) fn reader(&self) -> impl Read {
+        self.decoder()
     }
 
     /// Returns the uncompressed bytes.
+    #[cfg(test)]
     pub(super) fn read(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.length);
         self.decoder().read_to_end(&mut bytes).expect("the data was compressed by this module");

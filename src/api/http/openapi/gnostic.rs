@@ -25,21 +25,17 @@ pub(super) fn encode_head() -> Vec<u8> {
     out.bytes
 }
 
-/// Encodes paths of a version 2 document.
-pub(super) fn encode_paths(paths: &Value) -> Vec<u8> {
-    let mut items = Message::default();
-    for (path, item) in entries(paths) {
-        items.message(2, &named(path, &path_item(item)));
-    }
+/// Encodes one path of a version 2 document.
+pub(super) fn encode_path(path: &str, item: &Value) -> Vec<u8> {
     let mut out = Message::default();
-    out.message(8, &items);
+    out.message(8, &wrapped(2, &named(path, &path_item(item))));
     out.bytes
 }
 
-/// Encodes definitions of a version 2 document.
-pub(super) fn encode_definitions(definitions: &Value) -> Vec<u8> {
+/// Encodes one definition of a version 2 document.
+pub(super) fn encode_definition(name: &str, definition: &Value) -> Vec<u8> {
     let mut out = Message::default();
-    out.message(9, &named_schemas(definitions));
+    out.message(9, &wrapped(1, &named(name, &schema(definition))));
     out.bytes
 }
 

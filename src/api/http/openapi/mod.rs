@@ -17,15 +17,18 @@ mod swagger;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
+use std::io::{BufReader, Read as _};
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use bytes::Bytes;
+use serde::Deserializer as _;
+use serde::de::{MapAccess, Visitor};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha512};
 
 pub(super) use compression::BlockBody;
-use compression::CompressedBytes;
+use compression::{CompressedBytes, Compressor};
 pub(super) use gnostic::{MEDIA_TYPE as PROTOBUF_2, RESPONSE_TYPE as PROTOBUF_2_ANSWER};
 
 use super::discovery::{KUBERNETES_VERSION, ServedGroupVersion, served};
@@ -104,41 +107,87 @@ impl HashedDocument {
 }
 
 impl OpenApiV2Part {
-    fn of(paths: &Map<String, Value>, definitions: &Map<String, Value>) -> Self {
-        let (paths, definitions) = (entries(paths), entries(definitions));
-        let mut hash = Sha512::new();
-        hash.update(&paths);
-        hash.update(&definitions);
+    /// Converts documents of version 3, one at a time: in parsed form, a document is several times as large as its text.
+    /// Leaves out the paths and definitions that `accept` refuses by name.
+    fn of(documents: impl Iterator<Item = Value>, mut accept: impl FnMut(&str) -> bool) -> Self {
+        let (mut paths, mut definitions) = (EntriesWriter::new(), Map::new());
+        for document in documents {
+            let put_path = |path: &str, item: &Value| {
+                if accept(path) {
+                    paths.put(path, item);
+                }
+            };
+            swagger::convert(document, put_path, &mut definitions);
+        }
+        definitions.sort_keys();
+        let mut written = EntriesWriter::new();
+        for (name, definition) in definitions {
+            if accept(&name) {
+                written.put(&name, &definition);
+            }
+        }
+        let hash = [paths.hash.finalize(), written.hash.finalize()].concat();
         Self {
-            hash: hex(&hash.finalize()),
-            paths: CompressedBytes::of(paths.as_bytes()),
-            definitions: CompressedBytes::of(definitions.as_bytes()),
+            hash: hash_of(&hash),
+            paths: paths.compressor.finish(),
+            definitions: written.compressor.finish(),
             protobuf: OnceLock::new(),
         }
     }
 
     fn protobuf(&self) -> &CompressedBytes {
         self.protobuf.get_or_init(|| {
-            let read = |entries: &CompressedBytes| -> Value {
-                let text = [b"{".as_slice(), &entries.read(), b"}"].concat();
-                serde_json::from_slice(&text).unwrap_or_default()
-            };
-            // One after the other, because each is several times as large in parsed form as its text.
-            let mut encoded = gnostic::encode_paths(&read(&self.paths));
-            encoded.append(&mut gnostic::encode_definitions(&read(&self.definitions)));
-            CompressedBytes::of(&encoded)
+            let mut encoded = Compressor::new();
+            for_each_entry(&self.paths, |path, item| encoded.write(&gnostic::encode_path(path, item)));
+            for_each_entry(&self.definitions, |name, definition| {
+                encoded.write(&gnostic::encode_definition(name, definition));
+            });
+            encoded.finish()
         })
     }
 }
 
-/// Returns the JSON of an object without its braces.
-fn entries(of: &Map<String, Value>) -> String {
-    let mut text = serde_json::to_string(of).unwrap_or_default();
-    text.pop();
-    if !text.is_empty() {
-        text.remove(0);
+/// Writes the JSON of an object without its braces, entry by entry.
+struct EntriesWriter {
+    compressor: Compressor,
+    hash: Sha512,
+}
+
+impl EntriesWriter {
+    fn new() -> Self {
+        Self { compressor: Compressor::new(), hash: Sha512::new() }
     }
-    text
+
+    fn put(&mut self, name: &str, value: &Value) {
+        let comma = if self.compressor.is_empty() { "" } else { "," };
+        let entry = format!("{comma}{}:{value}", Value::from(name));
+        self.hash.update(&entry);
+        self.compressor.write(entry.as_bytes());
+    }
+}
+
+/// Reads the entries that an [`EntriesWriter`] has written, one at a time.
+fn for_each_entry(entries: &CompressedBytes, entry: impl FnMut(&str, &Value)) {
+    struct EntryVisitor<F>(F);
+
+    impl<'de, F: FnMut(&str, &Value)> Visitor<'de> for EntryVisitor<F> {
+        type Value = ();
+
+        fn expecting(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+            text.write_str("an object")
+        }
+
+        fn visit_map<M: MapAccess<'de>>(mut self, mut map: M) -> Result<(), M::Error> {
+            while let Some((name, value)) = map.next_entry::<String, Value>()? {
+                (self.0)(&name, &value);
+            }
+            Ok(())
+        }
+    }
+
+    let text = BufReader::new(b"{".chain(entries.reader()).chain(b"}".as_slice()));
+    let read = serde_json::Deserializer::from_reader(text).deserialize_map(EntryVisitor(entry));
+    read.expect("this module wrote the entries");
 }
 
 /// The documents of the built-in kinds, generated once per process.
@@ -166,15 +215,13 @@ impl BuiltinDocuments {
         if kinds.lists_legacy() { &WITH_LEGACY } else { &BASE }
     }
 
-    fn whole(&self) -> (Map<String, Value>, Map<String, Value>) {
-        swagger::of(self.served.iter().map(|served| document(served, Version::Two)))
-    }
-
     fn version_2(&self) -> &OpenApiV2Part {
         self.version_2.get_or_init(|| {
-            let (paths, definitions) = self.whole();
-            self.names.get_or_init(|| paths.keys().chain(definitions.keys()).cloned().collect());
-            OpenApiV2Part::of(&paths, &definitions)
+            let mut names = HashSet::new();
+            let documents = self.served.iter().map(|served| document(served, Version::Two));
+            let part = OpenApiV2Part::of(documents, |name| names.insert(name.to_owned()));
+            self.names.get_or_init(|| names);
+            part
         })
     }
 
@@ -270,10 +317,8 @@ impl Documents {
         self.groups().filter(|(served, _)| is_custom(served)).map(|(served, made)| {
             made.version_2.get_or_init(|| {
                 let built_in = self.base.names();
-                let (mut paths, mut definitions) = swagger::of([document(served, Version::Two)].into_iter());
-                paths.retain(|name, _| !built_in.contains(name));
-                definitions.retain(|name, _| !built_in.contains(name));
-                OpenApiV2Part::of(&paths, &definitions)
+                let documents = std::iter::once(document(served, Version::Two));
+                OpenApiV2Part::of(documents, |name| !built_in.contains(name))
             })
         })
     }

@@ -10,26 +10,26 @@ pub(super) const BETWEEN: &str = r#"},"definitions":{"#;
 /// The text after the last definition.
 pub(super) const TAIL: &str = r#"},"securityDefinitions":{"BearerToken":{"type":"apiKey","description":"Bearer Token authentication","name":"authorization","in":"header"}},"security":[{"BearerToken":[]}]}"#;
 
-/// Returns the paths and definitions of documents of version 3.
-pub(super) fn of(documents: impl Iterator<Item = Value>) -> (Map<String, Value>, Map<String, Value>) {
-    let mut paths = Map::new();
-    let mut definitions = Map::new();
-    for mut document in documents {
-        if let Value::Object(items) = document["paths"].take() {
-            paths.extend(items.into_iter().map(|(path, item)| (path, path_item(item))));
+/// Converts a document of version 3: passes each path to `put_path`, and adds its schemas to `definitions`.
+pub(super) fn convert(
+    mut document: Value,
+    mut put_path: impl FnMut(&str, &Value),
+    definitions: &mut Map<String, Value>,
+) {
+    if let Value::Object(items) = document["paths"].take() {
+        for (path, item) in items {
+            put_path(&path, &path_item(item));
         }
-        if let Value::Object(schemas) = document["components"]["schemas"].take() {
-            // A kind's own document has more details (its GroupVersionKind) than one that only refers to it.
-            for (name, new) in schemas {
-                let better = |old: &Value| old.get("x-kubernetes-group-version-kind").is_none();
-                if definitions.get(&name).is_none_or(better) {
-                    definitions.insert(name, schema(new));
-                }
+    }
+    if let Value::Object(schemas) = document["components"]["schemas"].take() {
+        // A kind's own document has more details (its GroupVersionKind) than one that only refers to it.
+        for (name, new) in schemas {
+            let better = |old: &Value| old.get("x-kubernetes-group-version-kind").is_none();
+            if definitions.get(&name).is_none_or(better) {
+                definitions.insert(name, schema(new));
             }
         }
     }
-    definitions.sort_keys();
-    (paths, definitions)
 }
 
 fn path_item(item: Value) -> Value {
