@@ -1,7 +1,7 @@
 //! `podium address`: the addresses at which programs of this machine reach services and pods (NET-7).
 //!
-//! Clusters on one machine have different parts of 127.0.0.0/8. The Service `default/kubernetes` names this cluster's
-//! part, so that any client can read it.
+//! Each cluster on a machine has its own part of 127.0.0.0/8 for mirror addresses. Annotations of the Service
+//! `default/kubernetes` state this part, so that any client can read it.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ pub(super) struct AddressRequest {
     kubeconfig: Option<PathBuf>,
 }
 
-/// An object, a port, its address in the cluster and on this machine.
+/// The columns: the object, the port, its address in the cluster, and its address on this machine.
 type Row = [String; 4];
 
 pub(super) fn run(request: &AddressRequest) -> Result<()> {

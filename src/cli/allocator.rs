@@ -1,18 +1,20 @@
 //! Returns freed memory to the system.
 //!
-//! The allocator retains freed memory for ten milliseconds or more in case of reuse, and returns it only at the same
-//! thread's next allocation. A server's threads allocate all the time. A console's threads read a list of thousands of
-//! objects, retain little of it, and then wait: the freed memory would stay resident for as long as the console runs.
+//! The allocator retains freed memory for at least ten milliseconds, in case it is reused, and returns it only when the
+//! same thread allocates again. A server's threads allocate all the time. A console's threads read a list of thousands
+//! of objects, retain little of it, and then wait: the freed memory would stay resident for as long as the console
+//! runs.
 
 use std::ffi::c_int;
 
-/// `mi_option_purge_delay` of mimalloc.h: the time in milliseconds before freed memory is returned.
+/// The number of `mi_option_purge_delay` in mimalloc.h: that option is the time in milliseconds before freed memory is
+/// returned.
 const PURGE_DELAY: c_int = 15;
 
-/// From now on, freed memory is returned to the system at once.
+/// Makes the allocator return freed memory to the system at once from now on.
 #[expect(unsafe_code, reason = "the allocator's options have no safe wrapper")]
 pub(super) fn return_freed_memory_at_once() {
-    // SAFETY: the option is one of the allocator's, which may be set at any time.
+    // SAFETY: the number is that of an option of the allocator, and options may be set at any time.
     unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, 0) };
 }
 

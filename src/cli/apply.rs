@@ -36,8 +36,9 @@ pub(super) fn apply(request: &ManifestRequest) -> Result<()> {
     })
 }
 
-/// Applies the manifests of a start: only missing objects, unless the user asks for all of them. A data directory holds
-/// changes that were made to the objects since they were first applied, and a start must not revert them.
+/// Applies the manifests of `-f` at the start: only missing objects, unless the user requests all (`--reapply`). The
+/// data directory may contain objects that were changed since they were first applied, and a start must not revert
+/// those changes.
 pub(super) async fn apply_at_start(
     client: &Client,
     documents: Vec<manifest::Document>,

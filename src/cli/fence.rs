@@ -22,7 +22,7 @@ use object::pod::is_terminal;
 
 /// Interval between two polls of the fence's progress.
 const LOOK: Duration = Duration::from_millis(50);
-/// Time within which the processes must be dead: the kernel may delay their end.
+/// Time within which the processes must be dead, which includes delays by the kernel.
 const TO_DIE: Duration = Duration::from_mins(2);
 /// Time within which a node must come back.
 const RETURN_TIMEOUT: Duration = Duration::from_mins(1);

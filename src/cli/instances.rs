@@ -58,7 +58,8 @@ pub(super) fn stop(instance: &InstanceArgs) -> Result<()> {
     };
     let directory = real(&given);
     let mut ended = stop_instance(&directory)?;
-    // An instance that has just ended stops its own hosts; only hosts left by an earlier one are still here.
+    // An instance that was stopped just now has ended its own hosts; the hosts that still run were left by an earlier
+    // instance.
     for host in running_hosts().into_iter().filter(|host| real(host.data_dir()) == directory) {
         host.end().with_context(|| format!("cannot stop node {} (pid {})", host.node(), host.pid))?;
         print_line(&format!("stopped node {} (pid {}) and its pods", host.node(), host.pid));

@@ -56,7 +56,7 @@ pub(super) fn start(data_dir: &Path, level: tracing::Level, stderr: Stderr) -> L
         tracing_subscriber::fmt::layer().with_ansi(ansi).with_writer(super::output::LogStderr)
     });
     let level = LevelFilter::from_level(level);
-    // Libraries log at levels that would bury Podium's own lines.
+    // Libraries log only warnings and errors; otherwise their many lines would hide Podium's own.
     let targets = tracing_subscriber::filter::Targets::new()
         .with_target("podium", level)
         .with_default(LevelFilter::WARN.min(level));

@@ -1,7 +1,7 @@
 //! Output of the commands: escaped lines, for terminals that may be closed.
 //!
-//! Names and messages come from manifests, archives and servers, and must not control the terminal (SEC-3). A closed
-//! terminal accepts no more output, and that is no reason to panic. Nothing else in the command line prints.
+//! Names and messages come from manifests, archives and servers, and must not control the terminal (SEC-3). Writing to
+//! a closed terminal fails, and must not panic. All other code of the command line prints through this module.
 
 use std::io::Write;
 
@@ -23,7 +23,7 @@ pub(super) fn print_table<const N: usize>(rows: &[[String; N]]) {
     }
 }
 
-/// The server's own message, without the error types that wrap it.
+/// Converts an error of a request: only the server's message remains, without the error types that wrap it.
 pub(super) fn api_error(error: kube::Error) -> anyhow::Error {
     match error {
         kube::Error::Api(status) => anyhow::Error::msg(status.message.clone()),
@@ -56,7 +56,7 @@ fn drives_terminals(letter: char) -> bool {
         || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Standard error as an output of the log, which is also written to a file.
+/// Writes log lines to standard error, and ignores errors: the log is also written to a file.
 pub(super) struct LogStderr;
 
 impl<'a> MakeWriter<'a> for LogStderr {

@@ -17,7 +17,7 @@ use cluster::{
 };
 use controllers::Controllers;
 
-/// A stop that waits logs its progress once in this many progress callbacks.
+/// While a stop waits for pods, it logs every this-many-th progress callback.
 const LOG_EVERY: u32 = 150;
 
 pub(super) fn run(args: ClusterArgs) -> Result<()> {
@@ -53,7 +53,7 @@ async fn until_ready(cluster: &Cluster, manifests: Vec<manifest::Document>, reap
     if let Some(applied) = apply::apply_at_start(&cluster.client(), manifests, reapply).await? {
         super::output::eprint_line(&apply::at_start(&applied));
     }
-    // The only line on stdout. A closed reader is no reason to stop.
+    // This is the only line on stdout. If the reader has closed the pipe, the instance runs on.
     let line = format!("ready {} kubeconfig={}", cluster.url(), cluster.kubeconfig().display());
     super::output::print_line(&line);
     Ok(())

@@ -9,13 +9,13 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Time for the forced stop after the second signal. It needs less than half of it.
+/// Time for the forced stop after the second signal, more than twice what it needs.
 const FORCED: Duration = Duration::from_secs(8);
 
-/// Exit code of a process that had to be ended by force.
+/// Exit code of a process that the signal thread has ended by force.
 const FAILED: i32 = 1;
 
-/// An action to run before this process ends by force.
+/// An action that the signal thread runs before it ends this process by force.
 type ForcedExitHook = Box<dyn FnOnce() + Send>;
 
 /// Waits for the next stop signal.
@@ -31,7 +31,7 @@ struct Signals {
 }
 
 impl StopSignals {
-    /// Takes over the signals; from now on none of them ends the process by itself.
+    /// Installs handlers for the signals, whose default action (the end of the process) no longer applies.
     pub(super) fn new() -> std::io::Result<Self> {
         let last_wish: Arc<Mutex<Option<ForcedExitHook>>> = Arc::default();
         let exit_hook = last_wish.clone();
@@ -73,7 +73,7 @@ impl Signals {
 
 /// Ends the process some time after the second signal, unless it has ended by then.
 fn end_after_the_second(last_wish: &Mutex<Option<ForcedExitHook>>) {
-    // Without this runtime, signals still reach the main one.
+    // If this runtime cannot be created, signals still reach the main runtime.
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
     runtime.block_on(async {
         let Ok(mut signals) = Signals::new() else { return };

@@ -94,7 +94,8 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
     let force = CancellationToken::new();
     let stopping = cluster.stop(
         move |left| {
-            // A console that lags behind misses a line but not the last one: lines are sent repeatedly.
+            // If the console lags behind, a line is dropped; that does no harm, since the current number is sent
+            // repeatedly.
             let _ = progress.try_send(match left.remaining_pods {
                 0 => "stopping".into(),
                 1 => "stopping: 1 pod left; q again kills it".into(),
@@ -162,7 +163,8 @@ pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) ->
     })
 }
 
-/// The data directory of an instance on this machine, if the console uses that instance's own kubeconfig.
+/// The data directory of the instance to which the console connects; `None` unless the console uses the kubeconfig in
+/// an instance's data directory.
 fn instance_of(target: &ConsoleTarget) -> Option<PathBuf> {
     let given = || std::env::var_os("KUBECONFIG").map(PathBuf::from);
     let kubeconfig = target.kubeconfig.clone().or_else(given)?;

@@ -1,5 +1,5 @@
-//! Starts the controllers and the scheduler, except disabled ones; all of them stop and resume together, and faults can
-//! crash or pause each.
+//! Starts the controllers and the scheduler, except disabled ones. A restore stops and restarts all of them together;
+//! faults crash or pause single ones.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -27,31 +27,32 @@ const SCHEDULER: &str = "kube-scheduler";
 pub(super) struct Actors {
     api: Api,
     caches: Caches,
-    /// The tasks that end the control loops with them.
+    /// The parent of the control loops' tasks: the control loops end when it ends.
     tasks: Tasks,
     settings: Settings,
     /// The clocks of the controllers and of the scheduler.
     clocks: (Clock, Clock),
-    /// None where it is disabled.
+    /// `None` if the scheduler is disabled.
     scheduler: Option<Scheduler>,
-    // Held while they are started or stopped.
+    // Locked while actors are started or stopped.
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// None while they are all stopped.
+    /// `None` while all actors are stopped.
     running: Option<RunningActors>,
     faults: ActorFaults,
 }
 
 struct RunningActors {
     controllers: Controllers,
-    /// None while it is down, or disabled.
+    /// `None` while the scheduler is crashed, or if it is disabled.
     scheduler: Option<Tasks>,
 }
 
-/// The actors that faults crash or pause, by their names: [`SCHEDULER_ACTOR`], or a controller's.
+/// The actors that faults crash or pause, by name ([`SCHEDULER_ACTOR`] or a controller's), and the offsets of their
+/// clocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ActorFaults {
     pub(super) crashed: BTreeSet<&'static str>,
@@ -66,7 +67,7 @@ pub(super) struct ActorFaults {
 pub(super) const SCHEDULER_ACTOR: &str = "scheduler";
 
 impl Actors {
-    /// The actors of a cluster; none runs before [`Actors::restart_all`].
+    /// Creates the actors of a cluster; none runs before [`Actors::restart_all`].
     pub(super) fn new(
         api: &Api,
         caches: &Caches,
@@ -99,7 +100,7 @@ impl Actors {
         });
         let (api, caches, tasks) = (api.clone(), caches.clone(), tasks.clone());
         let actors = Self { api, caches, tasks, settings, clocks, scheduler, state: Mutex::default() };
-        // An actor that is down from the start exists all the same.
+        // The API lists every enabled actor, even one that a fault crashes from the start.
         actors.api.expect_controllers(actors.names());
         Ok(actors)
     }
@@ -112,8 +113,8 @@ impl Actors {
         scheduler.into_iter().chain(controllers).collect()
     }
 
-    /// Replaces the set of crashed and paused actors. A crashed one restarts with nothing but the store's state; a
-    /// paused one continues where it was.
+    /// Replaces the set of crashed and paused actors. An actor that is no longer crashed restarts with nothing but the
+    /// store's state; one that is no longer paused continues where it was.
     pub(super) async fn set_faults(&self, faults: ActorFaults) {
         let mut state = self.state.lock().await;
         self.clocks.0.set_skew_millis(faults.controllers_skew);
@@ -144,7 +145,7 @@ impl Actors {
         let tasks = running.scheduler.get_or_insert_with(|| {
             let tasks = self.tasks.child();
             if faults.paused.contains(SCHEDULER_ACTOR) {
-                // Paused from the start: it decides nothing before it is resumed.
+                // Paused before it runs: the scheduler decides nothing until it is resumed.
                 tasks.pause();
             }
             scheduler.run(&tasks);
@@ -157,7 +158,7 @@ impl Actors {
         }
     }
 
-    /// Starts all of them, with nothing but the store's state, except crashed ones; does nothing if they run.
+    /// Starts all actors except crashed ones, with nothing but the store's state; does nothing if they run.
     pub(super) async fn restart_all(&self) {
         let mut state = self.state.lock().await;
         if state.running.is_some() {
@@ -173,7 +174,7 @@ impl Actors {
         state.running = Some(running);
     }
 
-    /// Stops them all at any point of their work, and waits; does nothing if none runs.
+    /// Stops all actors, at any point of their work, and waits for their ends; does nothing if none runs.
     pub(super) async fn pause(&self) {
         let mut state = self.state.lock().await;
         if let Some(RunningActors { controllers, scheduler }) = state.running.take() {

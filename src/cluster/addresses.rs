@@ -1,10 +1,11 @@
 //! The addresses of this cluster.
 //!
-//! If pods share the machine's network, clusters on one machine share 127.0.0.0/8. Each takes a slot, held by a
-//! listening socket, and from it ranges of its own: nodes 127.16+S.0.0/16, services 127.32+S.0.0/16, pods
-//! 127.64+4S.0.0/14. The slot is stored in the data directory, so that pods keep their addresses across restarts.
+//! If pods share the machine's network, clusters on one machine share 127.0.0.0/8. Each cluster reserves a slot (a
+//! number S) by a listening socket, and derives its ranges from S: nodes 127.16+S.0.0/16, services 127.32+S.0.0/16,
+//! pods 127.64+4S.0.0/14. The slot is stored in the data directory, so that pods keep their addresses across restarts.
 //!
-//! If pods have a network of their own, the ranges are those of the config file, the same in each cluster.
+//! If pods have a network of their own, its ranges come from the config file, or from the candidates of
+//! `network_placement`; several clusters may use the same ones.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, TcpListener};
 
@@ -43,13 +44,13 @@ pub(super) struct LoopbackSlot {
 /// The mirror addresses of the cluster on the machine's loopback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MirrorRanges {
-    /// Ranges inside, with their mirrors.
+    /// Each range inside the fabric, with its mirror range on loopback.
     pub(super) ranges: Vec<(Ipv4Net, Ipv4Net)>,
-    /// An address of this cluster's alone: the permission to bind ports is tested there.
+    /// An address that only this cluster uses: the permission to bind ports is tested there.
     pub(super) probed: Ipv4Addr,
 }
 
-/// The ranges of a network of its own.
+/// The ranges of pods, services and nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NetworkRanges {
     /// The range of all pods; each node has a /24 of it.
@@ -63,7 +64,7 @@ pub(super) struct NetworkRanges {
 }
 
 impl AddressPlan {
-    /// Takes the preferred slot of loopback if it is free, else the first free one.
+    /// Reserves the preferred slot of loopback if it is free, else the first free one.
     pub(super) fn take(preferred: Option<u8>) -> Self {
         let order = preferred.into_iter().chain(0..SLOTS).filter(|slot| *slot < SLOTS);
         for slot in order {
@@ -82,21 +83,22 @@ impl AddressPlan {
         Self::Loopback(LoopbackSlot { number: 0, _listener: None })
     }
 
-    /// Returns the plan of a network of its own, with mirrors in the slot of another plan on loopback.
+    /// Returns the plan of a fabric network with these ranges; its mirror addresses lie in the slot of the plan
+    /// `on_machine`.
     pub(super) fn fabric(ranges: NetworkRanges, on_machine: Self) -> Self {
         match on_machine {
             Self::Loopback(slot) | Self::Fabric { slot, .. } => Self::Fabric { ranges, slot },
         }
     }
 
-    /// The slot of loopback.
+    /// The number of the slot of loopback.
     pub(super) fn slot(&self) -> u8 {
         match self {
             Self::Loopback(slot) | Self::Fabric { slot, .. } => slot.number,
         }
     }
 
-    /// The cluster's mirror addresses on the machine; none if it is on loopback itself.
+    /// The cluster's mirror addresses on the machine; `None` if pods are on loopback themselves.
     pub(super) fn mirrors(&self) -> Option<MirrorRanges> {
         let Self::Fabric { ranges, slot } = self else { return None };
         let on_machine = of_slot(slot.number);
@@ -108,7 +110,8 @@ impl AddressPlan {
         Some(MirrorRanges { ranges: pairs.to_vec(), probed: on_machine.nodes.network().saturating_add(1) })
     }
 
-    /// The addresses of load balancers: a quarter of the nodes' range that no node uses. None if the range is small.
+    /// The addresses of load balancers: a quarter of the nodes' range that no node uses. `None` if the range is too
+    /// small.
     pub(super) fn balancers(&self) -> Option<BalancerPool> {
         let addresses = balancers_of(self.ranges().nodes)?;
         let mirrors = match self {
@@ -136,12 +139,12 @@ impl AddressPlan {
         self.ranges().services
     }
 
-    /// The address of a fixed service.
+    /// The IPv4 address of the fixed service at this offset of the range of services.
     pub(super) fn service(&self, offset: u32) -> Ipv4Addr {
         self.services().network().saturating_add(offset)
     }
 
-    /// Its address of IPv6, where there is any.
+    /// The IPv6 address of the fixed service at this offset; `None` if the cluster has no IPv6.
     pub(super) fn service_v6(&self, offset: u32) -> Option<Ipv6Addr> {
         self.v6().map(|v6| v6.services.network().saturating_add(u128::from(offset)))
     }
@@ -161,7 +164,7 @@ impl AddressPlan {
         1 << POD_PREFIX.saturating_sub(self.ranges().pods.prefix_len()).min(10)
     }
 
-    /// The index of a node with this pod range; on loopback for any slot.
+    /// The index of the node with this pod range; on loopback, pod ranges of every slot are recognized.
     pub(super) fn index_of(&self, pods: Ipv4Net) -> Option<usize> {
         let first = match self {
             Self::Loopback(_) if pods.addr().is_loopback() => Ipv4Net::new_assert(pods.addr(), 14).network(),
@@ -192,7 +195,7 @@ pub fn hollow_addresses(index: usize) -> (Ipv4Addr, Ipv4Net) {
     (AddressPlan::hollow_node(index), AddressPlan::hollow_pods(index))
 }
 
-/// The ranges of a slot of loopback.
+/// The ranges of a cluster in this slot of loopback.
 fn of_slot(slot: u8) -> NetworkRanges {
     NetworkRanges {
         pods: Ipv4Net::new_assert(Ipv4Addr::new(127, 64 + 4 * slot, 0, 0), 14),
@@ -202,8 +205,8 @@ fn of_slot(slot: u8) -> NetworkRanges {
     }
 }
 
-/// The third quarter of a range of nodes, or of the part that loopback has addresses for; nodes have the addresses
-/// below, the control plane and shells those above.
+/// The third quarter of a range of nodes; if the range is larger than a /16 (the size of a slot's), of its first /16.
+/// Nodes have the addresses below, the control plane and shells those above.
 fn balancers_of(nodes: Ipv4Net) -> Option<Ipv4Net> {
     if nodes.prefix_len() > SMALLEST_WITH_BALANCERS {
         return None;

@@ -11,11 +11,11 @@ use api::audit::{AuditFile, AuditLog, AuditPolicy};
 
 /// Standard output.
 const STDOUT: &str = "-";
-/// The default: a file as large as Kubernetes', of which ten are retained, so that no disk fills up.
+/// The default size of a log file, as in Kubernetes; ten backups are retained, so that the disk does not fill up.
 const MAX_SIZE_MEGABYTES: u64 = 100;
 const MAX_BACKUPS: usize = 10;
 
-/// The part of the API's requests that is logged, and the log file.
+/// The settings of the audit log: its file, its rotation, and the policy that selects requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct AuditConfig {
@@ -44,7 +44,7 @@ impl Default for AuditConfig {
 }
 
 impl AuditConfig {
-    /// Returns true if the log goes to the terminal that a console may use.
+    /// Returns true if the log goes to standard output, the terminal that a console may use.
     pub fn is_on_screen(&self) -> bool {
         self.log_path.as_deref() == Some(Path::new(STDOUT))
     }

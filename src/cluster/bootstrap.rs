@@ -1,4 +1,4 @@
-//! The initial objects of every cluster: its namespaces, priority classes, storage classes and the driver of disks, an
+//! The initial objects of every cluster: namespaces, priority classes, storage classes, the CSI driver of disks, an
 //! ingress class and the `kubernetes` service.
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,10 +15,11 @@ use object::ingress;
 use object::storage::{DEFAULT_CLASS, DIRECTORY_PROVISIONER, DISK_DRIVER};
 use object::{Key, Kind, TypedKind};
 
-/// The class of volumes that are attached to one node at a time.
+/// The storage class of disks: volumes that are attached to one node at a time.
 const DISK_CLASS: &str = "disk";
 
-/// Creates missing objects; existing ones stay, except the API's own address, and that of its `service`.
+/// Creates missing objects; existing ones stay as they are, except that the `kubernetes` service and its endpoints get
+/// the current addresses (`service`, `listening`).
 pub fn bootstrap(api: &Api, listening: SocketAddr, service: Ipv4Addr) -> Result<(), ApiError> {
     for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
         ensure(api, Namespace { metadata: meta("", name), ..Namespace::default() })?;
@@ -53,7 +54,7 @@ pub fn bootstrap(api: &Api, listening: SocketAddr, service: Ipv4Addr) -> Result<
     fixed_services::kubernetes(api, listening, service)
 }
 
-/// Creates the default storage class, unless there is any class: a user who has created others chooses among these.
+/// Creates the default storage class, unless any storage class exists: the user's own classes take its place.
 fn storage_class(api: &Api) -> Result<(), ApiError> {
     if api.count(Kind::StorageClass) > 0 {
         return Ok(());
@@ -73,7 +74,8 @@ fn storage_class(api: &Api) -> Result<(), ApiError> {
     )
 }
 
-/// Creates the driver of disks, and once with it their class: a user who deletes the class does not get it back.
+/// Creates the CSI driver of disks, and the storage class only together with it: if a user deletes the class, a later
+/// start does not recreate it.
 fn disks(api: &Api) -> Result<(), ApiError> {
     if api.get(Kind::CSIDriver, &Key::new("", DISK_DRIVER)).is_ok() {
         return Ok(());
@@ -97,7 +99,7 @@ fn disks(api: &Api) -> Result<(), ApiError> {
     ensure(api, CSIDriver { metadata: meta("", DISK_DRIVER), spec })
 }
 
-/// The class of Ingresses that name none, where there is no class at all; for clusters that serve them.
+/// Creates the default ingress class, unless any ingress class exists. For clusters that serve Ingresses.
 pub(super) fn ingress_class(api: &Api) -> Result<(), ApiError> {
     if api.count(Kind::IngressClass) > 0 {
         return Ok(());

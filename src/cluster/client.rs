@@ -1,4 +1,4 @@
-//! A Kubernetes client of this very process: HTTP over pipes in memory, no socket, upgrades included.
+//! A Kubernetes client for the API server in this process: HTTP over pipes in memory, without a socket; upgrades work.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ pub fn in_process(server: Server, headers: HeaderMap) -> kube::Client {
     kube::Client::new(PipeConnector { server: Arc::new(server), headers: Arc::new(headers) }, "default")
 }
 
-/// Opens a pipe for each request: cheap, and no request waits for another's stream.
+/// Opens a pipe for each request: pipes are cheap, and no request waits for another's stream.
 #[derive(Clone)]
 struct PipeConnector {
     server: Arc<Server>,
@@ -46,7 +46,7 @@ impl Service<Request<KubeBody>> for PipeConnector {
             tokio::spawn(serve(server, far));
             let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(near)).await?;
             tokio::spawn(async move {
-                // Ends with the response's body; the reader of the body gets its errors.
+                // The connection ends with the response's body; the reader of the body gets the errors.
                 let _ = connection.with_upgrades().await;
             });
             // HTTP/1 requires a host and an origin-form path.

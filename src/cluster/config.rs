@@ -39,7 +39,7 @@ impl UnknownComponent {
 
 /// The default number of nodes that run processes.
 const DEFAULT_NODES: usize = 3;
-/// The maximum number of nodes with processes: there are addresses for so many.
+/// The maximum number of nodes with processes: the nodes' range has addresses for that many.
 pub const MOST_NODES: u16 = 1000;
 /// The maximum number of hollow nodes.
 pub const MOST_HOLLOW_NODES: u16 = 16_000;
@@ -49,7 +49,7 @@ pub const MOST_HOLLOW_NODES: u16 = 16_000;
 pub struct ClusterConfig {
     /// Removes all data at the end of the run.
     pub ephemeral: bool,
-    /// Opens a state that has lost data, as far as it is readable.
+    /// Opens a damaged store as far as it is readable, although data is lost.
     pub accept_data_loss: bool,
     /// The API's listen address; `None` means 127.0.0.1:6443, or any free port if that is taken.
     pub listen: Option<SocketAddr>,
@@ -63,13 +63,13 @@ pub struct ClusterConfig {
     pub kubeconfig: Option<std::path::PathBuf>,
     /// Components that are left out.
     pub disabled: Vec<ComponentName>,
-    /// Discovery includes the versions that Kubernetes has removed; else as in the config file.
+    /// Discovery includes the API versions that Kubernetes has removed; false means the config file's setting.
     pub legacy_versions: bool,
     /// The content of the config file.
     pub file: ConfigFile,
-    /// The path of the config file to follow; `None` means that none is followed.
+    /// The path of the config file, whose changes are followed; `None` means that there is none to follow.
     pub file_path: Option<std::path::PathBuf>,
-    /// The user's file of scenario runs; `None` means that they are recorded only in the cluster.
+    /// The user's file of scenario runs; `None` means that runs are recorded only in the cluster.
     pub runs_file: Option<std::path::PathBuf>,
 }
 
@@ -90,7 +90,7 @@ impl ClusterConfig {
         !self.is_disabled("kubelet") && (named || self.counts(&self.file).nodes > 0)
     }
 
-    /// The numbers of unnamed nodes, given one version of the config file; the command line takes precedence.
+    /// The numbers of counted nodes according to this version of the config file; the command line takes precedence.
     pub fn counts(&self, file: &ConfigFile) -> NodeCounts {
         NodeCounts {
             nodes: self.nodes.or(file.node_count).unwrap_or(DEFAULT_NODES),
@@ -103,11 +103,11 @@ impl ClusterConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ConfigFile {
-    /// Every timing, in seconds.
+    /// The control plane's timings, in seconds.
     pub timings: Timings,
     /// Images besides the built-in ones.
     pub images: Vec<ImageEntry>,
-    /// Names of images and their targets.
+    /// Further repositories that stand for built-in images.
     pub registry: RegistryConfig,
     /// The behavior of hollow nodes.
     pub hollow: HollowConfig,
@@ -115,7 +115,7 @@ pub struct ConfigFile {
     pub node_count: Option<usize>,
     /// The number of hollow nodes, unless the command line sets it; followed while the cluster runs.
     pub hollow_node_count: Option<usize>,
-    /// Settings of single nodes: of counted ones, and further ones; followed while the cluster runs.
+    /// Settings of single nodes, by name: of counted nodes, and of additional ones; followed while the cluster runs.
     #[serde(deserialize_with = "empty_when_null")]
     pub nodes: Vec<NodeSettings>,
     /// A directory of manifests whose pods run on every node that runs processes; `None` means each node's own
@@ -129,7 +129,7 @@ pub struct ConfigFile {
     pub limits: Limits,
     /// The number of terminated pods that are retained; `None` means Kubernetes' 12 500, 0 means all.
     pub terminated_pod_threshold: Option<usize>,
-    /// Discovery includes the versions that Kubernetes has removed, which are accepted in any case.
+    /// Discovery includes the API versions that Kubernetes has removed. Manifests in them are accepted in any case.
     #[serde(alias = "legacyVersions")]
     pub removed_api_versions: bool,
     /// The audit log of the API's requests.
@@ -144,15 +144,15 @@ pub struct ConfigFile {
     pub pod_pids_limit: Option<u64>,
     /// The network that pods are in.
     pub network: NetworkConfig,
-    /// The end of services' names, as of kubeadm's `networking.dnsDomain`.
+    /// The DNS domain of services' names, as kubeadm's `networking.dnsDomain`.
     pub cluster_domain: ClusterDomain,
     /// The addresses at which Ingresses are served.
     pub ingress: IngressConfig,
-    /// The first port that pods may bind; detected by default. A port below it is served 8000 higher.
+    /// The first port that pods may bind; detected by default. A port below it is served at its number plus 8000.
     pub unprivileged_port_start: Option<u16>,
 }
 
-/// Reads a list; one with all lines commented out (`null`) is empty.
+/// Reads a list. `null`, which is what a list with all its lines commented out parses to, is an empty list.
 fn empty_when_null<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -201,9 +201,9 @@ pub struct RegistryConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct NetworkConfig {
-    /// The owner of the network.
+    /// The network: the machine's, or the pods' own.
     pub mode: NetworkMode,
-    /// The range of pods in a network of their own, each node a /24 of it; `None` means the first candidate that
+    /// The range of pods in a network of their own; each node gets a /24 of it. `None` means the first candidate that
     /// overlaps none of the machine's routes.
     #[serde(alias = "pods")]
     pub pod_subnet: Option<Ipv4Net>,
@@ -213,7 +213,7 @@ pub struct NetworkConfig {
     /// The range of nodes' addresses; chosen like `pod_subnet` if it is `None`.
     #[serde(alias = "nodes")]
     pub node_subnet: Option<Ipv4Net>,
-    /// IPv6 besides these, if the kernel supports it.
+    /// IPv6 in addition to IPv4, if the kernel supports it.
     pub ipv6: Ipv6Config,
     /// The largest packet in a network of their own, in bytes.
     pub mtu: u32,
@@ -223,7 +223,7 @@ pub struct NetworkConfig {
 }
 
 impl NetworkConfig {
-    /// Ports of the machine that pods reach.
+    /// The ports of the machine that pods reach.
     pub(super) fn host_ports(&self) -> HostPorts {
         if self.host_ports.contains(&0) { HostPorts::All } else { HostPorts::Only(self.host_ports.clone()) }
     }
@@ -233,7 +233,7 @@ impl NetworkConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct IngressConfig {
-    /// True if they are served.
+    /// True if Ingresses are served.
     pub enabled: bool,
     /// The listen address; one that other machines can reach needs `--expose`.
     pub address: IpAddr,
@@ -286,7 +286,8 @@ pub struct HollowConfig {
     pub start_delay: Seconds,
     /// The share of containers that fail to start, 0 to 1.
     pub start_failure_rate: f64,
-    /// The time in seconds after which all containers end by themselves; none: those that a pod restarts run for ever.
+    /// The time in seconds after which every container ends by itself. `None`: `initRunDuration` and `jobRunDuration`
+    /// apply, and other containers run for ever.
     #[serde(alias = "runTime")]
     pub run_duration: Option<Seconds>,
     /// The time in seconds after which init containers end, unless `runDuration` is set.
@@ -299,7 +300,7 @@ pub struct HollowConfig {
     /// The time that a container takes to end once it is stopped, in seconds.
     #[serde(alias = "stopTime")]
     pub stop_duration: Seconds,
-    /// The share of such ends that are failures, 0 to 1.
+    /// The share of containers that fail when they end by themselves, 0 to 1.
     pub exit_failure_rate: f64,
     /// The seed of the random failures: equal seeds give equal failures.
     pub seed: u64,
@@ -322,7 +323,7 @@ impl Default for HollowConfig {
 }
 
 impl HollowConfig {
-    /// The runtime of one of many nodes: each has its own random failures.
+    /// The runtime configuration of the node with this number: each node has its own random failures.
     pub(super) fn runtime(&self, node: u64) -> RuntimeConfig {
         RuntimeConfig {
             start_delay: self.start_delay.0,

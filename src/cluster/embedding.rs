@@ -17,13 +17,13 @@ pub type PodBehaviorFn = Arc<dyn Fn(&Pod, &str) -> ContainerBehavior + Send + Sy
 /// The settings of an embedded cluster.
 #[derive(Clone, Default)]
 pub struct EmbedOptions {
-    /// Its clock; `None` means the machine's.
+    /// The cluster's clock; `None` means the machine's.
     pub clock: Option<Clock>,
-    /// Access to its API.
+    /// The transport by which clients reach the API.
     pub door: ApiTransport,
-    /// The program of the hosts of nodes with processes.
+    /// The program of the host processes, for nodes that run processes.
     pub host_program: HostProgram,
-    /// Chooses the behavior of hollow pods; `None` means that the config file does.
+    /// Chooses the behavior of hollow pods; `None` means the config file's `hollow` settings.
     pub director: Option<PodBehaviorFn>,
     /// Sees requests before the server does.
     pub interceptor: Option<Arc<dyn Interceptor>>,
@@ -39,23 +39,23 @@ impl fmt::Debug for EmbedOptions {
     }
 }
 
-/// Access to an API.
+/// The transport by which clients reach an API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ApiTransport {
-    /// Every client on the machine with the kubeconfig.
+    /// HTTPS on a socket: every client with the kubeconfig has access.
     #[default]
     Socket,
-    /// This process alone.
+    /// Pipes in memory: only this process has access.
     Process,
 }
 
-/// The program that holds a node's containers.
+/// The program that runs as the host process of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HostProgram {
-    /// This program is podium.
+    /// The running program, which is podium.
     #[default]
     This,
-    /// A podium that is installed.
+    /// An installed podium at this path.
     At(PathBuf),
     /// There is no such program: nodes are hollow.
     Absent,

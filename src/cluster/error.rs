@@ -53,7 +53,7 @@ pub enum StartError {
         /// The network in the config file.
         requested: String,
     },
-    /// The first objects were refused.
+    /// The API refused one of the initial objects.
     #[error("cannot set up the cluster: {0}")]
     Api(#[from] ApiError),
     /// The config file's `scheduler` cannot be used.

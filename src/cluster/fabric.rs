@@ -1,4 +1,5 @@
-//! The pods' own network of this cluster: finds, starts and restarts its process; holds the control plane's leaf.
+//! The pods' own network of this cluster. Finds, starts and restarts the fabric's process, and has the descriptor of
+//! the control plane's leaf.
 
 use std::io::{self, BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -34,13 +35,13 @@ use network::faults::Detours;
 use network::proxy::NodeNetworks;
 use reconcile::WorkLoop;
 
-/// The control plane's leaf.
+/// The name of the control plane's leaf.
 const CONTROL_PLANE: &str = "control-plane";
-/// Connections that wait to be accepted.
+/// The maximum number of connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
-/// The message for shells in the network at its end.
+/// The message for `podium shell`s in the network when it ends.
 const NOTICE: &str = "podium: the cluster has stopped, and its network too; this shell ends";
-/// The time they have to hang up, unless the stop is forced.
+/// The time that processes in the network get to exit after the hangup signal, unless the stop is forced.
 pub(super) const HANG_UP: Duration = Duration::from_secs(2);
 /// The delay before a process that died is restarted.
 const RESTART_BACKOFF: BackoffPolicy =
@@ -53,23 +54,24 @@ const LOOK: Duration = Duration::from_millis(500);
 pub(super) struct FabricConfig {
     /// The binary that knows the `fabric` subcommand.
     pub(super) program: PathBuf,
-    /// The directory of the process's socket.
+    /// The directory of the fabric process's socket and log.
     pub(super) directory: PathBuf,
     pub(super) ranges: NetworkRanges,
     /// The largest packet of a pod, in bytes.
     pub(super) mtu: u32,
-    /// The time for which the process lives while neither a control plane nor a node's host is connected.
+    /// The time after which the fabric's process exits if neither a control plane nor a node's host is connected.
     pub(super) unclaimed: Duration,
 }
 
 /// The network of a running cluster.
 pub(super) struct ClusterFabric {
     config: FabricConfig,
-    /// The connection to its process.
+    /// The connection to the fabric's process.
     connection: Mutex<Arc<Fabric>>,
-    /// The descriptors for the next process if this one dies.
+    /// The descriptors that a new fabric process gets if the current one dies.
     handles: FabricHandles,
-    /// True once it has been stopped: locked while a process is started or stopped, so that none is started afterwards.
+    /// True once the network has been stopped. Locked while a process is started or stopped, so that none starts after
+    /// the stop.
     stopped: Mutex<bool>,
     /// Unused sockets of the control plane's leaf.
     ready: Mutex<Vec<OwnedFd>>,
@@ -77,15 +79,15 @@ pub(super) struct ClusterFabric {
     nodes: NodeRegister,
 }
 
-/// The descriptors that hold the network.
+/// The descriptors that keep the network's namespaces alive.
 struct FabricHandles {
     namespaces: Namespaces,
     control_plane: OwnedFd,
 }
 
 impl ClusterFabric {
-    /// Finds the cluster's network, or creates it. `before` are the namespaces of a network whose process died together
-    /// with the previous control plane, from the nodes' hosts.
+    /// Connects to the cluster's network, or creates it. If its process died together with the previous control plane,
+    /// `before` has the network's namespaces, which the nodes' hosts retained.
     pub(super) fn start(config: FabricConfig, before: Option<&Namespaces>) -> Result<Self, FabricError> {
         let connection = config.find_or_start(before)?;
         let route = connection.socket(&SocketSpec::new(SocketKind::Route))?;
@@ -106,12 +108,12 @@ impl ClusterFabric {
         })
     }
 
-    /// The control plane's own address inside.
+    /// The control plane's IPv4 address inside the network.
     pub(super) fn address(&self) -> Ipv4Addr {
         self.config.control_plane_address()
     }
 
-    /// Returns all of its addresses, one of each family.
+    /// The control plane's addresses inside the network, one of each family.
     pub(super) fn addresses(&self) -> Vec<IpAddr> {
         self.config.control_plane().addresses
     }
@@ -124,24 +126,24 @@ impl ClusterFabric {
         TcpListener::from_std(socket.into()).map_err(self::at("listen"))
     }
 
-    /// Opens a socket for datagrams; it is not retained.
+    /// Opens a UDP socket. The fabric's process does not retain it for the next control plane.
     pub(super) fn datagrams(&self, at: SocketAddr) -> Result<UdpSocket, FabricError> {
         let spec = own(if at.is_ipv4() { SocketKind::UdpV4 } else { SocketKind::UdpV6 });
         let socket = self.connection().socket(&SocketSpec { bind: Some(at), ..spec })?;
         UdpSocket::from_std(socket.into()).map_err(self::at("datagrams"))
     }
 
-    /// The kernel's rules of this network.
+    /// Opens a connection to nftables in this network.
     pub(super) fn nft(&self) -> Result<Nft, FabricError> {
         Nft::new(self.connection().socket(&SocketSpec::new(SocketKind::Netfilter))?)
     }
 
-    /// Checks that the kernel supports the rules of IPv6; the error names the one it refuses.
+    /// Checks that the kernel supports the rules for IPv6; the error names the rule that the kernel refuses.
     pub(super) fn takes_ipv6(&self) -> Result<(), FabricError> {
         network::rules::try_ipv6(&self.nft()?)
     }
 
-    /// The connections that this network remembers.
+    /// Opens a connection to conntrack in this network.
     pub(super) fn conntrack(&self) -> Result<Conntrack, FabricError> {
         Ok(Conntrack::new(self.connection().socket(&SocketSpec::new(SocketKind::Netfilter))?))
     }
@@ -153,7 +155,7 @@ impl ClusterFabric {
         Ok((open()?, Arc::new(open)))
     }
 
-    /// The egress of the network; connections wait while there is no control plane.
+    /// Opens the egress of the network; pods' connections wait while there is no control plane.
     pub(super) fn open_egress(
         self: &Arc<Self>,
         refuse: RefuseFn,
@@ -222,7 +224,7 @@ impl ClusterFabric {
         std::iter::once(services.into()).chain(v6.map(|v6| v6.services.into())).collect()
     }
 
-    /// The families that pods have addresses of.
+    /// The address families of pods.
     pub(super) fn families(&self) -> Vec<Family> {
         std::iter::once(Family::V4).chain(self.config.ranges.v6.map(|_| Family::V6)).collect()
     }
@@ -241,12 +243,13 @@ impl ClusterFabric {
         self.nodes.add(ip, sockets, tasks);
     }
 
-    /// Opens connections from the control plane: inside for addresses of the cluster, else on the machine.
+    /// Returns a dialer for the control plane: it connects inside the network to addresses of the cluster, and from the
+    /// machine's network to all others.
     pub(super) fn dialer(self: &Arc<Self>) -> Dialer {
         self.clone()
     }
 
-    /// Restarts the process whenever it has exited, until `tasks` end.
+    /// Restarts the fabric's process whenever it has exited, until `tasks` end.
     pub(super) fn keep(self: &Arc<Self>, api: &Api, tasks: &Tasks) {
         let fabric = self.clone();
         let rounds = WorkLoop::start(api, "fabric", Subsystem::Network, tasks);
@@ -271,8 +274,8 @@ impl ClusterFabric {
         });
     }
 
-    /// Ends the processes that are still inside (`podium shell`) and the fabric's process, and prevents its restart;
-    /// with the nodes' hosts and this process gone, nothing of the network is left. It blocks for some seconds at most.
+    /// Ends the processes that are still in the network (`podium shell`) and the fabric's process, and prevents its
+    /// restart. The network then exists until the nodes' hosts and this process exit. Blocks for some seconds at most.
     pub(super) fn stop(&self, grace: Duration) {
         let mut stopped = self.stopped.lock();
         *stopped = true;
@@ -305,7 +308,7 @@ impl ClusterFabric {
 
     async fn ready_socket(&self, to: IpAddr) -> io::Result<OwnedFd> {
         let kind = if to.is_ipv4() { SocketKind::TcpV4 } else { SocketKind::TcpV6 };
-        // Few IPv6 sockets are needed: none are retained.
+        // Few IPv6 sockets are needed, so only IPv4 sockets are opened in advance.
         let count = if to.is_ipv4() { AT_ONCE } else { 1 };
         if let Some(socket) = self.ready.lock().pop_if(|_| to.is_ipv4()) {
             return Ok(socket);
@@ -319,8 +322,8 @@ impl ClusterFabric {
     }
 }
 
-/// Ends the remaining network of a control plane that was killed: the processes still inside, and its own process.
-/// False if nothing listens at this path. The nodes' hosts must have ended before.
+/// Ends the network that a killed control plane left: the processes in it, and the fabric's process. Returns false if
+/// nothing listens at this path. The nodes' hosts must have ended before.
 pub fn remove_leftover_network(socket: &Path) -> Result<bool, FabricError> {
     let Ok(left) = Fabric::connect(socket) else { return Ok(false) };
     left.end_occupants(NOTICE, HANG_UP)?;
@@ -399,7 +402,7 @@ impl FabricConfig {
         Fabric::connect(&socket).map_err(at("connect to the fabric"))
     }
 
-    /// Starts the process, for existing namespaces or new ones, and waits until it reports that it serves.
+    /// Starts the fabric's process, for existing namespaces or new ones, and waits until it reports `ready`.
     fn spawn(&self, there: Option<&Namespaces>) -> Result<(), FabricError> {
         std::fs::create_dir_all(&self.directory).map_err(at("directory"))?;
         let log = std::fs::File::options().create(true).append(true).open(self.directory.join("log"));
@@ -418,7 +421,7 @@ impl FabricConfig {
             BufReader::new(stdout).read_line(&mut line).map_err(at("the fabric's process"))?;
         }
         if line.trim() == "ready" {
-            // Init adopts it when this process exits; until then this thread must reap it.
+            // This thread reaps the fabric's process; after the exit of this process, init does.
             std::thread::spawn(move || process.wait());
             return Ok(());
         }
@@ -437,12 +440,13 @@ fn ranges_of(ranges: &NetworkRanges) -> Vec<IpNet> {
     [*pods, *services, *nodes].map(IpNet::V4).into_iter().chain(second).collect()
 }
 
-/// A socket of the control plane's leaf.
+/// Specifies a socket in the control plane's leaf.
 fn own(kind: SocketKind) -> SocketSpec {
     SocketSpec::new(kind).in_leaf(CONTROL_PLANE)
 }
 
-/// Copies of the namespaces that a program inherits, with their flags.
+/// Duplicates the descriptors of the namespaces so that a child process inherits them; each with its command-line
+/// option.
 fn passed(namespaces: &Namespaces) -> Result<Vec<(&'static str, OwnedFd)>, FabricError> {
     let named = [("--network", Some(&namespaces.network)), ("--user", namespaces.user.as_ref())];
     let copied = named.into_iter().filter_map(|(name, descriptor)| Some((name, descriptor?)));

@@ -1,10 +1,10 @@
 //! Fences nodes, as NodeFence objects request (SAFE-5).
 //!
-//! Fencing takes these steps in order, each with an event of the node: its kubelet is stopped and held down, its
-//! processes are killed and seen dead, and only then the node is marked out of service. Other controllers do the rest:
-//! PodGC evicts and removes its pods, its disks are detached by force, its StatefulSets continue on other nodes. If
-//! death cannot be confirmed the node is not marked, and the fence's status gives the reason. A control plane that dies
-//! in the middle leaves an object from which the next one continues.
+//! Fencing takes these steps in order, each with an event of the node: its kubelet is stopped and cannot restart, its
+//! processes are killed and verified dead, and only then the node gets the out-of-service taint. Other controllers do
+//! the rest: PodGC evicts and removes its pods, its disks are detached by force, its StatefulSets continue on other
+//! nodes. If death cannot be confirmed the node is not marked, and the fence's status gives the reason. A control plane
+//! that dies in the middle leaves an object from which the next one continues.
 //!
 //! A node that comes back (the control plane is restarted, the fence is deleted) registers with nothing running; then
 //! it is taken back into service, and the fence is deleted.
@@ -35,7 +35,7 @@ use reconcile::{Caches, Recorder, WorkLoop, ignore_gone, ignore_not_found, optio
 /// The interval at which the state of a fenced node is checked, and failed steps are retried.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The part of the nodes' runner that fences need.
+/// The operations on nodes that fencing needs.
 pub trait NodeRunner: Clone + Send + Sync + 'static {
     /// The state of a node.
     fn run_state(&self, name: &str) -> NodeRunState;
@@ -44,7 +44,8 @@ pub trait NodeRunner: Clone + Send + Sync + 'static {
     /// there. If this returns without an error no process of the node runs: that was verified. May be retried.
     fn kill_for_certain(&self, name: &str) -> impl Future<Output = Result<(), FenceError>> + Send;
 
-    /// Takes a fenced node back into service. `is_deleted`: it stays away, since its object was deleted.
+    /// Takes a fenced node back into service. If `is_deleted`, its Node object was deleted, and the node does not start
+    /// again.
     fn take_back(&self, name: &str, is_deleted: bool) -> impl Future<Output = Result<(), String>> + Send;
 }
 
@@ -164,14 +165,14 @@ impl<R: NodeRunner> FencingController<R> {
         self.write_phase(fence, FencePhase::Fenced, "ProcessesDead", &dead).map(drop)
     }
 
-    /// Returns false if the fence was deleted or is being deleted. A kill takes a while, and another copy of this
-    /// controller may have taken the node back meanwhile: a taint set now would stay.
+    /// Returns false if the fence was deleted or is being deleted. Checked after the kill, which takes a while: another
+    /// copy of this controller may have taken the node back meanwhile, and then a taint set now would never be removed.
     fn is_current(&self, fence: &SharedObject<NodeFence>) -> Result<bool, ApiError> {
         let current = optional(self.api.get_as::<NodeFence>(&fence.key()))?;
         Ok(current.is_some_and(|current| current.uid() == fence.uid() && !is_terminating(&current.metadata)))
     }
 
-    /// Kills the node's processes; returns false, with the reason in the status, while something may still run.
+    /// Kills the node's processes; returns false, with the reason in the status, while one of them may still run.
     async fn kill(
         &self,
         fence: &SharedObject<NodeFence>,
@@ -195,7 +196,8 @@ impl<R: NodeRunner> FencingController<R> {
         Ok(false)
     }
 
-    /// The node is dead and its object is deleted: it stays away, and the fence is deleted.
+    /// Ends the fence of a dead node whose Node object was deleted: the node does not start again, and the fence is
+    /// deleted.
     async fn release_fence(&self, fence: &SharedObject<NodeFence>) -> Result<(), ApiError> {
         match self.nodes.take_back(fence.name(), true).await {
             Ok(()) => self.end(fence),
@@ -203,12 +205,12 @@ impl<R: NodeRunner> FencingController<R> {
         }
     }
 
-    /// Keeps a fenced node fenced until it registers again. After a start of the control plane it starts like any
+    /// Keeps a node fenced until it registers again: after a restart of the control plane a fenced node starts like any
     /// other.
     async fn hold_fence(&self, fence: &SharedObject<NodeFence>) -> Result<(), ApiError> {
         let name = fence.name();
         if optional(self.api.get_as::<Node>(&Key::new("", name)))?.is_none() {
-            // The node is gone for good, which is the stronger state.
+            // The Node object was deleted: the node is gone for good, and needs no fence.
             return self.release_fence(fence).await;
         }
         if self.nodes.run_state(name) == NodeRunState::Running {
@@ -222,7 +224,7 @@ impl<R: NodeRunner> FencingController<R> {
         let name = fence.name();
         let is_deleted = optional(self.api.get_as::<Node>(&Key::new("", name)))?.is_none();
         if is_deleted && fence.phase() == FencePhase::Killing {
-            // The node must not come back: its processes have to die first.
+            // The fence ends only once the processes of the deleted node are dead.
             let dead = self.kill(fence, None).await?;
             return if dead || self.nodes.run_state(name) == NodeRunState::Undeclared {
                 self.release_fence(fence).await

@@ -1,6 +1,6 @@
 //! The initial services without pods: the API and the cluster's DNS.
 //!
-//! Their endpoints are written here, since no selector finds them, and follow the current listen addresses.
+//! Their endpoints are written here, since these services have no selector, and follow the current listen addresses.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -18,28 +18,28 @@ use api::{Api, ApiError, DeleteOptions};
 use object::well_known::label;
 use object::{ClusterDomain, Key, Kind, TypedKind};
 
-/// The address of the API within the range of services: the first, as everywhere.
+/// The offset of the API's address within the range of services: the first address, as in every Kubernetes cluster.
 pub(super) const API_OFFSET: u32 = 1;
-/// The address of DNS within the range of services, as kubeadm chooses it.
+/// The offset of the DNS's address within the range of services, as kubeadm chooses it.
 pub(super) const DNS_OFFSET: u32 = 10;
 
 /// A service of the cluster's own.
 struct FixedService {
     key: Key,
     labels: &'static [(&'static str, &'static str)],
-    /// The primary family's first.
+    /// The cluster IPs, the primary family's first.
     addresses: Vec<IpAddr>,
-    /// Name, protocol and number.
+    /// The name, protocol and number of each port.
     ports: &'static [(&'static str, &'static str, u16)],
-    /// The actual address of the server, with the same port for all: an address of each family.
+    /// The server's actual addresses, one of each family; all have the same port.
     served: Vec<SocketAddr>,
     annotations: BTreeMap<String, String>,
 }
 
-/// The suffix of the IPv6 slice's name, after the service's.
+/// The suffix of the IPv6 EndpointSlice's name, after the service's name.
 const OF_IPV6: &str = "-ipv6";
 
-/// `kubernetes.default`: the API itself, at its current listen address.
+/// Writes `kubernetes.default`, the service of the API, with its current listen address as endpoint.
 pub(super) fn kubernetes(api: &Api, listening: SocketAddr, service: Ipv4Addr) -> Result<(), ApiError> {
     let fixed = FixedService {
         key: Key::new("default", "kubernetes"),
@@ -78,8 +78,8 @@ pub(super) fn dns_key() -> Key {
     Key::new("kube-system", "kube-dns")
 }
 
-/// `kube-dns.kube-system`, with the cluster's domain as an annotation. A service of that name that selects pods is the
-/// user's, and stays as it is.
+/// Writes `kube-dns.kube-system`, with the cluster's domain as an annotation. A service of that name with a selector is
+/// the user's, and stays as it is.
 pub(super) fn dns(
     api: &Api,
     addresses: Vec<IpAddr>,
@@ -105,7 +105,7 @@ pub(super) fn dns(
     fixed.write(api)
 }
 
-/// Removes the objects of an earlier start with DNS.
+/// Removes the DNS service's objects, which an earlier start with DNS has written.
 pub(super) fn no_dns(api: &Api) -> Result<(), ApiError> {
     if is_users(api) {
         return Ok(());
@@ -202,7 +202,8 @@ impl FixedService {
 
     fn write_service(&self, api: &Api) -> Result<(), ApiError> {
         let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
-        // A cluster that found its address range occupied has moved to another, or it has another family now.
+        // Cluster IPs are immutable, so the service is recreated if they have changed: the cluster may have moved to
+        // another slot, or have other address families now.
         if let Ok(old) = api.get_as::<Service>(&self.key)
             && old.spec.as_ref().and_then(|s| s.cluster_ips.as_ref()) != Some(&addresses)
         {

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use super::config::ClusterConfig;
 use kubelet::runtime::{HostLife, ProcessConfig};
 
-/// The configuration of the host of a node with this directory, in the machine's network.
+/// The configuration of a node's host process. `state_dir` is the node's directory. The node is in the machine's
+/// network unless the caller sets `network`.
 pub(super) fn process_config(config: &ClusterConfig, program: PathBuf, state_dir: PathBuf) -> ProcessConfig {
     let timings = &config.file.timings;
     ProcessConfig {

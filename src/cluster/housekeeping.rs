@@ -37,7 +37,7 @@ pub fn start(api: &Api, tasks: &Tasks) {
     }
 }
 
-/// Removes the events that last happened longest ago, while there are more than `most`.
+/// Removes the events that last happened longest ago, so that at most `most` remain.
 async fn hold_events(api: Api, most: usize, rounds: Arc<WorkLoop>) {
     loop {
         api.clock().sleep(COUNT_EVENTS_EVERY).await;
@@ -56,7 +56,7 @@ async fn hold_events(api: Api, most: usize, rounds: Arc<WorkLoop>) {
 }
 
 fn remove(api: &Api, event: &SharedObject<Event>) {
-    // Fails only if it is already deleted.
+    // The deletion fails only if the event is already deleted.
     let _ = api.delete(Kind::Event, &event.key(), &DeleteOptions::uid(event.uid()));
 }
 

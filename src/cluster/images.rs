@@ -1,8 +1,8 @@
 //! The user's own images: entries of the config file, and of `DATA/images/*.yaml`, which are read again whenever they
 //! change (IMG-1).
 //!
-//! An unreadable file prevents a cluster from starting. Once it runs, the file's last valid entries stay in force, and
-//! the error is part of the message for every image that is not found.
+//! An invalid file prevents a cluster from starting. If a file becomes invalid while the cluster runs, its last valid
+//! entries stay in force, and the error is part of the message for every image that is not found.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -20,13 +20,13 @@ use manifest::Document;
 /// The maximum size of a catalogue file.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// The end of the error for a pipe, a device or a directory.
+/// The end of the error text for a path that is a pipe, a device or a directory.
 const NO_FILE: &str = ": not a file";
 
 /// The catalogue of a cluster; the config file's entries come first.
 pub(super) fn catalogue(config: &ConfigFile, data_dir: &Path) -> Result<Catalogue, StartError> {
     let (catalogue, problems) = image_catalogue(config, data_dir);
-    // A path that is not a file cannot be fixed by correcting its content: it is skipped.
+    // A path that is not a regular file has no content that the user could correct, so it does not prevent the start.
     let (passed, wrong): (Vec<_>, Vec<_>) = problems.into_iter().partition(|what| what.ends_with(NO_FILE));
     for what in passed {
         tracing::warn!("image catalogue: {what}");
@@ -37,7 +37,7 @@ pub(super) fn catalogue(config: &ConfigFile, data_dir: &Path) -> Result<Catalogu
     }
 }
 
-/// The catalogue of a data directory, and the errors of its files.
+/// The catalogue of a data directory, and the errors of its files and of the config file's entries.
 pub fn image_catalogue(config: &ConfigFile, data_dir: &Path) -> (Catalogue, Vec<String>) {
     let directory = data_dir.join("images");
     let pattern = directory.join("*.yaml").display().to_string();
@@ -59,7 +59,7 @@ pub fn image_catalogue(config: &ConfigFile, data_dir: &Path) -> (Catalogue, Vec<
 struct Files {
     configured: Vec<ImageEntry>,
     directory: PathBuf,
-    // Held while files are read, so that many pods starting at once read them once.
+    // Locked while files are read, so that many pods that start at once cause only one read.
     read: Mutex<Option<ImageFiles>>,
 }
 
@@ -193,7 +193,7 @@ fn read_entry(document: &Document) -> Result<ImageEntry, Vec<String>> {
     Err(faults.into_iter().map(|(field, why)| document.error(&field, why).to_string()).collect())
 }
 
-/// The first field that by itself makes an entry unreadable.
+/// The first field that is invalid by itself, regardless of the entry's other fields.
 fn wrong_field(value: &Value) -> Option<String> {
     let alone = |field: &&String| {
         let mut entry = serde_json::json!({"name": "x"});

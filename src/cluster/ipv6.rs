@@ -48,13 +48,13 @@ impl Default for Ipv6Config {
 impl Default for Ipv6Ranges {
     fn default() -> Self {
         let net = |a, b, length| Ipv6Net::new_assert(Ipv6Addr::new(0xfd00, a, b, 0, 0, 0, 0, 0), length);
-        // There is space for as many nodes as in the usual IPv4 range.
+        // The /54 has as many pod ranges (/64) as the usual IPv4 range has (/24).
         Self { pods: net(0x10, 0x244, 54), services: net(0x10, 0x96, 112), nodes: net(0x172, 0x20, 112) }
     }
 }
 
 impl Ipv6Config {
-    /// The ranges; none if IPv6 is not enabled, and an error if they are invalid.
+    /// The ranges; `None` if IPv6 is not enabled, and an error if the ranges are invalid.
     pub(super) fn ranges(self) -> Result<Option<Ipv6Ranges>, String> {
         match self {
             Self::Enabled(false) => Ok(None),
@@ -107,7 +107,7 @@ impl Ipv6Ranges {
         Ipv6Addr::from_bits(self.nodes.broadcast().to_bits().saturating_sub(1))
     }
 
-    /// The addresses of the node with this index; none if the ranges are too small for it.
+    /// The addresses of the node with this index; `None` if the ranges are too small for that index.
     pub(super) fn of_node(self, index: usize) -> Option<NodeIpv6> {
         let ip = Ipv6Addr::from_bits(self.nodes.network().to_bits().checked_add(index as u128 + 1)?);
         let step = u128::try_from(index).ok()?.checked_shl(u32::from(128 - POD_PREFIX))?;

@@ -1,11 +1,11 @@
-//! Finds out which ports the pods' programs may not bind on this machine: tested at the start, not guessed.
+//! Determines which ports the pods' programs may not bind on this machine, by a test at the start.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
 
 use object::low_ports::LowPorts;
 
-/// Linux' default: ports below it are root's.
+/// Linux' default for the first port that every user may bind.
 const USUAL_START: u16 = 1024;
 /// The Linux setting with the first port that every user may bind.
 const SETTING: &str = "/proc/sys/net/ipv4/ip_unprivileged_port_start";

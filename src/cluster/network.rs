@@ -31,10 +31,10 @@ const OPEN_FILES: u64 = 65_536;
 /// The maximum number of concurrent clients of Ingresses.
 const MAX_CLIENTS: usize = 4096;
 
-/// The reason why there are no faults between pods of the loopback network.
+/// The message for network faults in a cluster with the loopback network.
 const NOTHING_TO_BREAK: &str = "pods share the machine's network, where network faults are not possible; start podium \
                                 with --network fabric, and see the Node's annotation podium.dev/network-note";
-/// The reason why there are no faults without the writer of the network's rules.
+/// The message for network faults if the proxy, which writes the network's rules, is disabled.
 const NO_RULES: &str = "network faults need the proxy, which --disable proxy has turned off";
 
 /// The port of DNS.
@@ -49,8 +49,8 @@ pub(super) struct PodNetwork {
     pub(super) fabric: Option<Arc<ClusterFabric>>,
     /// The ports that programs may not bind here.
     pub(super) low_ports: LowPorts,
-    /// The address of the cluster's DNS for pods, in the primary family only, as kubeadm configures kubelets; none if
-    /// it is disabled.
+    /// The address of the cluster's DNS for pods, in the primary family only, as kubeadm configures kubelets; `None` if
+    /// DNS is disabled.
     pub(super) dns: Option<IpAddr>,
 }
 
@@ -175,7 +175,7 @@ fn serve_inside(
     }))
 }
 
-/// Starts the controllers of Ingresses and of Gateways; endpoints are dialled as the API dials them.
+/// Starts the controllers of Ingresses and of Gateways; they connect to endpoints with the API's dialer.
 pub(super) fn start_ingress(
     api: &Api,
     caches: &Caches,

@@ -1,5 +1,5 @@
-//! The data with which a process of this user enters the pods' network from outside (`podium shell`, NET-7): each start
-//! writes it into the data directory.
+//! The data that a process of this user needs to enter the pods' network (`podium shell`, NET-7). Each start of the
+//! cluster writes it into the data directory.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -21,7 +21,7 @@ use object::ClusterDomain;
 const FILE: &str = "fabric/entry.json";
 /// The API's port at its service.
 const API_PORT: u16 = 443;
-/// The maximum number of visitors with leaves of their own.
+/// The maximum number of visitors (`podium shell`s outside pods and nodes); each has a leaf of its own.
 const VISITORS: u32 = 64;
 
 /// The network of a running instance, for a process that enters it.
@@ -35,9 +35,9 @@ pub struct NetworkEntry {
     nodes_v6: Option<Ipv6Net>,
     /// The largest packet, in bytes.
     mtu: u32,
-    /// The address of the API inside.
+    /// The address of the API inside the network.
     pub api: SocketAddr,
-    /// The cluster's DNS; none where it is disabled.
+    /// The address of the cluster's DNS; `None` if DNS is disabled.
     pub dns: Option<IpAddr>,
     /// The cluster's domain.
     pub domain: String,
@@ -70,11 +70,11 @@ impl NetworkEntry {
         data_dir.join("fabric/socket")
     }
 
-    /// The leaves for visitors, in order of preference; a visitor takes the first free one. Their addresses count down
+    /// The leaves for visitors, in order of preference; a visitor uses the first free one. Their addresses count down
     /// from the end of the nodes' range, before the control plane's.
     pub fn visitors(&self) -> Vec<LeafSpec> {
         let (first, last) = (u32::from(self.nodes.network()), u32::from(self.nodes.broadcast()));
-        // Nodes count up from the beginning.
+        // Visitors' addresses stay above the middle, since nodes' addresses count up from the beginning.
         let middle = first + (last - first) / 2;
         let places = (0..VISITORS).filter_map(|number| {
             let ip = last.checked_sub(2 + number).filter(|ip| *ip > middle)?;
@@ -86,16 +86,18 @@ impl NetworkEntry {
     }
 }
 
-/// The visitor's IPv6 address at the same offset of the nodes' range; none if that is too small.
+/// The IPv6 address of the visitor with this number, counted from the end of the nodes' range like the IPv4 address;
+/// `None` if the range is too small.
 fn visitor_v6(nodes: Ipv6Net, number: u32) -> Option<Ipv6Addr> {
     let (first, last) = (nodes.network().to_bits(), nodes.broadcast().to_bits());
     let ip = last.checked_sub(2 + u128::from(number))?;
     (ip > first + (last - first) / 2).then(|| Ipv6Addr::from_bits(ip))
 }
 
-/// The network namespace of a node, or of a pod there, from the host in the node's directory.
+/// Returns the network namespace of a node, or of a pod on it. The node's host process, with its socket in the
+/// directory `node`, passes the descriptor.
 pub async fn leaf_of(node: PathBuf, pod: Option<PodUid>) -> Result<OwnedFd, RuntimeError> {
-    // Nothing is started: only the timeout of a response matters.
+    // The default configuration suffices: no process is started, and only the timeout of a response matters.
     ProcessRuntime::leaf(process_config(&ClusterConfig::default(), PathBuf::new(), node), pod).await
 }
 

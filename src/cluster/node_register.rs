@@ -1,4 +1,4 @@
-//! The nodes that run here, for parts that need a socket of a node's own network.
+//! The nodes that this control plane runs, by address, for components that open sockets in a node's network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -26,7 +26,7 @@ struct RegisterState {
 }
 
 impl NodeRegister {
-    /// Records that a node runs; it replaces one that had this address.
+    /// Records that a node runs; replaces an earlier node with this address.
     pub(super) fn add(&self, ip: Ipv4Addr, sockets: NodeSockets, tasks: &Tasks) {
         let mut renewals = sockets.renewed();
         self.0.nodes.lock().insert(ip, sockets);
@@ -45,7 +45,7 @@ impl NodeRegister {
         sockets.open(kind).await
     }
 
-    /// Waits for a node whose network may have changed. For one waiter at a time.
+    /// Waits for a node whose network may have changed, and returns its address. Only one task may wait at a time.
     pub(super) async fn renewed(&self) -> Ipv4Addr {
         loop {
             let changed = self.0.changed.notified();

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use object::quantity::ResourceList;
 pub(super) use object::well_known::label::{REGION, ZONE};
 
-/// The number of nodes besides those with names of their own.
+/// The numbers of counted nodes; the config file's `nodes` may declare others by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeCounts {
     /// `node-1`, `node-2` …, which run processes.
@@ -21,24 +21,25 @@ pub struct NodeCounts {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct NodeSettings {
-    /// The node's name: a counted one, e.g. `node-1`, or another.
+    /// The node's name: that of a counted node, e.g. `node-1`, or any other.
     pub name: String,
-    /// Its label topology.kubernetes.io/zone.
+    /// The node's label topology.kubernetes.io/zone.
     pub zone: Option<String>,
-    /// Its label topology.kubernetes.io/region.
+    /// The node's label topology.kubernetes.io/region.
     pub region: Option<String>,
-    /// Its labels besides those of every node; may override these.
+    /// Labels in addition to those of every node, which they may override.
     pub labels: BTreeMap<String, String>,
-    /// Its taints besides those of its state.
+    /// Taints in addition to those that describe the node's state.
     pub taints: Vec<Taint>,
-    /// The resources it offers instead of, or besides, those of its kind of node.
+    /// Resources that replace or extend the default capacity of a process node or hollow node.
     pub capacity: ResourceList,
-    /// True if it runs no processes. Counted nodes have the kind they are counted as.
+    /// True if the node runs no processes. Unnecessary for a counted node, whose count decides; another value is an
+    /// error.
     pub hollow: Option<bool>,
 }
 
 impl NodeSettings {
-    /// Its labels, including those with fields of their own.
+    /// The node's labels, including `zone` and `region`.
     pub(super) fn all_labels(&self) -> BTreeMap<String, String> {
         let topology = [(ZONE, &self.zone), (REGION, &self.region)];
         let topology =

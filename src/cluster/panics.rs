@@ -1,4 +1,5 @@
-//! Reports contained panics: a part that panics loses one attempt and continues, but does not fail silently.
+//! Reports contained panics: a component that panics continues after the failed attempt, but the failure must not be
+//! silent.
 //!
 //! Each panic is logged when it happens, counted as `podium_panics_total` in `/metrics`, and recorded as an event of
 //! the namespace `kube-system`.

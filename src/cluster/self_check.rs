@@ -20,7 +20,7 @@ use store::{Inspection, Store};
 
 /// The condition of the namespace `kube-system` that is set while there is a difference.
 const CONDITION: &str = "podium.dev/StateDiffers";
-/// Timeout of the disk.
+/// Timeout for the comparison with the disk.
 const DISK: Duration = Duration::from_mins(1);
 /// A cache that differs for this long without a change is wrong: caches lag by milliseconds.
 const BEHIND: Duration = Duration::from_secs(10);
@@ -58,13 +58,13 @@ async fn run(api: Api, store: Store, caches: Caches, rounds: Arc<WorkLoop>) {
     }
 }
 
-/// Describes the current differences between memory and disk, or caches and memory; none without any.
+/// Describes the current differences between memory and disk, or caches and memory; `None` if there are none.
 pub async fn differences(api: &Api, store: &Store, caches: &Caches) -> Option<String> {
     check(api, store, caches).await.message()
 }
 
 async fn check(api: &Api, store: &Store, caches: &Caches) -> SelfCheckReport {
-    // A disk that does not respond is reported by the tasks that wait for it.
+    // A disk that does not respond counts as no difference here; the tasks that wait for it report it.
     let disk = match tokio::time::timeout(DISK, store.inspect()).await {
         Ok(Ok(inspection)) => inspection.unwrap_or_default(),
         Ok(Err(_)) | Err(_) => Inspection::default(),
@@ -80,7 +80,7 @@ async fn check(api: &Api, store: &Store, caches: &Caches) -> SelfCheckReport {
 }
 
 impl SelfCheckReport {
-    /// The message, if there is a difference.
+    /// The message for the log and the event; `None` without a difference.
     fn message(&self) -> Option<String> {
         let mut parts = Vec::new();
         if self.disk.differing > 0 {

@@ -54,9 +54,9 @@ pub struct StopProgress {
 pub struct Cluster {
     api: Api,
     server: Server,
-    /// Controllers, scheduler, kubelets: stop first.
+    /// The tasks of controllers, scheduler and kubelets, which stop first.
     actors: Tasks,
-    /// The listener, housekeeping: stop last.
+    /// The tasks of the listener and of housekeeping, which stop last.
     base: Tasks,
     store: Store,
     address: SocketAddr,
@@ -64,7 +64,7 @@ pub struct Cluster {
     kubelets: super::nodes::Nodes,
     audit: Option<AuditLog>,
     fabric: Option<Arc<ClusterFabric>>,
-    // Held until the very end.
+    // The slot of addresses and the data directory stay reserved until this is dropped.
     _addresses: Arc<AddressPlan>,
     _data_dir: DataDir,
 }
@@ -75,7 +75,7 @@ impl Cluster {
         Self::start_within(config, data_dir, EmbedOptions::default()).await
     }
 
-    /// Does the same in a program that embeds the cluster and sets more than flags can.
+    /// Like [`Cluster::start`], for a program that embeds the cluster, with settings that flags cannot express.
     pub async fn start_within(
         config: ClusterConfig,
         data_dir: DataDir,
@@ -118,7 +118,7 @@ impl Cluster {
         };
         let api = Api::new(store.clone(), clock, api_config);
         let reachable = SocketAddr::new(reachable(address.ip()), address.port());
-        // The address at which pods reach it.
+        // The address at which pods reach the API.
         let inside = fabric.as_ref().map(|fabric| SocketAddr::new(fabric.address().into(), DEFAULT_PORT));
         let (base, actors) = (Tasks::noting(api.contained()), Tasks::noting(api.contained()));
         let startup_writes = StartupWrites { store: store.clone(), tasks: base.clone() };
@@ -162,7 +162,8 @@ impl Cluster {
             serve_tls(server.clone(), listener, tls, &base);
 
             let text = kubeconfig::text(&format!("https://{reachable}"), &authority.certificate_pem, &token);
-            // Always written here too, because it is where `podium apply` and its like find the instance (CLI-4).
+            // Written here even if the user sets another path, because `podium apply` and similar commands find the
+            // instance by this file (CLI-4).
             data_dir.write("kubeconfig", &text)?;
             if config.kubeconfig.is_some() {
                 write_private(&kubeconfig_path, &text)?;
@@ -176,7 +177,7 @@ impl Cluster {
             Actors::new(&api, &caches, &actors, &config, &authority, balancers, data_dir.path())?
         };
         let control_loops = Arc::new(control_loops);
-        // Faults that were in force at the last stop apply from the first moment on.
+        // Faults that were in force at the last stop apply before any control loop or node starts.
         let standing = faults::active_faults_at_start(&api, &control_loops);
         control_loops.set_faults(standing.actors.clone()).await;
         snapshots::take_over(&api, &data_dir)?;
@@ -258,7 +259,7 @@ impl Cluster {
         self.client_with(http::HeaderMap::new())
     }
 
-    /// A client whose requests have these default headers.
+    /// Like [`Cluster::client`], with default headers for its requests.
     pub fn client_with(&self, headers: http::HeaderMap) -> kube::Client {
         client::in_process(self.server.clone(), headers)
     }
@@ -268,8 +269,8 @@ impl Cluster {
         &self.kubelets
     }
 
-    /// Stops everything without waiting: tasks end as soon as they run again. Processes are dead when this returns;
-    /// that takes some seconds at most.
+    /// Kills the nodes' processes, which takes some seconds at most, and cancels all tasks without waiting for their
+    /// ends.
     pub fn abandon(&self) {
         self.killer()();
         self.actors.cancel();
@@ -287,8 +288,8 @@ impl Cluster {
         &self.kubeconfig
     }
 
-    /// Waits until every node of the start is Ready, except deleted ones. Does not wait while the disk refuses writes,
-    /// since nodes cannot become Ready then and users have to free space.
+    /// Waits until every node that ran at the start is Ready, except nodes that were deleted since. Returns at once if
+    /// the store refuses writes, since nodes cannot become Ready before a user frees space.
     pub async fn ready(&self) {
         let mut watcher = self.api.watch(Kind::Node, self.api.revision(), store::Visibility::Applied);
         loop {
@@ -302,13 +303,13 @@ impl Cluster {
                 tracing::warn!("writes are refused ({reason}); {} nodes are not Ready", late.len());
                 return;
             }
-            // Woken by node changes; a lost history only means looking again.
+            // Ends at a change of a node. If the watch has fallen behind, the list above is read again.
             let _ = tokio::time::timeout(Duration::from_secs(1), watcher.next()).await;
         }
     }
 
-    /// Returns a function that kills every node's host with all its processes, and ends the pods' network, even if
-    /// everything else hangs: it blocks for some seconds at most.
+    /// Returns a function that kills every node's host with all its processes, and ends the pods' network. It works
+    /// even if everything else hangs, and blocks for some seconds at most.
     pub fn killer(&self) -> impl FnOnce() + Send + use<> {
         let (of_nodes, fabric) = (self.kubelets.killer(), self.fabric.clone());
         move || {
@@ -349,12 +350,12 @@ impl Cluster {
             let _ = tokio::task::spawn_blocking(move || fabric.stop(HANG_UP)).await;
         }
         let store = self.store.clone();
-        // Joins the disk thread: not on a runtime thread.
+        // `close` waits for the disk thread, so it must not run on a runtime thread.
         let _ = tokio::task::spawn_blocking(move || store.close()).await;
     }
 }
 
-/// The parts to end if a start fails, or is abandoned halfway.
+/// Ends the tasks of a start, and clears the API, if the start fails or its future is dropped.
 struct StartGuard<'a> {
     api: &'a Api,
     /// The tasks to end; empty once the start is done.

@@ -25,7 +25,7 @@ impl StartupWrites {
         objects: &'static str,
         write: impl Fn() -> Result<(), ApiError> + Send + 'static,
     ) -> Result<(), ApiError> {
-        // The disk may have had free space again between the refusal and this check.
+        // If the disk has free space again since the refusal, the write is repeated at once.
         let Err(error) = write().or_else(|error| match self.store.refuses_writes() {
             Some(_) => Err(error),
             None => write(),

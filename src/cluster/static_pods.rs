@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::clock::Clock;
 use kubelet::{Kubelet, StaticManifest};
 
-/// The limit of a manifest's size, in bytes; Kubernetes has the same. A longer file is an error.
+/// The maximum size of a manifest, in bytes, as in Kubernetes. A larger file is an error.
 const MAX_MANIFEST: u64 = 10 << 20;
 
 /// Reads every manifest in a directory, sorted by file name; none if the directory does not exist.
@@ -50,7 +50,8 @@ pub(super) async fn follow(kubelet: Kubelet, directory: PathBuf, clock: Clock, p
         clock.sleep(period).await;
         let path = directory.clone();
         let Ok(manifests) = tokio::task::spawn_blocking(move || read(&path)).await else { continue };
-        // Also without a change: a changed manifest waits until the previous pod has ended.
+        // The manifests are passed even if they have not changed, because the kubelet applies a changed manifest only
+        // once the previous pod has ended.
         if had_some || !manifests.is_empty() {
             kubelet.set_static_pods(&manifests);
         }

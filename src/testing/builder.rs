@@ -38,7 +38,7 @@ pub struct Builder {
     behaviours: Behaviours,
     door: ApiTransport,
     config: Option<String>,
-    // Errors are returned at the start, because the calls of a builder are chained.
+    // Errors are stored, and `start` returns the first one, because the calls of a builder are chained.
     definitions: Vec<Result<Vec<CustomResourceDefinition>, Error>>,
 }
 
@@ -61,13 +61,15 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Time stands still, and advances when every task of the runtime waits ([`Cluster::advance`]). This is the default
-    /// in a `#[tokio::test(start_paused = true)]`; in another runtime of one thread, this pauses its time.
+    /// Uses the manual clock: time stands still, and advances only when every task of the runtime waits
+    /// ([`Cluster::advance`]). This is the default in a `#[tokio::test(start_paused = true)]`; in any other
+    /// single-threaded runtime, the start pauses the runtime's time.
     pub fn manual_clock(self) -> Self {
         Self { clock: ClockChoice::Manual(None), ..self }
     }
 
-    /// Does the same as [`manual_clock`](Self::manual_clock), but starts at this time instead of the current one.
+    /// Uses the manual clock like [`manual_clock`](Self::manual_clock), but starts it at this time instead of the
+    /// current one.
     pub fn manual_clock_at(self, start: Timestamp) -> Self {
         Self { clock: ClockChoice::Manual(Some(start)), ..self }
     }
@@ -88,16 +90,16 @@ impl Builder {
         Self { hollow_count: count, ..self }
     }
 
-    /// Adds a hollow node with a name, labels, taints and a capacity of its own, besides those of
+    /// Adds a hollow node with its own name, labels, taints and capacity, in addition to the nodes of
     /// [`hollow_nodes`](Self::hollow_nodes).
     pub fn hollow_node(mut self, node: HollowNode) -> Self {
         self.hollow_nodes.push(node);
         self
     }
 
-    /// Sets the number of nodes with containers that are processes of this machine, `node-1` and on. They come with the
-    /// cluster's network: services can be reached at their addresses, and DNS answers. They need the program `podium`:
-    /// on the PATH, named by `$PODIUM`, or [given](Self::process_nodes_by).
+    /// Sets the number of nodes whose containers are processes of this machine, `node-1` and on. With such nodes the
+    /// cluster has a network: services can be reached at their addresses, and DNS answers. The nodes need the program
+    /// `podium`: on the PATH, named by `$PODIUM`, or [given](Self::process_nodes_by).
     pub fn process_nodes(self, count: usize) -> Self {
         Self { process_nodes: count, ..self }
     }
@@ -135,7 +137,7 @@ impl Builder {
         self
     }
 
-    /// Adds the definitions of a text: YAML or JSON, any number of documents.
+    /// Adds the definitions of a text (YAML or JSON, any number of documents).
     pub fn crd_text(mut self, text: &str) -> Self {
         self.definitions.push(definitions::of_text(text, "crd_text"));
         self
@@ -210,7 +212,7 @@ impl Builder {
             }
         }
         if self.process_nodes == 0 {
-            // Without processes on nodes, no client could connect to services and names.
+            // Hollow pods do not accept connections, so proxy, DNS and ingress would be of no use.
             disabled.extend(["proxy", "dns", "ingress"].map(String::from));
         }
         let mut config = ClusterConfig {
@@ -230,7 +232,7 @@ impl Builder {
         if !self.hollow_nodes.is_empty() {
             let nodes = std::mem::take(&mut self.hollow_nodes);
             config.file.nodes.extend(nodes.into_iter().map(HollowNode::settings));
-            // Validated in the same way as the content of a config file.
+            // The options are validated in the same way as the content of a config file.
             let whole: ConfigFile = config.file.clone();
             let text = serde_json::to_string(&whole).map_err(|error| Error::Config(error.to_string()))?;
             config.file = read(&text, &config)?;
@@ -282,7 +284,7 @@ async fn default_account(cluster: &Cluster) -> Result<(), Error> {
     .await
 }
 
-/// Waits until pods can mount what every pod of the namespace `default` does.
+/// Waits until the ConfigMap exists that every pod of the namespace `default` mounts.
 async fn default_roots(cluster: &Cluster) -> Result<(), Error> {
     let api = cluster.api();
     let roots = Key::new("default", "kube-root-ca.crt");

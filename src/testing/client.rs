@@ -19,8 +19,8 @@ impl ClientOptions {
         Self::default()
     }
 
-    /// Sets the client's name: [`Requests::from`](super::Requests::from) selects its requests by it, and it becomes the
-    /// manager of the fields that the client writes.
+    /// Sets the client's `User-Agent`. [`Requests::from`](super::Requests::from) selects requests by this name, and it
+    /// becomes the manager of the fields that the client writes.
     #[must_use]
     pub fn user_agent(self, name: impl Into<String>) -> Self {
         Self { user_agent: Some(name.into()), ..self }
@@ -32,8 +32,8 @@ impl ClientOptions {
         Self { user: Some(name.into()), ..self }
     }
 
-    /// Impersonates this service account, with the permissions of its roles: with the account of the operator under
-    /// test, a test shows if its roles are sufficient.
+    /// Impersonates this service account, with the permissions of its roles. With the account of the operator under
+    /// test, a test shows if the operator's roles are sufficient.
     #[must_use]
     pub fn service_account(self, namespace: &str, name: &str) -> Self {
         self.user(format!("system:serviceaccount:{namespace}:{name}"))

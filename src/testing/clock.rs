@@ -1,8 +1,7 @@
 //! The clock of a test's cluster: the machine's, or one that stands still until every task waits.
 //!
-//! The manual clock is tokio's paused time: when nothing on the runtime can run, it jumps to the next timer of any
-//! task. So the cluster, the operator under test and the test itself live in one time, and each timer fires in its
-//! order.
+//! The manual clock is tokio's paused time: when no task of the runtime can run, time jumps to the next timer of any
+//! task. So the cluster, the operator under test and the test itself share one clock, and their timers fire in order.
 
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ use super::error::Error;
 pub(super) const QUIET: Duration = Duration::from_millis(100);
 /// The timeout for a cluster to come to rest, so that a livelock fails instead of hanging.
 const SETTLE_TIMEOUT: Duration = Duration::from_mins(1);
-/// A time within which the machine's clock advances.
+/// A time after which the machine's clock has certainly advanced.
 const TICK: Duration = Duration::from_micros(20);
 
 /// The requested clock.
@@ -28,12 +27,13 @@ pub(super) enum ClockChoice {
     /// The manual clock if the runtime's time is paused, else the machine's.
     #[default]
     Default,
-    /// A manual clock that starts at this time; `None` = at the current time.
+    /// A manual clock that starts at this time; `None` means the current time.
     Manual(Option<Timestamp>),
 }
 
 impl ClockChoice {
-    /// Returns the manual clock, or `None` if the cluster uses the machine's.
+    /// Returns the manual clock, or `None` if the cluster uses the machine's. Pauses the runtime's time for a manual
+    /// clock.
     pub(super) fn take(self) -> Result<Option<Clock>, Error> {
         let runtime = Handle::try_current().map_err(|_| Error::NoRuntime)?;
         let is_single = runtime.runtime_flavor() == RuntimeFlavor::CurrentThread;
@@ -47,13 +47,13 @@ impl ClockChoice {
         if !is_paused {
             tokio::time::pause();
         }
-        // Whole seconds, as in the timestamps of objects.
+        // The clock starts at a whole second, because objects' timestamps have whole seconds.
         let now = Clock::machine().time().0;
         Ok(Some(Clock::starting_at(start.unwrap_or(now))))
     }
 }
 
-/// Returns true if tokio's time is paused: then it does not move while the machine's does.
+/// Returns true if tokio's time is paused, so that it stands still while the machine's clock advances.
 fn is_paused() -> bool {
     let (before, machine) = (tokio::time::Instant::now(), Clock::machine());
     let start = machine.now();
@@ -63,8 +63,8 @@ fn is_paused() -> bool {
     tokio::time::Instant::now() == before
 }
 
-/// Lets time pass until there has been no write for `quiet`. Leases do not count: nodes and leaders renew them for
-/// ever.
+/// Lets time pass until there has been no write for `quiet`. Writes of leases do not count, since nodes and leaders
+/// renew them for ever.
 ///
 /// This is [`Cluster::settle`](super::Cluster::settle) for a control plane that a test has assembled from the layers,
 /// on paused time.
@@ -97,7 +97,7 @@ fn written_since(api: &Api, revision: Revision) -> Vec<Kind> {
     }
     let written = |kind: &Kind| {
         let changes = api.watch(*kind, revision, Visibility::Applied).take();
-        // An error means that there were more writes than the history holds.
+        // An error means that the history no longer reaches back to `revision`, so there were many writes.
         changes.map_or(true, |changes| !changes.is_empty())
     };
     Kind::all().filter(|kind| *kind != Kind::Lease).filter(written).collect()

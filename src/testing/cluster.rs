@@ -33,7 +33,7 @@ pub struct Cluster {
     behaviours: Behaviours,
 }
 
-/// The parts of a cluster besides the running ones.
+/// The parts of a test's cluster other than the running cluster itself.
 pub(super) struct Parts {
     pub(super) door: ApiTransport,
     pub(super) has_manual_clock: bool,
@@ -51,8 +51,8 @@ impl Cluster {
         self.running.as_ref().expect("the cluster runs until stop(), which consumes it")
     }
 
-    /// Returns a client with all permissions. It needs no socket, but its requests are HTTP all the same, so that it
-    /// gets the same responses as any other client.
+    /// Returns a client with all permissions. It needs no socket, but its requests pass through the HTTP server, so
+    /// that it gets the same responses as any other client.
     pub fn client(&self) -> kube::Client {
         self.running().client()
     }
@@ -80,8 +80,8 @@ impl Cluster {
         self.running().api()
     }
 
-    /// Advances the manual clock by this duration, timer by timer in their order, and then lets the cluster come to
-    /// rest ([`Cluster::settle`]): ten simulated minutes take a moment, and everything due within them has happened.
+    /// Advances the manual clock by this duration, so that all timers within it fire in order, and then lets the
+    /// cluster come to rest ([`Cluster::settle`]). Ten simulated minutes take a moment.
     pub async fn advance(&self, duration: Duration) -> Result<(), Error> {
         if !self.has_manual_clock {
             return Err(Error::MachineClock);
@@ -90,9 +90,9 @@ impl Cluster {
         self.settle().await
     }
 
-    /// Lets time pass on the manual clock until there has been no write for 100 ms of it: controllers, pods and the
-    /// operator under test have finished their work, and wait for a later time or for another client. Leases do not
-    /// count.
+    /// Lets time pass on the manual clock until there has been no write for 100 ms of simulated time. Then controllers,
+    /// pods and the operator under test have finished their work, and wait for a later time or for another client.
+    /// Writes of leases do not count.
     ///
     /// If the writes never end, it returns an error that names the kinds written.
     pub async fn settle(&self) -> Result<(), Error> {
@@ -143,7 +143,7 @@ impl Cluster {
         HollowPod::new(self.running(), namespace, name)
     }
 
-    /// Sets the rule by which containers behave that start on hollow nodes from now on.
+    /// Sets the rule for the behavior of containers that start on hollow nodes from now on.
     pub fn set_pod_behaviour(&self, behaviour: impl Fn(&Pod) -> PodBehaviour + Send + Sync + 'static) {
         self.behaviours.set(behaviour);
     }
@@ -159,8 +159,8 @@ impl Cluster {
         self.running().nodes().wake(name).await.map_err(|error| Error::Node(error.to_string()))
     }
 
-    /// Makes the processes of a hollow node unkillable from now on, for this reason, like processes that hang in the
-    /// kernel; `None` ends that.
+    /// Makes the processes of a hollow node unkillable from now on, like processes that hang in the kernel; attempts
+    /// fail with this reason. `None` ends that.
     pub fn hold_processes(&self, node: &str, reason: Option<&str>) -> Result<(), Error> {
         let runtime = self.running().nodes().hollow(node).map_err(|error| Error::Node(error.to_string()))?;
         runtime.faults().refuse_removals(reason);
@@ -178,20 +178,21 @@ impl Cluster {
         self.faults.inject(requests, failure, Some(times))
     }
 
-    /// Closes the open watches among these requests, as timeouts and lost connections do: clients resume them. Returns
-    /// their number.
+    /// Closes the open watches among these requests, as timeouts and lost connections do; clients resume such watches.
+    /// Returns the number of closed watches.
     pub fn end_watches(&self, requests: &Requests) -> usize {
         self.faults.watches().end(requests, Ending::Closed)
     }
 
-    /// Ends the open watches among these requests with `410 Gone`: clients have to list again. Returns their number.
+    /// Ends the open watches among these requests with `410 Gone`, so that clients have to list again. Returns the
+    /// number of ended watches.
     pub fn expire_watches(&self, requests: &Requests) -> usize {
         self.faults.watches().end(requests, Ending::Expired)
     }
 
-    /// Holds back the events of the watches among these requests, open ones and new ones: their clients' caches grow
-    /// stale. They continue, with all the events held back, when this is [released](PausedWatches::release) or dropped;
-    /// clients miss the events in between if their watches are [expired](Self::expire_watches) meanwhile.
+    /// Holds back the events of all open and new watches among these requests, so that their clients' caches become
+    /// stale. When the result is [released](PausedWatches::release) or dropped, the watches deliver all these events
+    /// and continue. If the watches are [expired](Self::expire_watches) meanwhile, clients miss the events in between.
     pub fn hold_watches(&self, requests: Requests) -> PausedWatches {
         PausedWatches::new(self.faults.clone(), requests)
     }

@@ -8,14 +8,14 @@ use super::error::Error;
 use cluster::UnknownComponent;
 
 const SCHEDULER: &str = "scheduler";
-/// The controller that always runs: without it an API server never establishes definitions (in Kubernetes it is a part
-/// of the server).
+/// The controller that always runs, since no definition is established without it. In Kubernetes it is a part of the
+/// API server.
 const ALWAYS: &str = "customresourcedefinition";
 /// The controller that creates the service accounts which [`ACCOUNT_ADMISSION`] requires of pods.
 const ACCOUNTS: &str = "serviceaccount";
 const ACCOUNT_ADMISSION: &str = "ServiceAccount";
 
-/// The controllers that run, by the names that kube-controller-manager has for them, and `scheduler`.
+/// The controllers that run, by their names in kube-controller-manager, and the scheduler, by the name `scheduler`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Controllers {
     /// All controllers of a cluster, and the scheduler.
@@ -66,7 +66,7 @@ impl Controllers {
         let mut disabled: Vec<String> =
             Self::names().filter(|name| !runs(name)).map(ToString::to_string).collect();
         if !runs(ACCOUNTS) {
-            // Otherwise no pod could be created, as with an API server alone.
+            // Without its controller, the admission plugin would refuse every pod.
             disabled.push(ACCOUNT_ADMISSION.into());
         }
         Ok(disabled)

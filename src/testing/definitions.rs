@@ -11,8 +11,8 @@ use object::{Key, Kind};
 use super::error::Error;
 use super::wait::until;
 
-/// Returns the definitions among the documents of a text. Other documents are skipped, since charts and generators put
-/// both into one file.
+/// Returns the definitions among the documents of a text. Other documents are skipped, since charts and generators
+/// write definitions and other objects into one file.
 pub(super) fn of_text(text: &str, source: &str) -> Result<Vec<CustomResourceDefinition>, Error> {
     of_documents(manifest::parse(text, source), source)
 }
@@ -42,7 +42,7 @@ fn of_documents(
     Ok(definitions)
 }
 
-/// Installs definitions, in the place of those with the same names; when this returns, all are established.
+/// Installs definitions, and replaces those with the same names; when this returns, all are established.
 pub(super) async fn install(api: &Api, definitions: Vec<CustomResourceDefinition>) -> Result<(), Error> {
     let mut names = Vec::new();
     for definition in definitions {

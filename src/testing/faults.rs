@@ -24,7 +24,7 @@ use super::watches::Watches;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Failure {
-    /// 409: another client was faster.
+    /// 409: another client has changed the object first.
     Conflict,
     /// 404, although the object may exist.
     NotFound,
@@ -52,13 +52,13 @@ pub enum Failure {
 struct Rule {
     requests: Requests,
     failure: Failure,
-    /// The failures that remain; `None` means no limit.
+    /// The number of failures that remain; `None` means no limit.
     remaining: Mutex<Option<u32>>,
     hits: AtomicU32,
 }
 
 impl Rule {
-    /// Returns true, and counts it, if this request must fail.
+    /// Returns true if this request must fail, and then counts the failure.
     fn take(&self, attributes: &RequestAttributes) -> bool {
         if !self.requests.matches(attributes) {
             return false;
@@ -84,7 +84,7 @@ impl InjectedFailure {
         self.0.hits.load(Ordering::Relaxed)
     }
 
-    /// Ends the failure: no further request fails by it.
+    /// Ends the failure: it affects no further requests.
     pub fn heal(&self) {
         *self.0.remaining.lock() = Some(0);
     }
@@ -118,7 +118,7 @@ impl Drop for PausedWatches {
 /// The interceptor between the clients and the server.
 #[derive(Default)]
 pub(super) struct Faults {
-    // Searched once per request, never held across an await.
+    // Locked for one search per request, never across an await.
     rules: Mutex<Vec<Arc<Rule>>>,
     watches: Arc<Watches>,
 }

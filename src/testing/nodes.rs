@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use cluster::NodeSettings;
 
-/// A node without processes: its pods follow their lifecycle in the API alone.
+/// A node without processes: its pods pass through their lifecycle only in the API.
 ///
 /// By default it has the cpu, memory and pod capacity of a large machine.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,4 +1,4 @@
-//! The behavior of pods on hollow nodes: by a rule for all, or for one pod at a test's request.
+//! The behavior of pods on hollow nodes: set by a rule for all pods, or for one pod at a test's request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +22,8 @@ pub enum PodBehaviour {
     /// They run until they are stopped, and their probes succeed.
     #[default]
     Runs,
-    /// They run until they are stopped, but their readiness probes fail. A pod without one is ready all the same, as on
-    /// any node.
+    /// They run until they are stopped, but their readiness probes fail. A pod without a readiness probe is still
+    /// ready, as on any node.
     Unready,
     /// They end with exit code 0 after this time.
     Succeeds {
@@ -53,7 +53,7 @@ impl PodBehaviour {
     }
 }
 
-/// Returns the behavior of a pod.
+/// The rule: returns the behavior of a pod.
 type Rule = dyn Fn(&Pod) -> PodBehaviour + Send + Sync;
 
 /// The rule for all pods of hollow nodes.
@@ -77,18 +77,18 @@ impl Behaviours {
     pub(super) fn director(&self) -> PodBehaviorFn {
         let behaviours = self.clone();
         Arc::new(move |pod, container| {
-            // The rule does not apply to other init containers: they succeed.
+            // The rule applies to sidecars but not to other init containers, which succeed.
             if is_sidecar(pod, container) {
                 return ContainerBehavior::Runs;
             }
-            // The lock is released before the rule runs: it may take its time, and may itself replace the rule.
+            // The lock is released before the rule runs, since the rule may take long, and may itself replace the rule.
             let rule = behaviours.0.read().clone();
             rule(pod).course()
         })
     }
 }
 
-/// Returns true if it is a sidecar: an init container that continues to run beside the others.
+/// Returns true if the container is a sidecar: an init container that continues to run beside the other containers.
 fn is_sidecar(pod: &Pod, name: &str) -> bool {
     let init = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
     init.filter(|container| container.name == name).any(|c| c.restart_policy.as_deref() == Some("Always"))
@@ -105,24 +105,26 @@ impl<'a> HollowPod<'a> {
         Self { cluster, key: Key::new(namespace, name) }
     }
 
-    /// Ends its containers with exit code 0. Waits for the pod to run first; returns when its status reports the
+    /// Ends the pod's containers with exit code 0. Waits for the pod to run first; returns when its status reports the
     /// end.
     pub async fn succeed(&self) -> Result<(), Error> {
         self.exit(None, 0).await
     }
 
-    /// Ends its containers with this exit code (137 as by SIGKILL). Waits for the pod to run first; returns when
-    /// its status reports the end.
+    /// Ends the pod's containers with this exit code (137 is that of SIGKILL). Waits for the pod to run first; returns
+    /// when its status reports the end.
     pub async fn fail(&self, exit_code: i32) -> Result<(), Error> {
         self.exit(None, exit_code).await
     }
 
-    /// Ends one of its containers with this exit code.
+    /// Ends one of the pod's containers with this exit code. Waits for the container to run first; returns when the
+    /// pod's status reports the end.
     pub async fn exit_container(&self, container: &str, exit_code: i32) -> Result<(), Error> {
         self.exit(Some(container), exit_code).await
     }
 
-    /// Makes its readiness probes succeed, or fail, from now on. The next probes run within their period.
+    /// Makes the pod's readiness probes succeed or fail from now on. The status changes at the next probe, which runs
+    /// within the probe's period.
     pub async fn set_ready(&self, ready: bool) -> Result<(), Error> {
         let (pod, runtime) = self.running().await?;
         runtime.set_ready(&pod.uid().to_string(), ready);
@@ -142,7 +144,7 @@ impl<'a> HollowPod<'a> {
         .await?;
         let late = || format!("the status of pod {} does not show the end of its containers", self.key);
         until(api, Kind::Pod, late, || {
-            // The pod is gone, or another one has its name: then it has ended for certain.
+            // The pod no longer exists, or another pod has its name: then it has certainly ended.
             let Ok(pod) = api.get_as::<Pod>(&self.key) else { return Some(()) };
             let is_reported = *pod.uid() != *uid
                 || pod.status.as_ref().is_some_and(|status| ended.iter().all(|id| has_exited(status, id)));

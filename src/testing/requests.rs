@@ -2,7 +2,7 @@
 
 use api::http::RequestAttributes;
 
-/// Requests of clients over HTTP, in this process or from others; the cluster's own controllers make none.
+/// Requests of clients over HTTP, from this process or others. The cluster's own controllers make no HTTP requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
     verbs: Vec<String>,

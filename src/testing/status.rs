@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// Returns a `Status` of a failure.
+/// Returns the `Status` object of a failure.
 pub(super) fn status(code: u16, reason: &str, message: &str, details: &Value) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
         "reason": reason, "details": details, "code": code})

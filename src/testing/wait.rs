@@ -7,13 +7,13 @@ use object::Kind;
 
 use super::error::Error;
 
-/// The timeout of every wait: longer than anything takes on a busy machine.
+/// The timeout of every wait, on the cluster's clock. It is long enough for a busy machine.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 /// The polling interval for conditions without an event.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Waits until `look` returns something; it is called again at each change of a kind. `describe` describes the missing
-/// condition.
+/// Waits until `look` returns a value. `look` is called at each change of the kind, and at least once per [`LOOK`]. If
+/// it never does, the error contains the text of `describe`.
 pub(super) async fn until<T>(
     api: &Api,
     kind: Kind,
@@ -26,7 +26,8 @@ pub(super) async fn until<T>(
             if let Some(found) = look() {
                 return found;
             }
-            // If the watch's history is gone, the next round looks again all the same.
+            // The result does not matter: after an event, a timeout or an expired watch, the next round calls `look`
+            // again.
             let _ = tokio::time::timeout(LOOK, watcher.next()).await;
         }
     };

@@ -20,9 +20,9 @@ use super::requests::Requests;
 /// The way in which a watch ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// Like a timeout or a lost connection: the client resumes it.
+    /// The connection closes, as after a timeout: the client resumes the watch.
     Closed,
-    /// With `410 Gone`: the client has to list again.
+    /// The watch ends with `410 Gone`: the client has to list again.
     Expired,
 }
 
@@ -36,7 +36,7 @@ struct OpenWatch {
 #[derive(Default)]
 pub(super) struct Watches {
     open: Mutex<Vec<OpenWatch>>,
-    /// The requests with watches that are held back; each rule has a number.
+    /// The rules that hold back watches, each with its number.
     paused: watch::Sender<Vec<(u64, Requests)>>,
     /// The number of rules so far, which is the next rule's number.
     rules: AtomicU64,
@@ -107,8 +107,8 @@ impl Watches {
 enum Events {
     /// One JSON document per line.
     Lines { is_whole: bool },
-    /// Each message follows its length, four bytes in big-endian order: the bytes of the length so far, and the number
-    /// of bytes that the message still lacks.
+    /// Messages, each after its length of four bytes in big-endian order. `head` has the bytes of the length so far,
+    /// and `lacks` is the number of bytes that the message still lacks.
     Lengths { head: Vec<u8>, lacks: usize },
 }
 
@@ -155,21 +155,21 @@ impl Events {
 /// The remaining response of a watch.
 struct WatchBody {
     stream: BodyDataStream,
-    /// `None` once the ending was received, or its sender is dropped.
+    /// Delivers the requested ending; `None` once it was delivered or its sender was dropped.
     ending: Option<oneshot::Receiver<Ending>>,
-    /// The end that follows as soon as the current event is sent completely.
+    /// The ending that follows once the current event has been sent completely.
     decided: Option<Ending>,
     events: Events,
     /// The response's content type, which determines the format of an error event.
     type_: String,
     /// The attributes of the request.
     attributes: RequestAttributes,
-    /// The requests with watches that are held back at the moment.
+    /// The rules that currently hold back watches.
     paused: watch::Receiver<Vec<(u64, Requests)>>,
 }
 
 impl WatchBody {
-    /// Returns the next chunk: the server's, or the end.
+    /// Returns the next chunk of the response: one of the server's, or the error event of an ending; `None` at the end.
     async fn next(mut self) -> Option<(Result<Bytes, axum::Error>, Self)> {
         loop {
             if self.events.is_whole()
@@ -192,7 +192,7 @@ impl WatchBody {
             tokio::select! {
                 biased;
                 ending = ending => (self.decided, self.ending) = (ending, None),
-                // The sender is dropped: the cluster has ended.
+                // An error means that the sender was dropped, because the cluster has ended.
                 changed = self.paused.changed() => changed.ok()?,
                 piece = self.stream.next(), if !is_held => {
                     let piece = piece?;

@@ -1,7 +1,7 @@
 //! `podium scenario` and `podium drill` play, follow and stop scenarios and request hints (FAULT-2), over the API as
 //! `podium apply` does.
 //!
-//! The control plane plays the scenarios: the end of this command does not end a scenario unless the user requests it.
+//! The control plane plays the scenarios: a scenario continues when this command ends, unless the user stops it.
 
 mod progress_lines;
 
@@ -29,7 +29,7 @@ use object::time::read_go_duration;
 
 /// Interval between two polls of a scenario.
 const LOOK: Duration = Duration::from_millis(250);
-/// Time for a scenario that is over to be cleaned up.
+/// Time within which a scenario that has ended must be cleaned up.
 const TO_GO: Duration = Duration::from_mins(2);
 /// Time within which the control plane must answer, for example with a hint.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
@@ -108,7 +108,7 @@ pub(super) fn run_file(request: &RunRequest) -> Result<ExitCode> {
     })
 }
 
-/// The one scenario of a file, and its name.
+/// Reads a file that must contain exactly one Scenario; returns it and its name.
 fn scenario_of(path: &PathBuf) -> Result<(Document, String)> {
     let mut documents = read_files(std::slice::from_ref(path), Depth::Flat)?;
     let Some(document) = documents.pop().filter(|_| documents.is_empty()) else {
@@ -215,7 +215,7 @@ async fn list(client: &Client) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints how a run that is over compares with earlier runs.
+/// Compares a run that has ended with earlier runs, and prints the result.
 async fn compare(client: &Client, scenario: &Scenario) {
     match tokio::time::timeout(RESPONSE_TIMEOUT, runs_of(client)).await {
         Ok(Ok(runs)) => {
@@ -231,7 +231,7 @@ async fn compare(client: &Client, scenario: &Scenario) {
     }
 }
 
-/// Starts a scenario. A scenario of this name that is over is deleted first; one that is running continues.
+/// Starts a scenario. An ended scenario of this name is deleted first; a running one continues.
 async fn begin(client: &Client, document: Document, name: &str) -> Result<()> {
     let scenarios = Api::<Scenario>::all(client.clone());
     if let Some(known) = scenarios.get_opt(name).await.map_err(api_error)? {
@@ -256,8 +256,8 @@ async fn begin(client: &Client, document: Document, name: &str) -> Result<()> {
     apply::apply_documents(client, vec![document], DEFAULT_NAMESPACE, Mode::Write).await.map(drop)
 }
 
-/// Reports a scenario's progress until it is over. Ctrl-C asks for confirmation to stop it. An unreachable control
-/// plane is waited for: it continues the scenario when it is back.
+/// Reports a scenario's progress until it has ended and is cleaned up. On Ctrl-C asks the user whether to stop the
+/// scenario. Waits for an unreachable control plane, which continues the scenario when it is back.
 async fn follow(
     instance: &InstanceArgs,
     client: &Client,
@@ -321,7 +321,7 @@ async fn follow(
         known = scenario.status;
         if !is_limited && !is_over && scenario.spec.stop != Some(true) {
             match request_stop(&scenarios, name).await {
-                // A request to an unreachable control plane is repeated.
+                // If the control plane is unreachable, the next round repeats the request.
                 Err(error) if !is_away(&error) => return Err(api_error(error)),
                 _ => {}
             }
@@ -352,8 +352,7 @@ fn is_away(error: &kube::Error) -> bool {
     }
 }
 
-/// Asks the user to confirm the end of a scenario. Without a terminal there is no user to ask, and the scenario ends
-/// with this command.
+/// Asks the user whether to stop the scenario. Without a terminal no user can answer, and the scenario is stopped.
 async fn confirm_stop(name: &str) -> bool {
     if !std::io::stdin().is_terminal() {
         return true;

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use object::scenario::{Scenario, ScenarioPhase, ScenarioRun, ScenarioRuns, ScenarioStatus};
 use object::time::go_duration;
 
-/// Returns the lines for all changes; the whole status if there is no earlier one.
+/// Returns the lines for all changes since the status `before`; for the whole status if there is no earlier one.
 pub(super) fn news(before: Option<&ScenarioStatus>, scenario: &Scenario) -> Vec<String> {
     let (nothing, spec) = (ScenarioStatus::default(), &scenario.spec);
     let before = before.unwrap_or(&nothing);
@@ -67,7 +67,7 @@ fn verdict(scenario: &Scenario, status: &ScenarioStatus) -> Vec<String> {
     lines
 }
 
-/// Compares a run that is over with earlier runs; `None` if it never started.
+/// Compares a run that has ended with earlier runs; `None` if it never started.
 pub(super) fn compared(scenario: &Scenario, runs: Option<&ScenarioRuns>) -> Option<String> {
     let run = ScenarioRun::of(scenario)?;
     let earlier = runs.and_then(|runs| runs.best_before(&run));
@@ -81,7 +81,7 @@ pub(super) fn compared(scenario: &Scenario, runs: Option<&ScenarioRuns>) -> Opti
     Some(format!("This run: {}; {compared}.", run.summary()))
 }
 
-/// Prefixes a line with the time since the start.
+/// Prefixes a line with the time from the scenario's start to `when`.
 fn at(status: &ScenarioStatus, when: Option<&Time>, line: &str) -> String {
     match (when, &status.started_at) {
         (Some(when), Some(started)) => {

@@ -20,7 +20,7 @@ use object::fault::{
 const START_TIMEOUT: Duration = Duration::from_secs(15);
 /// Interval between two polls.
 const LOOK: Duration = Duration::from_millis(50);
-/// The time of silence after which the server may be stopped by the fault itself.
+/// If the server does not respond for this long, the fault itself may have stopped it.
 const SILENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Subcommand)]
@@ -162,7 +162,7 @@ pub(super) enum FaultCommand {
     },
 }
 
-/// One side of a network fault; `None` is every peer that is not on the other side.
+/// One side of a network fault; `None` means every peer that is not on the other side.
 #[derive(Clone, Debug, PartialEq)]
 struct Side(Option<FaultPeer>);
 
@@ -357,7 +357,7 @@ async fn begin(faults: &Api<Fault>, spec: FaultSpec, name: Option<String>) -> Re
             let fault = if let Ok(fault) = tokio::time::timeout(SILENCE, &mut request).await {
                 fault
             } else {
-                // A stalled store answers once the fault that stalls it is over.
+                // A server with a stalled store responds when the fault that stalls the store ends.
                 eprint_line(&format!(
                     "fault/{name} was created; the server does not respond, perhaps because of this fault"
                 ));
@@ -366,7 +366,7 @@ async fn begin(faults: &Api<Fault>, spec: FaultSpec, name: Option<String>) -> Re
             let fault = fault.map_err(api_error)?;
             let conditions = fault.status.as_ref().and_then(|status| status.conditions.as_ref());
             if let Some(active) = conditions::get(conditions, ACTIVE) {
-                // A one-time fault may be over already.
+                // A one-time fault, such as killing a container, may already be done.
                 let is_done = active.status == "True" || active.reason == "Done";
                 return anyhow::Ok((is_done, active.message.clone()));
             }
@@ -396,8 +396,8 @@ async fn end_alike(faults: &Api<Fault>, spec: &FaultSpec) -> Result<()> {
     heal(faults, names, false).await
 }
 
-/// Returns true if a fault has the type and the sides of another. The order of the sides counts only if one of the
-/// faults goes one way.
+/// Returns true if two faults have the same type, target and sides. The order of the sides counts only for one-way
+/// faults.
 fn is_alike(fault: &FaultSpec, other: &FaultSpec) -> bool {
     let is_one_way = |spec: &FaultSpec| spec.direction.as_deref() == Some("OneWay");
     let same = (&fault.from, &fault.to) == (&other.from, &other.to);

@@ -40,7 +40,8 @@ pub(super) fn run(request: LoadRequest) -> Result<()> {
     };
     let options = LoadOptions { tag: request.tag, ..LoadOptions::default() };
     let loaded = store.load(input, &options, |loaded| {
-        // Several clusters have several data directories, and an image in the wrong one is not found.
+        // The message names the data directory, because a cluster does not find an image that was loaded into another
+        // cluster's directory.
         let place = data_dir.display();
         let again = if loaded.was_present { " (already loaded)" } else { "" };
         for name in &loaded.names {

@@ -13,12 +13,13 @@ pub(super) struct ShellContext<'a> {
 }
 
 impl ShellContext<'_> {
-    /// Directory for the replaced files. It hides the socket of the fabric's process, which is not needed inside.
+    /// Directory over which the file system with the replaced files is mounted. The mount hides the socket of the
+    /// fabric's process, which the shell does not need.
     pub(super) fn directory(&self) -> PathBuf {
         self.data_dir.join("fabric")
     }
 
-    /// Path of the kubeconfig inside.
+    /// Path of the kubeconfig for the shell.
     pub(super) fn kubeconfig(&self) -> PathBuf {
         self.directory().join("kubeconfig")
     }

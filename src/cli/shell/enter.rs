@@ -1,4 +1,4 @@
-//! Enters the namespaces one after the other, and then gives up all rights over them.
+//! Enters the fabric's user and network namespaces, then the shell's own network, and drops the rights over them.
 
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,7 +12,7 @@ use fabric::{Fabric, RouterHandle, enter_network};
 
 /// The network to enter.
 pub(super) enum EnteredNetwork {
-    /// A new network of the shell's own, which ends with the last process in it.
+    /// A new leaf for the shell, which the kernel removes with the last process in it.
     Own,
     /// The network of a node or a pod.
     Of {
@@ -23,7 +23,7 @@ pub(super) enum EnteredNetwork {
 }
 
 impl ShellContext<'_> {
-    /// Enters the network for good, and returns its name for the user. This process must have one thread.
+    /// Enters the network irreversibly, and returns its name for the user. This process must have one thread.
     pub(super) fn enter(&self, leaf: EnteredNetwork) -> Result<String> {
         if fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() != 1) {
             bail!("only a process with one thread can enter the cluster's network, and this one has more");

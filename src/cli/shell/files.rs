@@ -19,15 +19,15 @@ use fabric::enter_private_mounts;
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 /// Configuration of libc's name lookup.
 const NSSWITCH_CONF: &str = "/etc/nsswitch.conf";
-/// Directories of caches that answer libc without knowing the cluster's names.
+/// Directories of name service caches, which would answer libc although they do not know the cluster's names.
 const CACHES: [&str; 2] = ["/run/nscd", "/var/run/nscd"];
 
-/// Moves this process into a mount namespace with these files.
+/// Moves this process into a new mount namespace in which these files are replaced.
 pub(super) fn show(inside: &ShellContext<'_>) -> Result<()> {
     let outside = inside.data_dir.join("kubeconfig");
     let reached =
         of_inside(&fs::read_to_string(&outside).context("kubeconfig")?, &inside.entry.api.to_string())?;
-    // Read before the mounts hide the machine's own files.
+    // These files are read before the mounts hide them.
     let machine = ResolvConf::parse(&fs::read_to_string(RESOLV_CONF).unwrap_or_default());
     let order = fs::read_to_string(NSSWITCH_CONF).ok();
 
@@ -37,7 +37,7 @@ pub(super) fn show(inside: &ShellContext<'_>) -> Result<()> {
     mount("tmpfs", &directory, "tmpfs", flags, c"mode=700,size=1m").context("memory")?;
     let own = inside.kubeconfig();
     put(&own, 0o600, &reached)?;
-    // The path at which this program itself reads the kubeconfig.
+    // `podium` commands in the shell read the kubeconfig at this path.
     mount_bind(&own, &outside).context("kubeconfig")?;
     if let Some(dns) = inside.entry.dns {
         let text = resolv_conf(inside, dns.to_string(), &machine).text();
@@ -55,13 +55,14 @@ pub(super) fn show(inside: &ShellContext<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Mounts a text over a file.
+/// Writes a text to a new file in `directory` and mounts it over `file`.
 fn stand_for(directory: &Path, file: &str, text: &str) -> Result<()> {
     let name = Path::new(file).file_name().context("a file has a name")?;
     let own = directory.join(name);
     put(&own, 0o644, text)?;
     match mount_bind(&own, file) {
-        // A machine without this file looks names up in another way; addresses work in any case.
+        // A machine without this file resolves names in another way, and nothing can be mounted over it; addresses work
+        // in any case.
         Err(rustix::io::Errno::NOENT) => {
             eprint_line(&format!("podium: {file} does not exist; names of the cluster may not resolve"));
             Ok(())
@@ -95,7 +96,7 @@ fn of_inside(kubeconfig: &str, api: &str) -> Result<String> {
 }
 
 /// Returns libc's lookup order with files and DNS alone: other services of the machine would answer that the cluster's
-/// names do not exist. `None` if the order is already that.
+/// names do not exist. `None` if the order is already files and DNS alone.
 fn by_dns(order: &str) -> Option<String> {
     const HOSTS_LINE: &str = "hosts: files dns";
     let is_hosts = |line: &&str| line.trim_start().starts_with("hosts:");

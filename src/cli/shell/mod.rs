@@ -1,7 +1,7 @@
 //! `podium shell`: the user's shell, or a command, inside the cluster's network (NET-7).
 //!
-//! This process becomes the shell, with the shell's output, exit code, terminal and signals. Nothing is left when it
-//! ends, however it ends, because the kernel removes a network namespace without processes.
+//! This process replaces itself by the shell, so output, exit code, terminal and signals are the shell's. The kernel
+//! removes the network namespace with its last process, so nothing is left, however the shell ends.
 
 mod context;
 mod enter;
@@ -49,7 +49,7 @@ pub(super) struct ShellRequest {
     command: Vec<OsString>,
 }
 
-/// Returns only if the shell cannot be started, with the reason.
+/// Replaces this process by the shell; returns, with the reason, only if the shell cannot be started.
 pub(super) fn run(request: &ShellRequest) -> Result<()> {
     let given = match &request.instance.data_dir {
         Some(directory) => directory.clone(),
@@ -108,7 +108,7 @@ fn entry_of(data_dir: &Path) -> Result<NetworkEntry> {
 
 /// Opens the network to enter.
 fn leaf(request: &ShellRequest, data_dir: &Path) -> Result<EnteredNetwork> {
-    // A runtime of one thread leaves no thread behind: entering requires a single-threaded process.
+    // A single-threaded runtime leaves no threads behind; entering the network requires a process with one thread.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match (&request.node, &request.pod) {
         (None, None) => Ok(EnteredNetwork::Own),

@@ -19,8 +19,8 @@ pub(super) fn command(requested: &[OsString], shell: Option<OsString>) -> Vec<Os
     }
 }
 
-/// The exit code with which shells report that a command could not be started. A forbidden directory in the path does
-/// not count if the command is in none of the directories.
+/// The exit code with which shells report that a command could not be started. If no directory of the path has the
+/// command, the code is 127, even if the error is that one of the directories is forbidden.
 pub(super) fn exit_code(name: &OsStr, path: Option<OsString>, error: &io::Error) -> i32 {
     let is_path = name.as_encoded_bytes().contains(&b'/');
     let is_there = || {

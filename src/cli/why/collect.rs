@@ -1,4 +1,4 @@
-//! Collects the facts for a walk: objects as a client of the API, and facts that only the nodes of the pods know.
+//! Collects the facts for a walk along a connection's path: objects from the API, and facts from the nodes of the pods.
 //!
 //! Objects that the user may not read are left out and reported as missing; kinds that may only be listed per namespace
 //! are listed in the namespaces concerned.
@@ -27,7 +27,7 @@ use network::why::{
 };
 use object::Key;
 
-/// Timeout of lookups by the machine's resolvers.
+/// Timeout of name lookups by the machine's resolvers.
 const LOOK_UP: Duration = Duration::from_secs(5);
 /// Configuration of the machine's own resolvers.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
@@ -37,7 +37,7 @@ const EVENTS: u32 = 500;
 /// The reason for a missing report.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The question is invalid; the text explains its form.
+    /// The question is invalid; the text explains the valid forms.
     Misuse(String),
     /// The API request failed.
     Other(anyhow::Error),
@@ -103,7 +103,7 @@ async fn facts(client: &Client, namespaces: &BTreeSet<String>) -> Result<Facts, 
         whole::<Node>(client, "nodes"),
         failed_probes(client, namespaces),
     );
-    // A failure of this list means that there is no connection to the API.
+    // Pods are the first list, so its failure means that the API is unreachable.
     let pods = pods?;
     let mut facts = Facts {
         searches: ResolvConf::parse(&std::fs::read_to_string(RESOLV_CONF).unwrap_or_default()).searches,
@@ -120,7 +120,7 @@ async fn facts(client: &Client, namespaces: &BTreeSet<String>) -> Result<Facts, 
     Ok(facts)
 }
 
-/// The objects that were read, and the reason if some were not.
+/// The objects that could be read, and the reason if some could not.
 type PartialList<K> = (Vec<K>, Option<String>);
 
 fn note_unseen<K>(
@@ -203,7 +203,7 @@ async fn failed_probes(client: &Client, namespaces: &BTreeSet<String>) -> BTreeM
     messages
 }
 
-/// Returns true unless pods share the machine's network, where they have loopback addresses.
+/// Returns false if the pod has a loopback address, which means that pods share the machine's network.
 fn has_own_network(facts: &Facts, source: &Key) -> bool {
     let ip = |pod: &Pod| pod.status.as_ref()?.pod_ip.as_ref()?.parse::<IpAddr>().ok();
     let source = facts.pods.iter().find(|pod| Key::of(&pod.metadata) == *source);

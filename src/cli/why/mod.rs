@@ -56,7 +56,7 @@ enum Format {
     Json,
 }
 
-/// Exits with 0 if the connection works, 1 if it does not, 2 if the question is invalid.
+/// Runs the command. The exit code is 0 if the connection works, 1 if it does not, and 2 if the question is invalid.
 pub(super) fn run(request: &WhyRequest) -> ExitCode {
     let answered =
         runtime().map_err(Failure::from).and_then(|runtime| runtime.block_on(build_report(request)));

@@ -2,7 +2,7 @@
 
 use network::why::{Report, State};
 
-/// One line per finding, its details below it, the verdict last.
+/// Returns one line per finding, with its details below, and the verdict as the last line.
 pub(super) fn lines(report: &Report) -> Vec<String> {
     let mut lines = vec![format!("{} → {}", report.source, report.destination)];
     for finding in &report.findings {

@@ -1,5 +1,5 @@
-//! Applies manifests to a running cluster and deletes their objects, over its API (CLI-4, API-12): `podium apply`,
-//! `podium delete`, `-f`, tests' clusters and trials of controllers.
+//! Applies manifests to a running cluster and deletes their objects, over its API (CLI-4, API-12). Used by
+//! `podium apply`, `podium delete`, `-f`, clusters of tests and controller trials.
 //!
 //! Applying is `kubectl apply`'s three-way merge with the same annotation, so that both can be used in turn.
 
@@ -84,7 +84,7 @@ pub struct ApplySummary {
     skipped: Vec<String>,
 }
 
-/// Maximum number of unchanged but differing objects that are named.
+/// The maximum number of skipped objects that the summary names.
 const NAMED: usize = 6;
 
 impl ApplySummary {
@@ -131,7 +131,7 @@ pub fn read_files(paths: &[PathBuf], depth: Depth) -> Result<Vec<Document>> {
     }
 }
 
-/// Returns the valid documents, and the errors of the others.
+/// Reads manifest files; returns the valid documents, and the errors of the others.
 pub fn read(paths: &[PathBuf], depth: Depth) -> (Vec<Document>, Vec<String>) {
     let paths: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
     let (documents, errors) = manifest::read_all(&paths, depth == Depth::Recursive);
@@ -169,7 +169,7 @@ pub async fn apply_all(
 ) -> Vec<String> {
     let mut errors = Vec::new();
     for document in documents {
-        // A dry run creates no definitions, so there is none to wait for.
+        // A dry run creates no CustomResourceDefinitions, so no kind will appear that it could wait for.
         let beside = if mode == Mode::DryRun { &[] } else { documents };
         let unknown = || document.served().err().map(|error| error.to_string());
         let served = match resolve_kind(client, document, beside, unknown).await {
@@ -187,8 +187,8 @@ pub async fn apply_all(
     errors
 }
 
-/// Resolves a document's kind with [`resolve_kind::served`]. Fails with the server's error and its position, or with the
-/// result of `unknown` if the kind is neither built in nor served.
+/// Resolves a document's kind with [`resolve_kind::served`]. Fails with the server's error at the document's position,
+/// or, if the kind is neither built in nor served, with the result of `unknown`.
 async fn resolve_kind(
     client: &Client,
     document: &Document,
@@ -272,7 +272,7 @@ async fn apply_one(
     };
     remember(&mut object);
     if name.is_empty() {
-        // generateName: there is no existing object to merge with.
+        // With `generateName` there is no existing object to merge with.
         send(Method::POST, &format!("{collection}?{query}"), "application/json", &object).await?;
         return Ok(Outcome::Created);
     }
@@ -385,7 +385,7 @@ fn request(method: Method, path: &str, media_type: &str, body: Vec<u8>) -> Reque
         .unwrap_or_default()
 }
 
-/// Deletes the objects that the documents name, the last first, and reports each deletion. Returns the errors, each
+/// Deletes the objects that the documents name, in reverse order, and reports each deletion. Returns the errors, each
 /// with its position.
 pub async fn delete_all(
     client: &Client,

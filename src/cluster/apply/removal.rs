@@ -23,7 +23,7 @@ pub(super) fn patch(served: ServedKind, last: &Value, new: &Value) -> Value {
     patch
 }
 
-/// Adds the deletions for a kind with lists that are replaced as wholes.
+/// Adds the deletions for a kind whose lists are replaced as wholes (a JSON merge patch).
 fn remove_plain(last: &Value, patch: &mut Value) {
     let (Value::Object(last), Value::Object(patch)) = (last, patch) else { return };
     for (name, old) in last {

@@ -12,11 +12,11 @@ use object::{Kind, Scope, ServedKind};
 
 /// Time to wait for a kind after its definition was applied.
 const ESTABLISHED_WITHIN: Duration = Duration::from_secs(10);
-/// Interval between two discovery requests meanwhile.
+/// Interval between two discovery requests while waiting for a kind.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Returns a document's kind in the version of its manifest, or `None` if the server does not serve it either. Waits
-/// for a kind that one of the documents in `beside` defines.
+/// Returns a document's kind in the version of its manifest, or `None` if the kind is neither built in nor served.
+/// Waits for a kind that one of the documents in `beside` defines.
 pub(super) async fn served(
     client: &Client,
     document: &Document,

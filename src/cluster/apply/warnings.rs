@@ -58,7 +58,7 @@ fn first(header: &str) -> Option<(&str, String, &str)> {
     let (code, rest) = header.split_once(' ')?;
     let (_agent, rest) = rest.split_once(' ')?;
     let (text, rest) = quoted(rest)?;
-    // A date may follow.
+    // A quoted date may follow the text.
     let rest = match quoted(rest.trim_start()) {
         Some((_date, rest)) => rest,
         None => rest,

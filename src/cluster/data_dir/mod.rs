@@ -1,7 +1,7 @@
 //! The data directory: one instance at a time, private to its owner (API-1, CLI-6).
 //!
-//! Files that we did not create are neither destroyed nor trusted: `ownership` decides which directories are used. An
-//! existing directory keeps its mode.
+//! Files that Podium did not create are neither read nor removed: `ownership` decides which directories Podium accepts.
+//! An existing directory keeps its mode.
 
 mod ownership;
 
@@ -25,8 +25,8 @@ pub enum DataDirError {
         /// The other instance.
         pid: String,
     },
-    /// Another user owns it: files that others put there mislead even root, and root would leave files that they cannot
-    /// remove.
+    /// Another user owns the directory: that user's files could mislead even root, and a podium run by root would leave
+    /// files that the user cannot remove.
     #[error(
         "{} belongs to user {owner}, and this podium runs as user {us}; choose another --data-dir",
         directory.display()
@@ -39,7 +39,7 @@ pub enum DataDirError {
         /// The id of the user that runs Podium.
         us: u32,
     },
-    /// Others could replace our files with theirs.
+    /// Other users can write to the directory: they could replace our files with theirs.
     #[error(
         "{} can be written by others (mode {mode:04o}); choose another --data-dir, such as {}",
         directory.display(),
@@ -51,7 +51,7 @@ pub enum DataDirError {
         /// Its permissions.
         mode: u32,
     },
-    /// A file there has one of our names.
+    /// An unmarked directory contains a file with one of our names.
     #[error(
         "{} contains {name}, which is not Podium's; choose another --data-dir, or move {name} away",
         directory.display()
@@ -72,7 +72,7 @@ pub enum DataDirError {
         /// The directory.
         directory: PathBuf,
     },
-    /// A secret that other users may know or have put there.
+    /// A secret's file is not private to this user: other users may know its content, or may have written it.
     #[error(
         "{} gives access to the cluster, but is not a private file of this user (mode {mode:04o}); delete it, and \
          Podium creates a new one",
@@ -100,7 +100,7 @@ pub enum DataDirError {
         /// The error.
         source: io::Error,
     },
-    /// There is no default location for data.
+    /// The platform has no default directory for data: the user's home is unknown.
     #[error("no home directory; set the data directory with --data-dir")]
     NoHome,
 }
@@ -110,7 +110,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> DataDirError {
     |source| DataDirError::Io { path, source }
 }
 
-/// The identity of a cluster: its keys, and certificates of them.
+/// The files of a cluster's identity: its keys and their certificates.
 const IDENTITY: [&str; 5] = ["ca.crt", "ca.key", "sa.key", "front-proxy-ca.crt", "front-proxy-ca.key"];
 /// The minimum length of a token; a shorter one could be guessed.
 const SHORTEST_TOKEN: usize = 16;
@@ -120,24 +120,24 @@ pub fn default_data_dir() -> Result<PathBuf, DataDirError> {
     directories::BaseDirs::new().map(|dirs| dirs.data_dir().join("podium")).ok_or(DataDirError::NoHome)
 }
 
-/// A data directory that is ours until this is dropped.
+/// A data directory that is locked by this process until this is dropped.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
-    // Holds the lock; the kernel releases it in every case.
+    // The kernel releases the lock when this descriptor closes, even if the process is killed.
     #[cfg_attr(not(test), expect(dead_code, reason = "held, never asked"))]
     lock: File,
     ephemeral: Option<Ephemeral>,
 }
 
-/// The part that is removed at the end: nothing that this run has not created.
+/// The part of an ephemeral run's directory that is removed at the end: only files that Podium creates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ephemeral {
-    /// A temporary directory, with everything in it.
+    /// The whole directory, which is a temporary one.
     Whole,
-    /// Our files, and then the directory if nothing else is in it.
+    /// Our files, and the directory, which this run created, unless other files remain in it.
     Created,
-    /// Our files; the directory was there before.
+    /// Our files; the directory existed before and stays.
     Contents,
 }
 
@@ -170,7 +170,7 @@ impl DataDir {
             DirectoryState::Persistent if mark.ephemeral => {
                 return Err(DataDirError::Persistent { directory: path });
             }
-            // A run that was killed would have removed this itself.
+            // An ephemeral run that was killed left these files, which it would have removed at its end.
             DirectoryState::Ephemeral => ownership::remove_contents(&path).map_err(at(&path))?,
             DirectoryState::Persistent | DirectoryState::Unused => {}
         }
@@ -231,13 +231,13 @@ impl DataDir {
     pub(super) fn write(&self, name: &str, text: &str) -> Result<(), DataDirError> {
         let path = self.path.join(name);
         match self.ephemeral {
-            // It does not outlive this process: why wait for the disk?
+            // The file of an ephemeral run need not survive a crash, so there is no wait for the disk.
             Some(_) => write_unsynced(&path, text),
             None => write_private(&path, text),
         }
     }
 
-    /// Creates a private directory below it.
+    /// Creates a private directory below the data directory.
     pub(super) fn directory(&self, name: &str) -> Result<PathBuf, DataDirError> {
         let path = self.path.join(name);
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(at(&path))?;
@@ -245,18 +245,19 @@ impl DataDir {
     }
 }
 
-/// Writes a file only its owner can read, whole or not at all.
+/// Writes a file that only its owner can read. After a crash the file has its old or its new content, never a part.
 pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), DataDirError> {
     put_private(path, text, File::sync_all)
 }
 
-/// Does the same as [`write_private`] for a file that need not outlive the machine's next crash.
+/// Like [`write_private`], but without a sync: after a crash of the machine the content may be lost.
 fn write_unsynced(path: &Path, text: &str) -> Result<(), DataDirError> {
     put_private(path, text, |_| Ok(()))
 }
 
-/// Writes a private file and applies `finish` to it before it gets its name. A file that is already correct is left
-/// alone; another is overwritten if the disk has no space for a second one, since most of its blocks exist.
+/// Writes a private file under a temporary name, applies `finish` to it, and renames it. A file that already has this
+/// content is not written. If the disk has no space for a second file, the existing one is overwritten in place, which
+/// needs few new blocks.
 fn put_private(
     path: &Path,
     text: &str,
@@ -286,7 +287,7 @@ fn put_private(
     written.map_err(at(path))
 }
 
-/// Replaces the content of a file in place: that needs space only for the part beyond the previous length.
+/// Replaces the content of a file in place, which needs disk space only for the part beyond the previous length.
 fn overwrite(file: &mut File, text: &str) -> io::Result<()> {
     file.rewind()?;
     file.write_all(text.as_bytes())?;
@@ -297,7 +298,8 @@ fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// The process of the instance that runs on a data directory: it has written its id into the lock, and holds it open.
+/// Returns the id of the process that runs on a data directory: the process has written it into the lock file, and has
+/// that file open.
 pub fn running_instance(directory: &Path) -> Option<u32> {
     let lock = directory.join(LOCK);
     let pid: u32 = fs::read_to_string(&lock).ok()?.trim().parse().ok()?;
@@ -323,7 +325,7 @@ fn lock(directory: &Path) -> Result<File, DataDirError> {
             let pid = if pid.is_empty() { "unknown".into() } else { pid };
             return Err(DataDirError::Locked { directory: directory.to_path_buf(), pid });
         }
-        // An ephemeral instance that has just ended removed the file that was opened.
+        // An ephemeral instance that has just ended may have removed this lock file: then another one is opened.
         let opened = lock.metadata().map_err(at(&path))?;
         if path.metadata().is_ok_and(|now| (now.dev(), now.ino()) == (opened.dev(), opened.ino())) {
             return Ok(lock);
@@ -347,7 +349,7 @@ impl Drop for DataDir {
     }
 }
 
-/// Files that others have put into a directory stay there, and the directory with them.
+/// A directory that still contains files of other programs stays; that is no error.
 fn not_empty_is_fine(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),

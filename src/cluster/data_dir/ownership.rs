@@ -1,7 +1,7 @@
 //! Decides which existing directories Podium accepts for its data, by a mark of its own.
 //!
-//! A mark, a file of ours, distinguishes a data directory from any other. Without it a file with one of our names is
-//! not ours: it is not read, not written and not removed.
+//! A data directory contains a mark, the file `podium.json`. In a directory without the mark, files with our names
+//! count as foreign: Podium neither reads, writes nor removes them.
 
 use std::fs;
 use std::io::{self, Read};
@@ -17,9 +17,10 @@ use super::{DataDirError, at, write_private, write_unsynced};
 pub(super) const MARK: &str = "podium.json";
 /// The file whose lock shows that an instance runs.
 pub(super) const LOCK: &str = "lock";
-/// The directory of log files; the console alone has them too, in a directory that is not marked.
+/// The directory of log files. It may exist in an unmarked directory: a console without an instance writes logs there
+/// too.
 const LOGS: &str = "logs";
-/// The maximum size of our own files; larger ones are not ours.
+/// The maximum size of the files that we read; a larger file is not ours.
 const LARGEST_FILE_BYTES: u64 = 1 << 20;
 
 /// The files that we create in a data directory, besides the mark and the lock.
@@ -60,18 +61,18 @@ pub(super) struct OwnershipMark {
 /// The state of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DirectoryState {
-    /// Nothing in it is ours.
+    /// Nothing in the directory is ours.
     Unused,
     /// It holds a cluster that stays.
     Persistent,
-    /// It belongs to an ephemeral run that is active, or has left it behind.
+    /// It belongs to an ephemeral run that is active, or that was killed before it removed the directory.
     Ephemeral,
 }
 
 /// Decides if the directory may be used, and for which kind of run.
 ///
-/// Other users may look into it, since each of our files is private by itself; a user who may write in it could replace
-/// our files with theirs.
+/// Other users may have read access, since each of our files is private by itself. They must not have write access,
+/// since they could replace our files.
 pub(super) fn judge(path: &Path) -> Result<DirectoryState, DataDirError> {
     let about = fs::metadata(path).map_err(at(path))?;
     if !about.is_dir() {
@@ -92,35 +93,35 @@ pub(super) fn judge(path: &Path) -> Result<DirectoryState, DataDirError> {
     if made_before_there_were_marks(path) {
         return Ok(DirectoryState::Persistent);
     }
-    // Another instance may have marked it between the two checks.
+    // Another instance may have marked the directory between the two checks.
     marked(path)?.ok_or_else(|| DataDirError::NotOurs { directory: directory(), name: name.into() })
 }
 
 fn marked(path: &Path) -> Result<Option<DirectoryState>, DataDirError> {
     let Some(text) = read_private(&path.join(MARK))? else { return Ok(None) };
-    // Only we could have written it: an unreadable mark counts as that of a permanent cluster.
+    // Only this user can have written the mark. An invalid one counts as that of a permanent cluster, so that nothing
+    // is removed.
     let mark = serde_json::from_str(&text).unwrap_or(OwnershipMark { ephemeral: false });
     Ok(Some(if mark.ephemeral { DirectoryState::Ephemeral } else { DirectoryState::Persistent }))
 }
 
-/// The first existing file with one of our names. A directory of logs is no reason to refuse the directory: only to
-/// leave the logs there.
+/// Returns the first existing file with one of our names, except the directory of logs, which a console also creates.
 fn find_own_file(path: &Path) -> Option<&'static str> {
     let there = |name: &&str| path.join(name).symlink_metadata().is_ok();
     [LOCK].into_iter().chain(OUR_FILES).filter(|name| *name != LOGS).find(there)
 }
 
-/// Returns true if there are logs already, which we did not create.
+/// Returns true if the directory contains logs, which an ephemeral run would remove although it did not create them.
 pub(super) fn has_logs(path: &Path) -> bool {
     path.join(LOGS).symlink_metadata().is_ok()
 }
 
-/// Earlier versions created private keys and no mark.
+/// Returns true for a data directory of an early version, which created private keys but no mark.
 fn made_before_there_were_marks(path: &Path) -> bool {
     ["ca.key", "sa.key"].iter().all(|name| matches!(read_private(&path.join(name)), Ok(Some(_))))
 }
 
-/// Marks a directory as ours, unless another process was faster.
+/// Marks a directory as ours, unless another process has marked it first.
 pub(super) fn mark_first(path: &Path, mark: OwnershipMark) -> Result<(), DataDirError> {
     let fresh = path.join(format!("{MARK}.{:08x}", rand::random::<u32>()));
     write_mark(&fresh, mark)?;
@@ -129,12 +130,13 @@ pub(super) fn mark_first(path: &Path, mark: OwnershipMark) -> Result<(), DataDir
     match moved {
         Ok(()) => Ok(()),
         Err(rustix::io::Errno::EXIST) => fs::remove_file(&fresh).map_err(at(&fresh)),
-        // The file system does not support this; the lock decides.
+        // The file system cannot rename without replacing. Of two instances that mark the directory at once, the lock
+        // admits one.
         Err(_) => fs::rename(&fresh, &mark_file).map_err(at(&mark_file)),
     }
 }
 
-/// Marks a directory that we hold the lock of.
+/// Marks a directory that this process has locked.
 pub(super) fn mark(path: &Path, mark: OwnershipMark) -> Result<(), DataDirError> {
     write_mark(&path.join(MARK), mark)
 }
@@ -174,7 +176,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A file's text, if it exists; an error unless it is our own file and private to us.
+/// Returns a file's text; `None` if the file does not exist, and an error if it is not owned by this user and private.
 pub(super) fn read_private(path: &Path) -> Result<Option<String>, DataDirError> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file = match fs::OpenOptions::new().read(true).custom_flags(flags).open(path) {

@@ -1,13 +1,13 @@
-//! Faults that are not of the network (FAULT-1): applies and heals the faults of Fault objects: components that are
-//! crashed or paused, nodes that are switched off, disks, volumes, clocks, pulls of images, webhooks, containers out of
-//! memory.
+//! Applies and heals the faults of Fault objects, except those of the network (FAULT-1): crashed or paused components,
+//! nodes that are switched off, faults of disks, volumes, clocks, image pulls and webhooks, and containers killed for
+//! lack of memory.
 //!
-//! [`mod@plan`] decides purely; actors, nodes, store and API each apply their part. Objects are the only state: a
-//! starting control plane applies the faults in force before anything runs ([`active_faults_at_start`]), and continues
-//! from there.
+//! [`mod@plan`] decides purely; actors, nodes, store and API each apply their faults. Fault objects are the only state:
+//! a starting control plane reads them and applies the faults in force before anything runs
+//! ([`active_faults_at_start`]).
 //!
-//! Architecture Invariant: no fault prevents its own healing: this is not a controller among those that crash, its time
-//! runs by the cluster's own clock, and a store refuses writes only for a limited time.
+//! Architecture Invariant: no fault prevents its own healing. Therefore no fault can crash or pause this controller,
+//! its clock is never skewed, and a store refuses writes only for a limited time.
 
 mod plan;
 #[cfg(test)]
@@ -60,7 +60,8 @@ pub(super) struct FaultContext {
     pub(super) data_dir: PathBuf,
 }
 
-/// The faults that were in force when the last control plane ended and still are, before anything of this one runs.
+/// Returns the faults that were in force when the previous control plane ended and have not expired; called before
+/// anything else runs.
 pub(super) fn active_faults_at_start(api: &Api, actors: &Actors) -> ActiveFaults {
     let mut faults = api.list_as::<Fault>(None);
     faults.retain(|fault| fault.status.as_ref().is_some_and(|status| status.started_at.is_some()));
@@ -73,7 +74,7 @@ pub(super) fn active_faults_at_start(api: &Api, actors: &Actors) -> ActiveFaults
     ActiveFaults::of(planned.iter().map(|(_, planned)| planned))
 }
 
-/// The kinds to watch besides faults, while a fault concerns them.
+/// The kinds whose changes matter, besides Fault: each while a fault refers to it.
 #[derive(Default)]
 struct WatchedKinds {
     nodes: AtomicBool,
@@ -83,7 +84,7 @@ struct WatchedKinds {
     changed: Notify,
 }
 
-/// Starts applying faults; it ends with `tasks`, and so do the effects on volumes and emptyDirs.
+/// Applies faults until `tasks` end; the effects on volumes and emptyDirs end with `tasks` too.
 pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, broken: FaultContext) {
     let watched = Arc::new(WatchedKinds::default());
     let follow = |kind: Kind, is_relevant: fn(&WatchedKinds) -> bool| {
@@ -135,7 +136,7 @@ struct Faults {
     full: FullVolumes,
     watched: Arc<WatchedKinds>,
     lives: FaultTracker,
-    /// Uids of faults that have killed their containers: caches may be older.
+    /// Uids of faults that have killed their containers, since the cache may not show yet that such a fault has ended.
     killed: BTreeSet<String>,
     /// Something must be retried.
     is_behind: bool,
@@ -195,8 +196,8 @@ impl Faults {
         self.is_behind |= !not_done.is_empty();
         self.api.hang_webhooks(desired.webhooks.clone());
         self.full.apply(&world.affected_volumes(&desired));
-        // The store must accept the statuses written below: a refusal that has ended is lifted before they are written,
-        // and a new one starts after that.
+        // The store must accept the statuses written below: an ended refusal of writes is lifted before that, and a new
+        // one starts only afterwards.
         if !matches!(desired.store, StoreFault::Refuses(_)) {
             self.break_store(&desired.store);
         }
@@ -213,7 +214,7 @@ impl Faults {
             }
         }
         if matches!(desired.store, StoreFault::Refuses(_)) {
-            // The statuses must be durable first.
+            // The statuses must be durable before the store refuses writes.
             let durable = self.api.durable(self.api.revision());
             let _ = tokio::time::timeout(STATUS_TIMEOUT, durable).await;
             self.break_store(&desired.store);
@@ -221,7 +222,7 @@ impl Faults {
     }
 
     fn world(&self, needs: RequiredKinds) -> ClusterState {
-        // Before anything is read: later changes cause a notification.
+        // Set before any object is read, so that every later change causes a notification.
         self.watched.nodes.store(needs.nodes, Ordering::Release);
         self.watched.pods.store(needs.pods, Ordering::Release);
         self.watched.webhooks.store(needs.webhooks, Ordering::Release);
@@ -263,7 +264,7 @@ impl Faults {
         faults.refuse(refusal);
     }
 
-    /// The status of a fault; none while it is not known yet.
+    /// The state of a fault; `None` while it is unknown, because its disk has not responded yet.
     fn state(
         &self,
         fault: &Fault,
@@ -293,7 +294,8 @@ impl Faults {
                 let of_nodes = nodes_of(&met.effect);
                 let late = of_nodes.into_iter().flatten().find_map(|name| not_done.get(name));
                 match late {
-                    // A node that is just starting does not end the fault's effect on others.
+                    // A node that is being started or removed does not end a fault that is already in force on other
+                    // nodes.
                     Some(late) if !(late.is_busy && self.lives.is_in_force(fault)) => {
                         let reason = if late.is_busy { "NodeBusy" } else { "Failed" };
                         FaultState::inactive(reason, late.reason.clone())
@@ -331,7 +333,7 @@ impl Faults {
         Some(still_written(open))
     }
 
-    /// Kills containers, once; failures are retried.
+    /// Kills the victims' containers once per fault; a failure is retried.
     async fn kill_for_memory(
         &mut self,
         fault: &SharedObject<Fault>,
@@ -339,14 +341,16 @@ impl Faults {
         container: Option<&str>,
         now: ClockReading,
     ) {
-        // Containers restarted after this are not affected. Times of objects are whole seconds.
+        // Containers started after the fault began are not killed. The limit is a second later, since objects record
+        // whole seconds.
         let began = fault.status.as_ref().and_then(|status| status.started_at.as_ref());
         let began = began.map_or(now.wall, |at| at.0);
         let until = began.checked_add(SignedDuration::from_secs(1)).unwrap_or(Timestamp::MAX);
         let mut killed = 0;
         for victim in victims {
             let Some(kubelet) = self.broken.nodes.kubelet(&victim.node) else {
-                // No kubelet responds: the containers have died with the node, or are killed when it is back.
+                // No kubelet runs there: the containers have died with the node, or this is retried until the kubelet
+                // is back.
                 self.is_behind = true;
                 return;
             };

@@ -1,5 +1,5 @@
-//! Plans each fault that is not one of the network, and their combined effect. Pure: takes faults and the cluster's
-//! state, returns the desired state of actors, nodes, store and API.
+//! Plans each fault that is not a network fault, and the combined effect of all of them. Pure: takes faults and the
+//! cluster's state, returns the desired state of actors, nodes, store and API.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ use object::selector::Selector;
 use object::storage::{claim_phase, claim_ref, claim_uid, directory_of, volume_name};
 use object::{Key, SharedObject};
 
-/// The maximum number of these faults in force at once.
+/// The maximum number of faults, other than network faults, in force at once.
 pub(super) const MAX_FAULTS: usize = 64;
-/// The maximum number of names in a message; the rest is counted.
+/// The maximum number of names in a message; only the number of the others is given.
 const NAMED: usize = 3;
 
 /// The cluster as it is now.
@@ -30,7 +30,7 @@ pub(super) struct ClusterState {
     pub(super) pods: Vec<SharedObject<Pod>>,
     pub(super) claims: Vec<SharedObject<PersistentVolumeClaim>>,
     pub(super) volumes: Vec<SharedObject<PersistentVolume>>,
-    /// The configurations of webhooks, mutating or validating.
+    /// The names of the configurations of webhooks, mutating or validating.
     pub(super) webhooks: BTreeSet<String>,
     /// The controllers and the scheduler that are not disabled.
     pub(super) actors: BTreeSet<&'static str>,
@@ -47,7 +47,7 @@ pub(super) enum FaultDecision {
     InForce(ActiveFault),
     /// Not in force, for a reason.
     Inactive { reason: &'static str, message: String },
-    /// Its duration has expired.
+    /// The fault's duration has expired.
     Expired,
 }
 
@@ -105,7 +105,7 @@ pub(super) enum StoreFault {
     /// No fault.
     #[default]
     None,
-    /// Writes do not end.
+    /// Writes block until the fault ends.
     Hangs,
     /// Delays writes.
     Slow(Duration),
@@ -498,13 +498,13 @@ impl ClusterState {
     }
 }
 
-/// Returns true if a node's pods have files on this machine: hollow nodes only report running pods.
+/// Returns true if a node's pods have files on this machine; pods of hollow nodes have none.
 fn has_files(node: &SharedObject<Node>) -> bool {
     let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
     info.is_some_and(|info| info.container_runtime_version.starts_with("podium://"))
 }
 
-/// The name for all emptyDirs on a node's disk.
+/// The description of all emptyDirs on a node's disk; also the key of their [`FillRequest`].
 pub(super) fn on_disk(node: &str) -> String {
     format!("the emptyDirs of node {node}")
 }

@@ -1,4 +1,4 @@
-//! Decides on the network of a cluster: one of its own, or a slot of the machine's loopback.
+//! Decides on the network of a cluster: the pods' own (the fabric), or a slot of the machine's loopback.
 //!
 //! A data directory keeps the network that it was created with, since services and pods have its addresses.
 
@@ -22,23 +22,23 @@ use kubelet::runtime::ProcessRuntime;
 
 pub use preflight::network_preflight_main;
 
-/// The time for which the pods' network outlives its cluster once no node's host is there either: by then it only holds
-/// connections that wait for the next control plane.
+/// The time after which the fabric's process exits if neither a control plane nor a node's host is connected: then it
+/// only retains connections that wait for the next control plane.
 const UNCLAIMED_TIMEOUT: Duration = Duration::from_secs(10);
-/// The file of a data directory with its network and, on a second line, the reason if the network was not chosen
-/// explicitly.
+/// The file of a data directory that records the cluster's network and, on a second line, why that network was chosen
+/// if the user did not request it.
 const FILE: &str = "network";
-/// The name of the machine's network in the file.
+/// The name of the machine's network in that file.
 const LOOPBACK: &str = "loopback";
 
 /// The network of a cluster.
 pub(super) struct NetworkPlacement {
     /// The allocation of addresses.
     pub(super) addresses: Arc<AddressPlan>,
-    /// The network of its own.
+    /// The pods' own network; `None` if pods share the machine's.
     pub(super) fabric: Option<Arc<ClusterFabric>>,
-    /// The reason why the pods have no network of their own although one was preferred (NET-11); also obstacles for
-    /// one that they have.
+    /// The reason why the pods have no network of their own although one was preferred (NET-11), or the limitations of
+    /// their own network.
     pub(super) note: Option<String>,
 }
 
@@ -123,7 +123,7 @@ impl NetworkPlacement {
 
 /// The network that a data directory was created with, if any; an error if the config requests another.
 fn recorded_network(data_dir: &DataDir, requested: &NetworkConfig) -> Result<Option<Network>, StartError> {
-    // Before there was a choice there was a slot of loopback.
+    // Early versions had only the loopback network, and recorded nothing but the slot.
     let before = data_dir.read(FILE).or_else(|| data_dir.read("slot").map(|_| LOOPBACK.to_owned()));
     let Some(before) = before else { return Ok(None) };
     let (first, why) = before.trim().split_once('\n').unwrap_or((before.trim(), ""));
@@ -154,7 +154,8 @@ fn recorded_network(data_dir: &DataDir, requested: &NetworkConfig) -> Result<Opt
     if now == ranges { Ok(Some(Network::Own(ranges))) } else { Err(changed(ranges::text(&now))) }
 }
 
-/// Checks a data directory's IPv6 ranges, which may be added and removed: services keep their addresses in them.
+/// Checks that the IPv6 ranges are those that the data directory records, since services have addresses in them;
+/// records the first ones. IPv6 itself may be switched on and off.
 fn keep_ipv6(data_dir: &DataDir, requested: &str) -> Result<(), StartError> {
     const FILE: &str = "network-ipv6";
     match data_dir.read(FILE).as_deref().map(str::trim) {
@@ -166,13 +167,13 @@ fn keep_ipv6(data_dir: &DataDir, requested: &str) -> Result<(), StartError> {
     }
 }
 
-/// The network of a cluster that is new.
+/// Chooses the network of a new cluster.
 async fn choose(config: &ClusterConfig, program: &Path) -> Result<Network, StartError> {
     let requested = &config.file.network;
     let ranges = ranges::choose(requested, &ranges::routes());
     match requested.mode {
         NetworkMode::Loopback => Ok(Network::Loopback { why: None }),
-        // An obstacle is reported by the step that fails.
+        // There is no preflight for an explicit request: the step that fails reports the obstacle.
         NetworkMode::Fabric => Ok(Network::Own(ranges)),
         NetworkMode::Auto if !config.file.namespaces => {
             Ok(Network::Loopback { why: Some("the config file sets \"namespaces: false\"".to_owned()) })
@@ -188,7 +189,7 @@ async fn choose(config: &ClusterConfig, program: &Path) -> Result<Network, Start
     }
 }
 
-/// A slot of the machine's loopback, the previous one of this cluster if it is free.
+/// Reserves a slot of the machine's loopback: this cluster's previous one if it is free.
 fn on_machine(data_dir: &DataDir) -> Result<AddressPlan, StartError> {
     let before = data_dir.read("slot").and_then(|slot| slot.trim().parse().ok());
     let addresses = AddressPlan::take(before);
@@ -196,7 +197,7 @@ fn on_machine(data_dir: &DataDir) -> Result<AddressPlan, StartError> {
     Ok(addresses)
 }
 
-/// The namespaces of the nodes' hosts, which outlived the previous control plane.
+/// Returns the namespaces of the cluster's network from a node's host that has outlived the previous control plane.
 async fn of_hosts(
     data_dir: &DataDir,
     config: &ClusterConfig,

@@ -1,4 +1,5 @@
-//! Tries whether this machine lets pods have a network of their own: a complete test in a process that ends with it.
+//! Tests if this machine lets pods have a network of their own: a separate process creates a complete network, and
+//! exits.
 
 use std::io::{Read, Write as _};
 use std::net::SocketAddr;
@@ -32,7 +33,7 @@ pub fn network_preflight_main() -> ExitCode {
             None => error.to_string(),
         },
     };
-    // The process that started us may have exited; then the message is lost.
+    // The parent process may have exited; then there is no reader for the line.
     let _ = writeln!(std::io::stdout(), "{line}");
     ExitCode::SUCCESS
 }
@@ -49,7 +50,8 @@ fn run() -> Result<(), FabricError> {
     if host::namespaces_work() {
         return Ok(());
     }
-    // Without a mount namespace pods have no resolv.conf of their own, and the cluster's DNS is the only one inside.
+    // Without a mount namespace pods cannot have their own resolv.conf, and so could not use the cluster's DNS, the
+    // only one inside the network.
     Err(FabricError {
         step: "namespaces of containers".to_owned(),
         source: std::io::ErrorKind::PermissionDenied.into(),
@@ -75,7 +77,7 @@ pub(super) fn try_network(program: &Path) -> Result<(), String> {
     if let Some(stdout) = process.stdout.take() {
         std::thread::spawn(move || {
             let mut output = String::new();
-            // A program without output counts like one that ends.
+            // A process without output counts as a failed test.
             let _ = stdout.take(4096).read_to_string(&mut output);
             sender.send(output)
         });

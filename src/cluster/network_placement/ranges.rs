@@ -1,4 +1,5 @@
-//! Chooses the ranges of the pods' own network, clear of the networks that the machine itself reaches.
+//! Chooses the ranges of the pods' own network so that they overlap none of the networks that the machine itself
+//! reaches.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -18,7 +19,7 @@ const fn net(first: u8, second: u8, length: u8) -> Ipv4Net {
     Ipv4Net::new_assert(Ipv4Addr::new(first, second, 0, 0), length)
 }
 
-/// The ranges of the config file; the rest is as in `others`.
+/// The ranges of the config file; those that it does not set are taken from `others`.
 pub(super) fn or(requested: &NetworkConfig, others: &NetworkRanges) -> NetworkRanges {
     NetworkRanges {
         pods: requested.pod_subnet.unwrap_or(others.pods),
@@ -66,7 +67,7 @@ pub(super) fn text(NetworkRanges { pods, services, nodes, .. }: &NetworkRanges) 
     format!("fabric pods={pods} services={services} nodes={nodes}")
 }
 
-/// Parses such a line.
+/// Parses a line of [`text`].
 pub(super) fn read(line: &str) -> Option<NetworkRanges> {
     let mut fields = line.split_whitespace();
     if fields.next() != Some("fabric") {

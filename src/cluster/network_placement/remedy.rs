@@ -5,11 +5,11 @@ use std::io;
 
 use fabric::FabricError;
 
-/// The machine's settings that may be in the way.
+/// The machine's settings that may prevent a network of the pods' own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct MachineFacts {
     root: bool,
-    /// `kernel.apparmor_restrict_unprivileged_userns`: Ubuntu since 23.10.
+    /// `kernel.apparmor_restrict_unprivileged_userns` is 1: Ubuntu's switch since 23.10.
     apparmor_restricts: bool,
     /// `kernel.unprivileged_userns_clone` is 0: Debian's and Arch's switch.
     clone_forbidden: bool,

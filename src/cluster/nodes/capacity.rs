@@ -11,7 +11,7 @@ fn quantities(list: [(&str, Quantity); 4]) -> ResourceList {
     list.map(|(name, amount)| (name.to_string(), amount)).into()
 }
 
-/// Every node offers the whole machine: they share it, as their pods do.
+/// Returns the machine's capacity. Every node that runs processes offers all of it, since they share the machine.
 pub(super) fn machine(data_dir: &std::path::Path) -> ResourceList {
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as i64;
     let info = rustix::system::sysinfo();
@@ -28,7 +28,7 @@ pub(super) fn machine(data_dir: &std::path::Path) -> ResourceList {
     ])
 }
 
-/// A hollow node pretends to be large.
+/// Returns the default capacity of a hollow node: that of a large machine.
 pub fn hollow() -> ResourceList {
     quantities([
         ("cpu", Quantity("32".into())),

@@ -1,5 +1,5 @@
-//! Allocates a cluster's pod CIDRs to nodes, by index. Counted nodes get their number's; the others count down from the
-//! end, and keep theirs across restarts by their Node object's `podCIDR`.
+//! Allocates a cluster's pod CIDRs to nodes, by index. Counted nodes get the CIDR of their number. Others get the last
+//! free one, and across restarts the `podCIDR` of their Node object.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,8 @@ pub(super) struct CidrAllocator {
 }
 
 impl CidrAllocator {
-    /// Allocates an index for a node, that of its `podCIDR` if it is free; none if all are allocated.
+    /// Allocates an index for a node: its number if it is a counted one, else the index of its `podCIDR` if that is
+    /// free, else the last free one. `None` if no such index is free.
     pub(super) fn allocate(
         &mut self,
         name: &str,

@@ -30,7 +30,7 @@ use object::node_fence::FencePhase;
 use object::quantity::ResourceList;
 use reconcile::Recorder;
 
-/// Zones that nodes are assigned to in turn, so that spreading is visible.
+/// The zones to which nodes are assigned in turn, so that topology spread shows an effect.
 const ZONES: [&str; 3] = ["zone-a", "zone-b", "zone-c"];
 const REGION_NAME: &str = "local";
 
@@ -43,9 +43,9 @@ pub(super) struct NodeContext {
     pub(super) embedding: EmbedOptions,
     pub(super) addresses: Arc<AddressPlan>,
     pub(super) network: PodNetwork,
-    /// A note about the network for every node.
+    /// A note about the network's limitations, for every node with processes.
     pub(super) network_note: Option<String>,
-    /// The directory with each node's directory.
+    /// The directory that contains each node's directory.
     pub(super) nodes_dir: PathBuf,
     /// The cluster's data directory.
     pub(super) data_dir: PathBuf,
@@ -61,7 +61,7 @@ pub(super) struct RunningNode {
     pub(super) desired: DesiredNode,
     pub(super) index: usize,
     pub(super) kubelet: Kubelet,
-    /// Ends after the kubelet.
+    /// Runs the node's pods; ends after the kubelet.
     pub(super) host: Host,
     pub(super) tasks: Tasks,
     /// The uid of its Node object.
@@ -69,7 +69,8 @@ pub(super) struct RunningNode {
 }
 
 impl RunningNode {
-    /// Replaces the faults in force on this node that do not take the kubelet down.
+    /// Applies the faults in force on this node that leave its kubelet running (pause, clock skew, disk), and heals
+    /// others of these types.
     pub(super) fn suffer(&self, faults: &NodeFaults) {
         self.kubelet.set_skew_millis(faults.skews.get(&self.name).copied().unwrap_or_default());
         self.kubelet.set_disk_fault(faults.disks.get(&self.name).copied());
@@ -87,7 +88,7 @@ impl RunningNode {
         self.kubelet.resume();
     }
 
-    /// The node's own host process.
+    /// The node's host process; `None` for a hollow node.
     pub(super) fn process(&self) -> Option<&Arc<ProcessRuntime>> {
         match &self.host {
             Host::Process(runtime) => Some(runtime),
@@ -165,7 +166,7 @@ impl NodeContext {
             Host::Hollow(runtime) => runtime.clone(),
         };
         if fence_of(&self.api, &desired.name) == Some(FencePhase::Fenced) {
-            // The node was declared dead: nothing of it may come back.
+            // A fenced node was declared dead: it must not start while any of its pods still runs.
             let found = runtime.list().await.map_err(|error| error.to_string())?;
             let living = found.iter().filter(|sandbox| sandbox.is_alive()).count();
             if living > 0 {
@@ -204,7 +205,8 @@ impl NodeContext {
             zone: Some(ZONES[index % ZONES.len()].into()),
             region: Some(REGION_NAME.into()),
             labels: BTreeMap::new(),
-            // Set from the start: no pod may slip in. The follower sets the rest.
+            // The node registers with its taints, so that no pod is scheduled before they exist. The follower applies
+            // the other settings.
             taints: desired.taints.clone(),
             ip: ip.into(),
             pod_range,
@@ -228,7 +230,7 @@ impl NodeContext {
                 static_pods::follow(follower.clone(), manifests.clone(), clock.clone(), period)
             });
         }
-        // If it is already deleted the node ends at the next check.
+        // If the Node object is already deleted, the follower ends the node at its next check.
         let object = self.api.get_as::<Node>(&Key::new("", &name));
         if let (Ok(node), Some(note)) = (&object, self.network_note.as_ref().filter(|_| !hollow)) {
             let reason = if self.network.fabric.is_some() { "NetworkLimited" } else { "NetworkShared" };
@@ -253,8 +255,9 @@ impl NodeContext {
     }
 }
 
-/// Returns a [`BehaviorFn`] that applies the director to hollow containers by the pod's object, as long as that is the
-/// running pod. Init containers always finish: otherwise the pod would never get to the others.
+/// Returns a [`BehaviorFn`] that looks up a hollow container's pod and asks the director. If the Pod object is not that
+/// of the sandbox, the configured behavior applies. Init containers always finish, since otherwise the pod's other
+/// containers would never start.
 fn directed(api: Api, director: Option<PodBehaviorFn>) -> BehaviorFn {
     Arc::new(move |sandbox, container| {
         let pod = api.get_as::<Pod>(&Key::new(sandbox.namespace.as_str(), sandbox.name.as_str()));

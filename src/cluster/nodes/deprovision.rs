@@ -1,5 +1,5 @@
 //! The end of a node that is gone for good: its pods within their grace periods, its object, its processes (NODE-5,
-//! NODE-6, SAFE-1). In this order: its pods are released only when all its processes are known to be dead.
+//! NODE-6, SAFE-1). The order matters: its pods are removed only when all its processes are known to be dead.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,15 +22,15 @@ const TRIES: u32 = 5;
 const RETRY_BACKOFF: BackoffPolicy =
     BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(10) };
 
-/// Ends a node; nothing of it is left when this returns, unless its processes cannot be killed: then its pods stay.
+/// Ends a node: its pods, its Node object and its processes. If its processes cannot be killed, its pods' objects stay.
 pub(super) async fn deprovision(context: &NodeContext, node: &RunningNode, cause: EndCause) {
     let name = &node.name;
     tracing::info!(node = name, "removing the node: {}", reason(cause));
     if cause == EndCause::Dropped {
         announce(context, node);
     }
-    // Deleted through the API, so that they are replaced at once. While the Node object exists, a daemon set's pods
-    // would come back; they end with the kubelet.
+    // Deletion through the API lets controllers replace the pods at once. While the Node object exists, the DaemonSet
+    // controller would recreate its pods here, so those end with the kubelet.
     let deleted: BTreeSet<String> = pods_of(context, name)
         .into_iter()
         .filter(|pod| !is_mirror(pod) && (cause == EndCause::Deleted || !is_of_daemon_set(pod)))
@@ -42,7 +42,7 @@ pub(super) async fn deprovision(context: &NodeContext, node: &RunningNode, cause
     let left = node.kubelet.wait_pods_removed(&deleted).await;
     node.tasks.stop().await;
     if !left {
-        // They have had their grace; it is the runtime that does not end them.
+        // Their grace periods are over, but the runtime has not ended them.
         node.kubelet.force();
     }
     node.kubelet.shutdown(|_| {}).await;
@@ -56,7 +56,7 @@ pub(super) async fn deprovision(context: &NodeContext, node: &RunningNode, cause
         return;
     }
     context.api.release_node(name);
-    // None of their processes runs any more, and no other component could remove them.
+    // None of these pods' processes runs any more, and there is no kubelet that would remove their objects.
     for pod in pods_of(context, name) {
         let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(pod.uid()) };
         if let Err(error) = ignore_gone(context.api.delete(Kind::Pod, &pod.key(), &now)) {
@@ -67,7 +67,7 @@ pub(super) async fn deprovision(context: &NodeContext, node: &RunningNode, cause
     let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(pods)).await;
 }
 
-/// Ends the node's host, by force if necessary; false if something of it may still run.
+/// Ends the node's host process, by force if necessary; returns false if a process of the node may still run.
 async fn end_for_certain(context: &NodeContext, name: &str, process: &ProcessRuntime) -> bool {
     for failures in 1..=TRIES {
         match process.shutdown().await {
@@ -89,7 +89,7 @@ fn reason(cause: EndCause) -> &'static str {
     }
 }
 
-/// Records an event, and cordons the node.
+/// Cordons a node that the configuration no longer contains, and records an event.
 fn announce(context: &NodeContext, node: &RunningNode) {
     let cordoned = context.api.modify::<Node>(&Key::new("", &node.name), |object| {
         object.spec.get_or_insert_default().unschedulable = Some(true);

@@ -1,5 +1,5 @@
 //! Decides which nodes should run: the counted ones, those of the config file, and those that Node objects request
-//! (NODE-6). Only decides; `follow` starts and ends them.
+//! (NODE-6). Decides purely; `follow` starts and ends the nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,15 +11,16 @@ use object::quantity::ResourceList;
 
 /// A Node object with this annotation requests this control plane to run it: `process` or `hollow`.
 pub(in crate) const NODE_ANNOTATION: &str = "podium.dev/node";
-/// The `status.capacity` of the Node object at the first start of its node.
+/// The annotation that records the `status.capacity` with which a Node object requested its node, since the kubelet
+/// then overwrites the status.
 pub(super) const CAPACITY: &str = "podium.dev/capacity";
 
 /// The origin of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// Counted, with this index.
+    /// A counted node, with this index.
     Count(usize),
-    /// The config file, by name.
+    /// An entry of the config file that is not a counted node.
     File,
     /// Its Node object.
     Object,
@@ -30,11 +31,11 @@ pub(super) enum Origin {
 pub(super) struct DesiredNode {
     pub(super) name: String,
     pub(super) origin: Origin,
-    /// It runs no processes.
+    /// True if the node runs no processes.
     pub(super) hollow: bool,
-    /// The resources it offers besides, or instead of, those of such nodes.
+    /// Resources that replace or extend the default capacity of a process node or hollow node.
     pub(super) capacity: ResourceList,
-    /// The taints it registers with.
+    /// The taints with which the node registers.
     pub(super) taints: Vec<Taint>,
 }
 
@@ -43,7 +44,7 @@ pub(super) fn counted_name(hollow: bool, index: usize) -> String {
     if hollow { format!("hollow-{:05}", index + 1) } else { format!("node-{}", index + 1) }
 }
 
-/// The nodes of flags and config file, each once.
+/// The nodes that flags and config file declare, each once.
 pub(super) fn declared(counts: NodeCounts, settings: &[NodeSettings]) -> Vec<DesiredNode> {
     let by_name: BTreeMap<&str, &NodeSettings> = settings.iter().map(|s| (s.name.as_str(), s)).collect();
     let desired = |name: String, origin: Origin, hollow: bool| {
@@ -83,7 +84,7 @@ pub(super) fn requested_node(node: &Node) -> Option<DesiredNode> {
     let status = node.status.as_ref();
     let capacity = match annotations.get(CAPACITY).and_then(|text| serde_json::from_str(text).ok()) {
         Some(first) => first,
-        // Once a kubelet has reported, the status is its own.
+        // Once a kubelet has reported, the status has the kubelet's values, not the requested ones.
         None if has_kubelet_reported(node) => ResourceList::new(),
         None => status.and_then(|s| s.capacity.clone()).unwrap_or_default(),
     };
@@ -91,13 +92,14 @@ pub(super) fn requested_node(node: &Node) -> Option<DesiredNode> {
     Some(DesiredNode { name, origin: Origin::Object, hollow, capacity, taints: Vec::new() })
 }
 
-/// Every Node object has a `nodeInfo`: the API and Go clients write one with empty strings. Only a kubelet fills it in.
+/// Returns true if a kubelet has written the status. The presence of `nodeInfo` does not show it, since the API and Go
+/// clients write one with empty strings.
 fn has_kubelet_reported(node: &Node) -> bool {
     let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
     info.is_some_and(|info| !info.kubelet_version.is_empty())
 }
 
-/// A Node object, as far as this matters.
+/// The parts of a Node object that the decision needs.
 #[derive(Clone, Debug)]
 pub(super) struct ObservedNode {
     pub(super) uid: String,
@@ -107,9 +109,9 @@ pub(super) struct ObservedNode {
 /// The stage of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NodeStage {
-    /// Its Node object had this uid when it registered.
+    /// The node runs; `uid` is that of the Node object at its registration.
     Running { uid: String },
-    /// It is being started or ended, or waits to be tried again.
+    /// The node is being started or ended, or waits for a retry.
     Busy,
 }
 
@@ -124,7 +126,7 @@ pub(super) struct Member {
 /// The cause of a node's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EndCause {
-    /// Its object was deleted.
+    /// The node's object was deleted.
     Deleted,
     /// Neither flags nor config file declare it any more.
     Dropped,
@@ -133,16 +135,16 @@ pub(super) enum EndCause {
 /// The next action for a node.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum NodeAction {
-    /// It should run.
+    /// Start this node.
     Start(DesiredNode),
-    /// It should end.
+    /// End the node of this name.
     End(String, EndCause),
 }
 
 /// The steps from the running nodes to the desired ones.
 ///
-/// `abandoned`: declared nodes whose objects were deleted. They stay away until the next start, like a machine whose
-/// kubelet is not restarted, unless an object requests them again.
+/// `abandoned` are declared nodes whose objects were deleted. They do not run again before the next start of the
+/// control plane, like a machine whose kubelet is not restarted, unless an object requests them.
 pub(super) fn steps(
     declared: &[DesiredNode],
     abandoned: &BTreeSet<String>,
@@ -158,7 +160,7 @@ pub(super) fn steps(
         let NodeStage::Running { uid } = &member.stage else { continue };
         let here = objects.get(name).is_some_and(|seen| seen.uid == *uid);
         let desired = desired.get(name.as_str());
-        // The first request of an object stays in force.
+        // For a node that an object requests, the kind of the first request stays in force.
         let another = |w: &DesiredNode| w.hollow != member.hollow && member.origin != Origin::Object;
         if !here {
             steps.push(NodeAction::End(name.clone(), EndCause::Deleted));

@@ -21,10 +21,10 @@ pub(in crate) struct NodeFaults {
     pub(in crate) pulls: Vec<PullFault>,
 }
 
-/// A node that is not in the desired state yet, with the reason.
+/// The reason why a node is not yet in the state that its faults require.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate) struct FaultPending {
-    /// It is retried automatically: the node is just being started or removed.
+    /// True if the node is being started or removed, so that a retry may succeed.
     pub(in crate) is_busy: bool,
     pub(in crate) reason: String,
 }
@@ -35,7 +35,7 @@ impl NodeFaults {
         self.off.contains(name) || self.crashed.contains(name)
     }
 
-    /// The nodes that are affected by name.
+    /// The names of the nodes that these faults affect.
     pub(super) fn names(&self) -> BTreeSet<&str> {
         let sets = self.off.iter().chain(&self.crashed).chain(&self.paused);
         sets.chain(self.skews.keys()).chain(self.disks.keys()).map(String::as_str).collect()

@@ -1,9 +1,8 @@
 //! Applies faults to nodes (FAULT-1), and heals them: kubelets that are down or paused, nodes that are switched off,
 //! clocks and disks.
 //!
-//! A node that is switched off is verified dead before the fault counts as in force, like a fenced one (SAFE-5). It
-//! stays down regardless of other changes of the node: a fence kills it for good, and returns it to the state that the
-//! fault requires.
+//! A node that is switched off is verified dead before the fault counts as in force, like a fenced one (SAFE-5). If the
+//! node is fenced meanwhile, it stays dead, and after the fence it is down until the fault ends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,16 +19,17 @@ enum FaultAction {
     Nothing,
     /// Stop its kubelet.
     Detach(Arc<RunningNode>),
-    /// Kill all its processes; none: those of an earlier control plane, if any.
+    /// Kill all processes of the node; `None` means those of an earlier control plane, if any.
     Kill(Option<Arc<RunningNode>>),
     /// Restart its kubelet over its running containers.
     Start(Arc<RunningNode>),
-    /// It may start like any other.
+    /// Release the node's slot, so that the follower starts the node.
     Release,
 }
 
 impl Nodes {
-    /// Replaces the faults in force on nodes. Returns the nodes that are not in the desired state yet; may be repeated.
+    /// Replaces the faults in force on nodes. Returns the nodes that are not in the desired state yet; a repeated call
+    /// retries them.
     pub(in crate) async fn apply_faults(
         &self,
         faults: &NodeFaults,
@@ -55,7 +55,7 @@ impl Nodes {
         names.into_iter().zip(outcomes).filter_map(|(name, outcome)| Some((name, outcome.err()?))).collect()
     }
 
-    /// The kubelet of a node that runs.
+    /// The kubelet of the node of this name; `None` if it does not run.
     pub(in crate) fn kubelet(&self, name: &str) -> Option<kubelet::Kubelet> {
         let state = self.follower.as_ref()?.state.lock();
         match &state.slots.get(name)?.now {
@@ -66,7 +66,7 @@ impl Nodes {
 }
 
 impl Follower {
-    /// Resumes all paused kubelets, which are about to stop.
+    /// Resumes all paused kubelets before the shutdown, since a paused one could not stop its pods.
     pub(super) fn resume_all(&self) {
         for slot in self.state.lock().slots.values() {
             if let NodeState::Running(running) | NodeState::Ending(running) = &slot.now {
@@ -147,12 +147,13 @@ impl Follower {
             }
             NodeState::Crashed(Some(running)) if !is_down => {
                 let running = running.clone();
-                // No other task starts or kills it meanwhile.
+                // The state `Starting` prevents other tasks from starting or killing the node meanwhile.
                 slot.now = NodeState::Starting;
                 FaultAction::Start(running)
             }
             NodeState::Crashed(None) | NodeState::Off if !is_down => FaultAction::Release,
-            // A fenced one returns to the state that the fault requires; nodes without faults are not handled here.
+            // The end of a fence puts a fenced node into the state that the fault requires. The other states need no
+            // action.
             NodeState::Fencing(_)
             | NodeState::Fenced
             | NodeState::Crashed(_)
@@ -181,7 +182,7 @@ impl Follower {
             let mut state = self.state.lock();
             match state.slots.get_mut(name) {
                 Some(slot) if matches!(slot.now, NodeState::Crashed(_)) => slot.now = NodeState::Off,
-                // It was fenced meanwhile: that continues by itself.
+                // The node was fenced meanwhile; the fence proceeds on its own.
                 _ => return Ok(()),
             }
         }

@@ -4,7 +4,7 @@ use api::Api;
 use object::Key;
 use object::node_fence::{FencePhase, NodeFence};
 
-/// The phase of the NodeFence of this node; none without a fence.
+/// The phase of the NodeFence of this node; `None` if the node has no fence.
 pub(super) fn fence_of(api: &Api, node: &str) -> Option<FencePhase> {
     api.get_as::<NodeFence>(&Key::new("", node)).ok().map(|fence| fence.phase())
 }

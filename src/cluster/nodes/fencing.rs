@@ -11,13 +11,13 @@ use super::follow::{Follower, NodeState};
 use k8s_openapi::api::core::v1::Node;
 use object::Key;
 
-/// Timeout of a kubelet's stop: it only abandons its work.
+/// Timeout of a kubelet's stop, which is short because the kubelet only abandons its work.
 const TO_STOP: Duration = Duration::from_secs(30);
 
-/// A node cannot be fenced, or not yet.
+/// The reason why a node cannot be fenced, or not yet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FenceError {
-    /// Its processes are not this program's: their state is unknown here.
+    /// This control plane does not run the node, so it does not know the state of the node's processes.
     #[error(
         "this control plane does not run node {0}: make sure that it is dead, and then add the taint \
          node.kubernetes.io/out-of-service"
@@ -36,9 +36,9 @@ pub enum FenceError {
 pub enum NodeRunState {
     /// Its kubelet works.
     Running,
-    /// It is fenced, or is about to start or to end.
+    /// The node is fenced, or about to start or to end.
     Down,
-    /// It is not declared.
+    /// This control plane does not run the node.
     Undeclared,
 }
 
@@ -63,9 +63,8 @@ impl Nodes {
         }
     }
 
-    /// Stops a node's kubelet, which does not come back before the node is [taken back](Nodes::take_back), and kills
-    /// all that runs there. If this returns without an error no process of the node runs: that was verified. May be
-    /// retried.
+    /// Stops a node's kubelet, which does not restart before the node is [taken back](Nodes::take_back), and kills all
+    /// its processes. Success means that no process of the node runs, which was verified. May be retried.
     pub async fn kill_for_certain(&self, name: &str) -> Result<(), FenceError> {
         let follower = self.follower.as_ref().ok_or_else(|| FenceError::NotLocal(name.into()))?;
         let (running, hollow) = {
@@ -88,7 +87,7 @@ impl Nodes {
             slot.now = NodeState::Fencing(running.clone());
             (running, slot.hollow)
         };
-        // Its pods are held even if its object is deleted.
+        // The API keeps the node's pods, even if the Node object is deleted, until the processes are dead.
         follower.context.api.hold_node(name);
         follower.node_changed.notify_waiters();
         let killed = match running {
@@ -105,8 +104,9 @@ impl Nodes {
         Ok(())
     }
 
-    /// Takes a fenced node back: one with dead processes is restarted, one that may still run them continues with
-    /// them. `is_deleted`: it stays away, since its object was deleted.
+    /// Takes a fenced node back into service. A node with dead processes is restarted; one whose processes may still
+    /// run gets a new kubelet over them. If `is_deleted`, its Node object was deleted, and a dead node does not start
+    /// again.
     pub async fn take_back(&self, name: &str, is_deleted: bool) -> Result<(), String> {
         let Some(follower) = &self.follower else { return Ok(()) };
         let running = {
@@ -136,7 +136,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Returns when a starting node runs, or could not be started.
+    /// Waits until a starting node runs (true) or could not be started (false).
     pub(super) async fn wait_until_started(follower: &Follower, name: &str) -> bool {
         loop {
             let moved = follower.node_changed.notified();

@@ -12,7 +12,7 @@ use api::validate::FieldError;
 use manifest::{ConfigText, ManifestError};
 use object::{Kind, Object};
 
-/// Parses a config file; an empty one is all defaults.
+/// Parses a config file; an empty one sets nothing, so defaults apply.
 pub fn parse_config(
     text: &str,
     name: &str,
@@ -27,8 +27,8 @@ pub fn parse_config(
     Ok(file)
 }
 
-/// Reads a document with a kind, which Podium's own file does not have: kube-scheduler's configuration is the content
-/// of `scheduler:`, and every other kind is refused.
+/// Reads a config file that has a `kind`, unlike Podium's own. A KubeSchedulerConfiguration becomes the content of
+/// `scheduler:`; every other kind is refused.
 fn of_another_program(text: &ConfigText) -> Result<Option<Value>, ManifestError> {
     let Some(document) = text.decode::<Value>()? else { return Ok(None) };
     let part = |name: &str| document.get(name).and_then(Value::as_str);
@@ -46,7 +46,7 @@ fn of_another_program(text: &ConfigText) -> Result<Option<Value>, ManifestError>
     }
 }
 
-/// Validates the nodes of a config file, in the words of the Node objects they become.
+/// Validates the nodes of a config file, by the validation of the Node objects that they become.
 fn check(text: &ConfigText, file: &ConfigFile, counts: NodeCounts) -> Result<(), ManifestError> {
     for (field, count, most) in [
         ("nodeCount", file.node_count, MOST_NODES),
@@ -87,7 +87,7 @@ fn check(text: &ConfigText, file: &ConfigFile, counts: NodeCounts) -> Result<(),
     Ok(())
 }
 
-/// Returns the kind (hollow or not) of the node of this name, if it is a counted one.
+/// Returns true for the name of a counted hollow node, false for that of a counted process node, else `None`.
 fn counted_as(name: &str, counts: NodeCounts) -> Option<bool> {
     [(false, counts.nodes), (true, counts.hollow)].into_iter().find_map(|(hollow, count)| {
         let number = name.rsplit('-').next()?.parse::<usize>().ok().filter(|n| (1..=count).contains(n))?;
@@ -125,7 +125,7 @@ fn in_file(path: &str, field: &str) -> String {
     path.to_string()
 }
 
-/// Reads a config file again.
+/// Reads a config file again while the cluster runs.
 pub(super) fn read(path: &Path, config: &ClusterConfig) -> Result<ConfigFile, String> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;

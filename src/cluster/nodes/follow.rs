@@ -30,7 +30,7 @@ const START_BACKOFF: BackoffPolicy =
 /// The nodes, and their state.
 pub(super) struct Follower {
     pub(super) context: NodeContext,
-    // Held for changes of the maps only.
+    // Locked only while the maps are read or changed, never across an await.
     pub(super) state: Mutex<State>,
     /// Notified when a check is due.
     pub(super) changed: Notify,
@@ -46,11 +46,11 @@ pub(super) struct State {
     pub(super) abandoned: BTreeSet<String>,
     pub(super) slots: BTreeMap<String, NodeSlot>,
     pub(super) cidrs: CidrAllocator,
-    /// Starts that failed in a row.
+    /// The number of consecutive failed starts of each node.
     pub(super) failures: BTreeMap<String, u32>,
     /// The nodes' injected faults.
     pub(super) faults: NodeFaults,
-    /// Shutdown: nothing is started or ended any more.
+    /// True during shutdown: no node is started or ended any more.
     pub(super) closing: bool,
 }
 
@@ -67,15 +67,16 @@ pub(super) enum NodeState {
     Starting,
     Running(Arc<RunningNode>),
     Ending(Arc<RunningNode>),
-    /// On the monotonic clock.
+    /// The start failed, and is retried at this time of the monotonic clock.
     FailedUntil(Duration),
-    /// It is held down, and its processes may still live; none: those of an earlier control plane.
+    /// A fence keeps the node down, and its processes may still run; `None` means those of an earlier control plane.
     Fencing(Option<Arc<RunningNode>>),
-    /// It is held down, and its processes are dead.
+    /// A fence keeps the node down, and its processes are dead.
     Fenced,
-    /// A fault has crashed its kubelet, and its processes may live; none: those of an earlier control plane.
+    /// A fault has crashed its kubelet, and its processes may still run; `None` means those of an earlier control
+    /// plane.
     Crashed(Option<Arc<RunningNode>>),
-    /// It is switched off on purpose: its processes are dead.
+    /// A fault has switched the node off, and its processes are dead.
     Off,
 }
 
@@ -109,7 +110,8 @@ impl State {
         due
     }
 
-    /// Keeps a node down that a fault has crashed, instead of starting it; returns true if there is such a fault.
+    /// If a fault keeps the node's kubelet down, marks the node as crashed, so that it is not started, and returns
+    /// true.
     pub(super) fn keep_down(&mut self, name: &str) -> bool {
         let is_down = self.faults.is_down(name);
         if is_down && let Some(slot) = self.slots.get_mut(name) {
@@ -211,7 +213,7 @@ impl Follower {
             }
         }
         for (name, slot) in failed {
-            // It is no longer desired: the remains of its attempts must go.
+            // The node is no longer desired: the processes and files of its failed starts are removed.
             if !state.slots.contains_key(&name) {
                 state.failures.remove(&name);
                 state.slots.insert(name.clone(), NodeSlot { now: NodeState::Starting, ..slot });
@@ -225,7 +227,7 @@ impl Follower {
         state.slots.values().filter_map(wait).min()
     }
 
-    /// Removes the remains of a node that never ran.
+    /// Removes the processes and files of a node that could not be started and is no longer desired.
     fn abandon(self: &Arc<Self>, name: String) {
         let follower = self.clone();
         self.context.tasks.spawn("node end", async move {
@@ -256,7 +258,7 @@ impl Follower {
                 let (settings, index) = {
                     let mut state = self.state.lock();
                     state.failures.remove(name);
-                    // From now on the config file decides about it: a recreated object is another node.
+                    // The node is no longer abandoned: a declaration in the config file counts again.
                     state.abandoned.remove(name);
                     let settings = state.settings.clone();
                     running.suffer(&state.faults);
@@ -308,7 +310,8 @@ impl Follower {
         });
     }
 
-    /// Follows the config file, of which only the nodes are read again. An invalid one changes nothing.
+    /// Polls the config file and applies changes of its nodes; other settings are not followed. An invalid file changes
+    /// nothing, and is reported by an event.
     pub(super) async fn follow_file(self: Arc<Self>, path: PathBuf, rounds: Arc<WorkLoop>) {
         let mut refused: Option<String> = None;
         let period = self.context.api.timings().file_check_frequency.0;
@@ -327,7 +330,7 @@ impl Follower {
         }
     }
 
-    /// Adopts the current content of the file.
+    /// Applies the nodes of the file's current content.
     fn take_file(&self, file: &crate::ConfigFile) -> Result<(), String> {
         let declared = desired::declared(self.context.config.counts(file), &file.nodes);
         let indices = {
@@ -337,7 +340,7 @@ impl Follower {
             }
             let names = |all: &[DesiredNode]| all.iter().map(|w| w.name.clone()).collect::<BTreeSet<_>>();
             let (before, after) = (names(&state.declared), names(&declared));
-            // An added name is desired, regardless of its node's past.
+            // A name that was added to the file is desired, even if its node's object was deleted before.
             state.abandoned.retain(|name| before.contains(name) && after.contains(name));
             for desired in &declared {
                 let was = state.declared.iter().find(|w| w.name == desired.name);
@@ -358,7 +361,7 @@ impl Follower {
         settings::apply_all(&self.context.api, &file.nodes, zone_defaults).map_err(|error| error.to_string())
     }
 
-    /// There is no object for the file; the system's namespace stands for the cluster.
+    /// Records an event of the namespace `kube-system`, since the file has no object of its own.
     fn record_invalid_file(&self, error: &str) {
         tracing::warn!("the changed config file is not used: {error}");
         if let Ok(system) = self.context.api.get(Kind::Namespace, &Key::new("", "kube-system")) {

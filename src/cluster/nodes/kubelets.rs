@@ -7,7 +7,7 @@ use api::controller_status::{
     ControllerProbe, ControllerStatus, ProbeName, ProbeSource, kubelet_name, node_of_kubelet,
 };
 
-/// Running kubelets report their statuses themselves.
+/// Returns no statuses, since running kubelets report theirs themselves.
 impl ProbeSource for Follower {
     fn statuses(&self) -> Vec<(ProbeName, Option<ControllerStatus>)> {
         self.state.lock().slots.keys().map(|node| (kubelet_name(node), None)).collect()

@@ -60,9 +60,9 @@ const FORCED: Duration = Duration::from_secs(3);
 /// The nodes of a cluster.
 #[derive(Clone)]
 pub struct Nodes {
-    /// None where kubelets are disabled.
+    /// `None` if kubelets are disabled.
     follower: Option<Arc<Follower>>,
-    /// The nodes at the start.
+    /// The names of the nodes that ran when the start was complete.
     names: Vec<String>,
 }
 
@@ -113,12 +113,13 @@ impl Nodes {
         Ok(Self { follower: Some(follower), names })
     }
 
-    /// The names of the nodes there were at start.
+    /// The names of the nodes that ran when the start was complete.
     pub(super) fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Ends every pod of every node within its grace period, then the nodes' hosts. `force` kills the rest.
+    /// Ends every pod of every node within its grace period, then the nodes' hosts. Once `force` is cancelled,
+    /// everything that still runs is killed.
     pub(super) async fn shutdown(&self, force: CancellationToken) {
         let Some(follower) = &self.follower else { return };
         follower.state.lock().closing = true;
@@ -127,13 +128,13 @@ impl Nodes {
         let kubelets: Vec<Kubelet> =
             running.iter().chain(&ending).map(|running| running.kubelet.clone()).collect();
         let gently = async {
-            // If a runtime is of no help, the end of its host below ends its pods.
+            // Pods that a runtime fails to end are ended by the shutdown of its host below.
             futures::future::join_all(running.iter().map(|running| running.kubelet.shutdown(|_| {}))).await;
             follower.ended().await;
             let crashed = follower.crashed();
             let processes = running.iter().chain(&crashed).filter_map(|running| running.process());
             let ended = futures::future::join_all(processes.map(|process| process.shutdown())).await;
-            // A host that did not respond when this control plane started runs its pods all the same.
+            // A host that did not respond when this control plane started may still run pods.
             let unstarted = follower.unstarted();
             let ended_too =
                 futures::future::join_all(unstarted.iter().map(|name| follower.context.end_process(name)));
@@ -166,7 +167,7 @@ impl Nodes {
 }
 
 impl Follower {
-    /// Kills the hosts of all nodes, side by side.
+    /// Kills the hosts of all nodes concurrently.
     fn kill(&self) {
         let Some(mut state) = self.state.try_lock_for(FORCED) else { return };
         state.closing = true;
@@ -210,8 +211,8 @@ impl Follower {
         names.filter(|name| self.context.directory(name).join("host.sock").exists()).collect()
     }
 
-    /// Starts every desired node, and returns their names. A node that only an object requests may fail, and so may one
-    /// with an unresponsive host: it is retried, and the others are not delayed.
+    /// Starts every desired node, and returns the names of those that run. If a node that only an object requests
+    /// fails, or one whose host does not respond, it is retried in the background; any other failure is an error.
     async fn start_all(self: &Arc<Self>) -> Result<Vec<String>, StartError> {
         let objects = self.context.api.list_as::<Node>(None);
         let cidr = |name: &str| {
@@ -244,7 +245,7 @@ impl Follower {
                 }
                 if starts && state.keep_down(&desired.name) {
                     if !desired.hollow {
-                        // Processes of an earlier control plane may run.
+                        // Processes of an earlier control plane may still run on the node.
                         self.context.api.hold_node(&desired.name);
                     }
                     return false;
@@ -254,7 +255,7 @@ impl Follower {
             all
         };
         let failed = |name: &str, reason: String| StartError::Node { node: name.to_string(), reason };
-        // Hosts take some milliseconds each to start: all concurrently.
+        // Each host takes some milliseconds to start, so all start concurrently.
         let hosts = all.iter().map(|(desired, index)| self.context.host(desired, *index));
         let hosts: Vec<Result<_, RuntimeError>> = futures::future::join_all(hosts).await;
         for ((desired, index), host) in all.iter().zip(hosts) {
@@ -277,8 +278,8 @@ impl Follower {
         Ok(all.iter().filter_map(running).collect())
     }
 
-    /// Removes the remains of nodes that an earlier start had and this one has not: their Node objects, so that pods
-    /// neither stay on them nor are scheduled there, and processes left by a crash (NODE-5, SAFE-3).
+    /// Removes nodes of an earlier start that this one does not have: their Node objects, so that pods neither stay on
+    /// them nor are scheduled there, and the processes that a crash left (NODE-5, SAFE-3).
     fn remove_former(self: &Arc<Self>) {
         let known: BTreeSet<String> = self.state.lock().slots.keys().cloned().collect();
         for node in self.context.api.list_as::<Node>(None) {
@@ -286,7 +287,7 @@ impl Follower {
             let runtime = info.map_or("", |i| i.container_runtime_version.as_str());
             let is_managed = runtime.starts_with("podium://") || runtime.starts_with("hollow://");
             if is_managed && !known.contains(node.name()) {
-                // Fails only if it is already deleted.
+                // The deletion fails only if the object is already deleted.
                 let _ = self.context.api.delete(Kind::Node, &node.key(), &DeleteOptions::uid(node.uid()));
             }
         }
@@ -294,7 +295,7 @@ impl Follower {
         for name in entries.filter_map(|entry| entry.file_name().into_string().ok()) {
             if !known.contains(&name) {
                 if self.context.directory(&name).join("host.sock").exists() {
-                    // Held until it is known that none of its processes runs.
+                    // The API keeps the node's pods until all its processes are known to be dead.
                     self.context.api.hold_node(&name);
                 }
                 let follower = self.clone();
@@ -303,7 +304,8 @@ impl Follower {
         }
     }
 
-    /// Ends the remaining processes of a node that is gone; then its pods no longer hold volumes.
+    /// Ends the remaining processes of a removed node, and then releases its pods, so that they no longer occupy
+    /// volumes.
     pub(super) async fn clear(&self, name: &str) {
         let directory = self.context.directory(name);
         if directory.join("host.sock").exists()
@@ -339,7 +341,7 @@ impl Follower {
         }
     }
 
-    /// The running nodes and those that are ending, once none is starting.
+    /// Waits until no node is starting, and returns the running nodes and the ending ones.
     async fn wait_for_starts(&self) -> (Vec<Arc<RunningNode>>, Vec<Arc<RunningNode>>) {
         loop {
             let moved = self.node_changed.notified();

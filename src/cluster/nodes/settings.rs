@@ -1,7 +1,8 @@
 //! The config file's settings of single nodes; their labels and taints are written to the Node objects (NODE-6).
 //!
 //! Users' changes through the API stay: only settings that were removed from the file are withdrawn. An annotation of
-//! the node records the last applied settings, so that a restart forgets nothing.
+//! the node records the last applied settings, so that a restarted control plane also knows which settings were
+//! removed.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use api::{Api, ApiError};
 use base::clock::time;
 use object::Key;
 
-/// The last applied settings of the config file.
+/// The annotation with the last applied settings of the config file.
 const ANNOTATION: &str = "podium.dev/node-settings";
 
 /// The last applied settings, as the annotation holds them.
@@ -50,10 +51,11 @@ fn apply(
         annotations.insert(ANNOTATION.into(), text);
     }
     let labels = node.metadata.labels.get_or_insert_default();
-    // A label that a user has changed since belongs to the user.
+    // Removes labels that the file no longer has, except those whose value a user has changed since.
     labels
         .retain(|key, value| before.labels.get(key) != Some(value) || last_applied.labels.contains_key(key));
-    // Applied once, not enforced: changes through the API stay until the file changes.
+    // Sets only labels that are new or changed in the file: a user's change through the API stays until the file
+    // changes that label.
     let news = last_applied.labels.iter().filter(|(key, value)| before.labels.get(*key) != Some(value));
     labels.extend(news.map(|(key, value)| (key.clone(), value.clone())));
     for (key, value) in zone_defaults.into_iter().flatten() {
@@ -77,10 +79,11 @@ fn apply(
     spec.taints = spec.taints.take().filter(|taints| !taints.is_empty());
 }
 
-/// The zone and the region of a node without settings of its own.
+/// The labels with the default zone and region of a node.
 pub(super) type ZoneDefaults = [(&'static str, &'static str); 2];
 
-/// Applies the file's settings to every node, even if there are none; nodes of others get no zone defaults.
+/// Applies the file's settings to every node. A node without an entry is also updated, since settings removed from the
+/// file are withdrawn. Nodes that this control plane does not run get no default zone.
 pub(super) fn apply_all(
     api: &Api,
     all: &[NodeSettings],

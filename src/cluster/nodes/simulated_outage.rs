@@ -1,5 +1,5 @@
-//! Silent nodes (FAULT-1): their kubelets stop as if they had crashed or lost the network, and come back; and access to
-//! the runtimes of hollow nodes, to end a pod.
+//! Outages of hollow nodes (FAULT-1), for programs that embed a cluster: stops a kubelet as if it had crashed or lost
+//! the network, and restarts it. Also gives access to the runtimes of hollow nodes, to end a pod's containers.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ pub enum NodeError {
         /// The existing nodes.
         nodes: String,
     },
-    /// It has processes, which only its own kubelet can supervise.
+    /// The node runs processes, which only its own kubelet can supervise.
     #[error("node {0:?} runs processes; only hollow nodes support this")]
     Processes(String),
-    /// It is fenced, and its processes are not verified dead.
+    /// The node is fenced, and its processes are not verified dead.
     #[error("node {0:?} is being fenced; it cannot return before its processes are dead")]
     Fencing(String),
-    /// Its kubelet could not be started again.
+    /// The node's kubelet could not be restarted.
     #[error("cannot restart the kubelet of node {name:?}: {reason}")]
     Restart {
         /// The node.

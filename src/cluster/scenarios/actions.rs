@@ -1,5 +1,5 @@
-//! Executes the actions of scenarios: objects applied and deleted, faults started and ended, all through the API like
-//! any client.
+//! Executes the actions of scenarios: applies and deletes objects, starts and ends faults, all through the API like any
+//! client.
 //!
 //! A scenario changes and deletes only objects that it has created, or that are in a namespace that it has created.
 
@@ -23,7 +23,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The reason why an action was not executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ActionError {
-    /// It may succeed later.
+    /// A retry may succeed.
     Later(String),
     /// It never will.
     Never(String),
@@ -63,7 +63,7 @@ impl ActionExecutor<'_> {
         let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
         let (api_version, name) =
             (text("/apiVersion").unwrap_or_default(), text("/metadata/name").unwrap_or_default());
-        // Its definition may have been applied just now.
+        // An unknown kind is no final error: its CustomResourceDefinition may have been applied just now.
         let kind = kind_of(api_version, text("/kind").unwrap_or_default()).map_err(ActionError::Later)?;
         let key = key_of(kind, text("/metadata/namespace"), name);
         let label = format!("{} {key}", kind.info().singular);
@@ -164,8 +164,8 @@ impl ActionExecutor<'_> {
         }
     }
 
-    /// Ends its faults, and deletes the objects it has created, last ones first, unless its spec retains them. Returns
-    /// true if none of them is left.
+    /// Ends the scenario's faults and, unless its spec retains them, deletes the objects that it has created, in
+    /// reverse order. Returns true if none of them is left.
     pub(super) fn clean_up(&self) -> Result<bool, ActionError> {
         let spec = &self.scenario.spec;
         let mut left: Vec<Arc<Object>> = Vec::new();
@@ -198,8 +198,9 @@ impl ActionExecutor<'_> {
     }
 }
 
-/// Returns true if an error is final. Not-found and forbidden errors may be temporary: a namespace's account, a quota.
-/// An unknown field in server-side apply is final too, although its code is 500, as in Kubernetes.
+/// Returns true if an error is final. Not-found and forbidden errors may be temporary: a namespace's service account
+/// does not exist yet, or a quota is exhausted. An unknown field in server-side apply is final too, although its code
+/// is 500, as in Kubernetes.
 fn is_final(code: u16, message: &str) -> bool {
     matches!(code, 400 | 405 | 413 | 415 | 422) || message.starts_with("failed to create typed patch object")
 }

@@ -1,8 +1,8 @@
 //! Plays scenarios, as Scenario objects request (FAULT-2).
 //!
 //! The object is the only state: if the control plane dies in the middle, the next one continues from the status. Time
-//! without observation does not count for checks; the scenario's own time continues. It is not a controller of the
-//! registry, because a scenario may crash those.
+//! without observation does not count for checks; the scenario's own time continues. This controller is not among the
+//! registered ones, because a scenario may crash those.
 //!
 //! `progress` and `score` decide, purely; `observe` evaluates the checks; `actions` executes actions, by the API alone;
 //! `runs` records the results.
@@ -119,7 +119,7 @@ impl ScenarioController {
         }
     }
 
-    /// Handles a deleted scenario: removes the objects it has created, then the scenario itself.
+    /// Ends a scenario that is being deleted: removes the objects that it has created, then the scenario itself.
     fn end(&self, scenario: &SharedObject<Scenario>) -> Result<(), ApiError> {
         let executor = ActionExecutor { api: &self.api, client: &self.client, scenario, uid: scenario.uid() };
         match executor.clean_up() {
@@ -160,7 +160,8 @@ impl ScenarioController {
             let is_same = status == before;
             current.status = Some(status);
             if !is_same {
-                // A client that sees the end of the scenario must find its result.
+                // The run is recorded before the status shows the end, so that a client that sees the end finds the
+                // result.
                 if !before.phase.has_ended()
                     && let Some(run) = ScenarioRun::of(&current)
                 {
@@ -275,7 +276,7 @@ impl ScenarioController {
         }))
     }
 
-    /// Writes the status of a scenario; its result is recorded as an event.
+    /// Writes the status of a scenario; when the scenario ends, records its result as an event.
     fn write(
         &self,
         scenario: &SharedObject<Scenario>,
@@ -313,7 +314,7 @@ impl ScenarioController {
     }
 }
 
-/// Returns true if nothing is left to do for it.
+/// Returns true if the scenario has ended and is cleaned up.
 fn is_done(scenario: &Scenario) -> bool {
     scenario.phase().has_ended() && scenario.status.as_ref().is_some_and(|status| status.cleaned)
 }

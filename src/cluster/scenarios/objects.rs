@@ -1,4 +1,4 @@
-//! The subjects of scenarios: objects by name or labels, and texts with variables in them.
+//! Looks up the objects that scenarios refer to, by name or labels, and replaces variables in texts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use object::{Key, Kind, Object, split_api_version};
 /// The maximum number of objects in one check.
 const MAX_OBJECTS: usize = 500;
 
-/// The kind of these names that is served here; custom kinds too, once their definitions are served.
+/// The served kind with this `apiVersion` and `kind`; custom kinds too, once their definitions are established.
 pub(super) fn kind_of(api_version: &str, name: &str) -> Result<Kind, String> {
     let (group, _) = split_api_version(api_version);
     let custom = || {
@@ -29,7 +29,8 @@ pub(super) fn key_of(kind: Kind, namespace: Option<&str>, name: &str) -> Key {
     if kind.namespaced() { Key::new(namespace.unwrap_or("default"), name) } else { Key::new("", name) }
 }
 
-/// The selected objects, by key, with variables in name and namespace; an error if there is no such kind.
+/// The objects that a reference selects, by key; variables in its name and namespace are replaced. An error if there is
+/// no such kind.
 pub(super) fn objects(
     api: &Api,
     reference: &ScenarioObject,

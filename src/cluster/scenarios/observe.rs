@@ -1,4 +1,5 @@
-//! Observes a scenario: evaluates its checks on the current objects, and finds the first action of a user.
+//! Observes a scenario: evaluates its checks on the current objects, and finds the first action of a client outside the
+//! control plane.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +54,7 @@ impl Expressions {
     }
 }
 
-/// Evaluates these checks of a scenario.
+/// Evaluates `checks`, which are those of the scenario's current phase.
 pub(super) fn evaluate_checks(
     api: &Api,
     scenario: &Scenario,
@@ -84,7 +85,7 @@ pub(super) fn evaluate_checks(
     .collect()
 }
 
-/// Looks up the variables at the start of a scenario, each with its text. The error names the variable.
+/// Evaluates a scenario's variables at its start; returns each with its text. The error names the variable.
 pub(super) fn evaluate_variables(
     api: &Api,
     spec: &ScenarioSpec,
@@ -102,7 +103,7 @@ pub(super) fn evaluate_variables(
     .collect()
 }
 
-/// The objects that an expression is about, as values.
+/// The values for an expression's variables `object`, `objects` and `certificates`.
 struct Subject {
     object: Value,
     objects: Value,
@@ -126,7 +127,7 @@ impl Subject {
         Ok(Self { object, objects: Value::Array(objects), certificates: Value::Array(certificates) })
     }
 
-    /// The value of a reference: an object, or several.
+    /// The value of a reference alone: the object if it has a name, else the list of objects.
     fn alone(self, reference: &ScenarioObject) -> Value {
         if reference.name.is_some() { self.object } else { self.objects }
     }
@@ -141,7 +142,7 @@ fn certificates(secret: &Value) -> Vec<Value> {
     STANDARD.decode(text).map(|pem| described(&pem)).unwrap_or_default()
 }
 
-/// The first action since then of a client outside the control plane on the scenario's objects.
+/// The first action of a client outside the control plane on the scenario's objects since the time `since`.
 pub(super) fn first_action(
     api: &Api,
     scenario: &Scenario,

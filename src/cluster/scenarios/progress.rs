@@ -1,4 +1,4 @@
-//! Advances a scenario by its observations: pure. The status is the only memory.
+//! Advances a scenario by its observations, purely: the status is the only state.
 
 use std::time::Duration;
 
@@ -28,11 +28,11 @@ pub(super) enum NextAction {
     Wait,
     /// Create the setup object with this index.
     SetUp(usize),
-    /// The scenario's objects are ready: the variables are looked up, and it begins ([`begin`]).
+    /// The scenario's objects are ready: look up the variables, and begin the scenario ([`begin`]).
     Begin,
     /// The step with this index is due.
     Step(usize),
-    /// It is over: end its faults, and remove the objects it has created.
+    /// The scenario is over: end its faults, and remove the objects that it has created.
     CleanUp,
 }
 
@@ -45,8 +45,8 @@ pub(super) fn checks_of(scenario: &Scenario) -> &[ScenarioCheck] {
     }
 }
 
-/// Returns the scenario's new status and the next action. A status of another phase must be written before anything
-/// else.
+/// Returns the scenario's new status and the next action. If the phase has changed, the status must be written before
+/// the action.
 pub(super) fn next(
     scenario: &Scenario,
     observed: &ScenarioObservation,
@@ -73,7 +73,7 @@ pub(super) fn next(
     (status, act)
 }
 
-/// The status of a scenario that begins now, with the variables looked up.
+/// Marks a scenario as running from now on, with the briefing in which variables are replaced.
 pub(super) fn begin(spec: &ScenarioSpec, status: &mut ScenarioStatus, briefing: String, now: Timestamp) {
     status.phase = ScenarioPhase::Running;
     status.started_at = Some(Time(now));
@@ -95,13 +95,13 @@ pub(super) fn resume(status: &mut ScenarioStatus) -> bool {
     counted
 }
 
-/// Records that a step was executed.
+/// Records that the step with this index was executed; the first one begins the trouble.
 pub(super) fn step_done(status: &mut ScenarioStatus, index: usize, now: Timestamp) {
     status.steps_done = i32::try_from(index + 1).unwrap_or(i32::MAX);
     status.troubled_at.get_or_insert(Time(now));
 }
 
-/// Ends a scenario that cannot be passed any more.
+/// Marks a scenario as failed, with a score of 0.
 pub(super) fn fail(
     spec: &ScenarioSpec,
     status: &mut ScenarioStatus,
@@ -110,7 +110,7 @@ pub(super) fn fail(
     now: Timestamp,
 ) {
     let text = spec.verdict.as_ref().map(|verdict| verdict.failed.trim()).unwrap_or_default();
-    // A scenario that was never played has nothing to teach.
+    // The explanation of the failure does not apply to a scenario that never began.
     let text = if status.started_at.is_some() { text } else { "" };
     status.phase = ScenarioPhase::Failed;
     status.reason = Some(reason.into());
@@ -220,7 +220,8 @@ fn play(
         if repaired {
             let at = whole.unwrap_or(now).clamp(troubled, now);
             status.repaired_at = Some(Time(at));
-            // Removing a field leaves no field manager for it: then the repair itself is the first action observed.
+            // A client that removes a field leaves no entry in the managed fields, so the repair itself may be the
+            // first action that is observed.
             if status.detected_at.is_none() {
                 status.detected_at = Some(Time(at));
                 status.detected_by = Some("the repair".into());
@@ -246,7 +247,8 @@ fn play(
     NextAction::Wait
 }
 
-/// Updates the checks by the observations. Before the trouble begins only the invariants count.
+/// Updates the checks' statuses by the observations. Before the trouble begins (`counts` is false) only checks of the
+/// kind `Always` count.
 fn update_checks(
     checks: &[ScenarioCheck],
     previous: &[ScenarioCheckStatus],
@@ -268,7 +270,7 @@ fn update_checks(
             _ => now,
         };
         let is_due = since(now, since_when) >= check.hold_duration();
-        // An observation stays valid; a condition of the final state has to hold at the end.
+        // A check that was settled stays settled, except a `Repair`, which has to hold at the end.
         let stays = before.is_some_and(|before| before.settled) && check.kind() != "Repair";
         ScenarioCheckStatus {
             name: check.name.clone(),

@@ -1,6 +1,6 @@
-//! Records the runs of scenarios (FAULT-2): in a ConfigMap of the cluster, for its players, and in a file of the user
-//! who runs the cluster, from which the next cluster reads them, even if this one is `--ephemeral` or its data
-//! directory is gone.
+//! Records the runs of scenarios (FAULT-2): in a ConfigMap of the cluster, for all its players, and in a file of the
+//! user who runs the cluster. The next cluster reads that file, even if this one is `--ephemeral` or its data directory
+//! was removed.
 //!
 //! Both are merged, never replaced by each other: two clusters of one user may write the file, and a snapshot may
 //! restore an older ConfigMap. Neither can prevent the end of a scenario: errors go to the log.
@@ -20,7 +20,7 @@ use api::{Api, ApiError};
 use object::Key;
 use object::scenario::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, ScenarioRun};
 
-/// A file that is longer is none of ours, in bytes.
+/// The maximum size of the file, in bytes; a larger one is not ours.
 const LONGEST_FILE: u64 = 4 << 20;
 /// Timeout of the file's lock: a suspended process may hold it.
 const TO_JOIN: Duration = Duration::from_secs(5);
@@ -29,7 +29,7 @@ const TO_JOIN: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub(super) struct Runs {
     api: Api,
-    /// The user's file; none where there is no user.
+    /// The user's file; `None` means that runs are recorded only in the cluster.
     file: Option<PathBuf>,
 }
 
@@ -38,12 +38,12 @@ impl Runs {
         Self { api: api.clone(), file }
     }
 
-    /// Copies the runs of the user's file to the cluster, and the other way round.
+    /// Merges the runs of the user's file and of the cluster, and writes the result to both.
     pub(super) async fn restore(&self) {
         self.keep_all(AllScenarioRuns::default()).await;
     }
 
-    /// Records a run. Does nothing if it is already recorded.
+    /// Records a run of the scenario `name`. A run that is already recorded is not recorded again.
     pub(super) async fn keep(&self, name: &str, run: ScenarioRun) {
         let mut news = AllScenarioRuns::default();
         news.add(name, run);
@@ -75,7 +75,7 @@ impl Runs {
         map.ok().and_then(|map| map.data.as_ref().map(AllScenarioRuns::of_data)).unwrap_or_default()
     }
 
-    /// Writes the ConfigMap; a cluster without any run has none.
+    /// Writes the ConfigMap; it is not created for a cluster without runs.
     fn write(&self, runs: &AllScenarioRuns) -> Result<(), ApiError> {
         let data = runs.to_data();
         let is_there = self.api.get_as::<ConfigMap>(&key()).is_ok();
@@ -103,7 +103,8 @@ fn key() -> Key {
     Key::new(RUNS_NAMESPACE, RUNS_NAME)
 }
 
-/// Merges a file's runs with `news`, writes and returns the result. Concurrent calls wait.
+/// Merges a file's runs with `news`, and writes and returns the result. Waits while another process has the file
+/// locked.
 fn join_file(path: &Path, news: &AllScenarioRuns) -> io::Result<AllScenarioRuns> {
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     let has_news = !news.to_data().is_empty();
@@ -144,7 +145,7 @@ fn join_file(path: &Path, news: &AllScenarioRuns) -> io::Result<AllScenarioRuns>
     Ok(all)
 }
 
-/// Reads a file's runs. A file that does not contain runs stays as it is, and is an error.
+/// Reads a file's runs. A file with any other content is an error, and stays as it is.
 fn read(path: &Path) -> io::Result<AllScenarioRuns> {
     let file = match File::open(path) {
         Ok(file) => file,

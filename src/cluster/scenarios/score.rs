@@ -14,7 +14,7 @@ const QUICK: i32 = 40;
 
 /// The score of a passed scenario, out of a hundred, and its parts. A passed scenario gets at least one point.
 ///
-/// All points of a part are given within its time; beyond it they decrease linearly, down to none at the time limit.
+/// A part gives all its points up to its target time; after that they decrease linearly to 0 at the time limit.
 pub(super) fn score(spec: &ScenarioSpec, status: &ScenarioStatus) -> (i32, Vec<ScenarioPoints>) {
     let (detect_within, repair_within) = spec.quick();
     let limit = spec.time_limit();
@@ -59,7 +59,7 @@ fn in_time(took: Duration, within: Duration, limit: Duration, most: i32) -> i32 
     if all <= 0.0 {
         return 0;
     }
-    // It is between 0 and `most`.
+    // The cast cannot overflow: the value is between 0 and `most`.
     (f64::from(most) * left / all).round() as i32
 }
 

@@ -1,8 +1,8 @@
 //! The files of snapshots: `snapshots/NAME.json` below the data directory, and beside it `snapshots/NAME.claims/VOLUME`
 //! if the claims' content is included.
 //!
-//! A file exists whole or not at all. An unfinished one has a name of its own (`.NAME…`), and the next start removes
-//! it. Nothing outside the directory is touched, for any name.
+//! A file is written under a temporary name (`.NAME…`) and then renamed, so that it is complete or does not exist; the
+//! next start removes an unfinished one. No name of a snapshot leads to a path outside the directory.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter};
@@ -16,13 +16,13 @@ use object::{Object, Revision};
 use serde::{Deserialize, Serialize};
 use store::archive::{self, Archive, ArchiveError};
 
-/// The maximum number of snapshots, by users or by restores.
+/// The maximum number of snapshots, whether users or restores have requested them.
 const MAX_SNAPSHOTS: usize = 100;
 /// The maximum size of the objects of a snapshot, in bytes.
 const MAX_BYTES: u64 = 8 << 30;
 /// The maximum depth of a claim's directory tree.
 const DEEPEST: usize = 200;
-/// The space that stays free on the disk when claims are copied.
+/// The space that must stay free on the disk when claims are copied, in bytes.
 const FREE_BYTES: u64 = 64 << 20;
 
 /// The metadata in a snapshot's file.
@@ -37,16 +37,16 @@ pub struct SnapshotMetadata {
     pub(super) services: Vec<IpNet>,
     /// The data directory.
     pub(super) data_dir: PathBuf,
-    /// The volumes of claims whose content is beside the file.
+    /// The names of the claims' volumes whose content is stored beside the file.
     pub claims: Vec<String>,
-    /// The version of Podium that wrote it.
+    /// The version of Podium that wrote the file.
     pub(super) podium: String,
 }
 
 /// A snapshot's file cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// The operating system refuses.
+    /// A file operation failed.
     #[error("{}: {source}", path.display())]
     Io {
         /// The path that failed.
@@ -79,7 +79,7 @@ pub enum SnapshotError {
     /// There is no snapshot of this name.
     #[error("snapshot {0:?} not found")]
     Missing(String),
-    /// A name that leads out of the directory.
+    /// The name is not a plain file name, or begins with a dot.
     #[error("{0:?} is not a valid file name")]
     Name(String),
 }
@@ -89,7 +89,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> SnapshotError {
     |source| SnapshotError::Io { path, source }
 }
 
-/// The directory of a data directory's snapshots.
+/// The snapshots' directory and the volumes' directory of a data directory.
 #[derive(Clone, Debug)]
 pub struct Files {
     root: PathBuf,
@@ -102,12 +102,12 @@ impl Files {
         Self { root: data_dir.join("snapshots"), volumes: data_dir.join("volumes") }
     }
 
-    /// The file of a name.
+    /// The path of the file of the snapshot with this name.
     pub fn path(&self, name: &str) -> Result<PathBuf, SnapshotError> {
         self.below(name, ".json")
     }
 
-    /// The claims of a name.
+    /// The path of the directory with the claims' content of the snapshot with this name.
     pub fn claims(&self, name: &str) -> Result<PathBuf, SnapshotError> {
         self.below(name, ".claims")
     }
@@ -120,7 +120,7 @@ impl Files {
         }
     }
 
-    /// The directory of a volume.
+    /// The path of a volume's directory; `None` if the name is not a plain file name.
     pub(super) fn volume(&self, name: &str) -> Option<PathBuf> {
         is_step(name).then(|| self.volumes.join(name))
     }
@@ -148,8 +148,8 @@ impl Files {
         }
     }
 
-    /// Writes a snapshot, with the claims' content; returns the size of the objects in bytes. Replaces an existing one
-    /// of this name.
+    /// Writes a snapshot, with the claims' content; returns the size of the objects in bytes. Replaces an existing
+    /// snapshot of this name.
     pub(super) fn write(
         &self,
         name: &str,
@@ -245,7 +245,7 @@ impl Files {
     /// Removes a snapshot and its claims; a missing one is no error.
     pub(super) fn remove(&self, name: &str) -> Result<(), SnapshotError> {
         let (path, claims) = (self.path(name)?, self.claims(name)?);
-        // First the file, which makes it a snapshot.
+        // The file first: without it the claims' content is no longer a snapshot.
         for path in [path, claims] {
             remove(&path).map_err(at(&path))?;
         }
@@ -262,7 +262,7 @@ impl Files {
             remove(left).map_err(at(left))?;
         }
         if !saved.is_dir() {
-            // The volume was empty at that time, without even a directory.
+            // The volume had no content when the snapshot was taken, not even a directory.
             return Ok(());
         }
         let required = bytes_in(&saved, 0);
@@ -278,7 +278,7 @@ impl Files {
                 _ => {}
             }
             fs::rename(&part, &path).inspect_err(|_| {
-                // The old files are better than none.
+                // If the new content cannot be moved there, the old content is put back.
                 let _ = fs::rename(&old, &path);
             })
         };
@@ -339,13 +339,13 @@ fn bytes_in(path: &Path, depth: usize) -> u64 {
 }
 
 /// Copies a tree: directories, files and links, with their modes, and their owners if permitted. The file system shares
-/// blocks if it can. Sockets, pipes and devices are left out: they belong to processes that end.
+/// blocks if it can. Sockets, pipes and devices are left out: they are of use only to processes, which a restore ends.
 fn copy_tree(from: &Path, to: &Path, depth: usize) -> io::Result<()> {
     if depth > DEEPEST {
         return Err(io::Error::other(format!("{} is more than {DEEPEST} directories deep", from.display())));
     }
     let about = match from.symlink_metadata() {
-        // It was deleted during the copy; a missing volume has no content.
+        // The file was deleted during the copy, or the volume has no directory because it has no content.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         about => about?,
     };

@@ -2,12 +2,12 @@
 //! request.
 //!
 //! A snapshot is a file of the data directory (`files`), written from the state at one revision, while the cluster runs
-//! on. Its object owns the file: deleting the one deletes the other. A file without an object, as a fork's data
-//! directory has, gets one at the start.
+//! on. The ClusterSnapshot owns the file: deleting the object deletes the file. A file without an object, such as the
+//! one copied into a fork's data directory, gets an object at the start.
 //!
-//! A restore (`restore`) stops the controllers and the scheduler, ends every pod, and when the nodes have reported that
-//! none runs any more it replaces the current state with that of the snapshot, in one write (`plan` decides it). Its
-//! object records the progress: if the control plane dies, the next one continues from there.
+//! A restore (`restore`) stops the controllers and the scheduler and ends every pod. When the nodes have reported that
+//! no pod runs any more, it replaces the current state with that of the snapshot, in one write, which `plan` computes.
+//! The ClusterRestore records the progress: if the control plane dies, the next one continues from there.
 
 mod files;
 mod plan;
@@ -39,14 +39,14 @@ pub use files::{Files, SnapshotError, SnapshotMetadata};
 
 /// The delay before a failed step is retried.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
-/// Timeout of the disk, after which it is reported as unresponsive.
+/// Timeout for a state to become durable; after it the disk is reported as unresponsive.
 const DISK: Duration = Duration::from_secs(30);
 /// The file that requests a restore at the next start, beside the snapshots.
 const AT_START: &str = "restore-at-start";
-/// Marks a restore without a snapshot of the state before it: a fork's first.
+/// The annotation of a fork's first restore, before which no snapshot is taken, since there is no state to return to.
 const OF_NOTHING: &str = "podium.dev/of-nothing";
 
-/// The dependencies of the controller besides the API.
+/// The controller's dependencies, besides the API and the caches.
 pub(super) struct SnapshotContext {
     pub(super) actors: Arc<Actors>,
     pub(super) data_dir: PathBuf,
@@ -54,13 +54,15 @@ pub(super) struct SnapshotContext {
     pub(super) services: Vec<IpNet>,
 }
 
-/// Returns true if the cluster was stopped during a restore: no pod may be created before the restore continues.
+/// Returns true if the previous control plane ended during a restore: then the controllers and the scheduler must not
+/// start before the restore has ended.
 pub(super) fn is_restoring(api: &Api) -> bool {
     use object::cluster_snapshot::RestorePhase::Ending;
     api.list_as::<ClusterRestore>(None).iter().any(|restore| restore.phase() == Ending)
 }
 
-/// Makes the next start of a data directory restore a snapshot. `first`: there is no cluster yet.
+/// Makes the next start of a data directory restore a snapshot. `first` means that the directory has no state yet, as
+/// in a fork.
 pub fn restore_at_start(
     data_dir: &std::path::Path,
     spec: &ClusterRestoreSpec,
@@ -70,8 +72,8 @@ pub fn restore_at_start(
     write_private(&data_dir.join(AT_START), &text)
 }
 
-/// Creates a ClusterSnapshot for every snapshot file without one, and the ClusterRestore of a restore that was
-/// requested while nothing ran.
+/// Creates a ClusterSnapshot for every snapshot file without one, and a ClusterRestore if a restore was requested while
+/// the cluster did not run.
 pub(super) fn take_over(api: &Api, data_dir: &DataDir) -> Result<(), ApiError> {
     let api = api.acting_as("podium-snapshots");
     let files = Files::of(data_dir.path());
@@ -147,7 +149,7 @@ struct SnapshotController {
 /// A step failed.
 #[derive(Debug)]
 enum SnapshotFailure {
-    /// Retries cannot help: a reason and a message.
+    /// A retry cannot succeed; a reason and a message.
     Final(&'static str, String),
     /// A retry may succeed.
     Later(String),
@@ -213,14 +215,14 @@ impl SnapshotController {
         }
         let mut restores = self.api.list_as::<ClusterRestore>(None);
         restores.retain(|restore| !restore.is_over());
-        // The one in progress comes first, then the others by age.
+        // The restore in progress comes first, then the others by age.
         restores.sort_by_key(|restore| (restore.status.is_none(), restore.revision()));
         if let Some(restore) = restores.first() {
             let round = self.rounds.begin(format!("restore {}", restore.name()));
             let failed = self.restore(restore).await;
             round.ends(if failed { Err("retrying; see the status of the restore") } else { Ok(()) });
             is_behind |= failed;
-            // There may be another one.
+            // Another restore may wait.
             self.changed.notify_one();
         } else {
             self.means.actors.restart_all().await;
@@ -228,7 +230,7 @@ impl SnapshotController {
         is_behind
     }
 
-    /// Takes a snapshot that has not been taken, and removes the file of one that is being deleted.
+    /// Takes the snapshot if that has not been done, or removes its file if the object is being deleted.
     async fn sync_snapshot(&self, snapshot: &SharedObject<ClusterSnapshot>) -> Result<(), SnapshotFailure> {
         let held = snapshot.metadata.finalizers.iter().flatten().any(|one| one == SNAPSHOT_FINALIZER);
         if is_terminating(&snapshot.metadata) {
@@ -245,7 +247,7 @@ impl SnapshotController {
         if !held {
             self.hold(snapshot)?;
         }
-        // An existing file is complete: only the object does not show it.
+        // An existing file is complete; only the object's status was not written yet.
         let (files, name) = (self.files.clone(), snapshot.name().to_owned());
         if self.files.path(&name)?.exists() {
             let (revision, about, bytes) = blocking(move || files.about(&name)).await??;
@@ -259,7 +261,7 @@ impl SnapshotController {
         let (api, files, name) = (self.api.clone(), self.files.clone(), snapshot.name().to_owned());
         let (means, has_claims) = (self.means.clone(), snapshot.has_claims());
         let whole = api.whole();
-        // A state that a crash could undo must not be in a snapshot.
+        // The state must be durable first, since a snapshot must not contain writes that a crash could undo.
         match tokio::time::timeout(DISK, api.durable(whole.revision)).await {
             Ok(durable) => durable.map_err(|error| SnapshotFailure::Later(error.to_string()))?,
             Err(_) => return Err(SnapshotFailure::Later("the data directory does not respond".to_owned())),
@@ -400,7 +402,7 @@ fn is_ready(snapshot: &ClusterSnapshot) -> bool {
     conditions::get(all, READY).is_some_and(|ready| ready.status == "True")
 }
 
-/// Snapshots do not contain snapshots.
+/// Returns true for the kinds of snapshots and restores, which snapshots do not contain.
 fn is_snapshot_kind(kind: Kind) -> bool {
     matches!(kind, Kind::ClusterSnapshot | Kind::ClusterRestore)
 }

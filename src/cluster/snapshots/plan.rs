@@ -1,9 +1,9 @@
 //! Plans the writes that bring the cluster to the state of a snapshot, purely (SAFE-8).
 //!
-//! Everything is restored, except objects of this machine and this moment: nodes, leases, the services of the control
-//! plane, faults, snapshots and restores stay as they are now. Pods start again: controllers recreate theirs, those
-//! without a controller are created here, unbound. Objects derived from pods (endpoints) are recreated too, and the
-//! nodes' attachments of volumes stay as they are now.
+//! Everything is restored, except objects of this machine and of the present: nodes, leases, the services of the
+//! control plane, faults, fences, scenarios, snapshots, restores, events and VolumeAttachments stay as they are now.
+//! Pods start again: controllers recreate theirs, and pods without a controller are created here, unbound. Controllers
+//! also recreate objects that they derive from others, such as endpoints.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -24,7 +24,7 @@ use object::storage::{DISK_DRIVER, DISK_PATH};
 use object::well_known::label;
 use object::{Key, Kind, Object};
 
-/// The control plane's own objects: written at each start.
+/// The control plane's own objects, which each start writes.
 const FIXED: [(Kind, &str, &str); 10] = [
     (Kind::Service, "default", "kubernetes"),
     (Kind::Endpoints, "default", "kubernetes"),
@@ -38,7 +38,7 @@ const FIXED: [(Kind, &str, &str); 10] = [
     (Kind::ServiceCIDR, "", "kubernetes"),
 ];
 
-/// Kinds that belong to the present, regardless of the snapshot. Past events cannot be undone.
+/// Kinds whose objects a restore leaves as they are now. Events, for example, are not undone.
 const OF_NOW: [Kind; 9] = [
     Kind::Event,
     Kind::Lease,
@@ -65,9 +65,9 @@ pub(super) struct RestoreMapping {
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) writes: Vec<Rewrite>,
-    /// Pods without a controller that are not recreated, since other pods that have not ended have their names.
+    /// Pods without a controller that are not recreated, because pods with their names exist and have not ended.
     pub(super) skipped: Vec<Key>,
-    /// Volumes that are not in the snapshot: they stay, with their content.
+    /// Volumes that are not in the snapshot; they are not removed, and keep their content.
     pub(super) retained_volumes: Vec<String>,
 }
 
@@ -104,7 +104,8 @@ pub(super) fn plan(
         if current.is_some_and(|current| same(current, &object)) {
             continue;
         }
-        // The current object of its name is removed first: no client may take this one for a newer version of that one.
+        // A current object with this name but another uid is removed first, so that no client takes the restored object
+        // for a newer version of it.
         if let Some(other) = current.filter(|current| current.uid() != object.uid()) {
             plan.writes.push(Rewrite::Remove(other.kind(), other.key()));
         }
@@ -117,7 +118,7 @@ pub(super) fn plan(
         }
         match object.kind() {
             Kind::Node => {}
-            // It has not ended: only its node may remove it.
+            // A pod that has not ended may be removed only by its node.
             Kind::Pod if !has_ended(object) => {}
             Kind::PersistentVolume => {
                 plan.retained_volumes.push(object.name().to_owned());
@@ -170,7 +171,7 @@ fn selects(service: &Service) -> bool {
     selector.is_some_and(|selector| !selector.is_empty())
 }
 
-/// Adapts an object of a snapshot to this cluster; none if it cannot exist here.
+/// Adapts an object of a snapshot to this cluster; `None` if it cannot exist here.
 fn come_back(
     mut object: Object,
     current: Option<&Arc<Object>>,
@@ -187,7 +188,8 @@ fn come_back(
                 move_directory(volume, &mapping.data_dir);
             }
         }
-        // The pod it was reserved for no longer exists, and other pods may use its allocated devices.
+        // The pods for which the claim was reserved no longer exist, and other pods may use the devices that were
+        // allocated to it.
         Kind::ResourceClaim => object.clear_status(),
         _ => {}
     }
@@ -195,7 +197,7 @@ fn come_back(
 }
 
 /// Restores a node: a node belongs to this machine, so only labels, taints and other settings of users come from the
-/// snapshot. A missing node is recreated only if its Node object had requested it.
+/// snapshot. The object of a missing node is recreated only if it had requested its node.
 fn node(then: &Object, current: Option<&Arc<Object>>) -> Option<Object> {
     let before = then.get::<Node>()?;
     let Some(current) = current else {
@@ -215,7 +217,7 @@ fn node(then: &Object, current: Option<&Arc<Object>>) -> Option<Object> {
     node.metadata.labels.clone_from(&before.metadata.labels);
     let spec = node.spec.get_or_insert_default();
     let (now, then) = (spec.taints.take(), before.spec.as_ref());
-    // Taints also describe the current state of the node.
+    // Taints with this prefix describe the node's state, which is the current one.
     let of_state = |key: &str| key.starts_with("node.kubernetes.io/");
     let retained = now.into_iter().flatten().filter(|taint| of_state(&taint.key));
     let own = then.iter().flat_map(|spec| spec.taints.iter().flatten());
@@ -225,7 +227,7 @@ fn node(then: &Object, current: Option<&Arc<Object>>) -> Option<Object> {
     Some(object)
 }
 
-/// A pod without a controller becomes a new one: nothing of it runs.
+/// Makes a pod without a controller a new, unbound one, since none of its processes runs.
 fn reset_pod(object: &mut Object, moment: &Time, uid: String) {
     if let Some(pod) = object.get_mut::<Pod>() {
         let qos_class = pod.status.take().and_then(|status| status.qos_class);
@@ -240,7 +242,7 @@ fn reset_pod(object: &mut Object, moment: &Time, uid: String) {
     meta.creation_timestamp = Some(moment.clone());
 }
 
-/// A service keeps its offset in the range of services, even if the range has changed.
+/// Moves a service's addresses to the current range of services, at the same offsets.
 fn move_addresses(object: &mut Object, ranges: &[(IpNet, IpNet)]) {
     let Some(spec) = object.get_mut::<Service>().and_then(|service| service.spec.as_mut()) else { return };
     let texts = spec.cluster_ip.iter_mut().chain(spec.cluster_ips.iter_mut().flatten());
@@ -280,7 +282,8 @@ fn move_directory(volume: &mut PersistentVolume, (then, now): &(PathBuf, PathBuf
     }
 }
 
-/// A volume that is not in the snapshot loses its claim, and keeps its content.
+/// Plans the write for a volume that is not in the snapshot: its reclaim policy becomes Retain, so that it keeps its
+/// content although its claim is removed.
 fn retained(current: &Arc<Object>) -> Option<Rewrite> {
     let mut object = Object::clone(current);
     let spec = object.get_mut::<PersistentVolume>()?.spec.get_or_insert_default();

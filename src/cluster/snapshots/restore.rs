@@ -1,10 +1,10 @@
 //! Restores the whole cluster from a snapshot.
 //!
-//! Nothing changes before the snapshot was read completely and one was taken of the current state. From then on the
-//! phase of the object is [`RestorePhase::Ending`]: no controller and no scheduler works, pods are deleted, and their
-//! nodes report their ends. A pod on an unresponsive node is not waited for beyond its time: it stays as it is, and
-//! keeps its name. Then the claims' content is replaced, and the state is written, with the end of the restore in the
-//! same write.
+//! Before any change, the snapshot is read completely, and another is taken of the current state. From then on the
+//! phase of the ClusterRestore is [`RestorePhase::Ending`]: controllers and scheduler are stopped, pods are deleted,
+//! and their nodes report their ends. The wait for a pod on an unresponsive node is limited; then the pod stays as it
+//! is, and keeps its name. Then the claims' content is replaced, and the state is written, with the end of the restore
+//! in the same write.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,20 +32,21 @@ use super::{
     is_ready, set_condition,
 };
 
-/// The time that a node gets beyond the grace periods of its pods.
+/// The time that nodes get to report the ends of pods, beyond the grace periods.
 const BEYOND_GRACE: Duration = Duration::from_secs(30);
 /// The interval at which the ends of pods are checked.
 const LOOK: Duration = Duration::from_millis(50);
-/// Timeout for the caches to show the writes.
+/// Timeout for the caches to show the restored state.
 const CACHES: Duration = Duration::from_secs(30);
 
 impl SnapshotController {
-    /// Continues a restore until it is over, or as far as possible now; returns true if it must be retried.
+    /// Executes or continues a restore; returns true if it cannot begin yet and must be retried.
     pub(super) async fn restore(&self, restore: &SharedObject<ClusterRestore>) -> bool {
         let mut again = false;
         match self.prepare(restore).await {
             Ok(archive) => {
-                // A started restore ends: a cluster without controllers is worse than one in its old state.
+                // An error ends a started restore, without a retry: a cluster whose controllers stay stopped is worse
+                // than one in its old state.
                 if let Err(trouble) = self.execute(restore, archive).await {
                     self.fail(restore, trouble);
                 }
@@ -60,7 +61,7 @@ impl SnapshotController {
         again
     }
 
-    /// Reads the snapshot, and takes one of the current state.
+    /// Reads the snapshot, and takes a snapshot of the current state.
     async fn prepare(
         &self,
         restore: &SharedObject<ClusterRestore>,
@@ -107,7 +108,7 @@ impl SnapshotController {
         };
         match self.api.create_as(made) {
             Ok(_) => {}
-            // Left by the previous attempt.
+            // A previous attempt has created the object.
             Err(error) if error.is_already_exists() => {}
             Err(error) => return Err(error.into()),
         }
@@ -222,7 +223,8 @@ impl SnapshotController {
             return Err(SnapshotFailure::Final("Deleted", "the restore was deleted".to_owned()));
         };
         if let Some(last) = changes.last() {
-            // Readers wait for the disk too.
+            // The restored state should be durable before the controllers continue, because readers wait for the disk
+            // too.
             let durable = tokio::time::timeout(DISK, self.api.durable(last.revision)).await;
             if !matches!(durable, Ok(Ok(()))) {
                 tracing::warn!("the restored state is not on disk yet");

@@ -1,4 +1,4 @@
-//! Definitions of custom resources: memory for each, and memory while all their schemas are served.
+//! CustomResourceDefinitions: memory for each, and memory while the server serves all their schemas.
 //!
 //! The schemas are generated: nested objects as operators' code generators write them, with descriptions, patterns,
 //! enums, formats, defaults and some CEL rules, from 30 to 100 kB of JSON.
@@ -25,7 +25,7 @@ const LARGEST: usize = 100_000;
 
 /// Limit of memory for each definition.
 const GOAL_KB: f64 = 250.0;
-/// Limit of additional memory while the whole OpenAPI document is served.
+/// Limit of additional memory while the server serves the whole OpenAPI document.
 const GOAL_SERVING_MB: f64 = 40.0;
 
 /// Time after which the allocator has returned freed memory.
@@ -39,7 +39,8 @@ const TWO_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+pr
 pub(super) async fn run() -> Result<()> {
     let instance = Instance::start(&["--ephemeral", "--nodes", "0"]).await?;
     let client = instance.client().await?;
-    // The definitions share the cluster's one-time costs, so the figure for each is an upper bound.
+    // The difference of memory includes the cluster's one-time costs, so the figure for each definition is an upper
+    // bound.
     tokio::time::sleep(SETTLE_TIME).await;
     let before = instance.own_mib()?;
     let (started, mut bytes) = (Instant::now(), 0);
@@ -116,7 +117,7 @@ async fn read(client: &kube::Client, path: &str, accept: Option<&str>) -> Result
     Ok(length)
 }
 
-/// Returns the result of a future, and the maximum memory in MiB of a process meanwhile.
+/// Returns the result of a future, and the maximum memory of the process while it ran, in MiB.
 async fn watched<T>(pid: u32, work: impl Future<Output = Result<T>>) -> Result<(T, f64)> {
     let mut work = std::pin::pin!(work);
     let mut most = own_mib_of(pid)?;
@@ -128,7 +129,7 @@ async fn watched<T>(pid: u32, work: impl Future<Output = Result<T>>) -> Result<(
     }
 }
 
-/// Makes a definition, and returns it with the length of its schema as JSON.
+/// Returns the definition of this number, and the length of its schema as JSON.
 fn definition(n: usize) -> (Value, usize) {
     let size = SMALLEST + (LARGEST - SMALLEST) * n / (COUNT - 1);
     let mut writer = Writer { state: n as u64 + 1, fields: 0 };
@@ -199,7 +200,7 @@ const WORDS: [&str; 32] = [
     "retry",
 ];
 
-/// Writes schemas. Each number gives a different schema, and the same number the same one.
+/// Generates schemas: different ones for different numbers, and always the same one for the same number.
 struct Writer {
     state: u64,
     fields: usize,
@@ -207,7 +208,7 @@ struct Writer {
 
 impl Writer {
     fn next(&mut self, below: usize) -> usize {
-        // The generator of Numerical Recipes: text that does not repeat but is reproducible.
+        // A linear congruential generator: its text does not repeat, but is reproducible.
         self.state =
             self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.state >> 33) as usize % below

@@ -26,14 +26,15 @@ pub(super) async fn run() -> Result<()> {
     let many = writes_per_second(&directory.join("many"), CLIENTS).await?;
     std::fs::remove_dir_all(&directory)?;
     Report::against_limit("durable writes, 1 writer", "/s", one, "append+fdatasync", appended);
-    // A file that does not grow is synced without its metadata, as the database's journal is.
+    // The database's journal does not grow, so that fdatasync omits its metadata; hence the comparison with
+    // overwriting.
     Report::against_limit("durable writes, 1 writer", "/s", one, "overwrite+fdatasync", overwritten);
     Report::beside_recorded("durable writes, 1 writer", "/s", one, 1050.0);
     Report::against_limit("durable writes, 64 writers", "/s", many, "append+fdatasync", appended);
     Ok(())
 }
 
-/// Measures the time for one kilobyte at a file's end to be durable, in microseconds.
+/// Measures the time until one kilobyte, appended to a file, is durable, in microseconds.
 pub(super) fn sync_micros() -> Result<f64> {
     let path = std::env::temp_dir().join(format!("podium-bench-sync-{}", std::process::id()));
     let rate = raw(&path, 0);

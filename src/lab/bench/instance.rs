@@ -57,12 +57,12 @@ impl Instance {
         resident_mib(self.child.id().context("the instance has ended")?)
     }
 
-    /// The control plane's resident memory without pages of the program's file, which the system can drop.
+    /// The control plane's resident memory, without pages of files, which the kernel can drop.
     pub(super) fn own_mib(&self) -> Result<f64> {
         own_mib_of(self.child.id().context("the instance has ended")?)
     }
 
-    /// Resident memory of the nodes' hosts and of the processes they add to each container: everything between the
+    /// Resident memory of the nodes' hosts and of the `pause` processes that they add to pods: everything between the
     /// control plane and the containers.
     pub(super) fn hosts_mib(&self) -> f64 {
         let commands = commands();
@@ -123,7 +123,7 @@ impl Instance {
 }
 
 impl Drop for Instance {
-    /// A killed instance would leave its pods behind: a suite that fails stops it in the same way as one that succeeds.
+    /// A suite that fails also stops the instance by SIGTERM, because a killed instance would leave its pods behind.
     fn drop(&mut self) {
         self.terminate();
         while matches!(self.child.try_wait(), Ok(None)) {
@@ -170,7 +170,8 @@ fn resident_mib(pid: u32) -> Result<f64> {
     mib(&format!("/proc/{pid}/status"), "VmRSS:")
 }
 
-/// Resident memory in which a page shared among processes counts once: forks share their pages with the host.
+/// Proportional resident memory of a process: a page that several processes share counts once in their sum. Forks share
+/// pages with the host.
 fn proportional_mib(pid: u32) -> Result<f64> {
     mib(&format!("/proc/{pid}/smaps_rollup"), "Pss:")
 }

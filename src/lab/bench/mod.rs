@@ -1,4 +1,5 @@
-//! `podium-lab bench`: figures of the `podium` beside this program, on this machine, each beside a limit or a recorded figure.
+//! `podium-lab bench`: figures of the `podium` beside this program, on this machine, each beside a limit or a recorded
+//! figure.
 //!
 //! A limit is measured in the same run (a bare spawn, a raw fdatasync, an empty HTTPS response), and compared with. A
 //! recorded figure is of another machine and time, and is labelled so.

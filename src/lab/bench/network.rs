@@ -19,17 +19,17 @@ use super::traffic::TrafficResult;
 
 /// Duration of each measurement.
 const EACH: Duration = Duration::from_secs(2);
-/// Number of pod networks to create, and the limit in milliseconds for each (the kernel itself takes two).
+/// Number of pod networks to create, and the limit for each in milliseconds, of which the kernel needs two.
 const LEAVES: u8 = 200;
 const GOAL_MILLISECONDS: f64 = 3.0;
-/// Maximum time for a pod, without its measurements.
+/// Maximum time for a pod to start and end, without its measurements.
 const POD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Port of the server in a pod.
 const PORT: u16 = 5201;
 /// The packet size of most networks, and the largest possible one.
 const MTUS: [u32; 2] = [1500, 65_535];
 
-/// A path of connections, measured beside loopback in the same run.
+/// A network path whose connections are compared with loopback's in the same run.
 struct NetworkPath {
     name: &'static str,
     result: TrafficResult,
@@ -216,7 +216,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The process may have ended already.
+        // An error only means that the process has already ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

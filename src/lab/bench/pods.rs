@@ -20,19 +20,19 @@ const START_TIMEOUT: Duration = Duration::from_mins(1);
 /// Limit of the control plane's and the host's memory for one pod: 200 kB.
 const GOAL_KIB: f64 = 200_000.0 / 1024.0;
 
-/// Memory that the kernel uses and cannot drop, in KiB. It includes network namespaces, and much else of the machine's.
+/// Memory that the kernel of this machine uses and cannot drop, in KiB. Network namespaces are a part of it.
 fn kernel_kib() -> f64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("SUnreclaim:"));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0.0)
 }
 
-/// Number of alternating rounds of both; the median is reported.
+/// Number of rounds, in which pods and bare processes alternate; the median is reported.
 const ROUNDS: usize = 3;
 
 /// Measurements of 200 pods.
 struct PodMeasurement {
-    /// Time until all were ready and their processes had started.
+    /// Time until all pods were ready and their processes had started.
     seconds: f64,
     /// Memory of Podium's processes for each pod.
     own_kib: f64,
@@ -43,7 +43,7 @@ struct PodMeasurement {
 
 /// Starts 200 pods of one process, and compares them with 200 bare spawns of the same program.
 pub(super) async fn run() -> Result<()> {
-    // The first round reads the program from the disk.
+    // This round is not counted, because it reads the program from the disk.
     bare_spawns().await?;
     for (network, label) in [("fabric", "networks of their own"), ("loopback", "the machine's network")] {
         let (mut bare, mut pods) = (Vec::new(), Vec::new());
@@ -53,7 +53,7 @@ pub(super) async fn run() -> Result<()> {
         }
         bare.sort_by(f64::total_cmp);
         pods.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-        // Empty if the machine forbids this network; the reason has been printed.
+        // There are no measurements if the machine forbids this network; the reason has been printed.
         if let (Some(pods), Some(bare)) = (pods.get(ROUNDS / 2), bare.get(ROUNDS / 2)) {
             print_report(pods, label, *bare);
         }
@@ -69,7 +69,7 @@ fn print_report(pods: &PodMeasurement, label: &str, bare_seconds: f64) {
     Report::alone("  restarts among them", "", f64::from(pods.restarts));
 }
 
-/// The number of `pause` processes that have started: they wait for a signal and are no longer being loaded.
+/// The number of `pause` processes that have started, which means that they sleep and wait for a signal.
 fn at_rest() -> usize {
     let Ok(all) = std::fs::read_dir("/proc") else { return 0 };
     let is_at_rest = |process: &std::path::Path| {
@@ -82,7 +82,7 @@ fn at_rest() -> usize {
     all.flatten().filter(|process| is_at_rest(&process.path())).count()
 }
 
-/// Waits until this many processes have started: a spawned process does not run yet.
+/// Waits until this many processes have started, because a successful spawn does not mean that the program runs yet.
 async fn wait_started(count: usize) -> Result<()> {
     let deadline = Instant::now() + START_TIMEOUT;
     while at_rest() < count {
@@ -92,7 +92,7 @@ async fn wait_started(count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Measures the bare spawns, in seconds.
+/// Measures the time until 200 bare processes have started, in seconds.
 async fn bare_spawns() -> Result<f64> {
     let before = at_rest();
     let start = Instant::now();

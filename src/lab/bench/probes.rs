@@ -13,7 +13,8 @@ use super::report::Report;
 use super::workloads::ready;
 
 const PODS: i32 = 50;
-/// Containers of each pod. One listens; all are probed twice a second at its address, for liveness and readiness.
+/// Containers of each pod. One of them listens; every container has a liveness and a readiness probe of that port, each
+/// once per second.
 const CONTAINERS: i32 = 10;
 const WINDOW: Duration = Duration::from_secs(10);
 
@@ -24,7 +25,7 @@ fn container(number: i32) -> Value {
     json!({"name": name, "image": image, "livenessProbe": probe, "readinessProbe": probe})
 }
 
-/// Measures the share of a core that the control plane takes with a thousand probes a second, and without.
+/// Measures the share of a core that the control plane uses with a thousand probes per second, and without probes.
 pub(super) async fn run() -> Result<()> {
     let instance = Instance::start(&["--nodes", "1"]).await?;
     let idle = share(&instance).await?;

@@ -16,18 +16,18 @@ impl Report {
         print_line(&format!("{:<46} {:>14} {:>28}   podium is", "measurement", "podium", "compared with"));
     }
 
-    /// A figure beside a limit that was measured in the same run.
+    /// Prints a figure beside a limit, or beside a reference that was measured in the same run.
     pub(super) fn against_limit(label: &str, unit: &str, value: f64, limit_name: &str, limit: f64) {
         Self::row(label, unit, value, &format!("{limit_name} {}", number(limit)), limit);
     }
 
-    /// A figure beside a peer's figure of another machine: see [`RECORDED`].
+    /// Prints a figure beside a recorded figure of another machine ([`RECORDED`]).
     pub(super) fn beside_recorded(label: &str, unit: &str, value: f64, peer: f64) {
         let (value, peer) = (format!("{} {unit}", number(value)), format!("recorded {}", number(peer)));
         print_line(&format!("{label:<46} {value:>14} {peer:>28}"));
     }
 
-    /// A figure without a reference.
+    /// Prints a figure without a reference.
     pub(super) fn alone(label: &str, unit: &str, value: f64) {
         print_line(&format!("{label:<46} {:>14}", format!("{} {unit}", number(value))));
     }

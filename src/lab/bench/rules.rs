@@ -1,5 +1,5 @@
-//! The kernel's rules of many services and policies (NET-6, NET-8): in a fabric of this process, with an API that has
-//! no other clients, from a change of an object to the kernel's acknowledgment.
+//! Updates of the kernel's rules with many services and policies (NET-6, NET-8): the time from a change of an object to
+//! the kernel's acknowledgment, in a fabric of this process, with an API that has no other clients.
 
 use std::future::Future;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -42,17 +42,17 @@ const STEP_TIMEOUT: Duration = Duration::from_mins(5);
 /// Measurements, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Rules {
-    /// All services, at the start of a control plane.
+    /// All services, as at the start of a control plane.
     pub(super) services: f64,
     /// One changed slice.
     pub(super) service: f64,
-    /// From the first of many services written to the last in force.
+    /// Creation of many services: from the first write until the last service is in force.
     pub(super) made: f64,
-    /// From the first of many services deleted to the last one gone from the rules.
+    /// Deletion of many services: from the first deletion until the rules have none of them.
     pub(super) deleted: f64,
-    /// All policies of all pods, at the start of a control plane.
+    /// All policies of all pods, as at the start of a control plane.
     pub(super) policies: f64,
-    /// One additional pod.
+    /// One additional pod, with its status.
     pub(super) pod: f64,
     /// One changed policy.
     pub(super) policy: f64,
@@ -91,7 +91,7 @@ impl RulesFixture {
         Ok(followed)
     }
 
-    /// Starts the rules. Returns the milliseconds until all existing objects are in force.
+    /// Starts the writer of the rules. Returns the milliseconds until the rules for all existing objects are in force.
     async fn follow(&mut self) -> Result<f64> {
         let (nft, conntrack) = (nft()?, Conntrack::new(socket()?));
         let sender = watch::Sender::default();
@@ -252,7 +252,8 @@ async fn of_policies(found: &mut Rules) -> Result<()> {
     Ok(())
 }
 
-/// Creates a pod with labels of its own, as a StatefulSet does, and writes its first status at once: one change.
+/// Creates a pod with unique labels, as a StatefulSet does, and writes its first status immediately, so that the rules
+/// see one change.
 fn pod(followed: &RulesFixture, number: u32) -> Result<()> {
     let name = format!("p{number}");
     let labels = json!({"app": format!("a{}", number % 500), "statefulset.kubernetes.io/pod-name": name});
@@ -274,8 +275,8 @@ fn pod(followed: &RulesFixture, number: u32) -> Result<()> {
     Ok(())
 }
 
-/// Makes a policy of every pod of the namespace: pods of an app may connect to a port, and every pod may connect to
-/// theirs; some policies have an IP block or several ports.
+/// Returns a policy that selects every pod of the namespace: pods of one app may connect to a port of the selected
+/// pods, and these may connect to that app's pods. Some policies have an IP block or several ports.
 fn policy(number: u32, port: u32) -> Value {
     let app = json!({"podSelector": {"matchLabels": {"app": format!("a{}", number % 500)}}});
     let peer = match number % 10 {

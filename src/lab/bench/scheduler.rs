@@ -1,7 +1,7 @@
 //! The scheduler (PERF-3): pods per second from created to bound, through the API in this process.
 //!
-//! Nodes are only objects without kubelets, as in Kubernetes' own scheduler benchmark; its figures are printed beside
-//! these.
+//! Nodes are objects without kubelets, as in Kubernetes' own scheduler benchmark, whose figures are printed for
+//! comparison.
 
 use std::time::Duration;
 
@@ -24,10 +24,11 @@ use store::Store;
 struct Case {
     name: &'static str,
     nodes: usize,
-    /// Number of pods that exist before.
+    /// Number of pods that are scheduled before the measurement.
     before: usize,
     pods: usize,
-    /// Figure of Kubernetes 1.20's own benchmark on a machine of this size; `None` if it has none.
+    /// The figure of Kubernetes 1.20's own benchmark, in pods per second, on a machine of this size; `None` if that
+    /// benchmark has no such case.
     peer: Option<f64>,
     old: fn(usize) -> Value,
     new: fn(usize) -> Value,
@@ -96,12 +97,12 @@ fn affine(n: usize, kind: &str, key: &str, group: &str) -> Value {
     pod("affine", n, &json!({"group": group}), "20m", json!({"affinity": affinity}))
 }
 
-/// A pod that needs a node of its own.
+/// A pod with anti-affinity to the others: it needs a node without any of them.
 fn apart(n: usize) -> Value {
     affine(n, "podAntiAffinity", "kubernetes.io/hostname", "apart")
 }
 
-/// A pod that must be in the zone of the others.
+/// A pod with affinity to the others: it must be in their zone.
 fn together(n: usize) -> Value {
     affine(n, "podAffinity", "topology.kubernetes.io/zone", "together")
 }
@@ -177,13 +178,13 @@ fn node(api: &Api, n: usize) -> Result<()> {
     Ok(())
 }
 
-/// Removes a deleted pod, as its kubelet would: there is no kubelet here, and no process of the pod runs.
+/// Removes a deleted pod, in place of the kubelet, which does not exist here.
 fn end(api: &Api, pod: &SharedObject<Pod>) -> Result<()> {
     let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(pod.uid()) };
     Ok(ignore_gone(api.delete(Kind::Pod, &pod.key(), &now))?)
 }
 
-/// Creates pods, in a task beside the scheduler's, and waits until all are bound.
+/// Creates pods in a task of its own, concurrently with the scheduler, and waits until all are bound.
 async fn schedule(api: &Api, count: usize, of: fn(usize) -> Value) -> Result<()> {
     if count == 0 {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Both ends of the connections that `podium-lab bench network` measures: an internal program of this binary, run in pods
-//! and outside.
+//! Both ends of the connections that `podium-lab bench network` measures: an internal program of this binary, run in
+//! pods and outside.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -20,7 +20,7 @@ pub(crate) const PROGRAM: &str = "bench-traffic";
 const BLOCK: usize = 128 << 10;
 /// Timeout to connect, and of each read and write.
 const IO_TIMEOUT: Duration = Duration::from_secs(10);
-/// Requests of a client: discard everything it sends, or send one byte and close.
+/// A client's requests to the server: discard everything that the client sends, or return one byte.
 const SINK: u8 = b's';
 const BYTE: u8 = b'b';
 
@@ -29,16 +29,16 @@ const BYTE: u8 = b'b';
 pub(super) struct TrafficResult {
     /// Throughput of one connection.
     pub(super) bytes_per_second: f64,
-    /// One connection after the other, one byte each way.
+    /// Connections per second, one after the other, with one byte in each direction.
     pub(super) connections_per_second: f64,
-    /// The median time of these, in microseconds.
+    /// The median time of such a connection, in microseconds.
     pub(super) connection_micros: f64,
 }
 
-/// Runs `podium-lab bench-traffic serve PORT`, which prints the port; or `podium-lab bench-traffic ask HOST:PORT SECONDS`, with
-/// the time of each of its measurements; or `podium-lab bench-traffic leaves COUNT`, which prints the seconds that creating
-/// the networks of this many pods takes; or `podium-lab bench-traffic rules`, which prints the measurements of the kernel's
-/// rules as a line of JSON. The process must have one thread.
+/// Runs one of the commands of `podium-lab bench-traffic`. `serve PORT` serves and prints the port.
+/// `ask HOST:PORT SECONDS` is the client: it prints its measurements, each of which takes this time, as JSON.
+/// `leaves COUNT` prints the seconds for creating the networks of this many pods. `rules` prints the measurements of
+/// the kernel's rules as JSON. The process must have one thread.
 pub(crate) fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<String> = arguments.into_iter().filter_map(|text| text.into_string().ok()).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -83,7 +83,7 @@ fn serve(port: u16) -> Result<()> {
     println!("{}", listener.local_addr()?.port());
     loop {
         let (stream, _) = listener.accept()?;
-        // A client that closes its connection ends this thread.
+        // Each connection has a thread, which ends when the client closes the connection.
         thread::spawn(move || respond(stream));
     }
 }
@@ -97,7 +97,7 @@ fn respond(mut stream: TcpStream) -> io::Result<()> {
     }
     let mut block = vec![0; BLOCK];
     while stream.read(&mut block)? > 0 {}
-    // All data has arrived.
+    // The response shows the client that all data has arrived.
     stream.write_all(&wish)
 }
 

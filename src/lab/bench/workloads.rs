@@ -1,4 +1,4 @@
-//! Workloads of hollow pods: created, rolled out, deleted (PERF-2), and the number of writes that this takes.
+//! Workloads of hollow pods: creation, rollout and deletion (PERF-2), and the number of writes for creating a pod.
 
 use std::time::Duration;
 
@@ -15,8 +15,7 @@ use tokio::time::Instant;
 use super::instance::Instance;
 use super::report::Report;
 
-/// Limit of the control plane's writes for a pod from its creation until it is Ready, without the kubelet's writes of
-/// its status and the events about them.
+/// Limit of the control plane's writes per pod until it is Ready. Writes of the kubelet and of events do not count.
 const GOAL_WRITES: f64 = 3.0;
 /// Limit of the control plane's processor seconds for 1 000 pods.
 const GOAL_PROCESSOR: f64 = 0.3;
@@ -30,8 +29,8 @@ pub(super) fn deployment(name: &str, replicas: i32, image: &str) -> Result<Deplo
                     "containers": [{"name": "c", "image": image}]}}}}))?)
 }
 
-/// Waits until exactly this many replicas exist, all ready and of the newest template. Uses a watch, as `kubectl
-/// rollout status` does, because polling would take from the processors that are measured.
+/// Waits until exactly this many replicas exist, all ready and of the newest template. Uses a watch, as
+/// `kubectl rollout status` does, because polling would use processor time that is measured.
 pub(super) async fn ready(api: &Api<Deployment>, name: &str, replicas: i32) -> Result<()> {
     let is_ready = |found: Option<&Deployment>| {
         let found = found.and_then(|found| Some((found.metadata.generation, found.status.as_ref()?)));
@@ -40,12 +39,12 @@ pub(super) async fn ready(api: &Api<Deployment>, name: &str, replicas: i32) -> R
             status.observed_generation == generation && counts == [Some(replicas); 3]
         })
     };
-    // Boxed because it is large, and would make every future that waits for it large.
+    // Boxed because this future is large, and would make every future that contains it large.
     Box::pin(await_condition(api.clone(), name, is_ready)).await?;
     Ok(())
 }
 
-/// Polls at an interval shorter than a person notices.
+/// Polls at a short interval until the condition is true.
 async fn until<F: Future<Output = Result<bool>>>(done: impl Fn() -> F) -> Result<()> {
     while !done().await? {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -82,7 +81,7 @@ async fn scale(api: &Api<Deployment>, replicas: i32) -> Result<()> {
     ready(api, "scale", replicas).await
 }
 
-/// 1 000 replicas on 100 nodes: created, rolled out, deleted.
+/// Measures the creation, rollout and deletion of 1 000 replicas on 100 nodes.
 async fn thousand() -> Result<CreationCost> {
     const REPLICAS: i32 = 1000;
     let instance = Instance::start(&["--nodes", "0", "--hollow-nodes", "100"]).await?;
@@ -115,7 +114,7 @@ async fn thousand() -> Result<CreationCost> {
     Ok(made)
 }
 
-/// 1 000 pods of a StatefulSet, each created when the previous one is ready.
+/// Measures the creation of a StatefulSet's 1 000 pods, each of which is created when the previous one is ready.
 async fn in_order(at_once: &CreationCost) -> Result<()> {
     const REPLICAS: i32 = 1000;
     let instance = Instance::start(&["--nodes", "0", "--hollow-nodes", "100"]).await?;
@@ -146,7 +145,7 @@ async fn in_order(at_once: &CreationCost) -> Result<()> {
     instance.stop().await
 }
 
-/// 5 000 replicas on 500 nodes.
+/// Measures the creation of 5 000 replicas on 500 nodes.
 async fn five_thousand() -> Result<()> {
     const REPLICAS: i32 = 5000;
     let instance = Instance::start(&["--nodes", "0", "--hollow-nodes", "500"]).await?;
@@ -158,8 +157,8 @@ async fn five_thousand() -> Result<()> {
     instance.stop().await
 }
 
-/// 200 replicas on 20 nodes, with a client that counts writes; separate, because the client would disturb the
-/// measurement of processor time.
+/// Counts the writes for 200 replicas on 20 nodes. In a cluster of its own, because the counting client would disturb
+/// the measurement of processor time.
 async fn writes() -> Result<()> {
     const REPLICAS: i32 = 200;
     let instance = Instance::start(&["--nodes", "0", "--hollow-nodes", "20"]).await?;
@@ -180,7 +179,7 @@ async fn writes() -> Result<()> {
     instance.stop().await
 }
 
-/// Number of writes of events: a repeated event is the same object, and counts each time.
+/// The number of writes of events. A repeated event is one object, and each repetition counts as a write.
 async fn event_writes(client: &Client) -> Result<f64> {
     let events: Api<Event> = Api::default_namespaced(client.clone());
     let events = events.list(&ListParams::default()).await?.items;

@@ -15,8 +15,8 @@ const KINDS: [(&str, &str, &str); 4] = [
     ("batch/v1", "CronJob", "/apis/batch/v1/namespaces/default/cronjobs/x"),
 ];
 
-/// One byte for the kind and for the configurations that are forced; then configurations as JSON, separated by NULs, by
-/// two managers in turn.
+/// Input: one byte selects the kind and the configurations that are applied by force. Then follow configurations as
+/// JSON, separated by NULs, of two managers in turn.
 pub(super) fn check(bytes: &[u8]) {
     let Some((&choice, rest)) = bytes.split_first() else { return };
     let (api_version, kind, path) = KINDS[usize::from(choice) % KINDS.len()];

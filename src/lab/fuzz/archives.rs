@@ -11,11 +11,11 @@ use tar::{Builder, EntryType, Header};
 use kubelet::images::ImageStore;
 use kubelet::images::store::{Input, Limits, LoadOptions};
 
-/// Limits so small that hostile sizes reach them soon.
+/// Limits so small that inputs exceed them quickly.
 const LIMITS: Limits = Limits { unpacked_bytes: 1 << 20, entries: 200, layers: 8, document_bytes: 64 << 10 };
 
-/// Either a first byte of 0 and then layers as [`layers`] reads them, which are put into an archive with correct
-/// digests, or an archive.
+/// Input: an archive; or a byte 0 and the bytes from which [`layers`] makes layers, which are put into an archive with
+/// correct digests.
 pub(super) fn check(bytes: &[u8]) {
     let outer = tempfile::tempdir().expect("a temporary directory can be created");
     let marker = outer.path().join("marker");
@@ -58,7 +58,8 @@ fn measure(directory: &Path, total: &mut u64) {
     }
 }
 
-/// Reads entries of a few bytes each: kind and mode, name, target. A kind of 15 starts the next layer.
+/// Makes layers from bytes: each entry has a few bytes for kind and mode, name, and target. The kind 15 starts the next
+/// layer.
 fn layers(bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut bytes = Cursor::new(bytes);
     let mut layers = Vec::new();

@@ -46,7 +46,7 @@ impl HttpServer {
             (code, response.into_body().collect().await.map(http_body_util::Collected::to_bytes))
         });
         let body: Value = body.ok().and_then(|body| serde_json::from_slice(&body).ok()).unwrap_or_default();
-        // Kubernetes' own message and code for a value that has no field's type.
+        // For a value of a wrong type, Kubernetes itself responds with this message and code 500.
         let message = body["message"].as_str().unwrap_or_default();
         assert!(code < 500 || message.starts_with("failed to create typed patch object"), "{code}: {body}");
         (code, body)

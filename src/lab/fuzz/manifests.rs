@@ -2,10 +2,11 @@
 
 use manifest::{from_yaml, parse_bytes, to_yaml};
 
-/// Maximum size of an expansion of aliases that is written and parsed here; the parser's own limit is larger.
+/// Maximum size of a document, after expansion of its aliases, that is written and parsed again; the parser's own limit
+/// is larger.
 const MAX_ROUND_TRIP_BYTES: usize = 64 << 10;
 
-/// The content of a file.
+/// Input: the content of a file.
 pub(super) fn check(bytes: &[u8]) {
     let lines = bytes.split(|byte| matches!(byte, b'\n' | b'\r')).count();
     for result in parse_bytes(bytes, "fuzz") {

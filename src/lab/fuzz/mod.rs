@@ -1,8 +1,8 @@
 //! Properties that must hold for arbitrary bytes, one function for each parser of untrusted input.
 //!
-//! `fuzz/` (cargo-fuzz's layout, a workspace of its own) makes a
-//! libFuzzer program of each function; the test below runs them over the seeds in `fuzz/seeds`, so that `cargo test`
-//! builds and runs them on stable Rust. Each finding becomes one more seed.
+//! `fuzz/` (a workspace in cargo-fuzz's layout) makes a libFuzzer program of each function; the test below runs them
+//! over the seeds in `fuzz/seeds`, so that `cargo test` builds and runs them on stable Rust. Each finding becomes one
+//! more seed.
 //!
 //! A function panics if its property does not hold; no input is an error by itself.
 

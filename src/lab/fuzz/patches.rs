@@ -9,7 +9,7 @@ use object::{Kind, Object};
 const KINDS: [Kind; 6] =
     [Kind::Pod, Kind::Deployment, Kind::Service, Kind::Node, Kind::ConfigMap, Kind::ServiceAccount];
 
-/// One byte for patch type and kind, then the object as JSON, a NUL, and the patch as JSON.
+/// Input: one byte for patch type and kind, then the object as JSON, a NUL, and the patch as JSON.
 pub(super) fn check(bytes: &[u8]) {
     let Some((&choice, rest)) = bytes.split_first() else { return };
     let Some(middle) = rest.iter().position(|byte| *byte == 0) else { return };
@@ -23,7 +23,7 @@ pub(super) fn check(bytes: &[u8]) {
     };
     let Ok(patched) = apply_patch(kind, patch_type, &current, patch) else { return };
     if patch_type == PatchType::Json {
-        // All copies together may add 3 MiB, measured about as their size as text.
+        // The `copy` operations of a JSON patch may add 3 MiB in total, by an estimate of the text's size.
         assert!(patched.to_string().len() < 16 << 20);
     } else {
         let sum = current.to_string().len() + patch.len();

@@ -5,7 +5,7 @@ use serde_json::Value;
 use api::http::protobuf::decode;
 use object::{Object, ServedKind};
 
-/// Types for the first byte.
+/// The types that the first byte selects.
 const TYPES: [(&str, &str); 6] = [
     ("v1", "Pod"),
     ("apps/v1", "Deployment"),
@@ -15,7 +15,7 @@ const TYPES: [(&str, &str); 6] = [
     ("v1", "DeleteOptions"),
 ];
 
-/// One byte for the type and then the object's message; or a whole body if it starts with the magic number.
+/// Input: one byte for the type, and then the object's message; or a whole body, which starts with the magic number.
 pub(super) fn check(bytes: &[u8]) {
     let Some((&choice, message)) = bytes.split_first() else { return };
     if bytes.starts_with(b"k8s\0") {
@@ -29,7 +29,8 @@ pub(super) fn check(bytes: &[u8]) {
 fn read(body: &[u8]) {
     let Ok(value) = decode(body) else { return };
     let written = value.to_string();
-    // An empty list element is written with its required fields, of which no type has many.
+    // An element without bytes is written with its type's required fields, so the text may be larger than the body, but
+    // only by a bounded factor.
     assert!(written.len() <= 4096 + body.len() * 512, "{} bytes of {}", written.len(), body.len());
     assert!(serde_json::from_str::<Value>(&written).is_ok(), "{written}");
     let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();

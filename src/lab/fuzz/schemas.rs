@@ -8,7 +8,7 @@ use super::http_server::HttpServer;
 const JSON: &str = "application/json";
 const THINGS: &str = "/apis/fuzz.test/v1/namespaces/default/things";
 
-/// A schema and up to three of its objects, as JSON, separated by NULs.
+/// Input: a schema and up to three of its objects, as JSON, separated by NULs.
 pub(super) fn check(bytes: &[u8]) {
     let mut parts =
         bytes.split(|byte| *byte == 0).take(4).map(|text| serde_json::from_slice::<Value>(text).ok());
@@ -38,7 +38,8 @@ pub(super) fn check(bytes: &[u8]) {
         if code != 201 {
             continue;
         }
-        // An accepted object stays accepted and unchanged: defaults are set, and unknown fields are pruned already.
+        // Writing an accepted object again changes nothing, since its defaults are set and its unknown fields are
+        // pruned.
         let one = format!("{THINGS}/x");
         let (code, put) = face.send(Method::PUT, &one, JSON, made.to_string().as_bytes());
         assert_eq!((code, &put), (200, &made), "{schema}");

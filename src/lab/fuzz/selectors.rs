@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use object::selector::{Operator, Requirement, Selector, parse_fields};
 
-/// The text of a selector.
+/// Input: the text of a selector.
 pub(super) fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     labels(text);
@@ -56,7 +56,7 @@ fn fields(text: &str) {
     let mut written = String::new();
     for requirement in &requirements {
         let sign = if requirement.equal { "==" } else { "!=" };
-        // `a! = b` has a path that cannot be written before `==`, and a blank at a value's end does not survive.
+        // Two requirements cannot be written: in `a! = b` the path ends with `!`, and a blank at a value's end is lost.
         if requirement.path.ends_with('!') || requirement.value.trim() != requirement.value {
             return;
         }

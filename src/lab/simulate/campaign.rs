@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::plan::Plan;
 
-/// The most runs of a failing plan that shrinking it may take.
+/// The maximum number of runs for shrinking a failing plan.
 const ATTEMPTS: usize = 60;
 
 /// The seeds of a campaign and the settings of each simulation.
@@ -24,7 +24,7 @@ pub(crate) struct Campaign {
     pub(crate) lasts: Duration,
     /// Runs each seed twice and compares the summaries, which include a hash of the trace.
     pub(crate) twice: bool,
-    /// The deliberate mistake that every simulation has switched on.
+    /// The name of the deliberate mistake that is switched on in every simulation.
     pub(crate) mistake: Option<String>,
     /// Stops at the first failure and shrinks its plan.
     pub(crate) shrink: bool,
@@ -95,7 +95,7 @@ pub(crate) fn run(campaign: &Campaign, log_line: impl Fn(&str) + Sync) -> io::Re
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let work = || loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
-        // A deliberate mistake needs to be found only once.
+        // It suffices that one seed finds a deliberate mistake.
         let first_is_enough = campaign.shrink || campaign.mistake.is_some();
         let stops = broken.lock().is_some() || first_is_enough && !failed.lock().is_empty();
         if number >= campaign.seeds || stops {
@@ -139,7 +139,7 @@ pub(crate) fn run(campaign: &Campaign, log_line: impl Fn(&str) + Sync) -> io::Re
     Ok(failed.len() as u64)
 }
 
-/// Runs one seed. Returns true if it is good, and the lines to print about it.
+/// Runs one seed. Returns true if no rule was broken, and the lines to print.
 fn one(campaign: &Campaign, seed: u64) -> io::Result<(bool, String)> {
     let nothing = BTreeSet::new();
     let output = campaign.simulate(seed, &nothing)?;

@@ -25,12 +25,12 @@ impl StaleKind {
     }
 }
 
-/// The interval at which a crash checks if its last write has been made.
+/// The interval at which a planned crash checks if the last write before it has been made.
 const LOOK: Duration = Duration::from_millis(5);
-/// The time after which a crash comes even if its last write has not been made.
+/// The time after which a planned crash happens even if the last write before it has not been made.
 const LATEST_CRASH: Duration = Duration::from_secs(10);
 
-/// The longest delay until watchers observe what two copies of a controller did at once.
+/// The maximum delay until watchers observe the last actions of two copies of a controller.
 const TWINS_DELAY: Duration = Duration::from_mins(1);
 
 /// Causes a fault, and ends it when its time is over.
@@ -103,7 +103,7 @@ pub(super) async fn inject(world: Arc<World>, checks: Arc<Checks>, fault: Fault)
             world.set_twins(true);
             tokio::time::sleep(lasts).await;
             world.set_twins(false);
-            // Watchers may observe their last actions a little later.
+            // Watchers may observe the second copies' last actions later.
             tokio::time::sleep(TWINS_DELAY).await;
             checks.rollouts.set_twins(false);
         }

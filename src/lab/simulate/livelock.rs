@@ -1,6 +1,6 @@
-//! Checks that time passes and that work comes to rest. Work without end at one instant of simulated time stops the
-//! clock, and the simulation would never end; work that repeats although there is nothing to do uses up a processor
-//! core.
+//! Checks that time passes and that work comes to rest. Endless work at one instant of simulated time stops the clock,
+//! so that the simulation would never end. Work that repeats although there is nothing to do would occupy a processor
+//! core of a real cluster.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,10 +12,10 @@ use tokio::time::Instant;
 
 use super::trace::Trace;
 
-/// The maximum number of steps (reconciles and writes) at one instant; more mean work without end: the start of a
-/// control plane takes a few hundred.
+/// The maximum number of steps (reconciles and writes) at one instant. More steps mean endless work, since even the
+/// start of a control plane takes only a few hundred.
 const MAX_STEPS: u64 = 20_000;
-/// The number of last steps before the limit that are counted by name.
+/// The number of steps directly before the limit that are counted by name.
 const LOOKED_AT: u64 = 1_000;
 /// The number of most frequent steps that a violation names.
 pub(super) const NAMED: usize = 5;
@@ -36,7 +36,7 @@ struct DetectorState {
 struct State {
     at: Option<Instant>,
     steps: u64,
-    /// The last [`LOOKED_AT`] steps before the limit: the count of each.
+    /// The count of each step among the last [`LOOKED_AT`] steps before the limit.
     last: BTreeMap<String, u64>,
 }
 

@@ -1,4 +1,4 @@
-//! The simulator (FAULT-3): the whole control plane in one thread under virtual time, with every source of chance from
+//! The simulator (FAULT-3): the whole control plane in one thread under virtual time, with all randomness derived from
 //! one seed, so that a failure can be repeated exactly.
 //!
 //! `plan` draws the operations and faults, `world` is the cluster that they affect, `clients` and `faults` execute
@@ -38,18 +38,21 @@ use plan::{Plan, PlanStep};
 use trace::Violation;
 use world::{ControlPlane, World};
 
-/// The time after the last fault in which everything must end.
+/// The time after the last fault within which every object must reach its final state.
 const SETTLE_TIMEOUT: Duration = Duration::from_mins(30);
-/// The interval between two checks of that, and the time over which the rate of writes is measured.
+/// The interval between two checks of the final state, and the time over which the rate of writes is measured.
 const LOOK: Duration = Duration::from_secs(10);
-/// The time without writes at the end; a short simulation has a quarter of its time instead.
+/// The time at the end during which the cluster must be at rest; in a short simulation, a quarter of its simulated time
+/// instead.
 const REST: Duration = Duration::from_mins(1);
-/// More writes than this in ten seconds are not caused by requests: a burst of operations causes a few hundred.
+/// The maximum number of writes in ten seconds. Requests cannot cause more, since a burst of operations causes a few
+/// hundred.
 const MAX_WRITES: u64 = 2_500;
-/// The maximum with two copies of each controller that see different states: each copy may write as much as one.
+/// The maximum number of writes in ten seconds while each controller runs twice: the copies see different states, and
+/// each may write as much as one.
 const MAX_TWIN_WRITES: u64 = 2 * MAX_WRITES;
-/// The writes, and the reconciles of one key, that are allowed per second of rest: four nodes renew their leases every
-/// ten seconds and report their status now and then, and a controller checks nodes every five seconds.
+/// The maximum rate of writes, and of reconciles of one key, at rest, per second: four nodes renew their leases every
+/// ten seconds and sometimes report their status, and a controller checks nodes every five seconds.
 const MAX_WRITES_AT_REST: u64 = 1;
 /// The prefix of a write's name among the steps that the livelock detector counts.
 const WRITE: &str = "write of ";
@@ -59,7 +62,7 @@ const TRACE_LINES: usize = 40;
 /// The seed and the settings of one simulation.
 #[derive(Clone, Debug)]
 pub(crate) struct Simulation {
-    /// The seed of all chance.
+    /// The seed of all random choices.
     pub(crate) seed: u64,
     /// The simulated time. Operations and faults stop before its end ([`plan::active`]), so that all work ends within
     /// it; if some work takes longer, the simulation continues until that ends.
@@ -82,7 +85,7 @@ pub(crate) struct Outcome {
 }
 
 impl Simulation {
-    /// Runs the simulation. From here on, all chance of the process follows from the seed.
+    /// Runs the simulation. From here on, all randomness in this process derives from the seed.
     pub(crate) fn run(&self) -> std::io::Result<Outcome> {
         base::random::seed(self.seed);
         let runtime =
@@ -118,14 +121,14 @@ impl Simulation {
             simulated: started.elapsed(),
             revision,
         };
-        // Work without end would not notice a shutdown; dropping the runtime ends it.
+        // Endless work would never yield to a shutdown; it ends when the runtime is dropped.
         if has_ended {
             world.crash(false).await;
         }
         outcome
     }
 
-    /// Executes the plan, and waits until everything has ended.
+    /// Executes the plan, and waits for the final state.
     async fn play(
         &self,
         plan: &Plan,
@@ -172,7 +175,7 @@ impl Simulation {
         }
     }
 
-    /// Waits until everything has ended, and checks what is left.
+    /// Waits for the final state, and checks it.
     async fn end(&self, world: &World, checks: &Checks, pace: &LivelockDetector) {
         let deadline = Instant::now() + SETTLE_TIMEOUT;
         let mut left;
@@ -220,15 +223,15 @@ impl Simulation {
     }
 }
 
-/// Checks the rate of writes for ever: controllers that contradict each other write without end, even in a cluster
-/// where everything seems to have ended.
+/// Checks the rate of writes for ever: controllers that contradict each other write endlessly, even if every object
+/// seems to have its final state.
 async fn watch_rate(world: Arc<World>) {
     loop {
         let before = world.plane().map(|plane| (plane.start_revision, plane.api.revision().0));
         let (twins, starts_before) = (world.has_twins(), world.twins_started());
         tokio::time::sleep(LOOK).await;
         let after = world.plane().map(|plane| (plane.start_revision, plane.api.revision().0));
-        // Twins that started and ended within the interval count, too.
+        // A fault that ran each controller twice counts even if it started and ended within the interval.
         let twins = twins || world.twins_started() > starts_before;
         let most = if twins { MAX_TWIN_WRITES } else { MAX_WRITES };
         if let (Some((start, before)), Some((same, after))) = (before, after)
@@ -241,8 +244,8 @@ async fn watch_rate(world: Arc<World>) {
     }
 }
 
-/// Checks that the cluster is quiescent at the end: once everything has ended, only nodes write, to report that they
-/// are alive, and no key is reconciled again and again.
+/// Checks that the cluster is quiescent in its final state: only nodes write, to renew leases and report their status,
+/// and no key is reconciled repeatedly.
 async fn wait_quiescent(world: &World, plane: &ControlPlane, pace: &LivelockDetector, lasts: Duration) {
     let before = plane.api.revision();
     let most = MAX_WRITES_AT_REST * lasts.as_secs().max(1);
@@ -264,11 +267,11 @@ async fn wait_quiescent(world: &World, plane: &ControlPlane, pace: &LivelockDete
     }
 }
 
-/// Counts the events removed since then: each expires an hour after its last update, without a request.
+/// Counts the events removed since the revision `since`: each expires an hour after its last update, without a request.
 fn expired_events(api: &Api, since: Revision) -> u64 {
     let changes = api.watch(Kind::Event, since, Visibility::Applied).take();
     let is_removal = |change: &&Change| change.kind == ChangeKind::Deleted;
-    // If the history no longer holds all changes, the cluster was not at rest: excuse none of them.
+    // If the history no longer has all changes, the cluster was not at rest, so no writes are excused.
     changes.map_or(0, |changes| changes.iter().filter(is_removal).count() as u64)
 }
 

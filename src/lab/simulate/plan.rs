@@ -19,10 +19,10 @@ pub(super) const QUOTA_PODS: usize = 8;
 pub(super) const DISKS: u8 = 3;
 /// The number of ConfigMaps that clients compete for.
 const REGISTERS: u8 = 3;
-/// The longest time at the end of a simulation that has no steps, so that everything ends; a short simulation has half
-/// of its time instead.
+/// The time without steps at the end of a simulation, so that all work can end; in a short simulation, half of its time
+/// instead.
 const ENDING: Duration = Duration::from_mins(3);
-/// The least number of different types of fault in a plan.
+/// The minimum number of different types of fault in a plan.
 const FAULT_TYPES: usize = 3;
 
 /// An operation of a client.
@@ -42,7 +42,7 @@ pub(super) enum Operation {
     Job { namespace: usize, name: u8, completions: u8, seconds: u8 },
     /// Deletes a Job.
     DeleteJob { namespace: usize, name: u8 },
-    /// Creates a budget for a Deployment that lets one pod at a time be missing.
+    /// Creates a budget that allows one pod of a Deployment to be unavailable.
     Budget { namespace: usize, name: u8 },
     /// Creates a pod without a controller, which the quota may refuse.
     Pod { name: u8 },
@@ -72,28 +72,29 @@ pub(super) enum Operation {
     Service { name: u8 },
     /// Deletes a Service.
     DeleteService { name: u8 },
-    /// The same as [`Operation::CompareAndSwap`], over HTTP.
+    /// Does the same as [`Operation::CompareAndSwap`] over HTTP.
     CompareAndSwapOverHttp { register: u8, thinks: Duration },
 }
 
 /// The bounds of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bounds {
-    /// One pod more than desired, none fewer.
+    /// At most one pod more than desired, and none fewer.
     Surge,
-    /// No pod more than desired, one fewer.
+    /// No pod more than desired, and at most one fewer.
     Unavailable,
 }
 
 /// A fault of the simulated world.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The control plane dies after so many more writes, and starts again.
+    /// The control plane crashes after this many more writes, and starts again after `down`.
     Crash { writes: u64, down: Duration, keeps_what_is_under_way: bool },
-    /// The store refuses writes after so many, for a while, so that controllers stop between two of their writes.
+    /// After this many more writes, the store refuses writes for a while, so that controllers stop between two of their
+    /// writes.
     RefuseWrites { after: u64, lasts: Duration },
-    /// The caches of a kind stop for a while; then the history may be compacted, so that they miss the changes in
-    /// between.
+    /// The caches of a kind receive no changes for a while; if `forgets`, the history is compacted meanwhile, so that
+    /// they miss single changes.
     StaleView { kind: StaleKind, lasts: Duration, forgets: bool },
     /// The disk completes no write for a while.
     Stall { lasts: Duration },
@@ -135,10 +136,10 @@ pub(super) enum PlanStep {
 /// The steps of a simulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// The steps by their time since the beginning, in order.
+    /// The steps, in order, each with its time since the beginning.
     pub(super) steps: Vec<(Duration, PlanStep)>,
-    /// The first three quarters have no fault: until the first one, rollouts and budgets must follow their bounds
-    /// exactly.
+    /// True if the first three quarters of the time with steps have no fault. Until the first fault, rollouts and
+    /// budgets must follow their bounds exactly.
     pub(super) begins_calm: bool,
 }
 
@@ -148,12 +149,13 @@ pub(super) fn active(lasts: Duration) -> Duration {
 }
 
 impl Plan {
-    /// Draws the plan of a seed for a simulation of so much time. Every fourth seed begins without faults.
+    /// Draws the plan of a seed for a simulation of this simulated time. The plan of every fourth seed begins without
+    /// faults.
     pub(super) fn draw(seed: u64, lasts: Duration) -> Self {
         let mut random = SmallRng::seed_from_u64(seed ^ 0x706f_6469_756d);
         let begins_calm = seed % 4 == 3;
         let end = u64::try_from(active(lasts).as_millis()).unwrap_or(u64::MAX).max(1);
-        // The rate differs between seeds, too: bursts find other mistakes than a long calm.
+        // The rates also differ between seeds, because bursts and calm periods find different mistakes.
         let every = random.random_range(500..8_000);
         let faults_every = random.random_range(10_000..80_000);
         let mut steps = Vec::new();
@@ -206,8 +208,8 @@ fn of_missing_types(
     missing
 }
 
-/// Draws disks and fences from a random stream of their own: a seed's other steps stay as they were before these were
-/// added.
+/// Draws disks and fences from a separate random stream, so that a seed's other steps are the same as before disks and
+/// fences were added to the simulator.
 fn of_fences(seed: u64, end: u64, begins_calm: bool) -> Vec<(Duration, PlanStep)> {
     let mut random = SmallRng::seed_from_u64(seed ^ 0x6665_6e63_6573);
     let every = random.random_range(20_000..90_000);
@@ -227,7 +229,8 @@ fn of_fences(seed: u64, end: u64, begins_calm: bool) -> Vec<(Duration, PlanStep)
     steps
 }
 
-/// Draws DaemonSets, CronJobs, Services and clients over HTTP from a random stream of their own, for the same reason.
+/// Draws DaemonSets, CronJobs, Services and clients over HTTP from a separate random stream, for the same reason as
+/// [`of_fences`].
 fn of_other_kinds(seed: u64, end: u64, begins_calm: bool) -> Vec<(Duration, PlanStep)> {
     let mut random = SmallRng::seed_from_u64(seed ^ 0x006b_696e_6473);
     let every = random.random_range(2_000..20_000);

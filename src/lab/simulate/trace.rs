@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
-/// The limit of violations recorded: more of them teach nothing new.
+/// The maximum number of recorded violations; further ones rarely tell more.
 const MAX_VIOLATIONS: usize = 20;
 
 /// The trace of one simulation.
@@ -29,9 +29,9 @@ struct State {
 pub(super) struct Violation {
     /// The name of the rule.
     pub(super) rule: &'static str,
-    /// A description of what broke it.
+    /// A description of the violation.
     pub(super) message: String,
-    /// The number of its line in the trace.
+    /// The number of the violation's line in the trace.
     pub(super) line: u64,
 }
 

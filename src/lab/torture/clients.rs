@@ -1,5 +1,5 @@
-//! Clients that record the responses of the cluster: acknowledged writes must persist (SAFE-2), and observed states
-//! must stay true (SAFE-11).
+//! Clients that record the responses of the cluster: acknowledged writes must persist (SAFE-2), and no later response
+//! may contradict an observed state (SAFE-11).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const WRITERS: usize = 2;
 const REQUEST: Duration = Duration::from_secs(5);
 /// Interval between two writes of one client.
 const BETWEEN: Duration = Duration::from_millis(25);
-/// A watch that is silent for this long is reopened at its last revision.
+/// A watch without events for this long is reopened at its last revision.
 const SILENCE: Duration = Duration::from_secs(10);
 /// Label of all objects of these clients.
 const LABEL: &str = "torture=written";
@@ -44,7 +44,7 @@ struct AcknowledgedState {
     writes: u64,
 }
 
-/// The acknowledged writes at one moment. Every later state of the cluster must contain them.
+/// The acknowledged writes at one moment, which every later state of the cluster must contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Promise {
     created: BTreeSet<String>,
@@ -118,7 +118,7 @@ fn object(name: &str) -> Result<ConfigMap> {
 }
 
 impl Clients {
-    /// Starts the clients; they work while there is a control plane to connect to.
+    /// Starts the clients; each works whenever there is a control plane to connect to.
     pub(super) fn start(client: &watch::Receiver<Option<Client>>, findings: &Findings) -> Self {
         let (acknowledged, view) = (Arc::default(), Arc::default());
         let mut clients = Self {
@@ -160,7 +160,7 @@ impl Clients {
                     return;
                 };
                 if let Some(client) = client {
-                    // Faults make requests fail; the checks are made at each response.
+                    // Errors are ignored: faults make requests fail, and every response that arrives is checked.
                     let _ = work(client, n).await;
                 }
                 tokio::time::sleep(BETWEEN).await;
@@ -171,7 +171,7 @@ impl Clients {
         });
     }
 
-    /// Records a write as acknowledged that was not: a deliberate mistake.
+    /// Records a write as acknowledged that was never made. This is a deliberate mistake.
     pub(super) fn claim(&self, name: &str) {
         self.acknowledged.lock().created.insert(name.to_owned());
     }
@@ -249,7 +249,7 @@ impl Clients {
             self.findings.violation("SAFE-11", "the watcher did not receive the last write");
             return Ok(());
         }
-        // The writers are still active: only objects that are the same before and after the comparison count.
+        // The writers are still active, so only objects that did not change between the two lists are compared.
         let params = ListParams::default().labels(LABEL);
         let before = with_timeout(api.list(&params)).await?;
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -305,8 +305,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Reads the counter and writes the next number, unless it has changed since: a request that timed out may still be
-    /// executed.
+    /// Reads the counter and writes the next number, unless the counter has changed meanwhile: an earlier request that
+    /// timed out may still be executed.
     async fn count(&self, api: &Api<ConfigMap>) -> Result<()> {
         let Some(read) = with_timeout(api.get_opt(&self.counter)).await? else {
             if let Some(n) = self.acknowledged.lock().counters.get(&self.counter) {

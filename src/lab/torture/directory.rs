@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use super::processes::Processes;
 use base::mistakes::Mistake;
 
-/// Configuration of the instance: timings so short that much happens in a minute.
+/// Configuration of the instance. Timings are short, so that a minute of torture has many events.
 const CONFIG: &str = "\
 timings:
   containerBackOffInitial: 0.2

@@ -29,7 +29,7 @@ use cluster::running_instance;
 
 /// Time for all objects to reach their desired state once the faults are over.
 pub(super) const CONVERGE_TIMEOUT: Duration = Duration::from_mins(2);
-/// Time for processes to end after the process that stopped them.
+/// Time for other processes of the instance to end after the control plane has ended.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(100);
 const REQUEST: Duration = Duration::from_secs(5);
@@ -168,7 +168,7 @@ pub(super) async fn wait_for_exits_in_status(
     }
 }
 
-/// Checks that no snapshot file outlives its object (SAFE-8).
+/// Checks that no snapshot's file is left after its object was deleted (SAFE-8).
 pub(super) fn snapshots(place: &TortureDir, findings: &Findings) {
     for entry in fs::read_dir(place.data().join("snapshots")).into_iter().flatten().flatten() {
         let message = format!("{} remains of a deleted snapshot", entry.path().display());
@@ -177,7 +177,7 @@ pub(super) fn snapshots(place: &TortureDir, findings: &Findings) {
     findings.checked(1);
 }
 
-/// Checks that each desired identity is held, and no other.
+/// Checks that each desired identity has a holder, and that no other identity has one.
 pub(super) async fn identities(client: &Client, place: &TortureDir, findings: &Findings) -> Result<()> {
     let (sets, all): (Api<StatefulSet>, _) = (Api::default_namespaced(client.clone()), ListParams::default());
     let desired: BTreeSet<String> = with_timeout(sets.list(&all))
@@ -223,7 +223,8 @@ pub(super) struct Traces {
 impl Traces {
     pub(super) fn of(place: &TortureDir) -> Self {
         let mut processes = place.processes().all();
-        // Before the stop, and not afterwards: the kernel reuses the number of a deleted namespace.
+        // Processes in these namespaces are searched before the stop, because the kernel reuses the numbers of deleted
+        // namespaces.
         processes.extend(inside(&namespaces(&processes)));
         Self { processes }
     }
@@ -265,8 +266,8 @@ impl Traces {
     }
 }
 
-/// Returns true if a holder has just found its identity held by another. This reads only the ends of the logs; the full
-/// check is made at the end.
+/// Returns true if a holder has recently recorded that another process holds its identity. Reads only the ends of the
+/// logs; the full check follows at the end of the torture.
 pub(super) fn has_clash(place: &TortureDir) -> bool {
     let entries = fs::read_dir(place.witness()).into_iter().flatten().flatten();
     let logs = entries.map(|entry| entry.path());

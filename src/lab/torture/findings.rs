@@ -18,11 +18,11 @@ struct Inner {
     checks: AtomicU64,
 }
 
-/// Maximum number of printed violations; one mistake may be found by every check.
+/// Maximum number of printed violations, because a single mistake may violate every later check.
 const MAX_REPORTED: usize = 50;
 
 impl Findings {
-    /// Starts without findings; printed times count from now.
+    /// Creates an empty record; printed times are relative to this moment.
     pub(super) fn new() -> Self {
         let (violations, checks) = (Mutex::default(), AtomicU64::new(0));
         Self(Arc::new(Inner { started: Instant::now(), violations, checks }))

@@ -1,8 +1,8 @@
 //! The program in the torture's pods: it holds an identity and records that in a log.
 //!
-//! `podium-lab torture-hold DIR IDENTITY UID [VOLUME]` takes a lock for the identity, which the kernel releases only when
-//! the last of its processes is dead, and appends to the identity's log. Its child, which has its own session and
-//! ignores SIGTERM, shares the lock, because a container ends only when all its processes have ended.
+//! `podium-lab torture-hold DIR IDENTITY UID [VOLUME]` takes the identity's lock, and appends to the identity's log.
+//! Its child has a session of its own, ignores SIGTERM and shares the lock, so the kernel releases the lock only when
+//! all processes of the container are dead.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -23,7 +23,7 @@ use base::clock::Clock;
 pub(crate) const PROGRAM: &str = "torture-hold";
 /// First argument of the child.
 const KEEP: &str = "--keep";
-/// Maximum time that a holder takes to end: somewhat less than the shortest grace period.
+/// Maximum time that a holder takes to end, which is a little less than the shortest grace period.
 const LINGER_MILLISECONDS: u64 = 900;
 /// Interval between the holder's records in its log.
 const EVERY: Duration = Duration::from_millis(50);
@@ -58,9 +58,9 @@ fn run(program: impl Future<Output = Result<()>>) -> Result<()> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(program)
 }
 
-/// Runs the child: it inherits the lock as its standard input, and runs until it is killed.
+/// Runs the child, which inherits the lock's descriptor as its standard input, until it is killed.
 fn keep() -> Result<()> {
-    // Fails harmlessly if the process already leads a session, as the first process of a PID namespace does.
+    // The call fails, harmlessly, if the process already leads a session, as the first process of a PID namespace does.
     let _ = rustix::process::setsid();
     run(async {
         let _deaf = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()]
@@ -145,7 +145,7 @@ fn hold(directory: &Path, identity: &str, uid: &str, volume: Option<&Path>) -> R
     run(async {
         let mut ends = signal(SignalKind::terminate())?;
         let program = std::env::args_os().next().context("a program has a name")?;
-        // The child is not awaited: it does not end before the container does.
+        // The child is not awaited, because it runs until the container ends.
         Command::new(program)
             .args([PROGRAM, KEEP])
             .arg(directory)
@@ -157,7 +157,7 @@ fn hold(directory: &Path, identity: &str, uid: &str, volume: Option<&Path>) -> R
         let linger = Duration::from_millis(witness.run % LINGER_MILLISECONDS);
         let mut end = std::pin::pin!(async {
             ends.recv().await;
-            // Work to finish: a premature successor would take the identity from a live holder.
+            // The holder simulates work to finish, so that a premature successor finds the identity still held.
             tokio::time::sleep(linger).await;
         });
         loop {

@@ -16,7 +16,7 @@ use super::directory::TortureDir;
 use super::plan::NODES;
 use super::processes::Process;
 
-/// Timeout of a start, on a machine with other work.
+/// Timeout of a start, long enough for a busy machine.
 const START: Duration = Duration::from_mins(1);
 /// Timeout of an orderly stop.
 const END: Duration = Duration::from_mins(1);

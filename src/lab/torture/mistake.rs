@@ -1,5 +1,5 @@
-//! Deliberate mistakes: a torture that does not find them is useless. Some are made outside the cluster; others are in
-//! the product, as in `podium-lab simulate`: `podium-lab torture-serve NAME` is `podium serve` with one of them.
+//! Deliberate mistakes, which the torture must find. Some are made outside the cluster; others are in the product, as
+//! in `podium-lab simulate`: `podium-lab torture-serve NAME` is `podium serve` with one of the latter.
 
 use std::ffi::OsString;
 use std::process::{Command, ExitCode, Stdio};

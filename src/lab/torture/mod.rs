@@ -1,8 +1,8 @@
-//! `podium-lab torture` breaks a real instance repeatedly and checks the guarantees (FAULT-3). Exit code 0: no violation
-//! found; 1: a rule was broken; 2: usage.
+//! `podium-lab torture` breaks a real instance repeatedly and checks the guarantees (FAULT-3). Exit code 0: no
+//! violation found; 1: a rule was broken; 2: usage.
 //!
-//! Architecture Invariant: only processes of the torture's own directory are signalled, and each only after checking
-//! that it still is the process that was found.
+//! Architecture Invariant: signals go only to processes of the torture's own directory, and only after checking that a
+//! PID still belongs to the process that was found.
 
 mod clients;
 mod directory;
@@ -113,7 +113,7 @@ impl InterruptSignals {
     }
 }
 
-/// Runs everything from the first start to the last stop. Returns the clients' summary.
+/// Runs the torture from the first start of the cluster to its last stop. Returns the clients' summary.
 async fn torture_cluster(request: &TortureRequest, plan: &mut Plan, driver: &mut Driver) -> Result<String> {
     let mut ends = InterruptSignals(signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let findings = driver.findings.clone();
@@ -175,8 +175,8 @@ async fn torture_cluster(request: &TortureRequest, plan: &mut Plan, driver: &mut
 /// Time for which the kubelets are down at the end.
 const DOWN: Duration = Duration::from_secs(2);
 
-/// Crashes and heals the kubelet of every node and then kills containers: nothing is restarted in between, so only the
-/// healed kubelets can see that they have ended.
+/// Crashes and heals the kubelet of every node, and then kills the containers. No process is restarted in between, so
+/// only the healed kubelets can observe the containers' ends.
 async fn see_ends_after_a_heal(driver: &mut Driver, clients: &Clients) -> Result<()> {
     driver.crash_every_kubelet(DOWN).await?;
     let started = Instant::now();
@@ -200,8 +200,8 @@ async fn see_ends_after_a_heal(driver: &mut Driver, clients: &Clients) -> Result
 /// Interval between two checks for violations.
 const GLANCE: Duration = Duration::from_secs(2);
 
-/// Makes faults until the time is over, a signal arrives, or a rule is broken: further faults would make the violation
-/// harder to analyze. Returns true if a signal arrived.
+/// Causes faults until the time is over, a signal arrives, or a rule is broken, since further faults would make the
+/// violation harder to analyze. Returns true if a signal arrived.
 async fn rounds(
     plan: &mut Plan,
     driver: &mut Driver,

@@ -1,5 +1,4 @@
-//! The faults, drawn from the seed. The machine decides when processes run, so the same seed does the same things, but
-//! not at the same moments.
+//! The faults, drawn from the seed. The same seed gives the same faults, but their exact timing depends on the machine.
 
 use std::fmt;
 use std::time::Duration;
@@ -109,7 +108,7 @@ pub(super) struct Set {
     pub(super) name: String,
     pub(super) replicas: u8,
     pub(super) claim: bool,
-    /// The claims are of the class that is attached to one node at a time.
+    /// True if the claims have the storage class `disk`, whose volumes are attached to one node at a time.
     pub(super) attached: bool,
     pub(super) parallel: bool,
     pub(super) grace: u8,
@@ -130,16 +129,16 @@ impl fmt::Display for Set {
 
 /// Draws the faults one after the other.
 ///
-/// Faults of nodes, fences and snapshots, and the pauses after them, are drawn from a second stream: a seed's other
-/// faults stay as they were before these existed, with these in between.
+/// Faults of nodes, fences and snapshots, and the pauses after them, are drawn from a second random stream and inserted
+/// between the other faults, so that a seed's other faults are the same as before these existed.
 pub(super) struct Plan {
     random: SmallRng,
     of_objects: SmallRng,
-    /// True if the last fault was of the second stream.
+    /// True if the last fault was drawn from the second stream.
     is_of_objects: bool,
 }
 
-/// One fault in this many is of the second stream.
+/// One fault in this many is drawn from the second stream.
 const OF_OBJECTS: u32 = 4;
 
 impl Plan {
@@ -168,7 +167,8 @@ impl Plan {
 
     /// Draws the pause until the next fault.
     pub(super) fn pause(&mut self) -> Duration {
-        // Most faults come before the previous one is over; now and then everything recovers in between.
+        // Most pauses are shorter than a fault, so that faults overlap; sometimes a long pause lets the cluster
+        // recover.
         let random = if self.is_of_objects { &mut self.of_objects } else { &mut self.random };
         let most = if random.random_ratio(1, 6) { 8_000 } else { 1_600 };
         Duration::from_millis(random.random_range(100..most))

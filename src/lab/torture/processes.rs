@@ -1,5 +1,5 @@
-//! The processes of one torture, found by the directory in their command lines, and signalled only while they are still
-//! the same processes.
+//! Finds the processes of one torture by its directory in their command lines, and signals a process only if its PID
+//! still belongs to it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -61,7 +61,8 @@ impl Process {
     /// Sends a signal to the process. Returns false if it has ended.
     pub(super) fn signal(self, signal: Signal) -> Result<bool> {
         let Some(handle) = process(self.pid)? else { return Ok(false) };
-        // The handle belongs to the process that has the PID now, which must still be this one.
+        // The handle refers to the process that has the PID now, so check after opening it that this is still the same
+        // process.
         if !self.is_alive() {
             return Ok(false);
         }

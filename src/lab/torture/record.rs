@@ -22,7 +22,7 @@ pub(super) enum RecordKind {
 pub(super) struct Record {
     /// Identifies the process: a random number drawn at its start, because PIDs belong to a pod's own namespace.
     pub(super) run: u64,
-    /// Nanoseconds since the machine's start, so that steps of the wall clock have no effect.
+    /// Nanoseconds since the machine's start: steps of the wall clock do not affect it.
     pub(super) at: u64,
     /// The wall clock in milliseconds, for readers who compare the log with others. No check uses it.
     pub(super) wall: i64,

@@ -44,7 +44,7 @@ pub(super) fn verify(text: &str) -> LogReport {
             continue;
         };
         verdict.records += 1;
-        // Only a killed holder leaves an incomplete line, and the next line comes from another process.
+        // Only a killed holder leaves an incomplete line, so the next line must be another process's first one.
         if std::mem::take(&mut torn_before) && !matches!(record.what, RecordKind::Begin | RecordKind::Clash) {
             verdict.violations.push(format!("line {number}: follows a line that cannot be read"));
         }

@@ -1,10 +1,10 @@
-//! Trials of a user's controller (FAULT-3): its program runs as a process against a cluster of this process, which
-//! delivers stale state to it, hides states from it, kills it between two of its writes and refuses some writes. In the
-//! end the cluster must be in the same state as without all that.
+//! Trials of a user's controller (FAULT-3): the controller runs as a separate process against a cluster in this
+//! process. The trial delivers stale state to it, hides states from it, kills it between two of its writes and refuses
+//! some of them. In the end the cluster must have the same state as without these disturbances.
 //!
 //! `plan` draws the disturbances, `process` is the controller, `state` is the final state and the comparison of two,
-//! `run` combines them. Two undisturbed runs tell a controller's random results from wrong ones: fields that differ
-//! between these two are not compared.
+//! `run` combines them. Two undisturbed runs distinguish a controller's random results from wrong ones: fields that
+//! differ between these two runs are not compared.
 
 mod plan;
 mod process;
@@ -25,7 +25,8 @@ use plan::{Disturbance, Plan, WatchedResource};
 use run::{RunProblem, RunResult};
 use state::{Mask, State};
 
-/// The number of times that undisturbed runs are repeated with twice the time, while they end with different objects.
+/// The maximum number of times that the two undisturbed runs are repeated with twice the quiet period, because they
+/// ended with different objects.
 const LONGER: u32 = 2;
 /// The maximum number of runs for shrinking a failing plan.
 const ATTEMPTS: usize = 24;
@@ -34,9 +35,10 @@ const MAX_DIFFERENCES: usize = 20;
 
 /// The parameters of a trial.
 pub(crate) struct Trial {
-    /// The controller's command line for `sh -c`; `KUBECONFIG` leads it to the cluster.
+    /// The controller's command line for `sh -c`. It finds the cluster by `KUBECONFIG`.
     pub(crate) command: String,
-    /// Files or directories of manifests, one per step: each is applied when the step before has come to rest.
+    /// Files or directories of manifests, one per step. Each is applied when the cluster is at rest after the previous
+    /// step.
     pub(crate) steps: Vec<PathBuf>,
     /// The first seed.
     pub(crate) first: u64,
@@ -75,8 +77,8 @@ struct Manifests {
 }
 
 impl Trial {
-    /// Runs the trial, and passes a report of its progress to `log_line`, line by line. Returns the number of seeds with
-    /// differences.
+    /// Runs the trial, and passes a report of its progress to `log_line`, line by line. Returns the number of seeds
+    /// with differences.
     pub(crate) async fn run(mut self, log_line: impl Fn(&str)) -> Result<u64> {
         let manifests = self.read()?;
         let (expected, writes, watched) = self.expected(&manifests, &log_line).await?;
@@ -131,8 +133,8 @@ impl Trial {
     }
 
     /// Determines the expected states without disturbances, the controller's number of writes in each step, and the
-    /// resources it watches. If two runs differ by whole objects, the controller most likely pauses longer than the
-    /// quiet period: they are repeated with more time.
+    /// resources it watches. If the two runs differ by whole objects, the controller probably pauses for longer than
+    /// the quiet period, and the runs are repeated with a longer one.
     async fn expected(
         &mut self,
         manifests: &Manifests,
@@ -187,7 +189,7 @@ impl Trial {
         Ok(found)
     }
 
-    /// Leaves out disturbances as long as the plan still fails. Returns the shorter plan.
+    /// Leaves out disturbances while the plan still fails without them. Returns the shortened plan.
     async fn shrunk(
         &self,
         manifests: &Manifests,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng};
 
-/// The most disturbances in one run.
+/// The maximum number of disturbances in one run.
 const MAX_DISTURBANCES: usize = 5;
 
 /// A resource: its plural and its group.
@@ -30,15 +30,15 @@ pub(super) struct Disturbance {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum DisturbanceKind {
-    /// The watches of a resource deliver nothing for a time, so the controller's cache of it is stale.
+    /// The watches of a resource deliver no events for a time, so that the controller's cache of the resource is stale.
     Stale {
         watched: WatchedResource,
         lasts: Duration,
-        /// Afterwards the watches expire: the controller has to list, and misses the states in between.
+        /// If true, the watches then expire, so that the controller has to list and misses the states in between.
         misses: bool,
     },
-    /// The controller is killed after this write of the step (counted from 1) is done and before its response arrives;
-    /// then it is started again.
+    /// The controller is killed after this write of the step (counted from 1) is executed and before its response
+    /// arrives; then it is restarted.
     Killed { write: u32 },
     /// This write of the step (counted from 1) fails.
     Refused { write: u32, how: Refusal },
@@ -46,11 +46,11 @@ pub(super) enum DisturbanceKind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Refusal {
-    /// 409: another client was faster.
+    /// 409: another client has changed the object first.
     Conflict,
     /// 503: the server is temporarily unavailable.
     Unavailable,
-    /// 504: the write is done, and the response reports a timeout.
+    /// 504: the write is executed, but the response reports a timeout.
     AnswerLost,
 }
 

@@ -8,16 +8,16 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// The number of bytes that a report shows from the end of its log.
+/// The number of bytes from the end of the controller's log that a report shows.
 const MAX_OUTPUT: usize = 2000;
 
-/// A controller's process, which may have ended by itself. Dropping it kills the process and all that it has started.
+/// A controller's process, which may have ended by itself. Dropping this kills the process and its process group.
 pub(super) struct Controller {
     command: String,
     kubeconfig: PathBuf,
     log: PathBuf,
     child: Child,
-    /// The number of times it ended by itself.
+    /// The number of times that the controller ended by itself.
     pub(super) ended: u32,
 }
 
@@ -55,8 +55,8 @@ impl Controller {
 
     fn kill(&mut self) {
         let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        // The process group has the number of its first process. That process is not reaped yet, so no other group can
-        // have it.
+        // The process group has the number of its first process. No other group can have this number, unless `keep` has
+        // just reaped that process.
         if let Some(group) = group {
             let _ = kill_process_group(group, Signal::KILL);
         }

@@ -21,14 +21,14 @@ const USER_AGENT: &str = "podium-trial";
 const LOOK: Duration = Duration::from_millis(50);
 /// A delay longer than any client waits for a response.
 const NEVER: Duration = Duration::from_hours(1);
-/// The most times that a controller may end by itself before the run reports it.
+/// The maximum number of times that a controller may end by itself before the run reports a problem.
 const RESTARTS: u32 = 5;
 /// The shortest time between two starts of the controller.
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// The results of a run.
 pub(super) struct RunResult {
-    /// The states after each step, and after everything was deleted.
+    /// The states after each step, and after the deletion of all objects.
     pub(super) states: Vec<State>,
     /// The number of the controller's writes before each of these states.
     pub(super) writes: Vec<u32>,
@@ -118,7 +118,7 @@ impl TrialRun<'_> {
             watched: BTreeSet::new(),
             problems: Vec::new(),
         };
-        // The controller lists everything first, and may create objects of its own.
+        // Before the first step the controller lists its resources, and may create objects of its own.
         if !self.wait_at_rest(|_| Ok(true), None).await? {
             reached.problems.push(RunProblem::Restless("before the first step".to_owned()));
             return Ok(reached);
@@ -135,7 +135,7 @@ impl TrialRun<'_> {
             let errors = if let Some(documents) = documents {
                 apply::apply_all(client, documents, DEFAULT_NAMESPACE, mode, &warnings, |_, _| {}).await
             } else {
-                // Objects that are deleted along with another no longer exist.
+                // An object may already have been deleted together with another, so errors are ignored.
                 let all: Vec<_> = manifests.steps.iter().flatten().cloned().collect();
                 apply::delete_all(client, &all, DEFAULT_NAMESPACE, mode, &warnings, |_| {}).await;
                 Vec::new()
@@ -145,7 +145,8 @@ impl TrialRun<'_> {
             let rests = self.wait_at_rest(|running| disturbing.go_on(running), expected).await?;
             reached.watched.extend(self.cluster.watched_resources(&controller_requests()));
             reached.writes.push(disturbing.end());
-            // With expected states, their comparison decides whether a cluster that does not come to rest is wrong.
+            // With expected states, the comparison with them shows whether a cluster that does not come to rest is
+            // wrong.
             if !rests && expected.is_none() {
                 reached.problems.push(RunProblem::Restless(place));
             }
@@ -158,9 +159,9 @@ impl TrialRun<'_> {
         Ok(reached)
     }
 
-    /// Waits until nothing has changed for the quiet period, all disturbances are over and the expected state is
+    /// Waits until the state has not changed for the quiet period, all disturbances are over and the expected state is
     /// reached. Returns false if that takes too long. Without an expected state it waits for twice the quiet period,
-    /// because the result is what later runs are compared with.
+    /// because later runs are compared with this one.
     async fn wait_at_rest(
         &mut self,
         mut is_over: impl FnMut(&mut Self) -> Result<bool>,
@@ -238,7 +239,8 @@ fn controller_requests() -> Requests {
 
 /// The disturbances of a step.
 struct ActiveDisturbances {
-    /// Rules for writes, in order: each matches a number of writes, the last one all others.
+    /// The rules for the controller's writes, in order. Each matches a number of consecutive writes, and the last one
+    /// all further writes.
     writes: Vec<InjectedFailure>,
     /// The rules for writes after which the controller is killed.
     kills: Vec<InjectedFailure>,
@@ -298,8 +300,8 @@ impl ActiveDisturbances {
         disturbing
     }
 
-    /// Executes the disturbances that are due. Returns true once all held watches are released. It does not wait for a
-    /// kill: the write for it may never come.
+    /// Executes the disturbances that are due. Returns true once all held watches are released. Does not wait for
+    /// planned kills, because the controller may never make the write that triggers one.
     fn go_on(&mut self, running: &mut TrialRun<'_>) -> Result<bool> {
         let due: Vec<InjectedFailure> = self.kills.extract_if(.., |kill| kill.hits() > 0).collect();
         if !due.is_empty() {

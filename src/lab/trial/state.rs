@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use api::Api;
 use object::{Kind, Object};
 
-/// Kinds that are not compared: they record the way to the state, not the state, or belong to the cluster's machinery.
+/// Kinds that are not compared: they record how the cluster reached its state, or belong to the control plane.
 const SKIPPED_KINDS: &[&str] = &[
     "Event",
     "Lease",
@@ -36,18 +36,18 @@ const OF_THE_RUN: &[&str] = &[
 ];
 /// Fields of Services that the API server allocates.
 const DEALT_OUT: &[&str] = &["clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort"];
-/// The most characters of a value that a report shows.
+/// The maximum number of a value's characters that a report shows.
 const MAX_VALUE_CHARS: usize = 120;
 
 /// Identifies an object: kind, namespace, name; objects with a generated name share its prefix as their identity.
 type ObjectKey = String;
 
-/// The values of all objects, by their identity.
+/// The contents of all objects, by their identities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct State(BTreeMap<ObjectKey, Vec<Value>>);
 
-/// The differences between two undisturbed runs at one moment, which are ignored: the controller produces them at
-/// random.
+/// The differences between two undisturbed runs at one moment. They are ignored in comparisons, because the controller
+/// produces them at random.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mask {
     /// Fields that differ: the object and the path.
@@ -79,7 +79,7 @@ impl State {
         self.0.values().map(Vec::len).sum()
     }
 
-    /// Describes the differences of another state: a line each.
+    /// Describes the differences of another state from this one, one per line.
     pub(super) fn differences(&self, other: &Self, mask: &Mask) -> Vec<String> {
         let names: BTreeSet<&ObjectKey> = self.0.keys().chain(other.0.keys()).collect();
         let mut lines = Vec::new();

@@ -1,5 +1,5 @@
 //! The file that occupies a file system's free space. It has no name (`O_TMPFILE`): no directory lists it, and the
-//! kernel removes it when the descriptor closes, be it by `kill -9`.
+//! kernel removes it when the descriptor closes, even after `kill -9`.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +17,7 @@ pub(super) struct Ballast {
     device: u64,
     /// The file's size, in bytes.
     end: u64,
-    /// The space still free after everything possible was occupied: the file system's reserve, in bytes.
+    /// The free space that could not be occupied, the file system's reserve, in bytes; `None` before the first fill.
     reserved: Option<u64>,
 }
 
@@ -33,7 +33,7 @@ impl Ballast {
         Ok(Self { file, device, end: 0, reserved: None })
     }
 
-    /// Returns true if it lies on this device.
+    /// Returns true if the file lies on this device.
     pub(super) fn is_on(&self, device: u64) -> bool {
         self.device == device
     }
@@ -50,7 +50,7 @@ impl Ballast {
             match fallocate(&self.file, FallocateFlags::empty(), self.end, chunk) {
                 Ok(()) => self.end += chunk,
                 Err(Errno::INTR) => {}
-                // A chunk beyond the maximum file size is too long for the rest of this file.
+                // `FBIG`: the file would exceed its maximum size; a smaller chunk may still fit.
                 Err(Errno::NOSPC | Errno::FBIG) if chunk > block => {
                     chunk = (chunk / 2).max(block) / block * block;
                 }

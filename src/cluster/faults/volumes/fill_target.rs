@@ -1,5 +1,5 @@
-//! Decides if a volume's directory is a file system of its own that may be filled: the lookup, and the decision, which
-//! is pure.
+//! Decides if a volume's directory is a file system of its own that may be filled. `survey` collects the facts, and
+//! `check_fillable` decides purely.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,16 +13,16 @@ use rustix::fs::{AtFlags, Mode, OFlags, StatxAttributes, StatxFlags, fstat, fsta
 /// The reason of a failed step.
 pub(super) const FAILED: &str = "Failed";
 
-/// File systems on which a file that occupies all free space leaves none to write into. Not ext2 and ext3, which
-/// reserve no blocks (`fallocate`); not btrfs, which stores small files in its metadata; not XFS, which preallocates
-/// space for growing files; not network file systems, whose space others share.
+/// File systems on which writes certainly fail once a file occupies all free space. Not ext2 and ext3, which reserve no
+/// blocks (`fallocate`); not btrfs, which stores small files in its metadata; not XFS, which preallocates space for
+/// growing files; not network file systems, whose space others share.
 const FILLED_FOR_CERTAIN: &[&str] = &["ext4", TMPFS];
-/// The file system that occupies the machine's memory.
+/// The file system whose files occupy the machine's memory.
 const TMPFS: &str = "tmpfs";
-/// At most this fraction of the available memory is occupied (one part in four).
+/// At most one part in this many of the available memory is occupied.
 const MEMORY_PART: u64 = 4;
 
-/// Directories that machines need to run.
+/// Directories of the machine: a file system that contains one of them is never filled.
 const OF_MACHINES: &[&str] = &[
     "/",
     "/boot",
@@ -50,7 +50,7 @@ const OF_MACHINES: &[&str] = &[
 /// The reason why a volume is not filled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::faults) struct FillRefusal {
-    /// The reason of the condition and the event.
+    /// The `reason` of the condition and the event.
     pub(in crate::faults) reason: &'static str,
     /// The message, with the remedy.
     pub(in crate::faults) message: String,
@@ -66,7 +66,8 @@ impl FillRefusal {
 /// A directory with a file system that may be filled.
 #[derive(Debug)]
 pub(super) struct FillTarget {
-    /// Opened for the check, so that nothing else is filled than was checked.
+    /// The directory that was checked. Open, so that a path that is replaced meanwhile cannot lead to another file
+    /// system.
     pub(super) directory: OwnedFd,
     /// The device of its file system, as in `stat`.
     pub(super) device: u64,
@@ -88,7 +89,7 @@ impl ProtectedPaths {
         Self(all)
     }
 
-    /// Returns the one that is this directory, or lies below it.
+    /// Returns a protected path that is this directory, or lies below it.
     fn below(&self, directory: &Path) -> Option<&Path> {
         let is_below = |path: &&PathBuf| {
             path.starts_with(directory) || path.canonicalize().is_ok_and(|real| real.starts_with(directory))
@@ -96,7 +97,7 @@ impl ProtectedPaths {
         self.0.iter().find(is_below).map(PathBuf::as_path)
     }
 
-    /// Returns the one that lies on a device.
+    /// Returns a protected path that lies on this device.
     fn on(&self, device: u64) -> Option<&Path> {
         let lies_there = |path: &&PathBuf| fs::metadata(path).is_ok_and(|about| about.dev() == device);
         self.0.iter().find(lies_there).map(PathBuf::as_path)
@@ -120,18 +121,18 @@ struct VolumeSurvey<'a> {
     path: &'a Path,
     /// The mount at the directory, or above it.
     mount: &'a Mount,
-    /// The directory is the mount point of `mount`.
+    /// True if the directory is the mount point of `mount`.
     is_mount_point: bool,
     /// Another mount point of the same file system.
     other_mount: Option<&'a Path>,
-    /// A directory that the machine needs on the same file system.
+    /// A protected path on the same file system.
     guarded: Option<&'a Path>,
     free_bytes: u64,
     /// The available memory, in bytes; none if it is unknown.
     available_memory: Option<u64>,
 }
 
-/// Checks a volume's directory: returns it if it may be filled, or the reason against it.
+/// Returns a volume's directory if its file system may be filled, else the reason for the refusal.
 pub(super) fn survey(path: &Path, guarded: &ProtectedPaths) -> Result<FillTarget, FillRefusal> {
     let failed = |error: io::Error| FillRefusal::failed(path, &error);
     let directory = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
@@ -160,7 +161,7 @@ pub(super) fn survey(path: &Path, guarded: &ProtectedPaths) -> Result<FillTarget
     Ok(FillTarget { directory, device })
 }
 
-/// Opens a directory whose files may be protected from writes; an error gives the reason against it.
+/// Opens a directory before whose files a gate may be set; an error gives the reason for the refusal.
 pub(super) fn directory(path: &Path, guarded: &ProtectedPaths) -> Result<OwnedFd, String> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -174,7 +175,7 @@ pub(super) fn directory(path: &Path, guarded: &ProtectedPaths) -> Result<OwnedFd
     }
 }
 
-/// The advice for a volume that is a directory among others.
+/// The advice for a volume that shares its file system with other directories.
 const INSTEAD: &str = "only a volume that is the mount point of its own file system can be filled, such as that of an \
     image file: mount one, and create a PersistentVolume with its path";
 

@@ -3,11 +3,11 @@
 //!
 //! [`fill_target`] decides if a volume is a file system of its own that may be filled; [`ballast`] occupies its free
 //! space, by a file without a name that this process holds open. If it is a directory among others, [`gate`] makes
-//! writes fail. Both are invisible in listings, and end with the process in every case: the next one starts from
-//! scratch.
+//! writes fail. Neither appears in listings, and both end with this process, however it ends: the next process starts
+//! from scratch.
 //!
-//! Architecture Invariant: the machine's own file systems are never filled. A file system that does not certainly
-//! belong to one volume alone is refused.
+//! Architecture Invariant: the machine's own file systems are never filled. A file system is refused unless it
+//! certainly belongs to one volume alone.
 
 mod ballast;
 mod fill_target;
@@ -42,14 +42,14 @@ pub(super) enum FillState {
         /// The number of descriptors opened before, which can still write.
         open_before: usize,
     },
-    /// It is not filled, for a reason.
+    /// The volume is not filled, for this reason.
     Refused(FillRefusal),
 }
 
-/// The directories to affect, and the effect.
+/// The directories to fill or gate, and the effect on them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FillRequest {
-    /// The one volume; or all emptyDirs on a disk.
+    /// The path of the volume, or the paths of all emptyDirs on a disk.
     pub(super) paths: Vec<PathBuf>,
     pub(super) how: FillMode,
 }
@@ -63,7 +63,7 @@ pub(super) enum FillMode {
     OnDisk(WriteFault),
 }
 
-/// The affected volumes, by their owners.
+/// The affected volumes and disks, by their descriptions.
 pub(super) struct FullVolumes {
     volumes: BTreeMap<String, FilledVolume>,
     tasks: Tasks,
@@ -81,14 +81,14 @@ struct FilledVolume {
 }
 
 impl FullVolumes {
-    /// Starts without volumes. `changed` is called whenever the state of one changes; nothing below `data_dir` is
-    /// filled.
+    /// Starts without volumes. `changed` is called whenever the state of a volume changes; file systems that contain
+    /// `data_dir` are never filled.
     pub(super) fn new(tasks: &Tasks, data_dir: &Path, changed: impl Fn() + Send + Sync + 'static) -> Self {
         let guarded = Arc::new(ProtectedPaths::of_machine(data_dir));
         Self { volumes: BTreeMap::new(), tasks: tasks.clone(), guarded, changed: Arc::new(changed) }
     }
 
-    /// Replaces the set of affected volumes. Never waits for a disk.
+    /// Replaces the set of affected volumes. Returns without waiting for any disk.
     pub(super) fn apply(&mut self, requests: &BTreeMap<String, FillRequest>) {
         let is_same = |held: &FilledVolume, request: &FillRequest| {
             held.how == request.how && (held.how != FillMode::Full || *held.paths.lock() == request.paths)
@@ -96,7 +96,7 @@ impl FullVolumes {
         self.volumes.retain(|of, held| requests.get(of).is_some_and(|request| is_same(held, request)));
         for (of, request) in requests {
             if let Some(held) = self.volumes.get(of) {
-                // The pods on a disk change.
+                // The emptyDirs on a disk change with its pods.
                 held.paths.lock().clone_from(&request.paths);
                 continue;
             }
@@ -120,7 +120,7 @@ impl FullVolumes {
         self.volumes.contains_key(of)
     }
 
-    /// The state of a volume or disk; none while it has not responded yet, or without a request.
+    /// The state of a volume or disk; `None` while it has not responded yet, or if no fault affects it.
     pub(super) fn fill_state(&self, of: &str) -> Option<FillState> {
         self.volumes.get(of)?.state.lock().clone()
     }
@@ -170,12 +170,12 @@ impl VolumeFiller {
                 () = tokio::time::sleep(RECHECK_INTERVAL) => {}
             }
         }
-        // The disk needs time to release large files.
+        // Releasing a large file takes the disk some time, so not on a runtime thread.
         let _ = tokio::task::spawn_blocking(move || drop(means)).await;
     }
 }
 
-/// Occupies the free space, in addition to what is occupied already; or makes writes fail if others share that space.
+/// Occupies the volume's free space; if its file system may not be filled, makes writes fail instead.
 fn keep(path: &Path, guarded: &ProtectedPaths, means: Option<FillMethod>) -> (Option<FillMethod>, FillState) {
     let (ballast, mut gate) = match means {
         Some(FillMethod::Ballast(ballast)) => (Some(ballast), None),
@@ -216,7 +216,7 @@ fn install_gate(
         Some(FillMethod::Gate(gate)) => Some(gate),
         _ => None,
     };
-    // A pod's volumes come and go with it.
+    // An emptyDir may have been removed with its pod.
     for path in paths.iter().filter(|path| path.is_dir()) {
         if let Err(message) = deny(path, guarded, denial, &mut gate)
             && path.is_dir()
@@ -232,7 +232,7 @@ fn denied(mut gate: Option<WriteGate>) -> (Option<FillMethod>, FillState) {
     (gate.map(FillMethod::Gate), FillState::Denied { open_before })
 }
 
-/// Adds a directory to the gate; an error gives the reason against it.
+/// Adds a directory to the gate; an error gives the reason for the refusal.
 fn deny(
     path: &Path,
     guarded: &ProtectedPaths,

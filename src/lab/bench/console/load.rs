@@ -1,4 +1,4 @@
-//! The load that the console shows: pods on hollow nodes, their events, and changes of both.
+//! The load for the console's measurements: pods on hollow nodes, their events, and changes of both.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -97,7 +97,7 @@ async fn some_pods(client: &Client) -> Result<Vec<Pod>> {
 /// Creates this many events.
 pub(super) async fn create_events(client: &Client, events: usize) -> Result<()> {
     let pods = some_pods(client).await?;
-    // The server would delete older ones.
+    // The events have the current time, since the server would delete old ones.
     let time = Clock::machine().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let made = futures::stream::iter(0..events).map(|n| {
         let api: Api<Event> = Api::default_namespaced(client.clone());
@@ -117,7 +117,7 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// Makes this many changes a second: in turn a repetition of an event, and a change of a pod's label.
+    /// Makes this many changes per second, alternating between a repetition of an event and a change of a pod's label.
     pub(super) async fn start(client: &Client, each_second: u32) -> Result<Self> {
         let pods: Vec<String> = names(some_pods(client).await?);
         let events: Api<Event> = Api::default_namespaced(client.clone());
@@ -144,7 +144,7 @@ impl Changes {
     pub(super) fn end(mut self) -> Result<f64> {
         let work = &self.work;
         let rate = work.done.load(Ordering::Relaxed) as f64 / work.since.elapsed().as_secs_f64();
-        // A worker that has ended by itself failed.
+        // Workers run until they are cancelled, so one that has ended has failed.
         match self.workers.try_join_next() {
             Some(ended) => ended?.map(|()| rate),
             None => Ok(rate),
@@ -152,7 +152,7 @@ impl Changes {
     }
 }
 
-/// The objects to change.
+/// The objects to change, and the progress of the changes.
 struct LoadPlan {
     client: Client,
     pods: Vec<String>,
@@ -164,8 +164,8 @@ struct LoadPlan {
 }
 
 impl LoadPlan {
-    /// Makes one change after the other, each at its time; a server that lags has at most as many concurrent changes as
-    /// there are workers.
+    /// Runs a worker: makes one change after the other, each at its scheduled time. If the server lags, the number of
+    /// concurrent changes is at most that of the workers.
     async fn go_on(&self) -> Result<()> {
         loop {
             let n = self.next.fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! The console on a large cluster (CON-1): memory, idle load, and the time until the first page and until the effect of
-//! a key.
+//! The console on a large cluster (CON-1): memory, idle load, the time until the first page, and the time from a key to
+//! its effect.
 //!
 //! The console is a separate process on its own terminal (a pty of 140×40), as for a user; the cluster has hollow
 //! nodes.
@@ -26,11 +26,11 @@ const GOAL_IDLE_PERCENT: f64 = 0.3;
 const GOAL_FIRST_MS: f64 = 300.0;
 /// Limit of the time from a key to its effect on the screen, for 99 in 100 keys.
 const GOAL_KEY_MS: f64 = 16.0;
-/// A processor use below this is reported as this.
+/// The minimum processor use that is reported, in percent, since the value is used as a divisor.
 const LEAST_PERCENT: f64 = 0.001;
 /// Text that is typed into a filter repeatedly, and deleted.
 const TYPED: &str = "web-1";
-/// Interval between two keys: a fast typist.
+/// Interval between two keys, as of a fast typist.
 const BETWEEN_KEYS: Duration = Duration::from_millis(50);
 
 /// The size of the cluster for the console's measurements.
@@ -126,7 +126,7 @@ pub(super) async fn run(sizes: &Sizes) -> Result<()> {
 }
 
 impl Bench {
-    /// Starts a console, which shows its overview.
+    /// Starts a console on the cluster; it shows the overview first.
     async fn console(&self) -> Result<Terminal> {
         let directory = self.instance.directory();
         // Each console has its own files, so that none finds another's saved state.
@@ -148,7 +148,7 @@ impl Bench {
         let counts_nodes =
             move |screen: &vt100::Screen| screen.contents().contains(&format!("{nodes} nodes ● {nodes} "));
         terminal.until("all nodes", "", counts_nodes).await?;
-        // The console redraws recent events every few seconds, which is not measured here.
+        // Without events the console does not redraw their ages every few seconds, which is not measured here.
         load::forget_events(&self.client).await?;
         let empty = terminal.stable_mib().await?;
         let span = Duration::from_secs_f64(sizes.seconds);
@@ -168,7 +168,8 @@ impl Bench {
         Ok(empty)
     }
 
-    /// Measures the time until the first of this many pods is shown, and the memory for each, with their table open.
+    /// Measures the time until the console shows the first of this many pods, and the memory for each pod while their
+    /// table is open.
     async fn pods(&self, pods: usize, empty_mib: f64, most: bool) -> Result<()> {
         let mut terminal = self.console().await?;
         let first = |screen: &vt100::Screen| lists(screen, "Pods", NAME);
@@ -187,7 +188,7 @@ impl Bench {
         terminal.stop().await
     }
 
-    /// Measures the memory for an event, and the time from a key to its effect, while many objects change.
+    /// Measures the memory for each event, and then, while many objects change, the time from a key to its effect.
     async fn keys(&self, sizes: &Sizes, pods: usize) -> Result<()> {
         let events = sizes.events as usize;
         let mut terminal = self.console().await?;

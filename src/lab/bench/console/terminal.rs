@@ -21,19 +21,19 @@ use crate::bench::instance::{own_mib_of, processor_time_of};
 const SIZE: (u16, u16) = (140, 40);
 /// Timeout for an expected screen; the suite fails after it.
 const TIMEOUT: Duration = Duration::from_mins(3);
-/// A built-in theme: without one the console asks the terminal for its colours, and this terminal does not answer.
+/// A built-in theme: without a theme the console would query the terminal's colours, and this terminal does not answer.
 const THEME: &str = "night";
-/// Interval between two measurements of memory, and the number of measurements for which it must stay the same.
+/// Interval between two measurements of memory, and the number of consecutive measurements that must be the same.
 const LOOK: Duration = Duration::from_millis(500);
 const SAME: usize = 4;
 /// Relative change of memory that still counts as the same.
 const STILL: f64 = 0.01;
-/// Maximum number of measurements before memory that always changes is used as it is.
+/// Maximum number of measurements; after it the last one counts, even if memory still changes.
 const LOOKS: usize = 120;
 
 type Predicate = Box<dyn Fn(&Screen) -> bool + Send>;
 
-/// The drawn screen, and the state that a caller waits for.
+/// The drawn screen, and the predicate that a caller waits for.
 struct ScreenState {
     parser: vt100::Parser,
     awaited: Option<(Predicate, oneshot::Sender<Instant>)>,
@@ -82,7 +82,7 @@ impl Terminal {
             over: false,
         }));
         let (reader, draws) = (master.try_clone()?, state.clone());
-        // The thread ends with the console, which has the only other open end of the terminal.
+        // The thread ends with the console, which has the only open descriptors of the terminal's other end.
         std::thread::spawn(move || read(reader, &draws));
         Ok(Self { console, master, state, started })
     }
@@ -144,7 +144,7 @@ impl Terminal {
     }
 
     fn terminate(&self) {
-        // Fails only if the process has already ended.
+        // The signal fails only if the process has already ended.
         let _ = kill_process(Pid::from_child(&self.console), Signal::TERM);
     }
 }
@@ -176,7 +176,7 @@ fn read(mut master: File, state: &Mutex<ScreenState>) {
         state.parser.process(&bytes[..count]);
         state.look();
     }
-    // The expected state can no longer appear.
+    // The console has ended: dropping the sender tells the caller that the expected screen can no longer appear.
     let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
     state.over = true;
     state.awaited = None;
@@ -196,8 +196,8 @@ pub(super) fn is_rendered(screen: &Screen) -> bool {
 pub(super) fn counts_pods(screen: &Screen, pods: usize) -> bool {
     let count = |row: String| {
         let (before, _) = row.split_once(" pods")?;
-        // One space separates the thousands, and several separate the count from the nodes; a plus means that the count
-        // is not complete.
+        // The header separates thousands by one space and counts by several; a plus means that the count of pods is
+        // incomplete.
         let count = before.rsplit("  ").next().filter(|count| !count.ends_with('+'))?;
         let digits = count.chars().filter(char::is_ascii_digit);
         digits.collect::<String>().parse().ok()

@@ -1,7 +1,7 @@
 //! The uses of a cluster, each repeated in a task of its own.
 //!
-//! A refused request is counted and skipped: the soak checks for leaks, and objects that other tasks delete meanwhile
-//! are part of it.
+//! A refused request is counted as a failure and skipped, since tasks delete each other's objects, and the soak only
+//! checks for leaks.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Interval between two polls.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Size of a ConfigMap, so large that a leak of its versions would show.
+/// Size of a ConfigMap, in bytes: so large that a leak of its versions would be visible.
 const CONFIG_MAP_BYTES: usize = 20_000;
 
 /// The running tasks.
@@ -100,7 +100,7 @@ impl Churn {
         });
     }
 
-    /// Waits for all tasks, which have been stopped.
+    /// Waits until all tasks have ended, which must have been requested to stop, and returns the counts.
     pub(super) async fn end(mut self) -> Arc<Counts> {
         while self.tasks.join_next().await.is_some() {}
         self.counts
@@ -180,8 +180,7 @@ async fn delete_pod(client: Client, n: u64) -> Result<()> {
     Ok(())
 }
 
-/// Creates an Event. Events expire after an hour, which a longer soak checks; this one deletes the oldest, as an hour
-/// would.
+/// Creates an Event, and deletes an old one, because Events expire only after an hour, which most soaks do not reach.
 async fn event(client: Client, n: u64) -> Result<()> {
     const MAX_EVENTS: u64 = 2000;
     let api: Api<Event> = Api::default_namespaced(client);
@@ -191,7 +190,7 @@ async fn event(client: Client, n: u64) -> Result<()> {
     api.create(&PostParams::default(), &serde_json::from_value(new)?).await?;
     if let Some(oldest) = n.checked_sub(MAX_EVENTS) {
         match api.delete(&format!("soak-{oldest}"), &DeleteParams::default()).await {
-            // The server has already deleted it in favour of newer ones.
+            // The server has already deleted this Event, because there are too many newer ones.
             Err(kube::Error::Api(status)) if status.code == 404 => {}
             outcome => drop(outcome?),
         }

@@ -18,7 +18,7 @@ pub(super) struct Sample {
     pub(super) after: Duration,
     /// Resident memory of the control plane.
     pub(super) serve_mib: f64,
-    /// Memory of the nodes' hosts and pauses, shared pages counted once.
+    /// Memory of the nodes' hosts and `pause` processes; shared pages count once.
     pub(super) hosts_mib: f64,
     /// Open descriptors of the control plane and the hosts.
     pub(super) descriptors: usize,

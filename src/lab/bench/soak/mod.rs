@@ -1,4 +1,5 @@
-//! Hours of use in minutes: all uses of a cluster run at once, and Podium's resources must not grow.
+//! The soak: all uses of a cluster run at once, at a rate that makes minutes stand for hours, and Podium's resources
+//! must not grow.
 
 mod churn;
 mod measure;
@@ -14,8 +15,8 @@ use super::instance::Instance;
 use measure::Sample;
 use report::{FLAT_WITHIN, SoakReport};
 
-/// Time for the watch history, caches and allocator to fill: the history's window is etcd's compaction interval, five
-/// minutes. A shorter run is evaluated after its first third.
+/// Time for the watch history, caches and allocator to fill; growth in it does not count. The watch history covers five
+/// minutes, as with etcd's compaction. In a shorter run, a third of its length counts instead.
 const SETTLING: Duration = Duration::from_mins(5);
 
 /// Interval between two printed rows.

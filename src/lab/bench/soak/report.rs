@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::measure::Sample;
 
-/// Maximum growth after settling, as a share.
+/// Maximum growth after settling, as a fraction of the baseline.
 pub(super) const FLAT_WITHIN: f64 = 0.2;
 
 /// One column of the samples.
@@ -17,12 +17,12 @@ struct Column {
     statistic: Statistic,
 }
 
-/// Selects which of the later samples counts.
+/// Selects the statistic of the later samples that is compared with the baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Statistic {
-    /// The maximum: this resource does not depend on the current pods.
+    /// The maximum, for a resource that does not depend on the current pods.
     Most,
-    /// The median: this resource varies with the current pods, or with journals.
+    /// The median, for a resource that varies with the current pods or with journals.
     Middle,
 }
 

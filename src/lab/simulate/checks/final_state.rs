@@ -1,5 +1,5 @@
-//! Everything ends: some time after the last fault the cluster's state is what its specs desire, and nothing is left
-//! over.
+//! The final state: some time after the last fault, every object has its desired state, and no object is left that
+//! should have been removed.
 
 use std::collections::BTreeSet;
 
@@ -104,7 +104,7 @@ pub(crate) fn unfinished(api: &Api) -> Vec<String> {
     all
 }
 
-/// The most finished Jobs that a CronJob retains by default: three that succeeded and one that failed.
+/// The maximum number of finished Jobs that a CronJob retains by default: three that succeeded and one that failed.
 const MAX_RETAINED: usize = 4;
 
 fn finished_jobs(api: &Api, cron_job: &str) -> usize {

@@ -1,5 +1,5 @@
-//! The watch guarantees (API-4): a watcher receives the one history of the objects, in order, each change once and none
-//! left out; after a restart the same history continues.
+//! The watch guarantees (API-4): a watcher receives every change of the objects exactly once and in order, and the same
+//! history continues after a restart.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(crate) struct History(Mutex<State>);
 #[derive(Default)]
 struct State {
     objects: BTreeMap<(Kind, Key), Arc<Object>>,
-    /// The newest revision received for any kind: it is durable, so every later control plane has it.
+    /// The newest revision received for any kind. It is durable, so every later control plane has that state.
     newest: Revision,
     /// The newest revision received for each kind, by a change, a list or a bookmark.
     delivered: BTreeMap<Kind, Revision>,
@@ -102,7 +102,8 @@ impl History {
             .then(|| format!("{about}: the last revision was {before:?}"))
     }
 
-    /// Records that the watcher received a bookmark: it has every change of the kind up to this revision.
+    /// Records that the watcher received a bookmark, which means that it has received every change of the kind up to
+    /// this revision.
     pub(crate) fn bookmarked(&self, kind: Kind, revision: Revision) {
         let mut state = self.0.lock();
         let delivered = state.delivered.entry(kind).or_default();

@@ -1,4 +1,4 @@
-//! At most one (STS-3, SAFE-1): one identity of a StatefulSet is one set of processes at any time.
+//! At most one (STS-3, SAFE-1): at any time, an identity of a StatefulSet has the processes of at most one pod.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -38,7 +38,8 @@ const WATCHED: [Kind; 13] = [
 ];
 /// The interval after which the watcher connects to a control plane again.
 const RECONNECT_INTERVAL: Duration = Duration::from_millis(100);
-/// One round in so many is followed by a new connection, and as many by a bookmark.
+/// In about one round in this many, a watch is resumed from a bookmark, and in as many a watch only receives a
+/// bookmark.
 const SELDOM: u32 = 20;
 
 /// Watches for ever, each control plane in turn.
@@ -79,7 +80,7 @@ async fn follow(world: &World, checks: &Checks, plane: &ControlPlane, former: &m
     let resumed = former.take();
     for kind in WATCHED {
         let at = resumed.iter().flatten().find(|(of, _)| *of == kind).map(|(_, at)| *at);
-        // If the revision is newer than the whole store, the control plane that reported it has lost it: list instead
+        // A revision that is newer than the store was lost with the control plane that reported it: then list instead
         // of resuming.
         let known = at.filter(|at| *at <= revision);
         if let Some(at) = known.filter(|at| plane.api.watch(kind, *at, Visibility::Durable).take().is_ok()) {
@@ -105,7 +106,7 @@ async fn follow(world: &World, checks: &Checks, plane: &ControlPlane, former: &m
     }
     let mut newest = checks.history.newest();
     loop {
-        // An error means that the control plane is gone.
+        // An error means that the control plane has ended.
         if plane.api.durable(newest.next()).await.is_err() {
             *former = Some(watchers.iter().map(|(kind, _)| (*kind, checks.history.newest())).collect());
             return;
@@ -114,7 +115,7 @@ async fn follow(world: &World, checks: &Checks, plane: &ControlPlane, former: &m
         for (_, watcher) in &mut watchers {
             match take_all(watcher) {
                 Some(changes) => all.extend(changes),
-                // The history since the watch's revision is gone: list again.
+                // The history since the watch's revision no longer exists: list again.
                 None => return,
             }
         }
@@ -124,7 +125,8 @@ async fn follow(world: &World, checks: &Checks, plane: &ControlPlane, former: &m
             look(world, checks, change);
         }
         newest = newest.max(durable_now(plane, newest));
-        // Bookmarks and new connections come rarely and at random, so that histories differ; both must change nothing.
+        // Bookmarks and new connections come rarely and at random, so that simulations differ; neither may change what
+        // the watcher knows.
         for (kind, watcher) in &mut watchers {
             match random::rng().random_range(0..SELDOM * 9) {
                 0 => {
@@ -141,7 +143,7 @@ async fn follow(world: &World, checks: &Checks, plane: &ControlPlane, former: &m
                 _ => {}
             }
         }
-        // Takes the writes of a few milliseconds together instead of waking for each.
+        // The writes of a few milliseconds are processed together, instead of waking for each.
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
@@ -153,7 +155,7 @@ fn durable_now(plane: &ControlPlane, newest: Revision) -> Revision {
     taken.last().map_or(newest, |change| change.revision)
 }
 
-/// Takes every change that is due; `None` if the history is gone.
+/// Returns every change that is due; `None` if the watch's history no longer exists.
 fn take_all(watcher: &mut Watcher) -> Option<Vec<Change>> {
     let mut all = Vec::new();
     loop {
@@ -196,7 +198,7 @@ fn look(world: &World, checks: &Checks, change: &Change) {
     }
 }
 
-/// Quotas (POL-1): the existing pods fit into the quota.
+/// Checks quotas (POL-1): the existing pods fit into the quota.
 fn quota(world: &World, checks: &Checks) {
     let counts = |object: &Arc<Object>| {
         object.namespace() == NAMESPACES[1]
@@ -209,7 +211,7 @@ fn quota(world: &World, checks: &Checks) {
     }
 }
 
-/// CronJobs (CJ-1) with `concurrencyPolicy: Forbid` never have a second unfinished Job.
+/// Checks CronJobs (CJ-1): one with `concurrencyPolicy: Forbid` never has a second unfinished Job.
 fn only_one(world: &World, checks: &Checks, job: &Arc<Object>) {
     let Some(owner) = controller_of(job.meta()).filter(|owner| owner.kind == "CronJob") else { return };
     let cron_jobs = checks.history.objects(Kind::CronJob);
@@ -229,7 +231,7 @@ fn only_one(world: &World, checks: &Checks, job: &Arc<Object>) {
     }
 }
 
-/// Fencing (SAFE-5): a node is marked out of service only after all its processes are dead.
+/// Checks fencing (SAFE-5): a node is marked out of service only after all its processes are dead.
 fn fenced(world: &World, change: &Change) {
     let is_out = |object: &Arc<Object>| {
         let taints = object.get::<Node>().and_then(|node| node.spec.as_ref()?.taints.as_ref());
@@ -249,7 +251,7 @@ fn fenced(world: &World, change: &Change) {
     }
 }
 
-/// Deletion rights (SAFE-1): a pod's object is removed only after its processes have ended.
+/// Checks removals of pods (SAFE-1): a pod's object is removed only after its processes have ended.
 fn completed(world: &World, object: &Arc<Object>) {
     for (node, (_, name, uid)) in world.running() {
         if uid == object.uid() {

@@ -1,4 +1,5 @@
-//! Linearizable objects (API-3): each object is a register that is read and compared-and-swapped by its version.
+//! Linearizable objects (API-3): each object is a register, which clients read, and write by compare-and-swap on its
+//! version.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,17 +8,17 @@ use parking_lot::Mutex;
 
 use object::{Key, Object, Revision};
 
-/// The registers, as far as clients have learned of them.
+/// The registers' states, as far as clients know them from responses.
 #[derive(Default)]
 pub(crate) struct Registers(Mutex<BTreeMap<Key, Register>>);
 
 #[derive(Default)]
 struct Register {
-    /// The newest version that a client has learned of.
+    /// The newest version in any response to a client.
     floor: Revision,
     /// The versions on top of which a write was acknowledged.
     followed: BTreeSet<Revision>,
-    /// The revision at or before which a client had the register deleted.
+    /// A client has deleted the register at this revision or before it.
     deleted_by: Revision,
     /// The start revision of the newest control plane that a client has reached.
     start_revision: Revision,
@@ -72,8 +73,8 @@ impl Registers {
         register.same_as_before(key, written)
     }
 
-    /// Records that a client had the register deleted, at `revision` or before it: earlier writes may be gone, even
-    /// those that are acknowledged later. `start_revision` is that of the control plane that deleted it; the
+    /// Records that a client deleted the register, at `revision` or before it. Earlier writes may then be lost, even if
+    /// they are acknowledged later. `start_revision` is that of the control plane that executed the deletion; the
     /// deletion may be lost with that control plane.
     pub(crate) fn deleted(&self, key: &Key, revision: Revision, start_revision: Revision) {
         let mut registers = self.0.lock();
@@ -89,7 +90,7 @@ impl Registers {
 }
 
 impl Register {
-    /// Records that a control plane started at this revision: everything that earlier ones did after it is lost.
+    /// Records that a control plane started at this revision: all later writes of earlier control planes are lost.
     fn control_plane_started(&mut self, start_revision: Revision) {
         if start_revision > self.start_revision {
             self.start_revision = start_revision;

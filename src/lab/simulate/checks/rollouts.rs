@@ -1,7 +1,7 @@
 //! Rollout bounds (DEP-2), and controllers that create more than their specs desire (SAFE-6).
 //!
-//! More pods than the bounds allow are wrong at any time. Too few are wrong only while nothing but the rollout takes
-//! pods away: from when a Deployment was complete until a client scales it or something goes wrong.
+//! More pods than the bounds allow are wrong at any time. Too few are wrong only while no cause but the rollout removes
+//! pods: from the time at which a Deployment was complete until a client scales it or a fault occurs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,22 +28,23 @@ pub(crate) struct Rollouts(Mutex<State>);
 #[derive(Default)]
 struct State {
     limits: BTreeMap<Key, RolloutLimits>,
-    /// Deployments that were complete, and which nothing has disturbed since.
+    /// Deployments that were complete, and that no client or fault has disturbed since.
     steady: BTreeSet<Key>,
     /// The largest `spec.replicas` that each ReplicaSet ever had.
     max_sizes: BTreeMap<Uid, i64>,
-    /// Until this instant the observed state of a Deployment may date from before pods were taken away, so it proves
-    /// nothing.
+    /// Until this instant, a Deployment's observed status may date from before the removal of pods, so it does not show
+    /// that the Deployment is complete.
     unsettled_until: Option<Instant>,
     /// The number of faults under way that run each controller twice: both copies may create the missing pods.
     twins: usize,
-    /// True until the first fault of a simulation that begins without faults: too few pods are a violation as well.
+    /// True until the first fault of a simulation that begins without faults. Meanwhile too few pods are a violation,
+    /// too.
     is_calm: bool,
 }
 
 #[derive(Clone, Copy)]
 struct RolloutLimits {
-    /// The most replicas that were ever requested: old ReplicaSets may still be as large.
+    /// The maximum number of replicas that was ever requested, since old ReplicaSets may still have that size.
     max_replicas: i64,
     now: i64,
     bounds: Bounds,
@@ -60,7 +61,7 @@ impl Bounds {
 }
 
 impl Rollouts {
-    /// Records that a client requests a Deployment of this size.
+    /// Records that a client creates a Deployment, or changes it, with this number of replicas.
     pub(crate) fn record_request(&self, key: &Key, replicas: i64, bounds: Bounds) {
         let mut state = self.0.lock();
         let limits = state.limits.entry(key.clone()).or_insert(RolloutLimits {
@@ -75,7 +76,7 @@ impl Rollouts {
         }
     }
 
-    /// Records that a client requests this size of a Deployment that may exist.
+    /// Records that a client scales a Deployment, if the Deployment is known.
     pub(crate) fn scaled(&self, key: &Key, replicas: i64) {
         let bounds = self.0.lock().limits.get(key).map(|limits| limits.bounds);
         if let Some(bounds) = bounds {
@@ -104,7 +105,7 @@ impl Rollouts {
         self.0.lock().is_calm = false;
     }
 
-    /// Records that something other than a rollout takes pods away.
+    /// Records that a cause other than a rollout removes pods.
     pub(crate) fn disturbed(&self) {
         let mut state = self.0.lock();
         state.steady.clear();
@@ -148,12 +149,12 @@ impl Rollouts {
         if is_complete(deployment) && is_desired && is_settled && !is_going {
             state.steady.insert(key);
         } else if is_going || deployment.metadata.generation == Some(1) {
-            // A Deployment of the first generation is a new one of the same name.
+            // Generation 1 means that this is a new Deployment with the name of an earlier one.
             state.steady.remove(&key);
         }
     }
 
-    /// Compares the total size of a Deployment's ReplicaSets with the most that its bounds allow.
+    /// Compares the total size of a Deployment's ReplicaSets with the maximum that its bounds allow.
     fn too_large(&self, object: &Arc<Object>, history: &History) -> Option<String> {
         let owner = controller_of(object.meta())?;
         let key = Key::new(object.namespace(), owner.name.as_str());

@@ -1,8 +1,8 @@
-//! Selected watches over HTTP (API-4): a program that lists pods by a selector in pages and then watches them receives
-//! exactly the changes that the whole history has for the selection, and all pages are of the same revision.
+//! Watches with selectors over HTTP (API-4): a client lists pods by a selector, in pages, and then watches them. It
+//! must receive exactly the selection's changes in the whole history, and all pages must have the same revision.
 //!
-//! The whole history comes from the watcher of all pods. This file decides on its own which pods a selection has,
-//! without the server's selectors, so that a mistake in those is found.
+//! The whole history comes from the watcher of all pods. This file determines a selection's pods by its own code
+//! instead of the server's selectors, so that a mistake in the server's is found.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -31,7 +31,7 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The interval after which a reader connects again.
 const RECONNECT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A selection of pods: the selectors that a client sends, and the same rule in Rust.
+/// A selection of pods: the selectors that a client sends, and an equivalent predicate in Rust.
 struct Selector {
     labels: Option<&'static str>,
     fields: Option<&'static str>,
@@ -69,7 +69,7 @@ const SELECTORS: [Selector; 3] = [
     },
 ];
 
-/// The type of a watch event, seen from a selection: a pod enters it, changes in it or leaves it.
+/// The type of a watch event for a selection: a pod enters the selection, changes in it, or leaves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WatchEventType {
     Added,
@@ -87,7 +87,8 @@ pub(crate) struct Selections(Mutex<State>);
 struct State {
     /// The events that a watcher of each selection must receive.
     due: [Events; SELECTORS.len()],
-    /// The revisions that the watcher of all pods skipped by listing again: it knows no single changes of them.
+    /// The ranges of revisions that the watcher of all pods skipped by listing again, so that their single changes are
+    /// unknown.
     skipped: Vec<RangeInclusive<Revision>>,
     readers: [Reader; SELECTORS.len()],
 }
@@ -96,9 +97,9 @@ struct State {
 #[derive(Default)]
 struct Reader {
     revisions: BTreeMap<Key, Revision>,
-    /// The revision up to which it has received everything; `None` before its first list.
+    /// The revision up to which the client has received everything; `None` before its first list.
     upto: Option<Revision>,
-    /// The spans of revisions, from and to, in which it received single changes, and these changes.
+    /// The spans of revisions (from, to) in which the client received single changes, with these changes.
     spans: Vec<(Revision, Revision, Events)>,
 }
 
@@ -168,7 +169,7 @@ impl Selections {
         (!is_in).then(|| format!("{about}: the pod is not selected"))
     }
 
-    /// Records that a reader received a bookmark: it knows everything up to this revision.
+    /// Records that a reader received a bookmark, which means that it has received everything up to this revision.
     fn bookmarked(&self, which: usize, revision: Revision) {
         let mut state = self.0.lock();
         let reader = &mut state.readers[which];
@@ -290,7 +291,7 @@ async fn follow(world: &World, checks: &Checks, plane: &ControlPlane, which: usi
                 let revision = bookmark.metadata.resource_version.parse().map(Revision).unwrap_or_default();
                 checks.selections.bookmarked(which, revision);
             }
-            // The history since the watch's revision is gone.
+            // The history since the watch's revision no longer exists.
             WatchEvent::Error(_) => return true,
         }
     }

@@ -1,4 +1,4 @@
-//! The clients of the cluster: each operation through the API is a client of its own, and reports its response to the
+//! The clients of the cluster: each operation is executed by a client of its own, which reports the response to the
 //! checkers.
 //!
 //! A client learns of a write once it is durable, as over HTTP. A request that has no response when the control plane
@@ -290,7 +290,7 @@ impl Client<'_> {
         Ok(format!("{evicted} evicted, {refusals} refused"))
     }
 
-    /// Returns the budget that allows no disruption of this pod, according to the state stored at this instant.
+    /// Returns a budget that currently forbids a disruption of this pod, according to the stored state.
     fn budget_that_forbids(&self, pod: &SharedObject<Pod>) -> Option<Key> {
         let pod = self.api.get_as::<Pod>(&pod.key()).ok()?;
         let going = pod.metadata.deletion_timestamp.is_some();
@@ -358,7 +358,7 @@ pub(super) async fn fence(world: &World, node: &str) -> bool {
     let fence = typed::<NodeFence>(json!({"metadata": {"name": node}, "spec": {"reason": "simulation"}}));
     match api.create_as(fence) {
         Ok(created) => {
-            // The fence counts even if it does not become durable: a controller may have acted on it.
+            // The fence counts even if it does not become durable, because a controller may have acted on it.
             let durable = plane.api.durable(created.object().revision());
             let _ = tokio::time::timeout(TIMEOUT, durable).await;
             true
@@ -370,7 +370,7 @@ pub(super) async fn fence(world: &World, node: &str) -> bool {
     }
 }
 
-/// Deletes a node's fence. Retries until it is gone.
+/// Deletes a node's fence. Retries until the fence no longer exists.
 pub(super) async fn unfence(world: &World, node: &str) {
     loop {
         if let Some(plane) = world.plane() {
@@ -385,8 +385,8 @@ pub(super) async fn unfence(world: &World, node: &str) {
     }
 }
 
-/// After the last fault: suspends CronJobs, uncordons all nodes, and deletes all fences and the pods without a
-/// controller.
+/// Prepares the final state after the last fault: suspends CronJobs, uncordons all nodes, and deletes all fences and
+/// the pods without a controller.
 pub(super) fn tidy(api: &Api) {
     for cron_job in api.list_as::<CronJob>(None) {
         let _ = api.modify::<CronJob>(&cron_job.key(), |cron_job| {

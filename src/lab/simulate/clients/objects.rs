@@ -47,11 +47,11 @@ pub(super) fn stateful_set(key: &Key, replicas: u8, version: u8) -> Value {
             "template": template("db", version, &format!("db:v{version}"))}})
 }
 
-/// The name of the storage class with volumes created by hand.
+/// The name of the storage class of the disks, which are volumes without a provisioner.
 const BY_HAND: &str = "by-hand";
 
-/// The storage class of the disks. It has no provisioner, because the simulator has none: if no volume is free, a claim
-/// waits for one to become free.
+/// The storage class of the disks. The class has no provisioner, because the simulator has none: a claim waits until a
+/// volume is free.
 pub(super) fn class_of_disks() -> Value {
     json!({"metadata": {"name": BY_HAND}, "provisioner": "kubernetes.io/no-provisioner",
         "volumeBindingMode": "WaitForFirstConsumer"})
@@ -97,7 +97,7 @@ pub(super) fn daemon_set(key: &Key, version: u8) -> Value {
             "template": template(&key.name, version, &format!("agent:v{version}"))}})
 }
 
-/// Returns a CronJob that starts a Job each minute, which may take longer than that.
+/// Returns a CronJob that starts a Job each minute; the Job may run for more than a minute.
 pub(super) fn cron_job(key: &Key, replaces: bool, seconds: u8) -> Value {
     let one = job(key, 1, seconds);
     json!({"metadata": {"name": key.name, "namespace": key.namespace},

@@ -62,7 +62,7 @@ pub(super) struct World {
     plane: Mutex<Option<Arc<ControlPlane>>>,
     /// The number of faults under way that run each controller twice.
     twins: Mutex<usize>,
-    /// The number of such faults that have ever started.
+    /// The number of faults so far that ran each controller twice.
     twins_started: AtomicU64,
     /// The number of starts and ends of control planes.
     changes: watch::Sender<u64>,
@@ -83,7 +83,7 @@ pub(super) struct ControlPlane {
     pub(super) caches: Caches,
     /// A client that reaches the API over HTTP, through a pipe.
     pub(super) client: kube::Client,
-    /// The revision on the disk when it started.
+    /// The revision on the disk when the control plane started.
     pub(super) start_revision: Revision,
     tasks: Tasks,
     /// Ends the open HTTP requests, such as watches, when it is cancelled.
@@ -191,7 +191,7 @@ impl World {
         Ok(())
     }
 
-    /// Crashes the control plane: nothing of it writes any more.
+    /// Crashes the control plane: its store refuses all further writes, and its tasks end.
     pub(super) async fn crash(&self, keeps_what_is_under_way: bool) {
         let Some(plane) = self.plane.lock().take() else { return };
         plane.store.faults().fail_after(Some(0));
@@ -233,7 +233,7 @@ impl World {
                     }
                     kubelet.detach().await;
                 }
-                // The API refuses writes, or the control plane has ended. Like a real kubelet, try again.
+                // The API refuses writes, or the control plane has ended. Like a real kubelet, this retries.
                 Err(error) => {
                     self.trace.record(format!("{} does not start: {error}", node_name(node)));
                     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -282,7 +282,7 @@ impl World {
             machine.runtime.clone()
         };
         runtime.kill_all().map_err(|error| FenceError::MayLive(name.clone(), error.to_string()))?;
-        // If the node was taken back meanwhile, it has no entry, and must not get one.
+        // If the node was taken back meanwhile, it has no entry in `fenced`, and must not get one.
         if let Some(is_dead) = plane.fenced.lock().get_mut(&node) {
             *is_dead = true;
         }
@@ -308,7 +308,7 @@ impl World {
         }
     }
 
-    /// Cuts a node's power, with everything that runs there; returns false if it has no power already.
+    /// Cuts a node's power, which kills everything that runs there; returns false if the power was already cut.
     pub(super) async fn power_off(&self, node: usize) -> bool {
         {
             let machine = &mut self.nodes.lock()[node];
@@ -328,7 +328,7 @@ impl World {
         self.connect(node).await;
     }
 
-    /// Cuts a node's kubelet off from the API; its containers continue to run. Returns false if it is cut off already.
+    /// Cuts a node's kubelet off from the API; its containers continue to run. Returns false if it was already cut off.
     pub(super) async fn cut_off(&self, node: usize) -> bool {
         if std::mem::replace(&mut self.nodes.lock()[node].is_cut_off, true) {
             return false;

@@ -1,4 +1,4 @@
-//! Runs the nodes of a simulated world on behalf of one control plane's fences.
+//! The simulated world's nodes as the fencing controller of one control plane uses them.
 
 use std::sync::{Arc, Weak};
 
@@ -17,7 +17,8 @@ impl Runner {
         Self { world, plane }
     }
 
-    /// Returns `None` once the control plane is gone, or if there is no node of this name.
+    /// Returns the world, the control plane and the node's number; `None` once the control plane has ended, or if there
+    /// is no node of this name.
     fn resolve(&self, name: &str) -> Option<(Arc<World>, Arc<ControlPlane>, usize)> {
         Some((self.world.upgrade()?, self.plane.upgrade()?, node_of(name)?))
     }

@@ -1,4 +1,4 @@
-//! Executes the plan's faults on the cluster, and undoes them in time.
+//! Executes the plan's faults on the cluster, and undoes each at its time.
 
 mod objects;
 
@@ -37,7 +37,7 @@ enum Undo {
     Start,
     Thaw(Process),
     Heal(String),
-    /// Takes a node back; has the processes that ran on it before it was fenced.
+    /// Takes a node back; contains the processes that ran on the node before it was fenced.
     Unfence(String, BTreeSet<Process>),
     Forget(SavedSnapshot),
     Uncordon(String),
@@ -66,7 +66,7 @@ async fn with_timeout<T>(request: impl Future<Output = kube::Result<T>>) -> Resu
     Ok(timeout(REQUEST, request).await.context("no response")??)
 }
 
-/// Waits for a future, and thaws frozen processes in time meanwhile, because the future may depend on them.
+/// Waits for a future, and meanwhile thaws frozen processes when they are due, because the future may depend on them.
 async fn while_thawing<T>(undos: &mut Vec<(Instant, Undo)>, wait: impl Future<Output = T>) -> Result<T> {
     let mut wait = std::pin::pin!(wait);
     loop {
@@ -122,7 +122,7 @@ impl Driver {
         self.client.borrow().clone().context("the control plane is not running")
     }
 
-    /// Starts a control plane; all earlier responses to clients must still be true.
+    /// Starts a control plane, and checks that its state contains all writes that were acknowledged before.
     pub(super) async fn start(&mut self, clients: Option<&Clients>) -> Result<()> {
         self.undos.retain(|(_, undo)| *undo != Undo::Start);
         if self.instance.is_some() {
@@ -198,7 +198,7 @@ impl Driver {
                 Undo::Uncordon(node) => self.cordon(node, false).await,
             };
             if let Err(error) = done {
-                // The API does not answer now: the undo is repeated a little later, without limit.
+                // The API does not respond now. The undo is retried a little later, without limit.
                 tracing::debug!("{undo:?}: {error:#}");
                 self.later(Duration::from_millis(500), undo);
             }
@@ -222,7 +222,7 @@ impl Driver {
         self.instance.as_ref().is_some_and(|instance| !frozen(instance.process()))
     }
 
-    /// Makes one fault, prints and counts it; a fault that is impossible now is skipped.
+    /// Causes one fault, and prints and counts it; a fault that is currently impossible is skipped.
     pub(super) async fn inflict(&mut self, fault: Fault, clients: &Clients) -> Result<()> {
         match self.try_fault(fault, clients).await {
             Ok(Some(what)) => {
@@ -239,7 +239,8 @@ impl Driver {
         }
     }
 
-    /// Makes a fault and describes it, as a continuation of the fault's kind. `None` if there is no target for it.
+    /// Causes a fault and describes it; the description continues the name of the fault's kind. `None` if there is no
+    /// target for it.
     async fn try_fault(&mut self, fault: Fault, clients: &Clients) -> Result<Option<String>> {
         let detail = match fault {
             Fault::KillControlPlane { down } => {
@@ -332,7 +333,7 @@ impl Driver {
         Ok(Some(detail))
     }
 
-    /// Kills every container that holds an identity with SIGKILL.
+    /// Kills, with SIGKILL, every container that holds an identity.
     pub(super) fn kill_every_holder(&self) -> Result<()> {
         kill(&self.processes.holders()).map(drop)
     }
@@ -400,7 +401,7 @@ impl Driver {
         Ok(format!(" {node} of {} pods for {} ms", found.len(), lasts.as_millis()))
     }
 
-    /// Stops the control plane, which must leave nothing behind.
+    /// Stops the control plane by SIGTERM; an error if it does not end in time, or ends with a failure.
     pub(super) async fn stop(&mut self) -> Result<()> {
         self.client.send_replace(None);
         match self.instance.take() {
@@ -409,7 +410,7 @@ impl Driver {
         }
     }
 
-    /// Ends all processes in any state, for a torture that cannot continue.
+    /// Kills all processes of the instance regardless of their state, when the torture cannot continue.
     pub(super) async fn abandon(&mut self) {
         thaw(&mut self.undos, Instant::now() + Duration::from_hours(1)).unwrap_or_default();
         if let Err(error) = self.stop().await {

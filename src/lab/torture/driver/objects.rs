@@ -1,4 +1,4 @@
-//! Faults by Podium's own objects (Faults, fences of nodes, snapshots), and their undo.
+//! Faults that the torture causes by Podium's own objects (Fault, NodeFence, ClusterSnapshot), and their undo.
 //!
 //! The undo is recorded before the request is sent: a request without a response may still be executed.
 
@@ -27,9 +27,9 @@ use cluster::snapshots::Files;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SavedSnapshot {
     name: String,
-    /// The writes that it must contain.
+    /// The writes that the snapshot must contain.
     promise: Arc<Promise>,
-    /// Its creation was acknowledged, and its deletion not yet requested.
+    /// True if the snapshot's creation was acknowledged, and its deletion not yet requested.
     must_exist: bool,
 }
 
@@ -119,7 +119,7 @@ impl Driver {
         Ok(Some(detail))
     }
 
-    /// Takes a node back, and checks that the processes of a fenced node are dead (SAFE-5).
+    /// Checks that the processes of a fenced node are dead (SAFE-5), and takes the node back.
     pub(super) async fn unfence(&self, node: &str, processes: &BTreeSet<Process>) -> Result<()> {
         let fence = with_timeout(Api::<NodeFence>::all(self.client()?).get_opt(node)).await?;
         if fence.is_some_and(|fence| fence.phase() == FencePhase::Fenced) {
@@ -157,7 +157,7 @@ impl Driver {
         Ok(format!(" {name}{} for {} ms", if claims { " with claims" } else { "" }, retention.as_millis()))
     }
 
-    /// Checks that a snapshot contains what it must, and deletes it (SAFE-8).
+    /// Checks that a snapshot contains the writes that it must contain (SAFE-8), and deletes it.
     pub(super) async fn forget(&self, saved: &mut SavedSnapshot, clients: &Clients) -> Result<()> {
         let snapshots = Api::<ClusterSnapshot>::all(self.client()?);
         let Some(snapshot) = with_timeout(snapshots.get_opt(&saved.name)).await? else {
@@ -206,7 +206,7 @@ impl Driver {
         self.remove::<ClusterSnapshot>(&saved.name).await.context("cannot delete it")
     }
 
-    /// Deletes all of these objects: a request that timed out may have been executed later.
+    /// Deletes all Faults, NodeFences and ClusterSnapshots, since a request that timed out may have created one later.
     pub(in crate::torture) async fn take_all_back(&self) -> Result<()> {
         self.remove_all::<FaultObject>().await?;
         self.remove_all::<NodeFence>().await?;

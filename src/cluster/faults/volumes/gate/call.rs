@@ -1,5 +1,5 @@
-//! Determines the call of a thread that waits at a gate: reads it from `/proc`, and classifies it purely. The kernel
-//! sends the same event before reads and writes.
+//! Determines the system call of a thread that waits at a gate, since the kernel sends the same event before reads and
+//! writes: reads it from `/proc`, and classifies it purely.
 
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,7 +12,7 @@ use rustix::fs::{Stat, fstat, stat};
 pub(super) enum Call {
     /// Writes through a descriptor.
     Writes {
-        /// The descriptor, of the thread that waits.
+        /// The number of the descriptor in the waiting thread.
         descriptor: u64,
         /// True if it appends, regardless of the descriptor's mode.
         appends: bool,
@@ -23,9 +23,9 @@ pub(super) enum Call {
     },
     /// Allocates space without writing.
     Allocates,
-    /// Makes the file longer or shorter, which takes no space.
+    /// Changes the file's length or releases space, and allocates none.
     Resizes,
-    /// Reads, or an unknown call: it does not certainly change anything.
+    /// A read, or an unknown call, which may not change the file.
     Other,
 }
 
@@ -33,7 +33,7 @@ pub(super) enum Call {
 const PAGE: u64 = 4096;
 /// `RWF_APPEND` of linux/fs.h.
 const AT_THE_END: u64 = 0x10;
-/// The number and interval of checks for a waiting thread: some hundredths of a second in total.
+/// The number and interval of checks whether the thread waits already; some hundredths of a second in total.
 const LOOKS: u32 = 300;
 const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
 /// The modes of fallocate(2) that release space: `FALLOC_FL_PUNCH_HOLE` and `FALLOC_FL_COLLAPSE_RANGE`.
@@ -84,7 +84,7 @@ pub(super) fn change(thread: i32, file: BorrowedFd<'_>, range: Option<(u64, u64)
         Call::Writes { descriptor, appends, at, count } => (descriptor, appends, at, count),
     };
     let about = fstat(file.as_fd()).ok()?;
-    // A copy reads one file and writes another, and there may be an event for each.
+    // A copying call reads one file and writes another, and may cause an event for each.
     let written = stat(format!("/proc/{thread}/fd/{descriptor}")).ok()?;
     if !is_same(&about, &written) {
         return None;
@@ -104,16 +104,16 @@ pub(super) fn change(thread: i32, file: BorrowedFd<'_>, range: Option<(u64, u64)
 /// The extent of a write in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriteExtent {
-    /// Starts at the file's end, or at an unknown position.
+    /// The write starts at the file's end, or at an unknown position.
     AtTheEnd,
-    /// Ends at this offset, in bytes.
+    /// The write ends at this offset, in bytes.
     Until(u64),
-    /// Ends at this offset at most: the kernel reports whole pages.
+    /// The write ends at this offset at most, in bytes: the kernel reports whole pages.
     InPagesUntil(u64),
 }
 
 impl WriteExtent {
-    /// Returns true if a file of this size grows; if only pages are known, if it needs more of them.
+    /// Returns true if the write makes a file of this size grow; if only pages are known, if the file needs more pages.
     fn needs_space(self, size: u64) -> bool {
         match self {
             Self::AtTheEnd => true,
@@ -123,7 +123,8 @@ impl WriteExtent {
     }
 }
 
-/// The call that a thread waits in. The kernel sends the event before the thread waits: until then it is running.
+/// Returns the line of `/proc/THREAD/syscall` once the thread waits. The kernel sends the event earlier, and the file
+/// reads `running` until then.
 fn waits_in(thread: i32) -> Option<String> {
     for _ in 0..LOOKS {
         let line = fs::read_to_string(format!("/proc/{thread}/syscall")).ok()?;

@@ -16,9 +16,9 @@ const RANGE_RECORD: usize = 24;
 /// An event: a thread waits for permission to read or change a file.
 #[derive(Debug)]
 pub(super) struct Event {
-    /// The file; the response names it, and closing it is no response.
+    /// The file. The response refers to this descriptor; closing it does not count as a response.
     pub(super) file: OwnedFd,
-    /// The waiting thread, as this process sees it; 0 if it is not visible.
+    /// The waiting thread's id in this process's PID namespace; 0 if the thread is not visible there.
     pub(super) thread: i32,
     /// The offset and length of the access, in bytes; none if the kernel does not report them.
     pub(super) range: Option<(u64, u64)>,
@@ -28,19 +28,19 @@ pub(super) struct Event {
 pub(super) fn group() -> io::Result<OwnedFd> {
     let flags = libc::FAN_CLASS_PRE_CONTENT | libc::FAN_CLOEXEC | libc::FAN_NONBLOCK | libc::FAN_REPORT_TID;
     let files = (libc::O_RDONLY | libc::O_LARGEFILE | libc::O_CLOEXEC).cast_unsigned();
-    // SAFETY: it takes two numbers and gives a descriptor of ours or an error.
+    // SAFETY: the call takes two numbers, and returns a new descriptor or an error.
     let fd = unsafe { libc::fanotify_init(flags, files) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: no other owner has it.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Subscribes a group to the files in a directory, but not to those of its subdirectories.
 pub(super) fn mark(group: BorrowedFd<'_>, directory: BorrowedFd<'_>) -> io::Result<()> {
     let mask = PRE_ACCESS | libc::FAN_EVENT_ON_CHILD;
-    // SAFETY: both descriptors live for the call, and no path means the directory itself.
+    // SAFETY: both descriptors are open during the call, and a null path means the directory itself.
     let outcome = unsafe {
         libc::fanotify_mark(
             group.as_raw_fd(),
@@ -66,7 +66,8 @@ pub(super) fn encode_response(file: BorrowedFd<'_>, error: Option<i32>) -> [u8; 
     bytes
 }
 
-/// The events in the bytes read from a group. Call it once per read: the descriptors in the bytes become ours.
+/// The events in the bytes read from a group. Must be called only once for these bytes, because it takes ownership of
+/// the descriptors in them.
 pub(super) fn events(mut bytes: &[u8]) -> Vec<Event> {
     let mut events = Vec::new();
     while bytes.len() >= METADATA {
@@ -78,7 +79,7 @@ pub(super) fn events(mut bytes: &[u8]) -> Vec<Event> {
         }
         let fd = RawFd::from_ne_bytes(four(16));
         if fd >= 0 {
-            // SAFETY: the kernel opened it for this event; no other owner has it.
+            // SAFETY: the kernel opened the descriptor for this event, and it has no other owner.
             let file = unsafe { OwnedFd::from_raw_fd(fd) };
             let thread = i32::from_ne_bytes(four(20));
             events.push(Event { file, thread, range: range(bytes.get(own..length).unwrap_or_default()) });

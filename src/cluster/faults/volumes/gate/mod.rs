@@ -2,8 +2,9 @@
 //! (fanotify's pre-content events), and it makes writes fail or wait. Nothing is mounted, filled or moved: existing
 //! files are read as before, may be deleted, and are all there when the gate is removed.
 //!
-//! The events concern files that are opened while the gate exists. Descriptors opened before continue to write:
-//! [`WriteGate::open_before`] returns their number. Writes through memory maps and `io_uring` cause no events either.
+//! The kernel sends events only for files that are opened while the gate exists. Descriptors opened before can still
+//! write: [`WriteGate::open_before`] returns their number. Writes through memory maps and `io_uring` cause no events
+//! either.
 //!
 //! Architecture Invariant: a thread that waits at a gate continues when the gate's thread, this process or its
 //! descriptor ends, for any reason.
@@ -47,7 +48,7 @@ pub(super) struct WriteGate {
     group: Arc<OwnedFd>,
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
-    /// The directories already marked on request, by device and inode.
+    /// The directories that [`WriteGate::watch_directory`] has already marked, by device and inode.
     marked: BTreeSet<(u64, u64)>,
     before: Vec<Writer>,
     /// The number of events that a slow disk delays.
@@ -70,7 +71,7 @@ impl WriteGate {
         };
         #[cfg(test)]
         let delayed = keeper.delayed.clone();
-        // The thread must respond at once: it runs before the first mark.
+        // The thread runs before the first mark, since it must respond to the first event at once.
         let thread = std::thread::Builder::new().name("gate".into()).spawn(move || keeper.run())?;
         let mut gate = Self {
             group,
@@ -108,7 +109,7 @@ impl WriteGate {
 
 impl Drop for WriteGate {
     fn drop(&mut self) {
-        // Nothing else writes there: the counter cannot overflow.
+        // No other code writes to this eventfd, so its counter cannot overflow.
         let _ = write(&*self.stop, &1_u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -116,12 +117,13 @@ impl Drop for WriteGate {
     }
 }
 
-/// Responds to threads that wait at a gate, in a thread of its own: it must respond even while others wait for a disk.
+/// Responds to threads that wait at a gate. It runs in a thread of its own, so that it responds even while other
+/// threads of this process wait for a disk.
 struct GateThread {
     group: Arc<OwnedFd>,
     stop: Arc<OwnedFd>,
     denial: WriteFault,
-    /// The events that a slow disk delays, and their ends.
+    /// The events that a slow disk delays, each with the end of its delay.
     waiting: Vec<(Instant, Event)>,
     /// The number of `waiting`, for tests of the gate.
     #[cfg(test)]
@@ -151,7 +153,8 @@ impl GateThread {
                         self.handle_event(event);
                     }
                 }
-                // There is no event yet; or its file cannot be opened for us, and the kernel has responded itself.
+                // There is no event yet; or the kernel could not open the event's file for this process, and has
+                // responded itself.
                 Err(
                     Errno::AGAIN
                     | Errno::INTR
@@ -187,7 +190,7 @@ impl GateThread {
     }
 
     fn respond(&self, event: &Event, error: Option<i32>) {
-        // The waiting thread may have been killed.
+        // The write fails if the waiting thread was killed meanwhile.
         let _ = write(&*self.group, &fanotify::encode_response(event.file.as_fd(), error));
     }
 }

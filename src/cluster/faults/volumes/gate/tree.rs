@@ -1,4 +1,4 @@
-//! The directories of a volume: all of one file system, found without following links out of it, even if its files
+//! The directories of a volume. They all belong to one file system; no link is followed, even if the volume's files
 //! change meanwhile.
 
 use std::collections::BTreeSet;
@@ -10,9 +10,9 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, openat, stat
 
 /// A volume with more directories than this gets no gate.
 const MAX_DIRECTORIES: usize = 4096;
-/// Deeper directories are skipped too.
+/// Directories at a greater depth than this are skipped.
 const DEEPEST: usize = 64;
-/// The maximum number of files that are searched among the open ones.
+/// The maximum number of files of a volume for which open descriptors are searched.
 const MAX_FILES: usize = 1 << 16;
 
 /// The directories and files of a tree.
@@ -23,7 +23,7 @@ pub(super) struct TreeContents {
     files: BTreeSet<u64>,
 }
 
-/// Passes every directory of a tree to `each`, the tree's own first.
+/// Passes every directory of a tree to `each`, the root first.
 pub(super) fn walk(
     root: BorrowedFd<'_>,
     mut each: impl FnMut(BorrowedFd<'_>) -> io::Result<()>,
@@ -65,7 +65,7 @@ pub(super) fn walk(
     Ok(found)
 }
 
-/// A descriptor of some process by which a file of a tree is written.
+/// A descriptor of any process that is open for writing to a file of a tree.
 #[derive(Debug)]
 pub(super) struct Writer {
     path: String,
@@ -73,7 +73,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Returns true if it is still open.
+    /// Returns true if the descriptor is still open.
     pub(super) fn is_open(&self) -> bool {
         stat(&self.path).is_ok_and(|about| id(&about) == self.file)
     }
@@ -84,7 +84,7 @@ fn id(about: &Stat) -> (u64, u64) {
 }
 
 impl TreeContents {
-    /// The descriptors that are open for writing to these files, on this device.
+    /// The descriptors of all processes that are open for writing to these files, on this device.
     pub(super) fn writers(&self, device: u64) -> Vec<Writer> {
         let mut writers = Vec::new();
         if self.files.is_empty() {
