@@ -238,6 +238,11 @@ fn is_absolute_uri(text: &str) -> bool {
         && !rest.chars().any(|c| c.is_control() || c == ' ')
 }
 
+/// Returns whether a text is a UUID in normalized form: five groups of lower-case digits.
+pub(crate) fn is_normalized_uuid(text: &str) -> bool {
+    is_uuid(text, None) && text.contains('-') && !text.bytes().any(|digit| digit.is_ascii_uppercase())
+}
+
 fn is_uuid(text: &str, version: Option<char>) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
@@ -251,6 +256,20 @@ fn is_uuid(text: &str, version: Option<char>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_normalized_uuid_has_groups_of_lower_case_digits_api_8() {
+        assert!(is_normalized_uuid("0f8fad5b-d9cb-469f-a165-70867728950e"));
+        for other in [
+            "",
+            "0F8FAD5B-D9CB-469F-A165-70867728950E",
+            "0f8fad5bd9cb469fa16570867728950e",
+            "0f8fad5bd-9cb-469f-a165-70867728950e",
+            "0g8fad5b-d9cb-469f-a165-70867728950e",
+        ] {
+            assert!(!is_normalized_uuid(other), "{other}");
+        }
+    }
 
     #[test]
     fn formats_are_judged_as_kubernetes_does_api_14() {

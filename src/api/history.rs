@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -20,22 +19,28 @@ const MAX_BYTES: usize = 16 << 20;
 /// The times of revisions, to the second.
 #[derive(Default)]
 pub(super) struct RevisionTimes {
-    /// The last second that was noted.
-    last: AtomicI64,
-    /// The first revision observed in each second.
+    /// The first revision observed in each second, in order of revisions.
     times: Mutex<VecDeque<(Revision, Timestamp)>>,
 }
 
 impl RevisionTimes {
     /// Records that a revision was written now.
     pub(super) fn record(&self, revision: Revision, now: Timestamp) {
-        if self.last.swap(now.as_second(), Ordering::Relaxed) == now.as_second() {
+        let mut times = self.times.lock();
+        // Concurrent writes may arrive here in any order.
+        let at = times.partition_point(|(first, _)| *first < revision);
+        let second_of = |(_, noted): &(Revision, Timestamp)| noted.as_second();
+        let before = at.checked_sub(1).and_then(|at| times.get(at)).map(second_of);
+        let after = times.get(at).map(second_of);
+        let second = now.as_second();
+        if before == Some(second) {
             return;
         }
-        let mut times = self.times.lock();
-        // Two concurrent writes may arrive here in either order.
-        if times.back().is_none_or(|(last, _)| *last < revision) {
-            times.push_back((revision, now));
+        match after {
+            Some(after) if after == second => times[at].0 = revision,
+            // Seconds stay in order; the clock may have been set.
+            Some(after) if after < second || before.is_some_and(|before| before > second) => {}
+            _ => times.insert(at, (revision, now)),
         }
         if times.len() > MAX_SECONDS {
             times.pop_front();
@@ -258,6 +263,23 @@ mod tests {
             (110, Some(Revision(u64::MAX))),
         ] {
             assert_eq!(moments.until(at(second)), expected, "{second}");
+        }
+    }
+
+    #[test]
+    fn a_revision_has_its_own_time_though_a_later_one_is_recorded_first_safe_8() {
+        let at = |second: i64| Timestamp::from_second(second).unwrap();
+        for order in [[4, 5, 6, 7], [7, 6, 5, 4], [5, 4, 7, 6]] {
+            let times = RevisionTimes::default();
+            times.record(Revision(1), at(100));
+            // Revisions 4 and 5 are written in one second, and 6 and 7 in the next.
+            for revision in order {
+                times.record(Revision(revision), at(if revision < 6 { 200 } else { 201 }));
+            }
+            let found = [1, 3, 4, 5, 6, 7].map(|revision| times.of(Revision(revision)).unwrap().as_second());
+            assert_eq!(found, [100, 100, 200, 200, 201, 201], "{order:?}");
+            assert_eq!(times.until(at(150)), Some(Revision(3)), "{order:?}");
+            assert_eq!(times.until(at(200)), Some(Revision(5)), "{order:?}");
         }
     }
 

@@ -3,6 +3,7 @@
 
 pub mod backoff;
 pub mod clock;
+pub mod count;
 pub mod cron;
 pub mod dial;
 pub mod dial_error;

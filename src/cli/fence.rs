@@ -15,6 +15,7 @@ use super::apply::client_of;
 use super::flags::InstanceArgs;
 use super::output::{api_error, eprint_line, print_line};
 use super::runtime::runtime;
+use base::count::counted;
 use object::conditions;
 use object::node::is_ready;
 use object::node_fence::{FENCED, FencePhase, NodeFence, NodeFenceSpec};
@@ -81,8 +82,8 @@ async fn preview(node: &Node, pods: &Api<Pod>) -> Result<()> {
         ));
     }
     eprint_line(&format!(
-        "The processes of {} pods on node {name} are killed at once, without a grace period; unwritten data is lost.",
-        running.len()
+        "The processes of {} on node {name} are killed at once, without a grace period; unwritten data is lost.",
+        counted(running.len(), "pod")
     ));
     for pod in running.iter().take(NAMED) {
         eprint_line(&format!("  {pod}"));

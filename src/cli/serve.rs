@@ -15,6 +15,7 @@ use cluster::{
     Cluster, ClusterConfig, ConfigFile, DataDir, StopProgress, UnknownComponent, default_data_dir,
     parse_config,
 };
+use base::count::counted;
 use controllers::Controllers;
 
 /// While a stop waits for pods, it logs every this-many-th progress callback.
@@ -65,9 +66,10 @@ async fn stop(cluster: Cluster, signals: &mut StopSignals) {
     let (calls, limit) = (AtomicU32::new(0), cluster.api().timings().shutdown_grace_period.0);
     let log_progress = move |progress: StopProgress| {
         if calls.fetch_add(1, Ordering::Relaxed) % LOG_EVERY == LOG_EVERY - 1 {
-            let left = progress.remaining_pods;
+            let left = counted(progress.remaining_pods, "pod");
+            let them = if progress.remaining_pods == 1 { "it" } else { "them" };
             tracing::info!(
-                "waiting at most {limit:?} for {left} pods to stop gracefully; a second signal kills them"
+                "waiting at most {limit:?} for {left} to stop gracefully; a second signal kills {them}"
             );
         }
     };

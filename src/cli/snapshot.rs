@@ -20,6 +20,7 @@ use super::error_line;
 use super::flags::InstanceArgs;
 use super::output::{api_error, print_line, print_table};
 use super::runtime::runtime;
+use base::count::counted;
 use cluster::snapshots::{Files, restore_at_start};
 use cluster::{DataDir, default_data_dir, running_instance};
 use object::cluster_snapshot::{
@@ -170,9 +171,9 @@ fn restore(named: &SnapshotTarget, claims: bool, grace_period: Option<i64>) -> R
     let (_, about, _) = Files::of(&data_dir).about(&named.name)?;
     restore_at_start(&data_dir, &spec, false)?;
     print_line(&format!(
-        "no cluster runs on {}; its next start restores {} objects as of {}",
+        "no cluster runs on {}; its next start restores {} as of {}",
         data_dir.display(),
-        about.objects,
+        counted(about.objects, "object"),
         about.taken_at.strftime("%Y-%m-%d %H:%M:%S")
     ));
     Ok(())
@@ -217,9 +218,9 @@ async fn restore_now(named: &SnapshotTarget, spec: ClusterRestoreSpec) -> Result
 }
 
 fn fork(named: &SnapshotTarget, to: &Path) -> Result<()> {
-    let objects = fork_from(&data_dir(&named.instance)?, &named.name, to)?;
+    let objects = counted(fork_from(&data_dir(&named.instance)?, &named.name, to)?, "object");
     let to = to.display();
-    print_line(&format!("created {to} with {objects} objects; start it with: podium --data-dir {to}"));
+    print_line(&format!("created {to} with {objects}; start it with: podium --data-dir {to}"));
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use api::controller_status::Subsystem;
 use api::{Api, ApiError};
+use base::count::counted;
 use base::task::Tasks;
 use k8s_openapi::api::core::v1::{Namespace, NamespaceCondition};
 use object::conditions::{self, ConditionStatus};
@@ -85,9 +86,10 @@ impl SelfCheckReport {
         let mut parts = Vec::new();
         if self.disk.differing > 0 {
             parts.push(format!(
-                "{} of {} objects differ between memory and the data directory: {}",
+                "{} of {} {} between memory and the data directory: {}",
                 self.disk.differing,
-                self.disk.objects,
+                counted(self.disk.objects, "object"),
+                if self.disk.differing == 1 { "differs" } else { "differ" },
                 self.disk.differences.join("; ")
             ));
         }
@@ -105,7 +107,9 @@ impl SelfCheckReport {
                 )
             });
             let shown = shown.collect::<Vec<_>>().join("; ");
-            parts.push(format!("{} objects differ between caches and the state: {shown}", self.caches.len()));
+            let objects = counted(self.caches.len(), "object");
+            let differ = if self.caches.len() == 1 { "differs" } else { "differ" };
+            parts.push(format!("{objects} {differ} between caches and the state: {shown}"));
         }
         (!parts.is_empty()).then(|| parts.join(". "))
     }
@@ -237,7 +241,7 @@ mod tests {
         cluster.write("2");
         cluster.wait(5).await;
         let message = cluster.reported().unwrap();
-        let expected = "1 objects differ between caches and the state: ConfigMap default/map is at ";
+        let expected = "1 object differs between caches and the state: ConfigMap default/map is at ";
         assert!(message.starts_with(expected), "{message}");
         // A new list corrects the copy, although its watch still receives nothing.
         cluster.wait(5).await;
@@ -260,7 +264,7 @@ mod tests {
         store.faults().set_disk(DiskFault::None);
         let found = check(&cluster.api, &store, &caches).await;
         let message = found.message().unwrap();
-        let expected = "1 of 3 objects differ between memory and the data directory: configmaps.v1 default map is in memory \
+        let expected = "1 of 3 objects differs between memory and the data directory: configmaps.v1 default map is in memory \
                       and not on the disk";
         assert_eq!(message, expected);
         report(&cluster.api, &recorder, &found).unwrap();

@@ -92,6 +92,14 @@ pub(crate) fn identity(path: Option<&Path>, context: Option<&str>) -> Identity {
     }
 }
 
+/// Returns the address of a context's server, such as `127.0.0.1:6443`; `None` if the file names none. Reads files.
+pub(crate) fn server_address(path: Option<&Path>, context: &str) -> Option<String> {
+    let entries = list(path).ok()?;
+    let entry = entries.iter().find(|entry| entry.name == context)?;
+    let url: http::Uri = entry.server.parse().ok()?;
+    url.authority().map(ToString::to_string)
+}
+
 fn kubeconfig(path: Option<&Path>) -> Result<Kubeconfig, String> {
     match path {
         Some(path) => Kubeconfig::read_from(path).map_err(|error| format!("{}: {error}", path.display())),

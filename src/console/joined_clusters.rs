@@ -21,6 +21,7 @@ use super::model::Job;
 use super::read_only;
 use super::resource::ClusterId;
 use super::toast::Toast;
+use base::backoff::BackoffPolicy;
 use base::clock::{Clock, saturating_after};
 
 /// The capacity of a cluster's message channel; a full channel holds back its watches.
@@ -236,7 +237,6 @@ async fn join(
     clock: Clock,
     retry: Arc<Notify>,
 ) {
-    let policy = feed::retry_policy(name.as_deref().unwrap_or("the start"));
     let mut failures = 0;
     loop {
         let retried = retry.notified();
@@ -250,7 +250,7 @@ async fn join(
             Err(why) => why,
         };
         failures += 1;
-        let delay = policy.delay(failures);
+        let delay = retry_policy(&from, name.as_deref()).await.delay(failures);
         let retry_at = saturating_after(clock.now(), delay);
         if messages.send(Message::Unreachable { reason, retry_at }).await.is_err() {
             return;
@@ -260,6 +260,19 @@ async fn join(
             () = retried => {}
         }
     }
+}
+
+/// Returns the back-off for the server of a context. A context without a server is retried like a local one: only the
+/// kubeconfig is read again.
+async fn retry_policy(from: &ClusterSources, name: Option<&str>) -> BackoffPolicy {
+    let Some(name) = name else {
+        let origin = from.home.as_ref().map(|(home, _)| home.origin.as_str());
+        return feed::retry_policy(origin.unwrap_or_default());
+    };
+    let (path, name) = (from.kubeconfig.clone(), name.to_owned());
+    let read = tokio::task::spawn_blocking(move || contexts::server_address(path.as_deref(), &name));
+    let address = read.await.ok().flatten();
+    feed::retry_policy(address.as_deref().unwrap_or_default())
 }
 
 async fn connect(from: &ClusterSources, name: Option<&str>) -> Result<ConnectedCluster, String> {
@@ -371,6 +384,42 @@ mod tests {
         joined.job(ID, Job::Attach(Box::new(connected())));
         joined.job(ID, delete());
         assert_eq!(next(&mut inbox).await, "read-only: nothing was changed");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cluster_on_this_machine_is_retried_sooner_than_a_distant_one_con_18() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config");
+        // The certificates are not readable, so that no request is sent.
+        let text = "
+apiVersion: v1
+kind: Config
+clusters:
+- name: here
+  cluster: {server: 'https://127.0.0.1:6443', certificate-authority-data: '!'}
+- name: there
+  cluster: {server: 'https://prod.example.com:6443', certificate-authority-data: '!'}
+contexts:
+- name: dev
+  context: {cluster: here, user: me}
+- name: prod
+  context: {cluster: there, user: me}
+users:
+- name: me
+  user: {token: t}
+";
+        std::fs::write(&path, text).unwrap();
+        let from = ClusterSources { kubeconfig: Some(path), ..ClusterSources::default() };
+        for (context, milliseconds) in [("dev", 500), ("prod", 1000)] {
+            let (messages, mut inbox) = mpsc::channel(16);
+            let begin: jiff::Timestamp = "2026-05-01T12:00:00Z".parse().unwrap();
+            let mut joined = JoinedClusters::new(from.clone(), messages, Clock::starting_at(begin));
+            joined.job(ID, Job::Join(Some(context.to_owned())));
+            let Some(Message::On(ID, message)) = inbox.recv().await else { panic!("of another cluster") };
+            let Message::Unreachable { retry_at, .. } = *message else { panic!("{message:?}") };
+            let waits = retry_at.duration_since(begin);
+            assert_eq!(waits, jiff::SignedDuration::from_millis(milliseconds), "{context}");
+        }
     }
 
     #[tokio::test]

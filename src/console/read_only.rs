@@ -16,6 +16,11 @@ pub(crate) fn client(inner: Client) -> Client {
     Client::new(ReadOnly(inner), namespace)
 }
 
+/// Returns the refusal of a command, for its user.
+pub(crate) fn command_refusal(command: &str) -> String {
+    format!("read-only: {command:?} changes the cluster")
+}
+
 struct ReadOnly(Client);
 
 impl Service<Request<Body>> for ReadOnly {

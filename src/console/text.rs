@@ -102,17 +102,20 @@ pub(crate) fn tail(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(if columns > 0 { format!("…{}", &text[from..]) } else { String::new() })
 }
 
-/// Resolves a path as users type it: `~` is the home directory.
-pub(crate) fn typed_path(text: &str) -> PathBuf {
+/// Resolves a path as users type it: `~` is the home directory, and an error if there is none.
+pub(crate) fn typed_path(text: &str) -> Result<PathBuf, String> {
+    path_in_home(text, std::env::home_dir)
+}
+
+fn path_in_home(text: &str, home: impl FnOnce() -> Option<PathBuf>) -> Result<PathBuf, String> {
     let below = match text.strip_prefix('~') {
         Some("") => Some(""),
         Some(rest) => rest.strip_prefix('/'),
         None => None,
     };
-    match (below, std::env::home_dir()) {
-        (Some(below), Some(home)) => home.join(below.trim_start_matches('/')),
-        _ => PathBuf::from(text),
-    }
+    let Some(below) = below else { return Ok(PathBuf::from(text)) };
+    let home = home().ok_or_else(|| format!("{text}: no home directory"))?;
+    Ok(home.join(below.trim_start_matches('/')))
 }
 
 /// Wraps text to this many columns, at spaces if possible. An empty text gives one empty line.
@@ -223,6 +226,23 @@ mod tests {
         ] {
             assert_eq!(wrapped(text, columns), lines, "{text} in {columns}");
         }
+    }
+
+    #[test]
+    fn a_path_in_the_home_directory_needs_one_con_3() {
+        let home = || Some(PathBuf::from("/home/me"));
+        for (typed, path) in [
+            ("~", "/home/me"),
+            ("~/x", "/home/me/x"),
+            ("~//x", "/home/me/x"),
+            ("~other/x", "~other/x"),
+            ("x/~", "x/~"),
+            ("/x", "/x"),
+        ] {
+            assert_eq!(path_in_home(typed, home), Ok(PathBuf::from(path)), "{typed}");
+        }
+        assert_eq!(path_in_home("~/x", || None), Err("~/x: no home directory".to_owned()));
+        assert_eq!(path_in_home("/x", || None), Ok(PathBuf::from("/x")));
     }
 
     #[test]

@@ -515,6 +515,14 @@ pub fn split_api_version(api_version: &str) -> (&str, &str) {
     api_version.rsplit_once('/').unwrap_or(("", api_version))
 }
 
+/// Like [`split_api_version`], of a text that a user wrote; the error is the reason why it cannot be split.
+pub fn parse_api_version(text: &str) -> Result<(&str, &str), String> {
+    match split_api_version(text) {
+        (group, _) if group.contains('/') => Err(format!("unexpected GroupVersion string: {text}")),
+        split => Ok(split),
+    }
+}
+
 impl fmt::Debug for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.info().name)
@@ -544,6 +552,17 @@ mod tests {
             ("Widget".into(), "widgets.kind.test".into())
         );
         assert_eq!(widget.info().kind, widget);
+    }
+
+    #[test]
+    fn an_api_version_has_at_most_one_slash_api_8() {
+        for (text, split) in
+            [("v1", ("", "v1")), ("apps/v1", ("apps", "v1")), ("", ("", "")), ("/", ("", ""))]
+        {
+            assert_eq!(parse_api_version(text), Ok(split), "{text}");
+        }
+        let why = "unexpected GroupVersion string: a/b/c".to_owned();
+        assert_eq!(parse_api_version("a/b/c"), Err(why));
     }
 
     #[test]

@@ -52,5 +52,5 @@ pub use cluster_domain::{ClusterDomain, InvalidClusterDomain};
 pub use custom::CustomObject;
 pub use key::{Key, Revision, Uid};
 pub use key_map::KeyMap;
-pub use kind::{Kind, KindInfo, Scope, Subresource, TooManyKinds, split_api_version};
+pub use kind::{Kind, KindInfo, Scope, Subresource, TooManyKinds, parse_api_version, split_api_version};
 pub use versions::{OtherVersion, ServedKind};

@@ -86,8 +86,8 @@ pub(crate) struct ApiService {
 #[derive(Default)]
 pub(crate) struct ApiServices {
     services: RwLock<BTreeMap<GroupVersion, ApiService>>,
-    /// Created for the first proxied request; `None` if no certificate can be made.
-    front_proxy: OnceLock<Option<Arc<FrontProxy>>>,
+    /// Created for the first proxied request; again for the next one if that fails.
+    front_proxy: OnceLock<Arc<FrontProxy>>,
 }
 
 impl ApiServices {
@@ -158,14 +158,17 @@ impl Api {
 
     /// Returns the front proxy, whose certificate identifies this API to extension API servers.
     pub fn front_proxy(&self) -> Option<Arc<FrontProxy>> {
-        let made = || match &self.inner.config.front_proxy {
-            Some(given) => Some(given.clone()),
-            None => FrontProxy::ephemeral()
-                .inspect_err(|error| tracing::error!("cannot create the front proxy's certificate: {error}"))
-                .ok()
-                .map(Arc::new),
-        };
-        self.inner.api_services.front_proxy.get_or_init(made).clone()
+        if let Some(given) = &self.inner.config.front_proxy {
+            return Some(given.clone());
+        }
+        let known = &self.inner.api_services.front_proxy;
+        if let Some(known) = known.get() {
+            return Some(known.clone());
+        }
+        let made = FrontProxy::ephemeral()
+            .inspect_err(|error| tracing::error!("cannot create the front proxy's certificate: {error}"))
+            .ok()?;
+        Some(known.get_or_init(|| Arc::new(made)).clone())
     }
 
     /// Checks that the server of this APIService answers discovery for its group and version; the error is

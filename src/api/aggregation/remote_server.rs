@@ -24,8 +24,8 @@ pub(crate) struct RemoteServer {
     service: ServiceTarget,
     bundle: Vec<u8>,
     skips_tls_verify: bool,
-    /// Created for the first connection.
-    tls: OnceLock<Result<TlsConnector, String>>,
+    /// Created for the first connection; again for the next one if that fails.
+    tls: OnceLock<TlsConnector>,
     discovered: RwLock<Arc<DiscoveryResult>>,
 }
 
@@ -57,17 +57,23 @@ impl RemoteServer {
 
     /// Returns a dialer that trusts the authorities of the spec, and presents the front proxy's certificate.
     pub(crate) fn dialer(&self, api: &Api) -> Result<ServerDialer, String> {
-        let made = || {
-            let front_proxy = api.front_proxy().ok_or("the front proxy has no certificate")?;
-            let trust = if self.skips_tls_verify { Trust::SkipVerify } else { Trust::Bundle(&self.bundle) };
-            // HTTP/1.1 only: it can be upgraded, and a client that does not read cannot stall the others.
-            let config = config(trust, Some(front_proxy.identity()), &[b"http/1.1"])?;
-            Ok(TlsConnector::from(Arc::new(config)))
+        let tls = if let Some(tls) = self.tls.get() {
+            tls.clone()
+        } else {
+            let made = self.connector(api)?;
+            self.tls.get_or_init(|| made).clone()
         };
-        let tls = self.tls.get_or_init(made).clone()?;
         let name = format!("{}.{}.svc", self.service.name, self.service.namespace);
         let name = ServerName::try_from(name).map_err(|error| error.to_string())?;
         Ok(ServerDialer { from: api.dialer(), name, tls })
+    }
+
+    fn connector(&self, api: &Api) -> Result<TlsConnector, String> {
+        let front_proxy = api.front_proxy().ok_or("the front proxy has no certificate")?;
+        let trust = if self.skips_tls_verify { Trust::SkipVerify } else { Trust::Bundle(&self.bundle) };
+        // HTTP/1.1 only: it can be upgraded, and a client that does not read cannot stall the others.
+        let config = config(trust, Some(front_proxy.identity()), &[b"http/1.1"])?;
+        Ok(TlsConnector::from(Arc::new(config)))
     }
 
     pub(crate) fn discovery(&self) -> Arc<DiscoveryResult> {

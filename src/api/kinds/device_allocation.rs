@@ -13,6 +13,7 @@ use super::device_claim::{
     tolerations,
 };
 use super::resource_slice::binding_conditions;
+use crate::formats::is_normalized_uuid;
 use crate::validate::storage::driver_name;
 use crate::validate::{FieldErrors, Path, conditions, names, selector};
 
@@ -80,18 +81,11 @@ fn device(
     driver_name(errors, &path.child("driver"), driver);
     pool_name(errors, &path.child("pool"), pool);
     errors.invalid_each(&path.child("device"), name, names::dns_1123_label(name));
-    if let Some(share) = share.filter(|share| !is_uuid(share)) {
+    if let Some(share) = share.filter(|share| !is_normalized_uuid(share)) {
         let detail = "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase \
                    hexadecimal characters";
         errors.invalid(&path.child("shareID"), share, detail);
     }
-}
-
-fn is_uuid(text: &str) -> bool {
-    let is_digit = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
-    let parts: Vec<&str> = text.split('-').collect();
-    parts.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12])
-        && parts.iter().all(|part| part.bytes().all(is_digit))
 }
 
 /// Validates the status that drivers report for the devices of an allocation.

@@ -87,7 +87,7 @@ pub(super) fn validate(fields: &Map<String, Value>, path: &Path<'_>, errors: &mu
                 }
             }
             Some(Value::String(text)) => {
-                if let Err(why) = names::group_version(text) {
+                if let Err(why) = object::parse_api_version(text) {
                     errors.invalid(&path, text, why);
                 }
             }

@@ -339,15 +339,6 @@ pub(crate) fn cidr(text: &str) -> Vec<String> {
     vec!["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)".to_string()]
 }
 
-/// Splits an `apiVersion` into group and version; the error is the reason why it cannot be split.
-pub(crate) fn group_version(text: &str) -> Result<(&str, &str), String> {
-    match text.split_once('/') {
-        None => Ok(("", text)),
-        Some((group, version)) if !version.contains('/') => Ok((group, version)),
-        Some(_) => Err(format!("unexpected GroupVersion string: {text}")),
-    }
-}
-
 /// Makes the prefix of a generated name valid as a name: letters will follow its trailing `-`.
 pub(crate) fn as_prefix(prefix: &str) -> String {
     match prefix.strip_suffix('-') {

@@ -10,6 +10,7 @@ use super::apply::client_of;
 use super::flags::InstanceArgs;
 use super::output::{api_error, eprint_line, print_line, print_table};
 use super::runtime::runtime;
+use base::count::counted;
 use object::conditions;
 use object::fault::{
     ACTIVE, Fault, FaultDisk, FaultImage, FaultLatency, FaultLoss, FaultPeer, FaultRate, FaultRefuse,
@@ -426,7 +427,7 @@ async fn heal(faults: &Api<Fault>, names: Vec<String>, all: bool) -> Result<()> 
         }
     }
     if failed > 0 {
-        bail!("cannot heal {failed} of {} faults", names.len());
+        bail!("cannot heal {failed} of {}", counted(names.len(), "fault"));
     }
     Ok(())
 }

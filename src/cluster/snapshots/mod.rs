@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use api::controller_status::Subsystem;
 use api::{Api, ApiError, Snapshot};
+use base::count::counted;
 use base::task::Tasks;
 use ipnet::IpNet;
 use jiff::Timestamp;
@@ -320,13 +321,11 @@ impl SnapshotController {
         bytes: u64,
     ) -> Result<(), ApiError> {
         let number = |number: u64| i64::try_from(number).ok();
+        let objects = counted(about.objects, "object");
         let message = match about.claims.len() {
-            0 => format!("{} objects at revision {revision}", about.objects),
-            1 => format!("{} objects at revision {revision}, and the content of 1 claim", about.objects),
-            claims => format!(
-                "{} objects at revision {revision}, and the contents of {claims} claims",
-                about.objects
-            ),
+            0 => format!("{objects} at revision {revision}"),
+            1 => format!("{objects} at revision {revision}, and the content of 1 claim"),
+            claims => format!("{objects} at revision {revision}, and the contents of {claims} claims"),
         };
         let status = ClusterSnapshotStatus {
             taken_at: Some(Time(about.taken_at)),

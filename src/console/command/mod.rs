@@ -228,6 +228,11 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Returns the command's word in messages: the one of the footer, or else its name.
+    pub(crate) fn word(&self) -> &'static str {
+        if self.short.is_empty() { self.name } else { self.short }
+    }
+
     /// Returns a short description for footer and help; the name is for configuration and the palette.
     pub(crate) fn in_short(&self) -> String {
         if !self.short.is_empty() {

@@ -1,14 +1,33 @@
-//! Detects new lines of a page. A line in which only times or amounts changed is not new.
+//! Detects new lines of a page. A line in which only times or amounts changed is not new, nor is the title of a part in
+//! which only counts changed.
 
 use similar::{ChangeTag, TextDiff};
 
+use super::page::PART;
 use crate::text::without_amounts;
 
 /// Returns a line without parts that change by themselves.
 pub(super) fn timeless(line: &str) -> String {
     let line = without_amounts(line);
     // The distance between columns depends on their content.
-    line.split_whitespace().collect::<Vec<_>>().join(" ")
+    let words = line.split_whitespace();
+    if line.starts_with(PART) {
+        // `1 pod` and `2 pods` differ only in their count.
+        let words = words.filter(|word| !is_count(word) && !is_query(word));
+        return words.map(|word| word.strip_suffix('s').unwrap_or(word)).collect::<Vec<_>>().join(" ");
+    }
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Reports whether a word is a count or a range of them: `12`, `3/5`, `1–20`.
+fn is_count(word: &str) -> bool {
+    word.contains(|letter: char| letter.is_ascii_digit())
+        && word.chars().all(|letter| letter.is_ascii_digit() || "/–.,".contains(letter))
+}
+
+/// Reports whether a word of a title is the filter or the search, which is read while the user types it.
+fn is_query(word: &str) -> bool {
+    word.starts_with('/')
 }
 
 /// Returns the lines that were not present before, in order.
@@ -41,6 +60,14 @@ mod tests {
             (&["a", "b", "c"], &["b", "c"], &[]),
             (&["a"], &["a", "  "], &[]),
             (&["b"], &["a", "b"], &["a"]),
+            (&["12 pods"], &["13 pods"], &["13 pods"]),
+            (&["Part: Pods 1 200"], &["Part: Pods 9"], &[]),
+            (&["Part: Topology 1 node in 1 zone"], &["Part: Topology 2 nodes in 1 zone"], &[]),
+            (&["Part: web 1–20 of 90"], &["Part: web 21–40 of 91"], &[]),
+            (&["Part: Kinds 9 /a"], &["Part: Kinds 3 /ab"], &[]),
+            (&["Part: web-1 Running"], &["Part: web-1 Failed"], &["Part: web-1 Failed"]),
+            (&["Part: web-1 Running"], &["Part: web-2 Running"], &["Part: web-2 Running"]),
+            (&["a"], &["a", "Part: Command"], &["Part: Command"]),
         ] {
             assert_eq!(new_lines(before, now), new, "{before:?} then {now:?}");
         }

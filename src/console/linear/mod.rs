@@ -326,13 +326,13 @@ impl Reader {
         }
         let typed_lines = [typed, self.typed.as_deref()];
         let is_typed = |line: &str| typed_lines.iter().flatten().any(|typed| typed.trim() == line.trim());
+        let is_typing = typed.is_some() && self.has_user_acted;
         let selected = page.selected.as_ref().map(|line| line.news.as_str());
         let news: Vec<String> = changes::new_lines(&self.page.stable_text(), &page.stable_text())
             .into_iter()
             .filter(|line| Some(*line) != selected || !moved)
-            // Typed text is printed as it is typed. The title of a part (`Part: …`) often differs only in a count,
-            // which is not announced.
-            .filter(|line| !is_typed(line) && !line.starts_with("Part: "))
+            // Typed text is printed as it is typed, and it always changes the state in an editor's title.
+            .filter(|line| !is_typed(line) && !(is_typing && line.starts_with(page::PART)))
             .map(str::to_owned)
             .collect();
         if news.is_empty() {

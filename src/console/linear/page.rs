@@ -9,6 +9,9 @@ use ratatui::{Frame, Terminal};
 use crate::theme::RESTLESS;
 use crate::view::frame;
 
+/// The beginning of the line with the title of a part.
+pub(super) const PART: &str = "Part: ";
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PageLine {
     /// The whole line.
@@ -84,7 +87,7 @@ impl Page {
         for frame in frames {
             let title = border(buffer, frame, frame.top());
             if !title.is_empty() {
-                self.lines.push(PageLine::of(format!("Part: {title}")));
+                self.lines.push(PageLine::of(format!("{PART}{title}")));
             }
             self.read(buffer, frame::inside(frame));
             let foot = border(buffer, frame, frame.bottom() - 1);

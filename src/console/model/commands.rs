@@ -10,6 +10,7 @@ use crate::effect::{Dialog, Effect};
 use crate::message::ScreenMessage;
 use crate::point_in_time::{self, TimeTravel, WayBack};
 use crate::prompt::PromptKind;
+use crate::read_only;
 use crate::scope::Scope;
 use crate::screen::{Screen, View, drills::Drills, help::Help, journal::JournalScreen, kinds::Kinds};
 use crate::text::counted;
@@ -23,10 +24,7 @@ impl Model {
             return self.in_cluster(of, |model| model.command(command, now));
         }
         if self.shared.read_only && command.entry().impact == CommandImpact::Cluster {
-            self.toast(
-                Toast::failed(format!("read-only: {} changes the cluster", command.entry().in_short())),
-                now,
-            );
+            self.toast(Toast::failed(read_only::command_refusal(command.entry().word())), now);
             return Vec::new();
         }
         if let Some(why) = self.refusal_in_past(command) {

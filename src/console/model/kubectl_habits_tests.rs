@@ -344,14 +344,14 @@ fn read_only_looks_at_directories_and_applies_nothing_con_3() {
     let (model, _) = Model::new(setup, "2026-05-01T12:00:00Z".parse().unwrap());
     let mut stage = TestConsole::of(model, 120, 30);
     stage.press(": \"apply_web.yaml\" enter");
-    shows(&mut stage, &["read-only: apply changes the cluster"]);
+    shows(&mut stage, &["read-only: \"apply\" changes the cluster"]);
     stage.press("esc : \"dir\" enter");
     send(&mut stage, FilesData::Listed(Ok(listing())));
     let jobs = stage.press("G enter");
     assert!(!jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
     shows(&mut stage, &["read-only: manifests change the cluster"]);
     stage.press("a");
-    shows(&mut stage, &["read-only: apply changes the cluster"]);
+    shows(&mut stage, &["read-only: \"apply\" changes the cluster"]);
 }
 
 #[test]

@@ -16,6 +16,9 @@ use crate::resource::{ObjectRef, ResourceKey, Uid};
 use crate::store::Stores;
 use crate::text::counted;
 
+/// The choice that leaves an object's dependants behind.
+const ORPHAN: &str = "orphan";
+
 const RISK: &str = "Force: the API removes the pod at once. Its processes may keep running for a while; \
                     a StatefulSet may then start a second pod with the same identity.";
 
@@ -33,7 +36,7 @@ pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     };
     let listed = listing(&targets);
     let shown_targets = targets.clone();
-    let options = ["background", "foreground", "orphan"].map(String::from).to_vec();
+    let options = ["background", "foreground", ORPHAN].map(String::from).to_vec();
     let mut fields = Fields::default();
     let dependants = fields.add(Field::choice("dependants", options).hint("like kubectl's --cascade"));
     let grace =
@@ -53,7 +56,7 @@ pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
         let force = dialog.is_on(force);
         let policy = match dialog.choice(dependants) {
             "foreground" => PropagationPolicy::Foreground,
-            "orphan" => PropagationPolicy::Orphan,
+            ORPHAN => PropagationPolicy::Orphan,
             _ => PropagationPolicy::Background,
         };
         Ok(targets
@@ -69,8 +72,9 @@ pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
         dialog = dialog.line(line);
     }
     dialog.fields(fields).careful().notes(move |dialog, cx| {
+        let orphans = dialog.choice(dependants) == ORPHAN;
         let mut notes: Vec<Note> =
-            shown_targets.iter().filter_map(|target| consequence(cx, target)).collect();
+            shown_targets.iter().filter_map(|target| consequence(cx, target, orphans)).collect();
         if notes.len() > NOTES {
             let left = notes.split_off(NOTES - 1).len();
             notes.push(Note::Plain(format!("… and {left} more of this kind")));
@@ -127,8 +131,8 @@ pub(crate) fn listing(targets: &[ObjectRef]) -> Vec<String> {
     lines
 }
 
-/// Returns the consequence of deleting an object.
-fn consequence(cx: &Context<'_>, target: &ObjectRef) -> Option<Note> {
+/// Returns the consequence of deleting an object, and its dependants unless they are orphaned.
+fn consequence(cx: &Context<'_>, target: &ObjectRef, orphans: bool) -> Option<Note> {
     let uid = target.uid.as_ref()?;
     let store = cx.stores.get(&target.kind.resource)?;
     if store.synced() && store.get(uid).is_none() {
@@ -152,14 +156,20 @@ fn consequence(cx: &Context<'_>, target: &ObjectRef) -> Option<Note> {
         () => {
             let mut counts = BTreeMap::new();
             dependants(cx.stores, uid, 0, &mut counts);
-            let deletions: Vec<String> = counts
+            let objects: Vec<String> = counts
                 .iter()
                 .map(|((_, resource), count)| {
                     format!("{count} {}", describe_kind(cx.catalogue, resource, *count))
                 })
                 .collect();
-            (!deletions.is_empty())
-                .then(|| Note::Plain(format!("{}: also deletes {}", target.name, deletions.join(" and "))))
+            let (name, listed) = (&target.name, objects.join(" and "));
+            (!objects.is_empty()).then(|| {
+                Note::Plain(if orphans {
+                    format!("{name}: leaves {listed} behind")
+                } else {
+                    format!("{name}: also deletes {listed}")
+                })
+            })
         }
     }
 }

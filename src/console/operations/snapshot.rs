@@ -108,7 +108,7 @@ fn fork_dialog(forks: Arc<dyn Fork>, snapshot: ObjectRef) -> Dialog {
         if typed.is_empty() {
             return Err("the directory is required".into());
         }
-        let directory = typed_path(typed);
+        let directory = typed_path(typed)?;
         let (forks, snapshot) = (forks.clone(), snapshot.clone());
         let note = format!("forking {} to {}…", snapshot.name, directory.display());
         let task = Effect::task("fork", move |out| async move {

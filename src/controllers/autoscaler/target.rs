@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use api::Api;
 use object::selector::{Selector, SelectorError};
-use object::{Key, Kind, SharedObject};
+use object::{Key, Kind, SharedObject, parse_api_version};
 
 /// Returns the target and its scale, or the reason why there is none.
 pub(super) fn scale_of(
@@ -15,11 +15,7 @@ pub(super) fn scale_of(
 ) -> Result<(Kind, Scale), String> {
     let reference = &autoscaler.spec.scale_target_ref;
     let version = reference.api_version.as_deref().unwrap_or_default();
-    let group = match version.split('/').collect::<Vec<_>>().as_slice() {
-        [group, _] => *group,
-        [_] => "",
-        _ => return Err(format!("unexpected GroupVersion string: {version}")),
-    };
+    let (group, _) = parse_api_version(version)?;
     // The reference's version does not matter.
     let Some(kind) = api.kinds().in_group(group, &reference.kind) else {
         return Err(format!("no matches for kind \"{}\" in group \"{group}\"", reference.kind));

@@ -117,8 +117,7 @@ impl View<'_> {
         let started = self.observed.started(record);
         let ready = match role {
             Role::Init => {
-                record.exit.as_ref().is_some_and(|e| e.exit_code == 0)
-                    && self.counts_in_this_sandbox(name, before)
+                record.exit.as_ref().is_some_and(|e| e.exit_code == 0) && self.counts_in_this_sandbox(name)
             }
             Role::Ephemeral => false,
             Role::App | Role::Sidecar => self.observed.ready(record),
@@ -172,7 +171,7 @@ impl View<'_> {
     }
 
     /// An init container's success counts in the sandbox it ran in, and permanently in a pod that has ended.
-    fn counts_in_this_sandbox(&self, name: &str, _before: Option<&ContainerStatus>) -> bool {
+    fn counts_in_this_sandbox(&self, name: &str) -> bool {
         self.observed.stop.is_some() || self.observed.latest_in_sandbox(name).is_some()
     }
 

@@ -1,11 +1,15 @@
 //! Ownership of a volume's files (`fsGroup`): they belong to the group, with the rights Kubernetes gives it. Only root
 //! can give files to a group; for others the pod gets a warning (`security::ignored`).
 
+use std::ffi::OsStr;
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
-use std::path::Path;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::Pod;
+use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, ResolveFlags};
 
 use crate::spec;
 
@@ -63,20 +67,27 @@ impl Owners {
     }
 }
 
-/// Gives a path itself to the group, with further rights for it.
+/// Gives a path itself to the group, with further rights for it. Of a link only the group changes.
 pub(super) fn set_group(path: &Path, group: u32, rights: u32) -> io::Result<()> {
-    lchown(path, None, Some(group))?;
-    let about = std::fs::symlink_metadata(path)?;
-    if about.is_symlink() {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    set_group_of(rustix::fs::open(path, flags, Mode::empty())?.as_fd(), group, rights)
+}
+
+/// Like [`set_group`], of a file that is open, with `O_PATH` at least: its path may lead to another file by now.
+fn set_group_of(file: BorrowedFd<'_>, group: u32, rights: u32) -> io::Result<()> {
+    rustix::fs::chownat(file, "", None, Some(Gid::from_raw(group)), AtFlags::EMPTY_PATH)?;
+    let mode = rustix::fs::fstat(file)?.st_mode;
+    if FileType::from_raw_mode(mode).is_symlink() {
         return Ok(());
     }
-    let mode = about.permissions().mode() & 0o7777;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode | rights))
+    // `fchmod` accepts no file that is open with `O_PATH`.
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(rustix::fs::chmod(path, Mode::from_raw_mode(mode | rights))?)
 }
 
 /// Gives a directory to the group, with everything in it.
 pub(super) fn set_group_recursively(directory: &Path, group: u32, rights: GroupRights) -> io::Result<()> {
-    walk(directory, |path, is_directory| set_group(path, group, rights.of(is_directory)))
+    walk(directory, |_, opened, is_directory| set_group_of(opened?, group, rights.of(is_directory)))
 }
 
 /// Gives a persistent volume to the pod's group. Failures are only logged for debugging, as by Kubernetes' kubelet:
@@ -86,9 +97,10 @@ pub(super) fn set_persistent_group(directory: &Path, owners: Owners) -> io::Resu
     if owners.on_root_mismatch && belongs_to_group(directory, group)? {
         return Ok(());
     }
-    walk(directory, |path, is_directory| {
-        if let Err(error) = set_group(path, group, WRITABLE.of(is_directory)) {
-            tracing::debug!("cannot give {} to group {group}: {error}", path.display());
+    walk(directory, |path, opened, is_directory| {
+        let given = opened.and_then(|opened| set_group_of(opened, group, WRITABLE.of(is_directory)));
+        if let Err(error) = given {
+            tracing::debug!("cannot give {} to group {group}: {error}", directory.join(path).display());
         }
         Ok(())
     })
@@ -99,21 +111,46 @@ fn belongs_to_group(directory: &Path, group: u32) -> io::Result<bool> {
     Ok(about.gid() == group && about.permissions().mode() & WRITABLE.directory == WRITABLE.directory)
 }
 
-/// Visits a directory and everything in it; links are not followed. At any depth only one directory is open at a time.
-fn walk(directory: &Path, mut visit: impl FnMut(&Path, bool) -> io::Result<()>) -> io::Result<()> {
-    let mut next = vec![directory.to_path_buf()];
-    while let Some(directory) = next.pop() {
-        visit(&directory, true)?;
-        for entry in std::fs::read_dir(&directory)? {
+/// Visits a directory and everything in it: each path below the directory, the open file, and whether it is a
+/// directory. No link below the directory is ever followed, even if a container replaces files meanwhile. At any depth
+/// only one directory is open at a time.
+fn walk(
+    directory: &Path,
+    mut visit: impl FnMut(&Path, io::Result<BorrowedFd<'_>>, bool) -> io::Result<()>,
+) -> io::Result<()> {
+    let entry_flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let root_flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::open(directory, root_flags, Mode::empty())?;
+    let mut next = vec![PathBuf::from(".")];
+    while let Some(path) = next.pop() {
+        let open = open_directory(&root, &path)?;
+        visit(&path, Ok(open.as_fd()), true)?;
+        for entry in Dir::read_from(&open)? {
             let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                next.push(entry.path());
-            } else {
-                visit(&entry.path(), false)?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            let below = path.join(OsStr::from_bytes(name.to_bytes()));
+            match rustix::fs::openat(&open, name, entry_flags, Mode::empty()) {
+                Ok(opened) if is_directory(&opened)? => next.push(below),
+                Ok(opened) => visit(&below, Ok(opened.as_fd()), false)?,
+                Err(error) => visit(&below, Err(error.into()), false)?,
             }
         }
     }
     Ok(())
+}
+
+/// Opens a directory below the root; fails if a link leads there.
+fn open_directory(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    Ok(rustix::fs::openat2(root, path, flags, Mode::empty(), how)?)
+}
+
+fn is_directory(file: &OwnedFd) -> io::Result<bool> {
+    Ok(FileType::from_raw_mode(rustix::fs::fstat(file)?.st_mode).is_dir())
 }
 
 #[cfg(test)]
@@ -178,17 +215,61 @@ mod tests {
         assert_eq!(about(&at("link")).0, 4711);
         assert_eq!(about(&place.path().join("outside")).1, 0o600, "a link is not followed");
         // The directory already has the group: its content is unchanged unless the policy is `Always`.
-        lchown(at("dir/file"), None, Some(7)).unwrap();
+        std::os::unix::fs::lchown(at("dir/file"), None, Some(7)).unwrap();
         set_persistent_group(&volume, security_context(4711, "OnRootMismatch")).unwrap();
         assert_eq!(about(&at("dir/file")).0, 7);
         set_persistent_group(&volume, security_context(4711, "Always")).unwrap();
         assert_eq!(about(&at("dir/file")).0, 4711);
         set(&volume, 0o2750);
-        lchown(at("dir/file"), None, Some(7)).unwrap();
+        std::os::unix::fs::lchown(at("dir/file"), None, Some(7)).unwrap();
         set_persistent_group(&volume, security_context(4711, "OnRootMismatch")).unwrap();
         assert_eq!(about(&at("dir/file")).0, 4711, "the group could not write the directory");
         set_persistent_group(&at("dir/file"), security_context(8, "Always")).unwrap();
         set_persistent_group(&at("none"), security_context(8, "Always")).unwrap();
         assert_eq!(about(&at("dir/file")).0, 4711, "it is no directory");
+    }
+
+    /// A container that exchanges files and directories for links while its volume gets a group changes nothing outside
+    /// the volume.
+    #[test]
+    fn a_link_that_replaces_a_file_is_not_followed_vol_2_sec_2() {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use std::sync::atomic::{AtomicBool, Ordering};
+        crate::needs::needs!(Root);
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        std::fs::create_dir_all(at("volume/dir")).unwrap();
+        std::fs::create_dir_all(at("outside/dir")).unwrap();
+        std::fs::write(at("volume/file"), "").unwrap();
+        std::fs::write(at("outside/file"), "").unwrap();
+        for name in ["dir", "file"] {
+            std::os::unix::fs::symlink(at("outside").join(name), at("volume").join(format!("link-{name}")))
+                .unwrap();
+        }
+        let outside = ["outside/dir", "outside/file"].map(at);
+        let about = |path: &PathBuf| {
+            let about = std::fs::metadata(path).unwrap();
+            (about.gid(), about.permissions().mode())
+        };
+        let before = outside.each_ref().map(about);
+        let owners = Owners { group: Some(4711), ..Owners::default() };
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    for name in ["dir", "file"] {
+                        let (own, link) =
+                            (at("volume").join(name), at("volume").join(format!("link-{name}")));
+                        renameat_with(CWD, &own, CWD, &link, RenameFlags::EXCHANGE).unwrap();
+                    }
+                }
+            });
+            for _ in 0..2000 {
+                // A directory that was replaced meanwhile is an error, and the kubelet tries again.
+                let _ = set_persistent_group(&at("volume"), owners);
+            }
+            is_done.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(outside.each_ref().map(about), before);
     }
 }

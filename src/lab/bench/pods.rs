@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Result;
+use base::count::counted;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
@@ -86,7 +87,8 @@ fn at_rest() -> usize {
 async fn wait_started(count: usize) -> Result<()> {
     let deadline = Instant::now() + START_TIMEOUT;
     while at_rest() < count {
-        anyhow::ensure!(Instant::now() < deadline, "only {} of {count} processes started", at_rest());
+        let all = counted(count, "process");
+        anyhow::ensure!(Instant::now() < deadline, "only {} of {all} started", at_rest());
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     Ok(())

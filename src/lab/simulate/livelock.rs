@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use base::count::counted;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -82,8 +83,11 @@ impl State {
     fn report(&self) -> String {
         let mut last: Vec<_> = self.last.iter().collect();
         last.sort_by_key(|(_, times)| std::cmp::Reverse(**times));
-        let named: Vec<String> =
-            last.iter().take(NAMED).map(|(step, times)| format!("{times} times {step}")).collect();
+        let named: Vec<String> = last
+            .iter()
+            .take(NAMED)
+            .map(|(step, times)| format!("{} {step}", counted(**times, "time")))
+            .collect();
         format!(
             "{} steps without progress of the simulated time; of the last {LOOKED_AT}: {}",
             self.steps,

@@ -26,6 +26,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use api::{Api, Change, ChangeKind, Visibility};
+use base::count::counted;
 use object::time::go_duration;
 use object::{Kind, Revision};
 
@@ -238,7 +239,7 @@ async fn watch_rate(world: Arc<World>) {
             && start == same
             && after.saturating_sub(before) > most
         {
-            let message = format!("{} writes in {} s", after - before, LOOK.as_secs());
+            let message = format!("{} in {} s", counted(after - before, "write"), LOOK.as_secs());
             world.trace.violation("everything ends", message);
         }
     }
@@ -253,7 +254,7 @@ async fn wait_quiescent(world: &World, plane: &ControlPlane, pace: &LivelockDete
     let in_rest = format!("in {} s without operations", lasts.as_secs());
     let (writes, steps): (Vec<_>, Vec<_>) = taken.into_iter().partition(|(step, _)| step.starts_with(WRITE));
     for (step, times) in steps.iter().filter(|(_, times)| *times > most).take(NAMED) {
-        world.trace.violation("everything ends", format!("{times} times {step} {in_rest}"));
+        world.trace.violation("everything ends", format!("{} {step} {in_rest}", counted(*times, "time")));
     }
     let total = (plane.api.revision().0 - before.0).saturating_sub(expired_events(&plane.api, before));
     if total > most {
@@ -262,7 +263,7 @@ async fn wait_quiescent(world: &World, plane: &ControlPlane, pace: &LivelockDete
             .take(NAMED)
             .map(|(step, times)| format!("{times} {}", &step[WRITE.len()..]))
             .collect();
-        let message = format!("{total} writes {in_rest}: {}", kinds.join(", "));
+        let message = format!("{} {in_rest}: {}", counted(total, "write"), kinds.join(", "));
         world.trace.violation("everything ends", message);
     }
 }
@@ -287,12 +288,12 @@ impl Outcome {
         let late =
             if late == 0 { String::new() } else { format!(" and {late} s until everything had ended") };
         format!(
-            "seed {seed}: {} violations, {} steps, {} faults, {}{late}, {} writes, trace {}",
-            self.violations.len(),
-            self.steps,
-            self.faults,
+            "seed {seed}: {}, {}, {}, {}{late}, {}, trace {}",
+            counted(self.violations.len(), "violation"),
+            counted(self.steps, "step"),
+            counted(self.faults, "fault"),
             go_duration(self.requested),
-            self.revision,
+            counted(self.revision, "write"),
             self.digest
         )
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
+use base::count::counted;
 use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
@@ -230,8 +231,11 @@ impl Clients {
         self.check(client).await?;
         let (acknowledged, view) = (self.acknowledged.lock(), self.view.lock());
         Ok(format!(
-            "{} writes acknowledged, {} events watched over {} watches and {} lists",
-            acknowledged.writes, view.events, view.resumed, view.listed
+            "{} acknowledged, {} watched over {} and {}",
+            counted(acknowledged.writes, "write"),
+            counted(view.events, "event"),
+            counted(view.resumed, "watch"),
+            counted(view.listed, "list")
         ))
     }
 

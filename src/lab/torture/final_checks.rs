@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use base::count::counted;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
@@ -80,8 +81,9 @@ async fn unfinished(client: &Client) -> Result<Option<String>> {
         });
         if !is {
             return Ok(Some(format!(
-                "StatefulSet {} with {desired} replicas has the status {:?}",
+                "StatefulSet {} with {} has the status {:?}",
                 set.name_any(),
+                counted(desired, "replica"),
                 set.status
             )));
         }
@@ -96,8 +98,9 @@ async fn unfinished(client: &Client) -> Result<Option<String>> {
         });
         if !is {
             return Ok(Some(format!(
-                "Deployment {} with {desired} replicas has the status {:?}",
+                "Deployment {} with {} has the status {:?}",
                 one.name_any(),
+                counted(desired, "replica"),
                 one.status
             )));
         }

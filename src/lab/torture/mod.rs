@@ -29,8 +29,8 @@ use tokio::time::Instant;
 pub(crate) use identity_holder::{PROGRAM as HOLD_PROGRAM, main as hold_main};
 pub(crate) use mistake::{SERVE_PROGRAM, serve_main};
 
-use podium::cli::output::print_line;
 use crate::simulate::duration;
+use base::count::counted;
 use clients::Clients;
 use directory::TortureDir;
 use driver::Driver;
@@ -38,6 +38,7 @@ use final_checks::Traces;
 use findings::Findings;
 use mistake::MistakeKind;
 use plan::Plan;
+use podium::cli::output::print_line;
 
 /// The arguments of a torture.
 #[derive(Debug, Args)]
@@ -83,16 +84,20 @@ async fn torture(request: &TortureRequest) -> Result<bool> {
     let (summary, (identities, holders, torn)) = done.unwrap_or_default();
     let faults: usize = driver.counts.values().sum();
     let kinds: Vec<String> = driver.counts.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-    print_line(&format!("{faults} faults: {}", kinds.join(", ")));
+    print_line(&format!("{}: {}", counted(faults, "fault"), kinds.join(", ")));
     print_line(&format!(
-        "{} starts; {identities} identities, held {holders} times, {torn} torn lines",
-        driver.starts
+        "{}; {}, held {}, {}",
+        counted(driver.starts, "start"),
+        counted(identities, "identity"),
+        counted(holders, "time"),
+        counted(torn, "torn line")
     ));
     if !summary.is_empty() {
         print_line(&summary);
     }
     let violations = findings.violations();
-    print_line(&format!("seed {seed}: {} checks, {violations} violations", findings.checks()));
+    let (checks, found) = (counted(findings.checks(), "check"), counted(violations, "violation"));
+    print_line(&format!("seed {seed}: {checks}, {found}"));
     if violations == 0 {
         place.remove()?;
     } else {

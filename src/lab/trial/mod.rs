@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use base::count::counted;
 use cluster::apply::{Depth, read_files};
 use manifest::Document;
 use object::time::go_duration;
@@ -83,9 +84,9 @@ impl Trial {
         let manifests = self.read()?;
         let (expected, writes, watched) = self.expected(&manifests, &log_line).await?;
         log_line(&format!(
-            "at most {} objects, {} writes of the controller, watches of {}",
-            expected.states.iter().map(State::len).max().unwrap_or_default(),
-            writes.iter().sum::<u32>(),
+            "at most {}, {} of the controller, watches of {}",
+            counted(expected.states.iter().map(State::len).max().unwrap_or_default(), "object"),
+            counted(writes.iter().sum::<u32>(), "write"),
             watched.iter().map(|(resource, _)| resource.as_str()).collect::<Vec<_>>().join(", "),
         ));
         let by_chance: BTreeSet<String> = expected.masks.iter().flat_map(Mask::uncompared).collect();
@@ -96,7 +97,8 @@ impl Trial {
         for seed in self.first..self.first.saturating_add(self.seeds) {
             let plan = Plan::draw(seed, &writes, &watched);
             let found = self.differences(&manifests, &plan, &expected).await?;
-            log_line(&format!("seed {seed}: {} differences, {}", found.len(), plan.summary()));
+            let differences = counted(found.len(), "difference");
+            log_line(&format!("seed {seed}: {differences}, {}", plan.summary()));
             if found.is_empty() {
                 continue;
             }

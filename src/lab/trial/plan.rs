@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
+use base::count::counted;
 use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng};
 
@@ -111,11 +112,8 @@ impl Plan {
             };
             *counts.entry(label).or_default() += 1;
         }
-        let each: Vec<String> = counts
-            .iter()
-            .map(|(word, count)| format!("{count} {word}{}", if *count == 1 { "" } else { "s" }))
-            .collect();
-        format!("{} disturbances ({})", self.disturbances.len(), each.join(", "))
+        let each: Vec<String> = counts.into_iter().map(|(word, count)| counted(count, word)).collect();
+        format!("{} ({})", counted(self.disturbances.len(), "disturbance"), each.join(", "))
     }
 }
 

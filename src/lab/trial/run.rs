@@ -11,9 +11,10 @@ use super::plan::{DisturbanceKind, Plan, Refusal, WatchedResource};
 use super::process::Controller;
 use super::state::State;
 use super::{ExpectedStates, Manifests, Trial};
+use base::count::counted;
 use cluster::apply::{self, DEFAULT_NAMESPACE, Mode, Warnings};
-use podium::testing::{ClientOptions, Cluster, Failure, InjectedFailure, Requests};
 use object::Revision;
+use podium::testing::{ClientOptions, Cluster, Failure, InjectedFailure, Requests};
 
 /// The user agent that distinguishes our own requests from the controller's.
 const USER_AGENT: &str = "podium-trial";
@@ -53,7 +54,8 @@ impl fmt::Display for RunProblem {
         match self {
             Self::Restless(place) => write!(f, "{place}: the cluster does not come to rest"),
             Self::Ends(times, words) => {
-                write!(f, "the controller exited by itself {times} times; the end of its log:\n{words}")
+                let times = counted(*times, "time");
+                write!(f, "the controller exited by itself {times}; the end of its log:\n{words}")
             }
             Self::NotApplied(why) => write!(f, "cannot apply: {why}"),
         }

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use api::Api;
+use base::count::counted;
 use object::{Kind, Object};
 
 /// Kinds that are not compared: they record how the cluster reached its state, or belong to the control plane.
@@ -90,7 +91,7 @@ impl State {
                 (0, 1) => lines.push(format!("{which} exists, but should not")),
                 (1, 0) => lines.push(format!("{which} is missing")),
                 (expected, found) if expected != found => {
-                    lines.push(format!("{which}: {found} objects, expected {expected}"));
+                    lines.push(format!("{which}: {}, expected {expected}", counted(found, "object")));
                 }
                 _ => {
                     for (expected, found) in expected.iter().zip(found) {

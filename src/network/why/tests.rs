@@ -573,6 +573,35 @@ fn external_names_are_resolved_by_the_machines_resolvers_net_8() {
 }
 
 #[test]
+fn names_with_ipv6_addresses_alone_need_a_source_with_one_net_8() {
+    let ips = |all: &[&str]| -> Vec<IpAddr> { all.iter().map(|ip| ip.parse().unwrap()).collect() };
+    let mut facts = cluster();
+    facts.outside.insert("six.example".into(), ips(&["2001:db8::9"]));
+    facts.outside.insert("both.example".into(), ips(&["2001:db8::9", "192.0.2.9"]));
+    let report = report_of(&facts, "six.example:80", &ProbeResults::default());
+    assert_eq!(steps(&report), "name✗");
+    let reason = "six.example has only IPv6 addresses, and pod default/client only IPv4 addresses";
+    assert!(report.last_line().contains(reason), "{}", report.last_line());
+    // A dual-stack cluster.
+    let both = json!({"status": {"podIPs": [{"ip": "10.244.0.2"}, {"ip": "fd00:10:244::2"}]}});
+    facts.pods[0] = pod("client", "client", "10.244.0.2", &both);
+    let attempts = |facts: &Facts, name: &str| walk(facts, &question(name)).unwrap().attempts();
+    assert_eq!(attempts(&facts, "six.example:80"), [at("[2001:db8::9]:80")]);
+    assert_eq!(attempts(&facts, "both.example:80"), [at("192.0.2.9:80")]);
+    let probed = probe_results(&[], &[("[2001:db8::9]:80", Outcome::Connected)]);
+    let report = report_of(&facts, "six.example:80", &probed);
+    assert!(report.verdict.connected, "{report:#?}");
+    // An IPv6 cluster.
+    let six = json!({"status": {"podIPs": [{"ip": "fd00:10:244::2"}]}});
+    facts.pods[0] = pod("client", "client", "fd00:10:244::2", &six);
+    assert_eq!(attempts(&facts, "both.example:80"), [at("[2001:db8::9]:80")]);
+    // The machine's network, which may have IPv6.
+    facts.pods[0] = pod("client", "client", "127.0.0.2", &json!({}));
+    facts.own_network = false;
+    assert_eq!(attempts(&facts, "six.example:80"), [at("[2001:db8::9]:80")]);
+}
+
+#[test]
 fn policies_that_select_a_pod_are_listed_with_their_allowed_traffic_net_8() {
     let mut facts = cluster();
     assert!(selecting(&facts, &key("web-1")).is_empty());

@@ -164,7 +164,7 @@ fn resolve<'a>(
             if found.is_none() {
                 walk.add(missing("service", key, facts.services.iter().map(|one| Key::of(&one.metadata))));
             }
-            of_service(facts, found?, walk)
+            of_service(facts, source, found?, walk)
         }
         Destination::Address(ip) => Some(resolve_address(facts, *ip)),
         Destination::Name(name) => {
@@ -178,11 +178,11 @@ fn resolve<'a>(
                 let text =
                     "the pod uses the machine's resolvers, not the cluster's DNS (dnsPolicy, hostNetwork)";
                 walk.add(Finding::note(WalkStep::Name, text));
-                return outside(facts, name, name, walk);
+                return outside(facts, source, name, name, walk);
             }
             let looked = names::resolve(&names::index(facts), &conf, name);
             match looked.meaning {
-                Resolution::Outside(target) => outside(facts, name, &target, walk),
+                Resolution::Outside(target) => outside(facts, source, name, &target, walk),
                 Resolution::NotFound => {
                     let own = source.metadata.namespace.as_deref().unwrap_or_default();
                     // Pods have no DNS names of their own; assume that the user meant the pod.
@@ -241,6 +241,7 @@ fn by_addresses<'a>(
 /// Resolves a service that is named as such; an ExternalName service is its external name.
 fn of_service<'a>(
     facts: &'a Facts,
+    source: &Pod,
     service: &'a Service,
     walk: &mut Walk,
 ) -> Option<ResolvedDestination<'a>> {
@@ -249,12 +250,13 @@ fn of_service<'a>(
     let Some(target) = alias.and_then(|spec| spec.external_name.as_deref()) else {
         return Some(ResolvedDestination::Service(service));
     };
-    outside(facts, &Key::of(&service.metadata).to_string(), target, walk)
+    outside(facts, source, &Key::of(&service.metadata).to_string(), target, walk)
 }
 
 /// Resolves a name outside the cluster, as the machine's resolvers do.
 fn outside<'a>(
     facts: &'a Facts,
+    source: &Pod,
     name: &str,
     target: &str,
     walk: &mut Walk,
@@ -276,16 +278,35 @@ fn outside<'a>(
             None
         }
         Some(ips) => {
-            // Only IPv4 addresses are considered here.
-            let Some(ip) = ips.iter().find(|ip| ip.is_ipv4()) else {
-                let text = format!("{subject} has only IPv6 addresses; only IPv4 is checked");
-                walk.add(Finding::problem(WalkStep::Name, text, "use a name that has an IPv4 address"));
+            // IPv4 first, like most programs where a name has both.
+            let usable = ips.iter().filter(|ip| has_family_of(facts, source, **ip));
+            let Some(ip) = usable.min_by_key(|ip| ip.is_ipv6()) else {
+                let (theirs, own) = if ips[0].is_ipv6() { ("IPv6", "IPv4") } else { ("IPv4", "IPv6") };
+                let key = Key::of(&source.metadata);
+                let text =
+                    format!("{subject} has only {theirs} addresses, and pod {key} only {own} addresses");
+                walk.add(Finding::problem(
+                    WalkStep::Name,
+                    text,
+                    format!("use a name that has an {own} address"),
+                ));
                 return None;
             };
             walk.add(Finding::fine(WalkStep::Name, format!("{subject} is {ip}, outside the cluster")));
             Some(resolve_address(facts, *ip))
         }
     }
+}
+
+/// Returns whether the source has an address of this one's family. The machine's own addresses are not known here: for
+/// a pod that uses them, the attempt to connect decides.
+fn has_family_of(facts: &Facts, source: &Pod, ip: IpAddr) -> bool {
+    let of_host = source.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true));
+    let mut addresses = source.status.iter().flat_map(|status| {
+        let all = status.pod_ip.iter().chain(status.pod_ips.iter().flatten().map(|own| &own.ip));
+        all.filter_map(|text| text.parse::<IpAddr>().ok())
+    });
+    !facts.own_network || of_host || addresses.any(|own| own.is_ipv6() == ip.is_ipv6())
 }
 
 fn missing(kind: &str, key: &Key, all: impl Iterator<Item = Key>) -> Finding {

@@ -145,7 +145,7 @@ fn faults_are_listed_with_what_is_left_of_them_fault_1() {
     let mut looking = self::stage(120, 36, true);
     faults(&mut looking, vec![fault("cut", "Partition", None, Some(5), false)]);
     assert!(looking.press(": \"faults\" enter H").iter().all(|job| !matches!(job, Job::Start(_))));
-    shows(&looking.screen(), &["✖ read-only: heal"]);
+    shows(&looking.screen(), &["✖ read-only: \"heal\" changes the cluster"]);
 }
 
 /// The fence of node-1 in this phase.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Event, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use podium::console::message::{Data, Message};
 use podium::console::model::Job;
@@ -18,7 +18,7 @@ use podium::console::store::{Change, Delta};
 use serde_json::json;
 
 use super::acted;
-use super::test_console::{TestConsole, cluster, now, objects, pod};
+use super::test_console::{TestConsole, cluster, event, node, now, objects, pod};
 
 /// Checks that all of these texts are anywhere on the screen.
 fn shows(screen: &str, expected: &[&str]) {
@@ -479,4 +479,59 @@ fn describe_tells_what_kubectl_would_and_searches_con_3() {
             "Warning  BackOff  12s (x9 over",
         ],
     );
+}
+
+/// Returns the description of an object of [`cluster`] that is opened by these keys.
+fn described(stage: &mut TestConsole, keys: &str, kind: &str, mut object: serde_json::Value) -> String {
+    stage.press(keys);
+    object["kind"] = json!(kind);
+    let screen = stage.model.top().0;
+    stage.send(Message::Data(screen, Data::new(Described::Object(Box::new(object)))));
+    stage.screen()
+}
+
+#[test]
+fn describe_shows_no_events_of_objects_of_the_same_name_con_3() {
+    let about = |id: u32, object: &str, namespace: Option<&str>, uid: Option<&str>, reason: &str| {
+        let mut event = event(id, "Normal", object, reason, "", 12, 1);
+        event["metadata"]["namespace"] = json!(namespace.unwrap_or("default"));
+        event["involvedObject"]["namespace"] = json!(namespace);
+        event["involvedObject"]["uid"] = json!(uid);
+        event
+    };
+    let mut stage = TestConsole::new(110, 60);
+    stage.feed(cluster());
+    stage.feed(vec![Delta::of::<Event>(vec![Change::Reset(objects([
+        about(1, "Pod/api-1-a", Some("default"), None, "WithoutUid"),
+        about(2, "Pod/api-1-a", None, None, "WithoutNamespace"),
+        about(3, "Pod/api-1-a", Some("shop"), None, "OfAnotherNamespace"),
+        about(4, "Pod/api-1-a", Some("default"), Some("api-1-a"), "OfAnotherUid"),
+        about(5, "Node/node-1", None, Some("node-1"), "NameAsUid"),
+        about(6, "Node/node-1", None, None, "NodeWithoutUid"),
+    ]))])]);
+    let api = pod("default", "api-1-a", Some("api-1"), Some("node-1"), "Running", 7100);
+    let text = described(&mut stage, "p \"/api-1-a\" enter d", "Pod", api);
+    shows(&text, &["describe · Pod default/api-1-a", "WithoutUid", "WithoutNamespace"]);
+    assert!(!text.contains("OfAnother"), "{text}");
+    let text =
+        described(&mut stage, "~ n \"/node-1\" enter d", "Node", node("node-1", "zone-a", "True", false));
+    shows(&text, &["describe · Node node-1", "NameAsUid", "NodeWithoutUid"]);
+}
+
+/// Init containers and overhead count, as on `kubectl describe node`.
+#[test]
+fn describe_of_a_node_counts_effective_requests_con_3() {
+    let mut stage = TestConsole::new(130, 60);
+    stage.feed(cluster());
+    let mut heavy = pod("default", "heavy", None, Some("node-2"), "Running", 7100);
+    heavy["spec"]["initContainers"] = json!([{ "name": "setup", "image": "busybox",
+        "resources": { "requests": { "cpu": "1", "memory": "64Mi" } } }]);
+    heavy["spec"]["overhead"] = json!({ "cpu": "500m", "memory": "128Mi" });
+    heavy["spec"]["containers"][0]["resources"]["limits"] = json!({ "cpu": "2" });
+    stage.feed(vec![Delta::of::<Pod>(vec![Change::Reset(objects([heavy]))])]);
+    let text = described(&mut stage, "n \"/node-2\" enter d", "Node", node("node-2", "zone-b", "True", true));
+    let row = text.lines().find(|line| line.contains("heavy")).expect("the pod is listed");
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    let expected = ["default", "heavy", "1500m", "(37%)", "2500m", "(62%)", "256Mi", "(3%)", "0", "(0%)"];
+    assert!(cells.windows(expected.len()).any(|cells| cells == expected), "{row}");
 }

@@ -310,3 +310,25 @@ fn use_is_no_news_con_20() {
     let spoken = ear.output_after("esc").join("\n");
     assert!(!spoken.contains(['▲', '▴']), "{spoken}");
 }
+
+/// On a page, the title of a part is announced when it changes, but not if only a count in it does.
+#[test]
+fn a_title_of_a_part_is_announced_unless_only_its_count_changes_con_20() {
+    let mut ear = SpeechReader::new();
+    ear.new_output();
+    ear.output_after("p / \"web-new-a\" enter enter");
+    ear.put(vec![pod("default", "web-new-a", Some("web-new"), Some("node-1"), "CrashLoopBackOff", 40)]);
+    ear.wait(1_500);
+    let spoken = ear.new_output();
+    let is_title = |line: &&String| line.starts_with("Part: Containers of Pod default/web-new-a");
+    let title = spoken.iter().find(is_title).expect("the title");
+    assert!(title.contains("CrashLoopBackOff"), "{spoken:#?}");
+    // The title of the tree has the number of its lines.
+    let tree = ear.output_after("esc esc : \"xray\" enter");
+    assert!(tree.iter().any(|line| line.starts_with("Part: ")), "{tree:#?}");
+    ear.put(vec![pod("default", "web-new-c", Some("web-new"), Some("node-1"), "Running", 4)]);
+    ear.wait(1_500);
+    let spoken = ear.new_output();
+    assert!(spoken.iter().any(|line| line.contains("web-new-c")), "{spoken:#?}");
+    assert!(!spoken.iter().any(|line| line.starts_with("Part: ")), "{spoken:#?}");
+}

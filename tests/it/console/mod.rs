@@ -251,6 +251,10 @@ fn deleting_names_what_goes_and_starts_on_cancel_con_6() {
     assert!(acted(&stage.press("enter")).is_empty(), "the first enter is Cancel");
     let jobs = stage.press("ctrl-d tab enter");
     assert_eq!(acted(&jobs), ["kubectl delete deployment/web -n default"]);
+    stage.press("ctrl-d shift-tab shift-tab shift-tab left");
+    shows(&stage.screen(), &["‹ orphan ›", "web: leaves 2 replica sets and 4 pods behind"]);
+    assert!(!stage.screen().contains("also deletes"));
+    stage.press("esc");
 
     stage.press("~ p / \"crash\" enter ctrl-d shift-tab space");
     shows(

@@ -101,7 +101,7 @@ fn arguments_after_a_kind_are_understood_or_rejected_con_3() {
     let mut stage = TestConsole::with(120, 36, Scope::All, true);
     stage.feed(cluster());
     assert!(acted(&stage.press(": \"cordon_node-1\" enter")).is_empty());
-    shows(&stage.screen(), &["✖ read-only: cordon changes the cluster"]);
+    shows(&stage.screen(), &["✖ read-only: \"cordon\" changes the cluster"]);
 }
 
 /// A command that a kind does not support is neither offered nor confirmed.

@@ -130,7 +130,7 @@ fn param_kind(errors: &mut FieldErrors, path: &Path<'_>, kind: &ParamKind) {
     let at = path.child("apiVersion");
     match kind.api_version.as_deref().unwrap_or_default() {
         "" => errors.required(&at, ""),
-        given => match names::group_version(given) {
+        given => match object::parse_api_version(given) {
             Err(why) => errors.invalid(&at, given, why),
             Ok((group, version)) => {
                 if !group.is_empty() {

@@ -7,6 +7,7 @@ use k8s_openapi::api::autoscaling::v2::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::validate::{FieldErrors, Path, names, resources, selector};
+use object::parse_api_version;
 use object::quantity::Amount;
 
 const LONGEST_WINDOW_SECONDS: i32 = 3600;
@@ -76,7 +77,7 @@ enum Version {
 
 impl Version {
     fn fault(self, reference: &CrossVersionObjectReference) -> Option<String> {
-        match names::group_version(reference.api_version.as_deref().unwrap_or_default()) {
+        match parse_api_version(reference.api_version.as_deref().unwrap_or_default()) {
             _ if self == Self::Any => None,
             Err(why) => Some(why),
             Ok(("", _)) if self == Self::Grouped => Some("apiVersion must specify API group".into()),

@@ -2,13 +2,14 @@
 
 use crate::effect::{Effect, FilesRoute, Route};
 use crate::model::Model;
+use crate::read_only;
 use crate::text::typed_path;
 
 /// Opens `:dir` and `:apply`; the path is the whole rest of the line, because file names may contain spaces.
 pub(super) fn open(command: &str, text: &str, model: &Model) -> Result<Vec<Effect>, String> {
     let apply = command == "apply";
     if apply && model.shared.read_only {
-        return Err("read-only: apply changes the cluster".into());
+        return Err(read_only::command_refusal(command));
     }
     let path = text.trim().strip_prefix(command).unwrap_or_default().trim();
     // Accepts kubectl's `-f`.
@@ -19,6 +20,6 @@ pub(super) fn open(command: &str, text: &str, model: &Model) -> Result<Vec<Effec
     if path.starts_with("http://") || path.starts_with("https://") {
         return Err("apply reads files only; download the manifest first".into());
     }
-    let path = typed_path(if path.is_empty() { "." } else { path });
+    let path = typed_path(if path.is_empty() { "." } else { path })?;
     Ok(vec![Effect::open(Route::Files(FilesRoute { path, apply }))])
 }

@@ -19,6 +19,7 @@ use crate::model::Model;
 use crate::operations::add_node::{self, NewNode};
 use crate::operations::{controller, node_shell, snapshot};
 use crate::point_in_time::TimeTravel;
+use crate::read_only;
 use crate::scope::Scope;
 use crate::screen::View;
 use crate::screen_dumps;
@@ -66,7 +67,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         }
         Some("node-shells") => {
             if model.shared.read_only {
-                return Err("read-only: node-shells changes the cluster".into());
+                return Err(read_only::command_refusal("node-shells"));
             }
             let dialog = node_shell::removal_dialog(&model.shared.stores)?;
             return Ok(vec![Effect::ShowDialog(Box::new(dialog))]);
@@ -181,7 +182,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
 
 fn add_node(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
     if model.shared.read_only {
-        return Err("read-only: add-node changes the cluster".into());
+        return Err(read_only::command_refusal("add-node"));
     }
     add_node::allowed(&model.shared.catalogue)?;
     Ok(vec![Effect::Act(Box::new(NewNode::parse(text)?.action()))])

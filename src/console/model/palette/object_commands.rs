@@ -7,6 +7,7 @@ use crate::effect::Effect;
 use crate::kind_view;
 use crate::model::Model;
 use crate::operations;
+use crate::read_only;
 use crate::resource::{Kind, ObjectRef};
 use crate::scope::Scope;
 use crate::screen::View;
@@ -20,7 +21,7 @@ pub(super) fn run(command: Command, arguments: &[&str], model: &Model) -> Result
         return on_the_selected(command, model);
     }
     if model.shared.read_only && entry.impact == CommandImpact::Cluster {
-        return Err(format!("read-only: {} changes the cluster", entry.name));
+        return Err(read_only::command_refusal(entry.name));
     }
     if takes_kind_and_name(command) {
         return on_kind_and_name(command, arguments, model);

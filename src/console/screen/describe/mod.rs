@@ -10,7 +10,7 @@ mod past;
 use std::cell::Cell;
 
 use crossterm::event::MouseEventKind;
-use k8s_openapi::api::core::v1::{Event, Pod, Service};
+use k8s_openapi::api::core::v1::{Event, Node, Pod, Service};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -132,10 +132,17 @@ impl Describe {
             let involved = &event.summary;
             let same_kind = involved.about_kind.as_deref() == Some(self.target.kind.kind.as_str());
             let same_name = involved.about_name.as_deref() == Some(self.target.name.as_str());
+            let about_namespace = involved.about_namespace.as_deref().filter(|name| !name.is_empty());
+            let same_namespace = match self.target.namespace.as_deref() {
+                // An object's events are in its namespace.
+                Some(namespace) => about_namespace.or(event.namespace()) == Some(namespace),
+                None => about_namespace.is_none(),
+            };
             // In events about its node, the kubelet writes the node's name instead of its uid.
-            let same_uid =
-                involved.about_uid.as_deref().is_none_or(|other| other == uid || other == self.target.name);
-            same_kind && same_name && same_uid
+            let same_uid = involved.about_uid.as_deref().is_none_or(|other| {
+                other == uid || (self.target.kind.is::<Node>() && other == self.target.name)
+            });
+            same_kind && same_name && same_namespace && same_uid
         };
         let events = cx.stores.events().entries().filter(concerns).map(StoredObject::whole).collect();
         let value = |object: serde_json::Result<Value>| object.unwrap_or(Value::Null);

@@ -1,5 +1,5 @@
-//! Reads one run of a container to its end. A broken connection is resumed at the last timestamp, so that no line is
-//! lost or duplicated.
+//! Reads one run of a container to its end. A broken connection is resumed at the latest timestamp, and the lines that
+//! were received from there on are counted, so that no line is lost or duplicated.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(super) async fn read_run(
     follow: LogSelection,
     lines: mpsc::Sender<Vec<LogLine>>,
 ) {
-    let mut last: Option<String> = None;
+    let mut position = LogPosition::default();
     loop {
         let mut params = LogParams {
             container: Some(run.container.clone()),
@@ -39,9 +39,9 @@ pub(super) async fn read_run(
             timestamps: true,
             ..LogParams::default()
         };
-        match last.as_deref().and_then(|last| last.parse::<Timestamp>().ok()) {
-            // The server takes whole seconds, so that reading resumes one second before the last line; lines that were
-            // already read are skipped below.
+        match position.latest {
+            // The server takes whole seconds, so that reading resumes one second before the latest line; lines that
+            // were already read are skipped below.
             Some(at) => params.since_time = at.checked_sub(jiff::SignedDuration::from_secs(1)).ok(),
             None => match follow.start {
                 LogStart::Tail(count) => params.tail_lines = Some(count),
@@ -50,7 +50,7 @@ pub(super) async fn read_run(
             },
         }
         let broken = match api.log_stream(&run.pod, &params).await {
-            Ok(stream) => read_stream(stream, &run.source, &mut last, &lines).await,
+            Ok(stream) => read_stream(stream, &run.source, &mut position, &lines).await,
             Err(error) => Err(StreamEnd::Stream(error_text(&error))),
         };
         match broken {
@@ -92,12 +92,12 @@ enum StreamEnd {
 async fn read_stream(
     stream: impl AsyncBufRead,
     source: &Arc<str>,
-    last: &mut Option<String>,
+    position: &mut LogPosition,
     lines: &mpsc::Sender<Vec<LogLine>>,
 ) -> Result<(), StreamEnd> {
     let mut stream = std::pin::pin!(stream);
     let mut splitter = LineSplitter::default();
-    let resume_after = last.clone();
+    let mut received = ReceivedLines::until(position);
     loop {
         let chunk = stream
             .fill_buf()
@@ -111,12 +111,14 @@ async fn read_stream(
             splitter.feed(chunk, |raw| batch.push(LogLine::parse(source, raw)));
             stream.consume_unpin(count);
         }
-        if let Some(after) = &resume_after {
-            batch.retain(|line| line.at.is_empty() || later(&line.at, after));
-        }
-        if let Some(newest) = batch.iter().rev().find(|line| !line.at.is_empty()) {
-            *last = Some(newest.at.clone());
-        }
+        batch.retain(|line| {
+            let at = line.at.parse::<Timestamp>().ok();
+            let is_new = !received.includes(at);
+            if let Some(at) = at.filter(|_| is_new) {
+                position.advance(at);
+            }
+            is_new
+        });
         if !batch.is_empty() && lines.send(batch).await.is_err() {
             return Err(StreamEnd::ReceiverDropped);
         }
@@ -126,10 +128,61 @@ async fn read_stream(
     }
 }
 
-fn later(at: &str, than: &str) -> bool {
-    match (at.parse::<Timestamp>(), than.parse::<Timestamp>()) {
-        (Ok(at), Ok(than)) => at > than,
-        _ => at > than,
+/// The position in a log after the lines received so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct LogPosition {
+    /// The latest timestamp of a received line.
+    latest: Option<Timestamp>,
+    /// The number of lines received since the first line with that timestamp, including it and lines that arrived out
+    /// of order.
+    lines: usize,
+}
+
+impl LogPosition {
+    /// Moves the position behind a line with this timestamp.
+    fn advance(&mut self, at: Timestamp) {
+        if self.latest.is_none_or(|latest| at > latest) {
+            *self = Self { latest: Some(at), lines: 1 };
+        } else {
+            self.lines += 1;
+        }
+    }
+}
+
+/// Finds the lines of a resumed stream that were received over an earlier connection.
+struct ReceivedLines {
+    /// The latest timestamp among them.
+    latest: Option<Timestamp>,
+    /// The number of received lines left to skip from the first line with that timestamp on.
+    left: usize,
+    /// The stream has reached that timestamp.
+    has_reached_latest: bool,
+    /// The previous line was received.
+    includes_previous: bool,
+}
+
+impl ReceivedLines {
+    fn until(position: &LogPosition) -> Self {
+        let LogPosition { latest, lines } = *position;
+        Self { latest, left: lines, has_reached_latest: false, includes_previous: false }
+    }
+
+    /// Reports whether the next line of the stream is one of them. A line without a timestamp belongs to the line before
+    /// it: a long line is cut.
+    fn includes(&mut self, at: Option<Timestamp>) -> bool {
+        let (Some(at), Some(latest)) = (at, self.latest) else { return self.includes_previous };
+        if at > latest {
+            self.left = 0;
+        }
+        self.has_reached_latest |= at >= latest;
+        self.includes_previous = if self.has_reached_latest {
+            let is_left = self.left > 0;
+            self.left = self.left.saturating_sub(1);
+            is_left
+        } else {
+            true
+        };
+        self.includes_previous
     }
 }
 
@@ -169,6 +222,14 @@ impl LineSplitter {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
+    use kube::Client;
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::super::container_runs::{Job, jobs};
+    use super::super::selection::{ContainerFilter, Pods};
     use super::*;
 
     #[test]
@@ -182,5 +243,89 @@ mod tests {
         splitter.feed(&vec![b'x'; LINE_BYTES + 1], &mut keep);
         assert_eq!(seen[..4], ["one", "two", "", "rest"]);
         assert_eq!(seen[4].len(), LINE_BYTES + 1);
+    }
+
+    fn running_pod() -> Pod {
+        serde_json::from_value(json!({
+            "metadata": { "name": "web", "uid": "u1", "namespace": "default" },
+            "status": { "containerStatuses": [
+                { "name": "c", "image": "", "imageID": "", "ready": true, "restartCount": 0,
+                  "state": { "running": {} } },
+            ] },
+        }))
+        .unwrap()
+    }
+
+    /// Returns the lines that are shown of a log that the server sends over several connections; the container runs
+    /// until the last one has ended. Checks that each later connection begins at the given time.
+    async fn read_over(connections: Vec<(&'static str, &'static str)>) -> Vec<String> {
+        let left = Arc::new(parking_lot::Mutex::new(connections));
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let mut left = left.lock();
+            let body = if request.uri().path().ends_with("/log") {
+                let (since, log) = left.remove(0);
+                let query = request.uri().query().unwrap_or_default().replace("%3A", ":");
+                assert!(query.contains(since), "{query}");
+                log.as_bytes().to_vec()
+            } else {
+                let mut pod = running_pod();
+                if left.is_empty() {
+                    pod.status = None;
+                }
+                serde_json::to_vec(&pod).unwrap()
+            };
+            std::future::ready(Ok::<_, Infallible>(http::Response::new(Body::from(body))))
+        });
+        let follow = LogSelection {
+            namespace: "default".to_owned(),
+            pods: Pods::Named("web".to_owned()),
+            which: ContainerFilter::All,
+            start: LogStart::Tail(100),
+            previous: false,
+        };
+        let Some(Job::Read(run, None)) = jobs(&running_pod(), &follow).pop() else { panic!("it runs") };
+        let api = Api::namespaced(Client::new(service, "default"), "default");
+        let (sender, mut receiver) = mpsc::channel(16);
+        let mut texts = Vec::new();
+        let collect = async {
+            while let Some(batch) = receiver.recv().await {
+                texts.extend(batch.into_iter().map(|line| line.text));
+            }
+        };
+        tokio::join!(read_run(api, run, None, follow, sender), collect);
+        texts
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_resumed_log_neither_loses_nor_repeats_lines_of_the_same_time_con_10() {
+        let first = "2026-05-01T12:00:07.1Z a\n2026-05-01T12:00:08.2Z b\n2026-05-01T12:00:08.2Z c\n";
+        // `c` is not repeated, and `d`, which was written at the same time, is not lost.
+        let second = "2026-05-01T12:00:08.2Z b\n2026-05-01T12:00:08.2Z c\n2026-05-01T12:00:08.2Z d\n";
+        let third = "2026-05-01T12:00:08.2Z b\n2026-05-01T12:00:08.2Z c\n2026-05-01T12:00:08.2Z d\n\
+            2026-05-01T12:00:08.2Z e\n2026-05-01T12:00:09Z f\n";
+        let since = "sinceTime=2026-05-01T12:00:07";
+        let seen = read_over(vec![("tailLines=100", first), (since, second), (since, third)]).await;
+        assert_eq!(seen, ["a", "b", "c", "d", "e", "f"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_resumed_log_does_not_repeat_lines_without_a_time_con_10() {
+        // The second line is the rest of a line that was too long; the fourth is older than the third.
+        let first = "2026-05-01T12:00:07Z a\nrest of a\n2026-05-01T12:00:08.2Z b\n\
+            2026-05-01T12:00:08.1Z c\nrest of c\n";
+        let second = "the server has rotated the log\n2026-05-01T12:00:07Z a\nrest of a\n\
+            2026-05-01T12:00:08.2Z b\n2026-05-01T12:00:08.1Z c\nrest of c\n2026-05-01T12:00:08.1Z d\nrest of d\n";
+        let third = "2026-05-01T12:00:07Z a\nrest of a\n2026-05-01T12:00:08.2Z b\n\
+            2026-05-01T12:00:08.1Z c\nrest of c\n2026-05-01T12:00:08.1Z d\nrest of d\n\
+            2026-05-01T12:00:08.2Z e\n";
+        let since = "sinceTime=2026-05-01T12:00:07";
+        let seen = read_over(vec![("tailLines=100", first), (since, second), (since, third)]).await;
+        let notice = "the server has rotated the log";
+        let all = ["a", "rest of a", "b", "c", "rest of c", notice, "d", "rest of d", "e"];
+        assert_eq!(seen, all);
+        // The received lines are no longer in the log.
+        let seen =
+            read_over(vec![("tailLines=100", first), (since, "2026-05-01T12:00:09Z e\nrest of e\n")]).await;
+        assert_eq!(seen[5..], ["e", "rest of e"]);
     }
 }

@@ -281,7 +281,7 @@ async fn copy(
     let namespace = pod.namespace.as_deref().unwrap_or("default");
     let pods: Api<Pod> = Api::namespaced(out.client(), namespace);
     let container = Container { pods, pod: pod.name.clone(), name: plan.container.clone() };
-    let here = typed_path(&plan.local_path);
+    let here = typed_path(&plan.local_path)?;
     match plan.direction {
         CopyDirection::Out => {
             let (parent, name) = split(&plan.container_path).ok_or("enter a file or directory")?;

@@ -17,8 +17,6 @@ use super::options::{Input, Limits, LoadError};
 
 /// Maximum size of one entry's headers, long names and attributes.
 const ENTRY_HEAD_BYTES: u64 = 4 << 20;
-/// The maximum number of members; no image archive needs more.
-const MAX_MEMBERS: usize = 100_000;
 
 /// An archive with readable members.
 pub(super) struct Archive {
@@ -58,10 +56,10 @@ impl Archive {
             }
             Input::Stream(stream) => write_down(stream, spool, limits)?,
         };
-        Self::index(file)
+        Self::index(file, limits)
     }
 
-    fn index(file: File) -> Result<Self, LoadError> {
+    fn index(file: File, limits: &Limits) -> Result<Self, LoadError> {
         let file = Arc::new(file);
         let end = file.metadata().map_err(LoadError::io("the archive".into()))?.len();
         let left = Rc::new(Cell::new(ENTRY_HEAD_BYTES));
@@ -73,8 +71,11 @@ impl Archive {
         for entry in tar.entries_with_seek().map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
             left.set(ENTRY_HEAD_BYTES);
-            if members.len() >= MAX_MEMBERS {
-                return Err(LoadError::NotAnImage(format!("more than {MAX_MEMBERS} members")));
+            if members.len() >= limits.members {
+                return Err(LoadError::TooLarge(format!(
+                    "the archive has more than {} members",
+                    limits.members
+                )));
             }
             let Ok(name) = String::from_utf8(entry.path_bytes().into_owned()) else { continue };
             let kind = entry.header().entry_type();

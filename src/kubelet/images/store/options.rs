@@ -23,13 +23,21 @@ pub struct Limits {
     pub entries: u64,
     /// The maximum number of layers of an image.
     pub layers: usize,
+    /// The maximum number of members of an archive; no image archive needs as many.
+    pub members: usize,
     /// The maximum size of a manifest, index or configuration.
     pub document_bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { unpacked_bytes: 64 << 30, entries: 5_000_000, layers: 1000, document_bytes: 8 << 20 }
+        Self {
+            unpacked_bytes: 64 << 30,
+            entries: 5_000_000,
+            layers: 1000,
+            members: 100_000,
+            document_bytes: 8 << 20,
+        }
     }
 }
 

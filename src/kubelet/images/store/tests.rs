@@ -447,6 +447,7 @@ fn too_much_is_refused_img_3() {
         Limits { unpacked_bytes: 150_000, ..Limits::default() },
         Limits { entries: 1, ..Limits::default() },
         Limits { layers: 0, ..Limits::default() },
+        Limits { members: 2, ..Limits::default() },
         Limits { document_bytes: 10, ..Limits::default() },
     ];
     for limits in table {

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use base::count::counted;
 use kube::Client;
 
 use super::instance::Instance;
@@ -153,7 +154,7 @@ impl Bench {
         let empty = terminal.stable_mib().await?;
         let span = Duration::from_secs_f64(sizes.seconds);
         let share = share_of(&terminal, span).await?;
-        let label = format!("console: idle, {nodes} nodes that heartbeat");
+        let label = format!("console: idle, {} that heartbeat", counted(nodes, "node"));
         Report::against_limit(&label, "%", share, "goal", GOAL_IDLE_PERCENT);
         terminal.until("the nodes", ":nodes\r", |screen| lists(screen, "Nodes", "Ready")).await?;
         tokio::time::sleep(Duration::from_secs(1).min(span)).await;
@@ -175,7 +176,7 @@ impl Bench {
         let first = |screen: &vt100::Screen| lists(screen, "Pods", NAME);
         let first = terminal.until("the first pods", ":pods\r", first).await?;
         if most {
-            let label = format!("console: start to the first of {pods} pods");
+            let label = format!("console: start to the first of {}", counted(pods, "pod"));
             Report::against_limit(&label, "ms", millis(first - terminal.started), "goal", GOAL_FIRST_MS);
         }
         let all = terminal.until("all pods", "", move |screen| counts_pods(screen, pods)).await?;
@@ -183,7 +184,7 @@ impl Bench {
             Report::alone("  to all of them", "ms", millis(all - terminal.started));
         }
         let used_mib = terminal.stable_mib().await? - empty_mib;
-        let label = format!("console: memory, each of {pods} pods");
+        let label = format!("console: memory, each of {}", counted(pods, "pod"));
         Report::against_limit(&label, "KiB", used_mib * 1024.0 / pods as f64, "goal", GOAL_POD_KIB);
         terminal.stop().await
     }
@@ -201,7 +202,7 @@ impl Bench {
         let all = move |screen: &vt100::Screen| counts_events(screen, events);
         terminal.until("all events", ":events\r", all).await?;
         let each = (terminal.stable_mib().await? - before) * 1024.0 / events as f64;
-        Report::alone(&format!("console: memory, each of {events} events"), "KiB", each);
+        Report::alone(&format!("console: memory, each of {}", counted(events, "event")), "KiB", each);
 
         let changes = Changes::start(&self.client, sizes.changes).await?;
         let worked = (Instant::now(), terminal.processor_time()?);
@@ -221,7 +222,7 @@ impl Bench {
         }
         let share = share_since(&terminal, worked)?;
         let rate = changes.end().context("changing pods and events")?;
-        let label = format!("console: key to paint, p99, {events} events");
+        let label = format!("console: key to paint, p99, {}", counted(events, "event"));
         Report::against_limit(
             &label,
             "ms",

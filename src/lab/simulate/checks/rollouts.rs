@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::History;
 use crate::simulate::plan::Bounds;
+use base::count::counted;
 use object::owner::controller_of;
 use object::pod::{is_ready, is_terminal};
 use object::{Key, Kind, Object, Uid};
@@ -169,7 +170,8 @@ impl Rollouts {
         (total > limits.max_replicas + surge).then(|| {
             let most = limits.max_replicas;
             format!(
-                "the ReplicaSets of {key} have {total} replicas; at most {most} were requested, and maxSurge is {surge}"
+                "the ReplicaSets of {key} have {}; at most {most} were requested, and maxSurge is {surge}",
+                counted(total, "replica")
             )
         })
     }
@@ -188,9 +190,10 @@ impl Rollouts {
         let most = *most;
         (count > most).then(|| {
             format!(
-                "ReplicaSet {}/{} has {count} pods, but never requested more than {most}",
+                "ReplicaSet {}/{} has {}, but never requested more than {most}",
                 object.namespace(),
-                owner.name
+                owner.name,
+                counted(count, "pod")
             )
         })
     }
@@ -209,7 +212,8 @@ impl Rollouts {
         };
         let serving = i64::try_from(history.objects(Kind::Pod).iter().filter(|pod| serves(pod)).count());
         let (serving, least) = (serving.unwrap_or(i64::MAX), limits.now - limits.bounds.numbers().1);
-        (serving < least).then(|| format!("{serving} pods of {key} are ready; at least {least} must be"))
+        (serving < least)
+            .then(|| format!("{key} has {}; at least {least} must be", counted(serving, "ready pod")))
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use base::count::counted;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -398,7 +399,7 @@ impl Driver {
         for pod in &found {
             with_timeout(pods.evict(&pod.name_any(), &kube::api::EvictParams::default())).await?;
         }
-        Ok(format!(" {node} of {} pods for {} ms", found.len(), lasts.as_millis()))
+        Ok(format!(" {node} of {} for {} ms", counted(found.len(), "pod"), lasts.as_millis()))
     }
 
     /// Stops the control plane by SIGTERM; an error if it does not end in time, or ends with a failure.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use base::count::counted;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ObjectMeta, PostParams};
 use kube::{Api, Resource};
@@ -110,7 +111,8 @@ impl Driver {
             return Ok(None);
         }
         let processes = self.processes.of_node(node);
-        let detail = format!(" of {node} with {} processes for {} ms", processes.len(), lasts.as_millis());
+        let counted = counted(processes.len(), "process");
+        let detail = format!(" of {node} with {counted} for {} ms", lasts.as_millis());
         self.later(lasts, Undo::Unfence(node.to_owned(), processes));
         let spec = NodeFenceSpec { reason: Some("torture test".to_owned()) };
         let fence = NodeFence { metadata: named(node), spec, status: None };

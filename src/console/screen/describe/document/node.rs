@@ -1,12 +1,15 @@
 //! A node, as `kubectl describe node` prints it, with its unfinished pods and their resource requests.
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::builder::{DocumentBuilder, Tone, at, identity, items, labels, text, time};
 use super::conditions;
 use crate::text::{age, seconds_between};
 use object::quantity::Amount;
+use object::resources::{Amounts, pod_limits, pod_requests};
 
 /// Writes the description; `pods` are all pods of the node, `beside` contains its Lease.
 pub(crate) fn describe(
@@ -90,21 +93,32 @@ fn lease(doc: &mut DocumentBuilder, beside: &[Value]) {
     doc.field(2, "RenewTime", or_unset(time(&lease["spec"]["renewTime"])));
 }
 
-/// Returns the sum of the requests or limits of a pod's app containers for a resource.
-fn container_total(pod: &Value, list: &str, resource: &str) -> i64 {
-    items(pod, "/spec/containers")
-        .filter_map(|container| container["resources"][list][resource].as_str())
-        .filter_map(|amount| Amount::parse(amount).ok())
-        .map(Amount::millis)
-        .sum()
+/// A pod's effective requests and limits, which include those of init containers and its overhead.
+#[derive(Default)]
+struct PodResources {
+    requests: Amounts,
+    limits: Amounts,
+}
+
+impl PodResources {
+    /// Returns none for a pod that cannot be read.
+    fn of(pod: &Value) -> Self {
+        let Ok(pod) = Pod::deserialize(pod) else { return Self::default() };
+        Self { requests: pod_requests(&pod), limits: pod_limits(&pod) }
+    }
+}
+
+fn millis(amounts: &Amounts, resource: &str) -> i64 {
+    amounts.get(resource).copied().map_or(0, Amount::millis)
 }
 
 fn pods_of(doc: &mut DocumentBuilder, node: &Value, pods: &[Value], now: Timestamp) {
-    let mut live: Vec<&Value> = pods
+    let mut live: Vec<(&Value, PodResources)> = pods
         .iter()
         .filter(|pod| !matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed")))
+        .map(|pod| (pod, PodResources::of(pod)))
         .collect();
-    live.sort_by_key(|pod| (at(pod, "/metadata/namespace"), at(pod, "/metadata/name")));
+    live.sort_by_key(|(pod, _)| (at(pod, "/metadata/namespace"), at(pod, "/metadata/name")));
     let allocatable = |resource: &str| {
         let amount = node.pointer("/status/allocatable").and_then(|list| list[resource].as_str());
         amount.and_then(|amount| Amount::parse(amount).ok()).map_or(0, Amount::millis)
@@ -119,15 +133,15 @@ fn pods_of(doc: &mut DocumentBuilder, node: &Value, pods: &[Value], now: Timesta
     doc.field(0, "Non-terminated Pods", format!("({} in total)", live.len()));
     let rows: Vec<(Vec<String>, Tone)> = live
         .iter()
-        .map(|pod| {
+        .map(|(pod, PodResources { requests, limits })| {
             let created = pod["metadata"]["creationTimestamp"].as_str().and_then(|at| at.parse().ok());
             let row = vec![
                 at(pod, "/metadata/namespace"),
                 at(pod, "/metadata/name"),
-                share(container_total(pod, "requests", "cpu"), "cpu"),
-                share(container_total(pod, "limits", "cpu"), "cpu"),
-                share(container_total(pod, "requests", "memory"), "memory"),
-                share(container_total(pod, "limits", "memory"), "memory"),
+                share(millis(requests, "cpu"), "cpu"),
+                share(millis(limits, "cpu"), "cpu"),
+                share(millis(requests, "memory"), "memory"),
+                share(millis(limits, "memory"), "memory"),
                 created.map_or_else(String::new, |created| age(seconds_between(created, now))),
             ];
             (row, Tone::Plain)
@@ -138,16 +152,12 @@ fn pods_of(doc: &mut DocumentBuilder, node: &Value, pods: &[Value], now: Timesta
     doc.table(2, &header, &rows);
     doc.head(0, "Allocated resources");
     doc.line(2, "(Total limits may be over 100 percent, i.e., overcommitted.)", Tone::Dim);
-    let sum =
-        |list: &str, resource: &str| live.iter().map(|pod| container_total(pod, list, resource)).sum::<i64>();
     let rows: Vec<(Vec<String>, Tone)> = ["cpu", "memory", "ephemeral-storage"]
         .iter()
         .map(|resource| {
-            let row = vec![
-                (*resource).to_owned(),
-                share(sum("requests", resource), resource),
-                share(sum("limits", resource), resource),
-            ];
+            let requested: i64 = live.iter().map(|(_, pod)| millis(&pod.requests, resource)).sum();
+            let limited: i64 = live.iter().map(|(_, pod)| millis(&pod.limits, resource)).sum();
+            let row = vec![(*resource).to_owned(), share(requested, resource), share(limited, resource)];
             (row, Tone::Plain)
         })
         .collect();
