@@ -103,8 +103,9 @@ macro_rules! bodies {
                 }
             }
 
-            fn to_value(&self) -> serde_json::Result<serde_json::Value> {
-                match self { $(Self::$kind(o) => serde_json::to_value(o),)* Self::Custom(o) => serde_json::to_value(o), }
+            /// Returns the content for serializers that are not compiled for each kind.
+            fn erased(&self) -> &dyn erased_serde::Serialize {
+                match self { $(Self::$kind(o) => o.as_ref(),)* Self::Custom(o) => o.as_ref(), }
             }
 
             fn copy_status_from(&mut self, other: &Self) {
@@ -471,8 +472,8 @@ impl Object {
             if let Some(json) = self.json.get() {
                 return json.len();
             }
-            let body =
-                self.whole_body().serialize(Size).expect("API types have string keys and finite numbers");
+            let body = erased_serde::serialize(self.whole_body().erased(), Size)
+                .expect("API types have string keys and finite numbers");
             let mut counter = Counter(body);
             if !self.managed.is_empty() {
                 self.managed.write_json(&mut counter).expect("counting bytes cannot fail");
@@ -499,12 +500,13 @@ impl Object {
 
     /// Serializes the object without its field managers.
     pub fn serialize_content<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.whole_body().serialize(serializer)
+        erased_serde::serialize(self.whole_body().erased(), serializer)
     }
 
     /// Returns the object's JSON as a value, without field managers.
     pub fn content(&self) -> Value {
-        let value = self.whole_body().to_value().expect("API types have string keys and finite numbers");
+        let value = serde_json::to_value(self.whole_body().erased())
+            .expect("API types have string keys and finite numbers");
         self.as_written(value)
     }
 

@@ -285,7 +285,7 @@ mod tests {
         };
         let Some(Job::Read(run, None)) = jobs(&running_pod(), &follow).pop() else { panic!("it runs") };
         let api = Api::namespaced(Client::new(service, "default"), "default");
-        let (sender, mut receiver) = mpsc::channel(16);
+        let (sender, mut receiver) = mpsc::channel::<Vec<LogLine>>(16);
         let mut texts = Vec::new();
         let collect = async {
             while let Some(batch) = receiver.recv().await {
