@@ -11,11 +11,11 @@ use super::flags::ClusterArgs;
 use super::logging::{self, Logging, Stderr};
 use super::runtime::{run_to_end, runtime};
 use super::signals::StopSignals;
+use base::count::counted;
 use cluster::{
     Cluster, ClusterConfig, ConfigFile, DataDir, StopProgress, UnknownComponent, default_data_dir,
     parse_config,
 };
-use base::count::counted;
 use controllers::Controllers;
 
 /// While a stop waits for pods, it logs every this-many-th progress callback.

@@ -5,12 +5,12 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Resource;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
+use super::decoded;
 use super::resource::{Kind, KindFacts, ResourceKey};
 use super::store::{Change, Delta, Object};
+use object::TypedKind;
 use object::fault::Fault;
 use object::node_fence::NodeFence;
 
@@ -32,30 +32,26 @@ pub(crate) type ReadList = fn(&str) -> serde_json::Result<Delta>;
 
 fn read<K>(text: &str) -> serde_json::Result<Delta>
 where
-    K: Resource<DynamicType = ()> + Object + DeserializeOwned,
+    K: Resource<DynamicType = ()> + Object + TypedKind,
 {
-    #[derive(Deserialize)]
-    struct List<K> {
-        items: Vec<K>,
-    }
-    let list: List<K> = serde_json::from_str(text)?;
     let slim = |mut object: K| {
         object.meta_mut().managed_fields = None;
         Arc::new(object)
     };
-    Ok(Delta::of(vec![Change::Reset(list.items.into_iter().map(slim).collect())]))
+    let objects = decoded::list_from_str(text)?.into_iter().map(slim).collect();
+    Ok(Delta::of(vec![Change::Reset(objects)]))
 }
 
 const SCALE: (&str, &[&str]) = ("scale", &["get", "patch", "update"]);
 
-const fn builtin<K: Resource<DynamicType = ()> + Object + DeserializeOwned>(
+const fn builtin<K: Resource<DynamicType = ()> + Object + TypedKind>(
     namespaced: bool,
     short_names: &'static [&'static str],
     subresources: &'static [(&'static str, &'static [&'static str])],
 ) -> Builtin {
     Builtin {
         resource: ResourceKey::of::<K>,
-        kind: || K::kind(&()).into_owned(),
+        kind: || <K as Resource>::kind(&()).into_owned(),
         namespaced,
         short_names,
         subresources,

@@ -28,6 +28,10 @@ use anyhow::{Context as _, ensure};
 fn podium_program() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let program = program.with_file_name("podium");
-    ensure!(program.is_file(), "no {}; build it with `cargo build`, with the same profile", program.display());
+    ensure!(
+        program.is_file(),
+        "no {}; build it with `cargo build`, with the same profile",
+        program.display()
+    );
     Ok(program)
 }

@@ -68,6 +68,11 @@ pub trait TypedKind:
     fn from_body_mut(body: &mut Body) -> Option<&mut Self>;
     /// Wraps the value.
     fn into_body(self) -> Body;
+    /// Reads the value from JSON. The code that reads all fields of all kinds is only in this crate, and not in every
+    /// crate that reads objects.
+    fn decode(value: serde_json::Value) -> serde_json::Result<Self>
+    where
+        Self: Sized;
 }
 
 macro_rules! bodies {
@@ -141,7 +146,7 @@ macro_rules! bodies {
 
             fn decode(kind: Kind, value: serde_json::Value) -> serde_json::Result<Self> {
                 match kind {
-                    $(Kind::$kind => serde_json::from_value(value).map(|o| Self::$kind(Box::new(o))),)*
+                    $(Kind::$kind => <$ty>::decode(value).map(|o| Self::$kind(Box::new(o))),)*
                     custom => CustomObject::decode(custom, value).map(|o| Self::Custom(Box::new(o))),
                 }
             }
@@ -158,6 +163,9 @@ macro_rules! bodies {
                 match body { Body::$kind(o) => Some(o), _ => None }
             }
             fn into_body(self) -> Body { Body::$kind(Box::new(self)) }
+            fn decode(value: serde_json::Value) -> serde_json::Result<Self> {
+                serde_json::from_value(value)
+            }
         })*
     };
 }

@@ -59,7 +59,8 @@ fn a_soak_prints_what_is_taken_and_whether_it_grew_perf_1() {
     assert_eq!(verdicts.len(), 5, "{text}{stderr}");
     assert_eq!(output.status.success(), verdicts.iter().all(|line| line.starts_with("flat")), "{stderr}");
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "nothing is left");
-    let none = Command::new(env!("CARGO_BIN_EXE_podium-lab")).args(["bench", "soak", "--minutes", "0"]).output();
+    let none =
+        Command::new(env!("CARGO_BIN_EXE_podium-lab")).args(["bench", "soak", "--minutes", "0"]).output();
     assert_eq!(none.unwrap().status.code(), Some(2));
 }
 

@@ -2,8 +2,8 @@
 
 use std::process::{Command, Output};
 
-use super::processes::HostDirectory;
 use super::needs::needs;
+use super::processes::HostDirectory;
 
 /// Copies each config map with the label, and deletes copies of deleted originals; works from any state.
 const RIGHT: &str = r#"

@@ -115,9 +115,9 @@ pub(super) enum StoreFault {
 
 /// The effects of all faults in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate) struct ActiveFaults {
-    pub(in crate) actors: ActorFaults,
-    pub(in crate) nodes: NodeFaults,
+pub(crate) struct ActiveFaults {
+    pub(crate) actors: ActorFaults,
+    pub(crate) nodes: NodeFaults,
     pub(super) store: StoreFault,
     pub(super) webhooks: BTreeSet<String>,
     /// The volumes to fill: their descriptions and paths.

@@ -10,7 +10,7 @@ use object::owner::is_terminating;
 use object::quantity::ResourceList;
 
 /// A Node object with this annotation requests this control plane to run it: `process` or `hollow`.
-pub(in crate) const NODE_ANNOTATION: &str = "podium.dev/node";
+pub(crate) const NODE_ANNOTATION: &str = "podium.dev/node";
 /// The annotation that records the `status.capacity` with which a Node object requested its node, since the kubelet
 /// then overwrites the status.
 pub(super) const CAPACITY: &str = "podium.dev/capacity";

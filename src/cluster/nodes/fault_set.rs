@@ -6,27 +6,27 @@ use kubelet::{NodeDiskFault, PullFault};
 
 /// All faults in force on nodes, by their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate) struct NodeFaults {
+pub(crate) struct NodeFaults {
     /// Nodes that are switched off.
-    pub(in crate) off: BTreeSet<String>,
+    pub(crate) off: BTreeSet<String>,
     /// Nodes with crashed kubelets.
-    pub(in crate) crashed: BTreeSet<String>,
+    pub(crate) crashed: BTreeSet<String>,
     /// Nodes with paused kubelets.
-    pub(in crate) paused: BTreeSet<String>,
+    pub(crate) paused: BTreeSet<String>,
     /// The offsets of kubelets' clocks, in milliseconds.
-    pub(in crate) skews: BTreeMap<String, i64>,
+    pub(crate) skews: BTreeMap<String, i64>,
     /// The faults of nodes' disks.
-    pub(in crate) disks: BTreeMap<String, NodeDiskFault>,
+    pub(crate) disks: BTreeMap<String, NodeDiskFault>,
     /// Pulls of images are slow or fail.
-    pub(in crate) pulls: Vec<PullFault>,
+    pub(crate) pulls: Vec<PullFault>,
 }
 
 /// The reason why a node is not yet in the state that its faults require.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate) struct FaultPending {
+pub(crate) struct FaultPending {
     /// True if the node is being started or removed, so that a retry may succeed.
-    pub(in crate) is_busy: bool,
-    pub(in crate) reason: String,
+    pub(crate) is_busy: bool,
+    pub(crate) reason: String,
 }
 
 impl NodeFaults {

@@ -30,10 +30,7 @@ enum FaultAction {
 impl Nodes {
     /// Replaces the faults in force on nodes. Returns the nodes that are not in the desired state yet; a repeated call
     /// retries them.
-    pub(in crate) async fn apply_faults(
-        &self,
-        faults: &NodeFaults,
-    ) -> BTreeMap<String, FaultPending> {
+    pub(crate) async fn apply_faults(&self, faults: &NodeFaults) -> BTreeMap<String, FaultPending> {
         let Some(follower) = &self.follower else {
             let pending =
                 || FaultPending { is_busy: false, reason: "this control plane runs no nodes".into() };
@@ -56,7 +53,7 @@ impl Nodes {
     }
 
     /// The kubelet of the node of this name; `None` if it does not run.
-    pub(in crate) fn kubelet(&self, name: &str) -> Option<kubelet::Kubelet> {
+    pub(crate) fn kubelet(&self, name: &str) -> Option<kubelet::Kubelet> {
         let state = self.follower.as_ref()?.state.lock();
         match &state.slots.get(name)?.now {
             NodeState::Running(running) => Some(running.kubelet.clone()),

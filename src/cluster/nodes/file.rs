@@ -13,11 +13,7 @@ use manifest::{ConfigText, ManifestError};
 use object::{Kind, Object};
 
 /// Parses a config file; an empty one sets nothing, so defaults apply.
-pub fn parse_config(
-    text: &str,
-    name: &str,
-    config: &ClusterConfig,
-) -> Result<ConfigFile, ManifestError> {
+pub fn parse_config(text: &str, name: &str, config: &ClusterConfig) -> Result<ConfigFile, ManifestError> {
     let text = ConfigText::parse(text, name)?;
     let file = match of_another_program(&text)? {
         Some(scheduler) => ConfigFile { scheduler: Some(scheduler), ..ConfigFile::default() },

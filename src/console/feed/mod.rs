@@ -6,9 +6,9 @@
 mod observed_client;
 mod table;
 mod usage;
+mod watched;
 
 use std::collections::{HashMap, HashSet};
-use std::fmt::Debug;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,11 +19,10 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::core::{ClusterResourceScope, NamespaceResourceScope, PartialObjectMeta};
+use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
-use kube::{Api, Client, Resource};
-use serde::de::DeserializeOwned;
+use kube::{Api, Client};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
@@ -39,6 +38,7 @@ use base::backoff::BackoffPolicy;
 use base::clock::{Clock, saturating_after};
 use object::fault::Fault;
 use object::node_fence::NodeFence;
+use watched::{WatchedJson, WatchedKind};
 
 /// The maximum number of changes taken from a watch at a time; prevents one message per object in a burst.
 const BATCH: usize = 512;
@@ -77,6 +77,20 @@ pub struct Feed {
     /// The task that polls pod metrics, while they are needed.
     pod_usage: JoinSet<()>,
 }
+
+/// The kinds with a type in the console; true if they are namespaced.
+const TYPED: [(fn() -> WatchedKind, bool); 10] = [
+    (WatchedKind::of::<Namespace>, false),
+    (WatchedKind::of::<Node>, false),
+    (WatchedKind::of::<Fault>, false),
+    (WatchedKind::of::<NodeFence>, false),
+    (WatchedKind::of::<Pod>, true),
+    (WatchedKind::of::<Deployment>, true),
+    (WatchedKind::of::<ReplicaSet>, true),
+    (WatchedKind::of::<Event>, true),
+    (WatchedKind::of::<Service>, true),
+    (WatchedKind::of::<PodDisruptionBudget>, true),
+];
 
 /// The context of every watch: client, channel to the loop, and retry policy.
 #[derive(Clone)]
@@ -139,25 +153,10 @@ impl Feed {
         if !self.needed.insert(resource.clone()) {
             return;
         }
-        let (context, fallback, watches) = (&self.context, &self.fallback, &mut self.watches);
-        match resource {
-            of if *of == ResourceKey::of::<Namespace>() => everywhere::<Namespace>(context, watches),
-            of if *of == ResourceKey::of::<Node>() => everywhere::<Node>(context, watches),
-            of if *of == ResourceKey::of::<Fault>() => everywhere::<Fault>(context, watches),
-            of if *of == ResourceKey::of::<NodeFence>() => everywhere::<NodeFence>(context, watches),
-            of if *of == ResourceKey::of::<Pod>() => by_namespace::<Pod>(context, fallback, watches),
-            of if *of == ResourceKey::of::<Deployment>() => {
-                by_namespace::<Deployment>(context, fallback, watches);
-            }
-            of if *of == ResourceKey::of::<ReplicaSet>() => {
-                by_namespace::<ReplicaSet>(context, fallback, watches);
-            }
-            of if *of == ResourceKey::of::<Event>() => by_namespace::<Event>(context, fallback, watches),
-            of if *of == ResourceKey::of::<Service>() => by_namespace::<Service>(context, fallback, watches),
-            of if *of == ResourceKey::of::<PodDisruptionBudget>() => {
-                by_namespace::<PodDisruptionBudget>(context, fallback, watches);
-            }
-            _ => {}
+        let kind = TYPED.iter().map(|(kind, is_namespaced)| (kind(), *is_namespaced));
+        if let Some((kind, is_namespaced)) = kind.into_iter().find(|(kind, _)| kind.resource == *resource) {
+            let fallback = is_namespaced.then(|| self.fallback.clone());
+            self.watches.spawn(follow(self.context.clone(), kind, fallback));
         }
         // The rows of pods also depend on whether metrics are available.
         let measured = [ResourceKey::of::<Node>(), ResourceKey::of::<Pod>()];
@@ -269,44 +268,20 @@ impl FeedContext {
     }
 }
 
-/// Creates a client for the objects of a kind: all of them, or those of one namespace.
-type MakeApi<K> = Box<dyn Fn(Client) -> Api<K> + Send + Sync>;
-
-/// A type that the feed can watch.
-trait WatchedKind: Resource<DynamicType = ()> + Object + Clone + DeserializeOwned + Debug {}
-
-impl<K: Resource<DynamicType = ()> + Object + Clone + DeserializeOwned + Debug> WatchedKind for K {}
-
-fn everywhere<K: WatchedKind<Scope = ClusterResourceScope>>(
-    context: &FeedContext,
-    watches: &mut JoinSet<()>,
-) {
-    watches.spawn(follow::<K>(context.clone(), vec![Box::new(Api::all)]));
-}
-
-fn by_namespace<K: WatchedKind<Scope = NamespaceResourceScope>>(
-    context: &FeedContext,
-    fallback: &str,
-    watches: &mut JoinSet<()>,
-) {
-    let fallback = fallback.to_owned();
-    let one: MakeApi<K> = Box::new(move |client| Api::namespaced(client, &fallback));
-    watches.spawn(follow::<K>(context.clone(), vec![Box::new(Api::all), one]));
-}
-
-/// Watches a kind by the first variant that the server permits. After a refusal it retries only at the user's request.
-async fn follow<K: WatchedKind>(context: FeedContext, ways: Vec<MakeApi<K>>) {
+/// Watches a kind in all namespaces, or in `fallback` if the server forbids that. After a refusal it retries only at the
+/// user's request.
+async fn follow(context: FeedContext, kind: WatchedKind, fallback: Option<String>) {
     loop {
         let mut refusal = None;
-        for way in &ways {
-            match watch(&context, way).await {
+        for namespace in [None, fallback.as_deref()].into_iter().take(1 + usize::from(fallback.is_some())) {
+            match watch(&context, &kind, namespace).await {
                 FeedEnd::Refused(why) => refusal = Some(why),
                 FeedEnd::LoopEnded => return,
             }
         }
         let Some(refusal) = refusal else { return };
         let retried = context.retry.notified();
-        if context.report(Link::Refused(ResourceKey::of::<K>(), refusal)).await.is_err() {
+        if context.report(Link::Refused(kind.resource.clone(), refusal)).await.is_err() {
             return;
         }
         retried.await;
@@ -318,10 +293,10 @@ enum FeedEnd {
     LoopEnded,
 }
 
-async fn watch<K: WatchedKind>(context: &FeedContext, make_api: &MakeApi<K>) -> FeedEnd {
-    let resource = ResourceKey::of::<K>();
+async fn watch(context: &FeedContext, kind: &WatchedKind, namespace: Option<&str>) -> FeedEnd {
+    let resource = kind.resource.clone();
     let opened = Arc::new(Notify::new());
-    let api = make_api(observed_client::client(context.client.clone(), opened.clone()));
+    let api = kind.api(observed_client::client(context.client.clone(), opened.clone()), namespace);
     let mut stream = std::pin::pin!(watcher(api, watcher::Config::default().page_size(PAGE.into())));
     let page = usize::from(PAGE);
     let mut keeper = ObjectPacker::default();
@@ -344,11 +319,12 @@ async fn watch<K: WatchedKind>(context: &FeedContext, make_api: &MakeApi<K>) -> 
         // Changes that are available already go in one message; an error ends the batch, because its back-off delays
         // the rest.
         while let Some(event) = next.take() {
-            match event {
+            let decoded = event.and_then(|event| decode(kind, &mut keeper, event));
+            match decoded {
                 Ok(watcher::Event::Init) => listing = Some(Vec::new()),
                 Ok(watcher::Event::InitApply(object)) => {
                     let listed = listing.get_or_insert_default();
-                    listed.push(keeper.keep(strip_managed_fields(object)));
+                    listed.push(object);
                     // The first page is shown before the last page of a long list arrives.
                     if listed.len().is_multiple_of(page) {
                         batch.push(Change::Listed(listed[listed.len() - page..].to_vec()));
@@ -357,10 +333,10 @@ async fn watch<K: WatchedKind>(context: &FeedContext, make_api: &MakeApi<K>) -> 
                 }
                 Ok(watcher::Event::InitDone) => batch.push(Change::Reset(listing.take().unwrap_or_default())),
                 Ok(watcher::Event::Apply(object)) => {
-                    batch.push(Change::Applied(keeper.keep(strip_managed_fields(object))));
+                    batch.push(Change::Applied(object));
                 }
                 Ok(watcher::Event::Delete(object)) => {
-                    batch.push(Change::Deleted(keeper.keep(strip_managed_fields(object))));
+                    batch.push(Change::Deleted(object));
                 }
                 Err(error) => {
                     failed = Some(error);
@@ -378,7 +354,12 @@ async fn watch<K: WatchedKind>(context: &FeedContext, make_api: &MakeApi<K>) -> 
             {
                 return end;
             }
-            if context.messages.send(Message::Feed(Delta::from_packed::<K>(batch))).await.is_err() {
+            if context
+                .messages
+                .send(Message::Feed(Delta::from_packed(resource.clone(), batch)))
+                .await
+                .is_err()
+            {
                 return FeedEnd::LoopEnded;
             }
         }
@@ -397,11 +378,23 @@ async fn watch<K: WatchedKind>(context: &FeedContext, make_api: &MakeApi<K>) -> 
     }
 }
 
-/// Drops managedFields, which are half of an object and which no table shows. An object that is not packed is cloned,
-/// because the clone is smaller than the parsed original.
-fn strip_managed_fields<K: WatchedKind>(mut object: K) -> Arc<K> {
-    object.meta_mut().managed_fields = None;
-    Arc::new(if ObjectPacker::packs::<K>() { object } else { object.clone() })
+/// Turns the object of an event into the store's form. An object that cannot be read is an error of the watch.
+fn decode(
+    kind: &WatchedKind,
+    packer: &mut ObjectPacker,
+    event: watcher::Event<WatchedJson>,
+) -> watcher::Result<watcher::Event<Arc<dyn Object>>> {
+    let mut decoded = |object: WatchedJson| {
+        let object = (kind.decode)(packer, object.json);
+        object.map_err(|error| watcher::Error::WatchFailed(kube::Error::SerdeError(error)))
+    };
+    Ok(match event {
+        watcher::Event::Init => watcher::Event::Init,
+        watcher::Event::InitDone => watcher::Event::InitDone,
+        watcher::Event::InitApply(object) => watcher::Event::InitApply(decoded(object)?),
+        watcher::Event::Apply(object) => watcher::Event::Apply(decoded(object)?),
+        watcher::Event::Delete(object) => watcher::Event::Delete(decoded(object)?),
+    })
 }
 
 /// Describes an error after which a retry may help. Returns the reason as the error if the server refuses the kind,
@@ -469,7 +462,7 @@ mod tests {
             retry: Arc::new(Notify::new()),
         };
         let mut watches = JoinSet::new();
-        by_namespace::<Pod>(&context, "default", &mut watches);
+        watches.spawn(follow(context, WatchedKind::of::<Pod>(), Some("default".into())));
         (watches, inbox)
     }
 

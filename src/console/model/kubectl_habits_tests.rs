@@ -435,7 +435,7 @@ fn users_of_an_object_are_found_without_unpacking_pods_con_3_con_1() {
         pod
     });
     let many = objects::<Pod>(many).into_iter().map(|pod| keeper.keep(pod)).collect();
-    stage.feed(Delta::from_packed::<Pod>(vec![Change::Reset(many)]));
+    stage.feed(Delta::from_packed(ResourceKey::of::<Pod>(), vec![Change::Reset(many)]));
     stage.press(": \"cm\" enter");
     let row = json!({"cells": ["mine"],
         "object": {"metadata": {"name": "mine", "namespace": "default", "uid": "mine"}}});
@@ -515,10 +515,10 @@ fn leftover_shell_pods_are_reported_and_removed_con_3() {
     let mut keeper = crate::store::ObjectPacker::default();
     let pods = [pod("default", "web"), left("there", "Running"), left("over", "Failed")];
     let pods: Vec<_> = objects::<Pod>(pods).into_iter().map(|pod| keeper.keep(pod)).collect();
-    stage.feed(Delta::from_packed::<Pod>(vec![Change::Listed(pods[..1].to_vec())]));
+    stage.feed(Delta::from_packed(ResourceKey::of::<Pod>(), vec![Change::Listed(pods[..1].to_vec())]));
     assert!(!stage.screen().contains("node shell pod"), "{}", stage.screen());
-    stage.feed(Delta::from_packed::<Pod>(vec![Change::Listed(pods[1..].to_vec())]));
-    stage.feed(Delta::from_packed::<Pod>(vec![Change::Reset(pods)]));
+    stage.feed(Delta::from_packed(ResourceKey::of::<Pod>(), vec![Change::Listed(pods[1..].to_vec())]));
+    stage.feed(Delta::from_packed(ResourceKey::of::<Pod>(), vec![Change::Reset(pods)]));
     let unpacked = stage.model.shared.stores.pods().entries().filter(|pod| !pod.is_packed()).count();
     assert_eq!(unpacked, 0);
     shows(&mut stage, &["a killed console left a node shell pod behind;"]);

@@ -1,5 +1,6 @@
 //! A large cluster on a test terminal: paged lists, slow filters, heartbeats of nodes (CON-1).
 
+use crate::resource::ResourceKey;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use std::sync::Arc;
 
@@ -23,17 +24,17 @@ fn the_first_page_is_shown_while_the_others_are_on_their_way_con_1() {
     stage.press("p");
     assert!(stage.screen().contains("loading…"), "{}", stage.screen());
     let all = packed_pods(&["cart", "web", "api", "db"]);
-    stage.feed(Delta::from_packed::<Pod>(vec![Change::Listed(all[..2].to_vec())]));
+    stage.feed(Delta::from_packed(ResourceKey::of::<Pod>(), vec![Change::Listed(all[..2].to_vec())]));
     let screen = stage.screen();
     assert!(screen.contains("2+ pods") && screen.contains("Pods all 2+ "), "{screen}");
     assert!(screen.contains("▸ default       cart"), "{screen}");
-    stage.feed(Delta::from_packed::<Pod>(vec![Change::Listed(all[2..].to_vec())]));
+    stage.feed(Delta::from_packed(ResourceKey::of::<Pod>(), vec![Change::Listed(all[2..].to_vec())]));
     let screen = stage.screen();
     assert!(
         screen.contains("4+ pods") && screen.contains("▸ default       api"),
         "the cursor stays at the top: {screen}"
     );
-    stage.feed(Delta::from_packed::<Pod>(vec![Change::Reset(all)]));
+    stage.feed(Delta::from_packed(ResourceKey::of::<Pod>(), vec![Change::Reset(all)]));
     let screen = stage.screen();
     assert!(screen.contains("4 pods") && !screen.contains("4+"), "{screen}");
     assert!(screen.contains("▸ default       api") && screen.contains("web"), "{screen}");
@@ -44,10 +45,10 @@ fn the_cursor_stays_on_its_row_while_further_pages_arrive_con_1() {
     let mut stage = TestConsole::without_lists(120, 30, Depth::True);
     stage.press("p");
     let all = packed_pods(&["cart", "web", "api", "db"]);
-    stage.feed(Delta::from_packed::<Pod>(vec![Change::Listed(all[..2].to_vec())]));
+    stage.feed(Delta::from_packed(ResourceKey::of::<Pod>(), vec![Change::Listed(all[..2].to_vec())]));
     stage.press("j");
-    stage.feed(Delta::from_packed::<Pod>(vec![Change::Listed(all[2..].to_vec())]));
-    stage.feed(Delta::from_packed::<Pod>(vec![Change::Reset(all)]));
+    stage.feed(Delta::from_packed(ResourceKey::of::<Pod>(), vec![Change::Listed(all[2..].to_vec())]));
+    stage.feed(Delta::from_packed(ResourceKey::of::<Pod>(), vec![Change::Reset(all)]));
     assert!(stage.screen().contains("▸ default       web"), "{}", stage.screen());
 }
 
@@ -56,7 +57,7 @@ fn a_filter_of_very_many_rows_lets_what_is_typed_be_seen_first_con_1() {
     let mut stage = TestConsole::without_lists(120, 30, Depth::True);
     let names: Vec<String> = (0..10_300).map(|n| format!("pod-{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    stage.feed(Delta::from_packed::<Pod>(vec![Change::Reset(packed_pods(&names))]));
+    stage.feed(Delta::from_packed(ResourceKey::of::<Pod>(), vec![Change::Reset(packed_pods(&names))]));
     stage.press("p");
     stage.work();
     stage.press("/ \"pod-10299\"");
@@ -76,15 +77,18 @@ fn a_table_of_very_many_rows_opens_at_once_and_keys_go_on_con_1() {
     let mut stage = TestConsole::without_lists(120, 30, Depth::True);
     let names: Vec<String> = (0..2000).map(|n| format!("pod-{n:04}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    stage.feed(Delta::from_packed::<Pod>(vec![Change::Reset(packed_pods(&names))]));
+    stage.feed(Delta::from_packed(ResourceKey::of::<Pod>(), vec![Change::Reset(packed_pods(&names))]));
     stage.press("p");
     assert!(stage.model.works() && stage.screen().contains("loading…"), "{}", stage.screen());
     stage.model.update(Message::Work, stage.now);
     // Changes and filters during the build apply to rows already built and to the rest.
     let deleted: Vec<Arc<dyn Object>> = packed_pods(&names).into_iter().step_by(3).collect();
     let new = packed_pods(&["a-first", "pod-2000"]);
-    stage.feed(Delta::from_packed::<Pod>(deleted.into_iter().map(Change::Deleted).collect()));
-    stage.feed(Delta::from_packed::<Pod>(new.into_iter().map(Change::Applied).collect()));
+    stage.feed(Delta::from_packed(
+        ResourceKey::of::<Pod>(),
+        deleted.into_iter().map(Change::Deleted).collect(),
+    ));
+    stage.feed(Delta::from_packed(ResourceKey::of::<Pod>(), new.into_iter().map(Change::Applied).collect()));
     assert!(stage.model.works() && stage.screen().contains("loading…"), "{}", stage.screen());
     stage.work();
     let screen = stage.screen();
@@ -102,13 +106,14 @@ fn a_table_of_very_many_rows_that_is_seen_again_is_right_where_one_looks_con_1()
     let mut stage = TestConsole::without_lists(120, 30, Depth::True);
     let names: Vec<String> = (0..2000).map(|n| format!("pod-{n:04}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    stage.feed(Delta::from_packed::<Pod>(vec![Change::Reset(packed_pods(&names))]));
+    stage.feed(Delta::from_packed(ResourceKey::of::<Pod>(), vec![Change::Reset(packed_pods(&names))]));
     stage.press("p");
     stage.work();
     stage.press("G k d");
     let deleted = packed_pods(&["pod-1999", "pod-0001"]).into_iter().map(Change::Deleted);
-    stage.feed(Delta::from_packed::<Pod>(deleted.collect()));
-    stage.feed(Delta::from_packed::<Pod>(
+    stage.feed(Delta::from_packed(ResourceKey::of::<Pod>(), deleted.collect()));
+    stage.feed(Delta::from_packed(
+        ResourceKey::of::<Pod>(),
         packed_pods(&["pod-2000"]).into_iter().map(Change::Applied).collect(),
     ));
     stage.press("esc");

@@ -65,8 +65,8 @@ impl Delta {
     }
 
     /// As [`Self::of`], for objects that are already in the store's form.
-    pub(crate) fn from_packed<K: Resource<DynamicType = ()>>(changes: Vec<Change>) -> Self {
-        Self { resource: ResourceKey::of::<K>(), columns: None, changes }
+    pub(crate) fn from_packed(resource: ResourceKey, changes: Vec<Change>) -> Self {
+        Self { resource, columns: None, changes }
     }
 
     /// Turns the lists among its changes into further parts of an earlier list.

@@ -295,10 +295,10 @@ mod tests {
     fn a_packed_pod_is_found_and_read_as_any_other_con_1() {
         let mut stores = Stores::default();
         let value = pod("web-1", "Running");
-        stores.apply(Delta::from_packed::<Pod>(vec![Change::Reset(packed(&[
-            value.clone(),
-            pod("web-2", "Failed"),
-        ]))]));
+        stores.apply(Delta::from_packed(
+            ResourceKey::of::<Pod>(),
+            vec![Change::Reset(packed(&[value.clone(), pod("web-2", "Failed")]))],
+        ));
         let whole: Pod = serde_json::from_value(value).unwrap();
         let pods = stores.pods();
         let uid = Uid::from("web-1");
@@ -326,18 +326,17 @@ mod tests {
     fn the_end_of_a_list_touches_only_what_is_gone_con_1() {
         let mut stores = Stores::default();
         let phase = |name: &str| pod(name, "Running");
-        stores.apply(Delta::from_packed::<Pod>(vec![Change::Reset(packed(&[
-            phase("a"),
-            phase("b"),
-            phase("c"),
-        ]))]));
+        stores.apply(Delta::from_packed(
+            ResourceKey::of::<Pod>(),
+            vec![Change::Reset(packed(&[phase("a"), phase("b"), phase("c")]))],
+        ));
         let listed = packed(&[pod("b", "Failed"), phase("d")]);
         let BatchResult { touched, .. } =
-            stores.apply(Delta::from_packed::<Pod>(vec![Change::Listed(listed.clone())]));
+            stores.apply(Delta::from_packed(ResourceKey::of::<Pod>(), vec![Change::Listed(listed.clone())]));
         assert_eq!(touched, TouchedObjects::Some(uids(&["b", "d"])));
         assert_eq!(stores.pods().len(), 4, "nothing is gone by a part of a list");
         let BatchResult { touched, .. } =
-            stores.apply(Delta::from_packed::<Pod>(vec![Change::Reset(listed.clone())]));
+            stores.apply(Delta::from_packed(ResourceKey::of::<Pod>(), vec![Change::Reset(listed.clone())]));
         let TouchedObjects::Some(mut gone) = touched else { panic!("all was touched") };
         gone.sort();
         assert_eq!(gone, uids(&["a", "c"]));
@@ -347,13 +346,16 @@ mod tests {
         assert_eq!(stores.pod_count_on("node-1"), 2);
         assert!(stores.pods().by_name("default", "a").is_none());
         // An object that changed after it was listed must be replaced to match the list.
-        stores.apply(Delta::from_packed::<Pod>(vec![Change::Applied(packed(&[phase("b")]).remove(0))]));
+        stores.apply(Delta::from_packed(
+            ResourceKey::of::<Pod>(),
+            vec![Change::Applied(packed(&[phase("b")]).remove(0))],
+        ));
         let BatchResult { touched, .. } =
-            stores.apply(Delta::from_packed::<Pod>(vec![Change::Reset(listed)]));
+            stores.apply(Delta::from_packed(ResourceKey::of::<Pod>(), vec![Change::Reset(listed)]));
         assert_eq!(touched, TouchedObjects::All);
         // An empty list deletes everything.
         let BatchResult { touched, .. } =
-            stores.apply(Delta::from_packed::<Pod>(vec![Change::Reset(Vec::new())]));
+            stores.apply(Delta::from_packed(ResourceKey::of::<Pod>(), vec![Change::Reset(Vec::new())]));
         assert_eq!((touched, stores.pods().len()), (TouchedObjects::All, 0));
     }
 
@@ -361,10 +363,10 @@ mod tests {
     fn a_list_is_known_to_be_whole_only_at_its_end_con_1() {
         let mut stores = Stores::default();
         let listed = packed(&[pod("a", "Running")]);
-        stores.apply(Delta::from_packed::<Pod>(vec![Change::Listed(listed.clone())]));
+        stores.apply(Delta::from_packed(ResourceKey::of::<Pod>(), vec![Change::Listed(listed.clone())]));
         assert!(!stores.pods().synced() && stores.pods().len() == 1);
         let BatchResult { touched, .. } =
-            stores.apply(Delta::from_packed::<Pod>(vec![Change::Reset(listed)]));
+            stores.apply(Delta::from_packed(ResourceKey::of::<Pod>(), vec![Change::Reset(listed)]));
         assert!(stores.pods().synced());
         assert_eq!(touched, TouchedObjects::Some(Vec::new()));
     }
@@ -394,7 +396,7 @@ mod tests {
     fn unpacked_objects_are_packed_again_con_1() {
         let mut stores = Stores::default();
         let all: Vec<Value> = (0..1100).map(|n| pod(&format!("p-{n}"), "Running")).collect();
-        stores.apply(Delta::from_packed::<Pod>(vec![Change::Reset(packed(&all))]));
+        stores.apply(Delta::from_packed(ResourceKey::of::<Pod>(), vec![Change::Reset(packed(&all))]));
         let unpacked = |stores: &Stores| stores.pods().entries().filter(|pod| !pod.is_packed()).count();
         assert_eq!(stores.pods().iter().take(100).count(), 100);
         stores.tidy();

@@ -10,16 +10,17 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::any_object::{Identity, Object, path_of};
 use super::interner::{Interner, Labels};
 use super::text::{PackedText, Packer};
+use crate::decoded;
 use crate::resource::{Kind, ObjectRef, Uid};
+use object::TypedKind;
 
 pub(crate) trait PackedKind:
-    Resource<DynamicType = ()> + Serialize + DeserializeOwned + Debug + Send + Sync + 'static
+    Resource<DynamicType = ()> + Serialize + TypedKind + Debug + Send + Sync + 'static
 {
     /// The unpacked part.
     type Summary: Debug + Send + Sync;
@@ -65,7 +66,7 @@ impl<K: PackedKind> PackedObject<K> {
     /// Returns the whole object; unpacks it.
     pub(super) fn unpacked(&self) -> &K {
         self.whole.get_or_init(|| {
-            let whole = serde_json::from_slice(&self.text.unpack());
+            let whole = decoded::from_slice(&self.text.unpack());
             Box::new(whole.expect("the packed bytes are an object of this kind"))
         })
     }

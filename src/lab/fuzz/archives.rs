@@ -12,7 +12,8 @@ use kubelet::images::ImageStore;
 use kubelet::images::store::{Input, Limits, LoadOptions};
 
 /// Limits so small that inputs exceed them quickly.
-const LIMITS: Limits = Limits { unpacked_bytes: 1 << 20, entries: 200, layers: 8, document_bytes: 64 << 10 };
+const LIMITS: Limits =
+    Limits { unpacked_bytes: 1 << 20, entries: 200, layers: 8, members: 1000, document_bytes: 64 << 10 };
 
 /// Input: an archive; or a byte 0 and the bytes from which [`layers`] makes layers, which are put into an archive with
 /// correct digests.

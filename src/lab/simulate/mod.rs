@@ -30,10 +30,10 @@ use base::count::counted;
 use object::time::go_duration;
 use object::{Kind, Revision};
 
-use cluster::differences;
 use campaign::{Campaign, run as run_campaign};
-pub(crate) use command::{SimulateRequest, duration, run as run_command};
 use checks::Checks;
+use cluster::differences;
+pub(crate) use command::{SimulateRequest, duration, run as run_command};
 use livelock::{LivelockDetector, NAMED};
 use plan::{Plan, PlanStep};
 use trace::Violation;

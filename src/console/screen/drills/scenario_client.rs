@@ -10,6 +10,7 @@ use object::scenario::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, Scenario, Sce
 use serde_json::{Value, json};
 
 use crate::action::{Action, Mutation, PatchKind, error_text};
+use crate::decoded::Decoded;
 use crate::effect::Outbox;
 use crate::resource::{Kind, KindFacts, ObjectRef, ResourceKey, Uid};
 
@@ -53,18 +54,20 @@ pub enum DrillsData {
 
 /// Requests the scenarios.
 pub(super) async fn list_scenarios(out: &Outbox) -> DrillsData {
-    let scenarios: Api<Scenario> = Api::all(out.client());
+    let scenarios: Api<Decoded<Scenario>> = Api::all(out.client());
     match scenarios.list(&ListParams::default()).await {
-        Ok(list) => DrillsData::Seen(list.items, runs(out).await),
+        Ok(list) => {
+            DrillsData::Seen(list.items.into_iter().map(|scenario| scenario.0).collect(), runs(out).await)
+        }
         Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => DrillsData::NotServed,
         Err(error) => DrillsData::Failed(error_text(&error)),
     }
 }
 
 async fn runs(out: &Outbox) -> Result<AllScenarioRuns, String> {
-    let maps: Api<ConfigMap> = Api::namespaced(out.client(), RUNS_NAMESPACE);
+    let maps: Api<Decoded<ConfigMap>> = Api::namespaced(out.client(), RUNS_NAMESPACE);
     let map = maps.get_opt(RUNS_NAME).await.map_err(|error| error_text(&error))?;
-    Ok(map.and_then(|map| map.data).as_ref().map(AllScenarioRuns::of_data).unwrap_or_default())
+    Ok(map.and_then(|map| map.0.data).as_ref().map(AllScenarioRuns::of_data).unwrap_or_default())
 }
 
 /// Returns the drills that ship with Podium, then other scenarios, each with its runs.

@@ -22,12 +22,12 @@ use runner::Runner;
 
 use super::plan::NODES;
 use super::trace::Trace;
-use cluster::fencing::{self, FenceError, NodeRunState};
-use cluster::{bootstrap, hollow_addresses, hollow_capacity, in_process, start_housekeeping};
 use api::http::{Credentials, Server, ServerConfig};
 use api::{Api, ApiConfig};
 use base::clock::Clock;
 use base::task::Tasks;
+use cluster::fencing::{self, FenceError, NodeRunState};
+use cluster::{bootstrap, hollow_addresses, hollow_capacity, in_process, start_housekeeping};
 use controllers::{Controllers, Settings};
 use kubelet::images::Catalogue;
 use kubelet::pressure::EvictionConfig;

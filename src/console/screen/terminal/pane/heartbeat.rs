@@ -7,6 +7,7 @@ use kube::api::AttachParams;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::AbortHandle;
 
+use crate::decoded::Decoded;
 use crate::node_shell::HEARTBEAT_INTERVAL;
 
 /// Sends the lines until it is dropped.
@@ -16,7 +17,11 @@ pub(super) struct Heartbeat(AbortHandle);
 impl Heartbeat {
     /// Attaches to the process, which ignores the content of the lines. A broken connection is not reopened: the
     /// process has seen the end of its input by then.
-    pub(super) async fn start(pods: &Api<Pod>, pod: &str, container: &str) -> Result<Self, kube::Error> {
+    pub(super) async fn start(
+        pods: &Api<Decoded<Pod>>,
+        pod: &str,
+        container: &str,
+    ) -> Result<Self, kube::Error> {
         let params = AttachParams {
             container: Some(container.to_owned()),
             stdin: true,

@@ -21,6 +21,7 @@ use super::outcome::Outcome;
 use super::output::{READ_BYTES, Source, carriage_returns};
 use crate::action::error_text;
 use crate::container::{default_container, terminal_of};
+use crate::decoded::Decoded;
 
 /// Runs bash, which users expect, or `sh` in images without bash. The pane supports 256 colours, independent of the
 /// container's own `TERM`.
@@ -143,7 +144,7 @@ impl From<kube::Error> for SessionEnd {
 
 /// The task's state.
 struct Shell {
-    pods: Api<Pod>,
+    pods: Api<Decoded<Pod>>,
     pod: String,
     inputs: Inputs,
     events: mpsc::Sender<PaneEvent>,
@@ -254,13 +255,13 @@ impl Shell {
                 }
                 None => return Err(SessionEnd::Failed("the watch ended".to_owned())),
             };
-            let now = progress(pod.as_ref(), container);
+            let now = progress(pod.as_deref(), container);
             if reported.as_ref() != Some(&now) {
                 self.report(PaneEvent::Progress(now.clone())).await?;
                 reported = Some(now.clone());
             }
             match (now, pod) {
-                (StartProgress::Running, Some(pod)) => return Ok(pod),
+                (StartProgress::Running, Some(pod)) => return Ok(pod.0),
                 (StartProgress::Ended { exit_code, message }, _) => {
                     return Err(SessionEnd::Failed(format!(
                         "container {container} ended with exit code {exit_code} before it could be attached to: \
