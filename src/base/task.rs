@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -24,6 +25,10 @@ pub struct Tasks {
     gate: Arc<Gate>,
     contained: PanicLog,
 }
+
+/// Makes the future of a task that is restarted. Futures are boxed, because a runtime's code for a task (some twenty
+/// functions) is compiled for every type of future.
+type MakeFuture = Box<dyn FnMut() -> BoxFuture<'static, ()> + Send>;
 
 /// The type under which tasks' panics are counted.
 const TASK: &str = "task";
@@ -75,6 +80,10 @@ impl Tasks {
 
     /// Runs `future` until it ends or the group stops, which drops it at its next await.
     pub fn spawn(&self, name: &'static str, future: impl Future<Output = ()> + Send + 'static) {
+        self.spawn_boxed(name, Box::pin(future));
+    }
+
+    fn spawn_boxed(&self, name: &'static str, future: BoxFuture<'static, ()>) {
         let (token, gate, contained) = (self.token.clone(), self.gate.clone(), self.contained.clone());
         self.tracker.spawn(async move {
             let guarded = gate.hold(std::panic::AssertUnwindSafe(future).catch_unwind());
@@ -92,6 +101,10 @@ impl Tasks {
     where
         F: Future<Output = ()> + Send + 'static,
     {
+        self.spawn_restarting_boxed(name, Box::new(move || Box::pin(make())));
+    }
+
+    fn spawn_restarting_boxed(&self, name: &'static str, mut make: MakeFuture) {
         let policy = BackoffPolicy { initial: Duration::from_millis(100), max: Duration::from_secs(10) };
         let contained = self.contained.clone();
         self.spawn(name, async move {
@@ -106,6 +119,10 @@ impl Tasks {
 
     /// Runs `future` to its end even if the group stops or is paused: for work that must not be interrupted.
     pub fn spawn_finishing(&self, name: &'static str, future: impl Future<Output = ()> + Send + 'static) {
+        self.spawn_finishing_boxed(name, Box::pin(future));
+    }
+
+    fn spawn_finishing_boxed(&self, name: &'static str, future: BoxFuture<'static, ()>) {
         let contained = self.contained.clone();
         self.tracker.spawn(async move {
             if let Err(panic) = std::panic::AssertUnwindSafe(future).catch_unwind().await {
