@@ -25,7 +25,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory as _, Parser};
 
 use args::{Args, Command};
 use console::recording::ReplayOptions;
@@ -40,6 +40,12 @@ const FAILED: u8 = 1;
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     internal_program(&arguments).unwrap_or_else(|| run(arguments))
+}
+
+/// Returns the definition of the command line, for its man page.
+#[must_use]
+pub fn command() -> clap::Command {
+    Args::command()
 }
 
 /// Runs a command line, of which the first argument is the program's name.

@@ -36,6 +36,8 @@ enum Command {
         #[command(flatten)]
         console: bench::ConsoleSizes,
     },
+    /// Print the man page of podium, for packages
+    Man,
 }
 
 /// Runs the command line of this process.
@@ -60,7 +62,13 @@ pub fn main() -> ExitCode {
         Command::Bench { suites, minutes, console } => {
             bench::run(&suites, minutes, &console).map(|()| ExitCode::SUCCESS)
         }
+        Command::Man => print_man_page().map(|()| ExitCode::SUCCESS),
     })
+}
+
+/// Prints the man page of `podium` in roff.
+fn print_man_page() -> anyhow::Result<()> {
+    Ok(clap_mangen::Man::new(podium::cli::command()).render(&mut std::io::stdout())?)
 }
 
 /// Returns the exit code of an instrument.
