@@ -1,5 +1,6 @@
-//! Limits on the bytes of stored objects, so that writes cannot exhaust memory: for all objects together, and
-//! for the kinds whose objects controllers create in any number that a manifest names.
+//! Limits on the bytes of stored objects, so that writes cannot exhaust memory: one limit for all objects together, and
+//! one for the kinds that controllers create from templates, such as pods, because a small manifest can request very
+//! many of them.
 //!
 //! Concurrent writes may together exceed a limit, each by at most one object.
 

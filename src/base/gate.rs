@@ -28,7 +28,7 @@ struct GateWaiter<'a> {
 
 impl Gate {
     /// Creates an open gate below another.
-    pub(crate) fn behind(above: &Arc<Self>) -> Self {
+    pub(crate) fn below(above: &Arc<Self>) -> Self {
         Self { above: Some(above.clone()), ..Self::default() }
     }
 

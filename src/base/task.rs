@@ -52,7 +52,7 @@ impl Tasks {
     /// Creates a group that also stops when this one does.
     #[must_use]
     pub fn child(&self) -> Self {
-        let gate = Arc::new(Gate::behind(&self.gate));
+        let gate = Arc::new(Gate::below(&self.gate));
         let contained = self.contained.clone();
         Self { tracker: TaskTracker::new(), token: self.token.child_token(), gate, contained }
     }

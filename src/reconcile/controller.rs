@@ -218,7 +218,7 @@ impl<R: Reconciler<Key = Key>> Controller<R> {
     }
 }
 
-/// Returns the objects of a kind that control a changed object, or did before the change.
+/// Returns the keys of a changed object's controllers of this kind: the current one and the one before the change.
 pub fn controllers_of(change: &Change, kind: Kind) -> Vec<Key> {
     let before = change.previous.as_deref().and_then(|object| controller_key(object, kind));
     let mut keys: Vec<Key> = controller_key(&change.object, kind).into_iter().collect();
@@ -226,7 +226,7 @@ pub fn controllers_of(change: &Change, kind: Kind) -> Vec<Key> {
     keys
 }
 
-/// Returns the object of a kind that controls another.
+/// Returns the key of the controller of an object, if the controller is of this kind.
 pub fn controller_key(object: &Object, kind: Kind) -> Option<Key> {
     let owner = controller_of(object.meta()).filter(|reference| reference.kind == kind.info().name)?;
     Some(Key::new(object.namespace(), owner.name.as_str()))

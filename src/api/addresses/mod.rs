@@ -177,7 +177,7 @@ impl Api {
         for (i, family) in spec.ip_families.iter().flatten().enumerate() {
             let allocator = self.inner.addresses.of_family(family);
             let Some(text) = requested.get(i).filter(|text| !text.is_empty()) else {
-                // The cluster no longer has this family: the service retains its address.
+                // The cluster no longer has this family, so the service gets no address of it.
                 let Some(allocator) = allocator else { continue };
                 let any = allocator.allocate_next().ok_or(AllocationError::RangeFull)?;
                 allocated.addresses.insert(any);

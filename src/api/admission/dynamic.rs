@@ -12,7 +12,8 @@ use crate::webhook_client::Callee;
 use crate::{Api, ApiError};
 use object::{Kind, Object, ServedKind};
 
-/// Returns true if a configured policy or webhook could match a request with one of these operations.
+/// Returns true if there is any policy, or a webhook that could match a request with one of these operations on this
+/// kind and subresource.
 pub(crate) fn has_matching_configuration(
     api: &Api,
     operations: &[Operation],

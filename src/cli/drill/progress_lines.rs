@@ -74,7 +74,7 @@ pub(super) fn compared(scenario: &Scenario, runs: Option<&ScenarioRuns>) -> Opti
     let describe = |best: &ScenarioRun| format!("{}, on {}", best.summary(), best.date());
     let compared = match earlier {
         None => "the first run".to_owned(),
-        Some(best) if run.is_better_than(best) => format!("the best so far was {}", describe(best)),
+        Some(best) if run.is_better_than(best) => format!("a new best (the best before: {})", describe(best)),
         Some(best) if best.is_better_than(&run) => format!("the best is still {}", describe(best)),
         Some(best) => format!("equal to the best so far, {}", describe(best)),
     };
@@ -113,7 +113,7 @@ mod tests {
             (of("a", 1, 0, 0), "This run: failed; the first run."),
             (
                 of("b", 2, 70, 1),
-                "This run: 70 of 100, with 1 hint; the best so far was failed, on 2026-11-21 01:00 UTC.",
+                "This run: 70 of 100, with 1 hint; a new best (the best before: failed, on 2026-11-21 01:00 UTC).",
             ),
             (
                 of("c", 3, 60, 0),

@@ -410,7 +410,8 @@ impl ClusterState {
             return not(
                 "NotHere",
                 format!(
-                    "volume {name} of pod {key} is not an emptyDir; for a claim's volume, give the claim"
+                    "volume {name} of pod {key} is not an emptyDir; for the volume of a claim, set \
+                     target.claim instead"
                 ),
             );
         }

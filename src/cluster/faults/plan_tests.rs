@@ -140,7 +140,7 @@ fn each_fault_type_affects_its_targets_fault_1() {
         ),
         (
             json!({"type": "VolumeFull", "target": {"pod": "web-0", "volume": "data"}}),
-            "NotHere: volume data of pod default/web-0 is not an emptyDir; for a claim's volume, give the claim",
+            "NotHere: volume data of pod default/web-0 is not an emptyDir; for the volume of a claim, set target.claim instead",
         ),
         (
             json!({"type": "VolumeFull", "target": {"claim": "data", "namespace": "other"}}),

@@ -48,8 +48,8 @@ pub(crate) const PROMPT_WORDS: &[PromptWord] = &[
         "context",
         "ctx contexts",
         "NAME, -",
-        "Go to a kubeconfig context, to the initial one (-), or list all; :pods @NAME,NAME or @* is one table \
-         over several",
+        "Go to a kubeconfig context, to the initial one (-), or list all; :pods @NAME,NAME (or @* for all) \
+         shows the pods of several contexts in one table",
     ),
     prompt_word(
         "can",

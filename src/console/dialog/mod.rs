@@ -398,7 +398,7 @@ impl<E> Dialog<E> {
         self.submit(cx)
     }
 
-    /// Records that stray text was typed.
+    /// Records that stray text was typed, and moves the focus from a button to Cancel.
     pub(crate) fn note_ignored_letter(&mut self) {
         self.has_ignored_letters = true;
         if self.on_button() {

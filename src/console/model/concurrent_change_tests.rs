@@ -81,7 +81,7 @@ fn an_image_set_by_another_user_is_not_reverted_unconfirmed_con_6() {
     feed(&mut stage, &[deployment("web", 3, "nginx:2")]);
     assert!(actions(stage.press("tab enter")).is_empty());
     let screen = stage.screen();
-    assert!(screen.contains("nginx has nginx:2 now: enter again sets the image shown here"), "{screen}");
+    assert!(screen.contains("nginx has nginx:2 now: press Enter again to set the image"), "{screen}");
     let done = actions(stage.press("enter"));
     let back = body(done[0].inverse.as_ref().expect("the way back"));
     assert_eq!(back["spec"]["template"]["spec"]["containers"][0]["image"], "nginx:2");

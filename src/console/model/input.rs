@@ -465,7 +465,8 @@ impl Model {
         if !any(&effects, &|effect| matches!(effect, Effect::NewTab(_) | Effect::GoToTab(_))) {
             self.remember(text);
         }
-        // A table by its name starts a new stack, as in k9s, so that earlier views do not pile up.
+        // A command that opens a table (such as :pods) starts a new stack, as in k9s, so that earlier views do not pile
+        // up.
         let starts_stack = any(&effects, &|effect| {
             matches!(effect, Effect::Open(Route::Table(_)) | Effect::OpenMultiCluster(..))
         });

@@ -701,7 +701,7 @@ fn snapshots_and_faults_are_made_from_their_tables_safe_8() {
     let copied =
         |job: &Job| matches!(job, Job::Copy(text) if text.starts_with("podium snapshot fork before"));
     assert!(stage.press("f").iter().any(copied));
-    shows(&mut stage, &["not known to be on this machine", "run this where they are"]);
+    shows(&mut stage, &["may be on another machine", "run this command there"]);
     stage.press(": \"faults\" enter a");
     shows(&mut stage, &["Add a fault", "‹ Latency ›", "Delays packets between two sides."]);
     let jobs = stage.press("\"lllllllllll\" enter");

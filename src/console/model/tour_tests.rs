@@ -89,7 +89,7 @@ impl TourCluster {
 const PANEL: &str = "╭ Tour 1/5 · Roll out ─────────────────────────────────────────────────────────╮
 │ :deploy, go to web, <i> sets another image: nginx:1.9.1. <R> shows the       │
 │ progress, <esc> goes back.                                                   │
-╰───────────────────────────────────────────────────── :tour pauses or resumes ╯
+╰─────────────────────────────────────────────── :tour pauses, :tour stop ends ╯
  <p>pods";
 
 const LOW_PANEL: &str = " Tour 1/5 · Roll out: :deploy, go to

@@ -53,8 +53,10 @@ pub(crate) fn show_dialog(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
         // An untouched field is not a request to restore the earlier image, unless a second Enter confirms it.
         if changed.is_empty() && !overtaken.is_empty() {
             let parts = overtaken.iter().map(|(name, old, _)| format!("{name} has {old} now"));
-            let message =
-                format!("{}: enter again sets the image shown here", parts.collect::<Vec<_>>().join(", "));
+            let message = format!(
+                "{}: press Enter again to set the image shown here",
+                parts.collect::<Vec<_>>().join(", ")
+            );
             if dialog.error.as_ref() != Some(&message) {
                 return Err(message);
             }

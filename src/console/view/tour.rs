@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::context::Context;
 use crate::model::Model;
 use crate::text::{clean, fit};
-use crate::tour::TourText;
+use crate::tour::{TourStep, TourText};
 
 /// On lower screens the panel is a line or two, without a frame.
 const LOW: u16 = 18;
@@ -18,6 +18,8 @@ const LOW: u16 = 18;
 pub(super) struct Panel<'a> {
     title: String,
     lines: Vec<Line<'a>>,
+    /// The commands that now apply to the tour.
+    hint: &'static str,
     framed: bool,
 }
 
@@ -43,7 +45,9 @@ impl Panel<'_> {
             rows.truncate(3);
             lines.extend(rows.into_iter().map(|row| Line::styled(format!(" {row}"), theme.body.accent)));
         }
-        Some(Self { title, lines, framed })
+        let is_over = tour.step == TourStep::Over;
+        let hint = if is_over { " :tour closes this " } else { " :tour pauses, :tour stop ends " };
+        Some(Self { title, lines, hint, framed })
     }
 
     pub(super) fn height(&self) -> u16 {
@@ -55,7 +59,7 @@ impl Panel<'_> {
         if !self.framed {
             return frame.render_widget(panel, area);
         }
-        let hint = Line::styled(" :tour pauses or resumes ", cx.theme.body.dim).right_aligned();
+        let hint = Line::styled(self.hint, cx.theme.body.dim).right_aligned();
         frame.render_widget(panel.block(cx.theme.block_focused(self.title).title_bottom(hint)), area);
     }
 }

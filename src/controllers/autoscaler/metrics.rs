@@ -83,7 +83,8 @@ pub(super) fn evaluate(
     }
 }
 
-/// Returns the error for metrics without a server.
+/// Returns the error for a metric that Podium cannot measure: no server for custom or external metrics is registered,
+/// or the type is unknown.
 fn unmeasured(namespace: &str, metric: &MetricSpec) -> MetricError {
     const NO_CUSTOM: &str = "unable to fetch metrics from custom metrics API: no custom metrics API \
                              (custom.metrics.k8s.io) registered";

@@ -415,9 +415,10 @@ impl Watcher {
         let (name, now) = (object.name_any(), number(object));
         let at = revision(object.metadata.resource_version.as_deref())?;
         let mut view = self.view.lock();
-        if view.revision.is_some_and(|before| at <= before) {
-            let message =
-                format!("the watch reports the change of {name} to revision {at} after {:?}", view.revision);
+        if let Some(before) = view.revision.filter(|before| at <= *before) {
+            let message = format!(
+                "the watch reported {name} at revision {at}, although it had already reported revision {before}"
+            );
             self.findings.violation("SAFE-11", &message);
         }
         if let Some((_, n)) = view.objects.get(&name).filter(|(_, n)| now < *n) {

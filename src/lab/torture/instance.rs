@@ -62,7 +62,7 @@ impl Instance {
 
     /// Waits until the instance is ready.
     pub(super) async fn ready(&mut self) -> Result<()> {
-        let stdout = self.child.stdout.take().context("a process becomes ready once")?;
+        let stdout = self.child.stdout.take().context("the readiness of this process was already awaited")?;
         let mut line = String::new();
         let mut stdout = BufReader::new(stdout);
         match timeout(START, stdout.read_line(&mut line)).await {

@@ -92,17 +92,17 @@ fn policy_finding(
         lines
     };
     if let Some(first) = refused.first() {
-        let (direction, policies) = refusal(first);
+        let (direction, policies, does) = refusal(first);
         let to = match direction {
-            Direction::Ingress => "connections to the destination",
-            Direction::Egress => "connections from the source",
+            Direction::Ingress => "to the destination",
+            Direction::Egress => "from the source",
         };
         let some = if allowed.is_empty() {
             String::new()
         } else {
             format!(" for {} of {} endpoints", refused.len(), refused.len() + allowed.len())
         };
-        let text = format!("{to} are refused by {policies} ({direction}){some}");
+        let text = format!("{policies} ({direction}) {does} not allow connections {to}{some}");
         let advice = format!("allow them in {policies}, or in another policy that selects the same pod");
         return Finding::problem(WalkStep::Policy, text, advice).with(sentences(refused));
     }
@@ -116,8 +116,8 @@ fn policy_finding(
     Finding::fine(WalkStep::Policy, "network policies allow this connection").with(sentences(allowed))
 }
 
-/// Returns the policies that refuse a connection, and at which end.
-fn refusal(explanation: &Explanation) -> (Direction, String) {
+/// Returns the end at which policies refuse a connection, the policies, and "does" or "do" to follow them in a text.
+fn refusal(explanation: &Explanation) -> (Direction, String, &'static str) {
     let of = |ruling: &Ruling| match ruling {
         Ruling::Refused { policies, .. } => Some(policies.clone()),
         _ => None,
@@ -126,9 +126,9 @@ fn refusal(explanation: &Explanation) -> (Direction, String) {
         (Some(policies), _) => (Direction::Egress, policies),
         (None, policies) => (Direction::Ingress, policies.unwrap_or_default()),
     };
-    let noun = if policies.len() == 1 { "policy" } else { "policies" };
+    let (noun, does) = if policies.len() == 1 { ("policy", "does") } else { ("policies", "do") };
     let names: Vec<String> = policies.iter().map(ToString::to_string).collect();
-    (direction, format!("{noun} {}", names.join(", ")))
+    (direction, format!("{noun} {}", names.join(", ")), does)
 }
 
 /// The policies that isolate a pod in one direction.

@@ -75,7 +75,7 @@ pub(super) fn choose(service: &Service, requested: Option<&Port>) -> (Finding, O
             let Some(chosen) = chosen(port) else {
                 return refused(
                     format!("port {} has an invalid protocol or number", port.port),
-                    "mend it".into(),
+                    "correct the port in the service".into(),
                 );
             };
             (Finding::fine(WalkStep::Port, format!("service {key}, {}", described(port))), Some(chosen))

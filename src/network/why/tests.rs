@@ -303,7 +303,7 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "web",
             &dropped,
             "name✓ port✓ endpoints✓ policy✗ listener✓ connection✗",
-            "connections to the destination are refused by policy default/deny (ingress)",
+            "policy default/deny (ingress) does not allow connections to the destination",
         ),
         (
             "a policy of the source, and DNS",
@@ -322,7 +322,7 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "shop/web-1",
             &dropped,
             "port✓ policy✗ connection✗",
-            "connections from the source are refused by policy default/shut-in (egress)",
+            "policy default/shut-in (egress) does not allow connections from the source",
         ),
         (
             "a program that listens to itself",

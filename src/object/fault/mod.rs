@@ -93,7 +93,8 @@ pub struct FaultSpec {
     pub duration: Option<String>,
 }
 
-/// One side of a fault of the network; exactly one kind of selection.
+/// One side of a network fault. Exactly one way to select it is set: node, nodeSelector, pod, podSelector and/or
+/// namespaceSelector, or cidr.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FaultPeer {

@@ -108,7 +108,12 @@ fn each_cause_is_shown_at_its_object_con_19() {
     let mut ending = pod("shop", "crash", None, Some("node-1"), "Running", 300);
     ending["metadata"]["deletionTimestamp"] = json!(ago(-20));
     put_pod(&mut stage, ending);
-    shows(&stage.screen(), &["◌ it is terminating; running containers are killed then · again in 20s"]);
+    shows(
+        &stage.screen(),
+        &[
+            "◌ it is terminating; containers that still run are killed at the end of the grace period · in 20s",
+        ],
+    );
     let mut held = pod("shop", "crash", None, Some("node-1"), "Running", 300);
     held["metadata"]["deletionTimestamp"] = json!(ago(20));
     held["metadata"]["finalizers"] = json!(["example.com/keep"]);

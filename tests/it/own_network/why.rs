@@ -120,7 +120,7 @@ fn a_connection_is_walked_step_by_step_net_8() {
             let tried = report["findings"].as_array().unwrap().last().unwrap();
             let dropped = tried["text"].as_str().unwrap().contains("does not answer in time");
             (code == 1
-                && reason == "connections to the destination are refused by policy default/shut (ingress)"
+                && reason == "policy default/shut (ingress) does not allow connections to the destination"
                 && dropped)
                 .then_some(())
         });

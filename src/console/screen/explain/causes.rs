@@ -5,11 +5,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use regex::Regex;
 
-use super::chain::{Chain, Link, Warning};
+use super::chain::{Chain, Countdown, Link, Warning};
 use crate::pod_status;
 use crate::resource::{ObjectRef, Uid};
 use crate::store::StoredObject;
@@ -33,8 +32,8 @@ struct Cause {
     links: Vec<Link>,
     first: ObjectRef,
     pods: Vec<String>,
-    /// The earliest retry of any of the pods.
-    retry_at: Option<Timestamp>,
+    /// The earliest countdown of any of the pods.
+    countdown: Option<Countdown>,
 }
 
 impl Chain<'_, '_> {
@@ -53,13 +52,13 @@ impl Chain<'_, '_> {
                 _ => object.name.clone(),
             };
             for links in self.causes_of_one(pod, &object, warning) {
-                let retry_at = links.first().and_then(|link| link.retry_at);
+                let countdown = links.first().and_then(|link| link.countdown);
                 let at = *known.entry(key(&links, pod)).or_insert(causes.len());
                 if at == causes.len() {
-                    causes.push(Cause { links, first: object.clone(), pods: Vec::new(), retry_at: None });
+                    causes.push(Cause { links, first: object.clone(), pods: Vec::new(), countdown: None });
                 }
                 let Some(cause) = causes.get_mut(at) else { continue };
-                cause.retry_at = cause.retry_at.into_iter().chain(retry_at).min();
+                cause.countdown = cause.countdown.into_iter().chain(countdown).min();
                 if cause.pods.last() != Some(&name) {
                     cause.pods.push(name.clone());
                 }
@@ -80,7 +79,7 @@ impl Chain<'_, '_> {
     }
 
     fn cause(&mut self, depth: usize, cause: Cause) {
-        let Cause { links, first, pods, retry_at } = cause;
+        let Cause { links, first, pods, countdown } = cause;
         let several = pods.len() > 1;
         for (at, mut link) in links.into_iter().enumerate() {
             if several {
@@ -96,7 +95,7 @@ impl Chain<'_, '_> {
                 all => counted(all.len(), "pod"),
             };
             link.text = format!("{subject}: {}", link.text);
-            link.retry_at = retry_at;
+            link.countdown = countdown;
             link.object.get_or_insert_with(|| first.clone());
             self.links.push(link);
             if several {

@@ -23,12 +23,21 @@ pub(super) struct Link {
     /// The health; `None` if the line only adds details to the one above.
     pub(super) health: Option<Health>,
     pub(super) text: String,
-    /// Time of the next retry, if one is pending.
-    pub(super) retry_at: Option<Timestamp>,
+    /// The countdown at the end of the text.
+    pub(super) countdown: Option<Countdown>,
     /// The object, on its first line.
     pub(super) object: Option<ObjectRef>,
     /// The log to show here, by its last lines.
     pub(super) log: Option<LogKey>,
+}
+
+/// A time that a line counts down to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Countdown {
+    /// The time of the next retry.
+    Retry(Timestamp),
+    /// The time of what the text names last.
+    Event(Timestamp),
 }
 
 /// The newest warning about an object, as text.
@@ -64,7 +73,7 @@ impl<'c> Chain<'_, 'c> {
 
     fn push(&mut self, depth: usize, health: Option<Health>, text: impl Into<String>) {
         let text = text.into();
-        self.links.push(Link { depth, health, text, retry_at: None, object: None, log: None });
+        self.links.push(Link { depth, health, text, countdown: None, object: None, log: None });
     }
 
     fn start(&mut self, target: &ObjectRef) {
@@ -267,9 +276,13 @@ impl<'c> Chain<'_, 'c> {
         if let Some(deleted) = &pod.metadata.deletion_timestamp {
             let finalizers = pod.metadata.finalizers.clone().unwrap_or_default();
             if deleted.0 > self.cx.now {
-                self.add(depth, Health::Terminating, "it is terminating; running containers are killed then");
+                self.add(
+                    depth,
+                    Health::Terminating,
+                    "it is terminating; containers that still run are killed at the end of the grace period",
+                );
                 if let Some(last) = self.links.last_mut() {
-                    last.retry_at = Some(deleted.0);
+                    last.countdown = Some(Countdown::Event(deleted.0));
                 }
             } else if finalizers.is_empty() {
                 self.add(
@@ -334,7 +347,7 @@ impl<'c> Chain<'_, 'c> {
         let message = one.message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
         self.add(depth, one.health, format!("{role}container {}: {}{message}", one.name, one.state));
         if let Some(last) = self.links.last_mut() {
-            last.retry_at = one.retry_at;
+            last.countdown = one.retry_at.map(Countdown::Retry);
         }
         if let Some((exit, at)) = &one.last_exit {
             let when = at.map(|at| format!(" {} ago", self.cx.age(at))).unwrap_or_default();

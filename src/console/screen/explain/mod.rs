@@ -36,7 +36,7 @@ use crate::store::TouchedObjects;
 use crate::text::{clean, fit, wrapped};
 use crate::toast::Toast;
 use crate::widget::scroll::Scroll;
-use chain::{Link, explain};
+use chain::{Countdown, Link, explain};
 use logs::{TailRead, Tails};
 
 /// The screen that explains one object's state.
@@ -139,13 +139,14 @@ impl Explain {
 
 /// Returns a line of the chain with its sign and its countdown.
 fn link_text(link: &Link, cx: &Context<'_>) -> String {
-    let again = match link.retry_at {
-        Some(at) if at > cx.now => format!(" · again in {}", cx.format_remaining(at)),
-        Some(_) => " · again any moment".to_owned(),
+    let countdown = match link.countdown {
+        Some(Countdown::Retry(at)) if at > cx.now => format!(" · again in {}", cx.format_remaining(at)),
+        Some(Countdown::Retry(_)) => " · again any moment".to_owned(),
+        Some(Countdown::Event(at)) => format!(" · in {}", cx.format_remaining(at)),
         None => String::new(),
     };
     let sign = link.health.map(|health| format!("{} ", cx.theme.state_sign(health))).unwrap_or_default();
-    format!("{}{}{again}", sign.trim_start(), clean(&link.text))
+    format!("{}{}{countdown}", sign.trim_start(), clean(&link.text))
 }
 
 impl View for Explain {

@@ -229,8 +229,8 @@ mod tests {
     use kube::client::Body;
     use serde_json::json;
 
-    use super::super::container_runs::{Job, jobs};
-    use super::super::selection::{ContainerFilter, Pods};
+    use crate::screen::logs::container_runs::{Job, jobs};
+    use crate::screen::logs::selection::{ContainerFilter, Pods};
     use super::*;
 
     #[test]

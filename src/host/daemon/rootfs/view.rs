@@ -11,10 +11,10 @@ use crate::daemon::program::os_text;
 use crate::daemon::user::User;
 use base::root_dir::RootDir;
 
-/// An image with files of its own.
+/// The root file system of a loaded image, for a container that shows it instead of the machine's files.
 #[derive(Clone, Debug)]
 pub(in crate::daemon) struct ImageRoot {
-    /// Its root file system in the store.
+    /// Its directory in the store.
     pub(in crate::daemon) files: PathBuf,
     /// The user that the container appears to run as, if only a user namespace can provide it.
     pub(in crate::daemon) apparent_user: Option<User>,

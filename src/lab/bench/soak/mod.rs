@@ -51,7 +51,7 @@ pub(super) async fn run(length: Duration) -> Result<()> {
     )
 }
 
-/// Prints a row a minute until the end.
+/// Takes a sample each minute, or more often in a short run; prints each as a row and returns all.
 async fn watch(instance: &Instance, client: &kube::Client, length: Duration) -> Result<Vec<Sample>> {
     let (start, between) = (Instant::now(), ROW.min(length / LEAST_ROWS));
     let mut samples = Vec::new();
