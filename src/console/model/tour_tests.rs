@@ -179,6 +179,34 @@ fn the_tour_and_the_readme_name_the_same_objects_con_20() {
     assert_eq!(shop.step(), "✔ · Complete");
 }
 
+/// The README's tour comes before `:tour`: its image is set, and its debugger stays in the pod.
+#[test]
+fn the_tour_can_be_done_after_the_steps_of_the_readme_con_20() {
+    let mut shop = TourCluster::new(80, 24);
+    shop.image = "nginx:1.9.1";
+    let mut crashing = pod("default", crate::tour::sample_app::CRASHING);
+    let debugger = |name: &str| json!({"name": name, "image": "busybox"});
+    crashing["spec"]["ephemeralContainers"] = json!([debugger("first")]);
+    let apply = |pod: &Value| Delta::of::<Pod>(vec![Change::Applied(objects([pod.clone()]).remove(0))]);
+    shop.show();
+    shop.stage.press(": \"tour\" enter");
+    assert!(shop.stage.screen().contains("nginx:1.25"), "{}", shop.stage.screen());
+    (shop.image, shop.revision) = ("nginx:1.25", 2);
+    shop.show();
+    (shop.image, shop.revision) = ("nginx:1.9.1", 3);
+    shop.show();
+    (shop.cordoned, shop.pods) = (vec!["node-2"], vec!["node-1", "node-1"]);
+    shop.show();
+    shop.stage.feed(apply(&crashing));
+    shop.cordoned = vec![];
+    shop.show();
+    shop.stage.feed(apply(&crashing));
+    assert_eq!(shop.step(), "5/5 · Debug a pod");
+    crashing["spec"]["ephemeralContainers"] = json!([debugger("first"), debugger("second")]);
+    shop.stage.feed(apply(&crashing));
+    assert_eq!(shop.step(), "✔ · Complete");
+}
+
 #[test]
 fn an_undo_of_a_third_rollout_is_an_undo_too_con_20() {
     let mut shop = TourCluster::new(80, 24);

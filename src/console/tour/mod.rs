@@ -58,8 +58,8 @@ pub(crate) struct Tour {
     cordoned: BTreeSet<String>,
     /// The drained node.
     drained: Option<String>,
-    /// The pods that had a debugger before the step.
-    debugged: BTreeSet<String>,
+    /// The debuggers that existed before the step, each with its pod's name.
+    debuggers: BTreeSet<(String, String)>,
     /// The number of journal entries before the step.
     before: usize,
     /// The kubectl command of the last completed step.
@@ -77,7 +77,7 @@ impl Tour {
             revision: 0,
             cordoned: BTreeSet::new(),
             drained: None,
-            debugged: BTreeSet::new(),
+            debuggers: BTreeSet::new(),
             before: journal.entries().len(),
             kubectl: None,
         }
@@ -94,7 +94,7 @@ impl Tour {
                 self.cordoned = cordoned(stores).map(|(name, _)| name.to_owned()).collect();
             }
             if next == TourStep::Debug {
-                self.debugged = self.debugged(stores).collect();
+                self.debuggers = self.debuggers(stores).collect();
             }
         }
         self.step != before
@@ -169,7 +169,7 @@ impl Tour {
                 (!is_still).then(|| (TourStep::Debug, Some(format!("kubectl uncordon {drained}"))))
             }
             TourStep::Debug => {
-                let new = self.debugged(stores).any(|name| !self.debugged.contains(&name));
+                let new = self.debuggers(stores).any(|debugger| !self.debuggers.contains(&debugger));
                 new.then(|| (TourStep::Over, last()))
             }
             TourStep::Sample | TourStep::Over => None,
@@ -191,17 +191,16 @@ impl Tour {
         stores.pods().by_name(namespace, sample_app::CRASHING)
     }
 
-    /// Returns the names of the pods with a debugger: pods of the subject, and the crashing sample pod.
-    fn debugged<'a>(&self, stores: &'a Stores) -> impl Iterator<Item = String> + use<'a> {
+    /// Returns the debuggers in pods of the subject and in the crashing sample pod, each with its pod's name.
+    fn debuggers<'a>(&self, stores: &'a Stores) -> impl Iterator<Item = (String, String)> + use<'a> {
         let uid = self.web(stores).and_then(uid_of);
         let pods = uid.into_iter().flat_map(move |uid| pods_of(stores, &uid).collect::<Vec<_>>());
         let pods = pods.chain(self.crashing(stores));
-        let has_one = |pod: &&Pod| {
-            pod.spec
-                .as_ref()
-                .is_some_and(|spec| spec.ephemeral_containers.as_ref().is_some_and(|all| !all.is_empty()))
-        };
-        pods.filter(has_one).filter_map(|pod| pod.metadata.name.clone())
+        pods.flat_map(|pod| {
+            let name = pod.metadata.name.clone().unwrap_or_default();
+            let debuggers = pod.spec.iter().flat_map(|spec| spec.ephemeral_containers.iter().flatten());
+            debuggers.map(move |debugger| (name.clone(), debugger.name.clone()))
+        })
     }
 
     /// Returns the text of the panel: the progress, the instruction, and the kubectl command for the last step.
@@ -218,7 +217,7 @@ impl Tour {
                 format!(
                     ":deploy, go to {name}, {} sets another image: {}. {} shows the progress, {} goes back.",
                     key(Command::SetImage),
-                    sample_app::OTHER_IMAGE,
+                    sample_app::other_image(self.web(stores)),
                     key(Command::Rollout),
                     key(Command::Back)
                 ),

@@ -1,5 +1,6 @@
 //! The sample of the tour, and the dialog for applying it.
 
+use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::Value;
 
 use crate::action::{Action, Mutation};
@@ -12,12 +13,22 @@ use object::well_known::annotation::LAST_APPLIED;
 pub(crate) const NAME: &str = "web";
 /// An image to roll out.
 pub(crate) const OTHER_IMAGE: &str = "nginx:1.9.1";
+/// An image to roll out if the Deployment already has [`OTHER_IMAGE`].
+const FURTHER_IMAGE: &str = "nginx:1.25";
 /// The sample pod to debug, if it exists: a debugger can enter it although it has crashed.
 pub(crate) const CRASHING: &str = "crash-looper";
 /// The path in the sources.
 pub(super) const FILE: &str = "sample-manifests/01-web.yaml";
 
 const TEXT: &str = include_str!("../../../sample-manifests/01-web.yaml");
+
+/// Returns an image that the Deployment does not have.
+pub(super) fn other_image(deployment: Option<&Deployment>) -> &'static str {
+    let spec = deployment.and_then(|deployment| deployment.spec.template.spec.as_ref());
+    let mut containers = spec.into_iter().flat_map(|spec| &spec.containers);
+    let is_rolled_out = containers.any(|container| container.image.as_deref() == Some(OTHER_IMAGE));
+    if is_rolled_out { FURTHER_IMAGE } else { OTHER_IMAGE }
+}
 
 /// Creates the dialog for applying the sample to a namespace.
 pub(crate) fn dialog(catalogue: &Catalogue, namespace: &str) -> Result<Dialog, String> {

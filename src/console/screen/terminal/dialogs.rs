@@ -78,7 +78,7 @@ pub(super) fn debug_dialog(target: &ObjectRef, pod: &Pod) -> Dialog {
     let name = target.name.clone();
     let mut fields = Fields::default();
     let into = fields.add(Field::choice("target", options).picking(&preferred));
-    let image = fields.add(Field::text("image", "busybox").hint("any image the cluster can pull"));
+    let image = fields.add(Field::text("image", "busybox").hint("any image that the cluster can run"));
     let command = fields.add(Field::text_or("command", "the image's own, if empty"));
     Dialog::new(format!("Debug {name}"), "Start", move |dialog, _| {
         let image = dialog.text(image).trim().to_owned();
