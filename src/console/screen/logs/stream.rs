@@ -229,9 +229,9 @@ mod tests {
     use kube::client::Body;
     use serde_json::json;
 
+    use super::*;
     use crate::screen::logs::container_runs::{Job, jobs};
     use crate::screen::logs::selection::{ContainerFilter, Pods};
-    use super::*;
 
     #[test]
     fn lines_are_cut_across_chunks_and_never_grow_without_bound() {
