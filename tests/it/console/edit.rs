@@ -168,7 +168,7 @@ fn the_same_field_changed_twice_is_for_the_user_to_decide_con_11() {
         tell(&mut stage, EditData::Checked(number, CheckResult::Newer(Box::new(web("9", 4, "nginx:1.27")))));
         assert_eq!(starts(&stage.press(key)), 1, "the picked version is checked");
         tell(&mut stage, EditData::Checked(then, CheckResult::Good));
-        shows(&stage.screen(), &[wins, "image: nginx:1.29", "would take this"]);
+        shows(&stage.screen(), &[wins, "image: nginx:1.29", "would accept this"]);
     }
 }
 

@@ -165,7 +165,7 @@ fn fencing_a_node_lists_the_killed_pods_and_needs_its_name_typed_safe_5() {
             "Fence Node node-1",
             "All its processes are killed",
             "▸ name ▏ type node-1",
-            "⚠ The processes of 5 pods are killed at once, without grace",
+            "⚠ The processes of 5 pods are killed at once",
             "default/api-1-a",
             "⚠ node-1 is Ready: a drain would stop its pods gracefully.",
         ],

@@ -179,7 +179,8 @@ async fn play(policy: &str, steps: Vec<Step>) {
         } else if cluster.pods().iter().any(|pod| is_terminal(pod)) {
             // A pod failed before, so its successor waits.
             cluster.pass(300).await;
-        } else if cluster.pods().len() < 4 {
+        } else if !(0..4).all(|n| cluster.pods().iter().any(|pod| pod.key().name == format!("web-{n}"))) {
+            // The name of a deleted pod is not free yet, and pods beyond the set's size may exist until it is.
             tokio::time::sleep(RECREATION_DELAY).await;
         } else {
             break;
