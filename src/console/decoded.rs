@@ -16,9 +16,9 @@ use object::TypedKind;
 
 /// An object of a response.
 #[derive(Clone, Debug)]
-pub(crate) struct Decoded<K>(pub(crate) K);
+pub(crate) struct DecodedObject<K>(pub(crate) K);
 
-impl<K> Deref for Decoded<K> {
+impl<K> Deref for DecodedObject<K> {
     type Target = K;
 
     fn deref(&self) -> &K {
@@ -26,14 +26,14 @@ impl<K> Deref for Decoded<K> {
     }
 }
 
-impl<'de, K: TypedKind> Deserialize<'de> for Decoded<K> {
+impl<'de, K: TypedKind> Deserialize<'de> for DecodedObject<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
         K::decode(value).map(Self).map_err(D::Error::custom)
     }
 }
 
-impl<K: Resource> Resource for Decoded<K> {
+impl<K: Resource> Resource for DecodedObject<K> {
     type DynamicType = K::DynamicType;
     type Scope = K::Scope;
 
@@ -62,10 +62,10 @@ impl<K: Resource> Resource for Decoded<K> {
     }
 }
 
-impl Attach for Decoded<Pod> {}
-impl Execute for Decoded<Pod> {}
-impl Log for Decoded<Pod> {}
-impl Portforward for Decoded<Pod> {}
+impl Attach for DecodedObject<Pod> {}
+impl Execute for DecodedObject<Pod> {}
+impl Log for DecodedObject<Pod> {}
+impl Portforward for DecodedObject<Pod> {}
 
 /// Reads an object from its JSON text.
 pub(crate) fn from_slice<K: TypedKind>(text: &[u8]) -> serde_json::Result<K> {

@@ -32,9 +32,6 @@ pub(super) fn named(name: &str) -> Result<MistakeKind, String> {
     })
 }
 
-/// The name of the internal program that is `podium serve` with a deliberate mistake.
-pub(crate) const SERVE_PROGRAM: &str = "torture-serve";
-
 /// Runs `torture-serve MISTAKE ARGUMENTS`, where the arguments are those of `podium serve`.
 pub(crate) fn serve_main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let name = arguments.next().unwrap_or_default();

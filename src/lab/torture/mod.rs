@@ -27,7 +27,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 pub(crate) use identity_holder::{PROGRAM as HOLD_PROGRAM, main as hold_main};
-pub(crate) use mistake::{SERVE_PROGRAM, serve_main};
+pub(crate) use mistake::serve_main;
+pub(crate) use processes::SERVE_PROGRAM;
 
 use crate::simulate::duration;
 use base::count::counted;

@@ -8,8 +8,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use rustix::process::{Signal, pidfd_send_signal};
 
-use super::{HOLD_PROGRAM, SERVE_PROGRAM};
+use super::HOLD_PROGRAM;
 use host::running_hosts::{process, running_hosts};
+
+/// The name of the internal program that is `podium serve` with a deliberate mistake.
+pub(crate) const SERVE_PROGRAM: &str = "torture-serve";
 
 /// A process: its PID and its start time, which distinguishes it from a later process with the same PID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,7 +11,7 @@ use super::node_drain::{EvictionResponse, EvictionState, NodeDrain};
 use super::plan::{Options, PodDeleteStatus, Row, plan};
 use crate::action::{Action, Mutation, error_text, eviction, execute};
 use crate::builtin_kinds;
-use crate::decoded::Decoded;
+use crate::decoded::DecodedObject;
 use crate::effect::Outbox;
 use crate::operations::node;
 use crate::resource::{ObjectRef, Uid};
@@ -84,7 +84,7 @@ pub async fn run(
 
 /// Cordons a node that is not cordoned. The journal entry belongs to the drain: undoing it uncordons the node.
 async fn close(out: &Outbox, target: &ObjectRef, options: &Options) -> Result<(), kube::Error> {
-    let nodes: Api<Decoded<Node>> = Api::all(out.client());
+    let nodes: Api<DecodedObject<Node>> = Api::all(out.client());
     let node = nodes.get(&target.name).await?;
     let is_cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
     let action = journal_row(target, options, is_cordoned);
@@ -163,10 +163,10 @@ impl Drain<'_> {
     /// Lists the node's pods and plans for them. The pods come from the server, because pods of earlier nodes may have
     /// been rescheduled here.
     async fn rows(&self, client: &Client) -> Result<Vec<Row>, kube::Error> {
-        let pods: Api<Decoded<Pod>> = Api::all(client.clone());
+        let pods: Api<DecodedObject<Pod>> = Api::all(client.clone());
         let on_node = ListParams::default().fields(&format!("spec.nodeName={}", self.target.name));
         let pods = pods.list(&on_node).await?;
-        let budgets: Api<Decoded<PodDisruptionBudget>> = Api::all(client.clone());
+        let budgets: Api<DecodedObject<PodDisruptionBudget>> = Api::all(client.clone());
         // The server checks budgets in any case; without permission to read them, only the preview is less exact.
         let budgets = budgets.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default();
         let sets: Api<DaemonSet> = Api::all(client.clone());

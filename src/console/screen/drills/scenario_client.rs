@@ -10,7 +10,7 @@ use object::scenario::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, Scenario, Sce
 use serde_json::{Value, json};
 
 use crate::action::{Action, Mutation, PatchKind, error_text};
-use crate::decoded::Decoded;
+use crate::decoded::DecodedObject;
 use crate::effect::Outbox;
 use crate::resource::{Kind, KindFacts, ObjectRef, ResourceKey, Uid};
 
@@ -54,7 +54,7 @@ pub enum DrillsData {
 
 /// Requests the scenarios.
 pub(super) async fn list_scenarios(out: &Outbox) -> DrillsData {
-    let scenarios: Api<Decoded<Scenario>> = Api::all(out.client());
+    let scenarios: Api<DecodedObject<Scenario>> = Api::all(out.client());
     match scenarios.list(&ListParams::default()).await {
         Ok(list) => {
             DrillsData::Seen(list.items.into_iter().map(|scenario| scenario.0).collect(), runs(out).await)
@@ -65,7 +65,7 @@ pub(super) async fn list_scenarios(out: &Outbox) -> DrillsData {
 }
 
 async fn runs(out: &Outbox) -> Result<AllScenarioRuns, String> {
-    let maps: Api<Decoded<ConfigMap>> = Api::namespaced(out.client(), RUNS_NAMESPACE);
+    let maps: Api<DecodedObject<ConfigMap>> = Api::namespaced(out.client(), RUNS_NAMESPACE);
     let map = maps.get_opt(RUNS_NAME).await.map_err(|error| error_text(&error))?;
     Ok(map.and_then(|map| map.0.data).as_ref().map(AllScenarioRuns::of_data).unwrap_or_default())
 }

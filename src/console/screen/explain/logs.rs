@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::action::error_text;
 use crate::container_state::ContainerFacts;
-use crate::decoded::Decoded;
+use crate::decoded::DecodedObject;
 use crate::effect::{Effect, Outbox};
 use crate::log_line::LogLine;
 use crate::resource::{ObjectRef, Uid};
@@ -135,7 +135,7 @@ async fn read_all(out: Outbox, keys: Vec<LogKey>) {
 }
 
 async fn read(client: Client, key: &LogKey) -> Tail {
-    let pods: Api<Decoded<Pod>> = Api::namespaced(client, &key.namespace);
+    let pods: Api<DecodedObject<Pod>> = Api::namespaced(client, &key.namespace);
     let params = LogParams {
         container: Some(key.container.clone()),
         previous: key.previous,

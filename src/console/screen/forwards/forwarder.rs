@@ -19,7 +19,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 use crate::action::error_text;
-use crate::decoded::Decoded;
+use crate::decoded::DecodedObject;
 use crate::effect::ForwardRequest;
 use object::pod::is_ready;
 
@@ -116,7 +116,7 @@ impl Counts {
 
 async fn listen(client: Client, id: u64, forward: ForwardRequest, report_fn: ReportFn) {
     let fails = |reason: String| (report_fn)(Report { id, state: State::Failed(reason) });
-    let api: Api<Decoded<Pod>> =
+    let api: Api<DecodedObject<Pod>> =
         Api::namespaced(client, forward.pod.namespace.as_deref().unwrap_or("default"));
     // The pod is read before listening, so that an error is reported at once, and the labels of a successor are known
     // when the pod is gone.
@@ -177,7 +177,7 @@ fn successor_labels(pod: &Pod) -> Option<BTreeMap<String, String>> {
 
 /// Returns the pod for a connection: the requested one, or a ready one with the same labels.
 async fn find(
-    api: &Api<Decoded<Pod>>,
+    api: &Api<DecodedObject<Pod>>,
     forward: &ForwardRequest,
     labels: Option<&BTreeMap<String, String>>,
 ) -> Result<String, String> {
@@ -188,7 +188,7 @@ async fn find(
     let Some(labels) = labels else { return Err(format!("{} is not running", forward.pod.name)) };
     let selector: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let like = api.list(&ListParams::default().labels(&selector.join(","))).await;
-    let mut like: Vec<Decoded<Pod>> = like.map_err(|error| error_text(&error))?.items;
+    let mut like: Vec<DecodedObject<Pod>> = like.map_err(|error| error_text(&error))?.items;
     like.retain(|pod| serves(pod));
     // Ready pods come first; the name keeps the choice stable while the pod exists.
     like.sort_by_key(|pod| (!is_ready(pod), pod.metadata.name.clone()));
@@ -203,7 +203,7 @@ fn serves(pod: &Pod) -> bool {
 
 /// Relays one connection until either end closes it.
 async fn connect(
-    api: &Api<Decoded<Pod>>,
+    api: &Api<DecodedObject<Pod>>,
     forward: &ForwardRequest,
     labels: Option<&BTreeMap<String, String>>,
     mut local: TcpStream,

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use super::container_runs::{Job, jobs};
 use super::selection::{LogSelection, LogStart, Pods};
 use super::stream::read_run;
-use crate::decoded::Decoded;
+use crate::decoded::DecodedObject;
 use crate::log_line::LogLine;
 
 /// Maximum number of batches in flight; beyond it, reading pauses and the server waits.
@@ -89,7 +89,7 @@ fn merged(batch: Vec<LogLine>) -> Vec<LogLine> {
 }
 
 async fn read_all(client: Client, follow: LogSelection, lines: mpsc::Sender<Vec<LogLine>>) {
-    let api: Api<Decoded<Pod>> = Api::namespaced(client, &follow.namespace);
+    let api: Api<DecodedObject<Pod>> = Api::namespaced(client, &follow.namespace);
     let config = match &follow.pods {
         Pods::Named(name) => watcher::Config::default().fields(&format!("metadata.name={name}")),
         Pods::Selected(labels) => watcher::Config::default().labels(labels),

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use super::container_runs::{ContainerRun, Note, still_runs};
 use super::selection::{LogSelection, LogStart};
 use crate::action::error_text;
-use crate::decoded::Decoded;
+use crate::decoded::DecodedObject;
 use crate::log_line::LogLine;
 
 /// Maximum length of a line in bytes; longer lines are cut.
@@ -25,7 +25,7 @@ const RECONNECT: Duration = Duration::from_secs(1);
 
 /// Reads one run to its end, over several connections if necessary.
 pub(super) async fn read_run(
-    api: Api<Decoded<Pod>>,
+    api: Api<DecodedObject<Pod>>,
     run: ContainerRun,
     closing_note: Option<Note>,
     follow: LogSelection,

@@ -35,7 +35,7 @@ use super::View;
 use crate::action::{Action, Mutation, Outcome};
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
-use crate::decoded::Decoded;
+use crate::decoded::DecodedObject;
 use crate::effect::{Effect, Outbox};
 use crate::message::{Message, ScreenMessage};
 use crate::resource::ObjectRef;
@@ -280,7 +280,7 @@ async fn copy(
     progress: Arc<Progress>,
 ) -> Result<CopyOutcome, String> {
     let namespace = pod.namespace.as_deref().unwrap_or("default");
-    let pods: Api<Decoded<Pod>> = Api::namespaced(out.client(), namespace);
+    let pods: Api<DecodedObject<Pod>> = Api::namespaced(out.client(), namespace);
     let container = Container { pods, pod: pod.name.clone(), name: plan.container.clone() };
     let here = typed_path(&plan.local_path)?;
     match plan.direction {

@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::archive::{self, Progress};
 use super::local;
 use crate::action::error_text;
-use crate::decoded::Decoded;
+use crate::decoded::DecodedObject;
 use crate::effect::Outbox;
 use crate::text::generated;
 
@@ -30,7 +30,7 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
 pub(super) struct Container {
-    pub(super) pods: Api<Decoded<Pod>>,
+    pub(super) pods: Api<DecodedObject<Pod>>,
     pub(super) pod: String,
     pub(super) name: String,
 }

@@ -7,7 +7,7 @@ use kube::api::AttachParams;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::AbortHandle;
 
-use crate::decoded::Decoded;
+use crate::decoded::DecodedObject;
 use crate::node_shell::HEARTBEAT_INTERVAL;
 
 /// Sends the lines until it is dropped.
@@ -18,7 +18,7 @@ impl Heartbeat {
     /// Attaches to the process, which ignores the content of the lines. A broken connection is not reopened: the
     /// process has seen the end of its input by then.
     pub(super) async fn start(
-        pods: &Api<Decoded<Pod>>,
+        pods: &Api<DecodedObject<Pod>>,
         pod: &str,
         container: &str,
     ) -> Result<Self, kube::Error> {

@@ -21,7 +21,7 @@ use super::outcome::Outcome;
 use super::output::{READ_BYTES, Source, carriage_returns};
 use crate::action::error_text;
 use crate::container::{default_container, terminal_of};
-use crate::decoded::Decoded;
+use crate::decoded::DecodedObject;
 
 /// Runs bash, which users expect, or `sh` in images without bash. The pane supports 256 colours, independent of the
 /// container's own `TERM`.
@@ -144,7 +144,7 @@ impl From<kube::Error> for SessionEnd {
 
 /// The task's state.
 struct Shell {
-    pods: Api<Decoded<Pod>>,
+    pods: Api<DecodedObject<Pod>>,
     pod: String,
     inputs: Inputs,
     events: mpsc::Sender<PaneEvent>,
