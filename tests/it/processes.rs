@@ -50,7 +50,15 @@ pub(crate) struct ChildGuard(pub(crate) Child);
 
 impl ChildGuard {
     pub(crate) fn spawn(command: &mut Command) -> Self {
-        Self(command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")))
+        loop {
+            match command.spawn() {
+                Ok(child) => return Self(child),
+                // A program that was just copied is busy while a process that another test has forked meanwhile holds
+                // the copy open for writing, until that process executes its own program.
+                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => pause(),
+                Err(error) => panic!("{command:?}: {error}"),
+            }
+        }
     }
 }
 

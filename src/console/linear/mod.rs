@@ -332,7 +332,7 @@ impl Reader {
             .into_iter()
             .filter(|line| Some(*line) != selected || !moved)
             // Typed text is printed as it is typed, and it always changes the state in an editor's title.
-            .filter(|line| !is_typed(line) && !(is_typing && line.starts_with(page::PART)))
+            .filter(|line| !(is_typed(line) || is_typing && line.starts_with(page::PART)))
             .map(str::to_owned)
             .collect();
         if news.is_empty() {

@@ -290,16 +290,10 @@ impl<'a, K: Object> TypedStore<'a, K> {
 }
 
 /// An object of a packed kind: its unpacked part, and the whole of it on demand.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct StoredObject<'a, K: PackedKind> {
     store: &'a Store,
     packed: &'a PackedObject<K>,
-}
-
-impl<K: PackedKind> Clone for StoredObject<'_, K> {
-    fn clone(&self) -> Self {
-        *self
-    }
 }
 
 impl<K: PackedKind> Copy for StoredObject<'_, K> {}

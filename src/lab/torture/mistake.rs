@@ -36,7 +36,7 @@ pub(super) fn named(name: &str) -> Result<MistakeKind, String> {
 pub(crate) fn serve_main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let name = arguments.next().unwrap_or_default();
     let Some(mistake) = name.to_str().and_then(mistakes::Mistake::named) else {
-        podium::cli::output::eprint_line(&format!("podium-lab: unknown mistake {name:?}"));
+        podium::cli::output::eprint_line(&format!("podium-lab: unknown mistake {}", name.display()));
         return ExitCode::FAILURE;
     };
     if let Err(error) = mistake.make() {
