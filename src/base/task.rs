@@ -131,12 +131,12 @@ impl Tasks {
         });
     }
 
-    /// Stops every task without waiting.
+    /// Asks every task to stop, without waiting for it; those of [`Tasks::spawn_finishing`] run to their end.
     pub fn cancel(&self) {
         self.token.cancel();
     }
 
-    /// Stops every task and waits until all have ended.
+    /// Asks every task to stop, and waits until all have ended.
     pub async fn stop(&self) {
         self.token.cancel();
         self.tracker.close();

@@ -1,4 +1,5 @@
-//! Starts the service proxy, the cluster's DNS and the ingress controller, except disabled ones.
+//! Starts the parts of the network of the cluster that are not disabled: packet rules, egress, service proxy, DNS, network
+//! faults, and the controllers of Ingresses and Gateways.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};

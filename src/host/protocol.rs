@@ -336,7 +336,12 @@ pub(crate) async fn read_input<R: AsyncRead + Unpin>(
             columns: u16::from_be_bytes([c1, c2]),
             rows: u16::from_be_bytes([r1, r2]),
         }),
-        _ => return Err(std::io::Error::other(format!("unknown input frame {kind}"))),
+        _ => {
+            return Err(std::io::Error::other(format!(
+                "invalid input frame: kind {kind}, {} bytes",
+                body.len()
+            )));
+        }
     };
     Ok(Some(input))
 }

@@ -59,7 +59,8 @@ impl ResourceTarget {
         self.served.kind()
     }
 
-    /// Returns the forms of the response; `None` if it is not an object.
+    /// Returns the forms in which the response can be offered to the client; `None` if it has no objects: a log, or an
+    /// exec, attach, port-forward or proxy session.
     pub(super) fn offer(&self, method: &Method, query: &Query) -> Option<SupportedTypes> {
         use Subresource::{Attach, Exec, Log, PortForward, Proxy};
         let messages = if has_form(self.served) { Messages::Whole } else { Messages::Metadata };

@@ -13,9 +13,9 @@ use crate::default::set_text;
 use crate::validate::{FieldErrors, Path, metadata, names};
 use object::storage::{DEFAULT_CLASS, UNSET};
 
-/// The maximum number of parameters, and the maximum size of all their names and values.
+/// The maximum number of parameters.
 const MAX_PARAMETERS: usize = 512;
-
+/// The maximum total bytes of the parameters' names and values; also of a VolumeAttachment's metadata.
 pub(super) const MAX_PARAMETER_BYTES: usize = 256 * 1024;
 
 impl Resource for StorageClass {

@@ -166,7 +166,8 @@ impl Shell {
         let place = dir.display().to_string();
         let written = tokio::task::spawn_blocking(move || memory.write(&dir)).await;
         if let Ok(Err(error)) = written {
-            let toast = Toast::info(format!("cannot save for the next run: {place}: {error}"));
+            let toast =
+                Toast::info(format!("cannot save the selected theme for the next run: {place}: {error}"));
             self.model.update(Message::Toast(toast), self.clock.now());
         }
     }

@@ -50,7 +50,7 @@ pub(crate) struct Tour {
     pub(crate) suspended: bool,
     /// The namespace and name of the practice Deployment.
     subject: Option<(String, String)>,
-    /// The pod templates of that Deployment since the start of the tour, in order.
+    /// The pod templates of that Deployment since the tour chose it, oldest first; at most [`TEMPLATES`].
     templates: Vec<Value>,
     /// The number of rollouts of that Deployment when the tour chose it.
     revision: i64,
