@@ -50,7 +50,7 @@ pub(super) enum SnapshotCommand {
         #[command(flatten)]
         instance: InstanceArgs,
     },
-    /// Restore the whole cluster: all pods end and workloads restart. The previous state is saved as before-NAME
+    /// Restore the whole cluster: all pods end and workloads restart. The previous state is saved as before-NAME-SUFFIX
     Restore {
         #[command(flatten)]
         named: SnapshotTarget,

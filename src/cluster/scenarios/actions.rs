@@ -1,7 +1,8 @@
 //! Executes the actions of scenarios: applies and deletes objects, starts and ends faults, all through the API like any
 //! client.
 //!
-//! A scenario changes and deletes only objects that it has created, or that are in a namespace that it has created.
+//! A scenario changes only objects that it has created, and deletes only those and objects in a namespace that it has
+//! created.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -93,7 +93,7 @@ fn no_modules_of_one_parent_name_each_other_in_a_circle() {
         .collect();
     assert!(new.is_empty(), "new knots\n{}", new.join("\n"));
     let untied: Vec<_> = known.difference(&knotted).collect();
-    assert!(untied.is_empty(), "no longer knotted, take them out of KNOWN_KNOTS: {untied:?}");
+    assert!(untied.is_empty(), "no longer knotted, remove them from KNOWN_CYCLES: {untied:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! FAULT-3: code in the simulator draws random numbers only from `base::chance`, or the same seed would not run the
+//! FAULT-3: code in the simulator draws random numbers only from `base::random`, or the same seed would not run the
 //! same.
 
 use super::files_with;
