@@ -273,7 +273,7 @@ impl FeedContext {
 async fn follow(context: FeedContext, kind: WatchedKind, fallback: Option<String>) {
     loop {
         let mut refusal = None;
-        for namespace in [None, fallback.as_deref()].into_iter().take(1 + usize::from(fallback.is_some())) {
+        for namespace in std::iter::once(None).chain(fallback.as_deref().map(Some)) {
             match watch(&context, &kind, namespace).await {
                 FeedEnd::Refused(why) => refusal = Some(why),
                 FeedEnd::LoopEnded => return,

@@ -88,8 +88,8 @@ impl Host {
                 let variable = name.to_ascii_uppercase().replace('.', "_");
                 env.push((format!("PODIUM_{variable}"), source.display().to_string()));
             }
-            // Where the pod has no such file, a container with an image's files gets the machine's: the image's own
-            // would be wrong.
+            // A container with an image's files gets the machine's file if the pod has none: the image's own would be
+            // wrong.
             let of_image = launch.image_root.is_some();
             let of_machine = (of_image && !source.exists()) || (memory && pod.spec.host.ipc);
             let source = if of_machine { machines.to_path_buf() } else { source };
