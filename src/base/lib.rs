@@ -1,7 +1,8 @@
-//! The foundation: time, randomness, back-off, supervised tasks, session streams. Knows nothing of Kubernetes except
-//! the types of times.
+//! The foundation: time, randomness, back-off, supervised tasks, connections, session streams. Knows nothing of
+//! Kubernetes except the types of times.
 
 pub mod backoff;
+pub mod client_limiter;
 pub mod clock;
 pub mod count;
 pub mod cron;
@@ -23,6 +24,7 @@ pub mod socket_path;
 pub mod stdio;
 pub mod step_observer;
 pub mod task;
+pub mod tcp_relay;
 pub mod time_zone;
 pub mod tls_client;
 pub mod wildcard;

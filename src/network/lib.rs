@@ -13,7 +13,6 @@
 //! Architecture Invariant: this crate writes no objects but Events, the status of what it serves, the status of Faults,
 //! and one GatewayClass; and it listens beyond loopback only if the user who starts the cluster says so.
 
-pub(crate) mod client_limiter;
 pub mod dns;
 pub mod egress;
 pub mod faults;

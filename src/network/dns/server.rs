@@ -15,7 +15,7 @@ use super::forward::{Forwarder, QueryTransport, Resolvers};
 use super::framing::{read_framed, write_framed};
 use super::index::Index;
 use super::message::{PacketAction, encode, failure, handle_packet, question, rotate, udp_limit};
-use crate::client_limiter::ClientLimiter;
+use base::client_limiter::ClientLimiter;
 use base::clock::Clock;
 use base::task::Tasks;
 use reconcile::WorkLoop;

@@ -10,7 +10,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::pending_handshakes::{EgressPermit, Pair, PendingHandshakes};
 use super::{Destinations, RefusalKind, RefusalRequest, RefuseFn};
-use crate::client_limiter::ClientLimiter;
+use base::client_limiter::ClientLimiter;
 use base::task::Tasks;
 
 /// Timeout for connecting to a destination.

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::client_limiter::ClientLimiter;
+use base::client_limiter::ClientLimiter;
 use base::task::Tasks;
 pub use destination::{Destinations, HostPorts};
 use fabric::nft::Family;

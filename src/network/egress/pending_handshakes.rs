@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use crate::client_limiter::ClientPermit;
+use base::client_limiter::ClientPermit;
 
 /// A pod's port and its destination.
 pub(super) type Pair = (SocketAddr, SocketAddr);

@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::RefusalKind;
 use super::context::EgressContext;
 use super::pending_handshakes::DestinationConnection;
-use crate::proxy::tcp::join;
+use base::tcp_relay::join;
 
 /// TCP keepalive probes start after this much silence.
 const ALIVE_AFTER: Duration = Duration::from_mins(1);
@@ -91,9 +91,9 @@ mod tests {
     use tokio::sync::Semaphore;
 
     use super::*;
-    use crate::client_limiter::ClientLimiter;
     use crate::egress::pending_handshakes::PendingHandshakes;
     use crate::egress::{Destinations, HostPorts};
+    use base::client_limiter::ClientLimiter;
     use base::task::Tasks;
 
     #[tokio::test]

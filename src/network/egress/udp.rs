@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Destinations, OpenDatagrams};
-use crate::client_limiter::share_of;
+use base::client_limiter::share_of;
 use base::task::Tasks;
 use fabric::datagrams;
 

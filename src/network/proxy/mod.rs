@@ -14,7 +14,7 @@ mod node_networks;
 mod owner;
 mod sockets;
 pub(crate) mod table;
-pub(crate) mod tcp;
+mod tcp;
 mod udp;
 
 use std::net::Ipv4Addr;

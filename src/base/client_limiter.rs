@@ -11,25 +11,25 @@ use parking_lot::Mutex;
 const GREEDY: usize = 4;
 
 /// Returns one client's share of `all`, at least 1.
-pub(crate) fn share_of(all: usize) -> usize {
+pub fn share_of(all: usize) -> usize {
     (all / GREEDY).max(1)
 }
 
 /// Counts each client's use of a resource against its share.
 #[derive(Debug)]
-pub(crate) struct ClientLimiter {
+pub struct ClientLimiter {
     each: usize,
     in_use: Mutex<HashMap<IpAddr, usize>>,
 }
 
 impl ClientLimiter {
     /// Creates a limiter for a resource with `all` units, none of them taken.
-    pub(crate) fn new(all: usize) -> Arc<Self> {
+    pub fn new(all: usize) -> Arc<Self> {
         Arc::new(Self { each: share_of(all), in_use: Mutex::default() })
     }
 
     /// Takes one unit for a client until the guard is dropped; `None` if the client's share is used up.
-    pub(crate) fn take(self: &Arc<Self>, client: IpAddr) -> Option<ClientPermit> {
+    pub fn take(self: &Arc<Self>, client: IpAddr) -> Option<ClientPermit> {
         let mut all = self.in_use.lock();
         let taken = all.entry(client).or_default();
         if *taken >= self.each {
@@ -43,7 +43,7 @@ impl ClientLimiter {
 
 /// One unit of a client's share, returned on drop.
 #[derive(Debug)]
-pub(crate) struct ClientPermit {
+pub struct ClientPermit {
     of: Arc<ClientLimiter>,
     client: IpAddr,
 }
