@@ -23,10 +23,11 @@
 //! | [`api`] | the API server, through which all writes go: admission, defaulting, validation, patching, deletion, subresources; `http` serves the same handle | store, manifest, object, base |
 //! | [`reconcile`] | shared caches, keyed work queue, runner, event recorder | api, object, base |
 //! | [`controllers`], [`scheduler`] | the actors; they never depend on each other | reconcile, api, object, base |
-//! | [`network`] | the actor for services: the proxy or the kernel's rules, and the cluster's DNS | reconcile, api, fabric, object, base |
+//! | [`egress`] | pods' connections to the outside, relayed by this process; knows no Kubernetes | fabric, base |
+//! | [`network`] | the actor for services: the proxy or the kernel's rules, and the cluster's DNS | reconcile, api, egress, fabric, object, base |
 //! | [`kubelet`] | a node's actor; the host's only client | reconcile, api, host, fabric, object, base |
 //! | [`console`] | the terminal program, a Kubernetes client like any other | object, manifest, base |
-//! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, scheduler, controllers, reconcile, api, store, manifest, host, fabric, object, base |
+//! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, egress, scheduler, controllers, reconcile, api, store, manifest, host, fabric, object, base |
 //! | [`testing`] | a cluster for the tests of crates that depend on this one | all |
 //! | [`cli`] | flags, commands, exit codes | all |
 //! | `lab` | `podium-lab`: simulator, torture, benchmarks, trials of controllers and fuzz targets; users do not run it | cluster, kubelet, network, scheduler, controllers, reconcile, api, store, manifest, host, fabric, object, base |
@@ -78,7 +79,7 @@
 //!
 //! **The network**: where pods share the machine's network, a proxy listens at services' addresses and distributes
 //! connections to their endpoints. Where pods have networks of their own ([`fabric`]), there are kernel rules
-//! (`network::rules`), egress (`network::egress`) and the same proxy for clients on the machine. The cluster's DNS and
+//! (`network::rules`), [`egress`] and the same proxy for clients on the machine. The cluster's DNS and
 //! Ingresses are served in both. All join services with their slices (`network::follow`) and decide in pure functions.
 //! Connections to a pod go through a dialer ([`base::dial`]), because the socket may have to come from inside the
 //! fabric.
@@ -102,8 +103,8 @@
 //! clock: ten minutes are a millisecond in a test.
 
 pub use {
-    api, base, cluster, console, controllers, fabric, host, kubelet, manifest, network, object, programs,
-    reconcile, scheduler, store,
+    api, base, cluster, console, controllers, egress, fabric, host, kubelet, manifest, network, object,
+    programs, reconcile, scheduler, store,
 };
 
 pub mod cli;

@@ -10,10 +10,10 @@ use super::audit::AuditConfig;
 use super::ipv6::Ipv6Config;
 use super::node_settings::{NodeCounts, NodeSettings};
 use base::did_you_mean::nearest;
+use egress::HostPorts;
 use kubelet::images::ImageEntry;
 use kubelet::pressure::EvictionConfig;
 use kubelet::runtime::hollow::HollowConfig as RuntimeConfig;
-use network::egress::HostPorts;
 use object::ClusterDomain;
 use object::config::{Limits, NodeLifecycleConfig, Seconds, Timings};
 

@@ -23,6 +23,7 @@ use api::controller_status::Subsystem;
 use base::backoff::BackoffPolicy;
 use base::dial::{Dial, Dialer, LocalDialer, connected};
 use base::task::Tasks;
+use egress::{Destinations, EgressConfig, EgressListeners, HostPorts, OpenDetourFn, RefuseFn};
 use fabric::conntrack::Conntrack;
 use fabric::descriptors::AT_ONCE;
 use fabric::nft::{Family, Nft};
@@ -30,7 +31,6 @@ use fabric::{
     Fabric, FabricError, LeafSpec, Namespaces, RouterConfig, SYN_DETOUR_SLOT, SocketKind, SocketSpec, set_up,
 };
 use kubelet::runtime::{NodeNetwork, NodeSockets};
-use network::egress::{self, Destinations, EgressConfig, EgressListeners, HostPorts, OpenDetourFn, RefuseFn};
 use network::faults::Detours;
 use network::proxy::NodeNetworks;
 use reconcile::WorkLoop;

@@ -16,7 +16,6 @@ use api::{Api, ApiError};
 use base::task::Tasks;
 use fabric::FabricError;
 use network::dns::{self, DnsConfig, Resolvers, Sockets};
-use network::egress;
 use network::faults;
 use network::gateway::{self, GatewayConfig};
 use network::ingress::{self, IngressConfig};

@@ -14,7 +14,6 @@
 //! and one GatewayClass; and it listens beyond loopback only if the user who starts the cluster says so.
 
 pub mod dns;
-pub mod egress;
 pub mod faults;
 pub mod gateway;
 pub mod ingress;

@@ -11,7 +11,6 @@ use std::time::Duration;
 use fabric::FabricError;
 use fabric::nft::Family;
 use fabric::preflight::{LEAVES, PreflightFabric, SERVER};
-use network::egress;
 
 use super::remedy::remedy;
 

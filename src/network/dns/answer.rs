@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use hickory_proto::rr::rdata::{A, AAAA, CNAME, NS, PTR, SOA, SRV, TXT};
 use hickory_proto::rr::{Name, RData, Record, RecordType};
 
-use crate::egress::HOST;
+use egress::HOST;
 
 use super::index::{Index, NameTarget, NamedEndpoint, NamedPort, NamedService};
 

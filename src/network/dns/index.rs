@@ -69,7 +69,7 @@ pub struct Index {
     pub(crate) domain: String,
     /// The server's own addresses: `ns.dns.cluster.local`.
     pub(crate) servers: Vec<IpAddr>,
-    /// The address for the machine itself, if pods reach it under a name ([`crate::egress::HOST`]).
+    /// The address for the machine itself, if pods reach it under a name ([`egress::HOST`]).
     pub(crate) host: Option<Ipv4Addr>,
     services: HashMap<Key, NamedService>,
     namespaces: HashSet<String>,

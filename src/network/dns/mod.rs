@@ -55,7 +55,7 @@ pub struct DnsConfig {
     pub open: Arc<dyn Fn(SocketAddr) -> io::Result<Sockets> + Send + Sync>,
     /// The cluster's domain.
     pub domain: String,
-    /// The address under which pods reach the machine itself ([`crate::egress::HOST`]); `None` if they share its
+    /// The address under which pods reach the machine itself ([`egress::HOST`]); `None` if they share its
     /// network stack.
     pub host: Option<Ipv4Addr>,
     /// The resolvers for all other names.

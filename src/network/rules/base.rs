@@ -10,7 +10,7 @@ use fabric::{DETOUR_LINK, DETOUR_MARK, SYN_DETOUR_SLOT};
 use ipnet::IpNet;
 
 use super::owner_rules::{FamilyRules, OwnerRules};
-use crate::egress::listener_addresses;
+use egress::listener_addresses;
 
 /// Map of the addresses at which services are served: address, protocol and port → chain.
 pub(super) const SERVICES: &str = "services";

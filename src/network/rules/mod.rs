@@ -39,7 +39,6 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 
 use self::base::{REFUSED_BY_PEER, TCP, UNREACHED, base};
-use crate::egress::{RefusalKind, RefusalRequest, RefuseFn};
 use crate::policy::SetId;
 use crate::proxy::host_ports::{HostPorts, has_host_ports};
 use crate::service_follower::{Follower, ServiceEndpoints};
@@ -47,6 +46,7 @@ use ::base::backoff::BackoffPolicy;
 use ::base::task::Tasks;
 use api::Api;
 use api::controller_status::Subsystem;
+use egress::{RefusalKind, RefusalRequest, RefuseFn};
 use fabric::conntrack::Conntrack;
 use kernel::Kernel;
 use nodes::NodesByName;
@@ -78,7 +78,7 @@ pub struct RulesConfig {
     pub services: Vec<IpNet>,
     /// The ranges of all addresses in the cluster.
     pub inside: Vec<IpNet>,
-    /// The kind of egress ([`crate::egress`]); `None` if pods cannot reach the world.
+    /// The kind of egress ([`egress`]); `None` if pods cannot reach the world.
     pub egress_mode: Option<EgressMode>,
     /// The addresses of the cluster's DNS, which policies see as the pods `k8s-app=kube-dns` in `kube-system`.
     pub dns: Vec<IpAddr>,

@@ -90,7 +90,7 @@ pub(super) fn index(facts: &Facts) -> Index {
         Some(IpAddr::V4(ip)) => ip,
         _ => std::net::Ipv4Addr::LOCALHOST,
     };
-    let host = facts.own_network.then_some(crate::egress::HOST_ADDRESS);
+    let host = facts.own_network.then_some(egress::HOST_ADDRESS);
     let mut index = Index::new(&domain(facts), own).with_host(host);
     for namespace in &facts.namespaces {
         index.set_namespace(namespace.metadata.name.as_deref().unwrap_or_default(), true);

@@ -91,8 +91,8 @@ mod tests {
     use tokio::sync::Semaphore;
 
     use super::*;
-    use crate::egress::pending_handshakes::PendingHandshakes;
-    use crate::egress::{Destinations, HostPorts};
+    use crate::pending_handshakes::PendingHandshakes;
+    use crate::{Destinations, HostPorts};
     use base::client_limiter::ClientLimiter;
     use base::task::Tasks;
 

@@ -210,7 +210,7 @@ fn send(to: &UdpSocket, datagram: &[u8]) -> rustix::io::Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::egress::{HOST_ADDRESS, HostPorts};
+    use crate::{HOST_ADDRESS, HostPorts};
 
     /// Sends a pod's datagrams to each of these ports.
     async fn begin(flows: &Arc<FlowTable>, pod: &str, ports: impl IntoIterator<Item = u16>) {
