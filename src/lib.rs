@@ -24,7 +24,8 @@
 //! | [`reconcile`] | shared caches, keyed work queue, runner, event recorder | api, object, base |
 //! | [`controllers`], [`scheduler`] | the actors; they never depend on each other | reconcile, api, object, base |
 //! | [`egress`] | pods' connections to the outside, relayed by this process; knows no Kubernetes | fabric, base |
-//! | [`network`] | the actor for services: the proxy or the kernel's rules, and the cluster's DNS | reconcile, api, egress, fabric, object, base |
+//! | [`network_policy`] | NetworkPolicies: decides which connections are allowed, in pure functions | object |
+//! | [`network`] | the actor for services: the proxy or the kernel's rules, and the cluster's DNS | reconcile, api, network_policy, egress, fabric, object, base |
 //! | [`kubelet`] | a node's actor; the host's only client | reconcile, api, host, fabric, object, base |
 //! | [`console`] | the terminal program, a Kubernetes client like any other | object, manifest, base |
 //! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, egress, scheduler, controllers, reconcile, api, store, manifest, host, fabric, object, base |
@@ -79,10 +80,10 @@
 //!
 //! **The network**: where pods share the machine's network, a proxy listens at services' addresses and distributes
 //! connections to their endpoints. Where pods have networks of their own ([`fabric`]), there are kernel rules
-//! (`network::rules`), [`egress`] and the same proxy for clients on the machine. The cluster's DNS and
-//! Ingresses are served in both. All join services with their slices (`network::follow`) and decide in pure functions.
-//! Connections to a pod go through a dialer ([`base::dial`]), because the socket may have to come from inside the
-//! fabric.
+//! (`network::rules`; [`network_policy`] decides those of NetworkPolicies), [`egress`] and the same proxy for clients on the
+//! machine. The cluster's DNS and Ingresses are served in both. All join services with their slices
+//! (`network::service_follower`) and decide in pure functions. Connections to a pod go through a dialer
+//! ([`base::dial`]), because the socket may have to come from inside the fabric.
 //!
 //! | word of ours | meaning |
 //! |---|---|
@@ -103,8 +104,8 @@
 //! clock: ten minutes are a millisecond in a test.
 
 pub use {
-    api, base, cluster, console, controllers, egress, fabric, host, kubelet, manifest, network, object,
-    programs, reconcile, scheduler, store,
+    api, base, cluster, console, controllers, egress, fabric, host, kubelet, manifest, network,
+    network_policy, object, programs, reconcile, scheduler, store,
 };
 
 pub mod cli;

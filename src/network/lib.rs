@@ -17,7 +17,6 @@ pub mod dns;
 pub mod faults;
 pub mod gateway;
 pub mod ingress;
-pub mod policy;
 pub mod proxy;
 pub mod reverse_proxy;
 pub mod rules;

@@ -20,11 +20,11 @@ use serde::de::DeserializeOwned;
 
 use api::node_access::Attempt;
 use base::resolv_conf::ResolvConf;
-use network::policy::Protocol;
 use network::why::{
     ConnectionQuestion, Destination, Facts, Outcome, ProbeResults, Report, SelectingPolicies, meaning,
     outside_name, selecting, walk,
 };
+use network_policy::Protocol;
 use object::Key;
 
 /// Timeout of name lookups by the machine's resolvers.

@@ -39,7 +39,6 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 
 use self::base::{REFUSED_BY_PEER, TCP, UNREACHED, base};
-use crate::policy::SetId;
 use crate::proxy::host_ports::{HostPorts, has_host_ports};
 use crate::service_follower::{Follower, ServiceEndpoints};
 use ::base::backoff::BackoffPolicy;
@@ -49,6 +48,7 @@ use api::controller_status::Subsystem;
 use egress::{RefusalKind, RefusalRequest, RefuseFn};
 use fabric::conntrack::Conntrack;
 use kernel::Kernel;
+use network_policy::SetId;
 use nodes::NodesByName;
 use object::{Key, Kind};
 use owner_rules::{OwnerRules, RulesUpdate};

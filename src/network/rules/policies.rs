@@ -15,7 +15,7 @@ use super::base::{EGRESS_OF, INGRESS_OF, ISOLATIONS, TCP, UDP};
 use super::owner_rules::{Delta, FamilyRules, OwnerRules};
 use super::policy_names::Names;
 use super::policy_parts::Rules;
-use crate::policy::{Block, Direction, Isolation, Member, Peers, PortRange, Ports, Protocol, SetId};
+use network_policy::{Block, Direction, Isolation, Member, Peers, PortRange, Ports, Protocol, SetId};
 
 const SCTP: u8 = 132;
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::policy::{Direction, IsolatedPod, Isolation};
+use network_policy::{Direction, IsolatedPod, Isolation};
 use object::Key;
 
 /// The isolation of a direction, identified by its address in memory: two equal isolations at different addresses have
@@ -165,10 +165,10 @@ impl Chains {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Peers, Ports};
+    use network_policy::{Peers, PortRange, Ports, Protocol};
 
     fn isolation(port: u16) -> Arc<Isolation> {
-        let range = crate::policy::PortRange::one(crate::policy::Protocol::Tcp, port);
+        let range = PortRange::one(Protocol::Tcp, port);
         let peers = [(Peers::Any, Ports::of([range]))].into();
         Arc::new(Isolation { peers, ..Isolation::default() })
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use crate::policy::{Block, Isolation, Peers, PortRange, Ports, Ranges, SetId};
+use network_policy::{Block, Isolation, Peers, PortRange, Ports, Ranges, SetId};
 
 /// Reference-counted numbers of values in use. A number is not reused until four billion have been given out.
 #[derive(Debug)]

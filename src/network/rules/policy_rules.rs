@@ -14,7 +14,7 @@ use super::policy_chains::Chains;
 use super::policy_changes::ChangedObjects;
 use super::policy_names::{Names, SetReferences};
 use super::policy_parts::MAX_RULES;
-use crate::policy::{Index, SetChange};
+use network_policy::{Index, SetChange};
 use object::{Key, Kind, Object};
 
 /// The key of a pod that stands for the cluster's DNS; no real pod can have such a name.

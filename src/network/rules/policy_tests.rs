@@ -18,7 +18,7 @@ use super::kernel::Kernel;
 use super::owner_rules::{BatchSteps, FamilyRules, OwnerRules, RulesUpdate};
 use super::policy_parts::MAX_RULES;
 use super::policy_rules::PolicyRules;
-use crate::policy::{Direction, Index, Isolation, Member, Model, Peers, Protocol};
+use network_policy::{Direction, Index, Isolation, Member, Model, Peers, Protocol};
 
 const BOTH: [Family; 2] = [Family::V4, Family::V6];
 

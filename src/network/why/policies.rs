@@ -10,7 +10,7 @@ use super::endpoints::Endpoint;
 use super::names::dns_address;
 use super::report::{Finding, State, WalkStep};
 use super::{Facts, Key};
-use crate::policy::{
+use network_policy::{
     AddressError, ConnectionEnd, ConnectionQuery, Direction, Explanation, PolicyInputs, Protocol, Ruling,
     explain,
 };

@@ -6,7 +6,7 @@ use super::endpoints::{Endpoint, MAX_TRIED};
 use super::report::{ConnectionResult, Finding, Report, State, WalkStep};
 use super::walk::Walk;
 use super::{Facts, Outcome, ProbeResults};
-use crate::policy::Protocol;
+use network_policy::Protocol;
 
 /// Maximum number of other ports listed in a finding.
 const MAX_LISTED: usize = 8;

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::destination::Port;
 use super::report::{Finding, WalkStep};
-use crate::policy::Protocol;
+use network_policy::Protocol;
 use object::Key;
 
 /// Returns the edit distance of two words.

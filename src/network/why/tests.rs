@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::policy::Protocol;
+use network_policy::Protocol;
 use object::TypedKind;
 
 fn read<T: TypedKind>(value: Value) -> T {

@@ -10,7 +10,7 @@ use super::endpoints::{Endpoint, MAX_TRIED, behind, declared, not_ready_reason};
 use super::names::{self, Resolution};
 use super::report::{Finding, State, WalkStep};
 use super::{ConnectionQuestion, Facts, Key, policies, services};
-use crate::policy::Protocol;
+use network_policy::Protocol;
 use object::pod::{is_ready, is_terminal};
 
 /// The path of a connection so far, and what must be probed.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::build::{key, namespace, pod, policy};
 use super::evaluate::{Packet, evaluate};
-use crate::policy::{
+use crate::{
     Changes, ConnectionEnd, ConnectionQuery, Direction, Index, Model, PolicyInputs, Protocol, compile,
     explain,
 };

@@ -1,5 +1,4 @@
-//! NetworkPolicy: decides which connections are allowed, as a model that [`crate::rules`] writes into the kernel
-//! (NET-8).
+//! NetworkPolicy: decides which connections are allowed, as a model that `network::rules` writes into the kernel (NET-8).
 //!
 //! ```text
 //!  NetworkPolicies ─┐                 ┌─► compile ─► Model: isolated pods, sets of addresses

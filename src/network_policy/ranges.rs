@@ -122,7 +122,7 @@ impl KnownRanges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::Protocol;
+    use crate::Protocol;
 
     fn ranges(ports: &[u16]) -> Ranges {
         Ranges::of(ports.iter().map(|port| PortRange::one(Protocol::Tcp, *port)))

@@ -1,10 +1,10 @@
 //! Explanations as sentences.
 
 use super::{Explanation, ImplicitAllow, Ruling};
-use crate::policy::inputs::PolicyInputs;
-use crate::policy::peers::{Definition, Namespaces, describe};
-use crate::policy::port_range::{PortRange, Protocol};
-use crate::policy::rule::{Direction, Peer, Policy, Port, Rule};
+use crate::inputs::PolicyInputs;
+use crate::peers::{Definition, Namespaces, describe};
+use crate::port_range::{PortRange, Protocol};
+use crate::rule::{Direction, Peer, Policy, Port, Rule};
 use object::Key;
 use object::selector::Selector;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::build::{key, namespace, pod, policy};
-use crate::policy::{Index, Member, Model, Peers, PolicyInputs, Ports, Protocol, SetChange, compile};
+use crate::{Index, Member, Model, Peers, PolicyInputs, Ports, Protocol, SetChange, compile};
 
 /// Formats a model: a line for each pod and direction, and a line for each set.
 fn describe(model: &Model) -> String {

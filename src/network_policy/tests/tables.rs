@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use super::evaluate::{Packet, evaluate};
-use crate::policy::{ConnectionEnd, ConnectionQuery, Direction, PolicyInputs, Protocol, compile, explain};
+use crate::{ConnectionEnd, ConnectionQuery, Direction, PolicyInputs, Protocol, compile, explain};
 
 /// Two teams, and pods of all sorts:
 ///

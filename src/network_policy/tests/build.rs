@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use serde_json::{Value, json};
 
-use crate::policy::{Changes, Model, Peers, PolicyInputs, SetChange};
+use crate::{Changes, Model, Peers, PolicyInputs, SetChange};
 use object::{Key, TypedKind};
 
 pub(super) fn read<T: TypedKind>(value: Value) -> T {

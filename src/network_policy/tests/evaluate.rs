@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::policy::{Direction, Isolation, Member, Model, Peers, Protocol};
+use crate::{Direction, Isolation, Member, Model, Peers, Protocol};
 
 /// The first packet of a connection.
 pub(super) struct Packet<'a> {

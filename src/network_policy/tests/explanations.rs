@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::build::key;
-use crate::policy::{
+use crate::{
     ConnectionEnd, ConnectionQuery, Direction, ImplicitAllow, Policy, PolicyInputs, Protocol, RuleName,
     Ruling, explain,
 };

@@ -7,11 +7,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
 
-use crate::policy::inputs::NamedPort;
-use crate::policy::model::{Isolation, Isolations};
-use crate::policy::port_range::Protocol;
-use crate::policy::ranges::KnownRanges;
-use crate::policy::rule::{Direction, Policy};
+use crate::inputs::NamedPort;
+use crate::model::{Isolation, Isolations};
+use crate::port_range::Protocol;
+use crate::ranges::KnownRanges;
+use crate::rule::{Direction, Policy};
 use object::Key;
 
 /// A version of a policy; later versions have higher numbers.

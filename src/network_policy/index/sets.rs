@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::Index;
-use crate::policy::inputs::{NamedPort, numbers_of};
-use crate::policy::peers::{Definition, Member, Namespaces, SetId};
+use crate::inputs::{NamedPort, numbers_of};
+use crate::peers::{Definition, Member, Namespaces, SetId};
 use object::Key;
 
 /// A set that policies refer to.
