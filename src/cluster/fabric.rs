@@ -32,8 +32,8 @@ use fabric::{
 };
 use kubelet::runtime::{NodeNetwork, NodeSockets};
 use network::faults::Detours;
-use network::proxy::NodeNetworks;
 use reconcile::WorkLoop;
+use services::proxy::NodeNetworks;
 
 /// The name of the control plane's leaf.
 const CONTROL_PLANE: &str = "control-plane";

@@ -19,11 +19,11 @@ use network::dns::{self, DnsConfig, Resolvers, Sockets};
 use network::faults;
 use network::gateway::{self, GatewayConfig};
 use network::ingress::{self, IngressConfig};
-use network::proxy::{self, FabricNetwork, Mirrors, ProxyConfig};
 use network::reverse_proxy::{ReverseProxy, ReverseProxyConfig};
 use network::rules::{self, EgressMode, FaultHook, RulesConfig};
 use object::low_ports::LowPorts;
 use reconcile::Caches;
+use services::proxy::{self, FabricNetwork, Mirrors, ProxyConfig};
 
 /// The descriptors that this process requests: each connection through a service takes two, each service port one.
 const OPEN_FILES: u64 = 65_536;

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use network::dns::index::Index;
 use network::dns::message::{PacketAction, encode, handle_packet};
-use network::service_follower::ServiceEndpoints;
 use object::{Key, SharedObject};
+use services::ServiceEndpoints;
 
 /// Maximum size of a response over UDP without EDNS.
 const SMALLEST: usize = 512;

@@ -9,8 +9,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 
-use crate::service_follower::ServiceEndpoints;
 use object::Key;
+use services::ServiceEndpoints;
 
 /// A port as in SRV records.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -27,7 +27,6 @@ use k8s_openapi::api::core::v1::{Namespace, Service};
 use parking_lot::RwLock;
 use tokio::sync::oneshot;
 
-use super::service_follower::Follower;
 use api::controller_status::Subsystem;
 use api::{Api, ChangeKind};
 use base::backoff::BackoffPolicy;
@@ -38,6 +37,7 @@ use object::{Key, Kind};
 use reconcile::{Caches, Recorder, WorkLoop};
 use server::Server;
 pub use server::{Sockets, bind};
+use services::Follower;
 
 /// Back-off for reopening a port that could not be bound.
 const RETRY: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(30) };

@@ -8,11 +8,11 @@ use k8s_openapi::api::core::v1::Node;
 use parking_lot::Mutex;
 
 use super::ReverseProxy;
-use crate::proxy::balance::Balancer;
-use crate::proxy::table::{Balance, Protocol, endpoints_of_either_family};
-use crate::service_follower::Follower;
-use crate::topology::{NetworkTopology, NodeFacts};
 use object::{Key, SharedObject};
+use services::Follower;
+use services::proxy::balance::Balancer;
+use services::proxy::table::{Balance, Protocol, endpoints_of_either_family};
+use services::{NetworkTopology, NodeFacts};
 
 /// A service port that requests go to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

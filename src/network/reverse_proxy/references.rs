@@ -7,11 +7,11 @@ use k8s_openapi::api::core::v1::{Node, Secret};
 use parking_lot::RwLock;
 use tokio::sync::Notify;
 
-use crate::service_follower::Follower;
-use crate::topology::NodeFacts;
 use api::ChangeKind;
 use object::{Key, Kind, Object};
 use reconcile::Caches;
+use services::Follower;
+use services::NodeFacts;
 
 /// The objects that rules refer to.
 pub(crate) struct ReferenceFollower {

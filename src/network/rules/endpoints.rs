@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 use super::nodes::NodesByName;
-use crate::proxy::table::{Protocol, port_in};
-use crate::service_follower::ServiceEndpoints;
+use ::services::ServiceEndpoints;
+use ::services::proxy::table::{Protocol, port_in};
 
 /// An endpoint of one service port.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -39,10 +39,10 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 
 use self::base::{REFUSED_BY_PEER, TCP, UNREACHED, base};
-use crate::proxy::host_ports::{HostPorts, has_host_ports};
-use crate::service_follower::{Follower, ServiceEndpoints};
 use ::base::backoff::BackoffPolicy;
 use ::base::task::Tasks;
+use ::services::proxy::host_ports::{HostPorts, has_host_ports};
+use ::services::{Follower, ServiceEndpoints};
 use api::Api;
 use api::controller_status::Subsystem;
 use egress::{RefusalKind, RefusalRequest, RefuseFn};

@@ -9,7 +9,7 @@ use super::base::{HAIRPIN, SERVICES, TCP, UDP};
 use super::names::short;
 use super::nodes::NodesByName;
 use super::owner_rules::OwnerRules;
-use crate::proxy::table::Protocol;
+use ::services::proxy::table::Protocol;
 use object::host_ports;
 use object::pod::{is_terminal, node_name};
 

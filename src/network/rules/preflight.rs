@@ -17,7 +17,7 @@ use super::nodes::NodesByName;
 use super::owner_rules::{BatchSteps, FamilyRules, RulesUpdate};
 use super::policy_rules::PolicyRules;
 use super::services;
-use crate::service_follower::ServiceEndpoints;
+use ::services::ServiceEndpoints;
 
 /// Writes the IPv4 tables of a cluster that has one service with one endpoint and client affinity, and a policy that
 /// accepts peers in the range `pods`.

@@ -17,8 +17,8 @@ use super::names::{short, short_node};
 use super::nodes::{NodesByName, clients_of};
 use super::owner_rules::{FamilyRules, OwnerRules};
 use super::udp_flows::UdpEndpoints;
-use crate::proxy::table::{Protocol, affinity, is_unmanaged};
-use crate::service_follower::ServiceEndpoints;
+use ::services::ServiceEndpoints;
+use ::services::proxy::table::{Protocol, affinity, is_unmanaged};
 use object::Key as ObjectKey;
 
 /// Returns a service's rules; `services` are the ranges of cluster IPs.

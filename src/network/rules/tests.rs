@@ -13,7 +13,7 @@ use super::names;
 use super::nodes::{NodeAddresses, NodesByName};
 use super::owner_rules::{FamilyRules, OwnerRules};
 use super::{nodes, services};
-use crate::service_follower::ServiceEndpoints;
+use ::services::ServiceEndpoints;
 use object::Key;
 
 /// Nodes `a` and `b` at 172.20.0.1 and .2, with pods in 10.244.1.0/24 and 10.244.2.0/24, and the same in IPv6.

@@ -9,9 +9,9 @@ use super::Facts;
 use super::report::{Finding, WalkStep};
 use crate::dns::answer::{Answer, find_records};
 use crate::dns::index::Index;
-use crate::service_follower::ServiceEndpoints;
 use base::resolv_conf::ResolvConf;
 use object::{ClusterDomain, Key, SharedObject};
+use services::ServiceEndpoints;
 
 /// The label that links a slice to its service.
 pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";

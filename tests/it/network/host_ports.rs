@@ -4,9 +4,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use podium::api::DeleteOptions;
-use podium::network::proxy::{ProxyConfig, start};
 use podium::object::low_ports::LowPorts;
 use podium::object::{Key, Kind};
+use podium::services::proxy::{ProxyConfig, start};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};

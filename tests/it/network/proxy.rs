@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use k8s_openapi::api::core::v1::Event;
-use podium::network::proxy::{ProxyConfig, start};
 use podium::object::low_ports::LowPorts;
+use podium::services::proxy::{ProxyConfig, start};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};

@@ -5,15 +5,15 @@
 //! existing connections keep theirs. A bind address that cannot be bound (another program has the port) is recorded in
 //! an event on the Service or Pod and retried.
 
-pub(crate) mod balance;
+pub mod balance;
 mod health;
-pub(crate) mod host_ports;
+pub mod host_ports;
 mod listeners;
 mod mirror;
 mod node_networks;
 mod owner;
 mod sockets;
-pub(crate) mod table;
+pub mod table;
 mod tcp;
 mod udp;
 
@@ -25,8 +25,7 @@ use k8s_openapi::api::core::v1::Node;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Semaphore;
 
-use super::service_follower::Follower;
-use super::topology::{NetworkTopology, NodeFacts};
+use crate::{Follower, NetworkTopology, NodeFacts};
 use api::controller_status::Subsystem;
 use api::{Api, Change, ChangeKind};
 use balance::Balancer;

@@ -14,7 +14,7 @@ use super::host_ports::is_on_host_network;
 use super::table::{
     Backend, Balance, BindAddress, ListenNetwork, Listener, Protocol, balancers, is_unmanaged,
 };
-use crate::service_follower::ServiceEndpoints;
+use crate::ServiceEndpoints;
 use object::host_ports::declared_ports;
 use object::low_ports::LowPorts;
 use object::pod::is_terminal;
@@ -169,7 +169,7 @@ fn addresses<'a>(all: Option<impl IntoIterator<Item = &'a String>>, one: Option<
 /// Returns the listeners of a pod: at the mirror of its address for each port that it declares, and for host ports at
 /// the mirror of its node and at 127.0.0.1 and ::1 of the machine, unless another pod has these. The host ports of a
 /// pod with a network of its own are also served at 127.0.0.1 and ::1 of its node; the kernel serves the node's other
-/// addresses ([`crate::rules`]).
+/// addresses (`network::rules`).
 pub(super) fn of_pod(pod: &Pod, mirrors: &Mirrors) -> Vec<Listener> {
     let Some(status) = pod.status.as_ref().filter(|_| !is_terminal(pod)) else { return Vec::new() };
     let listed = status.pod_ips.as_ref().filter(|all| !all.is_empty());

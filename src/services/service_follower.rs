@@ -32,7 +32,7 @@ impl ServiceEndpoints {
 }
 
 /// Follows all services through the shared caches; subscriptions of a dropped follower do nothing.
-pub(crate) struct Follower {
+pub struct Follower {
     state: Mutex<State>,
     changed: Notify,
 }
@@ -45,7 +45,7 @@ struct State {
 
 impl Follower {
     /// Starts following; every existing service counts as changed.
-    pub(crate) fn start(caches: &Caches) -> Arc<Self> {
+    pub fn start(caches: &Caches) -> Arc<Self> {
         let follower = Arc::new(Self { state: Mutex::default(), changed: Notify::new() });
         for kind in [Kind::Service, Kind::EndpointSlice] {
             let weak: Weak<Self> = Arc::downgrade(&follower);
@@ -59,7 +59,7 @@ impl Follower {
     }
 
     /// Waits for changes and takes all of them: each changed service in its current state.
-    pub(crate) async fn take(&self) -> Vec<(Key, ServiceEndpoints)> {
+    pub async fn take(&self) -> Vec<(Key, ServiceEndpoints)> {
         loop {
             let changed = self.changed.notified();
             let taken = self.take_now();
@@ -71,7 +71,7 @@ impl Follower {
     }
 
     /// Takes the changed services without waiting.
-    pub(crate) fn take_now(&self) -> Vec<(Key, ServiceEndpoints)> {
+    pub fn take_now(&self) -> Vec<(Key, ServiceEndpoints)> {
         let mut state = self.state.lock();
         let dirty = std::mem::take(&mut state.dirty);
         let now = |key: Key| {
@@ -82,18 +82,18 @@ impl Follower {
     }
 
     /// Returns the current state of a service.
-    pub(crate) fn get(&self, key: &Key) -> ServiceEndpoints {
+    pub fn get(&self, key: &Key) -> ServiceEndpoints {
         self.state.lock().joined.get(key).cloned().unwrap_or_default()
     }
 
     /// Marks services as dirty, so that the next [`Self::take`] returns them.
-    pub(crate) fn mark(&self, keys: impl IntoIterator<Item = Key>) {
+    pub fn mark(&self, keys: impl IntoIterator<Item = Key>) {
         self.state.lock().dirty.extend(keys);
         self.changed.notify_one();
     }
 
     /// Marks every service as dirty.
-    pub(crate) fn mark_all(&self) {
+    pub fn mark_all(&self) {
         {
             let mut state = self.state.lock();
             let State { joined, dirty } = &mut *state;

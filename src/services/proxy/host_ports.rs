@@ -2,7 +2,7 @@
 //!
 //! A pod without a `hostIP` is served at its node's address, and at 127.0.0.1 unless another pod is served there: all
 //! nodes share this machine, so pods on different nodes may have the same port. [`HostPorts`] tracks changed pods as
-//! [`Follower`](crate::service_follower::Follower) does for services; the listeners are computed purely.
+//! [`Follower`](crate::Follower) does for services; the listeners are computed purely.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::table::{Backend, Balance, BindAddress, ListenNetwork, Listener, Protocol};
-use crate::topology::NetworkTopology;
+use crate::NetworkTopology;
 use api::{Change, ChangeKind};
 use object::low_ports::LowPorts;
 use object::pod::{is_terminal, node_name};
@@ -21,7 +21,7 @@ use object::{Key, Kind, SharedObject, host_ports};
 use reconcile::Caches;
 
 /// Follows the pods that `has_ports` selects.
-pub(crate) struct HostPorts {
+pub struct HostPorts {
     /// Selects the pods to follow.
     has_ports: fn(&Pod) -> bool,
     state: Mutex<State>,
@@ -36,7 +36,7 @@ struct State {
 
 impl HostPorts {
     /// Starts following the pods that `has_ports` selects; each of them counts as changed.
-    pub(crate) fn start(caches: &Caches, has_ports: fn(&Pod) -> bool) -> Arc<Self> {
+    pub fn start(caches: &Caches, has_ports: fn(&Pod) -> bool) -> Arc<Self> {
         let follower = Arc::new(Self { has_ports, state: Mutex::default(), changed: Notify::new() });
         let weak = Arc::downgrade(&follower);
         caches.on_any_change(Kind::Pod, move |change| {
@@ -48,7 +48,7 @@ impl HostPorts {
     }
 
     /// Waits for changes and takes all of them: each changed pod in its current state, `None` if it was deleted.
-    pub(crate) async fn take(&self) -> Vec<(Key, Option<SharedObject<Pod>>)> {
+    pub async fn take(&self) -> Vec<(Key, Option<SharedObject<Pod>>)> {
         loop {
             let changed = self.changed.notified();
             let taken = self.take_now();
@@ -60,7 +60,7 @@ impl HostPorts {
     }
 
     /// Takes the changed pods without waiting.
-    pub(crate) fn take_now(&self) -> Vec<(Key, Option<SharedObject<Pod>>)> {
+    pub fn take_now(&self) -> Vec<(Key, Option<SharedObject<Pod>>)> {
         let mut state = self.state.lock();
         let dirty = std::mem::take(&mut state.dirty);
         dirty.into_iter().map(|key| (key.clone(), state.pods.get(&key).cloned())).collect()
@@ -73,7 +73,7 @@ impl HostPorts {
     }
 
     /// Marks every followed pod as changed.
-    pub(crate) fn mark_all(&self) {
+    pub fn mark_all(&self) {
         {
             let mut state = self.state.lock();
             let State { pods, dirty } = &mut *state;
@@ -104,7 +104,7 @@ impl HostPorts {
 }
 
 /// Returns whether the proxy has to serve host ports for the pod; a pod on its node's network serves them itself.
-pub(crate) fn has_host_ports(pod: &Pod) -> bool {
+pub fn has_host_ports(pod: &Pod) -> bool {
     !is_on_host_network(pod) && host_ports::ports(pod).next().is_some()
 }
 
@@ -183,7 +183,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::topology::NodeFacts;
+    use crate::NodeFacts;
     use ipnet::Ipv4Net;
 
     fn describe_listeners(ports: &Value, status: &Value, low_ports: LowPorts) -> (Vec<String>, Vec<String>) {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::topology::NodeFacts;
+use crate::NodeFacts;
 use ipnet::Ipv4Net;
 use object::{Key, SharedObject};
 

@@ -8,8 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::host_ports::{self, HostPorts};
 use super::mirror::{self, Mirrors};
 use super::table::{self, Listener};
-use crate::service_follower::{Follower, ServiceEndpoints};
-use crate::topology::NetworkTopology;
+use crate::{Follower, NetworkTopology, ServiceEndpoints};
 use object::low_ports::LowPorts;
 use object::{Key, Object, SharedObject};
 

@@ -8,19 +8,20 @@ use k8s_openapi::api::core::v1::Node;
 
 use object::low_ports::LowPorts;
 
+/// The facts about a node that the proxy needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NodeFacts {
+pub struct NodeFacts {
     /// The node's loopback address; `None` for nodes on other machines and for hollow nodes.
-    pub(crate) ip: Option<Ipv4Addr>,
+    pub ip: Option<Ipv4Addr>,
     /// The range of its pods' addresses (`spec.podCIDR`).
-    pub(crate) pods: Option<Ipv4Net>,
+    pub pods: Option<Ipv4Net>,
     /// The ports that its programs may not bind, and the ports they bind instead.
-    pub(crate) low_ports: LowPorts,
+    pub low_ports: LowPorts,
 }
 
 impl NodeFacts {
     /// Reads these facts from a Node object.
-    pub(crate) fn of(node: &Node) -> Self {
+    pub fn of(node: &Node) -> Self {
         let addresses = node.status.as_ref().and_then(|s| s.addresses.as_ref());
         let internal = addresses.and_then(|all| all.iter().find(|a| a.type_ == "InternalIP"));
         let ip = internal.and_then(|a| a.address.parse().ok()).filter(Ipv4Addr::is_loopback);
@@ -31,13 +32,13 @@ impl NodeFacts {
 
 /// All nodes, and the ranges of the address plan that the proxy needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NetworkTopology {
+pub struct NetworkTopology {
     /// Nodes by name.
-    pub(crate) nodes: BTreeMap<String, NodeFacts>,
+    pub nodes: BTreeMap<String, NodeFacts>,
     /// The range of services' cluster IPs.
-    pub(crate) services: Ipv4Net,
+    pub services: Ipv4Net,
     /// The ranges of pods' addresses, one for each family, in a fabric network; empty in a loopback network.
-    pub(crate) fabric: Vec<IpNet>,
+    pub fabric: Vec<IpNet>,
 }
 
 impl NetworkTopology {
@@ -45,7 +46,7 @@ impl NetworkTopology {
     /// pods'.
     ///
     /// Programs that do not bind to an address connect from 127.0.0.1, which belongs to no node.
-    pub(crate) fn node_of(&self, client: IpAddr) -> Option<&str> {
+    pub fn node_of(&self, client: IpAddr) -> Option<&str> {
         let IpAddr::V4(client) = client else { return None };
         let is_of = |facts: &NodeFacts| {
             facts.ip == Some(client) || facts.pods.is_some_and(|pods| pods.contains(&client))
@@ -55,13 +56,13 @@ impl NetworkTopology {
 
     /// Returns the port at which an endpoint on this node really listens; it differs only for a low port that the
     /// endpoint may not bind.
-    pub(crate) fn served(&self, node: Option<&str>, port: u16) -> u16 {
+    pub fn served(&self, node: Option<&str>, port: u16) -> u16 {
         let facts = node.and_then(|node| self.nodes.get(node));
         facts.map_or(port, |facts| facts.low_ports.served(port))
     }
 
     /// Returns the addresses that serve node ports besides 127.0.0.1, each with its node.
-    pub(crate) fn node_addresses(&self) -> impl Iterator<Item = (Ipv4Addr, &str)> {
+    pub fn node_addresses(&self) -> impl Iterator<Item = (Ipv4Addr, &str)> {
         self.nodes.iter().filter_map(|(name, facts)| Some((facts.ip?, name.as_str())))
     }
 }

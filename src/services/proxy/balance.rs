@@ -13,7 +13,7 @@ const CLIENTS: usize = 8192;
 
 /// Chooses among the endpoints of one bind address.
 #[derive(Debug)]
-pub(crate) struct Balancer {
+pub struct Balancer {
     balance: Balance,
     cursor: usize,
     clients: HashMap<IpAddr, Client>,
@@ -27,12 +27,13 @@ struct Client {
 }
 
 impl Balancer {
-    pub(crate) fn new(balance: Balance) -> Self {
+    /// Starts with these endpoints and no clients.
+    pub fn new(balance: Balance) -> Self {
         Self { balance, cursor: 0, clients: HashMap::new() }
     }
 
     /// Replaces the endpoints; clients with affinity keep those that still exist.
-    pub(crate) fn replace(&mut self, balance: Balance) {
+    pub fn replace(&mut self, balance: Balance) {
         self.balance = balance;
         if self.balance.affinity.is_none() {
             self.clients.clear();
@@ -40,12 +41,12 @@ impl Balancer {
     }
 
     /// Returns whether the choice depends on the client's node.
-    pub(crate) fn is_topology_aware(&self) -> bool {
+    pub fn is_topology_aware(&self) -> bool {
         self.balance.of_clients_node
     }
 
     /// Picks an endpoint for a client on this node, except for those in `tried`; `None` if there is no other.
-    pub(crate) fn pick(
+    pub fn pick(
         &mut self,
         client: IpAddr,
         node: Option<&str>,
@@ -71,7 +72,7 @@ impl Balancer {
     }
 
     /// Returns whether a client's flow may stay at an endpoint.
-    pub(crate) fn is_usable(&self, backend: SocketAddr, node: Option<&str>) -> bool {
+    pub fn is_usable(&self, backend: SocketAddr, node: Option<&str>) -> bool {
         self.usable(node).any(|usable| usable == backend)
     }
 

@@ -16,8 +16,7 @@ use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 
-use crate::service_follower::ServiceEndpoints;
-use crate::topology::NetworkTopology;
+use crate::{NetworkTopology, ServiceEndpoints};
 use object::low_ports::LowPorts;
 
 /// The label of services that another proxy serves.
@@ -27,13 +26,16 @@ const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
 /// A transport protocol; SCTP is not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Protocol {
+pub enum Protocol {
+    /// TCP.
     Tcp,
+    /// UDP.
     Udp,
 }
 
 impl Protocol {
-    pub(crate) fn of(text: Option<&str>) -> Option<Self> {
+    /// Parses the protocol of a port, which is TCP by default; `None` for SCTP.
+    pub fn of(text: Option<&str>) -> Option<Self> {
         match text.unwrap_or("TCP") {
             "TCP" => Some(Self::Tcp),
             "UDP" => Some(Self::Udp),
@@ -77,23 +79,24 @@ impl fmt::Display for BindAddress {
 
 /// An endpoint to connect to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Backend {
+pub struct Backend {
     /// The address at which it really listens.
-    pub(crate) address: SocketAddr,
-    pub(crate) node: Option<String>,
+    pub address: SocketAddr,
+    /// The name of its node.
+    pub node: Option<String>,
 }
 
 /// The endpoints behind a bind address, and the rules for choosing one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Balance {
+pub struct Balance {
     /// Endpoints for new connections.
-    pub(crate) ready: Vec<Backend>,
+    pub ready: Vec<Backend>,
     /// Endpoints that serve while they terminate; used only if none is ready.
-    pub(crate) draining: Vec<Backend>,
+    pub draining: Vec<Backend>,
     /// Clients on a node get only that node's endpoints (internalTrafficPolicy Local).
-    pub(crate) of_clients_node: bool,
+    pub of_clients_node: bool,
     /// A client keeps its endpoint for this long after its last connection (sessionAffinity ClientIP).
-    pub(crate) affinity: Option<Duration>,
+    pub affinity: Option<Duration>,
 }
 
 impl Balance {
@@ -196,7 +199,8 @@ pub(crate) fn balancers(service: &Service) -> Vec<Ipv4Addr> {
     points.filter_map(|point| point.ip.as_ref()?.parse().ok()).collect()
 }
 
-pub(crate) fn is_unmanaged(service: &Service) -> bool {
+/// Returns whether the service needs no proxy of ours: it is of type ExternalName, or another proxy serves it.
+pub fn is_unmanaged(service: &Service) -> bool {
     let labels = service.metadata.labels.as_ref();
     service.spec.as_ref().is_some_and(|spec| spec.type_.as_deref() == Some("ExternalName"))
         || labels.is_some_and(|labels| labels.contains_key(OTHER_PROXY))
@@ -231,7 +235,7 @@ fn endpoints(
 
 /// Returns the endpoints of a service port by its name. IPv6 endpoints are used only if there are no IPv4 ones, because
 /// a service with both families has the same pods in both.
-pub(crate) fn endpoints_of_either_family(
+pub fn endpoints_of_either_family(
     name: &str,
     protocol: Protocol,
     joined: &ServiceEndpoints,
@@ -267,7 +271,8 @@ fn endpoints_of(
     balance
 }
 
-pub(crate) fn affinity(spec: &ServiceSpec) -> Option<Duration> {
+/// Returns how long a client of the service keeps its endpoint; `None` without session affinity.
+pub fn affinity(spec: &ServiceSpec) -> Option<Duration> {
     let config = spec.session_affinity_config.as_ref().and_then(|c| c.client_ip.as_ref());
     let seconds = config.and_then(|c| c.timeout_seconds).and_then(|s| u64::try_from(s).ok());
     (spec.session_affinity.as_deref() == Some("ClientIP"))
@@ -275,7 +280,7 @@ pub(crate) fn affinity(spec: &ServiceSpec) -> Option<Duration> {
 }
 
 /// Returns the number of a service's port in a slice; the slice's controller has resolved `targetPort`.
-pub(crate) fn port_in(slice: &EndpointSlice, name: &str, protocol: Protocol) -> Option<u16> {
+pub fn port_in(slice: &EndpointSlice, name: &str, protocol: Protocol) -> Option<u16> {
     let same = slice.ports.iter().flatten().find(|p| {
         p.name.as_deref().unwrap_or_default() == name && Protocol::of(p.protocol.as_deref()) == Some(protocol)
     });

@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 
 use super::mirror::Mirrors;
 use super::table::is_unmanaged;
-use crate::service_follower::{Follower, ServiceEndpoints};
+use crate::{Follower, ServiceEndpoints};
 use api::controller_status::Subsystem;
 use api::{Api, ChangeKind};
 use base::task::Tasks;
