@@ -13,7 +13,6 @@
 //! Architecture Invariant: this crate writes no objects but Events, the status of what it serves, the status of Faults,
 //! and one GatewayClass; and it listens beyond loopback only if the user who starts the cluster says so.
 
-pub mod dns;
 pub mod faults;
 pub mod gateway;
 pub mod ingress;

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use hickory_proto::op::{Message, MessageType};
 use serde_json::json;
 
-use network::dns::index::Index;
-use network::dns::message::{PacketAction, encode, handle_packet};
+use dns::index::Index;
+use dns::message::{PacketAction, encode, handle_packet};
 use object::{Key, SharedObject};
 use services::ServiceEndpoints;
 

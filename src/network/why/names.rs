@@ -7,9 +7,9 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 
 use super::Facts;
 use super::report::{Finding, WalkStep};
-use crate::dns::answer::{Answer, find_records};
-use crate::dns::index::Index;
 use base::resolv_conf::ResolvConf;
+use dns::answer::{Answer, find_records};
+use dns::index::Index;
 use object::{ClusterDomain, Key, SharedObject};
 use services::ServiceEndpoints;
 

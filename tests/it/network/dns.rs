@@ -8,7 +8,7 @@ use hickory_proto::rr::rdata::A;
 use hickory_proto::rr::{Name, RData, Record, RecordType};
 use ipnet::IpAdd;
 use podium::api::DeleteOptions;
-use podium::network::dns::{DnsConfig, Resolvers, bind, start};
+use podium::dns::{DnsConfig, Resolvers, bind, start};
 use podium::object::Key;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -8,9 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use hickory_proto::rr::rdata::{A, AAAA, CNAME, NS, PTR, SOA, SRV, TXT};
 use hickory_proto::rr::{Name, RData, Record, RecordType};
 
-use egress::HOST;
-
 use super::index::{Index, NameTarget, NamedEndpoint, NamedPort, NamedService};
+use egress::HOST;
 
 /// TTL of stable records, in seconds.
 const STABLE_TTL: u32 = 30;
@@ -23,7 +22,7 @@ const ALIASES: usize = 8;
 
 /// The answer to a question.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Answer {
+pub enum Answer {
     /// Records, and additional ones that save the client another question.
     Records {
         /// The answer section.
@@ -60,7 +59,7 @@ pub(crate) fn authority(index: &Index) -> Option<Record> {
 }
 
 /// Answers a question, following aliases within the cluster's domain.
-pub(crate) fn find_records(index: &Index, name: &Name, type_: RecordType) -> Answer {
+pub fn find_records(index: &Index, name: &Name, type_: RecordType) -> Answer {
     let (mut aliases, mut name) = (Vec::new(), name.clone());
     // A chain of aliases may be a cycle.
     while aliases.len() < ALIASES {

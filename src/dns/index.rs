@@ -252,12 +252,7 @@ pub(super) mod testing {
     use object::SharedObject;
 
     /// Builds a service with this spec and one slice of these endpoints.
-    pub(in crate::dns) fn joined(
-        name: &str,
-        spec: &Value,
-        ports: &Value,
-        endpoints: &Value,
-    ) -> ServiceEndpoints {
+    pub(crate) fn joined(name: &str, spec: &Value, ports: &Value, endpoints: &Value) -> ServiceEndpoints {
         let service = json!({"metadata": {"name": name, "namespace": "default"}, "spec": spec});
         let slice = json!({"metadata": {"name": format!("{name}-x"), "namespace": "default"},
             "addressType": "IPv4", "ports": ports, "endpoints": endpoints});

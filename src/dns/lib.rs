@@ -8,8 +8,11 @@
 //! of connections, and starts a task for every datagram, where [`server`] has limits. Its forwarder is a resolver that
 //! builds and caches its own responses, whereas Podium forwards the client's packet and the resolver's response
 //! unchanged, with all extensions that they agree on. `hickory-proto` encodes and decodes the packets.
+//!
+//! Architecture Invariant: this crate writes no objects but Events, and it serves only at the addresses of its
+//! configuration.
 
-pub(crate) mod answer;
+pub mod answer;
 mod forward;
 mod framing;
 pub mod index;
@@ -55,8 +58,7 @@ pub struct DnsConfig {
     pub open: Arc<dyn Fn(SocketAddr) -> io::Result<Sockets> + Send + Sync>,
     /// The cluster's domain.
     pub domain: String,
-    /// The address under which pods reach the machine itself ([`egress::HOST`]); `None` if they share its
-    /// network stack.
+    /// The address under which pods reach the machine itself ([`egress::HOST`]); `None` if they share its network stack.
     pub host: Option<Ipv4Addr>,
     /// The resolvers for all other names.
     pub resolvers: Resolvers,
