@@ -27,10 +27,11 @@
 //! | [`network_policy`] | NetworkPolicies: decides which connections are allowed, in pure functions | object |
 //! | [`services`] | services joined with their EndpointSlices, and the proxy that serves them from this process | reconcile, api, fabric, object, base |
 //! | [`dns`] | the cluster's DNS | services, egress, reconcile, api, object, base |
-//! | [`network`] | the actor for services: the kernel's rules, network faults, Ingress and Gateway API | dns, services, network_policy, egress, reconcile, api, fabric, object, base |
+//! | [`reverse_proxy`] | the HTTP server of Ingresses and Gateways, which forwards requests to services' endpoints | services, reconcile, api, object, base |
+//! | [`network`] | the actor for services: the kernel's rules, network faults, Ingress and Gateway API | reverse_proxy, dns, services, network_policy, egress, reconcile, api, fabric, object, base |
 //! | [`kubelet`] | a node's actor; the host's only client | reconcile, api, host, fabric, object, base |
 //! | [`console`] | the terminal program, a Kubernetes client like any other | object, manifest, base |
-//! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, dns, services, egress, scheduler, controllers, reconcile, api, store, manifest, host, fabric, object, base |
+//! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, reverse_proxy, dns, services, egress, scheduler, controllers, reconcile, api, store, manifest, host, fabric, object, base |
 //! | [`testing`] | a cluster for the tests of crates that depend on this one | all |
 //! | [`cli`] | flags, commands, exit codes | all |
 //! | `lab` | `podium-lab`: simulator, torture, benchmarks, trials of controllers and fuzz targets; users do not run it | cluster, kubelet, network, dns, services, scheduler, controllers, reconcile, api, store, manifest, host, fabric, object, base |
@@ -107,7 +108,7 @@
 
 pub use {
     api, base, cluster, console, controllers, dns, egress, fabric, host, kubelet, manifest, network,
-    network_policy, object, programs, reconcile, scheduler, services, store,
+    network_policy, object, programs, reconcile, reverse_proxy, scheduler, services, store,
 };
 
 pub mod cli;

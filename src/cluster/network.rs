@@ -19,10 +19,10 @@ use fabric::FabricError;
 use network::faults;
 use network::gateway::{self, GatewayConfig};
 use network::ingress::{self, IngressConfig};
-use network::reverse_proxy::{ReverseProxy, ReverseProxyConfig};
 use network::rules::{self, EgressMode, FaultHook, RulesConfig};
 use object::low_ports::LowPorts;
 use reconcile::Caches;
+use reverse_proxy::{ReverseProxy, ReverseProxyConfig};
 use services::proxy::{self, FabricNetwork, Mirrors, ProxyConfig};
 
 /// The descriptors that this process requests: each connection through a service takes two, each service port one.

@@ -16,6 +16,5 @@
 pub mod faults;
 pub mod gateway;
 pub mod ingress;
-pub mod reverse_proxy;
 pub mod rules;
 pub mod why;

@@ -8,7 +8,7 @@ use super::hosts::is_hostname;
 use super::path_edit::PathEdit;
 use super::problem::RouteProblem;
 use super::resources::{self, HeaderModifier, ObjectRef, RouteFilter};
-use crate::reverse_proxy::header_edits::{HeaderEdits, may_be_edited};
+use reverse_proxy::header_edits::{HeaderEdits, may_be_edited};
 
 /// One filter; `M` is the target of mirrored requests.
 #[derive(Clone, Debug)]

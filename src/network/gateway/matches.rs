@@ -8,7 +8,7 @@ use regex::{Regex, RegexBuilder};
 
 use super::problem::RouteProblem;
 use super::resources::{RouteMatch, ValueMatch};
-use crate::reverse_proxy::{RequestHead, RequestPath};
+use reverse_proxy::{RequestHead, RequestPath};
 
 /// Maximum size of a compiled regular expression in bytes.
 const PATTERN_BYTES: usize = 1 << 18;

@@ -4,7 +4,7 @@ use percent_encoding::percent_decode_str;
 
 use super::problem::RouteProblem;
 use super::resources::PathModifier;
-use crate::reverse_proxy::{RequestPath, escaped};
+use reverse_proxy::{RequestPath, escaped};
 
 /// A modification of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,10 +12,10 @@ use tokio_rustls::TlsAcceptor;
 use super::listener::{ListenerAddress, Scheme};
 use super::router::GatewayRouter;
 use super::status::ServedPort;
-use crate::reverse_proxy::certificates::{self, Certificates, Resolver, WildcardScope};
-use crate::reverse_proxy::{Port, ReverseProxy, serve};
 use base::task::Tasks;
 use object::{Key, Revision, SharedObject};
+use reverse_proxy::certificates::{self, Certificates, Resolver, WildcardScope};
+use reverse_proxy::{Port, ReverseProxy, serve};
 
 /// Offset at which a port is served that only root may bind: 80 at 18080, 443 at 18443, as for Ingresses.
 const MOVED_BY: u16 = 18_000;

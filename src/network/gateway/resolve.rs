@@ -11,9 +11,9 @@ use super::grants::ReferenceGrants;
 use super::problem::Cause;
 use super::resources::ObjectRef;
 use super::route::{self, Limits};
-use crate::reverse_proxy::options::{MAX_TIMEOUT, Options, Protocol};
-use crate::reverse_proxy::pools::Backend;
 use object::{Key, SharedObject};
+use reverse_proxy::options::{MAX_TIMEOUT, Options, Protocol};
+use reverse_proxy::pools::Backend;
 
 /// The `appProtocol` of a service port that speaks HTTP/2 without TLS.
 const HTTP2: &str = "kubernetes.io/h2c";

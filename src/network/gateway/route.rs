@@ -10,8 +10,8 @@ use super::hosts::is_hostname;
 use super::matches::{Match, PathMatch};
 use super::problem::RouteProblem;
 use super::resources::{ObjectRef, ParentRef, RouteHead, RouteMatch, RouteRule, RouteRules, Timeouts};
-use crate::reverse_proxy::options::MAX_TIMEOUT;
 use object::{Key, Object};
+use reverse_proxy::options::MAX_TIMEOUT;
 
 /// Maximum number of matches of one route; each is an entry in the table.
 const MAX_MATCHES: usize = 1024;

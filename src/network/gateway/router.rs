@@ -10,8 +10,8 @@ use super::filters::{Filter, Redirect};
 use super::matches::PathMatch;
 use super::resolve::Target;
 use super::table::{Entry, Table};
-use crate::reverse_proxy::pools::Pools;
-use crate::reverse_proxy::{ForwardPlan, RequestHead, RouteDecision, Router};
+use reverse_proxy::pools::Pools;
+use reverse_proxy::{ForwardPlan, RequestHead, RouteDecision, Router};
 
 /// The configuration that is currently served.
 #[derive(Default)]

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use super::hosts::Hosts;
 use super::matches::{Match, PathMatch};
 use super::resolve::{Rule, Target};
-use crate::reverse_proxy::RequestHead;
-use crate::reverse_proxy::pools::Backend;
+use reverse_proxy::RequestHead;
+use reverse_proxy::pools::Backend;
 
 /// The routes at one port.
 #[derive(Debug, Default)]

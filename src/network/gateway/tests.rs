@@ -15,8 +15,8 @@ use super::route::Route;
 use super::router::{GatewayRouter, ServingState};
 use super::serving_plan::{GatewayObjects, ServingPlan};
 use super::status::{self, ConditionContext, Ports, ServedPort};
-use crate::reverse_proxy::{RequestHead, RequestHost, RequestPath, RouteDecision, Router};
 use object::{Key, Kind, Object, Scope, SharedObject};
+use reverse_proxy::{RequestHead, RequestHost, RequestPath, RouteDecision, Router};
 
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::problem::Problem;
-use crate::reverse_proxy;
-use crate::reverse_proxy::options::{MAX_TIMEOUT, Protocol};
+use reverse_proxy::options::{MAX_TIMEOUT, Protocol};
 
 /// The prefix of ingress-nginx's annotations.
 const PREFIX: &str = "nginx.ingress.kubernetes.io/";

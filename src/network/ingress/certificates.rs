@@ -8,8 +8,8 @@ use rustls::sign::CertifiedKey;
 
 use super::problem::Problem;
 use super::table::build::TlsHost;
-use crate::reverse_proxy::certificates::{self, Certificates, is_for};
 use object::{Key, SharedObject};
+use reverse_proxy::certificates::{self, Certificates, is_for};
 
 /// Reads the certificates of hosts, the oldest Ingress' first, and returns the problems by Ingress.
 pub(super) fn load(
@@ -49,8 +49,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::reverse_proxy::certificates::Resolver;
     use rcgen::KeyPair;
+    use reverse_proxy::certificates::Resolver;
 
     fn secret(names: &[&str]) -> SharedObject<Secret> {
         let made =

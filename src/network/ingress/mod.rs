@@ -26,9 +26,6 @@ use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
 use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 
-use crate::reverse_proxy::certificates::Resolver;
-use crate::reverse_proxy::references::ReferenceFollower;
-use crate::reverse_proxy::{Port, ReverseProxy, serve};
 use api::Api;
 use api::controller_status::Subsystem;
 use base::task::Tasks;
@@ -36,6 +33,9 @@ use class::Classes;
 use object::{Key, Kind, Revision, SharedObject as Stored};
 use problem::Problem;
 use reconcile::{Caches, Recorder, WorkLoop, reference_to};
+use reverse_proxy::certificates::Resolver;
+use reverse_proxy::references::ReferenceFollower;
+use reverse_proxy::{Port, ReverseProxy, serve};
 use router::{IngressRouter, ServingState};
 use table::build::{BuildResult, TlsHost, build};
 

@@ -6,8 +6,8 @@ use http::StatusCode;
 use parking_lot::RwLock;
 
 use super::table::Table;
-use crate::reverse_proxy::pools::Pools;
-use crate::reverse_proxy::{ForwardPlan, RequestHead, RouteDecision, Router};
+use reverse_proxy::pools::Pools;
+use reverse_proxy::{ForwardPlan, RequestHead, RouteDecision, Router};
 
 /// The configuration that is currently served.
 #[derive(Default)]

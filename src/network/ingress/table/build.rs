@@ -10,9 +10,9 @@ use k8s_openapi::api::networking::v1::{HTTPIngressPath, Ingress, IngressBackend}
 use super::{Paths, Pattern, Route, Table};
 use crate::ingress::annotations::Options;
 use crate::ingress::problem::Problem;
-use crate::reverse_proxy::RequestPath;
-use crate::reverse_proxy::pools::Backend;
 use object::{Key, SharedObject};
+use reverse_proxy::RequestPath;
+use reverse_proxy::pools::Backend;
 
 /// Maximum number of paths of one Ingress that are regular expressions: each may be tried on each request.
 const MAX_PATTERNS: usize = 100;

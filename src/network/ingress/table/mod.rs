@@ -13,9 +13,9 @@ use std::sync::Arc;
 use regex::{Regex, RegexBuilder};
 
 use super::annotations::Options;
-use crate::reverse_proxy::pools::Backend;
-use crate::reverse_proxy::{RequestPath, escaped, parent};
 use object::Key;
+use reverse_proxy::pools::Backend;
+use reverse_proxy::{RequestPath, escaped, parent};
 
 /// Maximum size of a compiled regular expression in bytes.
 const PATTERN_BYTES: usize = 1 << 18;

@@ -32,7 +32,7 @@ const STREAMS: u32 = 128;
 
 /// Opens a listening socket at an address, or else at any free port of the same IP, with the error that prevented the
 /// requested one.
-pub(crate) async fn listen(address: SocketAddr) -> io::Result<(TcpListener, Option<io::Error>)> {
+pub async fn listen(address: SocketAddr) -> io::Result<(TcpListener, Option<io::Error>)> {
     match TcpListener::bind(address).await {
         Ok(listener) => Ok((listener, None)),
         Err(error) => {
@@ -64,7 +64,7 @@ impl Drop for ListenGuard {
 }
 
 /// Accepts until the task is stopped; connections outlive it.
-pub(crate) async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, at: Port) {
+pub async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, at: Port) {
     let (proxy, at) = (at.proxy.clone(), Arc::new(at));
     let own = ListenGuard::new(&proxy, listener.local_addr().ok());
     let port = own.address.map_or(0, |address| address.port());

@@ -18,7 +18,7 @@ const DEFAULT_NAME: &str = "ingress.local";
 
 /// The number of labels that a wildcard matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum WildcardScope {
+pub enum WildcardScope {
     /// One, as in Ingresses.
     #[default]
     OneLabel,
@@ -28,7 +28,7 @@ pub(crate) enum WildcardScope {
 
 /// Certificates by host.
 #[derive(Default)]
-pub(crate) struct Certificates {
+pub struct Certificates {
     star: WildcardScope,
     /// Hosts as configured, including wildcards `*.`; the empty host matches any other. Earlier certificates take
     /// precedence.
@@ -36,23 +36,24 @@ pub(crate) struct Certificates {
 }
 
 impl Certificates {
-    pub(crate) fn new(star: WildcardScope) -> Self {
+    /// Starts without certificates.
+    pub fn new(star: WildcardScope) -> Self {
         Self { star, by_host: HashMap::new() }
     }
 
     /// Adds a certificate for a host; it is used if none of the host's earlier ones is valid for the name that a client
     /// asks for.
-    pub(crate) fn add(&mut self, host: &str, certified: Arc<CertifiedKey>) {
+    pub fn add(&mut self, host: &str, certified: Arc<CertifiedKey>) {
         self.by_host.entry(host.to_string()).or_default().push(certified);
     }
 
     /// Adds a certificate for a host that has none.
-    pub(crate) fn add_first(&mut self, host: &str, certified: Arc<CertifiedKey>) {
+    pub fn add_first(&mut self, host: &str, certified: Arc<CertifiedKey>) {
         self.by_host.entry(host.to_string()).or_insert_with(|| vec![certified]);
     }
 
-    #[cfg(test)]
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns whether there are no certificates.
+    pub fn is_empty(&self) -> bool {
         self.by_host.is_empty()
     }
 
@@ -82,7 +83,7 @@ impl Certificates {
 }
 
 /// Reads the certificate and key of a Secret; the error says what is wrong with it.
-pub(crate) fn certified(secret: &Secret) -> Result<Arc<CertifiedKey>, String> {
+pub fn certified(secret: &Secret) -> Result<Arc<CertifiedKey>, String> {
     let data = |name: &str| {
         let bytes = secret.data.as_ref().and_then(|data| data.get(name)).filter(|bytes| !bytes.0.is_empty());
         bytes.map(|bytes| bytes.0.as_slice()).ok_or_else(|| format!("{name} is missing or empty"))
@@ -100,7 +101,7 @@ pub(crate) fn certified(secret: &Secret) -> Result<Arc<CertifiedKey>, String> {
 }
 
 /// Returns whether clients that ask for this host accept the certificate's name.
-pub(crate) fn is_for(certified: &CertifiedKey, host: &str) -> bool {
+pub fn is_for(certified: &CertifiedKey, host: &str) -> bool {
     // Any name below a wildcard serves for this check.
     let name = host.strip_prefix("*.").map_or_else(|| host.to_string(), |parent| format!("any.{parent}"));
     let Ok(name) = ServerName::try_from(name) else { return true };
@@ -125,24 +126,25 @@ fn default_certificate() -> Result<Arc<CertifiedKey>, String> {
 }
 
 /// Chooses certificates by the host that a client names, from the current configuration.
-pub(crate) struct Resolver {
+pub struct Resolver {
     current: RwLock<Arc<Certificates>>,
-    pub(crate) default: Arc<CertifiedKey>,
+    /// The certificate for names that have none.
+    pub default: Arc<CertifiedKey>,
 }
 
 impl Resolver {
     /// Creates a resolver that has only the default certificate.
-    pub(crate) fn new() -> Result<Arc<Self>, String> {
+    pub fn new() -> Result<Arc<Self>, String> {
         Ok(Arc::new(Self { current: RwLock::default(), default: default_certificate()? }))
     }
 
     /// Replaces the certificates; existing connections continue.
-    pub(crate) fn replace(&self, certificates: Certificates) {
+    pub fn replace(&self, certificates: Certificates) {
         *self.current.write() = Arc::new(certificates);
     }
 
     /// Returns a server configuration that uses this resolver.
-    pub(crate) fn server_config(self: &Arc<Self>) -> Result<Arc<rustls::ServerConfig>, String> {
+    pub fn server_config(self: &Arc<Self>) -> Result<Arc<rustls::ServerConfig>, String> {
         let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(provider()))
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?
@@ -153,7 +155,7 @@ impl Resolver {
     }
 
     /// Returns the certificate for a name, or the default one.
-    pub(crate) fn find(&self, name: Option<&str>) -> Arc<CertifiedKey> {
+    pub fn find(&self, name: Option<&str>) -> Arc<CertifiedKey> {
         let current = self.current.read().clone();
         current.find(name).unwrap_or(&self.default).clone()
     }

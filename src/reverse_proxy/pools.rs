@@ -16,15 +16,16 @@ use services::{NetworkTopology, NodeFacts};
 
 /// A service port that requests go to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Backend {
-    pub(crate) service: Key,
+pub struct Backend {
+    /// The service.
+    pub service: Key,
     /// The port's name as in EndpointSlices; empty if it has none.
-    pub(crate) port: String,
+    pub port: String,
 }
 
 /// The endpoints of a backend.
 #[derive(Clone, Debug)]
-pub(crate) struct Pool(Arc<Mutex<Balancer>>);
+pub struct Pool(Arc<Mutex<Balancer>>);
 
 impl Pool {
     fn new(balance: Balance) -> Self {
@@ -55,11 +56,11 @@ impl Pool {
 }
 
 /// The pools of all backends that rules refer to.
-pub(crate) type Pools = HashMap<Backend, Pool>;
+pub type Pools = HashMap<Backend, Pool>;
 
 impl ReverseProxy {
     /// Returns the pools of these backends with their current endpoints; existing pools are reused.
-    pub(crate) fn pools<'b>(
+    pub fn pools<'b>(
         &self,
         backends: impl IntoIterator<Item = &'b Backend>,
         before: &Pools,

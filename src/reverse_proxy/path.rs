@@ -19,22 +19,23 @@ const ESCAPED: &AsciiSet = &CONTROLS
     .add(b'%');
 
 /// Escapes a decoded part of a path.
-pub(crate) fn escaped(part: &str) -> PercentEncode<'_> {
+pub fn escaped(part: &str) -> PercentEncode<'_> {
     utf8_percent_encode(part, ESCAPED)
 }
 
+/// The path of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RequestPath {
+pub struct RequestPath {
     /// The path to forward: as the client sent it, but without dot segments.
-    pub(crate) encoded: String,
+    pub encoded: String,
     /// The path to match with rules: decoded and without empty segments, as in nginx.
-    pub(crate) decoded: String,
+    pub decoded: String,
 }
 
 impl RequestPath {
     /// Parses a path; `None` if it must not be served: it leads above the root, hides dot segments that only one side
     /// may see, or contains NUL.
-    pub(crate) fn read(path: &str) -> Option<Self> {
+    pub fn read(path: &str) -> Option<Self> {
         if !path.starts_with('/') {
             return None;
         }

@@ -14,15 +14,16 @@ use services::Follower;
 use services::NodeFacts;
 
 /// The objects that rules refer to.
-pub(crate) struct ReferenceFollower {
-    pub(crate) services: Arc<Follower>,
+pub struct ReferenceFollower {
+    /// All services, joined with their slices.
+    pub services: Arc<Follower>,
     /// The Services and Secrets that rules refer to; changes of others are ignored.
-    pub(crate) named: Arc<RwLock<HashSet<(Kind, Key)>>>,
+    pub named: Arc<RwLock<HashSet<(Kind, Key)>>>,
 }
 
 impl ReferenceFollower {
     /// Starts following; returns once all caches are synced.
-    pub(crate) async fn start(caches: &Caches, wake: &Arc<Notify>) -> Self {
+    pub async fn start(caches: &Caches, wake: &Arc<Notify>) -> Self {
         let named: Arc<RwLock<HashSet<(Kind, Key)>>> = Arc::default();
         let (secrets, changed) = (Arc::downgrade(&named), Arc::downgrade(wake));
         caches.of::<Secret>().on_change(move |change| {
@@ -54,7 +55,7 @@ impl ReferenceFollower {
     }
 
     /// Waits for a change of a referenced Service or its endpoints.
-    pub(crate) async fn service_changed(&self) {
+    pub async fn service_changed(&self) {
         loop {
             let changed = self.services.take().await;
             let named = self.named.read();

@@ -4,22 +4,25 @@
 //! client ─► serve (limits, TLS) ─► forward (asks the port's Router, forwards) ─► upstream ─► endpoint
 //! ```
 //!
-//! It knows none of the API objects that configure it: the caller that opens a port brings a [`Router`], which routes
-//! each request. All ports share the limits on connections and requests, and the connections to endpoints.
+//! It knows neither Ingresses nor Gateways: the caller that opens a port brings a [`Router`], which routes each request
+//! to a pool of a service's endpoints. All ports share the limits on connections and requests, and the connections to
+//! endpoints. For both controllers, [`references`] follows the Services, Secrets and Nodes that their rules refer to.
+//!
+//! Architecture Invariant: this crate writes no objects, and it listens only at addresses that its callers open.
 
 mod body;
-pub(crate) mod certificates;
+pub mod certificates;
 mod client;
 mod forward;
-pub(crate) mod header_edits;
+pub mod header_edits;
 mod headers;
 mod host;
-pub(crate) mod options;
+pub mod options;
 mod path;
-pub(crate) mod pools;
-pub(crate) mod references;
+pub mod pools;
+pub mod references;
 mod request_mirror;
-pub(crate) mod serve;
+pub mod serve;
 mod upgrade;
 mod upstream;
 mod upstream_request;
@@ -42,8 +45,8 @@ use options::{Options, Protocol};
 use pools::Pool;
 use upstream::Upstreams;
 
-pub(crate) use host::{RequestHost, parent};
-pub(crate) use path::{RequestPath, escaped};
+pub use host::{RequestHost, parent};
+pub use path::{RequestPath, escaped};
 
 /// Configuration of the proxy.
 #[derive(Clone)]
@@ -96,12 +99,12 @@ impl ReverseProxy {
     }
 
     /// Closes connections to endpoints that have been idle for a while.
-    pub(crate) fn tidy(&self) {
+    pub fn tidy(&self) {
         self.upstreams.tidy();
     }
 
     /// Returns tasks for a port, which end with the proxy's own.
-    pub(crate) fn port_tasks(&self) -> Tasks {
+    pub fn port_tasks(&self) -> Tasks {
         self.tasks.child()
     }
 
@@ -112,34 +115,42 @@ impl ReverseProxy {
 }
 
 /// An open port, and the router for its requests.
-pub(crate) struct Port {
-    pub(crate) proxy: Arc<ReverseProxy>,
-    pub(crate) judge: Arc<dyn Router>,
+pub struct Port {
+    /// The proxy that the port belongs to.
+    pub proxy: Arc<ReverseProxy>,
+    /// The router for its requests.
+    pub judge: Arc<dyn Router>,
 }
 
 /// Routes the requests of a port.
-pub(crate) trait Router: Send + Sync + 'static {
+pub trait Router: Send + Sync + 'static {
     /// Decides about a request without blocking.
     fn route(&self, head: &RequestHead<'_>) -> RouteDecision;
 }
 
 /// The parts of a request that routing depends on.
 #[derive(Clone, Copy)]
-pub(crate) struct RequestHead<'a> {
-    pub(crate) method: &'a Method,
-    pub(crate) uri: &'a Uri,
-    pub(crate) headers: &'a HeaderMap,
-    pub(crate) host: &'a RequestHost,
-    pub(crate) path: &'a RequestPath,
-    pub(crate) is_tls: bool,
+pub struct RequestHead<'a> {
+    /// The method.
+    pub method: &'a Method,
+    /// The target of the request line.
+    pub uri: &'a Uri,
+    /// The headers.
+    pub headers: &'a HeaderMap,
+    /// The host.
+    pub host: &'a RequestHost,
+    /// The path.
+    pub path: &'a RequestPath,
+    /// True if the connection uses TLS.
+    pub is_tls: bool,
     /// The port that the client connected to.
-    pub(crate) port: u16,
+    pub port: u16,
     /// The host that the client named in TLS (SNI).
-    pub(crate) server_name: Option<&'a str>,
+    pub server_name: Option<&'a str>,
 }
 
 /// The decision about a request.
-pub(crate) enum RouteDecision {
+pub enum RouteDecision {
     /// Refuse it with this status.
     Refuse(StatusCode),
     /// Refuse it with this status and text.
@@ -151,20 +162,21 @@ pub(crate) enum RouteDecision {
 }
 
 /// The plan for forwarding a request.
-pub(crate) struct ForwardPlan {
+pub struct ForwardPlan {
     /// The object that the rule is from.
-    pub(crate) rule: Key,
+    pub rule: Key,
     /// The host that the endpoint gets.
-    pub(crate) authority: String,
+    pub authority: String,
     /// The path and query that the endpoint gets.
-    pub(crate) uri: String,
+    pub uri: String,
     /// The backend's endpoints; `None` if the backend does not exist.
-    pub(crate) pool: Option<Pool>,
-    pub(crate) options: Arc<Options>,
+    pub pool: Option<Pool>,
+    /// The protocol, timeouts and limits.
+    pub options: Arc<Options>,
     /// Modifications of the request's headers, applied in order.
-    pub(crate) request_headers: Vec<Arc<HeaderEdits>>,
+    pub request_headers: Vec<Arc<HeaderEdits>>,
     /// Modifications of the response's headers, applied in order.
-    pub(crate) response_headers: Vec<Arc<HeaderEdits>>,
+    pub response_headers: Vec<Arc<HeaderEdits>>,
     /// Backends that get a copy of the request.
-    pub(crate) mirrors: Vec<(Pool, Protocol)>,
+    pub mirrors: Vec<(Pool, Protocol)>,
 }

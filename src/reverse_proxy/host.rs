@@ -9,16 +9,16 @@ const MAX_HOST_BYTES: usize = 300;
 
 /// The host of a request: as the client wrote it, with the port, and the name that rules are matched with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RequestHost {
+pub struct RequestHost {
     /// The host as it is forwarded.
-    pub(crate) authority: String,
+    pub authority: String,
     /// In lower case, without the port.
-    pub(crate) name: String,
+    pub name: String,
 }
 
 impl RequestHost {
     /// Reads the host of a request; `None` if it names no host, several, or an invalid one.
-    pub(crate) fn of(uri: &Uri, headers: &HeaderMap) -> Option<Self> {
+    pub fn of(uri: &Uri, headers: &HeaderMap) -> Option<Self> {
         let mut named = headers.get_all(HOST).iter();
         let header = named.next();
         if named.next().is_some() {
@@ -55,7 +55,7 @@ impl RequestHost {
 }
 
 /// Returns the part below a host's first label: `b.c` of `a.b.c`. A wildcard matches exactly one label.
-pub(crate) fn parent(host: &str) -> Option<&str> {
+pub fn parent(host: &str) -> Option<&str> {
     let (first, parent) = host.split_once('.')?;
     (!first.is_empty() && !parent.is_empty()).then_some(parent)
 }

@@ -7,16 +7,18 @@ use super::headers::HOP_BY_HOP;
 
 /// Header modifications of requests or responses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct HeaderEdits {
+pub struct HeaderEdits {
     /// Replace existing values.
-    pub(crate) set: Vec<(HeaderName, HeaderValue)>,
+    pub set: Vec<(HeaderName, HeaderValue)>,
     /// Added to existing values.
-    pub(crate) add: Vec<(HeaderName, HeaderValue)>,
-    pub(crate) remove: Vec<HeaderName>,
+    pub add: Vec<(HeaderName, HeaderValue)>,
+    /// Removed before the others are set and added.
+    pub remove: Vec<HeaderName>,
 }
 
 impl HeaderEdits {
-    pub(crate) fn apply(&self, headers: &mut HeaderMap) {
+    /// Modifies these headers.
+    pub fn apply(&self, headers: &mut HeaderMap) {
         for name in &self.remove {
             headers.remove(name);
         }
@@ -31,7 +33,7 @@ impl HeaderEdits {
 
 /// Returns whether a header may be modified: not if it determines the end or the destination of a message, or belongs
 /// to one connection.
-pub(crate) fn may_be_edited(name: &HeaderName) -> bool {
+pub fn may_be_edited(name: &HeaderName) -> bool {
     *name != HOST && *name != CONTENT_LENGTH && *name != CONNECTION && !HOP_BY_HOP.contains(name)
 }
 

@@ -85,7 +85,7 @@ impl Drop for RequestGuard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reverse_proxy::ReverseProxyConfig;
+    use crate::ReverseProxyConfig;
     use base::clock::Clock;
     use base::dial::{Dialer, LocalDialer};
     use base::task::Tasks;

@@ -7,11 +7,11 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// Default of `read_timeout` and `send_timeout`; the same as in ingress-nginx.
 const SILENCE: Duration = Duration::from_mins(1);
 /// Upper limit of all timeouts, also of configured ones.
-pub(crate) const MAX_TIMEOUT: Duration = Duration::from_hours(24);
+pub const MAX_TIMEOUT: Duration = Duration::from_hours(24);
 
 /// The protocol spoken with endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) enum Protocol {
+pub enum Protocol {
     /// HTTP/1.1 without TLS.
     #[default]
     Http,
@@ -25,20 +25,21 @@ pub(crate) enum Protocol {
 
 /// Options of forwarding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Options {
-    pub(crate) protocol: Protocol,
+pub struct Options {
+    /// The protocol spoken with endpoints.
+    pub protocol: Protocol,
     /// Maximum size of a request's body in bytes; `None` means unlimited.
-    pub(crate) body_bytes: Option<u64>,
+    pub body_bytes: Option<u64>,
     /// Timeout for an endpoint to accept a connection.
-    pub(crate) connect_timeout: Duration,
+    pub connect_timeout: Duration,
     /// Timeout between two chunks of a response.
-    pub(crate) read_timeout: Duration,
+    pub read_timeout: Duration,
     /// Timeout between two chunks of a request.
-    pub(crate) send_timeout: Duration,
+    pub send_timeout: Duration,
     /// Timeout from the request's head to the end of its response; `None` means unlimited.
-    pub(crate) request_timeout: Option<Duration>,
+    pub request_timeout: Option<Duration>,
     /// Timeout of each attempt at an endpoint; `None` means unlimited.
-    pub(crate) backend_timeout: Option<Duration>,
+    pub backend_timeout: Option<Duration>,
 }
 
 impl Default for Options {
