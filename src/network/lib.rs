@@ -15,6 +15,5 @@
 
 pub mod faults;
 pub mod gateway;
-pub mod ingress;
 pub mod rules;
 pub mod why;

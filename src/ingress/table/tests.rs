@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::build::{BuildResult, build};
 use super::*;
-use crate::ingress::problem::Problem;
+use crate::problem::Problem;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::networking::v1::Ingress;
 use object::SharedObject;

@@ -7,6 +7,9 @@
 //!
 //! Sockets are open while there is an Ingress of its class; before the first one, no other kinds are followed. Problems
 //! of an Ingress are recorded in events, once each, and its status states the address.
+//!
+//! Architecture Invariant: this crate writes no objects but Events and the status of Ingresses, and it listens beyond
+//! loopback only if the user who starts the cluster says so.
 
 mod annotations;
 mod certificates;

@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::networking::v1::{HTTPIngressPath, Ingress, IngressBackend};
 
 use super::{Paths, Pattern, Route, Table};
-use crate::ingress::annotations::Options;
-use crate::ingress::problem::Problem;
+use crate::annotations::Options;
+use crate::problem::Problem;
 use object::{Key, SharedObject};
 use reverse_proxy::RequestPath;
 use reverse_proxy::pools::Backend;
@@ -19,32 +19,32 @@ const MAX_PATTERNS: usize = 100;
 
 /// A host with TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::ingress) struct TlsHost {
+pub(crate) struct TlsHost {
     /// The Ingress that configures it.
-    pub(in crate::ingress) ingress: Key,
+    pub(crate) ingress: Key,
     /// The host, possibly a wildcard; the empty one matches any other.
-    pub(in crate::ingress) host: String,
+    pub(crate) host: String,
     /// The certificate's Secret; `None` means the default certificate.
-    pub(in crate::ingress) secret: Option<Key>,
+    pub(crate) secret: Option<Key>,
 }
 
 /// The result for all Ingresses.
 #[derive(Default)]
-pub(in crate::ingress) struct BuildResult {
-    pub(in crate::ingress) table: Table,
+pub(crate) struct BuildResult {
+    pub(crate) table: Table,
     /// The hosts with TLS, in the order of their Ingresses' age, the oldest first.
-    pub(in crate::ingress) tls: Vec<TlsHost>,
+    pub(crate) tls: Vec<TlsHost>,
     /// The Services that Ingresses refer to, including those that do not exist.
-    pub(in crate::ingress) services: HashSet<Key>,
+    pub(crate) services: HashSet<Key>,
     /// Problems by Ingress.
-    pub(in crate::ingress) problems: Vec<(Key, Problem)>,
+    pub(crate) problems: Vec<(Key, Problem)>,
 }
 
 /// Looks up services.
 type Services<'a> = &'a dyn Fn(&Key) -> Option<SharedObject<Service>>;
 
 /// Compiles Ingresses; the oldest must come first.
-pub(in crate::ingress) fn build(ingresses: &[SharedObject<Ingress>], services: Services<'_>) -> BuildResult {
+pub(crate) fn build(ingresses: &[SharedObject<Ingress>], services: Services<'_>) -> BuildResult {
     let mut built = BuildResult::default();
     for ingress in ingresses {
         let mut problems = Vec::new();
