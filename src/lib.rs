@@ -28,11 +28,11 @@
 //! | [`services`] | services joined with their EndpointSlices, and the proxy that serves them from this process | reconcile, api, fabric, object, base |
 //! | [`dns`] | the cluster's DNS | services, egress, reconcile, api, object, base |
 //! | [`reverse_proxy`] | the HTTP server of Ingresses and Gateways, which forwards requests to services' endpoints | services, reconcile, api, object, base |
-//! | [`ingress`] | the ingress controller | reverse_proxy, reconcile, api, object, base |
-//! | [`network`] | the actor for services: the kernel's rules, network faults and the Gateway API | reverse_proxy, dns, services, network_policy, egress, reconcile, api, fabric, object, base |
+//! | [`ingress`], [`gateway`] | the controllers of Ingresses and of the Gateway API | reverse_proxy, reconcile, api, object, base |
+//! | [`network`] | the actor for services: the kernel's rules, network faults and the explanation of failed connections | dns, services, network_policy, egress, reconcile, api, fabric, object, base |
 //! | [`kubelet`] | a node's actor; the host's only client | reconcile, api, host, fabric, object, base |
 //! | [`console`] | the terminal program, a Kubernetes client like any other | object, manifest, base |
-//! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, ingress, reverse_proxy, dns, services, egress, scheduler, controllers, reconcile, api, store, manifest, host, fabric, object, base |
+//! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, gateway, ingress, reverse_proxy, dns, services, egress, scheduler, controllers, reconcile, api, store, manifest, host, fabric, object, base |
 //! | [`testing`] | a cluster for the tests of crates that depend on this one | all |
 //! | [`cli`] | flags, commands, exit codes | all |
 //! | `lab` | `podium-lab`: simulator, torture, benchmarks, trials of controllers and fuzz targets; users do not run it | cluster, kubelet, network, dns, services, scheduler, controllers, reconcile, api, store, manifest, host, fabric, object, base |
@@ -85,7 +85,7 @@
 //! **The network**: where pods share the machine's network, a proxy ([`services::proxy`]) listens at services' addresses
 //! and distributes connections to their endpoints. Where pods have networks of their own ([`fabric`]), there are kernel
 //! rules (`network::rules`; [`network_policy`] decides those of NetworkPolicies), [`egress`] and the same proxy for clients on
-//! the machine. The cluster's DNS ([`dns`]) and Ingresses ([`ingress`]) are served in both. All join services with their slices
+//! the machine. The cluster's DNS ([`dns`]) and Ingresses and Gateways ([`ingress`], [`gateway`]) are served in both. All join services with their slices
 //! ([`services::Follower`]) and decide in pure functions. Connections to a pod go through a dialer ([`base::dial`]),
 //! because the socket may have to come from inside the fabric.
 //!
@@ -108,8 +108,8 @@
 //! clock: ten minutes are a millisecond in a test.
 
 pub use {
-    api, base, cluster, console, controllers, dns, egress, fabric, host, ingress, kubelet, manifest, network,
-    network_policy, object, programs, reconcile, reverse_proxy, scheduler, services, store,
+    api, base, cluster, console, controllers, dns, egress, fabric, gateway, host, ingress, kubelet, manifest,
+    network, network_policy, object, programs, reconcile, reverse_proxy, scheduler, services, store,
 };
 
 pub mod cli;

@@ -14,6 +14,5 @@
 //! and one GatewayClass; and it listens beyond loopback only if the user who starts the cluster says so.
 
 pub mod faults;
-pub mod gateway;
 pub mod rules;
 pub mod why;

@@ -1,5 +1,8 @@
 //! The fields of the Gateway API's resources that this controller reads. The resources are custom, and users install
 //! their CRDs; other fields are ignored, and a value of the wrong type is an error of that object alone.
+//!
+//! The crate `gateway-api` does not fit: its latest version (0.22) is built on kube 4 and k8s-openapi 0.28, and would
+//! bring both a second time, beside our kube 5 and k8s-openapi 0.29.
 
 use std::collections::BTreeMap;
 

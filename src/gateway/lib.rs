@@ -8,6 +8,9 @@
 //!
 //! The resources are custom: the controller starts when a user installs their CRDs, and stops when these are removed.
 //! Each change leads to a reconcile of everything, but parsed routes are cached.
+//!
+//! Architecture Invariant: this crate writes no objects but the status of what it serves and one GatewayClass, and it
+//! listens beyond loopback only if the user who starts the cluster says so.
 
 mod attach;
 mod conflicts;
