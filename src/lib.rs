@@ -29,7 +29,8 @@
 //! | [`dns`] | the cluster's DNS | services, egress, reconcile, api, object, base |
 //! | [`reverse_proxy`] | the HTTP server of Ingresses and Gateways, which forwards requests to services' endpoints | services, reconcile, api, object, base |
 //! | [`ingress`], [`gateway`] | the controllers of Ingresses and of the Gateway API | reverse_proxy, reconcile, api, object, base |
-//! | [`network`] | the actor for services: the kernel's rules, network faults and the explanation of failed connections | dns, services, network_policy, egress, reconcile, api, fabric, object, base |
+//! | [`why`] | explains why a connection fails, from objects and the results of probes; does no I/O | dns, services, network_policy, egress, object, base |
+//! | [`network`] | the actor for services: the kernel's rules and network faults | services, network_policy, egress, reconcile, api, fabric, object, base |
 //! | [`kubelet`] | a node's actor; the host's only client | reconcile, api, host, fabric, object, base |
 //! | [`console`] | the terminal program, a Kubernetes client like any other | object, manifest, base |
 //! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, gateway, ingress, reverse_proxy, dns, services, egress, scheduler, controllers, reconcile, api, store, manifest, host, fabric, object, base |
@@ -109,7 +110,7 @@
 
 pub use {
     api, base, cluster, console, controllers, dns, egress, fabric, gateway, host, ingress, kubelet, manifest,
-    network, network_policy, object, programs, reconcile, reverse_proxy, scheduler, services, store,
+    network, network_policy, object, programs, reconcile, reverse_proxy, scheduler, services, store, why,
 };
 
 pub mod cli;

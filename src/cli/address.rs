@@ -15,10 +15,10 @@ use super::flags::InstanceArgs;
 use super::output::{api_error, eprint_line, print_table};
 use super::runtime::runtime;
 use super::why::client_by;
-use network::why::Destination;
 use object::host_ports::declared_ports;
 use object::pod::is_terminal;
 use services::proxy::Mirrors;
+use why::Destination;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct AddressRequest {

@@ -8,11 +8,10 @@
 //! API: one [`reverse_proxy`] serves their Ingresses and HTTPRoutes at ports of the machine. All of them follow
 //! Services and EndpointSlices through the shared caches; their decisions are pure functions.
 //!
-//! [`faults`] breaks the network on purpose. [`why`] explains why a connection fails.
+//! [`faults`] breaks the network on purpose.
 //!
 //! Architecture Invariant: this crate writes no objects but Events, the status of what it serves, the status of Faults,
 //! and one GatewayClass; and it listens beyond loopback only if the user who starts the cluster says so.
 
 pub mod faults;
 pub mod rules;
-pub mod why;

@@ -20,12 +20,12 @@ use serde::de::DeserializeOwned;
 
 use api::node_access::Attempt;
 use base::resolv_conf::ResolvConf;
-use network::why::{
+use network_policy::Protocol;
+use object::Key;
+use why::{
     ConnectionQuestion, Destination, Facts, Outcome, ProbeResults, Report, SelectingPolicies, meaning,
     outside_name, selecting, walk,
 };
-use network_policy::Protocol;
-use object::Key;
 
 /// Timeout of name lookups by the machine's resolvers.
 const LOOK_UP: Duration = Duration::from_secs(5);

@@ -17,7 +17,7 @@ use super::flags::InstanceArgs;
 use super::output::{eprint_line, print_line};
 use super::runtime::runtime;
 use super::{DONE, FAILED, error_line};
-use network::why::Report;
+use why::Report;
 
 use collect::{Failure, report};
 pub(super) use console::diagnosis;

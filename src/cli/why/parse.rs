@@ -1,8 +1,8 @@
 //! Parses the arguments of the command.
 
 use super::collect::Failure;
-use network::why::{ConnectionQuestion, Destination};
 use object::Key;
+use why::{ConnectionQuestion, Destination};
 
 pub(super) fn question(
     source: &str,

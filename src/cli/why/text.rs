@@ -1,6 +1,6 @@
 //! Formats a report as lines for a terminal.
 
-use network::why::{Report, State};
+use why::{Report, State};
 
 /// Returns one line per finding, with its details below, and the verdict as the last line.
 pub(super) fn lines(report: &Report) -> Vec<String> {

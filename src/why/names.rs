@@ -7,11 +7,11 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 
 use super::Facts;
 use super::report::{Finding, WalkStep};
+use ::services::ServiceEndpoints;
 use base::resolv_conf::ResolvConf;
 use dns::answer::{Answer, find_records};
 use dns::index::Index;
 use object::{ClusterDomain, Key, SharedObject};
-use services::ServiceEndpoints;
 
 /// The label that links a slice to its service.
 pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";
