@@ -30,7 +30,7 @@
 //! | [`reverse_proxy`] | the HTTP server of Ingresses and Gateways, which forwards requests to services' endpoints | services, reconcile, api, object, base |
 //! | [`ingress`], [`gateway`] | the controllers of Ingresses and of the Gateway API | reverse_proxy, reconcile, api, object, base |
 //! | [`why`] | explains why a connection fails, from objects and the results of probes; does no I/O | dns, services, network_policy, egress, object, base |
-//! | [`network`] | the actor for services: the kernel's rules and network faults | services, network_policy, egress, reconcile, api, fabric, object, base |
+//! | [`network`] | the network inside a fabric: the kernel's rules for services, policies, egress and faults | services, network_policy, egress, reconcile, api, fabric, object, base |
 //! | [`kubelet`] | a node's actor; the host's only client | reconcile, api, host, fabric, object, base |
 //! | [`console`] | the terminal program, a Kubernetes client like any other | object, manifest, base |
 //! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, gateway, ingress, reverse_proxy, dns, services, egress, scheduler, controllers, reconcile, api, store, manifest, host, fabric, object, base |
@@ -83,12 +83,13 @@
 //!
 //! **Scenarios** are objects too (`cluster::scenarios`): faults at given times, checks in CEL, a score.
 //!
-//! **The network**: where pods share the machine's network, a proxy ([`services::proxy`]) listens at services' addresses
-//! and distributes connections to their endpoints. Where pods have networks of their own ([`fabric`]), there are kernel
-//! rules (`network::rules`; [`network_policy`] decides those of NetworkPolicies), [`egress`] and the same proxy for clients on
-//! the machine. The cluster's DNS ([`dns`]) and Ingresses and Gateways ([`ingress`], [`gateway`]) are served in both. All join services with their slices
-//! ([`services::Follower`]) and decide in pure functions. Connections to a pod go through a dialer ([`base::dial`]),
-//! because the socket may have to come from inside the fabric.
+//! **The network**: where pods share the machine's network, a proxy ([`services::proxy`]) listens at services'
+//! addresses and distributes connections to their endpoints. Where pods have networks of their own ([`fabric`]), there
+//! are kernel rules ([`network::rules`]; [`network_policy`] decides those of NetworkPolicies), [`egress`] and the same
+//! proxy for clients on the machine. The cluster's DNS ([`dns`]), Ingresses ([`ingress`]) and Gateways ([`gateway`]) are
+//! served in both. All join services with their slices ([`services::Follower`]) and decide in pure functions.
+//! Connections to a pod go through a dialer ([`base::dial`]), because the socket may have to come from inside the
+//! fabric.
 //!
 //! | word of ours | meaning |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! Faults of the pods' network (FAULT-1, NET-10): applies Fault objects, and reverts them when they end.
 //!
 //! A fault drops, loses, slows down, refuses or delays packets between two sides, each of which is a node, pods or
-//! addresses. Rules in the kernel (`crate::rules`) implement this; for delays they send packets through detours to
+//! addresses. Rules in the kernel ([`crate::rules`]) implement this; for delays they send packets through detours to
 //! delay boxes ([`delay_boxes`]). [`sides`] and [`mod@plan`] are pure. Objects are the only state: after a crash, the
 //! next process finds them and continues; a fault's remaining time is computed from its status.
 //!
