@@ -17,13 +17,13 @@
 //! | [`object`] | vocabulary: the Kind table, objects, keys, quantities, selectors | base |
 //! | [`manifest`] | YAML and JSON documents with positions; the only user of YAML | object, base |
 //! | [`store`] | revisioned state, watch history, durability | object, base |
-//! | [`programs`] | the programs of built-in images, inside this binary: web server, nslookup, pause | object, base |
+//! | [`programs`] | the programs of built-in images, inside this binary (web server, nslookup, pause, entrypoints of others), and pid 1 of pods | object, base |
 //! | [`fabric`] | the pods' network: namespaces, links, routes and nftables through netlink, and the process inside that hands out sockets; knows no Kubernetes | base |
 //! | [`host`] | the node host: the process that runs a node's containers, its protocol and journal; knows no Kubernetes API | programs, fabric, base |
 //! | [`api`] | the API server, through which all writes go: admission, defaulting, validation, patching, deletion, subresources; `http` serves the same handle | store, manifest, object, base |
 //! | [`reconcile`] | shared caches, keyed work queue, runner, event recorder | api, object, base |
 //! | [`controllers`], [`scheduler`] | the actors; they never depend on each other | reconcile, api, object, base |
-//! | [`network`] | the actor for services: the proxy or the kernel's rules, and the cluster's DNS | reconcile, api, fabric, object, base |
+//! | [`network`] | the actor for the network: Services by a proxy or the kernel's rules, policies, DNS, egress, Ingress and Gateway API, network faults, explanations of failed connections | reconcile, api, fabric, object, base |
 //! | [`kubelet`] | a node's actor; the host's only client | reconcile, api, host, fabric, object, base |
 //! | [`console`] | the terminal program, a Kubernetes client like any other | object, manifest, base |
 //! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, scheduler, controllers, reconcile, api, store, manifest, host, fabric, object, base |
