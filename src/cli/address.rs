@@ -18,6 +18,7 @@ use super::why::client_by;
 use network::proxy::Mirrors;
 use network::why::Destination;
 use object::host_ports::declared_ports;
+use object::names::path_segment;
 use object::pod::is_terminal;
 
 #[derive(Debug, clap::Args)]
@@ -79,16 +80,18 @@ async fn rows(client: &Client, request: &AddressRequest, mirrors: &Mirrors) -> R
     for object in &request.objects {
         match Destination::parse(object, &request.namespace)?.0 {
             Destination::Service(key) => {
-                let service = services(&key.namespace).get(&key.name).await.map_err(api_error)?;
+                let service =
+                    services(&key.namespace).get(&path_segment(&key.name)).await.map_err(api_error)?;
                 rows.extend(of_service(&service, mirrors));
             }
             Destination::Pod(key) => {
-                let pod = pods(&key.namespace).get(&key.name).await.map_err(api_error)?;
+                let pod = pods(&key.namespace).get(&path_segment(&key.name)).await.map_err(api_error)?;
                 rows.extend(of_pod(&pod, mirrors));
             }
             Destination::Name(name) => {
-                let service = services(&request.namespace).get_opt(&name).await.map_err(api_error)?;
-                let pod = pods(&request.namespace).get_opt(&name).await.map_err(api_error)?;
+                let service =
+                    services(&request.namespace).get_opt(&path_segment(&name)).await.map_err(api_error)?;
+                let pod = pods(&request.namespace).get_opt(&path_segment(&name)).await.map_err(api_error)?;
                 if service.is_none() && pod.is_none() {
                     bail!("no service or pod \"{name}\" in namespace {}", request.namespace);
                 }
