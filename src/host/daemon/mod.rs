@@ -29,6 +29,7 @@ mod mount_table;
 mod network;
 mod os;
 mod outbox;
+mod own_directories;
 mod pause;
 mod pipe_end;
 mod pod;
