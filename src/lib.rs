@@ -17,7 +17,7 @@
 //! | [`object`] | vocabulary: the Kind table, objects, keys, quantities, selectors | base |
 //! | [`manifest`] | YAML and JSON documents with positions; the only user of YAML | object, base |
 //! | [`store`] | revisioned state, watch history, durability | object, base |
-//! | [`programs`] | the programs of built-in images, inside this binary: web server, nslookup, pause | object, base |
+//! | [`programs`] | the programs of built-in images, inside this binary (web server, nslookup, pause, entrypoints of others), and pid 1 of pods | object, base |
 //! | [`fabric`] | the pods' network: namespaces, links, routes and nftables through netlink, and the process inside that hands out sockets; knows no Kubernetes | base |
 //! | [`host`] | the node host: the process that runs a node's containers, its protocol and journal; knows no Kubernetes API | programs, fabric, base |
 //! | [`api`] | the API server, through which all writes go: admission, defaulting, validation, patching, deletion, subresources; `http` serves the same handle | store, manifest, object, base |

@@ -1,17 +1,23 @@
 //! Counts with their nouns, for messages.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 
 /// Returns a count with its noun in singular or plural: `1 object`, `2 objects`, `3 identities`.
 pub fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    format!("{count} {}", noun_for(count, noun))
+}
+
+/// Returns the noun for a count: the singular for 1, else the plural.
+pub fn noun_for<N: PartialEq + From<u8>>(count: N, noun: &str) -> Cow<'_, str> {
     if count == N::from(1) {
-        return format!("{count} {noun}");
+        return Cow::Borrowed(noun);
     }
-    match noun.strip_suffix('y') {
-        Some(stem) => format!("{count} {stem}ies"),
-        None if noun.ends_with(['s', 'h']) => format!("{count} {noun}es"),
-        None => format!("{count} {noun}s"),
-    }
+    Cow::Owned(match noun.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
+        _ if ["s", "x", "z", "ch", "sh"].iter().any(|end| noun.ends_with(end)) => format!("{noun}es"),
+        _ => format!("{noun}s"),
+    })
 }
 
 #[cfg(test)]
@@ -25,5 +31,14 @@ mod tests {
         assert_eq!(counted(2_i64, "process"), "2 processes");
         assert_eq!(counted(1_u32, "identity"), "1 identity");
         assert_eq!(counted(3_u32, "identity"), "3 identities");
+        for (noun, plural) in [
+            ("watch", "watches"),
+            ("path", "paths"),
+            ("key", "keys"),
+            ("more pod", "more pods"),
+            ("box", "boxes"),
+        ] {
+            assert_eq!((noun_for(1_usize, noun), noun_for(2_usize, noun)), (noun.into(), plural.into()));
+        }
     }
 }

@@ -1,6 +1,6 @@
-//! The only source of randomness.
+//! The source of randomness for everything that a simulation runs.
 //!
-//! Every random value (uids, generated names, ports, jitter) is drawn here: from the machine's randomness, or from a
+//! Its random values (uids, generated names, ports, jitter) are drawn here: from the machine's randomness, or from a
 //! seed once [`seed`] was called, so that a simulation is repeatable. Third-party code that does not call this module
 //! (the keys of `std`'s hash maps, the order in which `tokio::select!` polls) asks the C library for random bytes; the
 //! program's own `getrandom` (`src/lab/entropy.rs`) serves these with [`fill_seeded`].

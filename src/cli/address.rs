@@ -16,6 +16,7 @@ use super::output::{api_error, eprint_line, print_table};
 use super::runtime::runtime;
 use super::why::client_by;
 use object::host_ports::declared_ports;
+use object::names::path_segment;
 use object::pod::is_terminal;
 use services::proxy::Mirrors;
 use why::Destination;
@@ -79,16 +80,18 @@ async fn rows(client: &Client, request: &AddressRequest, mirrors: &Mirrors) -> R
     for object in &request.objects {
         match Destination::parse(object, &request.namespace)?.0 {
             Destination::Service(key) => {
-                let service = services(&key.namespace).get(&key.name).await.map_err(api_error)?;
+                let service =
+                    services(&key.namespace).get(&path_segment(&key.name)).await.map_err(api_error)?;
                 rows.extend(of_service(&service, mirrors));
             }
             Destination::Pod(key) => {
-                let pod = pods(&key.namespace).get(&key.name).await.map_err(api_error)?;
+                let pod = pods(&key.namespace).get(&path_segment(&key.name)).await.map_err(api_error)?;
                 rows.extend(of_pod(&pod, mirrors));
             }
             Destination::Name(name) => {
-                let service = services(&request.namespace).get_opt(&name).await.map_err(api_error)?;
-                let pod = pods(&request.namespace).get_opt(&name).await.map_err(api_error)?;
+                let service =
+                    services(&request.namespace).get_opt(&path_segment(&name)).await.map_err(api_error)?;
+                let pod = pods(&request.namespace).get_opt(&path_segment(&name)).await.map_err(api_error)?;
                 if service.is_none() && pod.is_none() {
                     bail!("no service or pod \"{name}\" in namespace {}", request.namespace);
                 }
@@ -102,33 +105,42 @@ async fn rows(client: &Client, request: &AddressRequest, mirrors: &Mirrors) -> R
 }
 
 fn of_address(ip: IpAddr, mirrors: &Mirrors) -> Row {
-    let machine = match ip {
-        IpAddr::V4(ip) => mirrors.on_machine(ip, u16::MAX).map(|address| address.ip().to_string()),
-        IpAddr::V6(_) => None,
-    };
+    let machine = on_machine(ip, u16::MAX, mirrors).map(|address| address.ip().to_string());
     [ip.to_string(), "-".to_owned(), ip.to_string(), machine.unwrap_or_else(|| "-".to_owned())]
 }
 
-/// Makes a row for each port at the service's address, and for each node port.
+/// Returns the machine's address for a port of an address of the cluster; only IPv4 addresses have mirrors.
+fn on_machine(ip: IpAddr, port: u16, mirrors: &Mirrors) -> Option<SocketAddr> {
+    match ip {
+        IpAddr::V4(ip) => mirrors.on_machine(ip, port),
+        IpAddr::V6(_) => None,
+    }
+}
+
+/// Makes a row for each port at the service's address, its IPv4 one if it has both, and rows for each node port.
 fn of_service(service: &Service, mirrors: &Mirrors) -> Vec<Row> {
     let Some(spec) = &service.spec else { return Vec::new() };
     let name = format!("service/{}", service.name_any());
-    let own = spec.cluster_ips.iter().flatten().chain(&spec.cluster_ip).find_map(|ip| ip.parse().ok());
+    let own = spec.cluster_ips.iter().flatten().chain(&spec.cluster_ip);
+    let own: Vec<IpAddr> = own.filter_map(|ip| ip.parse().ok()).collect();
+    let first = own.iter().find(|ip| ip.is_ipv4()).or(own.first()).copied();
     let mut rows = Vec::new();
     for port in spec.ports.iter().flatten() {
         let protocol = port.protocol.as_deref().unwrap_or("TCP");
         let Ok(number) = u16::try_from(port.port) else { continue };
-        if let Some(own) = own {
-            rows.push(row(&name, (number, protocol), own, mirrors));
+        if let Some(ip) = first {
+            rows.push(row(&name, (number, protocol), ip, mirrors));
         }
         if let Some(node_port) = port.node_port.and_then(|port| u16::try_from(port).ok()) {
             let machine = mirrors.low_ports.served(node_port);
-            rows.push([
-                name.clone(),
-                format!("{node_port}/{protocol}"),
-                "every node".to_owned(),
-                format!("{}:{machine}", Ipv4Addr::LOCALHOST),
-            ]);
+            rows.extend(mirrors.of_machine(&own).into_iter().map(|(at, _)| {
+                [
+                    name.clone(),
+                    format!("{node_port}/{protocol}"),
+                    "every node".to_owned(),
+                    SocketAddr::new(at, machine).to_string(),
+                ]
+            }));
         }
     }
     rows
@@ -141,7 +153,7 @@ fn of_pod(pod: &Pod, mirrors: &Mirrors) -> Vec<Row> {
     let name = format!("pod/{}", pod.name_any());
     let ports = declared_ports(pod).filter_map(|port| {
         let number = u16::try_from(port.container_port).ok()?;
-        Some(row(&name, (number, port.protocol.as_deref().unwrap_or("TCP")), own, mirrors))
+        Some(row(&name, (number, port.protocol.as_deref().unwrap_or("TCP")), own.into(), mirrors))
     });
     let mut rows: Vec<Row> = ports.collect();
     rows.dedup();
@@ -152,12 +164,12 @@ fn of_pod(pod: &Pod, mirrors: &Mirrors) -> Vec<Row> {
     rows
 }
 
-fn row(name: &str, (port, protocol): (u16, &str), ip: Ipv4Addr, mirrors: &Mirrors) -> Row {
-    let machine = mirrors.on_machine(ip, port).filter(|_| protocol != "SCTP");
+fn row(name: &str, (port, protocol): (u16, &str), ip: IpAddr, mirrors: &Mirrors) -> Row {
+    let machine = on_machine(ip, port, mirrors).filter(|_| protocol != "SCTP");
     [
         name.to_owned(),
         format!("{port}/{protocol}"),
-        SocketAddr::new(ip.into(), port).to_string(),
+        SocketAddr::new(ip, port).to_string(),
         machine.map_or_else(|| "-".to_owned(), |address| address.to_string()),
     ]
 }
@@ -177,7 +189,7 @@ mod tests {
                 (net("10.244.0.0/14"), net("127.68.0.0/14")),
             ],
             low_ports: LowPorts::below(1024),
-            has_ipv6: false,
+            has_ipv6: true,
         }
     }
 
@@ -199,6 +211,23 @@ mod tests {
                 "service/web | 99/SCTP | 10.96.1.2:99 | -",
             ]
         );
+        let dual = |ips: &[&str]| -> Service {
+            serde_json::from_value(json!({"metadata": {"name": "six"}, "spec": {"clusterIPs": ips,
+                "clusterIP": ips[0], "type": "NodePort", "ports": [{"port": 80, "nodePort": 30081}]}}))
+            .unwrap()
+        };
+        let node_ports = [
+            "service/six | 30081/TCP | every node | 127.0.0.1:30081",
+            "service/six | 30081/TCP | every node | [::1]:30081",
+        ];
+        let without = Mirrors { has_ipv6: false, ..mirrors() };
+        for (ips, port) in [
+            (&["fd00:10:96::9", "10.96.1.9"][..], "service/six | 80/TCP | 10.96.1.9:80 | 127.33.1.9:8080"),
+            (&["fd00:10:96::9"], "service/six | 80/TCP | [fd00:10:96::9]:80 | -"),
+        ] {
+            assert_eq!(lines(&of_service(&dual(ips), &mirrors())), [port, node_ports[0], node_ports[1]]);
+            assert_eq!(lines(&of_service(&dual(ips), &without)), [port, node_ports[0]]);
+        }
         let headless: Service = serde_json::from_value(
             json!({"metadata": {"name": "db"}, "spec": {"clusterIP": "None", "ports": [{"port": 80}]}}),
         )

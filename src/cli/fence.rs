@@ -17,6 +17,7 @@ use super::output::{api_error, eprint_line, print_line};
 use super::runtime::runtime;
 use base::count::counted;
 use object::conditions;
+use object::names::path_segment;
 use object::node::is_ready;
 use object::node_fence::{FENCED, FencePhase, NodeFence, NodeFenceSpec};
 use object::pod::is_terminal;
@@ -55,7 +56,7 @@ pub(super) fn run(request: &FenceRequest) -> Result<()> {
             return undo(&fences, &request.node).await;
         }
         let nodes = Api::<Node>::all(client.clone());
-        let node = nodes.get(&request.node).await.map_err(api_error)?;
+        let node = nodes.get(&path_segment(&request.node)).await.map_err(api_error)?;
         if !request.yes {
             preview(&node, &Api::all(client)).await?;
             confirm(&request.node)?;
@@ -121,7 +122,7 @@ async fn fence(fences: &Api<NodeFence>, request: &FenceRequest) -> Result<()> {
     let mut reported = String::new();
     let mut done = async || {
         loop {
-            let fence = fences.get(name).await.map_err(api_error)?;
+            let fence = fences.get(&path_segment(name)).await.map_err(api_error)?;
             let all = fence.status.as_ref().and_then(|status| status.conditions.as_ref());
             if let Some(condition) = conditions::get(all, FENCED) {
                 if condition.message != reported {
@@ -153,9 +154,9 @@ async fn fence(fences: &Api<NodeFence>, request: &FenceRequest) -> Result<()> {
 }
 
 async fn undo(fences: &Api<NodeFence>, name: &str) -> Result<()> {
-    fences.delete(name, &DeleteParams::default()).await.map_err(api_error)?;
+    fences.delete(&path_segment(name), &DeleteParams::default()).await.map_err(api_error)?;
     let deletion = async {
-        while fences.get_opt(name).await.map_err(api_error)?.is_some() {
+        while fences.get_opt(&path_segment(name)).await.map_err(api_error)?.is_some() {
             tokio::time::sleep(LOOK).await;
         }
         anyhow::Ok(())

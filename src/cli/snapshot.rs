@@ -27,6 +27,7 @@ use object::cluster_snapshot::{
     COMPLETE, ClusterRestore, ClusterRestoreSpec, ClusterSnapshot, ClusterSnapshotSpec, READY, RestorePhase,
 };
 use object::conditions;
+use object::names::path_segment;
 
 /// Interval between two polls of the progress.
 const LOOK: Duration = Duration::from_millis(20);
@@ -114,7 +115,7 @@ async fn save(named: &SnapshotTarget, claims: bool) -> Result<()> {
     snapshots.create(&PostParams::default(), &snapshot).await.map_err(api_error)?;
     let outcome = async {
         loop {
-            let snapshot = snapshots.get(&named.name).await.map_err(api_error)?;
+            let snapshot = snapshots.get(&path_segment(&named.name)).await.map_err(api_error)?;
             let conditions = snapshot.status.as_ref().and_then(|status| status.conditions.as_ref());
             if let Some(ready) = conditions::get(conditions, READY) {
                 return anyhow::Ok((ready.status == "True", ready.message.clone()));
@@ -189,7 +190,7 @@ async fn restore_now(named: &SnapshotTarget, spec: ClusterRestoreSpec) -> Result
     let mut reported = String::new();
     let mut done = async || {
         loop {
-            let restore = restores.get(&name).await.map_err(api_error)?;
+            let restore = restores.get(&path_segment(&name)).await.map_err(api_error)?;
             let conditions = restore.status.as_ref().and_then(|status| status.conditions.as_ref());
             let message = conditions::get(conditions, COMPLETE).map(|complete| complete.message.clone());
             match (restore.phase(), message) {
@@ -269,7 +270,7 @@ impl Fork for Forks {
 
 async fn delete(named: &SnapshotTarget) -> Result<()> {
     let snapshots: Api<ClusterSnapshot> = Api::all(client_of(&named.instance).await?);
-    snapshots.delete(&named.name, &DeleteParams::default()).await.map_err(api_error)?;
+    snapshots.delete(&path_segment(&named.name), &DeleteParams::default()).await.map_err(api_error)?;
     print_line(&format!("snapshot {} deleted", named.name));
     Ok(())
 }

@@ -87,7 +87,7 @@ pub(super) fn start(
     });
     let is_served = on_machine.is_some();
     let annotations = on_machine.unwrap_or_else(|| Mirrors::of_loopback(low_ports)).annotations();
-    let annotations = annotations.map(|(name, value)| (name, Some(value).filter(|_| is_served)));
+    let annotations = annotations.map(|(name, value)| (name, value.filter(|_| is_served)));
     startup_writes.perform("the annotations of the service kubernetes", {
         let api = api.clone();
         move || fixed_services::annotate_kubernetes(&api, &annotations)

@@ -23,9 +23,10 @@ use super::faults::{self, FaultContext};
 use super::fixed_services::API_OFFSET;
 use super::network_entry::NetworkEntry;
 use super::network_placement::NetworkPlacement;
+use super::nodes::{NodeFaults, Nodes};
 use super::snapshots::{self, SnapshotContext};
 use super::startup_writes::StartupWrites;
-use super::{bootstrap, client, housekeeping, kubeconfig, panics, self_check};
+use super::{bootstrap, client, housekeeping, kubeconfig, network, panics, self_check};
 use api::audit::AuditLog;
 use api::certificates::{FrontProxy, TlsError};
 use api::http::{CertificateAuthority, Credentials, Limits, Server, ServerConfig, serve_tls};
@@ -61,7 +62,7 @@ pub struct Cluster {
     store: Store,
     address: SocketAddr,
     kubeconfig: PathBuf,
-    kubelets: super::nodes::Nodes,
+    kubelets: Nodes,
     audit: Option<AuditLog>,
     fabric: Option<Arc<ClusterFabric>>,
     // The slot of addresses and the data directory stay reserved until this is dropped.
@@ -81,166 +82,50 @@ impl Cluster {
         data_dir: DataDir,
         embedding: EmbedOptions,
     ) -> Result<Self, StartError> {
-        let listener = match embedding.door {
-            ApiTransport::Socket => Some(listen(config.listen, config.expose).await?),
-            ApiTransport::Process => None,
-        };
-        let local = listener.as_ref().map(TcpListener::local_addr).transpose();
-        let address = local
-            .map_err(|source| StartError::Listen {
-                address: config.listen.unwrap_or_else(default_address),
-                source,
-            })?
-            .unwrap_or_else(default_address);
-        let ingress = SocketAddr::new(config.file.ingress.address, config.file.ingress.http_port);
-        if config.serves_ingresses() && !ingress.ip().is_loopback() && !config.expose {
-            return Err(StartError::Exposed(ingress));
-        }
+        let (listener, address) = open_listener(&config, &embedding).await?;
         let NetworkPlacement { addresses, fabric, note } =
             NetworkPlacement::find(&data_dir, &config, &embedding).await?;
-
         let store = open_store(&data_dir, &config).await?;
         let clock = embedding.clock.clone().unwrap_or_else(Clock::machine);
-        let token_key = data_dir.secret("sa.key", Signer::generate_key)?;
-        let front_proxy = FrontProxy::new(&front_proxy_authority(&data_dir)?)?;
-        let api_config = ApiConfig {
-            front_proxy: Some(Arc::new(front_proxy)),
-            token_signer: Some(Arc::new(Signer::new(&token_key).map_err(StartError::TokenKey)?)),
-            timings: config.file.timings.clone(),
-            cluster_domain: config.file.cluster_domain.clone(),
-            service_range: addresses.services(),
-            service_range_v6: addresses.v6().map(|v6| v6.services),
-            limits: config.file.limits.clone(),
-            disabled_admission: config.disabled.clone(),
-            legacy_versions: config.legacy_versions || config.file.removed_api_versions,
-            network_policies: fabric.is_some() && !config.is_disabled("proxy"),
-            dialer: fabric.as_ref().map_or_else(|| Arc::new(LocalDialer) as Dialer, ClusterFabric::dialer),
-        };
+        let api_config = api_config(&config, &data_dir, &addresses, fabric.as_ref())?;
         let api = Api::new(store.clone(), clock, api_config);
-        let reachable = SocketAddr::new(reachable(address.ip()), address.port());
-        // The address at which pods reach the API.
-        let inside = fabric.as_ref().map(|fabric| SocketAddr::new(fabric.address().into(), DEFAULT_PORT));
         let (base, actors) = (Tasks::noting(api.contained()), Tasks::noting(api.contained()));
-        let startup_writes = StartupWrites { store: store.clone(), tasks: base.clone() };
-        startup_writes.perform("the cluster's own objects", {
-            let (api, listening) = (api.clone(), inside.unwrap_or(reachable));
-            let (service, serves_ingresses) = (addresses.service(API_OFFSET), config.serves_ingresses());
-            move || {
-                bootstrap::bootstrap(&api, listening, service)?;
-                if serves_ingresses { bootstrap::ingress_class(&api) } else { Ok(()) }
-            }
-        })?;
+        let starting = StartingCluster {
+            config: &config,
+            embedding: &embedding,
+            data_dir: &data_dir,
+            addresses: &addresses,
+            fabric: fabric.as_ref(),
+            api: &api,
+            store: &store,
+            base: &base,
+            actors: &actors,
+            listen_ip: address.ip(),
+            reachable: SocketAddr::new(reachable(address.ip()), address.port()),
+            writes: StartupWrites { store: store.clone(), tasks: base.clone() },
+        };
+        starting.write_own_objects()?;
 
         let guard = StartGuard { api: &api, tasks: vec![actors.clone(), base.clone()] };
         housekeeping::start(&api, &base);
         let authority = Arc::new(authority(&data_dir)?);
         let token = data_dir.token(new_token)?;
-        let open_files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-        let served = ServerConfig {
-            address: Some(reachable),
-            limits: open_files.map_or_else(Limits::default, Limits::with_descriptors),
-        };
-        let credentials = Credentials::new(&token).with_certificates_of(&authority.certificate_pem)?;
-        let mut server = Server::new(api.clone(), credentials, base.stopping(), served);
-        if let Some(interceptor) = embedding.interceptor.clone() {
-            server = server.intercepted_by(interceptor);
-        }
-        let audit = config.file.audit.start(&api)?;
-        if let Some(log) = audit.clone() {
-            server = server.audited_by(log);
-        }
-        let kubeconfig_path = config.kubeconfig.clone().unwrap_or_else(|| data_dir.path().join("kubeconfig"));
-        if let Some(listener) = listener {
-            let mut names =
-                vec![address.ip(), Ipv4Addr::LOCALHOST.into(), addresses.service(API_OFFSET).into()];
-            names.extend(inside.map(|inside| inside.ip()));
-            let tls = authority.server_config(&names, &config.file.cluster_domain)?;
-            if let Some(fabric) = &fabric {
-                let listener = fabric.listen(SocketAddr::new(fabric.address().into(), DEFAULT_PORT))?;
-                serve_tls(server.clone(), listener, tls.clone(), &base);
-            }
-            serve_tls(server.clone(), listener, tls, &base);
-
-            let text = kubeconfig::text(&format!("https://{reachable}"), &authority.certificate_pem, &token);
-            // Written here even if the user sets another path, because `podium apply` and similar commands find the
-            // instance by this file (CLI-4).
-            data_dir.write("kubeconfig", &text)?;
-            if config.kubeconfig.is_some() {
-                write_private(&kubeconfig_path, &text)?;
-            }
-        }
-        let kubeconfig_path = std::path::absolute(&kubeconfig_path).unwrap_or(kubeconfig_path);
-
+        let (server, audit) = starting.server(&authority, &token)?;
+        let kubeconfig = starting.serve(&server, listener, &authority, &token)?;
         let caches = Caches::new(&api, &actors);
-        let control_loops = {
-            let balancers = addresses.balancers().filter(|_| !config.is_disabled("proxy"));
-            Actors::new(&api, &caches, &actors, &config, &authority, balancers, data_dir.path())?
-        };
-        let control_loops = Arc::new(control_loops);
-        // Faults that were in force at the last stop apply before any control loop or node starts.
-        let standing = faults::active_faults_at_start(&api, &control_loops);
-        control_loops.set_faults(standing.actors.clone()).await;
-        snapshots::take_over(&api, &data_dir)?;
-        if !snapshots::is_restoring(&api) {
-            control_loops.restart_all().await;
-        }
-        if config.serves_ingresses() {
-            super::network::start_ingress(&api, &caches, &actors, &config, &addresses, fabric.as_ref());
-        }
-        let network = super::network::start(
-            &api,
-            &caches,
-            &actors,
-            &config,
-            &addresses,
-            fabric.as_ref(),
-            &startup_writes,
-        )?;
-        let dns = network.dns;
-        let kubelets = super::nodes::Nodes::start(
-            (&api, &caches, &actors),
-            (&config, &embedding),
-            (&addresses, network, note),
-            &data_dir,
-            standing.nodes.clone(),
-        )
-        .await?;
-        if let Some(fabric) = &fabric {
-            let nodes = (fabric.nodes(), fabric.nodes_v6());
-            NetworkEntry::new(nodes, config.file.network.mtu, &addresses, dns, &config.file.cluster_domain)
-                .write(&data_dir)?;
-            fabric.keep(&api, &actors);
-        }
-        let v6 = addresses.v6().map(|v6| v6.services.into());
-        let means = SnapshotContext {
-            actors: control_loops.clone(),
-            data_dir: data_dir.path().to_path_buf(),
-            services: std::iter::once(addresses.services().into()).chain(v6).collect(),
-        };
-        super::fencing::start(&api, &caches, &actors, &kubelets);
-        let agent = http::HeaderValue::from_static("podium-scenarios");
-        let headers = http::HeaderMap::from_iter([(http::header::USER_AGENT, agent)]);
-        let player = client::in_process(server.clone(), headers);
-        super::scenarios::start(&api, &caches, &actors, player, config.runs_file.clone());
-        let broken = FaultContext {
-            actors: control_loops,
-            nodes: kubelets.clone(),
-            store: store.clone(),
-            data_dir: data_dir.path().to_path_buf(),
-        };
-        faults::start(&api, &caches, &actors, broken);
-        snapshots::start(&api, &caches, &actors, means);
-        self_check::start(&api, &store, &caches, &actors);
-        panics::start(&api, &actors);
+        let (control_loops, faults) = starting.start_control_loops(&caches, &authority).await?;
+        let kubelets = starting.start_nodes(&caches, note, faults).await?;
+        starting.start_supervisors(&caches, &server, control_loops, &kubelets);
         guard.stays();
+        let address = starting.reachable;
         Ok(Self {
             api,
             server,
             actors,
             base,
             store,
-            address: reachable,
-            kubeconfig: kubeconfig_path,
+            address,
+            kubeconfig,
             kubelets,
             audit,
             fabric,
@@ -265,7 +150,7 @@ impl Cluster {
     }
 
     /// Returns the nodes of the cluster.
-    pub fn nodes(&self) -> &super::nodes::Nodes {
+    pub fn nodes(&self) -> &Nodes {
         &self.kubelets
     }
 
@@ -355,6 +240,181 @@ impl Cluster {
     }
 }
 
+/// A cluster during its start: the parts that each step uses.
+struct StartingCluster<'a> {
+    config: &'a ClusterConfig,
+    embedding: &'a EmbedOptions,
+    data_dir: &'a DataDir,
+    addresses: &'a Arc<AddressPlan>,
+    fabric: Option<&'a Arc<ClusterFabric>>,
+    api: &'a Api,
+    store: &'a Store,
+    /// The tasks of the listener and of housekeeping.
+    base: &'a Tasks,
+    /// The tasks of controllers, scheduler and kubelets.
+    actors: &'a Tasks,
+    listen_ip: IpAddr,
+    /// The address at which this machine reaches the API.
+    reachable: SocketAddr,
+    writes: StartupWrites,
+}
+
+impl StartingCluster<'_> {
+    /// The address at which pods reach the API, if they have a network of their own.
+    fn inside(&self) -> Option<SocketAddr> {
+        self.fabric.map(|fabric| SocketAddr::new(fabric.address().into(), DEFAULT_PORT))
+    }
+
+    /// Writes the objects that every cluster has.
+    fn write_own_objects(&self) -> Result<(), StartError> {
+        let (api, listening) = (self.api.clone(), self.inside().unwrap_or(self.reachable));
+        let (service, serves_ingresses) =
+            (self.addresses.service(API_OFFSET), self.config.serves_ingresses());
+        self.writes.perform("the cluster's own objects", move || {
+            bootstrap::bootstrap(&api, listening, service)?;
+            if serves_ingresses { bootstrap::ingress_class(&api) } else { Ok(()) }
+        })?;
+        Ok(())
+    }
+
+    /// Creates the server, with its audit log if there is one.
+    fn server(
+        &self,
+        authority: &CertificateAuthority,
+        token: &str,
+    ) -> Result<(Server, Option<AuditLog>), StartError> {
+        let open_files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let served = ServerConfig {
+            address: Some(self.reachable),
+            limits: open_files.map_or_else(Limits::default, Limits::with_descriptors),
+        };
+        let credentials = Credentials::new(token).with_certificates_of(&authority.certificate_pem)?;
+        let mut server = Server::new(self.api.clone(), credentials, self.base.stopping(), served);
+        if let Some(interceptor) = self.embedding.interceptor.clone() {
+            server = server.intercepted_by(interceptor);
+        }
+        let audit = self.config.file.audit.start(self.api)?;
+        if let Some(log) = audit.clone() {
+            server = server.audited_by(log);
+        }
+        Ok((server, audit))
+    }
+
+    /// Serves the API at the listener, if there is one, and inside the pods' network. Returns the path of the
+    /// kubeconfig, which is written for a listener.
+    fn serve(
+        &self,
+        server: &Server,
+        listener: Option<TcpListener>,
+        authority: &CertificateAuthority,
+        token: &str,
+    ) -> Result<PathBuf, StartError> {
+        let (config, data_dir) = (self.config, self.data_dir);
+        let path = config.kubeconfig.clone().unwrap_or_else(|| data_dir.path().join("kubeconfig"));
+        if let Some(listener) = listener {
+            let mut names =
+                vec![self.listen_ip, Ipv4Addr::LOCALHOST.into(), self.addresses.service(API_OFFSET).into()];
+            names.extend(self.inside().map(|inside| inside.ip()));
+            let tls = authority.server_config(&names, &config.file.cluster_domain)?;
+            if let Some(fabric) = self.fabric {
+                let listener = fabric.listen(SocketAddr::new(fabric.address().into(), DEFAULT_PORT))?;
+                serve_tls(server.clone(), listener, tls.clone(), self.base);
+            }
+            serve_tls(server.clone(), listener, tls, self.base);
+
+            let url = format!("https://{}", self.reachable);
+            let text = kubeconfig::text(&url, &authority.certificate_pem, token);
+            // Written here even if the user sets another path, because `podium apply` and similar commands find the
+            // instance by this file (CLI-4).
+            data_dir.write("kubeconfig", &text)?;
+            if config.kubeconfig.is_some() {
+                write_private(&path, &text)?;
+            }
+        }
+        Ok(std::path::absolute(&path).unwrap_or(path))
+    }
+
+    /// Starts controllers and scheduler, unless a restore of a snapshot is to be continued first. Returns the faults of
+    /// nodes that were in force at the last stop.
+    async fn start_control_loops(
+        &self,
+        caches: &Caches,
+        authority: &Arc<CertificateAuthority>,
+    ) -> Result<(Arc<Actors>, NodeFaults), StartError> {
+        let (api, config) = (self.api, self.config);
+        let balancers = self.addresses.balancers().filter(|_| !config.is_disabled("proxy"));
+        let data_dir = self.data_dir.path();
+        let control_loops = Actors::new(api, caches, self.actors, config, authority, balancers, data_dir)?;
+        let control_loops = Arc::new(control_loops);
+        // Faults that were in force at the last stop apply before any control loop or node starts.
+        let standing = faults::active_faults_at_start(api, &control_loops);
+        control_loops.set_faults(standing.actors).await;
+        snapshots::take_over(api, self.data_dir)?;
+        if !snapshots::is_restoring(api) {
+            control_loops.restart_all().await;
+        }
+        Ok((control_loops, standing.nodes))
+    }
+
+    /// Starts the network and the nodes. `note` is the note about the network that nodes show.
+    async fn start_nodes(
+        &self,
+        caches: &Caches,
+        note: Option<String>,
+        faults: NodeFaults,
+    ) -> Result<Nodes, StartError> {
+        let (api, actors, config, addresses) = (self.api, self.actors, self.config, self.addresses);
+        if config.serves_ingresses() {
+            network::start_ingress(api, caches, actors, config, addresses, self.fabric);
+        }
+        let network = network::start(api, caches, actors, config, addresses, self.fabric, &self.writes)?;
+        let dns = network.dns;
+        let (of_config, of_network) = ((config, self.embedding), (addresses, network, note));
+        let kubelets =
+            Nodes::start((api, caches, actors), of_config, of_network, self.data_dir, faults).await?;
+        if let Some(fabric) = self.fabric {
+            let nodes = (fabric.nodes(), fabric.nodes_v6());
+            NetworkEntry::new(nodes, config.file.network.mtu, addresses, dns, &config.file.cluster_domain)
+                .write(self.data_dir)?;
+            fabric.keep(api, actors);
+        }
+        Ok(kubelets)
+    }
+
+    /// Starts the controllers of Podium's own objects, and the checks of the cluster itself.
+    fn start_supervisors(
+        &self,
+        caches: &Caches,
+        server: &Server,
+        control_loops: Arc<Actors>,
+        kubelets: &Nodes,
+    ) {
+        let (api, actors) = (self.api, self.actors);
+        let data_dir = self.data_dir.path().to_path_buf();
+        let v6 = self.addresses.v6().map(|v6| v6.services.into());
+        let means = SnapshotContext {
+            actors: control_loops.clone(),
+            data_dir: data_dir.clone(),
+            services: std::iter::once(self.addresses.services().into()).chain(v6).collect(),
+        };
+        super::fencing::start(api, caches, actors, kubelets);
+        let agent = http::HeaderValue::from_static("podium-scenarios");
+        let headers = http::HeaderMap::from_iter([(http::header::USER_AGENT, agent)]);
+        let player = client::in_process(server.clone(), headers);
+        super::scenarios::start(api, caches, actors, player, self.config.runs_file.clone());
+        let broken = FaultContext {
+            actors: control_loops,
+            nodes: kubelets.clone(),
+            store: self.store.clone(),
+            data_dir,
+        };
+        faults::start(api, caches, actors, broken);
+        snapshots::start(api, caches, actors, means);
+        self_check::start(api, self.store, caches, actors);
+        panics::start(api, actors);
+    }
+}
+
 /// Ends the tasks of a start, and clears the API, if the start fails or its future is dropped.
 struct StartGuard<'a> {
     api: &'a Api,
@@ -389,6 +449,53 @@ fn default_address() -> SocketAddr {
 /// The address at which clients on this machine reach a server with this listen address.
 fn reachable(ip: IpAddr) -> IpAddr {
     if ip.is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { ip }
+}
+
+/// Binds the API's listener, unless the cluster has no socket. Returns it with its address.
+async fn open_listener(
+    config: &ClusterConfig,
+    embedding: &EmbedOptions,
+) -> Result<(Option<TcpListener>, SocketAddr), StartError> {
+    let listener = match embedding.door {
+        ApiTransport::Socket => Some(listen(config.listen, config.expose).await?),
+        ApiTransport::Process => None,
+    };
+    let local = listener.as_ref().map(TcpListener::local_addr).transpose();
+    let address = local
+        .map_err(|source| StartError::Listen {
+            address: config.listen.unwrap_or_else(default_address),
+            source,
+        })?
+        .unwrap_or_else(default_address);
+    let ingress = SocketAddr::new(config.file.ingress.address, config.file.ingress.http_port);
+    if config.serves_ingresses() && !ingress.ip().is_loopback() && !config.expose {
+        return Err(StartError::Exposed(ingress));
+    }
+    Ok((listener, address))
+}
+
+/// Returns the API's settings, with its keys from the data directory.
+fn api_config(
+    config: &ClusterConfig,
+    data_dir: &DataDir,
+    addresses: &AddressPlan,
+    fabric: Option<&Arc<ClusterFabric>>,
+) -> Result<ApiConfig, StartError> {
+    let token_key = data_dir.secret("sa.key", Signer::generate_key)?;
+    let front_proxy = FrontProxy::new(&front_proxy_authority(data_dir)?)?;
+    Ok(ApiConfig {
+        front_proxy: Some(Arc::new(front_proxy)),
+        token_signer: Some(Arc::new(Signer::new(&token_key).map_err(StartError::TokenKey)?)),
+        timings: config.file.timings.clone(),
+        cluster_domain: config.file.cluster_domain.clone(),
+        service_range: addresses.services(),
+        service_range_v6: addresses.v6().map(|v6| v6.services),
+        limits: config.file.limits.clone(),
+        disabled_admission: config.disabled.clone(),
+        legacy_versions: config.legacy_versions || config.file.removed_api_versions,
+        network_policies: fabric.is_some() && !config.is_disabled("proxy"),
+        dialer: fabric.map_or_else(|| Arc::new(LocalDialer) as Dialer, ClusterFabric::dialer),
+    })
 }
 
 async fn listen(requested: Option<SocketAddr>, expose: bool) -> Result<TcpListener, StartError> {

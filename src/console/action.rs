@@ -161,12 +161,12 @@ pub(crate) async fn execute(client: &Client, mutation: &Mutation) -> Result<Valu
         }
         Mutation::Apply { target, body, force } => apply(client, target, body, *force, WriteMode::Real).await,
         Mutation::Delete { target, params } => {
-            let answer = target.api(client.clone()).delete(&target.name, params).await?;
+            let answer = target.api(client.clone()).delete(&target.path_name(), params).await?;
             Ok(answer.either(|object| value_of(&object), |status| value_of(&status)))
         }
         Mutation::Evict { target, params } => {
             let namespace = target.namespace.as_deref().unwrap_or("default");
-            let path = format!("/api/v1/namespaces/{namespace}/pods/{}/eviction", target.name);
+            let path = format!("/api/v1/namespaces/{namespace}/pods/{}/eviction", target.path_name());
             let request = http::Request::post(path)
                 .header(http::header::CONTENT_TYPE, "application/json")
                 .body(eviction(target, params).to_string().into_bytes())
@@ -174,7 +174,7 @@ pub(crate) async fn execute(client: &Client, mutation: &Mutation) -> Result<Valu
             client.request(request).await
         }
         Mutation::Step { target, key } => {
-            let path = format!("{}/{}/step", target.api(client.clone()).resource_url(), target.name);
+            let path = format!("{}/{}/step", target.api(client.clone()).resource_url(), target.path_name());
             let body = key.as_ref().map_or_else(|| json!({}), |key| json!({"spec": {"key": key}}));
             let request = http::Request::post(path)
                 .header(http::header::CONTENT_TYPE, "application/json")
@@ -236,7 +236,7 @@ pub(crate) async fn replace(
 ) -> Result<Value, kube::Error> {
     let api = target.api(client.clone());
     let dry_run = if mode == WriteMode::DryRun { "&dryRun=All" } else { "" };
-    let path = format!("{}/{}?fieldValidation=Strict{dry_run}", api.resource_url(), target.name);
+    let path = format!("{}/{}?fieldValidation=Strict{dry_run}", api.resource_url(), target.path_name());
     let request = http::Request::put(path)
         .header(http::header::CONTENT_TYPE, "application/json")
         .body(body.to_string().into_bytes())
@@ -258,7 +258,7 @@ async fn apply(
         field_manager: Some(FIELD_MANAGER.to_owned()),
         field_validation: Some(ValidationDirective::Strict),
     };
-    let object = target.api(client.clone()).patch(&target.name, &params, &Patch::Apply(body)).await?;
+    let object = target.api(client.clone()).patch(&target.path_name(), &params, &Patch::Apply(body)).await?;
     Ok(value_of(&object))
 }
 
@@ -288,10 +288,10 @@ pub(crate) async fn patch(
         PatchKind::Json => {
             let patch = serde_json::from_value(body.clone()).map_err(kube::Error::SerdeError)?;
             let patch: Patch<Value> = Patch::Json(patch);
-            return send(&api, &target.name, subresource, params, &patch).await;
+            return send(&api, &target.path_name(), subresource, params, &patch).await;
         }
     };
-    send(&api, &target.name, subresource, params, &patch).await
+    send(&api, &target.path_name(), subresource, params, &patch).await
 }
 
 async fn send<P: serde::Serialize + std::fmt::Debug>(

@@ -55,7 +55,7 @@ impl Key {
         KeyEvent::new(code, self.modifiers)
     }
 
-    /// Parses `ctrl-d`, `shift-left`, `J`, `space`, `f5`.
+    /// Parses `ctrl-d`, `shift-left`, `J`, `space`, `f5`, and every key as it is displayed.
     pub fn parse(text: &str) -> Option<Self> {
         let mut modifiers = KeyModifiers::NONE;
         let mut rest = text;
@@ -72,6 +72,10 @@ impl Key {
         }
         let mut chars = rest.chars();
         let code = match (chars.next(), chars.next()) {
+            (Some('←'), None) => KeyCode::Left,
+            (Some('→'), None) => KeyCode::Right,
+            (Some('↑'), None) => KeyCode::Up,
+            (Some('↓'), None) => KeyCode::Down,
             (Some(c), None) => KeyCode::Char(c),
             _ => match rest.to_ascii_lowercase().as_str() {
                 "space" => KeyCode::Char(' '),
@@ -146,6 +150,7 @@ mod tests {
             let key = Key::parse(text).expect(text);
             assert_eq!(key, Key::of(KeyEvent::new(code, modifiers)), "{text}");
             assert_eq!(key.to_string(), shown);
+            assert_eq!(Key::parse(shown), Some(key), "{shown}");
         }
         for bad in ["", "ctrl-", "meta-x", "f13", "spacebar"] {
             assert_eq!(Key::parse(bad).filter(|_| bad != "ctrl-"), None, "{bad}");

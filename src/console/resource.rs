@@ -13,6 +13,7 @@ use kube::core::ApiResource;
 use kube::{Api, Client, Resource};
 
 use super::text::clean;
+use object::names::path_segment;
 
 /// The uid of an object; the key of every selection and mark.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -212,6 +213,11 @@ impl ObjectRef {
     /// Returns ` -n NAMESPACE` for a kubectl command line, or nothing.
     pub(crate) fn kubectl_namespace(&self) -> String {
         self.namespace.as_ref().map(|namespace| format!(" -n {namespace}")).unwrap_or_default()
+    }
+
+    /// Returns the name as a client's methods take it: `kube` puts names into paths as they are.
+    pub(crate) fn path_name(&self) -> Cow<'_, str> {
+        path_segment(&self.name)
     }
 
     /// Returns a client for objects of the same kind in the same namespace.

@@ -9,6 +9,7 @@ use rand::Rng;
 use regex::Regex;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use base::count::noun_for;
 use object::time::human_duration;
 
 /// Replaces everything that could control the terminal or change the text's direction by a visible glyph (SEC-3):
@@ -208,8 +209,7 @@ pub(crate) fn generated(count: usize) -> String {
 
 /// Formats a count with its noun: `1 pod`, `1 200 pods`.
 pub(crate) fn counted(count: usize, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", grouped(count as u64))
+    format!("{} {}", grouped(count as u64), noun_for(count, noun))
 }
 
 #[cfg(test)]

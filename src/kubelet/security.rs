@@ -94,6 +94,8 @@ pub(super) fn ignored(pod: &Pod, abilities: NodeAbilities) -> Vec<String> {
             "containers on this node have no namespaces",
         );
         let added = s.capabilities.as_ref().and_then(|c| c.add.as_ref()).is_some_and(|add| !add.is_empty());
+        let privileged = s.privileged == Some(true);
+        warn_if(at("privileged"), privileged && !root, "only root can add capabilities and show devices");
         warn_if(at("capabilities.add"), added && !root, "only root can add capabilities");
         warn_if(at("seLinuxOptions"), s.se_linux_options.is_some(), modules);
         let confined = s.seccomp_profile.as_ref().is_some_and(|p| p.type_ != "Unconfined");
@@ -141,9 +143,10 @@ mod tests {
         assert_eq!(security(&pod, container), expect);
     }
 
-    /// POD-16: the ignored fields depend on the node's abilities; `privileged` is accepted.
+    /// The ignored fields depend on the node's abilities; `privileged` is accepted from all users, and ignored for
+    /// ordinary ones.
     #[test]
-    fn each_field_without_effect_is_reported_once() {
+    fn each_field_without_effect_is_reported_once_pod_16() {
         let all = pod(
             &json!({"runAsUser": 1000, "fsGroup": 1, "seccompProfile": {"type": "RuntimeDefault"}}),
             &json!({"privileged": true, "readOnlyRootFilesystem": true, "capabilities": {"add": ["NET_ADMIN"]},
@@ -158,10 +161,11 @@ mod tests {
         assert_eq!(fields(0, true), always);
         assert_eq!(
             fields(1000, true).len(),
-            2 + 2,
+            2 + 3,
             "its own uid is no other, its groups and capabilities are"
         );
-        assert_eq!(fields(1001, false).len(), 2 + 4);
+        assert!(fields(1000, true).contains(&"spec.containers{c}.securityContext.privileged".to_owned()));
+        assert_eq!(fields(1001, false).len(), 2 + 5);
         assert!(
             ignored(&pod(&json!({}), &json!({})), NodeAbilities { uid: 1, namespaces: false }).is_empty()
         );

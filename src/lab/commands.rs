@@ -26,7 +26,7 @@ enum Command {
     Simulate(simulate::SimulateRequest),
     /// Kill, freeze and cut off a real instance repeatedly, and check that nothing ran twice and nothing was lost
     Torture(torture::TortureRequest),
-    /// Measure the `podium` beside this program and compare each figure with a limit or a recorded figure
+    /// Measure the `podium` beside this program; most figures stand beside a limit of the same run or a recorded figure
     Bench {
         /// Suites to run [default: all but the soak]
         suites: Vec<bench::Suite>,

@@ -1,6 +1,7 @@
 //! A text that consists of one document in a format of Podium's own, such as a config file. It is decoded strictly, and
 //! every error has a position.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -49,16 +50,58 @@ impl ConfigText {
 
     /// Decodes the document as a `T`; `None` for an empty text.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<Option<T>, ManifestError> {
-        let Some(tree) = &self.tree else { return Ok(None) };
-        serde_path_to_error::deserialize(&self.value).map(Some).map_err(|error| {
-            let path = error.path().to_string();
-            let field = (path != ".").then_some(path);
-            ManifestError {
-                source: self.source.clone(),
-                position: Some(node::find(tree, field.as_deref().unwrap_or_default())),
-                field,
-                message: with_the_nearest_name(&error.into_inner().to_string()),
+        if self.tree.is_none() {
+            return Ok(None);
+        }
+        self.decode_at("", &self.value).map(Some)
+    }
+
+    /// Decodes each entry of a map for itself: the map of this name, which is all that the document may have, or the
+    /// document. The errors are those of invalid entries, which are left out, and of other names beside the map.
+    pub fn decode_entries<T: DeserializeOwned>(
+        &self,
+        section: Option<&str>,
+    ) -> (BTreeMap<String, T>, Vec<ManifestError>) {
+        let (mut entries, mut errors) = (BTreeMap::new(), Vec::new());
+        let all = match self.written_entries(section, &mut errors) {
+            Ok(all) => all,
+            Err(error) => return (entries, vec![error]),
+        };
+        for (name, value) in all {
+            let field = section.map_or_else(|| name.clone(), |section| format!("{section}.{name}"));
+            match self.decode_at(&field, &value) {
+                Ok(entry) => drop(entries.insert(name, entry)),
+                Err(error) => errors.push(error),
             }
+        }
+        (entries, errors)
+    }
+
+    fn written_entries(
+        &self,
+        section: Option<&str>,
+        errors: &mut Vec<ManifestError>,
+    ) -> Result<BTreeMap<String, Value>, ManifestError> {
+        let mut document: BTreeMap<String, Value> = self.decode()?.unwrap_or_default();
+        let Some(section) = section else { return Ok(document) };
+        let entries = document.remove(section).filter(|entries| !entries.is_null());
+        errors.extend(document.keys().map(|name| {
+            let message = format!("unknown field `{name}`, expected `{section}`");
+            self.fault(name, with_the_nearest_name(&message))
+        }));
+        entries.map_or_else(|| Ok(BTreeMap::new()), |entries| self.decode_at(section, &entries))
+    }
+
+    /// Decodes the value of a field; `field` is empty for the document.
+    fn decode_at<T: DeserializeOwned>(&self, field: &str, value: &Value) -> Result<T, ManifestError> {
+        serde_path_to_error::deserialize(value).map_err(|error| {
+            let below = error.path().to_string();
+            let field = match below.as_str() {
+                "." => field.to_owned(),
+                below if field.is_empty() || below.starts_with('[') => format!("{field}{below}"),
+                below => format!("{field}.{below}"),
+            };
+            self.fault(&field, with_the_nearest_name(&error.into_inner().to_string()))
         })
     }
 }
@@ -85,8 +128,6 @@ fn with_the_nearest_name(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use serde::Deserialize;
 
     use super::*;
@@ -149,5 +190,42 @@ mod tests {
             assert!(error.starts_with(expected), "{error}\nis not {expected}");
         }
         assert!(ConfigText::parse("# nothing\n", "c.yaml").unwrap().decode::<Config>().unwrap().is_none());
+    }
+
+    #[test]
+    fn an_invalid_entry_hides_no_other_cli_6() {
+        for (text, section, names, expected) in [
+            (
+                "timings: {a: {backOff: 1}, b: {backOf: 1}, c: 5}\nother: 1\n",
+                Some("timings"),
+                &["a"][..],
+                &[
+                    "c.yaml:2:1: other: unknown field \"other\"; expected timings",
+                    "c.yaml:1:32: timings.b.backOf: unknown field \"backOf\", did you mean backOff?",
+                    "c.yaml:1:44: timings.c: invalid type: integer `5`, expected struct Timings",
+                ][..],
+            ),
+            ("a: {}\nb: []\n", None, &["a", "b"], &[]),
+            (
+                "timing: {}\n",
+                Some("timings"),
+                &[],
+                &["c.yaml:1:1: timing: unknown field \"timing\", did you mean timings?"],
+            ),
+            (
+                "timings: soon\n",
+                Some("timings"),
+                &[],
+                &["c.yaml:1:1: timings: invalid type: string \"soon\", expected a map"],
+            ),
+            ("text\n", None, &[], &["c.yaml:1:1: invalid type: string \"text\", expected a map"]),
+            ("timings:\n", Some("timings"), &[], &[]),
+            ("# nothing\n", None, &[], &[]),
+        ] {
+            let read = ConfigText::parse(text, "c.yaml").unwrap();
+            let (entries, errors) = read.decode_entries::<Timings>(section);
+            assert_eq!(entries.keys().collect::<Vec<_>>(), names, "{text}");
+            assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), expected, "{text}");
+        }
     }
 }

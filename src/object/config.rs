@@ -65,7 +65,7 @@ timings! {
     /// The first delay before a Job replaces a failed pod.
     job_back_off_initial = Seconds::new(10);
     /// The longest delay before a Job replaces a failed pod.
-    job_back_off_max = Seconds::new(360);
+    job_back_off_max = Seconds::new(600);
     /// The first delay before an image is pulled again.
     image_back_off_initial = Seconds::new(10);
     /// The longest delay before an image is pulled again.
@@ -114,7 +114,7 @@ timings! {
     file_check_frequency = Seconds::new(1);
     /// No heartbeat for this long makes a node's Ready condition Unknown.
     #[serde(alias = "nodeMonitorGrace")]
-    node_monitor_grace_period = Seconds::new(40);
+    node_monitor_grace_period = Seconds::new(50);
     /// The time a new node has for its first report.
     #[serde(alias = "nodeStartupGrace")]
     node_startup_grace_period = Seconds::new(60);
@@ -227,10 +227,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timings_default_to_kubernetes_and_take_seconds() {
+    fn timings_default_to_kubernetes_and_take_seconds_node_2_job_1() {
         let timings: Timings = serde_json::from_str(r#"{"nodeMonitorGracePeriod": 0.5}"#).unwrap();
         assert_eq!(timings.node_monitor_grace_period.0, Duration::from_millis(500));
         assert_eq!(timings.container_back_off_max.0, Duration::from_mins(5));
+        assert_eq!(timings.job_back_off_max.0, Duration::from_mins(10));
+        assert_eq!(Timings::default().node_monitor_grace_period.0, Duration::from_secs(50));
         assert!(serde_json::from_str::<Timings>(r#"{"nodeMonitorGracePeroid": 1}"#).is_err());
         assert!(serde_json::from_str::<Timings>(r#"{"nodeMonitorGracePeriod": -1}"#).is_err());
     }

@@ -148,7 +148,7 @@ impl Cluster {
         self.behaviours.set(behaviour);
     }
 
-    /// Silences a hollow node, like one that has crashed or lost its network: after 40 s it is `Unknown`, and after
+    /// Silences a hollow node, like one that has crashed or lost its network: after 50 s it is `Unknown`, and after
     /// five minutes more its pods are evicted.
     pub async fn silence_node(&self, name: &str) -> Result<(), Error> {
         self.running().nodes().silence(name).await.map_err(|error| Error::Node(error.to_string()))

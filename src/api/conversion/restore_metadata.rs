@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::object_checks;
 use crate::validate::{self, FieldErrors, Path, depth, metadata};
 use object::Object;
+use object::go_format::go_type;
 use object::selector::Labels;
 
 /// A converted object.
@@ -69,7 +70,7 @@ pub(super) fn restore_metadata(
         Some(Value::Object(metadata)) => metadata,
         None => return Err(ConvertedObjectError::Metadata("missing metadata in converted object".into())),
         Some(other) => {
-            let type_ = type_of(&other);
+            let type_ = go_type(&other);
             return Err(ConvertedObjectError::Metadata(format!(
                 "invalid metadata of type {type_} in converted object"
             )));
@@ -102,7 +103,7 @@ fn string_map(
         None | Some(Value::Null) => return Ok(None),
         Some(Value::Object(answered)) => answered,
         Some(other) => {
-            let type_ = type_of(other);
+            let type_ = go_type(other);
             let message = format!("invalid metadata.{field} of type {type_} in converted object");
             return Err(ConvertedObjectError::Metadata(message));
         }
@@ -112,7 +113,7 @@ fn string_map(
         let Value::String(text) = value else {
             let message = format!(
                 "metadata.{field}[{key}] must be a string, but is {} in converted object",
-                type_of(value)
+                go_type(value)
             );
             return Err(ConvertedObjectError::Metadata(message));
         };
@@ -127,19 +128,6 @@ fn string_map(
         }
     }
     Ok(Some(all).filter(|all| !all.is_empty()))
-}
-
-/// Returns the type of a value as Go names it.
-fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
 }
 
 #[cfg(test)]

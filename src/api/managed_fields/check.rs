@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::types::{JsonType, OwnershipKind, Type};
+use object::go_format::go_type;
 use object::managed::{PathElement, path_text};
 
 /// The limit on reported errors.
@@ -126,18 +127,6 @@ impl Faults {
                 Err(fault) => self.add(&format!("element {at}: {fault}")),
             }
         }
-    }
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
     }
 }
 

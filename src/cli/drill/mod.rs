@@ -24,6 +24,7 @@ use super::output::{api_error, eprint_line, print_line, print_table};
 use super::runtime::runtime;
 use manifest::Document;
 use manifest::drills::{DRILLS, Drill};
+use object::names::path_segment;
 use object::scenario::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, Scenario, ScenarioPhase, ScenarioRun};
 use object::time::read_go_duration;
 
@@ -234,16 +235,16 @@ async fn compare(client: &Client, scenario: &Scenario) {
 /// Starts a scenario. An ended scenario of this name is deleted first; a running one continues.
 async fn begin(client: &Client, document: Document, name: &str) -> Result<()> {
     let scenarios = Api::<Scenario>::all(client.clone());
-    if let Some(known) = scenarios.get_opt(name).await.map_err(api_error)? {
+    if let Some(known) = scenarios.get_opt(&path_segment(name)).await.map_err(api_error)? {
         if !known.phase().has_ended() && known.metadata.deletion_timestamp.is_none() {
             eprint_line(&format!("scenario {name} is already running"));
             return Ok(());
         }
         if known.metadata.deletion_timestamp.is_none() {
-            scenarios.delete(name, &DeleteParams::default()).await.map_err(api_error)?;
+            scenarios.delete(&path_segment(name), &DeleteParams::default()).await.map_err(api_error)?;
         }
         let deletion = async {
-            while scenarios.get_opt(name).await.map_err(api_error)?.is_some() {
+            while scenarios.get_opt(&path_segment(name)).await.map_err(api_error)?.is_some() {
                 tokio::time::sleep(LOOK).await;
             }
             anyhow::Ok(())
@@ -276,7 +277,7 @@ async fn follow(
     tokio::pin!(limit);
     let mut is_limited = true;
     loop {
-        let scenario = match scenarios.get_opt(name).await {
+        let scenario = match scenarios.get_opt(&path_segment(name)).await {
             Ok(Some(scenario)) => scenario,
             Ok(None) => bail!("scenario {name} was deleted"),
             Err(error) if is_away(&error) => {
@@ -377,13 +378,13 @@ async fn request_stop(scenarios: &Api<Scenario>, name: &str) -> kube::Result<()>
 
 async fn change(scenarios: &Api<Scenario>, name: &str, spec: serde_json::Value) -> kube::Result<Scenario> {
     let patch = Patch::Merge(json!({"spec": spec}));
-    scenarios.patch(name, &PatchParams::default(), &patch).await
+    scenarios.patch(&path_segment(name), &PatchParams::default(), &patch).await
 }
 
 /// Returns the scenario of this name, or the only one that is running.
 async fn meant(scenarios: &Api<Scenario>, name: Option<&str>) -> Result<Scenario> {
     if let Some(name) = name {
-        return scenarios.get(name).await.map_err(api_error);
+        return scenarios.get(&path_segment(name)).await.map_err(api_error);
     }
     let all = scenarios.list(&ListParams::default()).await.map_err(api_error)?.items;
     let mut played = all.into_iter().filter(|one| !one.phase().has_ended());
@@ -407,7 +408,7 @@ async fn hint(client: &Client, name: Option<&str>) -> Result<ExitCode> {
     };
     change(&scenarios, &name, json!({"hintsAsked": shown + 1})).await.map_err(api_error)?;
     let shows = async {
-        while scenarios.get(&name).await.map_err(api_error)?.revealed_hints().len() <= shown {
+        while scenarios.get(&path_segment(&name)).await.map_err(api_error)?.revealed_hints().len() <= shown {
             tokio::time::sleep(LOOK).await;
         }
         anyhow::Ok(())
@@ -431,7 +432,13 @@ async fn stop(client: &Client, name: Option<&str>) -> Result<ExitCode> {
         request_stop(&scenarios, &name).await.map_err(api_error)?;
     }
     let over = async {
-        while !scenarios.get(&name).await.map_err(api_error)?.status.is_some_and(|status| status.cleaned) {
+        while !scenarios
+            .get(&path_segment(&name))
+            .await
+            .map_err(api_error)?
+            .status
+            .is_some_and(|status| status.cleaned)
+        {
             tokio::time::sleep(LOOK).await;
         }
         anyhow::Ok(())

@@ -16,6 +16,7 @@ use object::fault::{
     ACTIVE, Fault, FaultDisk, FaultImage, FaultLatency, FaultLoss, FaultPeer, FaultRate, FaultRefuse,
     FaultSkew, FaultSpec, FaultTarget, read_disk, read_node, read_side, read_target, read_volume,
 };
+use object::names::path_segment;
 
 /// Time within which a fault must be in force.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
@@ -353,7 +354,8 @@ async fn begin(faults: &Api<Fault>, spec: FaultSpec, name: Option<String>) -> Re
     let name = made.metadata.name.unwrap_or_default();
     let outcome = async {
         loop {
-            let request = faults.get(&name);
+            let segment = path_segment(&name);
+            let request = faults.get(&segment);
             tokio::pin!(request);
             let fault = if let Ok(fault) = tokio::time::timeout(SILENCE, &mut request).await {
                 fault
@@ -418,7 +420,7 @@ async fn heal(faults: &Api<Fault>, names: Vec<String>, all: bool) -> Result<()> 
     };
     let mut failed = 0;
     for name in &names {
-        match faults.delete(name, &DeleteParams::default()).await {
+        match faults.delete(&path_segment(name), &DeleteParams::default()).await {
             Ok(_) => print_line(&format!("fault/{name} healed")),
             Err(error) => {
                 failed += 1;

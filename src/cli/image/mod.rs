@@ -28,7 +28,7 @@ pub(super) enum ImageCommand {
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
-    /// Load an image archive (docker save, podman save, OCI layout; also gzip); it runs in its own root file system
+    /// Load an image archive (docker save, podman save, OCI layout; also with gzip or zstd); it runs in its own root file system
     Load(load::LoadRequest),
     /// Remove loaded images by name or ID
     Rm {

@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 use manifest::Document;
 use object::ServedKind;
+use object::names::path_segment;
 use object::well_known::annotation::LAST_APPLIED;
 pub use warnings::Warnings;
 
@@ -241,9 +242,10 @@ fn named_field(message: &str) -> &str {
 fn paths(served: ServedKind, namespace: &str, name: &str) -> (String, String) {
     let (info, group) = (served.kind().info(), served.group());
     let root = if group.is_empty() { "/api".to_string() } else { format!("/apis/{group}") };
-    let place = if info.namespaced() { format!("/namespaces/{namespace}") } else { String::new() };
+    let place =
+        if info.namespaced() { format!("/namespaces/{}", path_segment(namespace)) } else { String::new() };
     let collection = format!("{root}/{}{place}/{}", served.version(), info.plural);
-    let own = format!("{collection}/{name}");
+    let own = format!("{collection}/{}", path_segment(name));
     (collection, own)
 }
 
@@ -405,7 +407,14 @@ pub async fn delete_all(
                 continue;
             }
         };
-        match delete_one(client, document, served, namespace, mode, warnings).await {
+        let name = document.value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        if name.is_empty() {
+            // Without a name the path would be the collection's, and all of its objects would be deleted.
+            let message = "required to delete an object; generateName names none";
+            errors.push(document.error("metadata.name", message).to_string());
+            continue;
+        }
+        match delete_one(client, document, served, namespace, name, mode, warnings).await {
             Ok(true) => report(&format!("{} deleted", label(document, served))),
             Ok(false) => errors.push(format!("{} not found", label(document, served))),
             Err(error) => errors.push(with_positions(document, &error)),
@@ -420,12 +429,13 @@ async fn delete_one(
     document: &Document,
     served: ServedKind,
     namespace: &str,
+    name: &str,
     mode: Mode,
     warnings: &Warnings,
 ) -> Result<bool, kube::Error> {
     let text = |pointer: &str| document.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let namespace = Some(text("/metadata/namespace")).filter(|n| !n.is_empty()).unwrap_or(namespace);
-    let (_, own) = paths(served, namespace, text("/metadata/name"));
+    let (_, own) = paths(served, namespace, name);
     let path = if mode == Mode::DryRun { format!("{own}?dryRun=All") } else { own };
     let options = json!({"propagationPolicy": "Background"}).to_string().into_bytes();
     match answered(client, request(Method::DELETE, &path, "application/json", options), warnings).await {

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::objects::{is_created_by, key_of, kind_of, objects, value_with, variables_of};
 use super::observe::fault_name;
 use api::{Api, ApiError, DeleteOptions};
+use object::names::path_segment;
 use object::scenario::{CREATED_BY, SCENARIO_MANAGER, Scenario, ScenarioObject, ScenarioStep};
 use object::{Key, Kind, Object};
 use reconcile::ignore_gone;
@@ -92,7 +93,8 @@ impl ActionExecutor<'_> {
             ..PatchParams::apply(SCENARIO_MANAGER).force()
         };
         let patch = Patch::Apply(&object);
-        let request = objects.patch(name, &params, &patch);
+        let segment = path_segment(name);
+        let request = objects.patch(&segment, &params, &patch);
         match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(kube::Error::Api(status))) if is_final(status.code, &status.message) => {
@@ -119,7 +121,7 @@ impl ActionExecutor<'_> {
             plural: info.plural.into(),
         };
         if kind.namespaced() {
-            kube::Api::namespaced_with(self.client.clone(), &key.namespace, &resource)
+            kube::Api::namespaced_with(self.client.clone(), &path_segment(&key.namespace), &resource)
         } else {
             kube::Api::all_with(self.client.clone(), &resource)
         }

@@ -67,6 +67,9 @@ pub(super) struct Plan {
     pub(super) writes: Vec<Rewrite>,
     /// Pods without a controller that are not recreated, because pods with their names exist and have not ended.
     pub(super) skipped: Vec<Key>,
+    /// The other pods that exist and have not ended: they stay as they are, and their controllers' new pods wait for
+    /// their names and claims.
+    pub(super) left_behind: Vec<Key>,
     /// Volumes that are not in the snapshot; they are not removed, and keep their content.
     pub(super) retained_volumes: Vec<String>,
 }
@@ -119,7 +122,11 @@ pub(super) fn plan(
         match object.kind() {
             Kind::Node => {}
             // A pod that has not ended may be removed only by its node.
-            Kind::Pod if !has_ended(object) => {}
+            Kind::Pod if !has_ended(object) => {
+                if !plan.skipped.contains(&id.1) {
+                    plan.left_behind.push(id.1);
+                }
+            }
             Kind::PersistentVolume => {
                 plan.retained_volumes.push(object.name().to_owned());
                 plan.writes.extend(retained(object));

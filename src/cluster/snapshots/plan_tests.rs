@@ -27,6 +27,7 @@ fn written(now: Vec<Object>, then: Vec<Object>) -> Vec<String> {
         })
         .collect();
     lines.extend(plan.skipped.iter().map(|key| format!("?{key}")));
+    lines.extend(plan.left_behind.iter().map(|key| format!("!{key}")));
     lines.extend(plan.retained_volumes.iter().map(|name| format!("={name}")));
     lines
 }
@@ -106,8 +107,8 @@ fn a_restore_starts_fresh_pods_only_without_a_controller_safe_8() {
         (vec![mirror()], vec![], vec![]),
         // Its processes may still run: only its node can confirm that they have ended.
         (vec![going()], vec![running()], vec!["?n/a"]),
-        (vec![going()], vec![of_set()], vec![]),
-        (vec![going()], vec![], vec![]),
+        (vec![going()], vec![of_set()], vec!["!n/a"]),
+        (vec![going()], vec![], vec!["!n/a"]),
         (vec![ended("2")], vec![], vec!["-n/a"]),
     ] {
         assert_eq!(written(now, then), expected);

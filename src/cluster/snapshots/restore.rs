@@ -36,6 +36,8 @@ use super::{
 const BEYOND_GRACE: Duration = Duration::from_secs(30);
 /// The interval at which the ends of pods are checked.
 const LOOK: Duration = Duration::from_millis(50);
+/// The longest message of a condition in bytes, without the mark that the rest is missing; Kubernetes allows 32 KiB.
+const MAX_MESSAGE: usize = 32 * 1024 - 4;
 /// Timeout for the caches to show the restored state.
 const CACHES: Duration = Duration::from_secs(30);
 
@@ -338,6 +340,10 @@ fn rewrite(
     Ok(is_there.then_some(changes))
 }
 
+fn names_of(pods: &[Key]) -> String {
+    pods.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
 /// Returns the restore with the status of a completed one.
 fn completed(
     current: &Arc<Object>,
@@ -348,9 +354,14 @@ fn completed(
 ) -> Option<Object> {
     notes.insert(0, format!("the cluster is as it was at {}", about.taken_at));
     if !planned.skipped.is_empty() {
-        let names: Vec<String> = planned.skipped.iter().map(ToString::to_string).collect();
-        let names = names.join(", ");
+        let names = names_of(&planned.skipped);
         notes.push(format!("pods not restored, because pods with their names have not ended: {names}"));
+    }
+    if !planned.left_behind.is_empty() {
+        let names = names_of(&planned.left_behind);
+        notes.push(format!(
+            "pods left as they are, because their nodes have not reported their ends: {names}"
+        ));
     }
     if !planned.retained_volumes.is_empty() {
         let names = planned.retained_volumes.join(", ");
@@ -361,7 +372,10 @@ fn completed(
     status.phase = RestorePhase::Completed;
     status.completed_at = Some(moment.clone());
     let mut message = notes.join("; ");
-    message.truncate(message.floor_char_boundary(4096));
+    if message.len() > MAX_MESSAGE {
+        message.truncate(message.floor_char_boundary(MAX_MESSAGE));
+        message.push_str(" …");
+    }
     set_condition(&mut status.conditions, COMPLETE, ConditionStatus::True, ("Restored", &message), moment.0);
     Some(object)
 }

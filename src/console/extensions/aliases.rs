@@ -3,27 +3,20 @@
 use std::collections::BTreeMap;
 
 use manifest::{ConfigText, ManifestError};
-use serde::Deserialize;
 
 /// The maximum number of aliases that are expanded one after the other, because an alias may begin with another alias.
 const DEPTH: usize = 8;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    aliases: Option<BTreeMap<String, String>>,
-}
-
 /// Aliases with their expansions.
 pub(crate) type Aliases = BTreeMap<String, String>;
 
+/// Parses a file; an invalid alias does not hide the others.
 pub(super) fn parse(text: &str, file: &str) -> (Aliases, Vec<ManifestError>) {
-    let read = ConfigText::parse(text, file).and_then(|text| Ok((text.decode::<File>()?, text)));
-    let (all, text) = match read {
-        Ok((file, text)) => (file.and_then(|file| file.aliases).unwrap_or_default(), text),
+    let text = match ConfigText::parse(text, file) {
+        Ok(text) => text,
         Err(error) => return (Aliases::new(), vec![error]),
     };
-    let mut errors = Vec::new();
+    let (all, mut errors) = text.decode_entries::<String>(Some("aliases"));
     let mut aliases = Aliases::new();
     for (word, stands_for) in all {
         if word.is_empty() || word.contains(char::is_whitespace) {
@@ -81,5 +74,8 @@ mod tests {
         ] {
             assert_eq!(parse(text, "a.yaml").1[0].to_string(), error);
         }
+        let (aliases, errors) = parse("aliases:\n  a: [b]\n  c: d\n", "a.yaml");
+        assert_eq!(aliases, [("c".to_owned(), "d".to_owned())].into());
+        assert_eq!(errors[0].to_string(), "a.yaml:2:3: aliases.a: invalid type: sequence, expected a string");
     }
 }

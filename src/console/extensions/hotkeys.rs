@@ -1,19 +1,10 @@
 //! `hotkeys.yaml`: keys for commands after `:`, in k9s' format.
 
-use std::collections::BTreeMap;
-
 use manifest::{ConfigText, ManifestError};
 use serde::Deserialize;
 
 use super::shortcut::Scalar;
 use crate::keys::Key;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    #[serde(rename = "hotKeys")]
-    hot_keys: Option<BTreeMap<String, HotKeyEntry>>,
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -45,12 +36,12 @@ pub(crate) struct HotKey {
 
 /// Parses a file; an invalid entry does not hide the others.
 pub(super) fn parse(text: &str, file: &str) -> (Vec<HotKey>, Vec<ManifestError>) {
-    let read = ConfigText::parse(text, file).and_then(|text| Ok((text.decode::<File>()?, text)));
-    let (all, text) = match read {
-        Ok((file, text)) => (file.and_then(|file| file.hot_keys).unwrap_or_default(), text),
+    let text = match ConfigText::parse(text, file) {
+        Ok(text) => text,
         Err(error) => return (Vec::new(), vec![error]),
     };
-    let (mut keys, mut errors) = (Vec::new(), Vec::new());
+    let (all, mut errors) = text.decode_entries::<HotKeyEntry>(Some("hotKeys"));
+    let mut keys = Vec::new();
     for (name, written) in all {
         if written.command.trim().is_empty() {
             errors.push(text.fault(&format!("hotKeys.{name}.command"), "required"));
@@ -100,5 +91,8 @@ mod tests {
             let (_, errors) = parse(text, "h.yaml");
             assert!(errors[0].to_string().starts_with(error), "{}\n{error}", errors[0]);
         }
+        let text = "hotKeys:\n  a:\n    shortCut: a\n  b:\n    shortCut: b\n    command: pods\n";
+        let (keys, errors) = parse(text, "h.yaml");
+        assert_eq!((keys.len(), keys[0].name.as_str(), errors.len()), (1, "b", 1), "{errors:?}");
     }
 }

@@ -22,12 +22,6 @@ const INPUTS: usize = 5;
 const PLUGINS: usize = 1_000;
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PluginFile {
-    plugins: Option<BTreeMap<String, PluginEntry>>,
-}
-
-#[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct PluginEntry {
     short_cut: Scalar,
@@ -143,15 +137,18 @@ impl Plugin {
 
 /// Parses a file; `stem` is its name without the extension. An invalid plugin does not hide the others.
 pub(super) fn parse(text: &str, file: &str, stem: &str) -> (Vec<Plugin>, Vec<ManifestError>) {
-    let read = ConfigText::parse(text, file).and_then(|text| Ok((written(&text, stem)?, text)));
-    let ((at, all), text) = match read {
+    let text = match ConfigText::parse(text, file) {
+        Ok(text) => text,
+        Err(error) => return (Vec::new(), vec![error]),
+    };
+    let (at, all, mut errors) = match written(&text, stem) {
         Ok(read) => read,
         Err(error) => return (Vec::new(), vec![error]),
     };
     if all.len() > PLUGINS {
         return (Vec::new(), vec![text.fault("", format!("more than {PLUGINS} plugins"))]);
     }
-    let (mut plugins, mut errors) = (Vec::new(), Vec::new());
+    let mut plugins = Vec::new();
     for (name, written) in all {
         let place = match at {
             PluginLayout::Plugins => format!("plugins.{name}"),
@@ -176,23 +173,25 @@ enum PluginLayout {
     Alone,
 }
 
-fn written(
-    text: &ConfigText,
-    stem: &str,
-) -> Result<(PluginLayout, BTreeMap<String, PluginEntry>), ManifestError> {
+/// The fields that show that a file is a single plugin: they are no names of plugins, since their values are no maps.
+const FIELDS_OF_ONE: [&str; 4] = ["shortCut", "command", "scopes", "args"];
+
+/// The layout of a file, its plugins by name, and the errors of those that cannot be decoded.
+type WrittenPlugins = (PluginLayout, BTreeMap<String, PluginEntry>, Vec<ManifestError>);
+
+fn written(text: &ConfigText, stem: &str) -> Result<WrittenPlugins, ManifestError> {
     let keys: BTreeMap<String, Value> = text.decode()?.unwrap_or_default();
-    if keys.is_empty() {
-        return Ok((PluginLayout::Root, BTreeMap::new()));
-    }
     if keys.contains_key("plugins") {
-        let whole: Option<PluginFile> = text.decode()?;
-        return Ok((PluginLayout::Plugins, whole.and_then(|whole| whole.plugins).unwrap_or_default()));
+        let (plugins, errors) = text.decode_entries(Some("plugins"));
+        return Ok((PluginLayout::Plugins, plugins, errors));
     }
-    if keys.values().any(|value| !value.is_object()) {
+    if FIELDS_OF_ONE.iter().any(|field| keys.get(*field).is_some_and(|value| !value.is_object())) {
         let one: Option<PluginEntry> = text.decode()?;
-        return Ok((PluginLayout::Alone, one.map(|one| (stem.to_owned(), one)).into_iter().collect()));
+        let plugins = one.map(|one| (stem.to_owned(), one)).into_iter().collect();
+        return Ok((PluginLayout::Alone, plugins, Vec::new()));
     }
-    Ok((PluginLayout::Root, text.decode()?.unwrap_or_default()))
+    let (plugins, errors) = text.decode_entries(None);
+    Ok((PluginLayout::Root, plugins, errors))
 }
 
 fn plugin(name: String, written: PluginEntry) -> Result<Plugin, (String, String)> {
@@ -325,6 +324,16 @@ mod tests {
         assert_eq!(plugins[1].run_target, ProgramTarget::Background(BackgroundReport::Code));
         assert_eq!(plugins.iter().map(|plugin| plugin.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
         assert!(parse("", "p.yaml", "p").0.is_empty());
+        // An invalid plugin hides no other, in either layout.
+        for text in [
+            several.to_owned() + "c: 5\nd:\n  shortCut: d\n",
+            "plugins:\n".to_owned()
+                + &several.lines().map(|line| format!("  {line}\n")).collect::<String>()
+                + "  c: 5\n  d: {shortCut: d}\n",
+        ] {
+            let (plugins, errors) = parse(&text, "p.yaml", "p");
+            assert_eq!((plugins.len(), errors.len()), (2, 2), "{text}{errors:?}");
+        }
     }
 
     #[test]

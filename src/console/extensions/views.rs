@@ -13,8 +13,6 @@
 //! [`crate::jq`]; recognized by a bar), and attributes behind a bar: `T` a time, `N` a number, `W` in wide mode only,
 //! `S` always, `H` never (but it can be the sort column), `L` and `R` the alignment.
 
-use std::collections::BTreeMap;
-
 use manifest::{ConfigText, ManifestError};
 use regex::Regex;
 use serde::Deserialize;
@@ -28,12 +26,6 @@ use crate::resource::Kind;
 const COLUMNS: usize = 64;
 /// The maximum number of views in a file.
 const VIEWS: usize = 1_000;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    views: Option<BTreeMap<String, Setting>>,
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -161,15 +153,15 @@ pub(super) fn reads_whole_objects(views: &[CustomView], catalogue: &Catalogue, k
 
 /// Parses a file; an invalid view does not hide the others.
 pub(super) fn parse(text: &str, file: &str) -> (Vec<CustomView>, Vec<ManifestError>) {
-    let read = ConfigText::parse(text, file).and_then(|text| Ok((text.decode::<File>()?, text)));
-    let (settings, text) = match read {
-        Ok((decoded, text)) => (decoded.and_then(|file| file.views).unwrap_or_default(), text),
+    let text = match ConfigText::parse(text, file) {
+        Ok(text) => text,
         Err(error) => return (Vec::new(), vec![error]),
     };
+    let (settings, mut errors) = text.decode_entries::<Setting>(Some("views"));
     if settings.len() > VIEWS {
         return (Vec::new(), vec![text.fault("views", format!("more than {VIEWS} views"))]);
     }
-    let (mut views, mut errors) = (Vec::new(), Vec::new());
+    let mut views = Vec::new();
     for (key, setting) in settings {
         match view(&text, file, key, &setting) {
             Ok(view) => views.push(view),
@@ -346,6 +338,8 @@ mod tests {
         }
         let (views, errors) = parse("views:\n  a:\n    columns: [NAME]\n  b:\n    columns: ['']\n", "v.yaml");
         assert_eq!((views.len(), errors.len()), (1, 1), "one that is wrong hides no other");
+        let (views, errors) = parse("views:\n  a:\n    columns: [NAME]\n  b:\n    columns: NAME\n", "v.yaml");
+        assert_eq!((views.len(), errors.len()), (1, 1), "nor one of another type");
         assert!(parse("", "v.yaml").1.is_empty());
     }
 

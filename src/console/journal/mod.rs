@@ -172,7 +172,8 @@ pub async fn preview_undo(
         _ => error_text(&error),
     };
     let api = inverse.target.api(client.clone());
-    let name = &inverse.target.name;
+    let name = inverse.target.path_name();
+    let name = name.as_ref();
     if let Mutation::Create { .. } = &inverse.mutation {
         return match api.get_opt(name).await {
             Ok(None) => {

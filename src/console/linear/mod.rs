@@ -29,7 +29,7 @@ use super::list::List;
 use super::model::Model;
 use super::resource::ClusterId;
 use super::screen::View;
-use super::text::clean;
+use super::text::{clean, counted};
 use super::theme::Theme;
 use super::toast::{Severity, Toast};
 use super::tour::TourText;
@@ -269,6 +269,10 @@ impl Reader {
             speech.push(Speech::Line(format!("View: {title}, {}", list.count())));
             if is_full_read {
                 speech.extend(list.rows.iter().take(usize::from(HEIGHT)).map(|row| Speech::Line(row.text())));
+                let more = list.rows.len().saturating_sub(usize::from(HEIGHT));
+                if more > 0 {
+                    speech.push(Speech::Line(format!("and {}", counted(more, "more row"))));
+                }
             }
             speech.extend(list.selected().map(Speech::Line));
             self.announced_at = Some(cx.now);

@@ -238,7 +238,7 @@ async fn read_counts(out: Outbox, targets: Vec<ObjectRef>) {
 /// Reads a count from the scale subresource, as `kubectl scale` does.
 async fn read_count(client: Client, target: &ObjectRef) -> Result<i32, CountError> {
     let api = target.api(client);
-    let Ok(answer) = tokio::time::timeout(TIMEOUT, api.get_scale(&target.name)).await else {
+    let Ok(answer) = tokio::time::timeout(TIMEOUT, api.get_scale(&target.path_name())).await else {
         return Err(CountError::Unreadable(format!("no answer within {} s", TIMEOUT.as_secs())));
     };
     let scale = answer.map_err(|error| {

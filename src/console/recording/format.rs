@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::connect_events::{self, Attempt, ConnectEvent};
+use super::key_bindings::RecordedBindings;
 use super::terminals::{self, TerminalEvent};
 use crate::screen::forwards::forwarder::Report;
 
@@ -108,6 +109,9 @@ pub(crate) struct SessionHeader {
     pub(crate) context: Option<String>,
     pub(crate) theme: String,
     pub(crate) read_only: bool,
+    /// The keys that the user had bound.
+    #[serde(default, skip_serializing_if = "RecordedBindings::is_empty")]
+    pub(crate) keys: RecordedBindings,
 }
 
 /// A request and its response.
@@ -290,6 +294,7 @@ mod tests {
             context: Some("kind-dev".into()),
             theme: "night".into(),
             read_only: false,
+            keys: [("delete".to_owned(), vec!["ctrl-x".to_owned()])].into(),
         }
     }
 

@@ -20,6 +20,7 @@ mod connect_events;
 mod connection_ids;
 mod event_writer;
 mod format;
+mod key_bindings;
 mod recorded_clusters;
 #[cfg(test)]
 mod recorded_clusters_tests;
@@ -34,5 +35,6 @@ pub use cast::Cast;
 pub(crate) use client::recorded;
 pub use format::{Recording, RecordingError};
 pub(crate) use format::{SessionHeader, VERSION};
+pub(crate) use key_bindings::recorded_bindings;
 pub(crate) use recorder::{Recorder, Session};
 pub use replay::{ReplayOptions, Screen, replay};

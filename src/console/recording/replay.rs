@@ -11,10 +11,10 @@ use tokio::time::Instant;
 
 use super::cast::{Cast, CastRenderer};
 use super::format::{Recording, SessionHeader};
+use super::key_bindings::bindings_of;
 use super::recorded_clusters::{RecordedClusters, ReplayClock};
 use super::replay_sources::ReplaySources;
 use super::svg;
-use crate::command::Bindings;
 use crate::contexts::{ConnectedCluster, ContextEntry};
 use crate::effect::Runner;
 use crate::feed::{self, Feed};
@@ -100,7 +100,17 @@ struct ReplaySession {
 impl ReplaySession {
     fn new(recording: &Recording, options: &ReplayOptions) -> anyhow::Result<Self> {
         let SessionHeader {
-            now, columns, rows, cluster, origin, namespace, context, theme, read_only, ..
+            now,
+            columns,
+            rows,
+            cluster,
+            origin,
+            namespace,
+            context,
+            theme,
+            read_only,
+            keys,
+            ..
         } = recording.beginning.clone();
         let clock = Clock::starting_at(now);
         let theme = options.theme.clone().unwrap_or(theme);
@@ -124,7 +134,7 @@ impl ReplaySession {
             configured_theme: None,
             depth: Depth::True,
             config_dir: None,
-            bindings: Bindings::default(),
+            bindings: bindings_of(&keys),
             scope: namespace.map_or(Scope::All, Scope::One),
             read_only,
             quit_warning: String::new(),
@@ -453,6 +463,18 @@ mod tests {
             &cast.text()[..60]
         );
         assert_eq!(play(), (screens, cast), "it is always the same");
+    }
+
+    #[test]
+    fn a_replay_has_the_recorded_key_bindings_con_21() {
+        let answers = [("/api/v1/pods?limit=500", pods(&["web-0", "web-1"]))];
+        let mut keys = TO_PODS;
+        keys[0].1 = "f12";
+        let mut recording = recording("night", &answers, &keys);
+        recording.beginning.keys = [("command".to_owned(), vec!["f12".to_owned()])].into();
+        let (screens, _) = replay(recording, &ReplayOptions::default()).unwrap();
+        let last = screens.last().unwrap().text();
+        assert!(last.contains("web-0") && last.contains("web-1"), "{last}");
     }
 
     #[test]

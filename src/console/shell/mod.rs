@@ -35,7 +35,7 @@ use super::linear::SpeechWriter;
 use super::message::Message;
 use super::model::{Model, Setup};
 use super::read_only;
-use super::recording::{self, Recorder, Session, SessionHeader};
+use super::recording::{self, Recorder, Session, SessionHeader, recorded_bindings};
 use super::scope::Scope;
 use super::terminal::{self, Guard, MouseCapture, TerminalMode};
 use super::theme::depth::Depth;
@@ -160,7 +160,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     let theme = pick_theme(&themes, named.or(fitting))?;
     let read_only = options.read_only || config.read_only;
     let recording = match &options.record {
-        Some(path) => Some(record(path, &options, &theme.name, read_only)?),
+        Some(path) => Some(record(path, &options, &config, &theme.name, read_only)?),
         None => None,
     };
     let client = match &recording {
@@ -283,7 +283,13 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
 }
 
 /// Starts the recording of a session.
-fn record(path: &Path, options: &ConsoleOptions, theme: &str, read_only: bool) -> anyhow::Result<Session> {
+fn record(
+    path: &Path,
+    options: &ConsoleOptions,
+    config: &config::Config,
+    theme: &str,
+    read_only: bool,
+) -> anyhow::Result<Session> {
     let (columns, rows) = crossterm::terminal::size()?;
     let beginning = SessionHeader {
         version: recording::VERSION,
@@ -296,6 +302,7 @@ fn record(path: &Path, options: &ConsoleOptions, theme: &str, read_only: bool) -
         context: options.context.clone(),
         theme: theme.to_owned(),
         read_only,
+        keys: recorded_bindings(&config.keys),
     };
     Session::begin(path, beginning).with_context(|| path.display().to_string())
 }

@@ -2,28 +2,31 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fs;
-use std::io;
-use std::path::Path;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use rustix::process::Pid;
 use tokio::sync::watch;
 
-use super::cgroup::Limits;
-use super::container::{Container, ContainerInit, TERMINATION_LOG};
+use super::cgroup::{Group, Limits};
+use super::child::Files;
+use super::container::{Container, ContainerInit};
 use super::container_mounts::{ContainerFiles, target_variables};
 use super::environment::UserAccount;
 use super::error::os_error;
+use super::init::Init;
 use super::io::Streams;
+use super::own_directories::OwnDirectories;
+use super::pipe_end::{self, PipeEnd};
 use super::pod::Pod;
-use super::rootfs::{ImageRoot, Overlay, UPPER, View};
+use super::rootfs::{BindMount, ImageRoot, Overlay, View};
 use super::spawn::{Parent, SpawnRequest};
 use super::user::User;
 use super::{Host, environment, os};
-use crate::journal::{container_dir, tmp_dir};
 use crate::protocol::Launch;
-use crate::{ContainerRecord, ResourceLimits, RuntimeError};
+use crate::{ContainerId, ContainerRecord, ResourceLimits, RuntimeError};
 use base::root_dir::RootDir;
-use programs::IMAGE_DIRECTORY;
 
 /// Returns the account that a container runs as, according to the account files that it sees; and the user that it
 /// appears to run as, if this process cannot change its user.
@@ -44,15 +47,6 @@ fn resolve_user(launch: &Launch) -> Result<(UserAccount, Option<User>), RuntimeE
     }
     let seems = account.user.clone().unwrap_or(User { uid: 0, gid: 0, groups: Vec::new() });
     Ok((UserAccount { user: None, home: account.home }, Some(seems)))
-}
-
-/// Creates a directory that may exist already; almost always only its last component is missing.
-fn make_directories(path: &Path) -> io::Result<()> {
-    match fs::create_dir(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => fs::create_dir_all(path),
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => Ok(()),
-    }
 }
 
 fn root_fs_unsupported(image: &str) -> RuntimeError {
@@ -112,144 +106,57 @@ impl Host {
     fn launch(
         self: &Rc<Self>,
         pod: &Rc<Pod>,
-        launch: Launch,
-    ) -> Result<(Rc<Container>, super::pipe_end::PipeEnd), RuntimeError> {
+        mut launch: Launch,
+    ) -> Result<(Rc<Container>, PipeEnd), RuntimeError> {
         if launch.image_root.is_some() && !self.isolation.namespaces {
             return Err(root_fs_unsupported(&launch.spec.image));
         }
-        let target = launch.spec.target.as_ref().and_then(|name| {
-            pod.containers.borrow().iter().rev().find(|known| known.record.borrow().name == *name).cloned()
-        });
+        let target = find_target(pod, &launch);
+        let target = target.as_deref();
         // A debug container does not see the files of its target's image as its own root; it reads them through
         // TARGET_ROOT.
-        let of_image = |target: &&Rc<Container>| target.launch.image_root.is_some();
-        let beside = target.as_ref().filter(|target| !of_image(target) && launch.image_root.is_none());
+        let beside =
+            target.filter(|target| target.launch.image_root.is_none() && launch.image_root.is_none());
         let id = self.new_id();
-        let (dir, tmp) = (container_dir(&self.dir, &id), tmp_dir(&self.dir, &id));
-        let private = pod.private.join(&id.0);
-        let own = ContainerFiles { dir: &dir, private: &private };
-        let root = beside.map_or(&private, |target| &target.private).join("root");
-        // Without namespaces, or if the container sees the machine's own view or an image's files, it uses the /tmp
-        // that is in these.
-        let own_tmp = self.isolation.namespaces && !launch.host_view && launch.image_root.is_none();
-        let temporary = own_tmp.then(|| beside.map_or(&tmp, |target| &target.tmp));
-        for path in [Some(&private), Some(&root), temporary].into_iter().flatten() {
-            // The directories exist only if they are those of a debug container's target, and even these end with the
-            // target's host.
-            make_directories(path).map_err(os_error("container directory"))?;
-        }
-        fs::File::create(private.join(TERMINATION_LOG)).map_err(os_error("termination log"))?;
+        let own = OwnDirectories::create(self, pod, &launch, &id, beside)?;
         let (account, seems) = resolve_user(&launch)?;
-        let (mut shows, mounts_env) = self.bind_mounts(pod, &launch, own, target.as_deref())?;
+        let files = ContainerFiles { dir: &own.dir, private: &own.private };
+        let (mut shows, mounts_env) = self.bind_mounts(pod, &launch, files, target)?;
         if let Some(user) = &account.user {
-            let own = [private.join("root"), tmp.clone(), private.join(TERMINATION_LOG)];
-            // The image's program must be able to fill its own directories.
-            let image = (0..launch.directories.len()).map(|n| dir.join("directories").join(n.to_string()));
-            let image = image.flat_map(|path| [path.join(IMAGE_DIRECTORY), path]);
-            for path in own.into_iter().chain(image).filter(|path| path.exists()) {
-                std::os::unix::fs::chown(path, Some(user.uid), Some(user.gid)).map_err(os_error("chown"))?;
-            }
+            own.give_to(user, &launch)?;
         }
-
-        let mut env = environment::base(&pod.spec.hostname, &account.home, launch.spec.tty);
-        environment::merge(&mut env, launch.image_env.iter().cloned());
-        if let Some(target) = &target {
-            environment::merge(&mut env, target.launch.image_env.iter().cloned());
-            environment::merge(&mut env, target.launch.spec.env.iter().cloned());
-            environment::merge(&mut env, target_variables(target));
-        }
-        environment::merge(&mut env, mounts_env);
-        environment::merge(&mut env, launch.spec.env.iter().cloned());
+        let base = environment::base(&pod.spec.hostname, &account.home, launch.spec.tty);
+        let mut env = with_variables(base, &launch, target, mounts_env);
         environment::merge(&mut env, [environment::marker(&id.0)]);
         if let Some(directory) = self.inside_programs(&launch.programs, &mut shows) {
             environment::extend_search_path(&mut env, &directory);
         }
 
-        let mut working_dir = match (&target, &launch.spec.working_dir) {
-            (_, Some(own)) => own.clone(),
-            (Some(target), None) => {
-                target.launch.spec.working_dir.clone().unwrap_or_else(|| target.launch.working_dir.clone())
-            }
-            (None, None) => launch.working_dir.clone(),
+        let working_dir = requested_working_dir(&launch, target);
+        let (files, working_dir) = if self.isolation.namespaces {
+            let view = self.view(pod, &launch, &own, shows, &working_dir, seems)?;
+            (Files::Own(Box::new(view)), working_dir)
+        } else {
+            (Files::Machine, working_dir_of_machine(&launch, working_dir, &own.root))
         };
         let terminals = pod.terminals(launch.host_view);
-        let mounts = if self.overlays && !launch.host_view {
-            self.mount_table.borrow_mut().of_machine().map_err(os_error("mounts"))?
-        } else {
-            Vec::new()
-        };
-        let view = self.isolation.namespaces.then(|| View {
-            root: root.clone(),
-            tmp: temporary.cloned().unwrap_or_default(),
-            dir: dir.clone(),
-            layers: private.join("layers"),
-            bind_mounts: shows,
-            working_dir: working_dir.clone(),
-            hidden: self.hidden.clone(),
-            own_network: self.network.is_some(),
-            // Kubernetes allows an unmasked /proc only for pods in a user namespace: root could change the machine
-            // through it.
-            unmasked: launch.spec.security.privileged
-                || (launch.spec.security.unmasked && !rustix::process::geteuid().is_root()),
-            terminals: terminals.clone(),
-            every_device: launch.spec.security.privileged,
-            of_machine: launch.host_view,
-            read_only: launch.spec.security.read_only_root,
-            image: launch.image_root.clone().map(|files| ImageRoot { files, apparent_user: seems }),
-            overlay: self.memory.clone().filter(|_| self.overlays && !launch.host_view).map(|memory| {
-                let beside = beside.map(|target| target.private.join("layers").join(UPPER));
-                Overlay { memory, mounts, beside }
-            }),
-        });
-        if view.is_none() {
-            let under = |show: &&crate::Mount| working_dir.starts_with(&show.container_path);
-            if let Some(mount) = launch.spec.mounts.iter().find(under)
-                && let Ok(rest) = working_dir.strip_prefix(&mount.container_path)
-            {
-                working_dir = mount.source().join(rest);
-            } else if !working_dir.is_dir() || working_dir == Path::new("/") {
-                working_dir = root;
-            }
-        }
-
-        let streams = Streams::open(&launch.spec, dir.join("log"), terminals.as_deref(), &self.faults)
-            .map_err(os_error("streams"))?;
-        let (streams, stdio) = streams;
-        let (report_read, report_write) = super::pipe_end::pipe().map_err(os_error("pipe"))?;
-
-        let own = ResourceLimits {
-            memory_bytes: launch.spec.memory_limit_bytes,
-            cpu_millicores: launch.spec.cpu_limit_millicores,
-            cpu_request_millicores: launch.spec.cpu_request_millicores,
-        };
-        let limits = Limits::new(&own, &pod.spec.limits, self.pod_pids_limit);
-        let group = OnceCell::new();
-        if let Some(made) =
-            self.cgroups.make(&pod.spec.pod_uid, &id.0, &limits).map_err(os_error("control group"))?
-        {
-            let _ = group.set(made);
-        }
-        let shared = pod.init.borrow().as_ref().map(|init| Rc::clone(&init.namespace));
-        let of_target =
-            || target.as_ref().filter(|target| target.is_running())?.pid_namespace.borrow().clone();
-        let shared = shared.or_else(of_target);
-        let init = if self.isolation.namespaces && shared.is_none() && !pod.spec.host.pid {
-            Some(self.make_init().map_err(os_error("PID namespace"))?)
-        } else {
-            None
-        };
-        let pid_namespace = shared.or_else(|| init.as_ref().map(|init| Rc::clone(&init.namespace)));
+        let (streams, stdio) =
+            Streams::open(&launch.spec, own.dir.join("log"), terminals.as_deref(), &self.faults)
+                .map_err(os_error("streams"))?;
+        let (report_read, report_write) = pipe_end::pipe().map_err(os_error("pipe"))?;
+        let (limits, group) = self.control_group(pod, &launch, &id)?;
+        let (pid_namespace, init) = self.pid_namespace(pod, target)?;
         let parent = match &init {
             Some(init) => Parent::Own(&init.namespace),
             None => Parent::BelowSubreaper(pid_namespace.as_deref()),
         };
-        let spawn = SpawnRequest {
+        let spawned = self.spawn(SpawnRequest {
             argv: &launch.argv,
             env: &env,
             working_dir: &working_dir,
             programs: &launch.programs,
             pod,
-            files: view.map_or(super::child::Files::Machine, |view| super::child::Files::Own(Box::new(view))),
+            files,
             stdio,
             user: account.user.clone(),
             security: &launch.spec.security,
@@ -257,47 +164,29 @@ impl Host {
             group: group.get(),
             report: report_write,
             parent,
-        };
-        let spawned = match self.spawn(spawn) {
-            Ok(spawned) => spawned,
-            Err(error) => {
-                if let Some(init) = init {
-                    os::signal(init.pid, libc::SIGKILL);
-                }
-                return Err(RuntimeError::Os(format!("fork: {error}")));
+        });
+        let spawned = spawned.map_err(|error| {
+            if let Some(init) = &init {
+                os::signal(init.pid, libc::SIGKILL);
             }
-        };
-        let main = spawned.pid;
-        let holder = match &init {
-            Some(init) => Some(ContainerInit::Init(init.pid)),
-            None => spawned.keeper.map(ContainerInit::Keeper),
-        };
-        let record = ContainerRecord {
-            id: id.clone(),
-            name: launch.spec.name.clone(),
-            attempt: launch.spec.attempt,
-            image: launch.spec.image.clone(),
-            image_id: launch.image_id.clone(),
-            pid: Some(main.as_raw_nonzero().get().cast_unsigned()),
-            // Never before the sandbox's creation, even if the clock was set back meanwhile: an earlier start means an
-            // earlier sandbox.
-            started_at: super::now().max(pod.created_at),
-            exit: None,
-        };
-        let mut launch = launch;
+            RuntimeError::Os(format!("fork: {error}"))
+        })?;
+        let of_init = init.as_ref().map(|init| ContainerInit::Init(init.pid));
+        let holder = of_init.or(spawned.keeper.map(ContainerInit::Keeper));
+        let record = new_record(pod, &launch, &id, spawned.pid);
         launch.spec.working_dir = Some(working_dir);
         let container = Rc::new(Container {
             id,
             pod: pod.spec.pod_uid.clone(),
-            dir,
-            tmp,
-            private,
+            dir: own.dir,
+            tmp: own.tmp,
+            private: own.private,
             launch,
             record: RefCell::new(record),
             starting: Cell::new(true),
             env,
             account: account.user,
-            main: Cell::new(Some(main)),
+            main: Cell::new(Some(spawned.pid)),
             holder: RefCell::new(holder),
             pid_namespace: RefCell::new(pid_namespace),
             execs: RefCell::default(),
@@ -311,7 +200,145 @@ impl Host {
         pod.containers.borrow_mut().push(Rc::clone(&container));
         self.watching.notify_one();
         tokio::task::spawn_local(Rc::clone(&container).wait_for_exit(Rc::clone(self), spawned.ended, init));
-        let report = super::pipe_end::PipeEnd::new(report_read).map_err(os_error("report"))?;
+        let report = PipeEnd::new(report_read).map_err(os_error("report"))?;
         Ok((container, report))
+    }
+
+    /// Returns the files that the container sees, in a mount namespace of its own. `seems` is the user that it appears
+    /// to run as.
+    fn view(
+        &self,
+        pod: &Pod,
+        launch: &Launch,
+        own: &OwnDirectories,
+        bind_mounts: Vec<BindMount>,
+        working_dir: &Path,
+        seems: Option<User>,
+    ) -> Result<View, RuntimeError> {
+        let overlay = match &self.memory {
+            Some(memory) if self.overlays && !launch.host_view => Some(Overlay {
+                memory: memory.clone(),
+                mounts: self.mount_table.borrow_mut().of_machine().map_err(os_error("mounts"))?,
+                beside: own.shared_layer.clone(),
+            }),
+            _ => None,
+        };
+        let security = &launch.spec.security;
+        Ok(View {
+            root: own.root.clone(),
+            tmp: own.visible_tmp.clone().unwrap_or_default(),
+            dir: own.dir.clone(),
+            layers: own.private.join("layers"),
+            bind_mounts,
+            working_dir: working_dir.to_path_buf(),
+            hidden: self.hidden.clone(),
+            own_network: self.network.is_some(),
+            // Kubernetes allows an unmasked /proc only for pods in a user namespace: root could change the machine
+            // through it.
+            unmasked: security.privileged || (security.unmasked && !rustix::process::geteuid().is_root()),
+            terminals: pod.terminals(launch.host_view),
+            every_device: security.privileged,
+            of_machine: launch.host_view,
+            read_only: security.read_only_root,
+            image: launch.image_root.clone().map(|files| ImageRoot { files, apparent_user: seems }),
+            overlay,
+        })
+    }
+
+    /// Returns the limits of the container, and its control group, if the kernel limits a resource of it.
+    fn control_group(
+        &self,
+        pod: &Pod,
+        launch: &Launch,
+        id: &ContainerId,
+    ) -> Result<(Limits, OnceCell<Group>), RuntimeError> {
+        let own = ResourceLimits {
+            memory_bytes: launch.spec.memory_limit_bytes,
+            cpu_millicores: launch.spec.cpu_limit_millicores,
+            cpu_request_millicores: launch.spec.cpu_request_millicores,
+        };
+        let limits = Limits::new(&own, &pod.spec.limits, self.pod_pids_limit);
+        let made = self.cgroups.make(&pod.spec.pod_uid, &id.0, &limits).map_err(os_error("control group"))?;
+        Ok((limits, made.map_or_else(OnceCell::new, OnceCell::from)))
+    }
+
+    /// Returns the PID namespace of the container, if it is not the host's own; and pid 1 of a namespace that belongs to
+    /// the container alone.
+    fn pid_namespace(
+        &self,
+        pod: &Pod,
+        target: Option<&Container>,
+    ) -> Result<(Option<Rc<OwnedFd>>, Option<Init>), RuntimeError> {
+        let shared = pod.init.borrow().as_ref().map(|init| Rc::clone(&init.namespace));
+        let of_target = || target.filter(|target| target.is_running())?.pid_namespace.borrow().clone();
+        let shared = shared.or_else(of_target);
+        if shared.is_some() || !self.isolation.namespaces || pod.spec.host.pid {
+            return Ok((shared, None));
+        }
+        let init = self.make_init().map_err(os_error("PID namespace"))?;
+        Ok((Some(Rc::clone(&init.namespace)), Some(init)))
+    }
+}
+
+/// Finds the latest attempt of the container that a debug container targets.
+fn find_target(pod: &Pod, launch: &Launch) -> Option<Rc<Container>> {
+    let name = launch.spec.target.as_ref()?;
+    pod.containers.borrow().iter().rev().find(|known| known.record.borrow().name == *name).cloned()
+}
+
+/// Adds the variables of the images, the target, the mounts and the container's specification; later ones take
+/// precedence.
+fn with_variables(
+    mut env: Vec<(String, String)>,
+    launch: &Launch,
+    target: Option<&Container>,
+    mounts: Vec<(String, String)>,
+) -> Vec<(String, String)> {
+    environment::merge(&mut env, launch.image_env.iter().cloned());
+    if let Some(target) = target {
+        environment::merge(&mut env, target.launch.image_env.iter().cloned());
+        environment::merge(&mut env, target.launch.spec.env.iter().cloned());
+        environment::merge(&mut env, target_variables(target));
+    }
+    environment::merge(&mut env, mounts);
+    environment::merge(&mut env, launch.spec.env.iter().cloned());
+    env
+}
+
+/// Returns the working directory that the container requests, or else its target's or its image's.
+fn requested_working_dir(launch: &Launch, target: Option<&Container>) -> PathBuf {
+    let of = |launch: &Launch| launch.spec.working_dir.clone();
+    let of_target =
+        || target.map(|target| of(&target.launch).unwrap_or_else(|| target.launch.working_dir.clone()));
+    of(launch).or_else(of_target).unwrap_or_else(|| launch.working_dir.clone())
+}
+
+/// Returns the directory of the machine that stands for a working directory, without mount namespaces: the source of a
+/// mount, the directory itself if it exists, or else the container's root.
+fn working_dir_of_machine(launch: &Launch, working_dir: PathBuf, root: &Path) -> PathBuf {
+    let under = |show: &&crate::Mount| working_dir.starts_with(&show.container_path);
+    if let Some(mount) = launch.spec.mounts.iter().find(under)
+        && let Ok(rest) = working_dir.strip_prefix(&mount.container_path)
+    {
+        mount.source().join(rest)
+    } else if !working_dir.is_dir() || working_dir == Path::new("/") {
+        root.to_path_buf()
+    } else {
+        working_dir
+    }
+}
+
+fn new_record(pod: &Pod, launch: &Launch, id: &ContainerId, main: Pid) -> ContainerRecord {
+    ContainerRecord {
+        id: id.clone(),
+        name: launch.spec.name.clone(),
+        attempt: launch.spec.attempt,
+        image: launch.spec.image.clone(),
+        image_id: launch.image_id.clone(),
+        pid: Some(main.as_raw_nonzero().get().cast_unsigned()),
+        // Never before the sandbox's creation, even if the clock was set back meanwhile: an earlier start means an
+        // earlier sandbox.
+        started_at: super::now().max(pod.created_at),
+        exit: None,
     }
 }

@@ -28,6 +28,8 @@ mod memory_volumes;
 mod mount_table;
 mod network;
 mod os;
+mod outbox;
+mod own_directories;
 mod pause;
 mod pipe_end;
 mod pod;
@@ -55,10 +57,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::process::Rlimit;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, watch};
 
 use crate::journal::{self, Entry, Journal};
-use crate::protocol::HostFrame;
 use crate::{ContainerId, PodUid, RuntimeError};
 pub use capabilities::bound_as_containers;
 use cgroup::Cgroups;
@@ -68,6 +69,7 @@ use isolation::Isolation;
 pub use isolation::namespaces_work;
 use mount_table::MountTable;
 use network::Network;
+use outbox::Outbox;
 use pod::Pod;
 use reaper::Reaper;
 use rootfs::MaskedDirectory;
@@ -112,7 +114,8 @@ struct Host {
     /// The record for the next host.
     journal: RefCell<Journal>,
     pods: RefCell<BTreeMap<PodUid, Rc<Pod>>>,
-    listeners: RefCell<Vec<mpsc::UnboundedSender<HostFrame>>>,
+    /// The frames for each connected control plane.
+    outboxes: RefCell<Vec<Rc<Outbox>>>,
     ended: watch::Sender<bool>,
     /// The number of connected control planes.
     claims: watch::Sender<usize>,
@@ -148,10 +151,7 @@ impl Host {
     }
 
     fn pod_changed(&self, uid: &PodUid) {
-        let notify = |listener: &mpsc::UnboundedSender<HostFrame>| {
-            listener.send(HostFrame::PodChanged(uid.clone())).is_ok()
-        };
-        self.listeners.borrow_mut().retain(notify);
+        self.outboxes.borrow().iter().for_each(|outbox| outbox.pod_changed(uid));
     }
 
     fn new_id(&self) -> ContainerId {

@@ -11,11 +11,11 @@ use std::rc::Rc;
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::cgroup::Group;
 use super::container::Container;
+use super::outbox::Outbox;
 use super::pod::Pod;
 use super::{Host, log_writer};
 use crate::journal::Entry;
@@ -109,26 +109,30 @@ impl Host {
     ) -> std::io::Result<()> {
         let _claim = self.claim();
         let mut reader = BufReader::new(reader);
-        let (sender, mut frames) = mpsc::unbounded_channel::<HostFrame>();
-        self.listeners.borrow_mut().push(sender.clone());
+        let outbox = Rc::new(Outbox::default());
+        self.outboxes.borrow_mut().push(outbox.clone());
         // The shutdown with a queued answer: the host ends once that is written, or cannot be.
         let shut_down_by = Rc::new(Cell::new(None::<u64>));
         let writing = async {
-            while let Some(frame) = frames.recv().await {
+            loop {
+                let frame = outbox.next().await;
                 writer.write_all(&fitting(&frame)?).await?;
                 if matches!(frame, HostFrame::Answer { id, .. } if shut_down_by.get() == Some(id)) {
                     self.ended.send_replace(true);
                 }
             }
-            Ok(())
         };
         let reading = async {
             // Hooks and probes end with their connection: the next control plane runs its own, and the old ones must
             // not continue beside them.
             let mut commands = JoinSet::new();
-            while let Some(RequestFrame { id, ask }) = read_json(&mut reader, REQUEST_LIMIT).await? {
+            loop {
+                outbox.room().await;
+                let Some(RequestFrame { id, ask }) = read_json(&mut reader, REQUEST_LIMIT).await? else {
+                    return Ok(());
+                };
                 while commands.try_join_next().is_some() {}
-                let (host, sender) = (Rc::clone(&self), sender.clone());
+                let (host, outbox) = (Rc::clone(&self), Rc::clone(&outbox));
                 let shut_down_by = Rc::clone(&shut_down_by);
                 let (shutdown, command) =
                     (matches!(ask, Request::Shutdown), matches!(ask, Request::ExecSync { .. }));
@@ -138,8 +142,8 @@ impl Host {
                         shut_down_by.set(Some(id));
                     }
                     // A client that has disconnected needs no response.
-                    let is_gone = sender.send(HostFrame::Answer { id, result }).is_err();
-                    if shutdown && is_gone {
+                    let is_there = outbox.answer(HostFrame::Answer { id, result });
+                    if shutdown && !is_there {
                         host.ended.send_replace(true);
                     }
                 };
@@ -149,14 +153,14 @@ impl Host {
                     tokio::task::spawn_local(work);
                 }
             }
-            Ok(())
         };
         // If one direction fails both are closed: the other would wait for ever.
-        let outcome = tokio::select! {
+        let outcome: std::io::Result<()> = tokio::select! {
             outcome = reading => outcome,
             outcome = writing => outcome,
         };
-        self.listeners.borrow_mut().retain(|listener| !listener.same_channel(&sender));
+        outbox.close();
+        self.outboxes.borrow_mut().retain(|other| !Rc::ptr_eq(other, &outbox));
         if shut_down_by.get().is_some() {
             self.ended.send_replace(true);
         }

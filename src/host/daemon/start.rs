@@ -125,7 +125,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         reaper: Reaper::default(),
         journal: RefCell::new(journal),
         pods: RefCell::new(pods),
-        listeners: RefCell::default(),
+        outboxes: RefCell::default(),
         ended: watch::Sender::new(false),
         claims: watch::Sender::new(0),
     });

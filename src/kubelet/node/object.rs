@@ -298,6 +298,14 @@ fn system_info(runtime: &dyn Runtime, name: &str) -> NodeSystemInfo {
     }
 }
 
+/// Returns a Lease's duration in whole seconds, at least 1: the kubelet renews a Lease four times within its duration.
+fn lease_seconds(renew_interval: Duration) -> i32 {
+    let seconds = renew_interval.saturating_mul(4).as_secs_f64().ceil();
+    #[expect(clippy::cast_possible_truncation, reason = "the cast saturates")]
+    let seconds = seconds as i32;
+    seconds.max(1)
+}
+
 fn os_image() -> String {
     static IMAGE: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     IMAGE
@@ -330,7 +338,6 @@ fn renew(context: &Context, node: &Node) -> Result<(), ApiError> {
         uid: object.uid().into(),
         ..OwnerReference::default()
     };
-    let grace = context.timings.node_monitor_grace_period.0.as_secs();
     let lease = Lease {
         metadata: ObjectMeta {
             name: Some(node.config.name.clone()),
@@ -340,10 +347,27 @@ fn renew(context: &Context, node: &Node) -> Result<(), ApiError> {
         },
         spec: Some(LeaseSpec {
             holder_identity: Some(node.config.name.clone()),
-            lease_duration_seconds: Some(i32::try_from(grace).unwrap_or(i32::MAX)),
+            lease_duration_seconds: Some(lease_seconds(context.timings.node_lease_renew_interval.0)),
             renew_time: Some(node.clock.micro_time()),
             ..LeaseSpec::default()
         }),
     };
     context.api.create_as(lease).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_lasts_four_renewals_node_2() {
+        for (interval, seconds) in [
+            (Duration::from_secs(10), 40),
+            (Duration::from_millis(200), 1),
+            (Duration::ZERO, 1),
+            (Duration::MAX, i32::MAX),
+        ] {
+            assert_eq!(lease_seconds(interval), seconds, "{interval:?}");
+        }
+    }
 }

@@ -124,8 +124,13 @@ impl SyncPod<'_> {
     async fn write_volumes(&mut self) -> Result<(), volumes::VolumeError> {
         let state = &mut *self.state;
         let (observed, memory) = (&state.observed, state.memory.as_ref());
-        volumes::prepare(&self.workers.context, self.node, &self.pod, observed, memory, &mut state.tokens)
-            .await
+        let tokens = &mut state.tokens;
+        let warnings =
+            volumes::prepare(&self.workers.context, self.node, &self.pod, observed, memory, tokens).await?;
+        for warning in warnings {
+            self.event(EventType::Warning, "AlreadyMountedVolume", warning);
+        }
+        Ok(())
     }
 
     pub(super) async fn run_sandbox(&mut self) -> ActionResult {

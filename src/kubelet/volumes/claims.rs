@@ -5,7 +5,7 @@
 //! remover do not overlook each other.
 
 use std::io;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::{
@@ -72,6 +72,18 @@ impl ClaimVolume {
     #[cfg(test)]
     pub(super) fn of_directory(path: PathBuf, volume: &str) -> Self {
         Self { path, check: Check::Exists, takes_group: true, volume: volume.into() }
+    }
+
+    /// Returns a warning, in the kubelet's words, if the volume does not have the group that a pod requests.
+    pub(super) fn warn_about_group(&self, requested: u32) -> Option<String> {
+        let found = std::fs::metadata(&self.path).ok()?.gid();
+        (found != requested).then(|| {
+            format!(
+                "The requested fsGroup is {requested}, but the volume {} has GID {found}. The volume may not be \
+                 shareable.",
+                self.volume
+            )
+        })
     }
 
     /// Returns the error of a volume that cannot be mounted.
@@ -174,7 +186,7 @@ fn source(volume: &SharedObject<PersistentVolume>, node: &NodeObject) -> Result<
 
 /// Makes `link` point to the volume.
 pub(super) fn link(link: &Path, volume: &Path) -> io::Result<()> {
-    if std::fs::read_link(link).is_ok_and(|target| target == volume) {
+    if is_link_to(link, volume) {
         return Ok(());
     }
     if let Some(parent) = link.parent() {
@@ -182,6 +194,11 @@ pub(super) fn link(link: &Path, volume: &Path) -> io::Result<()> {
     }
     unlink(link)?;
     symlink(volume, link)
+}
+
+/// Returns true if `link` points to the volume.
+pub(super) fn is_link_to(link: &Path, volume: &Path) -> bool {
+    std::fs::read_link(link).is_ok_and(|target| target == volume)
 }
 
 /// Removes the link, but not the directory that it points to.
@@ -204,8 +221,7 @@ fn entries(dir: &Path) -> impl Iterator<Item = std::fs::DirEntry> + use<> {
 
 /// Returns true if a volume of the pod with this directory links to `volume`.
 fn has_link_to(pod: &Path, volume: &Path) -> bool {
-    entries(&pod.join("volumes"))
-        .any(|link| std::fs::read_link(link.path()).is_ok_and(|target| target == volume))
+    entries(&pod.join("volumes")).any(|link| is_link_to(&link.path(), volume))
 }
 
 /// The uid of a pod that may still use a volume: `nodes` holds a directory for each node of this machine.

@@ -140,7 +140,7 @@ pub(super) fn shows_itself(pod: &Pod) -> bool {
     })
 }
 
-/// Creates every volume of the pod, or updates its content.
+/// Creates every volume of the pod, or updates its content. Returns warnings about shared volumes.
 pub(super) async fn prepare(
     context: &Context,
     node: &Node,
@@ -148,7 +148,7 @@ pub(super) async fn prepare(
     observed: &ObservedPod,
     memory: Option<&Arc<Memory>>,
     tokens: &mut Tokens,
-) -> Result<(), VolumeError> {
+) -> Result<Vec<String>, VolumeError> {
     // Requested resources that were not allocated are not shown.
     let given = resize::allocated_pod(pod, &observed.resize);
     let owners = Owners::of(pod);
@@ -204,7 +204,7 @@ pub(super) async fn prepare(
         work.push((volume.clone(), dir, given));
     }
     if node.config.hollow || work.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     // A hostPath may be on a disk that does not respond: no other work must wait for it.
     let alone = work.iter().any(|(volume, ..)| volume.host_path.is_some());
@@ -220,10 +220,14 @@ pub(super) async fn prepare(
     let done = tokio::task::spawn_blocking(move || {
         // The paths in memory are valid as long as this handle exists.
         let _memory = memory;
-        work.iter().try_for_each(|(volume, dir, given)| set_up(volume, dir, given, owners, &pods_dir))
+        let done = work.iter().map(|(volume, dir, given)| set_up(volume, dir, given, owners, &pods_dir));
+        done.filter_map(Result::transpose).collect::<Result<Vec<String>, VolumeError>>()
     });
-    done.await.unwrap_or_else(|error| Err(VolumeError::set_up("", &error.to_string())))?;
-    if first { still_bound(context, node, pod) } else { Ok(()) }
+    let warnings = done.await.unwrap_or_else(|error| Err(VolumeError::set_up("", &error.to_string())))?;
+    if first {
+        still_bound(context, node, pod)?;
+    }
+    Ok(warnings)
 }
 
 /// The source of a volume.
@@ -259,24 +263,25 @@ fn still_bound(context: &Context, node: &Node, pod: &SharedObject<Pod>) -> Resul
     Ok(())
 }
 
-/// Sets up one volume. Errors contain no path of the node's own: `dir` means nothing to the pod's author.
+/// Sets up one volume; returns a warning if it is new to the pod, and keeps another pod's group. Errors contain no path
+/// of the node's own: `dir` means nothing to the pod's author.
 fn set_up(
     volume: &Volume,
     dir: &Path,
     volume_backing: &VolumeBacking,
     owners: Owners,
     pods_dir: &Path,
-) -> Result<(), VolumeError> {
+) -> Result<Option<String>, VolumeError> {
     let failed = |reason: String| VolumeError::set_up(&volume.name, &reason);
     let failure = |error: io::Error| failed(error.to_string());
     match volume_backing {
-        VolumeBacking::Content(content) => atomic::write(dir, content, owners).map_err(failure),
+        VolumeBacking::Content(content) => atomic::write(dir, content, owners).map_err(failure)?,
         VolumeBacking::Claim(backing) => {
+            let group = owners.group.filter(|_| backing.takes_group);
             // A pod that already uses the volume has given it to its group. Checked before this pod's link exists:
             // otherwise each of two pods that start together would leave that to the other.
-            let takes_group = owners.group.is_some()
-                && backing.takes_group
-                && !claims::is_used_by_another(pods_dir, dir, &backing.path);
+            let is_shared = group.is_some() && claims::is_used_by_another(pods_dir, dir, &backing.path);
+            let is_new = !claims::is_link_to(dir, &backing.path);
             claims::link(dir, &backing.path).map_err(failure)?;
             let found = match &backing.check {
                 Check::HostPath(source) => host_path(source).and_then(|()| make_host_directory(source)),
@@ -284,16 +289,20 @@ fn set_up(
                 Check::Exists => Err(format!("path \"{}\" does not exist", backing.path.display())),
             };
             let given = found.and_then(|()| {
-                if !takes_group {
+                if group.is_none() || is_shared {
                     return Ok(());
                 }
                 let failed = |error| format!("path \"{}\": {error}", backing.path.display());
                 ownership::set_persistent_group(&backing.path, owners).map_err(failed)
             });
-            given.map_err(|why| backing.unusable(why).volume_error(&volume.name))
+            given.map_err(|why| backing.unusable(why).volume_error(&volume.name))?;
+            if let Some(group) = group.filter(|_| is_shared && is_new) {
+                return Ok(backing.warn_about_group(group));
+            }
         }
-        VolumeBacking::Nothing => on_machine(volume, dir, owners).map_err(failed),
+        VolumeBacking::Nothing => on_machine(volume, dir, owners).map_err(failed)?,
     }
+    Ok(None)
 }
 
 fn on_machine(volume: &Volume, dir: &Path, owners: Owners) -> Result<(), String> {
@@ -650,13 +659,18 @@ mod tests {
             let dir = pods.join(uid).join("volumes/v");
             let given = VolumeBacking::Claim(ClaimVolume::of_directory(volume.clone(), "pv"));
             let owners = Owners { group: Some(group), ..Owners::default() };
-            set_up(&named, &dir, &given, owners, &pods).unwrap();
-            volume.metadata().unwrap().gid()
+            let warning = set_up(&named, &dir, &given, owners, &pods).unwrap();
+            (volume.metadata().unwrap().gid(), warning)
         };
-        assert_eq!(start("a", 11), 11);
-        assert_eq!(start("b", 12), 11, "another pod uses it");
+        assert_eq!(start("a", 11), (11, None));
+        // Kubernetes' kubelet has the same words, and the reason AlreadyMountedVolume.
+        let warning =
+            "The requested fsGroup is 12, but the volume pv has GID 11. The volume may not be shareable.";
+        assert_eq!(start("b", 12), (11, Some(warning.to_owned())), "another pod uses it");
+        assert_eq!(start("b", 12), (11, None), "the pod has it already");
+        assert_eq!(start("same", 11), (11, None));
         std::fs::remove_dir_all(&pods).unwrap();
-        assert_eq!(start("c", 13), 13);
+        assert_eq!(start("c", 13), (13, None));
     }
 
     /// VOL-1: an error tells a pod's author the volume's name and the cause, and no path of the node itself.

@@ -1,8 +1,8 @@
-//! `podium-lab bench`: figures of the `podium` beside this program, on this machine, each beside a limit or a recorded
+//! `podium-lab bench`: figures of the `podium` beside this program, on this machine, some beside a limit or a recorded
 //! figure.
 //!
 //! A limit is measured in the same run (a bare spawn, a raw fdatasync, an empty HTTPS response), and compared with. A
-//! recorded figure is of another machine and time, and is labelled so.
+//! recorded figure is of another machine and time, is labelled so, and has no verdict.
 
 mod api;
 mod console;

@@ -34,6 +34,8 @@ pub struct Mirrors {
 const RANGES: &str = "podium.dev/machine-addresses";
 /// The annotation with the first port that this process may bind.
 const PORTS: &str = "podium.dev/machine-unprivileged-port-start";
+/// The annotation of [`Mirrors::has_ipv6`].
+const IPV6: &str = "podium.dev/machine-ipv6";
 
 impl Mirrors {
     /// Returns the mirrors in a loopback network: every address is its own mirror.
@@ -42,10 +44,14 @@ impl Mirrors {
     }
 
     /// Returns annotations for the Service `default/kubernetes`, from which clients learn the mirrors, such as
-    /// `10.96.0.0/16=127.33.0.0/16`.
-    pub fn annotations(&self) -> [(&'static str, String); 2] {
+    /// `10.96.0.0/16=127.33.0.0/16`. An annotation without a value does not apply.
+    pub fn annotations(&self) -> [(&'static str, Option<String>); 3] {
         let ranges = self.ranges.iter().map(|(inside, machine)| format!("{inside}={machine}"));
-        [(RANGES, ranges.collect::<Vec<_>>().join(" ")), (PORTS, self.low_ports.text())]
+        [
+            (RANGES, Some(ranges.collect::<Vec<_>>().join(" "))),
+            (PORTS, Some(self.low_ports.text())),
+            (IPV6, self.has_ipv6.then(|| "true".to_owned())),
+        ]
     }
 
     /// Parses [`Mirrors::annotations`]; `None` if they are missing or invalid.
@@ -56,7 +62,8 @@ impl Mirrors {
         };
         let ranges = annotations.get(RANGES)?.split_ascii_whitespace().map(pair).collect::<Option<_>>()?;
         let low_ports = LowPorts::read(annotations.get(PORTS).map(String::as_str));
-        Some(Self { ranges, low_ports, has_ipv6: false })
+        let has_ipv6 = annotations.get(IPV6).is_some_and(|value| value == "true");
+        Some(Self { ranges, low_ports, has_ipv6 })
     }
 
     /// Returns the machine's address for a port of an address of the cluster; `None` if programs of the machine cannot
@@ -80,7 +87,7 @@ impl Mirrors {
 
     /// Returns the machine's own addresses that lead to these addresses of the cluster, each with its target. 127.0.0.1
     /// also leads to targets that have only an IPv6 address; otherwise IPv4 clients could not reach them.
-    fn of_machine(&self, own: &[IpAddr]) -> Vec<(IpAddr, IpAddr)> {
+    pub fn of_machine(&self, own: &[IpAddr]) -> Vec<(IpAddr, IpAddr)> {
         let [v4, v6] = [first(own, IpAddr::is_ipv4), first(own, IpAddr::is_ipv6)];
         let localhost = v4.or(v6).map(|own| (Ipv4Addr::LOCALHOST.into(), own));
         let second = v6.filter(|_| self.has_ipv6).map(|own| (Ipv6Addr::LOCALHOST.into(), own));
@@ -266,18 +273,22 @@ mod tests {
 
     #[test]
     fn clients_read_mirrors_from_annotations_net_7() {
-        let written = Mirrors { has_ipv6: false, ..mirrors(1024) };
-        let annotations = written.annotations().map(|(name, value)| (name.to_owned(), value)).into();
-        let read = Mirrors::read(&annotations).unwrap();
-        assert_eq!(read, written);
+        let annotations_of = |mirrors: &Mirrors| -> BTreeMap<String, String> {
+            let all = mirrors.annotations().into_iter();
+            all.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+        };
+        for has_ipv6 in [true, false] {
+            let written = Mirrors { has_ipv6, ..mirrors(1024) };
+            assert_eq!(Mirrors::read(&annotations_of(&written)), Some(written));
+        }
+        let read = Mirrors::read(&annotations_of(&mirrors(1024))).unwrap();
         let at = |mirrors: &Mirrors, ip: [u8; 4]| {
             mirrors.on_machine(ip.into(), 80).map(|address| address.to_string())
         };
         assert_eq!(at(&read, [10, 96, 0, 9]).as_deref(), Some("127.33.0.9:8080"));
         assert_eq!(at(&read, [192, 0, 2, 1]), None);
         let loopback = Mirrors::of_loopback(LowPorts::default());
-        let annotations = loopback.annotations().map(|(name, value)| (name.to_owned(), value)).into();
-        let read = Mirrors::read(&annotations).unwrap();
+        let read = Mirrors::read(&annotations_of(&loopback)).unwrap();
         assert_eq!(at(&read, [127, 32, 0, 9]).as_deref(), Some("127.32.0.9:80"));
         assert_eq!(at(&read, [10, 64, 0, 9]), None, "a hollow node's pod");
         for wrong in ["10.96.0.0/16", "10.96.0.0/16=x", "10.96.0.0/99=127.33.0.0/16"] {

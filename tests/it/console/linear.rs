@@ -83,6 +83,19 @@ fn linear_mode_reads_a_table_with_the_row_under_the_cursor_con_20() {
 }
 
 #[test]
+fn linear_mode_counts_the_rows_that_it_does_not_read_con_20() {
+    let mut ear = SpeechReader::new();
+    ear.new_output();
+    ear.put((0..52).map(|number| running(&format!("late-{number}"))).collect());
+    ear.output_after("p");
+    ear.reader.read_whole_view();
+    let spoken = ear.new_output();
+    assert_eq!(spoken.len(), 1 + 1 + 60 + 1 + 1, "{spoken:?}");
+    assert_eq!(spoken[62], "and 2 more rows");
+    assert!(spoken[63].starts_with("Selected: api-1-a of default"), "{spoken:?}");
+}
+
+#[test]
 fn linear_mode_reads_changes_once_and_at_most_once_a_second_con_20() {
     let mut ear = SpeechReader::new();
     ear.new_output();

@@ -144,7 +144,7 @@ async fn pods_that_do_not_say_leave_a_silent_node_after_five_minutes_daemons_nev
         tolerations,
         [("node.kubernetes.io/not-ready", Some(300)), ("node.kubernetes.io/unreachable", Some(300))]
     );
-    pass(&cluster, 31, &["n2"]).await;
+    pass(&cluster, 41, &["n2"]).await;
     assert_eq!(evicted_nodes(&cluster), "n1");
     pass(&cluster, 295, &["n2"]).await;
     assert!(!is_terminating(&cluster.get::<Pod>(web.name())));

@@ -121,7 +121,7 @@ async fn a_silent_node_is_tainted_and_its_pods_leave_after_their_time_node_2_saf
     cluster.run().await;
     pass(&cluster, 120, &["n1", "n2"]).await;
     assert_eq!(taints(&cluster, "n1"), "", "a Lease is heartbeat enough");
-    pass(&cluster, 31, &["n2"]).await;
+    pass(&cluster, 41, &["n2"]).await;
     assert_eq!(taints(&cluster, "n1"), "unreachable:NoSchedule unreachable:NoExecute");
     let ready = get(&cluster, "n1").status.unwrap().conditions.unwrap();
     let ready = ready.iter().find(|c| c.type_ == "Ready").unwrap();
@@ -210,7 +210,7 @@ async fn taints_follow_what_the_kubelet_reports_node_2() {
     cluster.pass(1).await;
     assert_eq!(taints(&cluster, "n1"), "not-ready:NoSchedule not-ready:NoExecute");
     assert!(!is_ready(&cluster.pods()[0]), "the pods of an unready node are not ready");
-    pass(&cluster, 45, &["n2"]).await;
+    pass(&cluster, 55, &["n2"]).await;
     assert_eq!(taints(&cluster, "n1"), "unreachable:NoSchedule unreachable:NoExecute", "one or the other");
     cluster.stop().await;
 }
@@ -251,7 +251,7 @@ async fn a_zone_gives_up_its_nodes_one_by_one_or_not_at_all_node_2() {
     let cluster = started(&names);
     pass(&cluster, 10, &["n1", "n2", "n3", "n4", "n5", "n6", "z"]).await;
     // Three of six nodes are silent: one is evicted every ten seconds.
-    pass(&cluster, 31, &["n4", "n5", "n6", "z"]).await;
+    pass(&cluster, 41, &["n4", "n5", "n6", "z"]).await;
     assert_eq!(evicted_nodes(&cluster), "n1");
     pass(&cluster, 10, &["n4", "n5", "n6", "z"]).await;
     assert_eq!(evicted_nodes(&cluster), "n1 n2");
@@ -292,7 +292,7 @@ async fn a_restarted_controller_gives_every_node_its_full_grace_period_node_2_sa
     pass(&cluster, 25, &["n2"]).await;
     cluster.controllers.stop_one("nodelifecycle").await;
     cluster.controllers.start_one("nodelifecycle");
-    pass(&cluster, 35, &["n2"]).await;
+    pass(&cluster, 45, &["n2"]).await;
     assert_eq!(taints(&cluster, "n1"), "");
     pass(&cluster, 6, &["n2"]).await;
     assert_eq!(evicted_nodes(&cluster), "n1");
@@ -313,7 +313,7 @@ async fn a_restarted_controller_gives_every_node_its_full_grace_period_node_2_sa
 async fn a_deleted_node_that_registers_again_is_treated_as_new_node_5_node_6() {
     let cluster = started(&["n1", "n2"]);
     pass(&cluster, 10, &["n1", "n2"]).await;
-    pass(&cluster, 45, &["n2"]).await;
+    pass(&cluster, 55, &["n2"]).await;
     assert_eq!(evicted_nodes(&cluster), "n1");
     cluster.api.delete(Kind::Node, &Key::new("", "n1"), &DeleteOptions::default()).unwrap();
     cluster.settle().await;
@@ -324,7 +324,7 @@ async fn a_deleted_node_that_registers_again_is_treated_as_new_node_5_node_6() {
     assert_eq!(cluster.events("RemovingNode"), ["Node n1 event: Removing Node n1 from Controller"]);
     assert_eq!((registered("n1"), registered("n2")), (1, 1));
     cluster.create::<Node>(node("n1", ""));
-    pass(&cluster, 39, &["n2"]).await;
+    pass(&cluster, 49, &["n2"]).await;
     assert_eq!(taints(&cluster, "n1"), "");
     pass(&cluster, 2, &["n2"]).await;
     assert_eq!(evicted_nodes(&cluster), "n1");

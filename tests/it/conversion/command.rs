@@ -71,3 +71,40 @@ fn server_warnings_are_printed_once_as_by_kubectl_api_12_api_18() {
     assert!(stderr.starts_with(warning) && stderr.contains("spec.schedule"), "{stderr}");
     instance.stop();
 }
+
+/// A name is a name: one that is missing, or has signs of a URL, never stands for all objects of a kind.
+#[test]
+fn a_deletion_without_a_name_or_with_a_strange_one_deletes_nothing_cli_4_sec_2() {
+    let home = DataDir::new();
+    let instance = home.start(&["--ephemeral", "--nodes", "0"]);
+    for name in ["a", "b"] {
+        instance.kubectl(&["create", "configmap", name]);
+        let fence = json!({"apiVersion": "podium.dev/v1alpha1", "kind": "NodeFence", "metadata": {"name": name},
+            "spec": {}});
+        let manifest = home.path("fence.yaml");
+        std::fs::write(&manifest, fence.to_string()).unwrap();
+        instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    }
+    let manifest = home.path("nameless.yaml");
+    for (metadata, reason) in [
+        (json!({"generateName": "a"}), "metadata.name: required to delete an object"),
+        (json!({"name": "?"}), "configmap/? not found"),
+        (json!({"name": "a?b"}), "configmap/a?b not found"),
+    ] {
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+        std::fs::write(&manifest, map.to_string()).unwrap();
+        let (code, stdout, stderr) = podium(&home, &["delete", "-f", manifest.to_str().unwrap()]);
+        assert_eq!((code, stdout.as_str()), (Some(1), ""), "{metadata}: {stderr}");
+        assert!(stderr.contains(reason), "{metadata}: {stderr}");
+    }
+    for name in ["?", "a?b", "a#"] {
+        let (code, _, stderr) = podium(&home, &["fence", "--release", name]);
+        assert_eq!(code, Some(1), "{name}: {stderr}");
+    }
+    for kind in ["configmaps", "nodefences"] {
+        let names = instance.kubectl(&["get", kind, "-o", "jsonpath={.items[*].metadata.name}"]);
+        let left = names.split(' ').filter(|name| matches!(*name, "a" | "b")).count();
+        assert_eq!(left, 2, "{kind}: {names}");
+    }
+    instance.stop();
+}

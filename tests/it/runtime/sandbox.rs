@@ -106,6 +106,22 @@ async fn a_read_only_root_cannot_be_written() {
     node.shutdown().await;
 }
 
+/// POD-16: the machine's /sys is read-only, with every mount in it, for root's containers and for an ordinary user's.
+#[tokio::test]
+async fn sys_of_the_machine_cannot_be_written_pod_16() {
+    let mut node = Node::new(true).await;
+    if lacks(Need::Namespaces, node.namespaces) {
+        return node.shutdown().await;
+    }
+    let script = "grep -q ' /sys ' /proc/self/mountinfo && echo found; \
+                  grep -E '^[^-]* /sys(/[^ ]*)? rw[ ,]' /proc/self/mountinfo && echo writable; echo end";
+    let record = node.start(shell("main", script)).await;
+    node.exit(&record.id).await;
+    let log = node.log(&record.id).await;
+    assert!(log.contains("F found\n") && log.contains("F end\n") && !log.contains("writable"), "{log}");
+    node.shutdown().await;
+}
+
 /// POD-16: users, groups and rights, as far as the user that runs the test may grant them.
 #[tokio::test]
 async fn processes_have_the_user_groups_and_rights_of_their_security_context() {

@@ -183,7 +183,7 @@ async fn a_set_may_ask_for_its_silent_node_to_be_fenced_safe_5() {
     let before = db(&cluster);
     let silent = node_name(&before).unwrap().to_owned();
     cluster.silence_node(&silent).await.unwrap();
-    // It is Unknown after 40 s.
+    // It is Unknown after 50 s.
     cluster.advance(Duration::from_secs(90)).await.unwrap();
     assert_eq!((status_of(&cluster, &silent), db(&cluster).uid()), (None, before.uid()));
     cluster.advance(Duration::from_secs(30)).await.unwrap();

@@ -154,6 +154,8 @@ async fn a_restore_does_not_duplicate_a_pod_of_a_silent_node_safe_8_safe_1() {
     assert!(db.metadata.deletion_timestamp.is_some());
     let message = restored["conditions"][0]["message"].as_str().unwrap();
     assert_eq!(message.contains("default/bare"), bare_is_silent, "{message}");
+    let left = "pods left as they are, because their nodes have not reported their ends: default/db-0";
+    assert!(message.contains(left), "{message}");
 
     cluster.wake_node(&silent).await.unwrap();
     cluster.advance(Duration::from_mins(2)).await.unwrap();

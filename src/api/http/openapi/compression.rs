@@ -56,24 +56,20 @@ impl CompressedBytes {
     }
 
     /// Returns a reader of the uncompressed bytes.
-    pub(super) fn reader(&self) -> impl Read {
-        self.decoder()
+    pub(super) fn reader(&self) -> DeflateDecoder<Reader<Bytes>> {
+        DeflateDecoder::new(self.deflated.clone().reader())
     }
 
     /// Returns the uncompressed bytes.
     #[cfg(test)]
     pub(super) fn read(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.length);
-        self.decoder().read_to_end(&mut bytes).expect("the data was compressed by this module");
+        self.reader().read_to_end(&mut bytes).expect("the data was compressed by this module");
         bytes
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.length == 0
-    }
-
-    fn decoder(&self) -> DeflateDecoder<Reader<Bytes>> {
-        DeflateDecoder::new(self.deflated.clone().reader())
     }
 }
 
@@ -119,7 +115,7 @@ impl BlockBody {
             match self.waiting.pop_front()? {
                 Block::Plain(bytes) if !bytes.is_empty() => return Some(bytes),
                 Block::Plain(_) => {}
-                Block::Compressed(compressed) => self.open = Some(compressed.decoder()),
+                Block::Compressed(compressed) => self.open = Some(compressed.reader()),
             }
         }
     }

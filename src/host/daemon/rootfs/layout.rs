@@ -50,16 +50,7 @@ pub(in crate::daemon) fn build(view: &View) -> io::Result<RootLayout> {
         build_dev(&dev, terminals)?;
         layout.devices = DeviceMounts::of(&dev)?;
     }
-    let sys = root.join("sys");
-    if view.own_network && sys.is_dir() {
-        if kernel::mount_sys(&sys) {
-            kernel::show_control_groups(&sys)?;
-        } else if view.overlay.is_some() {
-            mount_bind_recursive("/sys", &sys)?;
-            lock_all_read_only(&sys)?;
-        }
-        layout.machine.push("/sys".into());
-    }
+    show_sys(view, &mut layout)?;
     if !view.unmasked {
         kernel::mask(root, &mut layout.devices)?;
     }
@@ -69,6 +60,28 @@ pub(in crate::daemon) fn build(view: &View) -> io::Result<RootLayout> {
         layout.machine.push(hidden.directory.clone());
     }
     Ok(layout)
+}
+
+/// Shows a read-only /sys: that of the container's own network if the kernel allows it, else the machine's. A
+/// container with the machine's own view writes the machine's /sys as its user may.
+fn show_sys(view: &View, layout: &mut RootLayout) -> io::Result<()> {
+    let sys = view.root.join("sys");
+    if !sys.is_dir() {
+        return Ok(());
+    }
+    if view.own_network && kernel::mount_sys(&sys) {
+        kernel::show_control_groups(&sys)?;
+    } else {
+        // Without an overlay, `plain` has bound the machine's /sys.
+        if view.own_network && view.overlay.is_some() {
+            mount_bind_recursive("/sys", &sys)?;
+        }
+        if !view.of_machine {
+            lock_all_read_only(&sys)?;
+        }
+    }
+    layout.machine.push("/sys".into());
+    Ok(())
 }
 
 /// Binds each of the machine's top-level directories to its place in the root.

@@ -5,7 +5,6 @@
 //! Runs in the forked child, in a mount namespace of its own. A container that runs as an ordinary user does not need
 //! it: the machine's permissions protect its directories.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -20,7 +19,9 @@ use crate::daemon::os;
 
 /// Directories that a container has of its own, or must not see.
 const HIDDEN_PATHS: [&str; 3] = ["/proc", "/dev", "/tmp"];
-/// If more mounts than this are below one directory, the directory is shown as a whole with them.
+/// A directory below a top-level one with mounts in more than this many of its subdirectories is shown as a whole,
+/// read-only: the cost of a container must not grow with the machine's mounts. A top-level directory such as /var or
+/// /run must stay writable, so that each mount in it is shown for itself.
 const FEW: usize = 8;
 
 /// Returns true if such a root can be built here: tried once, in a child.
@@ -82,7 +83,7 @@ pub(in crate::daemon) fn build(view: &View, overlay: &Overlay) -> io::Result<Roo
     Ok(layout)
 }
 
-/// Selects the mounts to show, outer ones first.
+/// Selects the mounts and directories with mounts to show, outer ones first.
 fn visible_mounts(mut points: Vec<PathBuf>, memory: &Path, root: &Path) -> Vec<PathBuf> {
     let hidden = |point: &PathBuf| {
         point == Path::new("/")
@@ -93,21 +94,30 @@ fn visible_mounts(mut points: Vec<PathBuf>, memory: &Path, root: &Path) -> Vec<P
     points.retain(|point| !hidden(point));
     points.sort();
     points.dedup();
-    let top = |point: &PathBuf| point.components().take(2).collect::<PathBuf>();
-    let mut below: BTreeMap<PathBuf, usize> = BTreeMap::new();
-    for point in &points {
-        *below.entry(top(point)).or_default() += 1;
-    }
     let mut shown: Vec<PathBuf> = Vec::new();
-    for point in points {
-        let top = top(&point);
-        if below[&top] <= FEW {
-            shown.push(point);
-        } else if !shown.contains(&top) {
-            shown.push(top);
-        }
-    }
+    add_visible(Path::new("/"), &points, &mut shown);
     shown
+}
+
+/// Adds the mounts below a directory, which are sorted.
+fn add_visible(directory: &Path, mounts: &[PathBuf], shown: &mut Vec<PathBuf>) {
+    let depth = directory.components().count();
+    let child = |point: &PathBuf| point.components().take(depth + 1).collect::<PathBuf>();
+    if mounts.len() <= FEW {
+        shown.extend_from_slice(mounts);
+        return;
+    }
+    let parts: Vec<&[PathBuf]> = mounts.chunk_by(|one, other| child(one) == child(other)).collect();
+    if parts.len() > FEW && depth > 2 {
+        shown.push(directory.to_path_buf());
+        return;
+    }
+    for part in parts {
+        let (own, below): (&[PathBuf], &[PathBuf]) =
+            if part[0] == child(&part[0]) { part.split_at(1) } else { (&[], part) };
+        shown.extend_from_slice(own);
+        add_visible(&child(&part[0]), below, shown);
+    }
 }
 
 /// The directories of a writable layer.
@@ -178,9 +188,16 @@ fn quoted(path: &Path) -> String {
 mod tests {
     use super::*;
 
+    /// Every mount of the machine is visible: for itself, or in a directory that is shown as a whole.
     #[test]
-    fn mounts_are_shown_outer_ones_first_and_many_as_one() {
-        let many = (0..9).map(|number| format!("/snap/{number}"));
+    fn mounts_are_shown_outer_ones_first_and_many_as_one_pod_16() {
+        let many = (0..9).flat_map(|number| {
+            [
+                format!("/snap/{number}"),
+                format!("/run/x/{number}"),
+                format!("/var/lib/d/layers/{number}/merged"),
+            ]
+        });
         let all = [
             "/",
             "/proc",
@@ -189,6 +206,9 @@ mod tests {
             "/tmp",
             "/sys",
             "/sys/fs/cgroup",
+            "/run",
+            "/run/lock",
+            "/var/lib/d",
             "/home",
             "/mnt/data",
             "/own/m",
@@ -197,8 +217,11 @@ mod tests {
         ];
         let points = all.iter().map(ToString::to_string).chain(many).map(PathBuf::from).collect();
         let shown = visible_mounts(points, Path::new("/own/m"), Path::new("/r"));
-        let expect = ["/home", "/mnt/data", "/snap", "/sys", "/sys/fs/cgroup"].map(PathBuf::from);
-        assert_eq!(shown, expect);
+        let snaps: Vec<String> = (0..9).map(|number| format!("/snap/{number}")).collect();
+        let mut expect = vec!["/home", "/mnt/data", "/run", "/run/lock", "/run/x"];
+        expect.extend(snaps.iter().map(String::as_str));
+        expect.extend(["/sys", "/sys/fs/cgroup", "/var/lib/d", "/var/lib/d/layers"]);
+        assert_eq!(shown, expect.into_iter().map(PathBuf::from).collect::<Vec<_>>());
     }
 
     /// POD-16: mount points are created only if the machine has no such directory, and never outside of the layer.

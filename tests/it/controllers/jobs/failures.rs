@@ -14,8 +14,8 @@ use super::{Cluster, NO_NODES, describe, job};
 async fn failures_are_retried_after_growing_delays_up_to_the_limit_job_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Job>(job("broken", &json!({"backoffLimit": 8})));
-    // The wait doubles up to six minutes.
-    for (failures, wait) in [10, 20, 40, 80, 160, 320, 360, 360].into_iter().enumerate() {
+    // The wait doubles up to ten minutes.
+    for (failures, wait) in [10, 20, 40, 80, 160, 320, 600, 600].into_iter().enumerate() {
         cluster.run().await;
         cluster.end_all(1).await;
         cluster.pass(wait - 2).await;
