@@ -88,7 +88,6 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, nodes: &impl NodeRunner)
     tasks.spawn_restarting("fencing", move || fencer.clone().run());
 }
 
-/// The controller.
 #[derive(Clone)]
 struct FencingController<R> {
     api: Api,

@@ -31,7 +31,6 @@ const CONTENT: &str = "kubeconfig";
 /// The prefix of a signature's key; the token's id follows.
 const SIGNATURE: &str = "jws-kubeconfig-";
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let api = context.api.acting_as("bootstrap-signer");
     let signer = BootstrapSigner { api, secrets: context.caches.of() };

@@ -12,7 +12,6 @@ use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
 const NAMESPACE: &str = "kube-system";
 const TYPE: &str = "bootstrap.kubernetes.io/token";
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let api = context.api.acting_as("token-cleaner");
     let cleaner = TokenCleaner { api, secrets: context.caches.of() };

@@ -8,7 +8,6 @@ use object::selector::Selector;
 use object::{Key, SharedObject};
 use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let api = context.api.acting_as("clusterrole-aggregation-controller");
     let controller = Aggregation { api, roles: context.caches.of() };

@@ -11,7 +11,6 @@ use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
 
 const DANGLING: &str = "Dangling";
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let api = context.api.acting_as("api-priority-and-fairness-config-consumer-v1");
     let controller = FlowSchemas { api, schemas: context.caches.of(), levels: context.caches.of() };

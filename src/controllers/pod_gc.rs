@@ -36,7 +36,6 @@ enum Request {
 }
 
 impl Request {
-    /// Returns the object of the key.
     fn object(&self) -> Option<(Kind, Key)> {
         match self {
             Self::Node(name) => Some((Kind::Node, Key::new("", name.as_str()))),
@@ -56,7 +55,6 @@ impl fmt::Display for Request {
     }
 }
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
     let controller = PodGc {

@@ -16,7 +16,6 @@ use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, optional};
 /// The interval of a recount even without a known change.
 const RESYNC: Duration = Duration::from_mins(5);
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
     let quotas =

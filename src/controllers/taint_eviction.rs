@@ -34,7 +34,6 @@ enum TolerationTime {
     No,
 }
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
     let controller = Evictions {

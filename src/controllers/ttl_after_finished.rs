@@ -11,7 +11,6 @@ use object::owner::is_terminating;
 use object::{Key, Kind};
 use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found};
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
     let controller = TtlAfterFinishedController { api: context.api.clone(), queue: queue.clone() };

@@ -10,7 +10,6 @@ use api::{Api, Change, ChangeKind};
 use object::{Key, SharedObject};
 use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional};
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue: WorkQueue<Key> = context.queue();
     let controller = Policies { api: context.api.clone(), queue: queue.clone() };

@@ -202,7 +202,6 @@ struct Writer {
     publish: watch::Sender<DiskState>,
     signals: Signals,
     reserve: ReservedSpace,
-    /// The space reserved for deletions.
     deletions: ReservedSpace,
     /// The last commit failed because the disk is full.
     is_full: bool,

@@ -26,7 +26,6 @@ pub enum LossPolicy {
 /// revision may be assigned again. No client can have seen this many revisions beyond the last checkpoint.
 const REVISIONS_SKIPPED: u64 = 1_000_000;
 
-/// An opened state.
 pub(super) struct OpenedState {
     pub(super) database: Database,
     pub(super) state: State,

@@ -64,7 +64,6 @@ pub(super) fn start(
     tasks.spawn_restarting("scenarios", move || director.clone().run());
 }
 
-/// The controller.
 #[derive(Clone)]
 struct ScenarioController {
     api: Api,

@@ -135,7 +135,6 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, means: SnapshotCo
     tasks.spawn_restarting("snapshots", move || keeper.clone().run());
 }
 
-/// The controller.
 #[derive(Clone)]
 struct SnapshotController {
     api: Api,

@@ -32,7 +32,6 @@ pub(super) use registration::start as start_registration;
 /// The most probes at once.
 const MAX_PROBES: usize = 8;
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue: WorkQueue<Key> = context.queue();
     let controller = AvailabilityController {

@@ -12,7 +12,6 @@ use api::{Api, ApiError, DeleteOptions};
 use object::{Key, Kind};
 use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_gone, ignore_not_found, optional};
 
-/// Starts the controller.
 pub(crate) fn start(context: &Context) {
     let queue: WorkQueue<Key> = context.queue();
     let api = context.api.acting_as("kube-aggregator");

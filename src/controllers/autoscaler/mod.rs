@@ -32,7 +32,6 @@ use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_n
 /// The interval between two syncs of an autoscaler.
 const SYNC: Duration = Duration::from_secs(15);
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
     let controller = AutoscalerController {

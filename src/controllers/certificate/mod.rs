@@ -38,7 +38,6 @@ pub(super) fn start_signer(context: &Context) {
     context.controller(signer, context.queue()).for_::<CertificateSigningRequest>().run(&context.tasks);
 }
 
-/// Starts the cleaner.
 pub(super) fn start_cleaner(context: &Context) {
     let cleaner = CertificateCleaner { api: context.api.clone(), requests: context.caches.of() };
     context.controller(cleaner, context.queue()).for_::<CertificateSigningRequest>().run(&context.tasks);

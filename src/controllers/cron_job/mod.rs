@@ -25,7 +25,6 @@ use object::{Key, Object, SharedObject};
 use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found, reference_to};
 use schedule::ScheduleTimes;
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
     let controller = CronJobs {

@@ -20,7 +20,6 @@ use object::owner::is_terminating;
 use object::{Key, Kind, SharedObject};
 use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional};
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue: WorkQueue<Key> = context.queue();
     let definitions = Definitions { api: context.api.clone(), queue: queue.clone() };

@@ -28,7 +28,6 @@ use object::{Key, Kind, SharedObject};
 use placement::{NodeFit, Placement};
 use reconcile::{Cache, LastWrites, ReconcileError, Reconciler, WorkQueue, optional};
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
     let timings = context.api.timings();

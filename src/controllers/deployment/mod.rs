@@ -32,7 +32,6 @@ use reconcile::{
     optional,
 };
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
     let controller = DeploymentController {

@@ -20,7 +20,6 @@ use reconcile::{Cache, LastWrites, ReconcileError, Reconciler, Recorder, WorkQue
 use scale::ExpectedScale;
 use status::{DisruptedPods, ExpectedCounts};
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
     let controller = DisruptionController {

@@ -23,7 +23,6 @@ const OF_THE_ENDPOINTS_ALONE: [&str; 2] = [LAST_APPLIED, "endpoints.kubernetes.i
 /// The most addresses of one subset.
 const MAX_PER_SUBSET: usize = 1000;
 
-/// Starts the controller.
 pub(crate) fn start(context: &Context) {
     let mirror = Mirror {
         api: context.api.clone(),

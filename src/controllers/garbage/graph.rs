@@ -25,7 +25,6 @@ struct Node {
     foreground: bool,
 }
 
-/// The graph.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     nodes: HashMap<Uid, Node>,

@@ -42,7 +42,6 @@ use object::{Key, Kind, Object, Uid};
 use reconcile::{Cache, Expectations, LastWrites, ReconcileError, Reconciler, WorkQueue, controllers_of};
 use view::has_tracking_finalizer;
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
     let controller = Jobs {
@@ -75,7 +74,6 @@ enum Request {
 }
 
 impl Request {
-    /// Returns the object of the key.
     fn object(&self) -> (Kind, Key) {
         match self {
             Self::Job(key) => (Kind::Job, key.clone()),

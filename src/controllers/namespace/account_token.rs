@@ -16,7 +16,6 @@ const TYPE: &str = "kubernetes.io/service-account-token";
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 
-/// Starts the controller.
 pub(crate) fn start(context: &Context) {
     let queue = context.queue();
     let controller = AccountTokens {

@@ -26,7 +26,6 @@ const BATCH: usize = 500;
 /// Deletions of objects within this time cause one sync, because each sync considers all that are left.
 const TOGETHER: Duration = Duration::from_millis(10);
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue: WorkQueue<Key> = context.queue();
     let namespaces = Namespaces { api: context.api.clone(), queue: queue.clone() };

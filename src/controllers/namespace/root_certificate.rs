@@ -28,7 +28,6 @@ const DESCRIPTION: (&str, &str) = (
      clusters.",
 );
 
-/// Starts the controller.
 pub(crate) fn start(context: &Context) {
     let controller = Publisher {
         api: context.api.clone(),

@@ -12,7 +12,6 @@ use reconcile::{Cache, ReconcileError, Reconciler};
 
 const NAME: &str = "default";
 
-/// Starts the controller.
 pub(crate) fn start(context: &Context) {
     let controller = ServiceAccountController { api: context.api.clone(), namespaces: context.caches.of() };
     context

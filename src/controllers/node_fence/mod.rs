@@ -26,7 +26,6 @@ use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, controll
 /// The interval of further checks while no other node is Ready.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
     let controller = FenceAfter {

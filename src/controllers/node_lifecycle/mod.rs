@@ -41,7 +41,6 @@ enum Request {
 }
 
 impl Request {
-    /// Returns the object of the key.
     fn object(&self) -> Option<(Kind, Key)> {
         match self {
             Self::Node(key) => Some((Kind::Node, key.clone())),
@@ -62,7 +61,6 @@ impl fmt::Display for Request {
 /// The interval at which the pods of a node are marked as not ready again: Kubernetes' node monitor period.
 const POD_RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
     let nodes = context.caches.of::<Node>();

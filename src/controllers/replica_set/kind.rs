@@ -22,7 +22,6 @@ pub(super) trait ReplicatedKind: TypedKind {
     fn min_ready_seconds(&self) -> i32;
     /// `spec.selector`.
     fn selector(&self) -> Selector;
-    /// `spec.template`.
     fn template(&self) -> Option<&PodTemplateSpec>;
     /// Returns the status, in the richer form.
     fn status(&self) -> Option<ReplicaSetStatus>;

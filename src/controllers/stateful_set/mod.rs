@@ -49,7 +49,6 @@ const HASH_LABEL: &str = "controller.kubernetes.io/hash";
 const FAILED_POD_BACK_OFF: BackoffPolicy =
     BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_mins(5) };
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
     let controller = StatefulSets {

@@ -13,7 +13,6 @@ use object::storage::{ephemeral_claim_name, is_created_for};
 use object::{Key, SharedObject};
 use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
 
-/// Starts the controller.
 pub(crate) fn start(context: &Context) {
     let queue = context.queue();
     let controller = Ephemeral {

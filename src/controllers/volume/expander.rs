@@ -16,7 +16,6 @@ use object::storage::{
 use object::{Key, SharedObject};
 use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
-/// Starts the controller.
 pub(crate) fn start(context: &Context) {
     let queue = context.queue();
     let controller = Expander {

@@ -30,7 +30,6 @@ use object::{Key, Kind, SharedObject};
 /// The annotation of [`NodeConfig::network_note`].
 const NETWORK_NOTE: &str = "podium.dev/network-note";
 
-/// The namespace of node leases.
 const LEASE_NAMESPACE: &str = "kube-node-lease";
 /// The features that pods may require of their node, by the names of their feature gates, sorted.
 const DECLARED_FEATURES: [&str; 2] = ["GuaranteedQoSPodCPUResize", "RestartAllContainersOnContainerExits"];

@@ -36,7 +36,6 @@ pub(super) const POLICIES: u32 = 1000;
 pub(super) const PODS: u32 = 5000;
 /// Number of changes of each kind; the median is reported.
 const CHANGES: u32 = 25;
-/// Timeout of each step.
 const STEP_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Measurements, in milliseconds.

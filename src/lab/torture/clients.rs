@@ -75,7 +75,6 @@ impl ReportedState<'_> {
     }
 }
 
-/// All clients.
 pub(super) struct Clients {
     acknowledged: Arc<Mutex<AcknowledgedState>>,
     view: Arc<Mutex<View>>,

@@ -58,7 +58,6 @@ pub fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
     meta.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
-/// Returns true if this is the default class.
 pub(crate) fn is_default(class: &StorageClass) -> bool {
     [DEFAULT_CLASS, BETA_DEFAULT_CLASS].iter().any(|key| annotation(&class.metadata, key) == Some("true"))
 }

@@ -36,7 +36,6 @@ use reconcile::{
 /// The interval at which a pod's wait for a disk is reported, and the node that holds the disk checked again.
 const REPORT_INTERVAL: Duration = Duration::from_mins(2);
 
-/// Starts the controller.
 pub(crate) fn start(context: &Context) {
     let queue = context.queue();
     let controller = Attacher {

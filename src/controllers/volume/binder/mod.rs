@@ -24,7 +24,6 @@ use object::storage::{
 use object::{Key, SharedObject};
 use reconcile::{Cache, EventType, ReconcileError, Reconciler, Recorder, WorkQueue, reference_to};
 
-/// Starts the controller.
 pub(crate) fn start(context: &Context) {
     let queue = context.queue();
     let controller = Binder {

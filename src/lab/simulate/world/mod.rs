@@ -104,7 +104,6 @@ pub(super) fn node_of(name: &str) -> Option<usize> {
     name.strip_prefix("node-")?.parse().ok().filter(|node| *node < NODES)
 }
 
-/// Returns the name of a node.
 pub(super) fn node_name(node: usize) -> String {
     format!("node-{node}")
 }

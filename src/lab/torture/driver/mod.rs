@@ -146,7 +146,6 @@ impl Driver {
         Ok(())
     }
 
-    /// Creates the workload.
     pub(super) async fn make_workload(&self) -> Result<()> {
         let client = self.client()?;
         for set in &self.sets {
