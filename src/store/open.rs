@@ -249,17 +249,10 @@ mod tests {
     use std::fs;
     use std::path::PathBuf;
 
-    use k8s_openapi::api::core::v1::ConfigMap;
-
     use super::*;
     use crate::Store;
-    use object::{Kind, Object};
-
-    fn config_map(name: &str) -> Object {
-        let mut object = Object::new(ConfigMap::default());
-        object.meta_mut().name = Some(name.into());
-        object
-    }
+    use crate::test_objects::config_map;
+    use object::Kind;
 
     /// Creates a state of 300 objects at revision 330, as a clean stop leaves it.
     fn filled(directory: &Path) {
