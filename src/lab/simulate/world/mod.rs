@@ -34,6 +34,7 @@ use kubelet::pressure::EvictionConfig;
 use kubelet::runtime::hollow::{BehaviorFn, ContainerBehavior, HollowConfig, HollowRuntime};
 use kubelet::{Kubelet, Kubelets, NodeConfig};
 use object::Revision;
+use object::config::Seconds;
 use object::low_ports::LowPorts;
 use object::well_known::label;
 use reconcile::Caches;
@@ -420,8 +421,8 @@ impl World {
 impl Machine {
     fn new(node: usize, clock: &Clock) -> Self {
         let config = HollowConfig {
-            start_delay: START,
-            stop_time: STOP,
+            start_delay: Seconds(START),
+            stop_duration: Seconds(STOP),
             seed: u64::try_from(node).unwrap_or_default(),
             ..HollowConfig::default()
         };
