@@ -33,9 +33,8 @@ const SIGNATURE: &str = "jws-kubeconfig-";
 
 pub(super) fn start(context: &Context) {
     let api = context.api.acting_as("bootstrap-signer");
-    let signer = BootstrapSigner { api, secrets: context.caches.of() };
     context
-        .controller(signer, context.queue())
+        .controller(|_| BootstrapSigner { api, secrets: context.caches.of() })
         .keys_of::<ConfigMap>()
         .watches::<ConfigMap, _>(|_, change| map_changed(change))
         .watches::<Secret, _>(|_, change| token_changed(change))
@@ -64,10 +63,6 @@ struct BootstrapSigner {
 
 impl Reconciler for BootstrapSigner {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "bootstrap-signer-controller"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let now = self.api.clock().now();

@@ -56,17 +56,15 @@ impl fmt::Display for Request {
 }
 
 pub(super) fn start(context: &Context) {
-    let queue = context.queue();
-    let controller = PodGc {
-        api: context.api.clone(),
-        pods: context.caches.of(),
-        nodes: context.caches.of(),
-        terminated: Mutex::default(),
-        threshold: context.settings.terminated_pod_threshold.unwrap_or(TERMINATED_THRESHOLD),
-        queue: queue.clone(),
-    };
     context
-        .controller(controller, queue)
+        .controller(|queue| PodGc {
+            api: context.api.clone(),
+            pods: context.caches.of(),
+            nodes: context.caches.of(),
+            terminated: Mutex::default(),
+            threshold: context.settings.terminated_pod_threshold.unwrap_or(TERMINATED_THRESHOLD),
+            queue,
+        })
         .keys_are(Request::object)
         .watches::<Pod, _>(PodGc::pod_changed)
         .watches::<Node, _>(PodGc::node_changed)
@@ -86,10 +84,6 @@ struct PodGc {
 
 impl Reconciler for PodGc {
     type Key = Request;
-
-    fn name(&self) -> &'static str {
-        "podgc"
-    }
 
     fn reconcile(&self, work: &Request) -> Result<(), ReconcileError> {
         match work {

@@ -11,9 +11,7 @@ use object::TypedKind;
 use object::selector::Selector;
 
 /// A kind that maintains a number of equal pods.
-pub(super) trait ReplicatedKind: TypedKind {
-    /// The controller's kube-controller-manager name.
-    const CONTROLLER: &'static str;
+pub(crate) trait ReplicatedKind: TypedKind {
     /// The component that events are recorded for.
     const COMPONENT: &'static str;
     /// `spec.replicas`.
@@ -30,7 +28,6 @@ pub(super) trait ReplicatedKind: TypedKind {
 }
 
 impl ReplicatedKind for ReplicaSet {
-    const CONTROLLER: &'static str = "replicaset";
     const COMPONENT: &'static str = "replicaset-controller";
 
     fn replicas(&self) -> Option<i32> {
@@ -59,7 +56,6 @@ impl ReplicatedKind for ReplicaSet {
 }
 
 impl ReplicatedKind for ReplicationController {
-    const CONTROLLER: &'static str = "replicationcontroller";
     const COMPONENT: &'static str = "replication-controller";
 
     fn replicas(&self) -> Option<i32> {
