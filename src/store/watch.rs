@@ -113,7 +113,9 @@ impl Signals {
     /// Reports that these changes became durable.
     pub(super) fn mark_group_durable(&self, group: &[Change]) {
         let kinds: BTreeSet<Kind> = group.iter().map(|change| change.object.kind()).collect();
-        kinds.into_iter().for_each(|kind| self.mark_durable(kind));
+        for kind in kinds {
+            self.mark_durable(kind);
+        }
     }
 
     fn subscribe(&self, kind: Kind, visibility: Visibility) -> watch::Receiver<()> {
