@@ -116,6 +116,14 @@ impl Clock {
         tokio::time::sleep(duration).await;
     }
 
+    /// Waits for `duration`; for ever if there is none.
+    pub async fn sleep_if_some(&self, duration: Option<Duration>) {
+        match duration {
+            Some(duration) => self.sleep(duration).await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Returns the shift of this clock's wall readings; for a clock that follows another, in addition to the other's
     /// shift.
     pub fn skew(&self) -> SignedDuration {

@@ -7,7 +7,6 @@ use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::networking::v1::{IngressClass, IngressClassSpec};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::storage::v1::{CSIDriver, CSIDriverSpec, StorageClass};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::fixed_services;
 use api::{Api, ApiError};
@@ -22,7 +21,7 @@ const DISK_CLASS: &str = "disk";
 /// the current addresses (`service`, `listening`).
 pub fn bootstrap(api: &Api, listening: SocketAddr, service: Ipv4Addr) -> Result<(), ApiError> {
     for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
-        ensure(api, Namespace { metadata: meta("", name), ..Namespace::default() })?;
+        ensure(api, Namespace { metadata: Key::new("", name).metadata(), ..Namespace::default() })?;
     }
     for (name, value, description) in [
         (
@@ -40,7 +39,7 @@ pub fn bootstrap(api: &Api, listening: SocketAddr, service: Ipv4Addr) -> Result<
         ensure(
             api,
             PriorityClass {
-                metadata: meta("", name),
+                metadata: Key::new("", name).metadata(),
                 value: Some(value),
                 description: Some(description.into()),
                 ..PriorityClass::default()
@@ -59,7 +58,7 @@ fn storage_class(api: &Api) -> Result<(), ApiError> {
     if api.count(Kind::StorageClass) > 0 {
         return Ok(());
     }
-    let mut metadata = meta("", "standard");
+    let mut metadata = Key::new("", "standard").metadata();
     metadata.annotations = Some([(DEFAULT_CLASS.to_string(), "true".to_string())].into());
     ensure(
         api,
@@ -83,7 +82,7 @@ fn disks(api: &Api) -> Result<(), ApiError> {
     ensure(
         api,
         StorageClass {
-            metadata: meta("", DISK_CLASS),
+            metadata: Key::new("", DISK_CLASS).metadata(),
             provisioner: DISK_DRIVER.into(),
             reclaim_policy: Some("Delete".into()),
             volume_binding_mode: Some("WaitForFirstConsumer".into()),
@@ -96,7 +95,7 @@ fn disks(api: &Api) -> Result<(), ApiError> {
         volume_lifecycle_modes: Some(vec!["Persistent".into()]),
         ..CSIDriverSpec::default()
     };
-    ensure(api, CSIDriver { metadata: meta("", DISK_DRIVER), spec })
+    ensure(api, CSIDriver { metadata: Key::new("", DISK_DRIVER).metadata(), spec })
 }
 
 /// Creates the default ingress class, unless any ingress class exists. For clusters that serve Ingresses.
@@ -104,18 +103,10 @@ pub(super) fn ingress_class(api: &Api) -> Result<(), ApiError> {
     if api.count(Kind::IngressClass) > 0 {
         return Ok(());
     }
-    let mut metadata = meta("", ingress::OUR_CLASS);
+    let mut metadata = Key::new("", ingress::OUR_CLASS).metadata();
     metadata.annotations = Some([(ingress::DEFAULT_CLASS.to_string(), "true".to_string())].into());
     let spec = IngressClassSpec { controller: Some(ingress::OUR_CONTROLLER.into()), parameters: None };
     ensure(api, IngressClass { metadata, spec: Some(spec) })
-}
-
-fn meta(namespace: &str, name: &str) -> ObjectMeta {
-    ObjectMeta {
-        name: Some(name.into()),
-        namespace: Some(namespace.into()).filter(|n: &String| !n.is_empty()),
-        ..ObjectMeta::default()
-    }
 }
 
 fn ensure<T: TypedKind>(api: &Api, object: T) -> Result<(), ApiError> {

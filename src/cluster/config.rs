@@ -13,9 +13,9 @@ use base::did_you_mean::nearest;
 use egress::HostPorts;
 use kubelet::images::ImageEntry;
 use kubelet::pressure::EvictionConfig;
-use kubelet::runtime::hollow::HollowConfig as RuntimeConfig;
+use kubelet::runtime::hollow::HollowConfig;
 use object::ClusterDomain;
-use object::config::{Limits, NodeLifecycleConfig, Seconds, Timings};
+use object::config::{Limits, NodeLifecycleConfig, Timings};
 
 /// A part of the cluster that can be left out, by its name in kube-controller-manager.
 pub(crate) type ComponentName = String;
@@ -274,66 +274,6 @@ impl Default for NetworkConfig {
             ipv6: Ipv6Config::default(),
             mtu: 1500,
             host_ports: BTreeSet::new(),
-        }
-    }
-}
-
-/// The behavior of hollow nodes (NODE-7).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct HollowConfig {
-    /// The time that a container takes to start, in seconds.
-    pub start_delay: Seconds,
-    /// The share of containers that fail to start, 0 to 1.
-    pub start_failure_rate: f64,
-    /// The time in seconds after which every container ends by itself. `None`: `initRunDuration` and `jobRunDuration`
-    /// apply, and other containers run for ever.
-    #[serde(alias = "runTime")]
-    pub run_duration: Option<Seconds>,
-    /// The time in seconds after which init containers end, unless `runDuration` is set.
-    #[serde(alias = "initRunTime")]
-    pub init_run_duration: Seconds,
-    /// The time in seconds after which containers end if their pod's restartPolicy is not Always, unless `runDuration`
-    /// is set.
-    #[serde(alias = "jobRunTime")]
-    pub job_run_duration: Seconds,
-    /// The time that a container takes to end once it is stopped, in seconds.
-    #[serde(alias = "stopTime")]
-    pub stop_duration: Seconds,
-    /// The share of containers that fail when they end by themselves, 0 to 1.
-    pub exit_failure_rate: f64,
-    /// The seed of the random failures: equal seeds give equal failures.
-    pub seed: u64,
-}
-
-impl Default for HollowConfig {
-    fn default() -> Self {
-        let runtime = RuntimeConfig::default();
-        Self {
-            start_delay: Seconds(runtime.start_delay),
-            start_failure_rate: runtime.start_failure_rate,
-            run_duration: runtime.run_time.map(Seconds),
-            init_run_duration: Seconds(runtime.init_run_time),
-            job_run_duration: Seconds(runtime.job_run_time),
-            stop_duration: Seconds(runtime.stop_time),
-            exit_failure_rate: runtime.exit_failure_rate,
-            seed: runtime.seed,
-        }
-    }
-}
-
-impl HollowConfig {
-    /// The runtime configuration of the node with this number: each node has its own random failures.
-    pub(super) fn runtime(&self, node: u64) -> RuntimeConfig {
-        RuntimeConfig {
-            start_delay: self.start_delay.0,
-            start_failure_rate: self.start_failure_rate,
-            run_time: self.run_duration.map(|s| s.0),
-            init_run_time: self.init_run_duration.0,
-            job_run_time: self.job_run_duration.0,
-            stop_time: self.stop_duration.0,
-            exit_failure_rate: self.exit_failure_rate,
-            seed: self.seed.wrapping_add(node),
         }
     }
 }

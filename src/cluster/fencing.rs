@@ -20,7 +20,7 @@ pub use super::nodes::{FenceError, NodeRunState};
 
 use super::nodes::Nodes;
 use api::controller_status::Subsystem;
-use api::{Api, ApiError, DeleteOptions};
+use api::{Api, ApiError};
 use base::mistakes::Mistake;
 use base::task::Tasks;
 use object::conditions::{self, ConditionStatus};
@@ -30,7 +30,7 @@ use object::taint::effect::NO_EXECUTE;
 use object::well_known::condition::READY;
 use object::well_known::taint::OUT_OF_SERVICE;
 use object::{Key, Kind, SharedObject};
-use reconcile::{Caches, Recorder, WorkLoop, ignore_gone, ignore_not_found, optional};
+use reconcile::{Caches, Recorder, WorkLoop, ignore_not_found, optional, preconditions};
 
 /// The interval at which the state of a fenced node is checked, and failed steps are retried.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -88,7 +88,6 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, nodes: &impl NodeRunner)
     tasks.spawn_restarting("fencing", move || fencer.clone().run());
 }
 
-/// The controller.
 #[derive(Clone)]
 struct FencingController<R> {
     api: Api,
@@ -103,16 +102,10 @@ impl<R: NodeRunner> FencingController<R> {
         loop {
             let fences = self.api.list_as::<NodeFence>(None);
             futures::future::join_all(fences.iter().map(|fence| self.sync(fence))).await;
-            let again = async {
-                if fences.is_empty() {
-                    std::future::pending::<()>().await;
-                } else {
-                    self.api.clock().sleep(RECHECK_INTERVAL).await;
-                }
-            };
+            let again = (!fences.is_empty()).then_some(RECHECK_INTERVAL);
             tokio::select! {
                 () = self.changed.notified() => {}
-                () = again => {}
+                () = self.api.clock().sleep_if_some(again) => {}
             }
         }
     }
@@ -142,7 +135,7 @@ impl<R: NodeRunner> FencingController<R> {
                     .write_phase(fence, FencePhase::Pending, "NoSuchNode", &format!("node {name} not found"))
                     .map(drop);
             };
-            self.hold(fence)?;
+            preconditions::add_finalizer(&self.api, fence, FENCE_FINALIZER)?;
             let reason = fence.spec.reason.as_deref().unwrap_or("no reason given");
             let message = format!(
                 "Fencing node {name}: its kubelet is stopped and its processes are killed ({reason})"
@@ -249,13 +242,10 @@ impl<R: NodeRunner> FencingController<R> {
     fn add_out_of_service_taint(&self, node: &SharedObject<Node>) -> Result<(), ApiError> {
         let now = self.api.clock().time();
         self.api.modify_status::<Node>(&node.key(), |fresh| {
+            let message = "the node is fenced: its processes are dead and its kubelet is stopped";
             let ready = NodeCondition {
-                type_: READY.into(),
-                status: ConditionStatus::False.into(),
-                reason: Some("NodeFenced".into()),
-                message: Some("the node is fenced: its processes are dead and its kubelet is stopped".into()),
                 last_heartbeat_time: Some(now.clone()),
-                last_transition_time: Some(now.clone()),
+                ..conditions::new(READY, ConditionStatus::False, "NodeFenced", message, now.clone())
             };
             conditions::set(fresh.status.get_or_insert_default().conditions.get_or_insert_default(), ready);
             Ok(())
@@ -299,32 +289,10 @@ impl<R: NodeRunner> FencingController<R> {
         Ok(())
     }
 
-    fn hold(&self, fence: &SharedObject<NodeFence>) -> Result<(), ApiError> {
-        let uid = fence.uid();
-        ignore_not_found(self.api.modify::<NodeFence>(&fence.key(), |fresh| {
-            let meta = &mut fresh.metadata;
-            if meta.uid.as_deref() == Some(uid) && meta.deletion_timestamp.is_none() {
-                let finalizers = meta.finalizers.get_or_insert_default();
-                if !finalizers.iter().any(|one| one == FENCE_FINALIZER) {
-                    finalizers.push(FENCE_FINALIZER.to_owned());
-                }
-            }
-            Ok(())
-        }))
-    }
-
     /// Ends a fence by deleting its object.
     fn end(&self, fence: &SharedObject<NodeFence>) -> Result<(), ApiError> {
-        ignore_gone(self.api.delete(Kind::NodeFence, &fence.key(), &DeleteOptions::uid(fence.uid())))?;
-        let uid = fence.uid();
-        ignore_not_found(self.api.modify::<NodeFence>(&fence.key(), |fresh| {
-            if fresh.metadata.uid.as_deref() == Some(uid)
-                && let Some(finalizers) = &mut fresh.metadata.finalizers
-            {
-                finalizers.retain(|one| one != FENCE_FINALIZER);
-            }
-            Ok(())
-        }))
+        preconditions::delete(&self.api, fence)?;
+        preconditions::remove_finalizer(&self.api, fence, FENCE_FINALIZER)
     }
 
     /// Writes the phase of a fence; returns true if it changed.
@@ -337,10 +305,7 @@ impl<R: NodeRunner> FencingController<R> {
     ) -> Result<bool, ApiError> {
         let now = self.api.clock().time();
         let mut is_new = false;
-        let written = self.api.modify_status::<NodeFence>(&fence.key(), |fresh| {
-            if fresh.metadata.uid.as_deref() != Some(fence.uid()) {
-                return Ok(());
-            }
+        let written = preconditions::modify_status(&self.api, fence, |fresh| {
             let status = fresh.status.get_or_insert_default();
             let known = conditions::get(status.conditions.as_ref(), FENCED);
             is_new = known.is_none_or(|known| known.reason != reason || known.message != message);
@@ -352,15 +317,10 @@ impl<R: NodeRunner> FencingController<R> {
                 status.fenced_at.get_or_insert_with(|| now.clone());
             }
             let condition = Condition {
-                type_: FENCED.into(),
-                status: ConditionStatus::from(phase == FencePhase::Fenced).into(),
-                reason: reason.into(),
-                message: message.into(),
-                last_transition_time: now.clone(),
                 observed_generation: fresh.metadata.generation,
+                ..conditions::new(FENCED, phase == FencePhase::Fenced, reason, message, now.clone())
             };
             conditions::set(status.conditions.get_or_insert_default(), condition);
-            Ok(())
         });
         ignore_not_found(written)?;
         Ok(is_new)

@@ -37,7 +37,6 @@ const NOTHING_TO_BREAK: &str = "pods share the machine's network, where network 
 /// The message for network faults if the proxy, which writes the network's rules, is disabled.
 const NO_RULES: &str = "network faults need the proxy, which --disable proxy has turned off";
 
-/// The port of DNS.
 const DNS_PORT: u16 = 53;
 /// The machine's own resolvers.
 const RESOLV_CONF: &str = "/etc/resolv.conf";

@@ -62,8 +62,7 @@ mod tests {
     use api::ApiConfig;
     use base::clock::Clock;
     use k8s_openapi::api::core::v1::{ConfigMap, Event};
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-    use reconcile::{Caches, Controller, ReconcileError, Reconciler, WorkQueue};
+    use reconcile::{Caches, Controller, ReconcileError, Reconciler};
     use store::Store;
 
     use super::*;
@@ -76,10 +75,6 @@ mod tests {
 
     impl Reconciler for PanickingReconciler {
         type Key = Key;
-
-        fn name(&self) -> &'static str {
-            "unsteady"
-        }
 
         fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
             let left = self.remaining.load(Ordering::SeqCst);
@@ -96,13 +91,9 @@ mod tests {
     async fn a_panicking_controller_continues_and_is_reported_safe_6() {
         let clock = Clock::starting_at("2026-11-24T00:00:00Z".parse().unwrap());
         let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
-        let metadata = |namespace: Option<&str>, name: &str| ObjectMeta {
-            name: Some(name.into()),
-            namespace: namespace.map(Into::into),
-            ..ObjectMeta::default()
-        };
+        let metadata = |namespace: &str, name: &str| Key::new(namespace, name).metadata();
         for name in ["default", "kube-system"] {
-            let namespace = Namespace { metadata: metadata(None, name), ..Namespace::default() };
+            let namespace = Namespace { metadata: metadata("", name), ..Namespace::default() };
             api.create_as(namespace).unwrap();
         }
         let tasks = Tasks::noting(api.contained());
@@ -110,11 +101,10 @@ mod tests {
         start(&api, &tasks);
         let done = tokio::sync::watch::Sender::new(Vec::new());
         let mut finished = done.subscribe();
-        let unsteady = PanickingReconciler { remaining: AtomicU32::new(2), done };
-        let queue = WorkQueue::with_timings(api.timings());
-        Controller::new(unsteady, queue, &caches).for_::<ConfigMap>().run(&tasks);
+        let unsteady = |_| PanickingReconciler { remaining: AtomicU32::new(2), done };
+        Controller::new("unsteady", &caches, unsteady).for_::<ConfigMap>().run(&tasks);
         for name in ["bad", "good"] {
-            let map = ConfigMap { metadata: metadata(Some("default"), name), ..ConfigMap::default() };
+            let map = ConfigMap { metadata: metadata("default", name), ..ConfigMap::default() };
             api.create_as(map).unwrap();
         }
         let done = finished.wait_for(|done| done.iter().any(|name| name == "bad")).await.unwrap().clone();

@@ -13,7 +13,7 @@ use api::controller_status::Subsystem;
 use api::{Api, ApiError};
 use base::count::counted;
 use base::task::Tasks;
-use k8s_openapi::api::core::v1::{Namespace, NamespaceCondition};
+use k8s_openapi::api::core::v1::Namespace;
 use object::conditions::{self, ConditionStatus};
 use object::{Key, Kind};
 use reconcile::{Caches, Difference, Recorder, WorkLoop};
@@ -139,13 +139,8 @@ fn report(api: &Api, recorder: &Recorder, found: &SelfCheckReport) -> Result<(),
         let mut conditions = all(namespace);
         conditions.retain(|condition| message.is_some() || condition.type_ != CONDITION);
         if let Some(message) = &message {
-            let condition = NamespaceCondition {
-                type_: CONDITION.to_owned(),
-                status: ConditionStatus::True.into(),
-                reason: Some("Different".to_owned()),
-                message: Some(message.clone()),
-                last_transition_time: Some(now.clone()),
-            };
+            let condition =
+                conditions::new(CONDITION, ConditionStatus::True, "Different", message.as_str(), now.clone());
             conditions::set(&mut conditions, condition);
         }
         namespace.status.get_or_insert_default().conditions =
@@ -160,7 +155,6 @@ mod tests {
     use std::collections::BTreeMap;
 
     use k8s_openapi::api::core::v1::{ConfigMap, Event};
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
     use super::*;
     use api::ApiConfig;
@@ -179,7 +173,7 @@ mod tests {
         let clock = Clock::starting_at("2026-11-24T00:00:00Z".parse().unwrap());
         let config = ApiConfig { timings: Timings::default(), ..ApiConfig::default() };
         let api = Api::new(store.clone(), clock, config);
-        let metadata = |name: &str| ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() };
+        let metadata = |name: &str| Key::new("", name).metadata();
         for name in ["default", "kube-system"] {
             api.create_as(Namespace { metadata: metadata(name), ..Namespace::default() }).unwrap();
         }
@@ -196,11 +190,7 @@ mod tests {
         }
 
         fn write(&self, text: &str) {
-            let metadata = ObjectMeta {
-                name: Some("map".into()),
-                namespace: Some("default".into()),
-                ..ObjectMeta::default()
-            };
+            let metadata = Key::new("default", "map").metadata();
             let data = Some(BTreeMap::from([("k".to_owned(), text.to_owned())]));
             let map = ConfigMap { metadata, data, ..ConfigMap::default() };
             match self.api.get_as::<ConfigMap>(&Key::new("default", "map")) {

@@ -31,12 +31,10 @@ const CONTENT: &str = "kubeconfig";
 /// The prefix of a signature's key; the token's id follows.
 const SIGNATURE: &str = "jws-kubeconfig-";
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let api = context.api.acting_as("bootstrap-signer");
-    let signer = BootstrapSigner { api, secrets: context.caches.of() };
     context
-        .controller(signer, context.queue())
+        .controller(|_| BootstrapSigner { api, secrets: context.caches.of() })
         .keys_of::<ConfigMap>()
         .watches::<ConfigMap, _>(|_, change| map_changed(change))
         .watches::<Secret, _>(|_, change| token_changed(change))
@@ -65,10 +63,6 @@ struct BootstrapSigner {
 
 impl Reconciler for BootstrapSigner {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "bootstrap-signer-controller"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let now = self.api.clock().now();

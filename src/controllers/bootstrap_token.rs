@@ -12,11 +12,12 @@ use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
 const NAMESPACE: &str = "kube-system";
 const TYPE: &str = "bootstrap.kubernetes.io/token";
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let api = context.api.acting_as("token-cleaner");
-    let cleaner = TokenCleaner { api, secrets: context.caches.of() };
-    context.controller(cleaner, context.queue()).for_::<Secret>().run(&context.tasks);
+    context
+        .controller(|_| TokenCleaner { api, secrets: context.caches.of() })
+        .for_::<Secret>()
+        .run(&context.tasks);
 }
 
 struct TokenCleaner {
@@ -26,10 +27,6 @@ struct TokenCleaner {
 
 impl Reconciler for TokenCleaner {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "token-cleaner-controller"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Some(secret) = self.secrets.get(key).filter(|secret| is_token(key, secret)) else {

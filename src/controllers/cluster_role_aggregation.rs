@@ -8,12 +8,10 @@ use object::selector::Selector;
 use object::{Key, SharedObject};
 use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let api = context.api.acting_as("clusterrole-aggregation-controller");
-    let controller = Aggregation { api, roles: context.caches.of() };
     context
-        .controller(controller, context.queue())
+        .controller(|_| Aggregation { api, roles: context.caches.of() })
         .keys_of::<ClusterRole>()
         .watches::<ClusterRole, _>(Aggregation::role_changed)
         .run(&context.tasks);
@@ -34,10 +32,6 @@ impl Aggregation {
 
 impl Reconciler for Aggregation {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "clusterrole-aggregation-controller"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Some(role) = self.roles.get(key) else { return Ok(()) };

@@ -11,7 +11,7 @@ use api::Api;
 use api::http::CertificateAuthority;
 use base::task::Tasks;
 use object::config::NodeLifecycleConfig;
-use reconcile::{Caches, Controller, QueueKey, Reconciler, WorkQueue};
+use reconcile::{Caches, Controller, Reconciler, WorkQueue};
 
 /// The controllers' settings.
 #[derive(Clone, Debug, Default)]
@@ -49,13 +49,11 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// Creates an empty queue with the cluster's back-off.
-    pub(super) fn queue<K: QueueKey>(&self) -> WorkQueue<K> {
-        WorkQueue::with_timings(self.api.timings())
-    }
-
-    /// Creates the builder of a controller over the shared caches.
-    pub(super) fn controller<R: Reconciler>(&self, reconciler: R, queue: WorkQueue<R::Key>) -> Controller<R> {
-        Controller::new(reconciler, queue, &self.caches).component(self.name)
+    /// Creates the builder of a controller over the shared caches; see [`Controller::new`].
+    pub(super) fn controller<R: Reconciler>(
+        &self,
+        new: impl FnOnce(WorkQueue<R::Key>) -> R,
+    ) -> Controller<R> {
+        Controller::new(self.name, &self.caches, new)
     }
 }

@@ -11,12 +11,10 @@ use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
 
 const DANGLING: &str = "Dangling";
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
     let api = context.api.acting_as("api-priority-and-fairness-config-consumer-v1");
-    let controller = FlowSchemas { api, schemas: context.caches.of(), levels: context.caches.of() };
     context
-        .controller(controller, context.queue())
+        .controller(|_| FlowSchemas { api, schemas: context.caches.of(), levels: context.caches.of() })
         .keys_of::<FlowSchema>()
         .watches::<FlowSchema, _>(|_, change| vec![change.object.key()])
         .watches::<PriorityLevelConfiguration, _>(FlowSchemas::level_changed)
@@ -40,10 +38,6 @@ impl FlowSchemas {
 
 impl Reconciler for FlowSchemas {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "flow-schema-controller"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Some(schema) = self.schemas.get(key) else { return Ok(()) };

@@ -36,7 +36,6 @@ enum Request {
 }
 
 impl Request {
-    /// Returns the object of the key.
     fn object(&self) -> Option<(Kind, Key)> {
         match self {
             Self::Node(name) => Some((Kind::Node, Key::new("", name.as_str()))),
@@ -56,19 +55,16 @@ impl fmt::Display for Request {
     }
 }
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
-    let queue = context.queue();
-    let controller = PodGc {
-        api: context.api.clone(),
-        pods: context.caches.of(),
-        nodes: context.caches.of(),
-        terminated: Mutex::default(),
-        threshold: context.settings.terminated_pod_threshold.unwrap_or(TERMINATED_THRESHOLD),
-        queue: queue.clone(),
-    };
     context
-        .controller(controller, queue)
+        .controller(|queue| PodGc {
+            api: context.api.clone(),
+            pods: context.caches.of(),
+            nodes: context.caches.of(),
+            terminated: Mutex::default(),
+            threshold: context.settings.terminated_pod_threshold.unwrap_or(TERMINATED_THRESHOLD),
+            queue,
+        })
         .keys_are(Request::object)
         .watches::<Pod, _>(PodGc::pod_changed)
         .watches::<Node, _>(PodGc::node_changed)
@@ -88,10 +84,6 @@ struct PodGc {
 
 impl Reconciler for PodGc {
     type Key = Request;
-
-    fn name(&self) -> &'static str {
-        "podgc"
-    }
 
     fn reconcile(&self, work: &Request) -> Result<(), ReconcileError> {
         match work {

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::ReplicationController;
 use parking_lot::Mutex;
 
 use super::context::{Context, Settings};
+use super::endpoints::{self, EndpointsFormat};
 use super::volume;
 use api::Api;
 use base::task::Tasks;
@@ -16,8 +19,8 @@ type StartFn = fn(&Context);
 /// The controllers by their kube-controller-manager names.
 const ALL: &[(&str, StartFn)] = &[
     ("deployment", super::deployment::start),
-    ("replicaset", super::replica_set::start),
-    ("replicationcontroller", super::replica_set::start_replication),
+    ("replicaset", super::replica_set::start::<ReplicaSet>),
+    ("replicationcontroller", super::replica_set::start::<ReplicationController>),
     ("statefulset", super::stateful_set::start),
     ("daemonset", super::daemon_set::start),
     ("job", super::job::start),
@@ -46,8 +49,8 @@ const ALL: &[(&str, StartFn)] = &[
     ("nodelifecycle", super::node_lifecycle::start),
     ("node-fence-controller", super::node_fence::start),
     ("taint-eviction-controller", super::taint_eviction::start),
-    ("endpoint", super::endpoints::start_legacy),
-    ("endpointslice", super::endpoints::start_slices),
+    ("endpoint", |context| endpoints::start(context, EndpointsFormat::Endpoints)),
+    ("endpointslice", |context| endpoints::start(context, EndpointsFormat::Slices)),
     ("endpointslicemirroring", super::endpoints::mirror::start),
     ("ipallocator-repair-controller", super::service_addresses::start_addresses),
     ("service-cidr-controller", super::service_addresses::start_ranges),

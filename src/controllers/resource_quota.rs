@@ -16,13 +16,9 @@ use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, optional};
 /// The interval of a recount even without a known change.
 const RESYNC: Duration = Duration::from_mins(5);
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
-    let queue = context.queue();
-    let quotas =
-        ResourceQuotas { api: context.api.clone(), quotas: context.caches.of(), queue: queue.clone() };
     context
-        .controller(quotas, queue)
+        .controller(|queue| ResourceQuotas { api: context.api.clone(), quotas: context.caches.of(), queue })
         .keys_of::<ResourceQuota>()
         .watches_every_kind(|kind| kind.namespaced() && kind != Kind::Event, ResourceQuotas::content_changed)
         .watches::<ResourceQuota, _>(ResourceQuotas::quota_changed)
@@ -38,10 +34,6 @@ struct ResourceQuotas {
 
 impl Reconciler for ResourceQuotas {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "resourcequota"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         match optional(self.api.recount_quota(key))? {

@@ -28,9 +28,8 @@ const MANAGED_BY: (&str, &str) = ("ipaddress.kubernetes.io/managed-by", "ipalloc
 
 /// Starts the controller of addresses.
 pub(super) fn start_addresses(context: &Context) {
-    let controller = Addresses { api: context.api.acting_as("kube-apiserver"), holders: Mutex::default() };
     context
-        .controller(controller, context.queue())
+        .controller(|_| Addresses { api: context.api.acting_as("kube-apiserver"), holders: Mutex::default() })
         .watches::<Service, _>(Addresses::service_changed)
         .for_::<IPAddress>()
         .run(&context.tasks);
@@ -38,10 +37,11 @@ pub(super) fn start_addresses(context: &Context) {
 
 /// Starts the controller of ranges.
 pub(super) fn start_ranges(context: &Context) {
-    let queue: WorkQueue<Key> = context.queue();
-    queue.add(Key::new("", DEFAULT_RANGE));
-    let controller = ServiceCidrController { api: context.api.acting_as("kube-apiserver") };
-    context.controller(controller, queue).for_::<ServiceCIDR>().run(&context.tasks);
+    let new = |queue: WorkQueue<Key>| {
+        queue.add(Key::new("", DEFAULT_RANGE));
+        ServiceCidrController { api: context.api.acting_as("kube-apiserver") }
+    };
+    context.controller(new).for_::<ServiceCIDR>().run(&context.tasks);
 }
 
 struct Addresses {
@@ -90,10 +90,6 @@ impl Addresses {
 
 impl Reconciler for Addresses {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "ipallocator-repair-controller"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let desired = self.holder(&key.name).map(|service| parent(&service));
@@ -160,10 +156,6 @@ struct ServiceCidrController {
 impl Reconciler for ServiceCidrController {
     type Key = Key;
 
-    fn name(&self) -> &'static str {
-        "service-cidr-controller"
-    }
-
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let all: Vec<String> = self.api.service_ranges().iter().map(ToString::to_string).collect();
         let is_default = key.name == DEFAULT_RANGE;
@@ -192,7 +184,7 @@ impl Reconciler for ServiceCidrController {
 impl ServiceCidrController {
     fn make(&self, ranges: &[String]) -> Result<(), ReconcileError> {
         let made = self.api.create_as(ServiceCIDR {
-            metadata: ObjectMeta { name: Some(DEFAULT_RANGE.into()), ..ObjectMeta::default() },
+            metadata: Key::new("", DEFAULT_RANGE).metadata(),
             spec: Some(ServiceCIDRSpec { cidrs: Some(ranges.to_vec()) }),
             status: None,
         });
@@ -205,17 +197,10 @@ fn ranges(range: &ServiceCIDR) -> &[String] {
 }
 
 fn ready(is_default: bool, range: &str, now: Timestamp) -> Condition {
-    let (status, reason, message) = if is_default {
-        ("True", "", "Kubernetes Service CIDR is ready".to_string())
+    let (reason, message) = if is_default {
+        ("", "Kubernetes Service CIDR is ready".to_string())
     } else {
-        ("False", "NotUsed", format!("services get addresses only from {range}"))
+        ("NotUsed", format!("services get addresses only from {range}"))
     };
-    Condition {
-        type_: "Ready".into(),
-        status: status.into(),
-        reason: reason.into(),
-        message,
-        last_transition_time: time(now),
-        observed_generation: None,
-    }
+    conditions::new("Ready", is_default, reason, message, time(now))
 }

@@ -34,20 +34,17 @@ enum TolerationTime {
     No,
 }
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
-    let queue = context.queue();
-    let controller = Evictions {
-        api: context.api.clone(),
-        pods: context.caches.of(),
-        nodes: context.caches.of(),
-        counting_down: Mutex::default(),
-        first_seen: Mutex::default(),
-        recorder: Recorder::new(&context.api, "taint-eviction-controller"),
-        queue: queue.clone(),
-    };
     context
-        .controller(controller, queue)
+        .controller(|queue| Evictions {
+            api: context.api.clone(),
+            pods: context.caches.of(),
+            nodes: context.caches.of(),
+            counting_down: Mutex::default(),
+            first_seen: Mutex::default(),
+            recorder: Recorder::new(&context.api, "taint-eviction-controller"),
+            queue,
+        })
         .keys_of::<Pod>()
         .watches::<Node, _>(Evictions::node_changed)
         .watches::<Pod, _>(Evictions::pod_changed)
@@ -67,10 +64,6 @@ struct Evictions {
 
 impl Reconciler for Evictions {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "taint-eviction-controller"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Some(pod) = self.pods.get(key) else {

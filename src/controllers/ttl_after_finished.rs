@@ -11,12 +11,9 @@ use object::owner::is_terminating;
 use object::{Key, Kind};
 use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found};
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
-    let queue = context.queue();
-    let controller = TtlAfterFinishedController { api: context.api.clone(), queue: queue.clone() };
     context
-        .controller(controller, queue)
+        .controller(|queue| TtlAfterFinishedController { api: context.api.clone(), queue })
         .keys_of::<Job>()
         .watches::<Job, _>(TtlAfterFinishedController::job_changed)
         .workers(5)
@@ -39,10 +36,6 @@ impl TtlAfterFinishedController {
 
 impl Reconciler for TtlAfterFinishedController {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "ttl-after-finished-controller"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         // From the store: its time may have been extended, or another Job may have its name.

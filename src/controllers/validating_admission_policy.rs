@@ -10,12 +10,9 @@ use api::{Api, Change, ChangeKind};
 use object::{Key, SharedObject};
 use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional};
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
-    let queue: WorkQueue<Key> = context.queue();
-    let controller = Policies { api: context.api.clone(), queue: queue.clone() };
     context
-        .controller(controller, queue)
+        .controller(|queue| Policies { api: context.api.clone(), queue })
         .keys_of::<ValidatingAdmissionPolicy>()
         .watches::<ValidatingAdmissionPolicy, _>(Policies::policy_changed)
         .run(&context.tasks);
@@ -36,10 +33,6 @@ impl Policies {
 
 impl Reconciler for Policies {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "validatingadmissionpolicy-status-controller"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Some(policy) = optional(self.api.get_as::<ValidatingAdmissionPolicy>(key))? else {

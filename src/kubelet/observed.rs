@@ -94,7 +94,6 @@ impl StopCause {
 /// The end of a whole pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PodStop {
-    /// The cause.
     pub(crate) cause: StopCause,
     /// The time at which it began.
     pub(crate) began: Timestamp,
@@ -116,7 +115,6 @@ pub(crate) struct ContainerMemory {
     pub(crate) unrecorded: Option<FailedAttempt>,
     /// The back-off of the next restart.
     pub(crate) back_off: Option<RestartBackOff>,
-    /// The state of its image.
     pub(crate) image: ImageState,
     /// The error of its creation (`CreateContainerConfigError`, `RunContainerError`).
     pub(crate) error: Option<CreateError>,
@@ -187,14 +185,12 @@ pub(crate) struct CreateError {
     pub(crate) until: Timestamp,
 }
 
-/// The memory of one attempt.
 #[derive(Clone, Debug)]
 pub(crate) struct AttemptMemory {
     /// The attempt.
     pub(crate) id: ContainerId,
     /// Its postStart hook.
     pub(crate) post_start: HookState,
-    /// Its probes.
     pub(crate) probes: ProbeSet,
     /// It is being stopped.
     pub(crate) stop: Option<ContainerStop>,

@@ -71,7 +71,6 @@ pub(crate) fn restart_policy(pod: &Pod) -> RestartPolicy {
     RestartPolicy::read(spec(pod).restart_policy.as_deref())
 }
 
-/// The role of an init container.
 pub(crate) fn init_role(container: &Container) -> Role {
     if container.restart_policy.as_deref() == Some("Always") { Role::Sidecar } else { Role::Init }
 }
@@ -91,7 +90,6 @@ pub(crate) fn ephemeral_containers(pod: &Pod) -> &[EphemeralContainer] {
     spec(pod).ephemeral_containers.as_deref().unwrap_or_default()
 }
 
-/// Every container of the pod with its role.
 pub(crate) fn all_containers(pod: &Pod) -> impl Iterator<Item = (Role, Cow<'_, Container>)> {
     init_containers(pod)
         .map(|(role, c)| (role, Cow::Borrowed(c)))

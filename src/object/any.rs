@@ -21,7 +21,6 @@ use serde_json::Value;
 use super::custom::CustomObject;
 use super::definition_schemas::DefinitionSchemas;
 use super::encode::{Encoder, whole_numbers};
-use super::json_size::Size;
 use super::managed::ManagedFields;
 use super::{
     Key, Kind, Revision, cluster_snapshot, fault, node_fence, numeric_quantities, pod_preset, scenario,
@@ -480,9 +479,10 @@ impl Object {
             if let Some(json) = self.json.get() {
                 return json.len();
             }
-            let body = erased_serde::serialize(self.whole_body().erased(), Size)
+            let mut counter = Counter(0);
+            let mut serializer = Encoder::serializer(&mut counter, &ManagedFields::default());
+            erased_serde::serialize(self.whole_body().erased(), &mut serializer)
                 .expect("API types have string keys and finite numbers");
-            let mut counter = Counter(body);
             if !self.managed.is_empty() {
                 self.managed.write_json(&mut counter).expect("counting bytes cannot fail");
                 // The comma before `managedFields`, if the metadata has other fields.
@@ -683,6 +683,26 @@ mod tests {
             r#"{{"apiVersion":"v1","kind":"PodTemplate","metadata":{{"managedFields":{entry},"name":"a"}},
                 "template":{template}}}"#
         ));
+    }
+
+    #[test]
+    fn a_size_is_that_of_the_text_safe_10() {
+        let all: String = (0..=0x7f_u8).map(char::from).chain("é€😀\u{7f}\u{2028}".chars()).collect();
+        let texts = json!(["", "plain", all, {"a\"b": "c\\d\ne\u{1}"}]);
+        let numbers = json!([0, 9, 10, -1, -10, i64::MIN, i64::MAX, u64::MAX, 1.5, -0.25, 1e300]);
+        let nested = json!({"a": [], "b": {}, "c": [[1, {"d": null}], true, false], "e": {"f": {"g": "h"}}});
+        // Whole floats as Go writes them.
+        let floats = json!([2.0, -3.0]);
+        let tests = [texts, numbers, nested].map(|value| (value.to_string(), value));
+        for (text, data) in tests.into_iter().chain([("[2,-3]".to_owned(), floats)]) {
+            let object =
+                Object::from_any_value(json!({"apiVersion": "apps/v1", "kind": "ControllerRevision",
+                "metadata": {"name": "a"}, "data": data, "revision": 1}))
+                .unwrap();
+            let size = object.size();
+            assert_eq!(size, object.json().len(), "{text}");
+            assert!(str::from_utf8(&object.json()).unwrap().contains(&text), "{text}");
+        }
     }
 
     #[test]

@@ -1,13 +1,10 @@
 //! `podium.dev/v1alpha1` ClusterSnapshot and ClusterRestore (SAFE-8): saves the whole cluster to a file of its data
 //! directory, and restores it from one.
 
-use std::borrow::Cow;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::podium_kind::{boolean, number, own_kind, text};
+use super::podium_kind::{Field, own_kind, own_types};
 
 /// The condition that reports whether a snapshot can be restored.
 pub const READY: &str = "Ready";
@@ -17,66 +14,63 @@ pub const COMPLETE: &str = "Complete";
 pub const SNAPSHOT_FINALIZER: &str = "podium.dev/snapshot-file";
 
 own_kind! {
-    /// The whole cluster as it was at one moment.
-    ClusterSnapshot "ClusterSnapshot" "clustersnapshots" "ClusterSnapshotList",
-    "ClusterSnapshot saves the state of the whole cluster at one moment to a file of the data directory.",
-    ClusterSnapshotSpec: "spec selects what the snapshot saves; it is immutable.",
-    ClusterSnapshotStatus: "status reports what the snapshot has saved.",
+    /// ClusterSnapshot saves the state of the whole cluster at one moment to a file of the data directory.
+    ClusterSnapshot "clustersnapshots", "podium.dev" podium ClusterResourceScope, ClusterSnapshotSpec ClusterSnapshotStatus
 }
 
 own_kind! {
-    /// Brings the whole cluster back to the state in a snapshot.
-    ClusterRestore "ClusterRestore" "clusterrestores" "ClusterRestoreList",
-    "ClusterRestore restores the whole cluster from a snapshot: it deletes every pod, and workloads start again.",
-    ClusterRestoreSpec: "spec selects the snapshot and how to restore it; it is immutable.",
-    ClusterRestoreStatus: "status reports the progress of the restore.",
+    /// ClusterRestore restores the whole cluster from a snapshot: it deletes every pod, and workloads start again.
+    ClusterRestore "clusterrestores", "podium.dev" podium ClusterResourceScope, ClusterRestoreSpec ClusterRestoreStatus
 }
 
-/// The contents of a snapshot.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ClusterSnapshotSpec {
-    /// Saves the contents of claims' directories too.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub claims: Option<bool>,
-}
+own_types! { podium
+    /// ClusterSnapshotSpec selects what a snapshot saves; it is immutable.
+    ClusterSnapshotSpec {
+        /// claims also saves the contents of the claims' directories. Defaults to false.
+        claims: Option<bool>,
+    }
 
-/// The result of a snapshot.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ClusterSnapshotStatus {
-    /// The time of the saved state.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub taken_at: Option<Time>,
-    /// The revision of the saved state.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub revision: Option<i64>,
-    /// The number of saved objects.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub objects: Option<i64>,
-    /// The size of the file in bytes, without claims.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<i64>,
-    /// The number of claims with saved contents.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub claims: Option<i64>,
-    /// [`READY`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub conditions: Option<Vec<Condition>>,
-}
+    /// ClusterSnapshotStatus reports what a snapshot has saved.
+    ClusterSnapshotStatus {
+        /// The time of the saved state.
+        taken_at: Option<Time>,
+        /// revision is the revision of the saved state.
+        revision: Option<i64>,
+        /// objects is the number of saved objects.
+        objects: Option<i64>,
+        /// bytes is the size of the file in bytes, without the contents of claims.
+        bytes: Option<i64>,
+        /// claims is the number of claims whose contents are saved.
+        claims: Option<i64>,
+        /// conditions has the condition Ready: the snapshot can be restored.
+        conditions: Option<Vec<Condition>>,
+    }
 
-/// The parameters of a restore.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ClusterRestoreSpec {
-    /// The name of the ClusterSnapshot.
-    #[serde(default)]
-    pub snapshot: String,
-    /// Replaces the contents of claims' directories with those in the snapshot.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub claims: Option<bool>,
-    /// The grace period of pods in seconds; each pod's own if not set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub grace_period_seconds: Option<i64>,
+    /// ClusterRestoreSpec selects the snapshot and how to restore it; it is immutable.
+    ClusterRestoreSpec requires "snapshot" {
+        /// snapshot is the name of the ClusterSnapshot.
+        snapshot: String,
+        /// claims replaces the contents of the claims' directories with those in the snapshot. Defaults to
+        /// false.
+        claims: Option<bool>,
+        /// gracePeriodSeconds is the grace period of every pod. Defaults to each pod's own.
+        grace_period_seconds: Option<i64>,
+    }
+
+    /// ClusterRestoreStatus reports the progress of a restore.
+    ClusterRestoreStatus {
+        /// phase is Pending (nothing has changed), Ending (all pods are being deleted), Completed (the
+        /// cluster is in the snapshot's state) or Failed (the restore changes nothing more).
+        phase: RestorePhase,
+        /// The start.
+        started_at: Option<Time>,
+        /// The time of completion or failure.
+        completed_at: Option<Time>,
+        /// before is the name of the snapshot taken before the restore.
+        before: Option<String>,
+        /// conditions has the condition Complete: the cluster is in the snapshot's state.
+        conditions: Option<Vec<Condition>>,
+    }
 }
 
 /// The progress of a restore.
@@ -93,25 +87,8 @@ pub enum RestorePhase {
     Failed,
 }
 
-/// The progress and the result of a restore.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ClusterRestoreStatus {
-    /// The progress.
-    #[serde(default)]
-    pub phase: RestorePhase,
-    /// The start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub started_at: Option<Time>,
-    /// The time of completion or failure.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub completed_at: Option<Time>,
-    /// The snapshot taken of the cluster before the restore.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<String>,
-    /// [`COMPLETE`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub conditions: Option<Vec<Condition>>,
+impl Field for RestorePhase {
+    type Schema = String;
 }
 
 impl ClusterSnapshot {
@@ -130,96 +107,6 @@ impl ClusterRestore {
     /// Returns true if the restore has completed or failed.
     pub fn is_over(&self) -> bool {
         matches!(self.phase(), RestorePhase::Completed | RestorePhase::Failed)
-    }
-}
-
-fn time(generator: &mut SchemaGenerator) -> Schema {
-    generator.subschema_for::<Time>()
-}
-
-fn conditions(generator: &mut SchemaGenerator, description: &str) -> Schema {
-    json_schema!({
-        "description": description, "type": "array", "items": generator.subschema_for::<Condition>(),
-    })
-}
-
-impl JsonSchema for ClusterSnapshotSpec {
-    fn schema_name() -> Cow<'static, str> {
-        "io.k8s.api.podium.v1alpha1.ClusterSnapshotSpec".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "ClusterSnapshotSpec selects what a snapshot saves; it is immutable.",
-            "type": "object",
-            "properties": {
-                "claims": boolean("claims also saves the contents of the claims' directories. Defaults to false."),
-            },
-        })
-    }
-}
-
-impl JsonSchema for ClusterSnapshotStatus {
-    fn schema_name() -> Cow<'static, str> {
-        "io.k8s.api.podium.v1alpha1.ClusterSnapshotStatus".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "ClusterSnapshotStatus reports what a snapshot has saved.",
-            "type": "object",
-            "properties": {
-                "takenAt": time(generator),
-                "revision": number("revision is the revision of the saved state."),
-                "objects": number("objects is the number of saved objects."),
-                "bytes": number("bytes is the size of the file in bytes, without the contents of claims."),
-                "claims": number("claims is the number of claims whose contents are saved."),
-                "conditions": conditions(generator, "conditions has the condition Ready: the snapshot can be restored."),
-            },
-        })
-    }
-}
-
-impl JsonSchema for ClusterRestoreSpec {
-    fn schema_name() -> Cow<'static, str> {
-        "io.k8s.api.podium.v1alpha1.ClusterRestoreSpec".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "ClusterRestoreSpec selects the snapshot and how to restore it; it is immutable.",
-            "type": "object",
-            "properties": {
-                "snapshot": text("snapshot is the name of the ClusterSnapshot."),
-                "claims": boolean(
-                    "claims replaces the contents of the claims' directories with those in the snapshot. Defaults to false.",
-                ),
-                "gracePeriodSeconds": number("gracePeriodSeconds is the grace period of every pod. Defaults to each pod's own."),
-            },
-            "required": ["snapshot"],
-        })
-    }
-}
-
-impl JsonSchema for ClusterRestoreStatus {
-    fn schema_name() -> Cow<'static, str> {
-        "io.k8s.api.podium.v1alpha1.ClusterRestoreStatus".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "ClusterRestoreStatus reports the progress of a restore.",
-            "type": "object",
-            "properties": {
-                "phase": text(
-                    "phase is Pending (nothing has changed), Ending (all pods are being deleted), Completed (the cluster is in the snapshot's state) or Failed (the restore changes nothing more).",
-                ),
-                "startedAt": time(generator),
-                "completedAt": time(generator),
-                "before": text("before is the name of the snapshot taken before the restore."),
-                "conditions": conditions(generator, "conditions has the condition Complete: the cluster is in the snapshot's state."),
-            },
-        })
     }
 }
 

@@ -11,7 +11,7 @@ use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use k8s_openapi::api::batch::v1::JobCondition;
 use k8s_openapi::api::core::v1::{NamespaceCondition, NodeCondition, PodCondition};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinitionCondition;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{self, Time};
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIServiceCondition;
 
 /// The status of a condition.
@@ -72,6 +72,8 @@ pub trait Condition: Sized {
     fn type_(&self) -> &str;
     /// Returns `True`, `False` or `Unknown`; empty if not set.
     fn status(&self) -> &str;
+    /// Creates a condition; see [`new`].
+    fn create(type_: &str, status: ConditionStatus, reason: &str, message: String, now: Time) -> Self;
     /// Copies the time of the last transition from another condition.
     fn keep_transition(&mut self, of: &Self);
 
@@ -89,12 +91,12 @@ pub trait Condition: Sized {
 /// Implements [`Condition`] for a type with required (`text`) or optional (`option`) type and status.
 macro_rules! condition {
     ($kind:ty, text) => {
-        condition!($kind, |field| field.as_str());
+        condition!($kind, |field| field.as_str(), ..Self::default());
     };
     ($kind:ty, option) => {
-        condition!($kind, |field| field.as_deref().unwrap_or_default());
+        condition!($kind, |field| field.as_deref().unwrap_or_default(), ..Self::default());
     };
-    ($kind:ty, |$field:ident| $read:expr) => {
+    ($kind:ty, |$field:ident| $read:expr, $($other_fields:tt)+) => {
         impl Condition for $kind {
             fn type_(&self) -> &str {
                 let $field = &self.type_;
@@ -104,6 +106,24 @@ macro_rules! condition {
             fn status(&self) -> &str {
                 let $field = &self.status;
                 $read
+            }
+
+            #[allow(clippy::needless_update, clippy::useless_conversion, reason = "the kinds differ in their fields")]
+            fn create(
+                type_: &str,
+                status: ConditionStatus,
+                reason: &str,
+                message: String,
+                now: Time,
+            ) -> Self {
+                Self {
+                    type_: type_.to_owned().into(),
+                    status: status.into(),
+                    reason: reason.to_owned().into(),
+                    message: message.into(),
+                    last_transition_time: now.into(),
+                    $($other_fields)+
+                }
             }
 
             fn keep_transition(&mut self, of: &Self) {
@@ -122,7 +142,18 @@ condition!(JobCondition, text);
 condition!(NamespaceCondition, text);
 condition!(NodeCondition, text);
 condition!(PodCondition, text);
-condition!(v1::Condition, text);
+condition!(v1::Condition, |field| field.as_str(), observed_generation: None);
+
+/// Creates a condition whose status begins now.
+pub fn new<C: Condition>(
+    type_: &str,
+    status: impl Into<ConditionStatus>,
+    reason: &str,
+    message: impl Into<String>,
+    now: Time,
+) -> C {
+    C::create(type_, status.into(), reason, message.into(), now)
+}
 
 /// Returns the condition of a type.
 pub fn get<'c, C: Condition>(conditions: Option<&'c Vec<C>>, type_: &str) -> Option<&'c C> {

@@ -39,7 +39,6 @@ impl CustomObject {
         Ok(Self { kind, api_version, metadata, fields })
     }
 
-    /// Returns the kind.
     pub(crate) fn kind(&self) -> Kind {
         self.kind
     }

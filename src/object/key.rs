@@ -24,6 +24,12 @@ impl Key {
         Self::new(meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
     }
 
+    /// Returns the metadata of a new object with this key.
+    pub fn metadata(self) -> ObjectMeta {
+        let namespace = Some(self.namespace).filter(|namespace| !namespace.is_empty());
+        ObjectMeta { name: Some(self.name), namespace, ..ObjectMeta::default() }
+    }
+
     /// Returns the namespace, or None for a cluster-scoped object.
     pub fn namespace(&self) -> Option<&str> {
         (!self.namespace.is_empty()).then_some(self.namespace.as_str())

@@ -3,13 +3,10 @@
 //!
 //! The object has the node's name: a node is fenced or it is not. Deleting the object returns the node to service.
 
-use std::borrow::Cow;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::podium_kind::{own_kind, text};
+use super::podium_kind::{Field, own_kind, own_types};
 
 /// The condition that reports whether all processes of the node are dead.
 pub const FENCED: &str = "Fenced";
@@ -22,20 +19,30 @@ pub const FENCE_AFTER: &str = "podium.dev/fence-after";
 pub const FENCED_TAINT: &str = "fenced";
 
 own_kind! {
-    /// Makes sure that all processes of a node are dead.
-    NodeFence "NodeFence" "nodefences" "NodeFenceList",
-    "NodeFence kills every process of the node with its name, and keeps the node out of service until the NodeFence is deleted or the node comes back with nothing running.",
-    NodeFenceSpec: "spec gives the reason for the fence; it is immutable.",
-    NodeFenceStatus: "status reports the progress of the fence.",
+    /// NodeFence kills every process of the node with its name, and keeps the node out of service until the NodeFence
+    /// is deleted or the node comes back with nothing running.
+    NodeFence "nodefences", "podium.dev" podium ClusterResourceScope, NodeFenceSpec NodeFenceStatus
 }
 
-/// The reason to fence a node.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NodeFenceSpec {
-    /// The reason, for users.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+own_types! { podium
+    /// NodeFenceSpec gives the reason for fencing a node; it is immutable.
+    NodeFenceSpec {
+        /// reason is the reason for the fence, for users.
+        reason: Option<String>,
+    }
+
+    /// NodeFenceStatus reports the progress of a fence.
+    NodeFenceStatus {
+        /// phase is Pending (nothing has been done), Killing (the node's processes are being killed) or
+        /// Fenced (all of them are dead, and the node is out of service).
+        phase: FencePhase,
+        /// The start.
+        started_at: Option<Time>,
+        /// The time since which the node's processes are known to be dead.
+        fenced_at: Option<Time>,
+        /// conditions has the condition Fenced: every process of the node is dead.
+        conditions: Option<Vec<Condition>>,
+    }
 }
 
 /// The progress of a fence.
@@ -50,68 +57,14 @@ pub enum FencePhase {
     Fenced,
 }
 
-/// The progress of a fence, and the reason if it is stuck.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NodeFenceStatus {
-    /// The progress.
-    #[serde(default)]
-    pub phase: FencePhase,
-    /// The start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub started_at: Option<Time>,
-    /// The time since which the node's processes are known to be dead.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fenced_at: Option<Time>,
-    /// [`FENCED`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub conditions: Option<Vec<Condition>>,
+impl Field for FencePhase {
+    type Schema = String;
 }
 
 impl NodeFence {
     /// Returns the progress.
     pub fn phase(&self) -> FencePhase {
         self.status.as_ref().map(|status| status.phase).unwrap_or_default()
-    }
-}
-
-impl JsonSchema for NodeFenceSpec {
-    fn schema_name() -> Cow<'static, str> {
-        "io.k8s.api.podium.v1alpha1.NodeFenceSpec".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "NodeFenceSpec gives the reason for fencing a node; it is immutable.",
-            "type": "object",
-            "properties": {"reason": text("reason is the reason for the fence, for users.")},
-        })
-    }
-}
-
-impl JsonSchema for NodeFenceStatus {
-    fn schema_name() -> Cow<'static, str> {
-        "io.k8s.api.podium.v1alpha1.NodeFenceStatus".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let conditions = generator.subschema_for::<Condition>();
-        json_schema!({
-            "description": "NodeFenceStatus reports the progress of a fence.",
-            "type": "object",
-            "properties": {
-                "phase": text(
-                    "phase is Pending (nothing has been done), Killing (the node's processes are being killed) or Fenced (all of them are dead, and the node is out of service).",
-                ),
-                "startedAt": generator.subschema_for::<Time>(),
-                "fencedAt": generator.subschema_for::<Time>(),
-                "conditions": {
-                    "description": "conditions has the condition Fenced: every process of the node is dead.",
-                    "type": "array",
-                    "items": conditions,
-                },
-            },
-        })
     }
 }
 

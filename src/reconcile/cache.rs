@@ -371,29 +371,20 @@ impl<T: TypedKind> Cache<T> {
 mod tests {
     use std::time::Duration;
 
-    use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-    use serde_json::json;
+    use k8s_openapi::api::core::v1::ConfigMap;
 
     use super::*;
-    use api::{ApiConfig, DeleteOptions};
-    use base::clock::Clock;
-    use store::Store;
+    use crate::test_api::{api, create_config_map};
+    use api::DeleteOptions;
 
     /// Simulation seed 1542: objects owned by the first of two with the same name stayed forever, because handlers
     /// never received its deletion.
     #[tokio::test(start_paused = true)]
     async fn an_object_replaced_while_the_watch_lagged_is_reported_as_deleted_gc_1() {
-        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
-        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
+        let api = api();
         let (tasks, events) = (Tasks::new(), Arc::new(Mutex::new(Vec::new())));
         let caches = Caches::new(&api, &tasks);
-        let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": "n"}})).unwrap();
-        api.create_as(namespace).unwrap();
-        let make = || {
-            let map: ConfigMap =
-                serde_json::from_value(json!({"metadata": {"name": "map", "namespace": "n"}})).unwrap();
-            api.create_as(map).unwrap().uid().to_owned()
-        };
+        let make = || create_config_map(&api, "map").uid().to_owned();
         let first = make();
         let cache: Cache<ConfigMap> = caches.of();
         cache.synced().await;

@@ -16,6 +16,7 @@ use super::stats::ControllerStats;
 use super::worker::{KeyObjectFn, Worker};
 use api::controller_status::ControllerProbe;
 use api::{Change, ChangeKind};
+use base::backoff::BackoffPolicy;
 use base::task::Tasks;
 use object::owner::controller_of;
 use object::{Key, Kind, Object, TypedKind};
@@ -54,8 +55,9 @@ pub struct Controller<R: Reconciler> {
     queue: WorkQueue<R::Key>,
     caches: Caches,
     workers: usize,
-    /// The component's name in Fault objects; the reconciler's name if `None`.
-    component: Option<&'static str>,
+    name: &'static str,
+    /// The component's name in Fault objects.
+    component: &'static str,
     object_of: Option<KeyObjectFn<R::Key>>,
     /// The controller waits for the first lists of these kinds.
     reads: Vec<Kind>,
@@ -68,14 +70,21 @@ pub struct Controller<R: Reconciler> {
 type SubscribeFn = Box<dyn Fn(Kind) -> Option<Subscription> + Send + Sync>;
 
 impl<R: Reconciler> Controller<R> {
-    /// Creates a controller with one worker that watches nothing yet.
-    pub fn new(reconciler: R, queue: WorkQueue<R::Key>, caches: &Caches) -> Self {
+    /// Creates a controller with one worker that watches nothing yet. `new` receives its queue, which has the cluster's
+    /// back-off. The name is used in logs and in `--disable`, and for its component in Fault objects.
+    pub fn new(name: &'static str, caches: &Caches, new: impl FnOnce(WorkQueue<R::Key>) -> R) -> Self {
+        let timings = caches.api().timings();
+        let queue = WorkQueue::new(BackoffPolicy {
+            initial: timings.reconcile_back_off_initial.0,
+            max: timings.reconcile_back_off_max.0,
+        });
         Self {
-            reconciler: Arc::new(reconciler),
+            reconciler: Arc::new(new(queue.clone())),
             queue,
             caches: caches.clone(),
             workers: 1,
-            component: None,
+            name,
+            component: name,
             object_of: None,
             reads: Vec::new(),
             subscriptions: Vec::new(),
@@ -138,10 +147,14 @@ impl<R: Reconciler> Controller<R> {
         Self { workers, ..self }
     }
 
-    /// Sets the name of this controller's component in Fault objects; a component may have several queues. Defaults
-    /// to the reconciler's name.
-    pub fn component(self, name: &'static str) -> Self {
-        Self { component: Some(name), ..self }
+    /// Sets the name of one of several controllers of a component, which keeps its own name in Fault objects.
+    pub fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
+    }
+
+    /// Returns the controller's queue.
+    pub fn queue(&self) -> WorkQueue<R::Key> {
+        self.queue.clone()
     }
 
     /// Sets the function that maps a key to its object, for readers of the queue's status.
@@ -151,13 +164,13 @@ impl<R: Reconciler> Controller<R> {
 
     /// Runs the controller in tasks of `tasks`; its handlers are removed when these stop.
     pub fn run(self, tasks: &Tasks) {
-        let Self { reconciler, queue, caches, workers, component, object_of, reads, .. } = self;
+        let Self { reconciler, queue, caches, workers, name, component, object_of, reads, .. } = self;
         let (mut subscriptions, every_kind) = (self.subscriptions, self.every_kind);
-        let name = reconciler.name();
         queue.set_metrics(caches.api().metrics().work_queue(name));
         let worker = Arc::new(Worker {
             figures: ControllerStats::new(caches.api().clock()),
-            component: component.unwrap_or(name),
+            name,
+            component,
             tasks: tasks.clone(),
             is_started: AtomicBool::new(false),
             down: AtomicUsize::new(0),
@@ -237,15 +250,14 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
-    use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+    use k8s_openapi::api::core::v1::{ConfigMap, Secret};
     use parking_lot::Mutex;
     use serde_json::json;
 
     use super::*;
     use crate::ReconcileError;
-    use api::{Api, ApiConfig, DeleteOptions};
-    use base::clock::Clock;
-    use store::Store;
+    use crate::test_api::{api, create_config_map};
+    use api::DeleteOptions;
 
     /// Records the keys it reconciles.
     #[derive(Default)]
@@ -259,10 +271,6 @@ mod tests {
     impl Reconciler for RecordingReconciler {
         type Key = Key;
 
-        fn name(&self) -> &'static str {
-            "noting"
-        }
-
         fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
             self.0.reconciled.lock().push(key.name.clone());
             Ok(())
@@ -271,18 +279,6 @@ mod tests {
         fn forget(&self, _: &str) {
             self.0.forgotten.fetch_add(1, Ordering::Relaxed);
         }
-    }
-
-    fn api() -> Api {
-        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
-        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
-        let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": "n"}})).unwrap();
-        api.create_as(namespace).unwrap();
-        api
-    }
-
-    fn config_map(name: &str) -> ConfigMap {
-        serde_json::from_value(json!({"metadata": {"name": name, "namespace": "n"}})).unwrap()
     }
 
     async fn reconciled_names(notes: &CallLog) -> Vec<String> {
@@ -298,13 +294,12 @@ mod tests {
         let (api, tasks) = (api(), Tasks::new());
         let caches = Caches::new(&api, &tasks);
         let notes = Arc::new(CallLog::default());
-        let queue = WorkQueue::with_timings(api.timings());
-        Controller::new(RecordingReconciler(notes.clone()), queue, &caches)
+        Controller::new("noting", &caches, |_| RecordingReconciler(notes.clone()))
             .for_::<ConfigMap>()
             .owns::<Secret, ConfigMap>()
             .workers(3)
             .run(&tasks);
-        let map = api.create_as(config_map("a")).unwrap();
+        let map = create_config_map(&api, "a");
         assert_eq!(reconciled_names(&notes).await, ["a"]);
         let owned = json!({"metadata": {"name": "s", "namespace": "n", "ownerReferences": [{"apiVersion": "v1",
             "kind": "ConfigMap", "name": "a", "uid": map.uid(), "controller": true}]}});
@@ -330,15 +325,14 @@ mod tests {
         let caches = Caches::new(&api, &tasks);
         let notes = Arc::new(CallLog::default());
         let controllers = tasks.child();
-        let queue = WorkQueue::with_timings(api.timings());
-        Controller::new(RecordingReconciler(notes.clone()), queue, &caches)
+        Controller::new("noting", &caches, |_| RecordingReconciler(notes.clone()))
             .for_::<ConfigMap>()
             .run(&controllers);
-        api.create_as(config_map("a")).unwrap();
+        create_config_map(&api, "a");
         assert_eq!(reconciled_names(&notes).await, ["a"]);
         controllers.stop().await;
         assert_eq!(Arc::strong_count(&notes), 1, "nothing of the controller is left");
-        api.create_as(config_map("b")).unwrap();
+        create_config_map(&api, "b");
         assert!(reconciled_names(&notes).await.is_empty());
         tasks.stop().await;
     }

@@ -51,22 +51,11 @@ pub fn disrupt(api: &Api, pod: &SharedObject<Pod>, disruption: &Disruption<'_>) 
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::Namespace;
     use serde_json::json;
 
     use super::*;
-    use api::ApiConfig;
-    use base::clock::Clock;
+    use crate::test_api::api;
     use object::pod::phase;
-    use store::Store;
-
-    fn api() -> Api {
-        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
-        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
-        let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": "n"}})).unwrap();
-        api.create_as(namespace).unwrap();
-        api
-    }
 
     fn create(api: &Api) -> SharedObject<Pod> {
         let pod = json!({"metadata": {"name": "p", "namespace": "n"},

@@ -9,13 +9,14 @@ use base::clock::{ClockReading, saturating_after};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use api::{Api, ApiError};
+use api::Api;
 use object::SharedObject;
-use object::conditions::{self, ConditionStatus};
+use object::conditions::{self};
 use object::fault::{ACTIVE, EXPIRED, Fault, FaultStatus, SELECTED};
 use object::time::go_duration;
 
 use super::outcome::ignore_not_found;
+use super::preconditions;
 use super::recorder::Recorder;
 
 /// A fault's state, as its status reports it.
@@ -61,12 +62,8 @@ impl FaultState {
             status.ended_at.get_or_insert_with(|| now.clone());
         }
         let condition = |type_: &str, holds: bool, reason: &str, message: &str| Condition {
-            type_: type_.to_owned(),
-            status: ConditionStatus::from(holds).into(),
-            reason: reason.to_owned(),
-            message: message.to_owned(),
             observed_generation: fault.metadata.generation,
-            last_transition_time: now.clone(),
+            ..conditions::new(type_, holds, reason, message, now.clone())
         };
         let all = status.conditions.get_or_insert_default();
         conditions::set(all, condition(ACTIVE, self.is_active, self.reason, &self.message));
@@ -82,13 +79,8 @@ impl FaultState {
         if Some(&self.status(fault, &now)) == fault.status.as_ref() {
             return false;
         }
-        let uid = fault.uid();
-        let written = api.modify_status::<Fault>(&fault.key(), |fault| {
-            // The name may belong to another fault by now.
-            if fault.metadata.uid.as_deref() == Some(uid) {
-                fault.status = Some(self.status(fault, &now));
-            }
-            Ok::<(), ApiError>(())
+        let written = preconditions::modify_status(api, fault, |fault| {
+            fault.status = Some(self.status(fault, &now));
         });
         match ignore_not_found(written) {
             Ok(()) => true,

@@ -12,7 +12,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use object::{Revision, Uid};
+use api::ApiError;
+use object::{Revision, SharedObject, TypedKind, Uid};
+
+use super::outcome::optional;
 
 /// The number of rewrites without a pause.
 const AT_ONCE: u32 = 3;
@@ -72,6 +75,25 @@ impl<S: Clone + PartialEq> LastWrites<S> {
             _ => last_write.rewrites = 0,
         }
         last_write.written = Some((written, Instant::now()));
+    }
+
+    /// Writes `value` with `write`, unless the object has it already or is deleted. Returns the time to wait if the
+    /// write must wait ([`LastWrites::hold`]).
+    pub fn write<T: TypedKind>(
+        &self,
+        object: &SharedObject<T>,
+        is_there: bool,
+        value: &S,
+        write: impl FnOnce() -> Result<SharedObject<T>, ApiError>,
+    ) -> Result<Option<Duration>, ApiError> {
+        let held = self.hold(object.uid(), object.revision(), is_there, value);
+        if held.is_none()
+            && !is_there
+            && let Some(written) = optional(write())?
+        {
+            self.record_write(object.uid(), written.revision());
+        }
+        Ok(held)
     }
 
     /// Drops the entry of a deleted object.

@@ -11,11 +11,14 @@ mod expectations;
 mod fault;
 mod last_writes;
 mod outcome;
+pub mod preconditions;
 mod queue;
 mod queue_head;
 mod recorder;
 mod runner;
 mod stats;
+#[cfg(test)]
+mod test_api;
 mod update_expectations;
 mod work_loop;
 mod worker;

@@ -31,6 +31,8 @@ pub(super) type KeyObjectFn<K> = fn(&K) -> Option<(Kind, Key)>;
 
 /// The state that a controller's workers share.
 pub(super) struct Worker<R: Reconciler> {
+    /// The controller's name.
+    pub(super) name: &'static str,
     pub(super) reconciler: Arc<R>,
     pub(super) queue: WorkQueue<R::Key>,
     pub(super) caches: Caches,
@@ -78,7 +80,7 @@ impl<R: Reconciler> Worker<R> {
     /// Reconciles a key taken from the queue, and returns the key to the queue.
     fn reconcile(&self, key: R::Key, waited: Duration) -> FinishedReconcile<R::Key> {
         let clock = self.caches.api().clock();
-        step_observer::record_step(format_args!("{} {key:?}", self.reconciler.name()));
+        step_observer::record_step(format_args!("{} {key:?}", self.name));
         let started = clock.monotonic();
         let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| self.reconciler.reconcile(&key)));
         let took = clock.monotonic().saturating_sub(started);
@@ -96,7 +98,7 @@ impl<R: Reconciler> Worker<R> {
         key: &R::Key,
         outcome: std::thread::Result<Result<(), ReconcileError>>,
     ) -> ReconcileResult {
-        let (name, queue) = (self.reconciler.name(), &self.queue);
+        let (name, queue) = (self.name, &self.queue);
         match outcome {
             Ok(Ok(())) => {
                 queue.forget(key);
@@ -175,9 +177,8 @@ const TASK: &str = "task";
 
 impl<R: Reconciler> ControllerProbe for Worker<R> {
     fn status(&self) -> ControllerStatus {
-        let name = self.reconciler.name();
         let panics = self.tasks.contained().all();
-        let of = |part| panics.get(&(part, name)).map_or(0, |panics| panics.count);
+        let of = |part| panics.get(&(part, self.name)).map_or(0, |panics| panics.count);
         ControllerStatus {
             state: self.state(),
             subsystem: Subsystem::Controllers,
@@ -231,23 +232,18 @@ impl<R: Reconciler> ControllerProbe for Worker<R> {
 mod tests {
     use std::sync::atomic::AtomicU32;
 
-    use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-    use serde_json::json;
+    use k8s_openapi::api::core::v1::ConfigMap;
 
     use super::*;
     use crate::controller::Controller;
-    use api::{Api, ApiConfig, ApiError};
-    use base::clock::Clock;
-    use store::Store;
+    use crate::test_api::{api, create_config_map};
+    use api::{Api, ApiError};
 
     /// Fails at `bad`, panics at `worse`, and requeues `later`.
     struct FlakyReconciler(Arc<AtomicU32>);
 
     impl Reconciler for FlakyReconciler {
         type Key = Key;
-        fn name(&self) -> &'static str {
-            "moody"
-        }
         fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
             self.0.fetch_add(1, Ordering::SeqCst);
             match key.name.as_str() {
@@ -259,23 +255,9 @@ mod tests {
         }
     }
 
-    fn api() -> Api {
-        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
-        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
-        let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": "n"}})).unwrap();
-        api.create_as(namespace).unwrap();
-        api
-    }
-
-    fn create(api: &Api, name: &str) {
-        let map = json!({"metadata": {"name": name, "namespace": "n"}});
-        api.create_as(serde_json::from_value::<ConfigMap>(map).unwrap()).unwrap();
-    }
-
-    fn start(api: &Api, caches: &Caches, tasks: &Tasks) -> Arc<AtomicU32> {
+    fn start(caches: &Caches, tasks: &Tasks) -> Arc<AtomicU32> {
         let count = Arc::new(AtomicU32::new(0));
-        let queue = WorkQueue::with_timings(api.timings());
-        Controller::new(FlakyReconciler(count.clone()), queue, caches)
+        Controller::new("moody", caches, |_| FlakyReconciler(count.clone()))
             .for_::<ConfigMap>()
             .workers(2)
             .run(tasks);
@@ -300,10 +282,10 @@ mod tests {
         let caches = Caches::new(&api, &tasks);
         let controllers = tasks.child();
         assert!(api.controller("moody").is_none());
-        start(&api, &caches, &controllers);
+        start(&caches, &controllers);
         assert_eq!(status(&api).state, ControllerState::Starting, "it has not run yet");
         for name in ["bad", "good", "later", "worse"] {
-            create(&api, name);
+            create_config_map(&api, name);
         }
         pass(1).await;
         let current = status(&api);
@@ -338,9 +320,9 @@ mod tests {
         let caches = Caches::new(&api, &tasks);
         let controllers = tasks.child();
         controllers.pause();
-        let count = start(&api, &caches, &controllers);
-        create(&api, "bad");
-        create(&api, "good");
+        let count = start(&caches, &controllers);
+        create_config_map(&api, "bad");
+        create_config_map(&api, "good");
         pass(600).await;
         let current = status(&api);
         let waits = |status: &ControllerStatus| status.queue.clone().expect("it has a queue");
@@ -366,7 +348,7 @@ mod tests {
             "it is due, and not taken"
         );
         // Concurrent steps take two different keys; a third step finds none.
-        create(&api, "third");
+        create_config_map(&api, "third");
         pass(1).await;
         let (one, other, last) = tokio::join!(step(None), step(None), step(None));
         let mut taken: Vec<String> =

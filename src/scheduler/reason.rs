@@ -61,7 +61,6 @@ pub(crate) enum Reason {
     NoVictims,
 }
 
-/// The name of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum ResourceName {
     /// `cpu`
@@ -167,7 +166,6 @@ pub(crate) enum Reasons {
 }
 
 impl Reasons {
-    /// Returns all reasons.
     pub(crate) fn as_slice(&self) -> &[Reason] {
         match self {
             Self::One(reason) => std::slice::from_ref(reason),

@@ -22,7 +22,7 @@ use super::reserved_space::ReservedSpace;
 use super::state::State;
 use super::watch::Signals;
 use super::{Change, StoreError};
-use object::{Kind, Revision};
+use object::Revision;
 
 /// Maximum number of writes in a group; a batch whose writes must not be separated may exceed it.
 pub(super) const GROUP: usize = 4096;
@@ -202,7 +202,6 @@ struct Writer {
     publish: watch::Sender<DiskState>,
     signals: Signals,
     reserve: ReservedSpace,
-    /// The space reserved for deletions.
     deletions: ReservedSpace,
     /// The last commit failed because the disk is full.
     is_full: bool,
@@ -219,7 +218,7 @@ impl Writer {
         while let Some(order) = next.take() {
             match order {
                 DiskRequest::Write(first) => {
-                    let (group, then) = self.gather(first);
+                    let (group, then) = gather(first, || self.orders.try_recv().ok());
                     if !self.write(group) {
                         return;
                     }
@@ -234,19 +233,6 @@ impl Writer {
             }
             next = next.or_else(|| self.next());
         }
-    }
-
-    /// Adds the queued writes to the group; returns the group and the first request that is not a write, if one
-    /// follows.
-    fn gather(&self, mut group: WriteBatch) -> (WriteBatch, Option<DiskRequest>) {
-        while group.len() < GROUP {
-            match self.orders.try_recv() {
-                Ok(DiskRequest::Write(more)) => group.extend(more),
-                Ok(other) => return (group, Some(other)),
-                Err(_) => break,
-            }
-        }
-        (group, None)
     }
 
     /// Retries until a group is durable; returns false if the store is closed meanwhile.
@@ -331,12 +317,7 @@ impl Writer {
         }
         self.record.write(&self.checkpoint);
         self.publish.send_modify(|state| (state.durable, state.stuck) = (last, false));
-        let mut kinds: Vec<Kind> = group.iter().map(|change| change.object.kind()).collect();
-        kinds.sort_unstable();
-        kinds.dedup();
-        for kind in kinds {
-            self.signals.mark_durable(kind);
-        }
+        self.signals.mark_group_durable(group);
     }
 
     /// Commits a group. A panic of the database counts as a refusal; the next attempt reopens the database.
@@ -362,18 +343,25 @@ impl Writer {
     }
 }
 
+/// Adds the queued writes to a group; returns the group and the first request that is not a write, if one follows.
+pub(super) fn gather(
+    mut group: WriteBatch,
+    mut next: impl FnMut() -> Option<DiskRequest>,
+) -> (WriteBatch, Option<DiskRequest>) {
+    while group.len() < GROUP {
+        match next() {
+            Some(DiskRequest::Write(more)) => group.extend(more),
+            other => return (group, other),
+        }
+    }
+    (group, None)
+}
+
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::ConfigMap;
-
+    use crate::test_objects::config_map;
     use crate::{Store, Visibility};
-    use object::{Key, Kind, Object, Revision};
-
-    fn config_map(name: &str) -> Object {
-        let mut object = Object::new(ConfigMap::default());
-        object.meta_mut().name = Some(name.into());
-        object
-    }
+    use object::{Key, Kind, Revision};
 
     #[tokio::test]
     async fn a_reopened_store_holds_every_durable_write_safe_2() {

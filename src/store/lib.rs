@@ -25,6 +25,8 @@ mod reserved_space;
 mod ring;
 mod simulated;
 mod state;
+#[cfg(test)]
+mod test_objects;
 mod watch;
 
 use std::path::Path;

@@ -26,7 +26,6 @@ pub enum LossPolicy {
 /// revision may be assigned again. No client can have seen this many revisions beyond the last checkpoint.
 const REVISIONS_SKIPPED: u64 = 1_000_000;
 
-/// An opened state.
 pub(super) struct OpenedState {
     pub(super) database: Database,
     pub(super) state: State,
@@ -250,17 +249,10 @@ mod tests {
     use std::fs;
     use std::path::PathBuf;
 
-    use k8s_openapi::api::core::v1::ConfigMap;
-
     use super::*;
     use crate::Store;
-    use object::{Kind, Object};
-
-    fn config_map(name: &str) -> Object {
-        let mut object = Object::new(ConfigMap::default());
-        object.meta_mut().name = Some(name.into());
-        object
-    }
+    use crate::test_objects::config_map;
+    use object::Kind;
 
     /// Creates a state of 300 objects at revision 330, as a clean stop leaves it.
     fn filled(directory: &Path) {

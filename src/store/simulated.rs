@@ -13,14 +13,14 @@ use rand::Rng;
 use tokio::sync::{Notify, mpsc, watch};
 
 use super::database::{Records, decode, record_key};
-use super::disk::{Disk, DiskRequest, DiskState, GROUP, WriteBatch};
+use super::disk::{Disk, DiskRequest, DiskState, gather};
 use super::faults::Faults;
 use super::state::State;
 use super::watch::Signals;
 use super::{Change, ChangeKind, Inner, Store, StoreError};
 use base::mistakes::Mistake;
 use base::random;
-use object::{Kind, Revision};
+use object::Revision;
 
 /// The longest sync of a healthy disk.
 const SLOWEST_SYNC: Duration = Duration::from_millis(20);
@@ -164,7 +164,7 @@ impl Writer {
                     continue;
                 }
                 Some(DiskRequest::Write(first)) => {
-                    let (group, then) = self.gather(first);
+                    let (group, then) = gather(first, || self.orders.try_recv().ok());
                     next = then;
                     group
                 }
@@ -177,19 +177,6 @@ impl Writer {
             }
             self.acknowledge(&group);
         }
-    }
-
-    /// Adds the queued writes to the group; returns the group and the first request that is not a write, if one
-    /// follows.
-    fn gather(&mut self, mut group: WriteBatch) -> (WriteBatch, Option<DiskRequest>) {
-        while group.len() < GROUP {
-            match self.orders.try_recv() {
-                Ok(DiskRequest::Write(more)) => group.extend(more),
-                Ok(other) => return (group, Some(other)),
-                Err(_) => break,
-            }
-        }
-        (group, None)
     }
 
     /// Syncs a group; returns false if the machine has crashed meanwhile.
@@ -225,12 +212,7 @@ impl Writer {
     fn acknowledge(&self, group: &[Change]) {
         let Some(last) = group.last().map(|change| change.revision) else { return };
         self.publish.send_modify(|state| state.durable = last);
-        let mut kinds: Vec<Kind> = group.iter().map(|change| change.object.kind()).collect();
-        kinds.sort_unstable();
-        kinds.dedup();
-        for kind in kinds {
-            self.signals.mark_durable(kind);
-        }
+        self.signals.mark_group_durable(group);
     }
 }
 
@@ -246,17 +228,11 @@ fn record(change: &Change) -> Record {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::ConfigMap;
-
     use super::*;
     use crate::Rewrite;
-    use object::{Key, Object};
-
-    fn config_map(name: &str) -> Object {
-        let mut object = Object::new(ConfigMap::default());
-        object.meta_mut().name = Some(name.into());
-        object
-    }
+    use crate::disk::GROUP;
+    use crate::test_objects::config_map;
+    use object::{Key, Kind};
 
     /// FAULT-3, SAFE-2: acknowledged writes survive a crash; of the rest a whole group or nothing does.
     #[tokio::test(start_paused = true)]

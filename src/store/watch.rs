@@ -3,6 +3,7 @@
 //! A watcher has no queue of its own, so a slow one costs nothing and delays no other: it falls behind until its next
 //! change has left the ring, and then gets [`WatchExpired`].
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
@@ -105,8 +106,16 @@ impl Signals {
     }
 
     /// Reports that changes of this kind became durable.
-    pub(super) fn mark_durable(&self, kind: Kind) {
+    fn mark_durable(&self, kind: Kind) {
         self.durable.send(kind);
+    }
+
+    /// Reports that these changes became durable.
+    pub(super) fn mark_group_durable(&self, group: &[Change]) {
+        let kinds: BTreeSet<Kind> = group.iter().map(|change| change.object.kind()).collect();
+        for kind in kinds {
+            self.mark_durable(kind);
+        }
     }
 
     fn subscribe(&self, kind: Kind, visibility: Visibility) -> watch::Receiver<()> {
@@ -191,13 +200,8 @@ mod tests {
     use crate::WriteError;
     use crate::ring::Bounds;
     use crate::state::State;
+    use crate::test_objects::config_map;
     use object::Key;
-
-    fn config_map(name: &str) -> Object {
-        let mut object = Object::new(ConfigMap::default());
-        object.meta_mut().name = Some(name.into());
-        object
-    }
 
     #[derive(Clone, Debug)]
     enum HistoryOp {

@@ -311,7 +311,6 @@ pub fn running_instance(directory: &Path) -> Option<u32> {
     opened.into_iter().any(is_lock).then_some(pid)
 }
 
-/// Locks a data directory.
 fn lock(directory: &Path) -> Result<File, DataDirError> {
     let path = directory.join(LOCK);
     loop {

@@ -58,7 +58,6 @@ pub(super) struct OwnershipMark {
     pub(super) ephemeral: bool,
 }
 
-/// The state of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DirectoryState {
     /// Nothing in the directory is ours.

@@ -159,23 +159,12 @@ impl Faults {
 
     /// Waits for a change.
     async fn wait(&self) {
-        let over = async {
-            match self.lives.soonest() {
-                None => std::future::pending().await,
-                Some(at) => tokio::time::sleep(until(self.api.clock().steady(), at)).await,
-            }
-        };
-        let again = async {
-            if self.is_behind {
-                tokio::time::sleep(RETRY_INTERVAL).await;
-            } else {
-                std::future::pending::<()>().await;
-            }
-        };
+        let clock = self.api.clock();
+        let left = self.lives.soonest().map(|at| until(clock.steady(), at));
         tokio::select! {
             () = self.watched.changed.notified() => {}
-            () = over => {}
-            () = again => {}
+            () = clock.sleep_if_some(left) => {}
+            () = clock.sleep_if_some(self.is_behind.then_some(RETRY_INTERVAL)) => {}
         }
     }
 

@@ -99,7 +99,6 @@ pub(super) enum TargetComponents {
     Store,
 }
 
-/// A fault of the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum StoreFault {
     /// No fault.

@@ -167,7 +167,6 @@ fn keep_ipv6(data_dir: &DataDir, requested: &str) -> Result<(), StartError> {
     }
 }
 
-/// Chooses the network of a new cluster.
 async fn choose(config: &ClusterConfig, program: &Path) -> Result<Network, StartError> {
     let requested = &config.file.network;
     let ranges = ranges::choose(requested, &ranges::routes());

@@ -147,7 +147,9 @@ impl NodeContext {
             return Ok(Host::Process(Arc::new(self.process(&desired.name, index).await?)));
         }
         let clock = self.api.clock().clone();
-        let runtime = self.config.file.hollow.runtime(index as u64);
+        // Each node has its own random failures.
+        let mut runtime = self.config.file.hollow.clone();
+        runtime.seed = runtime.seed.wrapping_add(index as u64);
         let now = Arc::new(move || clock.now());
         let director = directed(self.api.clone(), self.embedding.director.clone());
         let runtime = HollowRuntime::new(runtime, self.catalogue.clone(), now).with_behavior(director);

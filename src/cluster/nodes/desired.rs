@@ -106,7 +106,6 @@ pub(super) struct ObservedNode {
     pub(super) requested: Option<DesiredNode>,
 }
 
-/// The stage of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NodeStage {
     /// The node runs; `uid` is that of the Node object at its registration.

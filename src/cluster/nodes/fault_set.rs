@@ -15,7 +15,6 @@ pub(crate) struct NodeFaults {
     pub(crate) paused: BTreeSet<String>,
     /// The offsets of kubelets' clocks, in milliseconds.
     pub(crate) skews: BTreeMap<String, i64>,
-    /// The faults of nodes' disks.
     pub(crate) disks: BTreeMap<String, NodeDiskFault>,
     /// Pulls of images are slow or fail.
     pub(crate) pulls: Vec<PullFault>,

@@ -62,7 +62,6 @@ pub(super) struct NodeSlot {
     pub(super) origin: Origin,
 }
 
-/// The state of the node.
 pub(super) enum NodeState {
     Starting,
     Running(Arc<RunningNode>),

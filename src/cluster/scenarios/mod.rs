@@ -34,7 +34,7 @@ use object::scenario::{
 use object::{Kind, SharedObject};
 use observe::Expressions;
 use progress::{NextAction, ScenarioObservation};
-use reconcile::{Caches, Recorder, WorkLoop, ignore_not_found};
+use reconcile::{Caches, Recorder, WorkLoop, ignore_not_found, preconditions};
 use runs::Runs;
 
 /// The interval at which a scenario is evaluated.
@@ -64,7 +64,6 @@ pub(super) fn start(
     tasks.spawn_restarting("scenarios", move || director.clone().run());
 }
 
-/// The controller.
 #[derive(Clone)]
 struct ScenarioController {
     api: Api,
@@ -91,17 +90,11 @@ impl ScenarioController {
             let playing = &playing[..playing.len().min(MAX_CONCURRENT)];
             self.expressions.lock().retain(|uid, _| playing.iter().any(|one| one.uid() == uid));
             futures::future::join_all(going.iter().chain(playing).map(|one| self.sync(one))).await;
-            let rests = going.is_empty() && playing.is_empty();
-            let again = async {
-                if rests {
-                    std::future::pending::<()>().await;
-                } else {
-                    self.api.clock().sleep(RECHECK_INTERVAL).await;
-                }
-            };
+            let has_work = !going.is_empty() || !playing.is_empty();
+            let again = has_work.then_some(RECHECK_INTERVAL);
             tokio::select! {
                 () = self.changed.notified() => {}
-                () = again => {}
+                () = self.api.clock().sleep_if_some(again) => {}
             }
         }
     }
@@ -123,14 +116,7 @@ impl ScenarioController {
     fn end(&self, scenario: &SharedObject<Scenario>) -> Result<(), ApiError> {
         let executor = ActionExecutor { api: &self.api, client: &self.client, scenario, uid: scenario.uid() };
         match executor.clean_up() {
-            Ok(true) => ignore_not_found(self.api.modify::<Scenario>(&scenario.key(), |fresh| {
-                if fresh.metadata.uid.as_deref() == Some(scenario.uid())
-                    && let Some(finalizers) = &mut fresh.metadata.finalizers
-                {
-                    finalizers.retain(|one| one != SCENARIO_FINALIZER);
-                }
-                Ok(())
-            })),
+            Ok(true) => preconditions::remove_finalizer(&self.api, scenario, SCENARIO_FINALIZER),
             Ok(false) => Ok(()),
             Err(ActionError::Later(why) | ActionError::Never(why)) => {
                 tracing::warn!(scenario = scenario.name(), "cannot clean up the scenario yet: {why}");
@@ -142,7 +128,7 @@ impl ScenarioController {
     /// Executes the due actions, and writes the status.
     async fn advance(&self, scenario: &SharedObject<Scenario>) -> Result<(), ApiError> {
         if scenario.phase() == ScenarioPhase::Pending {
-            self.hold(scenario)?;
+            preconditions::add_finalizer(&self.api, scenario, SCENARIO_FINALIZER)?;
         }
         let mut current: Scenario = (**scenario).clone();
         if !self.expressions.lock().contains_key(scenario.uid())
@@ -263,19 +249,6 @@ impl ScenarioController {
         Ok(())
     }
 
-    fn hold(&self, scenario: &SharedObject<Scenario>) -> Result<(), ApiError> {
-        ignore_not_found(self.api.modify::<Scenario>(&scenario.key(), |fresh| {
-            let meta = &mut fresh.metadata;
-            if meta.uid.as_deref() == Some(scenario.uid()) && meta.deletion_timestamp.is_none() {
-                let finalizers = meta.finalizers.get_or_insert_default();
-                if !finalizers.iter().any(|one| one == SCENARIO_FINALIZER) {
-                    finalizers.push(SCENARIO_FINALIZER.to_owned());
-                }
-            }
-            Ok(())
-        }))
-    }
-
     /// Writes the status of a scenario; when the scenario ends, records its result as an event.
     fn write(
         &self,
@@ -283,11 +256,8 @@ impl ScenarioController {
         before: &ScenarioStatus,
         status: &ScenarioStatus,
     ) -> Result<(), ApiError> {
-        ignore_not_found(self.api.modify_status::<Scenario>(&scenario.key(), |fresh| {
-            if fresh.metadata.uid.as_deref() == Some(scenario.uid()) {
-                fresh.status = Some(status.clone());
-            }
-            Ok(())
+        ignore_not_found(preconditions::modify_status(&self.api, scenario, |fresh| {
+            fresh.status = Some(status.clone());
         }))?;
         if before.phase != status.phase {
             let title = &scenario.spec.title;

@@ -12,7 +12,6 @@ use object::scenario::{
 };
 use object::time::go_duration;
 
-/// The observations of a scenario.
 #[derive(Debug, Default)]
 pub(super) struct ScenarioObservation {
     /// The results of the checks that count in this phase; or the errors of their evaluation.
@@ -21,7 +20,6 @@ pub(super) struct ScenarioObservation {
     pub(super) action: Option<(Timestamp, String)>,
 }
 
-/// The next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NextAction {
     /// Only observe again.

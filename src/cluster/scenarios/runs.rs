@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use rustix::fs::{FlockOperation, OFlags, flock};
 
 use api::{Api, ApiError};
@@ -83,11 +82,7 @@ impl Runs {
             return Ok(());
         }
         if !is_there {
-            let metadata = ObjectMeta {
-                name: Some(RUNS_NAME.into()),
-                namespace: Some(RUNS_NAMESPACE.into()),
-                ..ObjectMeta::default()
-            };
+            let metadata = Key::new(RUNS_NAMESPACE, RUNS_NAME).metadata();
             let map = ConfigMap { metadata, data: Some(data), ..ConfigMap::default() };
             return self.api.create_as(map).map(drop);
         }

@@ -29,9 +29,10 @@ use object::cluster_snapshot::{
     SNAPSHOT_FINALIZER,
 };
 use object::conditions::{self, ConditionStatus};
+use object::finalizers::{add_finalizer, has_finalizer};
 use object::owner::is_terminating;
 use object::{Kind, Object, SharedObject};
-use reconcile::{Caches, Recorder, WorkLoop, ignore_not_found};
+use reconcile::{Caches, Recorder, WorkLoop, ignore_not_found, preconditions};
 use tokio::sync::Notify;
 
 use super::actors::Actors;
@@ -135,7 +136,6 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, means: SnapshotCo
     tasks.spawn_restarting("snapshots", move || keeper.clone().run());
 }
 
-/// The controller.
 #[derive(Clone)]
 struct SnapshotController {
     api: Api,
@@ -188,17 +188,10 @@ impl SnapshotController {
     async fn run(self) {
         tokio::join!(self.caches.synced(Kind::ClusterSnapshot), self.caches.synced(Kind::ClusterRestore));
         loop {
-            let is_behind = self.sync().await;
-            let again = async {
-                if is_behind {
-                    tokio::time::sleep(RETRY_INTERVAL).await;
-                } else {
-                    std::future::pending::<()>().await;
-                }
-            };
+            let again = self.sync().await.then_some(RETRY_INTERVAL);
             tokio::select! {
                 () = self.changed.notified() => {}
-                () = again => {}
+                () = self.api.clock().sleep_if_some(again) => {}
             }
         }
     }
@@ -233,12 +226,12 @@ impl SnapshotController {
 
     /// Takes the snapshot if that has not been done, or removes its file if the object is being deleted.
     async fn sync_snapshot(&self, snapshot: &SharedObject<ClusterSnapshot>) -> Result<(), SnapshotFailure> {
-        let held = snapshot.metadata.finalizers.iter().flatten().any(|one| one == SNAPSHOT_FINALIZER);
+        let held = has_finalizer(&snapshot.metadata, SNAPSHOT_FINALIZER);
         if is_terminating(&snapshot.metadata) {
             if held {
                 let (files, name) = (self.files.clone(), snapshot.name().to_owned());
                 blocking(move || files.remove(&name)).await??;
-                self.release(snapshot)?;
+                preconditions::remove_finalizer(&self.api, snapshot, SNAPSHOT_FINALIZER)?;
             }
             return Ok(());
         }
@@ -290,27 +283,11 @@ impl SnapshotController {
         let uid = snapshot.uid();
         let changed = self.api.modify::<ClusterSnapshot>(&snapshot.key(), |snapshot| {
             if snapshot.metadata.uid.as_deref() == Some(uid) {
-                let finalizers = snapshot.metadata.finalizers.get_or_insert_default();
-                if !finalizers.iter().any(|one| one == SNAPSHOT_FINALIZER) {
-                    finalizers.push(SNAPSHOT_FINALIZER.to_owned());
-                }
+                add_finalizer(&mut snapshot.metadata, SNAPSHOT_FINALIZER);
             }
             Ok(())
         });
         changed.map(drop)
-    }
-
-    fn release(&self, snapshot: &SharedObject<ClusterSnapshot>) -> Result<(), ApiError> {
-        let uid = snapshot.uid();
-        ignore_not_found(self.api.modify::<ClusterSnapshot>(&snapshot.key(), |snapshot| {
-            if snapshot.metadata.uid.as_deref() == Some(uid) {
-                let finalizers = snapshot.metadata.finalizers.take().unwrap_or_default();
-                let others: Vec<String> =
-                    finalizers.into_iter().filter(|one| one != SNAPSHOT_FINALIZER).collect();
-                snapshot.metadata.finalizers = Some(others).filter(|others| !others.is_empty());
-            }
-            Ok(())
-        }))
     }
 
     fn record_success(
@@ -383,17 +360,7 @@ fn set_condition(
     (reason, message): (&str, &str),
     now: Timestamp,
 ) {
-    conditions::set(
-        all.get_or_insert_default(),
-        Condition {
-            type_: type_.to_owned(),
-            status: status.into(),
-            reason: reason.to_owned(),
-            message: message.to_owned(),
-            observed_generation: None,
-            last_transition_time: Time(now),
-        },
-    );
+    conditions::set(all.get_or_insert_default(), conditions::new(type_, status, reason, message, Time(now)));
 }
 
 fn is_ready(snapshot: &ClusterSnapshot) -> bool {

@@ -15,7 +15,7 @@ use base::random;
 use ipnet::IpNet;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kubelet::volumes::user_of;
 use object::cluster_snapshot::{
     COMPLETE, ClusterRestore, ClusterRestoreStatus, ClusterSnapshot, ClusterSnapshotSpec, RestorePhase,
@@ -104,7 +104,7 @@ impl SnapshotController {
         let name: String = format!("before-{}", restore.name()).chars().take(253).collect();
         let name = name.trim_end_matches(['.', '-']).to_owned();
         let made = ClusterSnapshot {
-            metadata: ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() },
+            metadata: Key::new("", name.as_str()).metadata(),
             spec: ClusterSnapshotSpec { claims: restore.spec.claims },
             status: None,
         };

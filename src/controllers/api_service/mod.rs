@@ -20,9 +20,8 @@ use tokio::sync::Semaphore;
 use super::context::Context;
 use api::{Api, ApiError, Change};
 use availability::Availability;
-use base::clock::time;
 use base::task::Tasks;
-use object::conditions::{self, ConditionStatus};
+use object::conditions::{self};
 use object::{Key, SharedObject, Uid};
 use probe::{Probe, ProbeAction};
 use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional};
@@ -32,21 +31,18 @@ pub(super) use registration::start as start_registration;
 /// The most probes at once.
 const MAX_PROBES: usize = 8;
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
-    let queue: WorkQueue<Key> = context.queue();
-    let controller = AvailabilityController {
-        api: context.api.acting_as("kube-aggregator"),
-        services: context.caches.of(),
-        endpoints: context.caches.of(),
-        api_services: context.caches.of(),
-        queue: queue.clone(),
-        tasks: context.tasks.clone(),
-        probes: Arc::default(),
-        permits: Arc::new(Semaphore::new(MAX_PROBES)),
-    };
     context
-        .controller(controller, queue)
+        .controller(|queue| AvailabilityController {
+            api: context.api.acting_as("kube-aggregator"),
+            services: context.caches.of(),
+            endpoints: context.caches.of(),
+            api_services: context.caches.of(),
+            queue,
+            tasks: context.tasks.clone(),
+            probes: Arc::default(),
+            permits: Arc::new(Semaphore::new(MAX_PROBES)),
+        })
         .for_::<APIService>()
         .watches::<Service, _>(AvailabilityController::service_changed)
         .watches::<Endpoints, _>(AvailabilityController::service_changed)
@@ -66,10 +62,6 @@ struct AvailabilityController {
 
 impl Reconciler for AvailabilityController {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "apiservice-available-controller"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Some(stored) = optional(self.api.get_as::<APIService>(key))? else {
@@ -150,13 +142,9 @@ impl AvailabilityController {
         {
             return Ok(());
         }
-        let next = APIServiceCondition {
-            type_: "Available".into(),
-            status: ConditionStatus::from(availability.is_available).into(),
-            reason: Some(availability.reason.into()),
-            message: Some(availability.message.clone()),
-            last_transition_time: Some(time(self.api.clock().now())),
-        };
+        let Availability { is_available, reason, message, .. } = availability;
+        let next: APIServiceCondition =
+            conditions::new("Available", *is_available, reason, message, self.api.clock().time());
         let written = self.api.modify_status::<APIService>(&stored.key(), |fresh| {
             // The result applies only to the same object with the same spec.
             if fresh.metadata.uid == stored.metadata.uid && fresh.spec == stored.spec {

@@ -10,14 +10,14 @@ use crate::context::Context;
 use api::aggregation::AutomanagedLabel;
 use api::{Api, ApiError, DeleteOptions};
 use object::{Key, Kind};
-use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_gone, ignore_not_found, optional};
+use reconcile::{ReconcileError, Reconciler, ignore_gone, ignore_not_found, optional};
 
-/// Starts the controller.
 pub(crate) fn start(context: &Context) {
-    let queue: WorkQueue<Key> = context.queue();
     let api = context.api.acting_as("kube-aggregator");
-    let registration = RegistrationController { api: api.clone(), corrected: Mutex::default() };
-    context.controller(registration, queue.clone()).for_::<APIService>().run(&context.tasks);
+    let controller =
+        context.controller(|_| RegistrationController { api: api.clone(), corrected: Mutex::default() });
+    let queue = controller.queue();
+    controller.for_::<APIService>().run(&context.tasks);
     context.tasks.spawn("apiservice-registration-controller", async move {
         let mut kinds = api.kinds_changed();
         loop {
@@ -46,10 +46,6 @@ struct RegistrationController {
 
 impl Reconciler for RegistrationController {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "apiservice-registration-controller"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let desired = self.api.local_api_service(&key.name);

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 
 use base::clock::time;
-use object::conditions::{self, ConditionStatus};
+use object::conditions::{self};
 
 /// The types of an autoscaler's conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,14 +47,7 @@ impl Conditions {
         reason: &str,
         message: impl Into<String>,
     ) {
-        let condition = HorizontalPodAutoscalerCondition {
-            type_: aspect.text().into(),
-            status: ConditionStatus::from(holds).into(),
-            reason: Some(reason.into()),
-            message: Some(message.into()),
-            last_transition_time: Some(time(self.now)),
-            observed_generation: None,
-        };
+        let condition = conditions::new(aspect.text(), holds, reason, message, time(self.now));
         conditions::set(&mut self.list, condition);
     }
 

@@ -25,7 +25,6 @@ pub(super) struct Target<'a> {
     pub(super) now: Timestamp,
 }
 
-/// The recommendation of one metric.
 pub(super) struct MetricRecommendation {
     pub(super) replicas: i32,
     /// The metric's name, as in reasons.

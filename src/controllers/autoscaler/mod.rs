@@ -27,24 +27,21 @@ use api::{Api, ApiError, Change, ChangeKind, WriteOptions};
 use behavior::ScalingHistory;
 use conditions::{ConditionType, Conditions};
 use object::{Key, Kind, SharedObject, Uid};
-use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
+use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found, preconditions};
 
 /// The interval between two syncs of an autoscaler.
 const SYNC: Duration = Duration::from_secs(15);
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
-    let queue = context.queue();
-    let controller = AutoscalerController {
-        api: context.api.clone(),
-        scalers: context.caches.of(),
-        pods: context.caches.of(),
-        recorder: Recorder::new(&context.api, "horizontal-pod-autoscaler"),
-        histories: Mutex::default(),
-        queue: queue.clone(),
-    };
     context
-        .controller(controller, queue)
+        .controller(|queue| AutoscalerController {
+            api: context.api.clone(),
+            scalers: context.caches.of(),
+            pods: context.caches.of(),
+            recorder: Recorder::new(&context.api, "horizontal-pod-autoscaler"),
+            histories: Mutex::default(),
+            queue,
+        })
         .keys_of::<HorizontalPodAutoscaler>()
         .watches::<HorizontalPodAutoscaler, _>(AutoscalerController::autoscaler_changed)
         .reads::<Pod>()
@@ -81,10 +78,6 @@ struct Rescale {
 
 impl Reconciler for AutoscalerController {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "horizontalpodautoscaling"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Some(autoscaler) = self.scalers.get(key) else { return Ok(()) };
@@ -234,10 +227,7 @@ impl AutoscalerController {
     fn update_status(&self, context: SyncContext<'_>) -> Result<(), ApiError> {
         let (autoscaler, now) = (context.autoscaler, self.api.clock().time());
         let conditions = context.conditions.into_list();
-        let written = self.api.modify_status::<HorizontalPodAutoscaler>(&autoscaler.key(), |fresh| {
-            if fresh.metadata.uid.as_deref() != Some(autoscaler.uid()) {
-                return Err(ApiError::not_found(Kind::HorizontalPodAutoscaler, &autoscaler.key()));
-            }
+        let written = preconditions::modify_status(&self.api, autoscaler, |fresh| {
             let before = fresh.status.take().unwrap_or_default();
             let known = context.current.is_some();
             fresh.status = Some(HorizontalPodAutoscalerStatus {
@@ -248,7 +238,6 @@ impl AutoscalerController {
                 last_scale_time: if context.rescaled { Some(now.clone()) } else { before.last_scale_time },
                 observed_generation: before.observed_generation,
             });
-            Ok(())
         });
         ignore_not_found(written)
     }

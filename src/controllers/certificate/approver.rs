@@ -20,8 +20,10 @@ const RECOGNIZED: [(&str, &str); 2] = [
 
 /// Starts the approver.
 pub(crate) fn start(context: &Context) {
-    let approver = Approver::new(&context.api, context.caches.of());
-    context.controller(approver, context.queue()).for_::<CertificateSigningRequest>().run(&context.tasks);
+    context
+        .controller(|_| Approver::new(&context.api, context.caches.of()))
+        .for_::<CertificateSigningRequest>()
+        .run(&context.tasks);
 }
 
 pub(super) struct Approver {
@@ -37,10 +39,6 @@ impl Approver {
 
 impl Reconciler for Approver {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "certificatesigningrequest-approving-controller"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Some(request) = self.requests.get(key).filter(|request| is_pending(request)) else {

@@ -34,14 +34,17 @@ const PENDING_STAYS: SignedDuration = SignedDuration::from_hours(24);
 /// Starts the signer; without an authority it does not run.
 pub(super) fn start_signer(context: &Context) {
     let Some(authority) = context.settings.authority.clone() else { return };
-    let signer = Signer { api: context.api.clone(), requests: context.caches.of(), authority };
-    context.controller(signer, context.queue()).for_::<CertificateSigningRequest>().run(&context.tasks);
+    context
+        .controller(|_| Signer { api: context.api.clone(), requests: context.caches.of(), authority })
+        .for_::<CertificateSigningRequest>()
+        .run(&context.tasks);
 }
 
-/// Starts the cleaner.
 pub(super) fn start_cleaner(context: &Context) {
-    let cleaner = CertificateCleaner { api: context.api.clone(), requests: context.caches.of() };
-    context.controller(cleaner, context.queue()).for_::<CertificateSigningRequest>().run(&context.tasks);
+    context
+        .controller(|_| CertificateCleaner { api: context.api.clone(), requests: context.caches.of() })
+        .for_::<CertificateSigningRequest>()
+        .run(&context.tasks);
 }
 
 struct Signer {
@@ -52,10 +55,6 @@ struct Signer {
 
 impl Reconciler for Signer {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "certificatesigningrequest-signing-controller"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Some(request) = self.requests.get(key).filter(|request| waits_for_signature(request)) else {
@@ -143,10 +142,6 @@ struct CertificateCleaner {
 
 impl Reconciler for CertificateCleaner {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "certificatesigningrequest-cleaner-controller"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Some(request) = self.requests.get(key) else { return Ok(()) };

@@ -5,9 +5,9 @@ use jiff::tz::TimeZone;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use object::SharedObject;
 use object::job::{COMPLETE, FAILED, finished};
 use object::owner::controller_reference;
+use object::{Key, SharedObject};
 
 /// The annotation with a Job's scheduled time.
 const SCHEDULED_AT: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
@@ -25,12 +25,10 @@ pub(super) fn job_for(cron_job: &SharedObject<CronJob>, at: Timestamp, zone: &Ti
     annotations.insert(SCHEDULED_AT.into(), written(at, zone));
     Job {
         metadata: ObjectMeta {
-            name: Some(name_for(cron_job, at)),
-            namespace: Some(cron_job.namespace().to_string()),
             labels: meta.labels,
             annotations: Some(annotations),
             owner_references: Some(vec![controller_reference(cron_job.object())]),
-            ..ObjectMeta::default()
+            ..Key::new(cron_job.namespace(), name_for(cron_job, at)).metadata()
         },
         spec: template.spec,
         status: None,

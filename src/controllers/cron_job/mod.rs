@@ -25,18 +25,15 @@ use object::{Key, Object, SharedObject};
 use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found, reference_to};
 use schedule::ScheduleTimes;
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
-    let queue = context.queue();
-    let controller = CronJobs {
-        api: context.api.clone(),
-        jobs: context.caches.of(),
-        recorder: Recorder::new(&context.api, "cronjob-controller"),
-        zone: context.settings.time_zone.clone().unwrap_or(TimeZone::UTC),
-        queue: queue.clone(),
-    };
     context
-        .controller(controller, queue)
+        .controller(|queue| CronJobs {
+            api: context.api.clone(),
+            jobs: context.caches.of(),
+            recorder: Recorder::new(&context.api, "cronjob-controller"),
+            zone: context.settings.time_zone.clone().unwrap_or(TimeZone::UTC),
+            queue,
+        })
         .keys_of::<CronJob>()
         .watches::<CronJob, _>(CronJobs::cron_job_changed)
         .owns::<Job, CronJob>()
@@ -55,10 +52,6 @@ struct CronJobs {
 
 impl Reconciler for CronJobs {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "cronjob"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         // Read from the store, not from the cache: the active Jobs are in this controller's own last write.

@@ -7,9 +7,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use super::{Definitions, holds, set};
 use api::definitions::CLEANUP_FINALIZER;
 use api::{ApiError, DeleteOptions};
+use object::finalizers::has_finalizer;
 use object::owner::is_terminating;
 use object::{Kind, SharedObject};
-use reconcile::{ReconcileError, ignore_gone, ignore_not_found};
+use reconcile::{ReconcileError, ignore_gone, ignore_not_found, preconditions};
 
 /// Deletions of objects within this time cause one sync, because each sync considers all that are left.
 pub(super) const TOGETHER: Duration = Duration::from_millis(10);
@@ -34,8 +35,7 @@ impl Definitions {
         &self,
         definition: &SharedObject<CustomResourceDefinition>,
     ) -> Result<(), ReconcileError> {
-        let held = definition.metadata.finalizers.iter().flatten().any(|held| held == CLEANUP_FINALIZER);
-        if !held {
+        if !has_finalizer(&definition.metadata, CLEANUP_FINALIZER) {
             return Ok(());
         }
         let outcome = match self.api.follow_definition(definition.name()) {
@@ -62,7 +62,7 @@ impl Definitions {
         });
         ignore_not_found(written)?;
         match outcome {
-            Outcome::Done => Ok(self.release(definition)?),
+            Outcome::Done => Ok(preconditions::remove_finalizer(&self.api, definition, CLEANUP_FINALIZER)?),
             Outcome::Waits { more: true } => Err(ReconcileError::After(TOGETHER)),
             Outcome::Waits { more: false } => Ok(()),
             Outcome::Failed(error) => Err(ApiError::Internal(error).into()),
@@ -91,15 +91,5 @@ impl Definitions {
             None if requested > 0 => Outcome::Waits { more: true },
             None => Outcome::Waits { more: false },
         }
-    }
-
-    fn release(&self, definition: &SharedObject<CustomResourceDefinition>) -> Result<(), ApiError> {
-        let released = self.api.modify::<CustomResourceDefinition>(&definition.key(), |fresh| {
-            if fresh.metadata.uid == definition.metadata.uid {
-                fresh.metadata.finalizers.iter_mut().for_each(|held| held.retain(|f| f != CLEANUP_FINALIZER));
-            }
-            Ok(())
-        });
-        ignore_not_found(released)
     }
 }

@@ -15,17 +15,14 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use super::context::Context;
 use api::{Api, ApiError, Change, ChangeKind};
 use base::clock::time;
-use object::conditions::{self, ConditionStatus};
+use object::conditions::{self};
 use object::owner::is_terminating;
 use object::{Key, Kind, SharedObject};
 use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional};
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
-    let queue: WorkQueue<Key> = context.queue();
-    let definitions = Definitions { api: context.api.clone(), queue: queue.clone() };
     context
-        .controller(definitions, queue)
+        .controller(|queue| Definitions { api: context.api.clone(), queue })
         .keys_of::<CustomResourceDefinition>()
         .watches_every_kind(Kind::is_custom, Definitions::object_changed)
         .watches::<CustomResourceDefinition, _>(Definitions::definition_changed)
@@ -41,10 +38,6 @@ struct Definitions {
 
 impl Reconciler for Definitions {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "customresourcedefinition"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Some(definition) = optional(self.api.get_as::<CustomResourceDefinition>(key))? else {
@@ -164,13 +157,5 @@ fn set(
     message: String,
     now: Timestamp,
 ) {
-    let next = CustomResourceDefinitionCondition {
-        type_: type_.into(),
-        status: ConditionStatus::from(is_so).into(),
-        reason: Some(reason.into()),
-        message: Some(message),
-        last_transition_time: Some(time(now)),
-        ..CustomResourceDefinitionCondition::default()
-    };
-    conditions::set(conditions, next);
+    conditions::set(conditions, conditions::new(type_, is_so, reason, message, time(now)));
 }

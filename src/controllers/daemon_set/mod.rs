@@ -28,28 +28,25 @@ use object::{Key, Kind, SharedObject};
 use placement::{NodeFit, Placement};
 use reconcile::{Cache, LastWrites, ReconcileError, Reconciler, WorkQueue, optional};
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
-    let queue = context.queue();
     let timings = context.api.timings();
-    let controller = DaemonSets {
-        api: context.api.clone(),
-        sets: context.caches.of(),
-        nodes: context.caches.of(),
-        pods: context.caches.of(),
-        orphans: Orphans::default(),
-        history: History::new(context, POD_REVISION_LABEL),
-        control: PodControl::new(context, "daemonset-controller"),
-        pace: CreationPace::default(),
-        failures: FailedPodBackOff::new(BackoffPolicy {
-            initial: timings.daemon_pod_back_off_initial.0,
-            max: timings.daemon_pod_back_off_max.0,
-        }),
-        last_writes: LastWrites::default(),
-        queue: queue.clone(),
-    };
     context
-        .controller(controller, queue)
+        .controller(|queue| DaemonSets {
+            api: context.api.clone(),
+            sets: context.caches.of(),
+            nodes: context.caches.of(),
+            pods: context.caches.of(),
+            orphans: Orphans::default(),
+            history: History::new(context, POD_REVISION_LABEL),
+            control: PodControl::new(context, "daemonset-controller"),
+            pace: CreationPace::default(),
+            failures: FailedPodBackOff::new(BackoffPolicy {
+                initial: timings.daemon_pod_back_off_initial.0,
+                max: timings.daemon_pod_back_off_max.0,
+            }),
+            last_writes: LastWrites::default(),
+            queue,
+        })
         .for_::<DaemonSet>()
         .watches::<Node, _>(DaemonSets::node_changed)
         .watches::<Pod, _>(DaemonSets::pod_changed)
@@ -75,10 +72,6 @@ struct DaemonSets {
 
 impl Reconciler for DaemonSets {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "daemonset"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         // Read from the store: pods created from an outdated cached template would have to be replaced at once.

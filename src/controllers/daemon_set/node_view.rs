@@ -15,7 +15,6 @@ use object::owner::is_terminating;
 use object::percent::{Rounding, scaled};
 use object::pod::{Availability, Phase, availability, is_ready, is_terminal, node_name, phase};
 
-/// A pod of the set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DaemonPod {
     pub(super) name: String,

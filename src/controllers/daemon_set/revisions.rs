@@ -7,9 +7,9 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::DaemonSets;
 use crate::history::{LatestRevision, POD_REVISION_LABEL, equal_to};
-use api::{ApiError, DeleteOptions};
-use object::{Kind, SharedObject};
-use reconcile::ignore_gone;
+use api::ApiError;
+use object::SharedObject;
+use reconcile::preconditions;
 
 /// Returns the hash in the labels of a revision's pods; for an adopted revision without a hash, its name.
 pub(super) fn hash_of(revision: &SharedObject<ControllerRevision>) -> &str {
@@ -43,11 +43,7 @@ impl DaemonSets {
                     Ok(())
                 })?;
             }
-            ignore_gone(self.api.delete(
-                Kind::ControllerRevision,
-                &double.key(),
-                &DeleteOptions::uid(double.uid()),
-            ))?;
+            preconditions::delete(&self.api, &double)?;
             revisions.retain(|r| r.uid() != double.uid());
         }
         Ok(())

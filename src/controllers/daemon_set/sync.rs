@@ -11,8 +11,8 @@ use crate::controller_ref::claim;
 use api::ApiError;
 use object::owner::is_terminating;
 use object::selector::Selector;
-use object::{Kind, Revision, SharedObject};
-use reconcile::ignore_not_found;
+use object::{Revision, SharedObject};
+use reconcile::{ignore_not_found, preconditions};
 
 /// The most pods created or deleted in one sync, as in Kubernetes; the rest follows once the cache shows these.
 const BURST: usize = 250;
@@ -146,10 +146,7 @@ impl DaemonSets {
         acted: SyncResult,
     ) -> Result<(), ApiError> {
         let mut held = None;
-        let written = self.api.modify_status::<DaemonSet>(&set.key(), |fresh| {
-            if fresh.metadata.uid.as_deref() != Some(set.uid()) {
-                return Err(ApiError::not_found(Kind::DaemonSet, &set.key()));
-            }
+        let written = preconditions::modify_status(&self.api, set, |fresh| {
             let mut status = status::count(node_view, fresh.status.as_ref());
             if acted == SyncResult::Yes {
                 status.observed_generation = set.metadata.generation;
@@ -162,7 +159,6 @@ impl DaemonSets {
             if held.is_none() {
                 fresh.status = Some(status);
             }
-            Ok(())
         });
         match (&written, held) {
             (_, Some(left)) => self.queue.add_after(set.key(), left),

@@ -32,22 +32,19 @@ use reconcile::{
     optional,
 };
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
-    let queue = context.queue();
-    let controller = DeploymentController {
-        api: context.api.clone(),
-        deployments: context.caches.of(),
-        sets: context.caches.of(),
-        pods: context.caches.of(),
-        orphans: Orphans::default(),
-        updates: UpdateExpectations::default(),
-        last_writes: LastWrites::default(),
-        recorder: Recorder::new(&context.api, "deployment-controller"),
-        queue: queue.clone(),
-    };
     context
-        .controller(controller, queue)
+        .controller(|queue| DeploymentController {
+            api: context.api.clone(),
+            deployments: context.caches.of(),
+            sets: context.caches.of(),
+            pods: context.caches.of(),
+            orphans: Orphans::default(),
+            updates: UpdateExpectations::default(),
+            last_writes: LastWrites::default(),
+            recorder: Recorder::new(&context.api, "deployment-controller"),
+            queue,
+        })
         .for_::<Deployment>()
         .watches::<ReplicaSet, _>(DeploymentController::set_changed)
         .watches::<Pod, _>(DeploymentController::pod_changed)
@@ -71,10 +68,6 @@ struct DeploymentController {
 
 impl Reconciler for DeploymentController {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "deployment"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         // Read from the store: a size decided for an outdated cached spec would be written after the newer spec.

@@ -51,12 +51,8 @@ pub(super) fn new_condition(
     now: Timestamp,
 ) -> DeploymentCondition {
     DeploymentCondition {
-        type_: Some(type_.into()),
-        status: status.into(),
-        reason: Some(reason.into()),
-        message: Some(message.into()),
         last_update_time: Some(time(now)),
-        last_transition_time: Some(time(now)),
+        ..conditions::new(type_, status, reason, message, time(now))
     }
 }
 

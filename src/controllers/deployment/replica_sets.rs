@@ -7,12 +7,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use super::view::{Budget, ReplicaSetView, Resize, View, in_api};
 use super::{DeploymentController, annotations, history};
-use api::{ApiError, DeleteOptions};
+use api::ApiError;
 use object::owner::controller_reference;
 use object::selector::Labels;
 use object::well_known::label::POD_TEMPLATE_HASH;
-use object::{Kind, SharedObject};
-use reconcile::ignore_gone;
+use object::{Key, Kind, SharedObject};
+use reconcile::preconditions;
 
 /// A Deployment's ReplicaSets: the one with its template, if it exists, and the others.
 pub(super) struct ReplicaSets {
@@ -106,12 +106,8 @@ impl DeploymentController {
         sets: &ReplicaSets,
     ) -> Result<(), ApiError> {
         for set in history::to_clean_up(deployment.spec.revision_history_limit, sets.old()) {
-            let options = DeleteOptions {
-                resource_version: Some(set.object().revision()),
-                ..DeleteOptions::uid(set.uid())
-            };
             // If it has changed since, the event causes another sync.
-            ignore_gone(self.api.delete(Kind::ReplicaSet, &set.key(), &options))?;
+            preconditions::delete_unchanged(&self.api, set)?;
         }
         Ok(())
     }
@@ -149,12 +145,10 @@ pub(super) fn new_replica_set(
     annotations::set_sizes(&mut of_set, in_api(budget.replicas), in_api(budget.max_replicas()));
     ReplicaSet {
         metadata: ObjectMeta {
-            name: Some(format!("{}-{hash}", deployment.name())),
-            namespace: Some(deployment.namespace().to_string()),
             labels,
             annotations: Some(of_set),
             owner_references: Some(vec![controller_reference(deployment.object())]),
-            ..ObjectMeta::default()
+            ..Key::new(deployment.namespace(), format!("{}-{hash}", deployment.name())).metadata()
         },
         spec: ReplicaSetSpec {
             replicas: Some(replicas),

@@ -20,19 +20,16 @@ use reconcile::{Cache, LastWrites, ReconcileError, Reconciler, Recorder, WorkQue
 use scale::ExpectedScale;
 use status::{DisruptedPods, ExpectedCounts};
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
-    let queue = context.queue();
-    let controller = DisruptionController {
-        api: context.api.clone(),
-        budgets: context.caches.of(),
-        pods: context.caches.of(),
-        recorder: Recorder::new(&context.api, "controllermanager"),
-        last_writes: LastWrites::default(),
-        queue: queue.clone(),
-    };
     context
-        .controller(controller, queue)
+        .controller(|queue| DisruptionController {
+            api: context.api.clone(),
+            budgets: context.caches.of(),
+            pods: context.caches.of(),
+            recorder: Recorder::new(&context.api, "controllermanager"),
+            last_writes: LastWrites::default(),
+            queue,
+        })
         .for_::<PodDisruptionBudget>()
         .watches::<Pod, _>(DisruptionController::pod_changed)
         .watches::<ReplicaSet, _>(DisruptionController::owner_changed)
@@ -54,10 +51,6 @@ struct DisruptionController {
 
 impl Reconciler for DisruptionController {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "disruption"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Some(budget) = self.budgets.get(key) else { return Ok(()) };

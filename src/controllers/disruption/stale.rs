@@ -7,20 +7,19 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::context::Context;
-use api::{Api, ApiError, Change, ChangeKind};
+use api::{Api, Change, ChangeKind};
 use base::clock::{saturating_after, time, until};
+use object::Key;
 use object::owner::is_terminating;
 use object::pod::disruption::{self, DisruptionReason};
 use object::pod::is_terminal;
-use object::{Key, Kind};
-use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found};
+use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found, preconditions};
 
 /// Starts the controller of stale disruptions.
 pub(super) fn start(context: &Context) {
-    let queue = context.queue();
-    let controller = StaleDisruptions { api: context.api.clone(), queue: queue.clone() };
     context
-        .controller(controller, queue)
+        .controller(|queue| StaleDisruptions { api: context.api.clone(), queue })
+        .named("stale-pod-disruption")
         .keys_of::<Pod>()
         .watches::<Pod, _>(StaleDisruptions::pod_changed)
         .run(&context.tasks);
@@ -34,10 +33,6 @@ struct StaleDisruptions {
 impl Reconciler for StaleDisruptions {
     type Key = Key;
 
-    fn name(&self) -> &'static str {
-        "stale-pod-disruption"
-    }
-
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Ok(pod) = self.api.get_as::<Pod>(key) else { return Ok(()) };
         let now = self.api.clock().now();
@@ -45,15 +40,11 @@ impl Reconciler for StaleDisruptions {
         if !left.is_zero() {
             return Err(ReconcileError::After(left));
         }
-        let reset = self.api.modify_status::<Pod>(key, |fresh| {
-            if fresh.metadata.uid.as_deref() != Some(pod.uid()) {
-                return Err(ApiError::not_found(Kind::Pod, key));
-            }
+        let reset = preconditions::modify_status(&self.api, &pod, |fresh| {
             // Its deletion may have been requested since.
             if self.until_stale(fresh, now).is_some_and(|left| left.is_zero()) {
                 disruption::clear(fresh, &time(now));
             }
-            Ok(())
         });
         Ok(ignore_not_found(reset)?)
     }

@@ -145,12 +145,8 @@ fn with_allowed(
     now: Timestamp,
 ) -> Vec<Condition> {
     let next = Condition {
-        type_: DISRUPTION_ALLOWED.into(),
-        status: status.into(),
-        reason: reason.into(),
-        message: message.into(),
         observed_generation,
-        last_transition_time: time(now),
+        ..conditions::new(DISRUPTION_ALLOWED, status, reason, message, time(now))
     };
     let mut all = before.and_then(|s| s.conditions.clone()).unwrap_or_default();
     conditions::set(&mut all, next);

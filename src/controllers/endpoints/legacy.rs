@@ -50,13 +50,7 @@ pub(super) fn endpoints(service: &SharedObject<Service>, members: &[Member]) -> 
     }
     let annotations = is_cut.then(|| BTreeMap::from([(OVER_CAPACITY.into(), "truncated".into())]));
     Endpoints {
-        metadata: ObjectMeta {
-            name: Some(service.name().to_string()),
-            namespace: Some(service.namespace().to_string()),
-            labels: Some(labels),
-            annotations,
-            ..ObjectMeta::default()
-        },
+        metadata: ObjectMeta { labels: Some(labels), annotations, ..service.key().metadata() },
         subsets: (!subsets.is_empty()).then_some(subsets),
     }
 }

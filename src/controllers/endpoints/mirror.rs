@@ -23,18 +23,16 @@ const OF_THE_ENDPOINTS_ALONE: [&str; 2] = [LAST_APPLIED, "endpoints.kubernetes.i
 /// The most addresses of one subset.
 const MAX_PER_SUBSET: usize = 1000;
 
-/// Starts the controller.
 pub(crate) fn start(context: &Context) {
-    let mirror = Mirror {
-        api: context.api.clone(),
-        endpoints: context.caches.of(),
-        services: context.caches.of(),
-        slices: context.caches.of(),
-        recorder: Recorder::new(&context.api, "endpoint-slice-mirroring-controller"),
-        updates: UpdateExpectations::default(),
-    };
     context
-        .controller(mirror, context.queue())
+        .controller(|_| Mirror {
+            api: context.api.clone(),
+            endpoints: context.caches.of(),
+            services: context.caches.of(),
+            slices: context.caches.of(),
+            recorder: Recorder::new(&context.api, "endpoint-slice-mirroring-controller"),
+            updates: UpdateExpectations::default(),
+        })
         .for_::<Endpoints>()
         .watches::<Service, _>(|_, change| Some(change.object.key()))
         .watches::<EndpointSlice, _>(|_, change| slice_changed(change))
@@ -54,10 +52,6 @@ struct Mirror {
 
 impl Reconciler for Mirror {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "endpointslicemirroring"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         // The slices of deleted Endpoints are garbage collected with their owner.

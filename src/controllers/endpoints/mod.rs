@@ -29,36 +29,24 @@ use reconcile::{
 
 /// The format in which the endpoints are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum EndpointsFormat {
+pub(super) enum EndpointsFormat {
     Endpoints,
     Slices,
 }
 
-/// Starts the controller of Endpoints.
-pub(super) fn start_legacy(context: &Context) {
-    start(context, EndpointsFormat::Endpoints);
-}
-
-/// Starts the controller of EndpointSlices.
-pub(super) fn start_slices(context: &Context) {
-    start(context, EndpointsFormat::Slices);
-}
-
-fn start(context: &Context, form: EndpointsFormat) {
-    let queue = context.queue();
-    let controller = EndpointsController {
-        form,
-        api: context.api.clone(),
-        services: context.caches.of(),
-        pods: context.caches.of(),
-        nodes: context.caches.of(),
-        slices: context.caches.of(),
-        updates: UpdateExpectations::default(),
-        last_writes: LastWrites::default(),
-        queue: queue.clone(),
-    };
+pub(super) fn start(context: &Context, form: EndpointsFormat) {
     let controller = context
-        .controller(controller, queue)
+        .controller(|queue| EndpointsController {
+            form,
+            api: context.api.clone(),
+            services: context.caches.of(),
+            pods: context.caches.of(),
+            nodes: context.caches.of(),
+            slices: context.caches.of(),
+            updates: UpdateExpectations::default(),
+            last_writes: LastWrites::default(),
+            queue,
+        })
         .for_::<Service>()
         .watches::<Pod, _>(EndpointsController::pod_changed)
         .reads::<Node>()
@@ -91,13 +79,6 @@ struct EndpointsController {
 
 impl Reconciler for EndpointsController {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        match self.form {
-            EndpointsFormat::Endpoints => "endpoint",
-            EndpointsFormat::Slices => "endpointslice",
-        }
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Some(service) = self.services.get(key) else {

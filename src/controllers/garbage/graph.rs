@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use api::{FOREGROUND_FINALIZER, ORPHAN_FINALIZER};
+use object::finalizers::has_finalizer;
 use object::owner::is_terminating;
 use object::{Key, Kind, Object, Uid};
 
@@ -25,7 +26,6 @@ struct Node {
     foreground: bool,
 }
 
-/// The graph.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     nodes: HashMap<Uid, Node>,
@@ -38,7 +38,7 @@ impl Graph {
     pub(super) fn upsert(&mut self, object: &Object) -> Vec<Uid> {
         let meta = object.meta();
         let uid = object.uid().to_string();
-        let has = |finalizer: &str| meta.finalizers.iter().flatten().any(|f| f == finalizer);
+        let has = |finalizer: &str| has_finalizer(meta, finalizer);
         let owners: Vec<(Uid, bool)> = meta
             .owner_references
             .iter()

@@ -17,6 +17,7 @@ use api::{
 use api::{Change, ChangeKind};
 use base::mistakes::Mistake;
 use graph::{Graph, ObjectRef};
+use object::finalizers::{has_finalizer, remove_finalizer};
 use object::owner::is_terminating;
 use object::{Key, Kind, Object, ServedKind, Uid};
 use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found, optional};
@@ -28,16 +29,14 @@ const NEXT_BATCH: Duration = Duration::from_millis(5);
 
 /// Starts the collector.
 pub(super) fn start(context: &Context) {
-    let queue = context.queue();
-    let collector = Collector {
-        api: context.api.clone(),
-        graph: Mutex::default(),
-        recorder: Recorder::new(&context.api, "garbage-collector-controller"),
-        queue: queue.clone(),
-    };
     // Events have no owners.
     context
-        .controller(collector, queue)
+        .controller(|queue| Collector {
+            api: context.api.clone(),
+            graph: Mutex::default(),
+            recorder: Recorder::new(&context.api, "garbage-collector-controller"),
+            queue,
+        })
         .watches_every_kind(|kind| kind != Kind::Event, Collector::changed)
         .workers(20)
         .run(&context.tasks);
@@ -66,28 +65,20 @@ enum Owner {
 impl Reconciler for Collector {
     type Key = Uid;
 
-    fn name(&self) -> &'static str {
-        "garbagecollector"
-    }
-
     fn reconcile(&self, uid: &Uid) -> Result<(), ReconcileError> {
         let Some(reference) = self.graph.lock().reference(uid) else { return Ok(()) };
         let object = optional(self.api.get(reference.kind, &reference.key))?;
         let Some(object) = object.filter(|object| object.uid() == uid) else { return Ok(()) };
         if is_terminating(object.meta()) {
-            if has_finalizer(&object, FOREGROUND_FINALIZER) {
+            if has_finalizer(object.meta(), FOREGROUND_FINALIZER) {
                 self.process_deleting_dependents(&object)?;
-            } else if has_finalizer(&object, ORPHAN_FINALIZER) {
+            } else if has_finalizer(object.meta(), ORPHAN_FINALIZER) {
                 self.orphan_dependents(&object)?;
             }
             return Ok(());
         }
         Ok(self.attempt_to_delete(&object)?)
     }
-}
-
-fn has_finalizer(object: &Object, finalizer: &str) -> bool {
-    object.meta().finalizers.iter().flatten().any(|f| f == finalizer)
 }
 
 impl Collector {
@@ -126,9 +117,9 @@ impl Collector {
             self.break_circles(object)?;
             return self.delete(object, Propagation::Foreground);
         }
-        let propagation = if has_finalizer(object, ORPHAN_FINALIZER) {
+        let propagation = if has_finalizer(object.meta(), ORPHAN_FINALIZER) {
             Propagation::Orphan
-        } else if has_finalizer(object, FOREGROUND_FINALIZER) {
+        } else if has_finalizer(object.meta(), FOREGROUND_FINALIZER) {
             Propagation::Foreground
         } else {
             Propagation::Background
@@ -149,7 +140,7 @@ impl Collector {
         let namespace = if kind.namespaced() { object.namespace() } else { "" };
         match self.api.get(kind, &Key::new(namespace, reference.name.as_str())) {
             Ok(owner) if owner.uid() == reference.uid => {
-                if is_terminating(owner.meta()) && has_finalizer(&owner, FOREGROUND_FINALIZER) {
+                if is_terminating(owner.meta()) && has_finalizer(owner.meta(), FOREGROUND_FINALIZER) {
                     Owner::Waiting
                 } else {
                     Owner::Solid
@@ -245,11 +236,7 @@ impl Collector {
     }
 
     fn remove_finalizer(&self, object: &Object, finalizer: &str) -> Result<(), ApiError> {
-        self.edit(object, |next| {
-            if let Some(finalizers) = &mut next.meta_mut().finalizers {
-                finalizers.retain(|f| f != finalizer);
-            }
-        })
+        self.edit(object, |next| remove_finalizer(next.meta_mut(), finalizer))
     }
 
     /// Changes the metadata of this object, never of another one with its name. Succeeds if the object is already

@@ -12,10 +12,10 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 
 use super::context::Context;
 use super::controller_ref::{Orphans, claim};
-use api::{Api, ApiError, Change, DeleteOptions};
+use api::{Api, ApiError, Change};
 use object::selector::Selector;
-use object::{Key, Kind, SharedObject, TypedKind};
-use reconcile::{Cache, ignore_gone};
+use object::{Key, SharedObject, TypedKind};
+use reconcile::{Cache, preconditions};
 pub(super) use revision::{equal_to, next_number, number_of, template_of};
 
 /// The label of a pod with its revision: the revision's name for a StatefulSet, its hash for a DaemonSet.
@@ -88,10 +88,7 @@ impl History {
         if number_of(known) > highest {
             return Ok(LatestRevision { revision: known.clone(), collisions });
         }
-        let revision = self.api.modify::<ControllerRevision>(&known.key(), |fresh| {
-            if fresh.metadata.uid.as_deref() != Some(known.uid()) {
-                return Err(ApiError::not_found(Kind::ControllerRevision, &known.key()));
-            }
+        let revision = preconditions::modify(&self.api, known, |fresh| {
             fresh.revision = Some(number_of(fresh).max(highest.saturating_add(1)));
             Ok(())
         })?;
@@ -134,12 +131,8 @@ impl History {
     ) -> Result<(), ApiError> {
         let Some(limit) = limit else { return Ok(()) };
         for old in revision::beyond_limit(revisions, live, limit) {
-            let options = DeleteOptions {
-                resource_version: Some(old.object().revision()),
-                ..DeleteOptions::uid(old.uid())
-            };
             // If it has changed since, the event causes another sync.
-            ignore_gone(self.api.delete(Kind::ControllerRevision, &old.key(), &options))?;
+            preconditions::delete_unchanged(&self.api, old)?;
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use crate::hash::{fnv_1, spelled};
 use api::ApiError;
 use api::patch::{PatchType, apply_patch_value};
 use object::owner::controller_reference;
-use object::{Kind, Object, SharedObject};
+use object::{Key, Kind, Object, SharedObject};
 
 /// The longest prefix from the owner's name, so that the whole is a valid name.
 const LONGEST_PREFIX: usize = 223;
@@ -55,12 +55,10 @@ pub(super) fn new_revision(
     let prefix = &owner.name()[..owner.name().floor_char_boundary(LONGEST_PREFIX)];
     ControllerRevision {
         metadata: ObjectMeta {
-            name: Some(format!("{prefix}-{hash}")),
-            namespace: Some(owner.namespace().to_string()),
             labels: Some(labels),
             annotations: owner.meta().annotations.clone(),
             owner_references: Some(vec![controller_reference(owner)]),
-            ..ObjectMeta::default()
+            ..Key::new(owner.namespace(), format!("{prefix}-{hash}")).metadata()
         },
         data: RawExtension(data),
         revision: Some(number),

@@ -42,22 +42,19 @@ use object::{Key, Kind, Object, Uid};
 use reconcile::{Cache, Expectations, LastWrites, ReconcileError, Reconciler, WorkQueue, controllers_of};
 use view::has_tracking_finalizer;
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
-    let queue = context.queue();
-    let controller = Jobs {
-        api: context.api.clone(),
-        all: context.caches.of(),
-        pods: context.caches.of(),
-        orphans: Orphans::default(),
-        control: PodControl::new(context, "job-controller"),
-        unseen: Expectations::new(),
-        back_offs: Mutex::default(),
-        last_writes: LastWrites::default(),
-        queue: queue.clone(),
-    };
     context
-        .controller(controller, queue)
+        .controller(|queue| Jobs {
+            api: context.api.clone(),
+            all: context.caches.of(),
+            pods: context.caches.of(),
+            orphans: Orphans::default(),
+            control: PodControl::new(context, "job-controller"),
+            unseen: Expectations::new(),
+            back_offs: Mutex::default(),
+            last_writes: LastWrites::default(),
+            queue,
+        })
         .keys_are(|request| Some(request.object()))
         .watches::<Job, _>(Jobs::job_changed)
         .watches::<Pod, _>(Jobs::pod_changed)
@@ -75,7 +72,6 @@ enum Request {
 }
 
 impl Request {
-    /// Returns the object of the key.
     fn object(&self) -> (Kind, Key) {
         match self {
             Self::Job(key) => (Kind::Job, key.clone()),
@@ -109,10 +105,6 @@ struct Jobs {
 
 impl Reconciler for Jobs {
     type Key = Request;
-
-    fn name(&self) -> &'static str {
-        "job"
-    }
 
     fn reconcile(&self, work: &Request) -> Result<(), ReconcileError> {
         match work {

@@ -5,6 +5,7 @@ use super::view::has_tracking_finalizer;
 use api::ApiError;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
+use object::finalizers::remove_finalizer;
 use object::job::{TRACKING_FINALIZER, finished, is_externally_managed};
 use object::owner::controller_of;
 use object::{Key, Kind, Object};
@@ -35,10 +36,8 @@ impl Jobs {
     /// Removes the finalizer from this pod, not from another with its name.
     pub(super) fn release(&self, pod: &Object) -> Result<(), ApiError> {
         let released = self.api.modify::<Pod>(&pod.key(), |fresh| {
-            if fresh.metadata.uid.as_deref() == Some(pod.uid())
-                && let Some(tracked) = &mut fresh.metadata.finalizers
-            {
-                tracked.retain(|f| f != TRACKING_FINALIZER);
+            if fresh.metadata.uid.as_deref() == Some(pod.uid()) {
+                remove_finalizer(&mut fresh.metadata, TRACKING_FINALIZER);
             }
             Ok(())
         });

@@ -10,6 +10,7 @@ use super::failure_policy::action_for;
 use super::view::Member;
 use crate::pod_control;
 use object::SharedObject;
+use object::finalizers::add_finalizer;
 use object::job::{COMPLETION_INDEX, TRACKING_FINALIZER};
 
 /// The environment variable with the index, in containers of an indexed Job.
@@ -26,10 +27,7 @@ pub(super) fn pod_of(
     replaced: Option<&Member>,
 ) -> Pod {
     let mut pod = pod_control::pod_of(job.object(), &spec.template);
-    let tracked = pod.metadata.finalizers.get_or_insert_default();
-    if !tracked.iter().any(|f| f == TRACKING_FINALIZER) {
-        tracked.push(TRACKING_FINALIZER.into());
-    }
+    add_finalizer(&mut pod.metadata, TRACKING_FINALIZER);
     let Some(index) = index else { return pod };
     let annotations = pod.metadata.annotations.get_or_insert_default();
     annotations.insert(COMPLETION_INDEX.into(), index.to_string());

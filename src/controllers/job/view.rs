@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::Pod;
 
+use object::finalizers::has_finalizer;
 use object::job::{COMPLETION_INDEX, TRACKING_FINALIZER, is_indexed};
 use object::owner::is_terminating;
 use object::pod::{Phase, is_active, is_ready, is_terminal, phase};
@@ -49,7 +50,7 @@ impl Member {
 
 /// Returns true if a pod has the finalizer that waits for its end to be counted.
 pub(super) fn has_tracking_finalizer(pod: &Object) -> bool {
-    pod.meta().finalizers.iter().flatten().any(|f| f == TRACKING_FINALIZER)
+    has_finalizer(pod.meta(), TRACKING_FINALIZER)
 }
 
 /// The input of a decision.

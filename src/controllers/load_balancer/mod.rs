@@ -17,7 +17,7 @@ use super::context::Context;
 use api::{Api, ApiError, Change, ChangeKind};
 use object::{Key, SharedObject};
 use plan::{Plan, Tenant, plan};
-use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
+use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found, preconditions};
 
 /// The interval at which a failed assignment is tried again: an address may have been released.
 const RETRY: Duration = Duration::from_secs(30);
@@ -25,16 +25,14 @@ const RETRY: Duration = Duration::from_secs(30);
 /// Starts the controller, where there is a pool.
 pub(super) fn start(context: &Context) {
     let Some(pool) = context.settings.balancers.clone() else { return };
-    let queue = context.queue();
-    let controller = Balancers {
-        api: context.api.clone(),
-        recorder: Recorder::new(&context.api, "service-controller"),
-        queue: queue.clone(),
-        pool,
-    };
     // One worker, because it is the allocator.
     context
-        .controller(controller, queue)
+        .controller(|queue| Balancers {
+            api: context.api.clone(),
+            recorder: Recorder::new(&context.api, "service-controller"),
+            queue,
+            pool,
+        })
         .keys_of::<Service>()
         .watches::<Service, _>(Balancers::changed)
         .run(&context.tasks);
@@ -67,13 +65,9 @@ impl Balancers {
     }
 
     fn write(&self, service: &SharedObject<Service>, points: &[LoadBalancerIngress]) -> Result<(), ApiError> {
-        let written = self.api.modify_status::<Service>(&service.key(), |fresh| {
-            if fresh.metadata.uid.as_deref() != Some(service.uid()) {
-                return Err(ApiError::not_found(service.object().kind(), &service.key()));
-            }
+        let written = preconditions::modify_status(&self.api, service, |fresh| {
             let balancer = fresh.status.get_or_insert_default().load_balancer.get_or_insert_default();
             balancer.ingress = Some(points.to_vec()).filter(|points| !points.is_empty());
-            Ok(())
         });
         ignore_not_found(written)
     }
@@ -81,10 +75,6 @@ impl Balancers {
 
 impl Reconciler for Balancers {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "service-lb-controller"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Ok(service) = self.api.get_as::<Service>(key) else { return Ok(()) };

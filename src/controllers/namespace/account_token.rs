@@ -10,23 +10,20 @@ use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use crate::context::{Context, Settings};
 use api::{Api, ApiError, Change, DeleteOptions};
 use object::{Key, Kind, SharedObject};
-use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional};
+use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional, preconditions};
 
 const TYPE: &str = "kubernetes.io/service-account-token";
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 
-/// Starts the controller.
 pub(crate) fn start(context: &Context) {
-    let queue = context.queue();
-    let controller = AccountTokens {
-        api: context.api.clone(),
-        secrets: context.caches.of(),
-        settings: context.settings.clone(),
-        queue: queue.clone(),
-    };
     context
-        .controller(controller, queue)
+        .controller(|queue| AccountTokens {
+            api: context.api.clone(),
+            secrets: context.caches.of(),
+            settings: context.settings.clone(),
+            queue,
+        })
         .keys_of::<Secret>()
         .watches::<Secret, _>(AccountTokens::secret_changed)
         .watches::<ServiceAccount, _>(AccountTokens::account_changed)
@@ -43,10 +40,6 @@ struct AccountTokens {
 
 impl Reconciler for AccountTokens {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "serviceaccount-token"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Ok(secret) = self.api.get_as::<Secret>(key) else { return Ok(()) };
@@ -102,10 +95,7 @@ impl AccountTokens {
         if !has("token") {
             desired.insert("token", text(&self.api.token_for_secret(account, secret)?));
         }
-        let filled = self.api.modify::<Secret>(&secret.key(), |fresh| {
-            if fresh.metadata.uid.as_deref() != Some(secret.uid()) {
-                return Err(ApiError::not_found(Kind::Secret, &secret.key()));
-            }
+        let filled = preconditions::modify(&self.api, secret, |fresh| {
             let data = fresh.data.get_or_insert_default();
             for (key, value) in &desired {
                 // Keep a value that another writer has set meanwhile.

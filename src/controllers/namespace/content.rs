@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::NamespaceCondition;
 
 use base::clock::time;
 use object::Kind;
-use object::conditions::{self, ConditionStatus};
+use object::conditions::{self};
 
 /// The objects left after everything was deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,16 +82,9 @@ pub(super) fn conditions(
     ];
     let mut all = before.cloned().unwrap_or_default();
     for (type_, trouble, fine_reason, fine_message) in checks {
-        let status = ConditionStatus::from(trouble.is_some());
+        let is_in_trouble = trouble.is_some();
         let (reason, message) = trouble.unwrap_or_else(|| (fine_reason, fine_message.to_string()));
-        let next = NamespaceCondition {
-            type_: type_.into(),
-            status: status.into(),
-            reason: Some(reason.into()),
-            message: Some(message),
-            last_transition_time: Some(time(now)),
-        };
-        conditions::set(&mut all, next);
+        conditions::set(&mut all, conditions::new(type_, is_in_trouble, reason, message, time(now)));
     }
     all
 }

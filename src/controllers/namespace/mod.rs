@@ -26,12 +26,9 @@ const BATCH: usize = 500;
 /// Deletions of objects within this time cause one sync, because each sync considers all that are left.
 const TOGETHER: Duration = Duration::from_millis(10);
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
-    let queue: WorkQueue<Key> = context.queue();
-    let namespaces = Namespaces { api: context.api.clone(), queue: queue.clone() };
     context
-        .controller(namespaces, queue)
+        .controller(|queue| Namespaces { api: context.api.clone(), queue })
         .watches_every_kind(Kind::namespaced, Namespaces::content_changed)
         .for_::<Namespace>()
         .workers(10)
@@ -45,10 +42,6 @@ struct Namespaces {
 
 impl Reconciler for Namespaces {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "namespace"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let namespace = optional(self.api.get_as::<Namespace>(key))?

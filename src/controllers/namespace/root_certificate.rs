@@ -28,15 +28,13 @@ const DESCRIPTION: (&str, &str) = (
      clusters.",
 );
 
-/// Starts the controller.
 pub(crate) fn start(context: &Context) {
-    let controller = Publisher {
-        api: context.api.clone(),
-        namespaces: context.caches.of(),
-        settings: context.settings.clone(),
-    };
     context
-        .controller(controller, context.queue())
+        .controller(|_| Publisher {
+            api: context.api.clone(),
+            namespaces: context.caches.of(),
+            settings: context.settings.clone(),
+        })
         .for_::<Namespace>()
         .watches::<ConfigMap, _>(|_, change| map_changed(change))
         .run(&context.tasks);
@@ -50,10 +48,6 @@ struct Publisher {
 
 impl Reconciler for Publisher {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "root-ca-certificate-publisher-controller"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Some(namespace) = self.namespaces.get(key) else { return Ok(()) };
@@ -109,11 +103,9 @@ impl Publisher {
             Err(error) if error.is_not_found() => {
                 let map = ConfigMap {
                     metadata: ObjectMeta {
-                        name: Some(key.name),
-                        namespace: Some(key.namespace),
                         annotations: annotation
                             .map(|(name, text)| BTreeMap::from([(name.to_string(), text.to_string())])),
-                        ..ObjectMeta::default()
+                        ..key.metadata()
                     },
                     data: Some(data.clone()),
                     ..ConfigMap::default()

@@ -1,7 +1,6 @@
 //! The ServiceAccount `default` of every namespace (SA-1).
 
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::context::Context;
 use api::ChangeKind;
@@ -12,11 +11,12 @@ use reconcile::{Cache, ReconcileError, Reconciler};
 
 const NAME: &str = "default";
 
-/// Starts the controller.
 pub(crate) fn start(context: &Context) {
-    let controller = ServiceAccountController { api: context.api.clone(), namespaces: context.caches.of() };
     context
-        .controller(controller, context.queue())
+        .controller(|_| ServiceAccountController {
+            api: context.api.clone(),
+            namespaces: context.caches.of(),
+        })
         .for_::<Namespace>()
         .watches::<ServiceAccount, _>(|_, change| account_changed(change))
         .run(&context.tasks);
@@ -30,24 +30,13 @@ struct ServiceAccountController {
 impl Reconciler for ServiceAccountController {
     type Key = Key;
 
-    fn name(&self) -> &'static str {
-        "serviceaccount"
-    }
-
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Some(namespace) = self.namespaces.get(key) else { return Ok(()) };
         let account = Key::new(key.name.as_str(), NAME);
         if is_terminating(&namespace.metadata) || self.api.get(Kind::ServiceAccount, &account).is_ok() {
             return Ok(());
         }
-        let account = ServiceAccount {
-            metadata: ObjectMeta {
-                name: Some(account.name),
-                namespace: Some(account.namespace),
-                ..ObjectMeta::default()
-            },
-            ..ServiceAccount::default()
-        };
+        let account = ServiceAccount { metadata: account.metadata(), ..ServiceAccount::default() };
         ignore_races(self.api.create_as(account).map(drop))
     }
 }

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::context::Context;
 use api::{Api, Change, ChangeKind};
@@ -26,19 +25,16 @@ use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, controll
 /// The interval of further checks while no other node is Ready.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
-    let queue = context.queue();
-    let controller = FenceAfter {
-        api: context.api.clone(),
-        nodes: context.caches.of(),
-        pods: context.caches.of(),
-        sets: context.caches.of(),
-        recorder: Recorder::new(&context.api, "node-fence-controller"),
-        queue: queue.clone(),
-    };
     context
-        .controller(controller, queue)
+        .controller(|queue| FenceAfter {
+            api: context.api.clone(),
+            nodes: context.caches.of(),
+            pods: context.caches.of(),
+            sets: context.caches.of(),
+            recorder: Recorder::new(&context.api, "node-fence-controller"),
+            queue,
+        })
         .keys_are(|name| Some((Kind::Node, Key::new("", name.as_str()))))
         .watches::<Node, _>(FenceAfter::node_changed)
         .watches::<StatefulSet, _>(FenceAfter::set_changed)
@@ -58,10 +54,6 @@ struct FenceAfter {
 
 impl Reconciler for FenceAfter {
     type Key = String;
-
-    fn name(&self) -> &'static str {
-        "node-fence-controller"
-    }
 
     fn reconcile(&self, name: &String) -> Result<(), ReconcileError> {
         let Some(node) = self.nodes.get(&Key::new("", name.as_str())).filter(|node| !is_ready(node)) else {
@@ -144,7 +136,7 @@ impl FenceAfter {
             "the node was not Ready for {delay}, the limit of StatefulSet {} ({FENCE_AFTER})",
             set.key()
         );
-        let metadata = ObjectMeta { name: Some(node.into()), ..ObjectMeta::default() };
+        let metadata = Key::new("", node).metadata();
         let fence = NodeFence { metadata, spec: NodeFenceSpec { reason: Some(reason) }, status: None };
         match self.api.create_as(fence) {
             Ok(_) => {

@@ -38,12 +38,8 @@ pub(super) fn mark_unknown(conditions: &mut Vec<NodeCondition>, created: Option<
             None => ("NodeStatusNeverUpdated", "Kubelet never posted node status.", created.map(time)),
         };
         let unknown = NodeCondition {
-            type_: type_.into(),
-            status: ConditionStatus::Unknown.into(),
-            reason: Some(reason.into()),
-            message: Some(message.into()),
             last_heartbeat_time: heartbeat,
-            last_transition_time: Some(time(now)),
+            ..conditions::new(type_, ConditionStatus::Unknown, reason, message, time(now))
         };
         conditions::set(conditions, unknown);
     }

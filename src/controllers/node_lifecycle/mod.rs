@@ -41,7 +41,6 @@ enum Request {
 }
 
 impl Request {
-    /// Returns the object of the key.
     fn object(&self) -> Option<(Kind, Key)> {
         match self {
             Self::Node(key) => Some((Kind::Node, key.clone())),
@@ -62,21 +61,18 @@ impl fmt::Display for Request {
 /// The interval at which the pods of a node are marked as not ready again: Kubernetes' node monitor period.
 const POD_RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
-    let queue = context.queue();
     let nodes = context.caches.of::<Node>();
-    let controller = NodeController {
-        api: context.api.clone(),
-        nodes: nodes.clone(),
-        pods: context.caches.of(),
-        heartbeats: Mutex::default(),
-        zones: Mutex::new(Zones::new(context.settings.node_lifecycle.clone())),
-        recorder: Recorder::new(&context.api, "node-controller"),
-        queue: queue.clone(),
-    };
     context
-        .controller(controller, queue)
+        .controller(|queue| NodeController {
+            api: context.api.clone(),
+            nodes: nodes.clone(),
+            pods: context.caches.of(),
+            heartbeats: Mutex::default(),
+            zones: Mutex::new(Zones::new(context.settings.node_lifecycle.clone())),
+            recorder: Recorder::new(&context.api, "node-controller"),
+            queue,
+        })
         .keys_are(Request::object)
         .watches::<Node, _>(NodeController::node_changed)
         .watches::<Lease, _>(NodeController::lease_changed)
@@ -97,10 +93,6 @@ struct NodeController {
 
 impl Reconciler for NodeController {
     type Key = Request;
-
-    fn name(&self) -> &'static str {
-        "nodelifecycle"
-    }
 
     fn reconcile(&self, work: &Request) -> Result<(), ReconcileError> {
         match work {

@@ -21,7 +21,6 @@ const ZONE_LABELS: [(&str, &str); 2] = [(label::REGION, label::BETA_REGION), (la
 /// Region and zone, empty where a node has none.
 pub(super) type Zone = [String; 2];
 
-/// The zone of a node.
 pub(super) fn zone_of(node: &Node) -> Zone {
     let label = |key: &str| node.metadata.labels.as_ref().and_then(|labels| labels.get(key));
     ZONE_LABELS.map(|(key, former)| label(key).or_else(|| label(former)).cloned().unwrap_or_default())

@@ -11,9 +11,7 @@ use object::TypedKind;
 use object::selector::Selector;
 
 /// A kind that maintains a number of equal pods.
-pub(super) trait ReplicatedKind: TypedKind {
-    /// The controller's kube-controller-manager name.
-    const CONTROLLER: &'static str;
+pub(crate) trait ReplicatedKind: TypedKind {
     /// The component that events are recorded for.
     const COMPONENT: &'static str;
     /// `spec.replicas`.
@@ -22,7 +20,6 @@ pub(super) trait ReplicatedKind: TypedKind {
     fn min_ready_seconds(&self) -> i32;
     /// `spec.selector`.
     fn selector(&self) -> Selector;
-    /// `spec.template`.
     fn template(&self) -> Option<&PodTemplateSpec>;
     /// Returns the status, in the richer form.
     fn status(&self) -> Option<ReplicaSetStatus>;
@@ -31,7 +28,6 @@ pub(super) trait ReplicatedKind: TypedKind {
 }
 
 impl ReplicatedKind for ReplicaSet {
-    const CONTROLLER: &'static str = "replicaset";
     const COMPONENT: &'static str = "replicaset-controller";
 
     fn replicas(&self) -> Option<i32> {
@@ -60,7 +56,6 @@ impl ReplicatedKind for ReplicaSet {
 }
 
 impl ReplicatedKind for ReplicationController {
-    const CONTROLLER: &'static str = "replicationcontroller";
     const COMPONENT: &'static str = "replication-controller";
 
     fn replicas(&self) -> Option<i32> {

@@ -7,8 +7,8 @@ mod status;
 
 use std::cmp::Ordering;
 
-use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetStatus};
-use k8s_openapi::api::core::v1::{Pod, ReplicationController};
+use k8s_openapi::api::apps::v1::ReplicaSetStatus;
+use k8s_openapi::api::core::v1::Pod;
 
 use super::context::Context;
 use super::controller_ref::{Orphans, claim, owners_concerned};
@@ -21,33 +21,22 @@ use kind::ReplicatedKind;
 use object::owner::{controller_of, is_terminating};
 use object::pod::{is_active, is_terminal};
 use object::{Key, SharedObject};
-use reconcile::{Cache, LastWrites, ReconcileError, Reconciler, WorkQueue, ignore_not_found};
+use reconcile::{Cache, LastWrites, ReconcileError, Reconciler, WorkQueue, preconditions};
 use status::Failure;
 
-/// Starts the controller of ReplicaSets.
-pub(super) fn start(context: &Context) {
-    start_for::<ReplicaSet>(context);
-}
-
-/// Starts the controller of ReplicationControllers.
-pub(super) fn start_replication(context: &Context) {
-    start_for::<ReplicationController>(context);
-}
-
-fn start_for<S: ReplicatedKind>(context: &Context) {
-    let queue = context.queue();
-    let controller = ReplicaSetController::<S> {
-        api: context.api.clone(),
-        sets: context.caches.of(),
-        pods: context.caches.of(),
-        orphans: Orphans::default(),
-        control: PodControl::new(context, S::COMPONENT),
-        pace: CreationPace::default(),
-        last_writes: LastWrites::default(),
-        queue: queue.clone(),
-    };
+/// Starts the controller of ReplicaSets, or of ReplicationControllers.
+pub(super) fn start<S: ReplicatedKind>(context: &Context) {
     context
-        .controller(controller, queue)
+        .controller(|queue| ReplicaSetController::<S> {
+            api: context.api.clone(),
+            sets: context.caches.of(),
+            pods: context.caches.of(),
+            orphans: Orphans::default(),
+            control: PodControl::new(context, S::COMPONENT),
+            pace: CreationPace::default(),
+            last_writes: LastWrites::default(),
+            queue,
+        })
         .for_::<S>()
         .watches::<Pod, _>(ReplicaSetController::pod_changed)
         .workers(5)
@@ -68,10 +57,6 @@ struct ReplicaSetController<S> {
 
 impl<S: ReplicatedKind> Reconciler for ReplicaSetController<S> {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        S::CONTROLLER
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Some(set) = self.sets.get(key) else { return Ok(()) };
@@ -169,26 +154,17 @@ impl<S: ReplicatedKind> ReplicaSetController<S> {
         }
         let next = counted.status;
         let is_there = before.as_ref() == Some(&next);
-        if let Some(left) = self.last_writes.hold(set.uid(), set.object().revision(), is_there, &next) {
+        let held = self.last_writes.write(set, is_there, &next, || {
+            // Not written if nothing that the kind stores has changed.
+            preconditions::modify_status(&self.api, set, |fresh| {
+                // The pods are counted already; only the conditions depend on the present status.
+                let conditions = status::conditions(fresh.status().as_ref(), failure, now);
+                fresh.set_status(ReplicaSetStatus { conditions, ..next.clone() });
+            })
+        })?;
+        if let Some(left) = held {
             self.queue.add_after(set.key(), left);
-            return Ok(());
         }
-        if is_there {
-            return Ok(());
-        }
-        // Not written if nothing that the kind stores has changed.
-        let written = self.api.modify_status::<S>(&set.key(), |fresh| {
-            if fresh.metadata().uid.as_deref() != Some(set.uid()) {
-                return Err(ApiError::not_found(S::kind(), &set.key()));
-            }
-            // The pods are counted already; only the conditions depend on the present status.
-            let conditions = status::conditions(fresh.status().as_ref(), failure, now);
-            fresh.set_status(ReplicaSetStatus { conditions, ..next.clone() });
-            Ok(())
-        });
-        if let Ok(written) = &written {
-            self.last_writes.record_write(set.uid(), written.object().revision());
-        }
-        ignore_not_found(written)
+        Ok(())
     }
 }

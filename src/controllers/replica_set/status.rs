@@ -71,13 +71,8 @@ pub(super) fn conditions(
         None => conditions::remove(&mut all, REPLICA_FAILURE),
         Some(_) if conditions::get(all.as_ref(), REPLICA_FAILURE).is_some() => {}
         Some(failure) => {
-            let next = ReplicaSetCondition {
-                type_: Some(REPLICA_FAILURE.into()),
-                status: ConditionStatus::True.into(),
-                reason: Some(failure.reason.into()),
-                message: Some(failure.message.clone()),
-                last_transition_time: Some(time(now)),
-            };
+            let Failure { reason, message, .. } = failure;
+            let next = conditions::new(REPLICA_FAILURE, ConditionStatus::True, reason, message, time(now));
             conditions::set(all.get_or_insert_default(), next);
         }
     }

@@ -18,7 +18,6 @@ pub(super) fn parse(pod_name: &str) -> Option<(&str, i32)> {
     (!set.is_empty() && ordinal.to_string() == number && ordinal >= 0).then_some((set, ordinal))
 }
 
-/// Returns the ordinal of a pod of the set with this name.
 pub(super) fn ordinal_of(set_name: &str, pod_name: &str) -> Option<i32> {
     parse(pod_name).filter(|(set, _)| *set == set_name).map(|(_, ordinal)| ordinal)
 }
@@ -35,7 +34,6 @@ pub(super) fn is_labelled(meta: &ObjectMeta, ordinal: i32) -> bool {
     label(POD_NAME_LABEL) == meta.name.as_ref() && label(POD_INDEX_LABEL) == Some(&ordinal.to_string())
 }
 
-/// Sets the labels of this ordinal.
 pub(super) fn label(meta: &mut ObjectMeta, ordinal: i32) {
     let name = meta.name.clone().unwrap_or_default();
     let labels = meta.labels.get_or_insert_default();

@@ -49,25 +49,22 @@ const HASH_LABEL: &str = "controller.kubernetes.io/hash";
 const FAILED_POD_BACK_OFF: BackoffPolicy =
     BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_mins(5) };
 
-/// Starts the controller.
 pub(super) fn start(context: &Context) {
-    let queue = context.queue();
-    let controller = StatefulSets {
-        api: context.api.clone(),
-        sets: context.caches.of(),
-        pods: context.caches.of(),
-        orphans: Orphans::default(),
-        pod_caches: PodCaches::default(),
-        history: History::new(context, HASH_LABEL),
-        control: PodControl::new(context, "statefulset-controller"),
-        pace: CreationPace::default(),
-        failures: FailedPodBackOff::new(FAILED_POD_BACK_OFF),
-        vacancies: ReservedNames::default(),
-        last_writes: LastWrites::default(),
-        queue: queue.clone(),
-    };
     context
-        .controller(controller, queue)
+        .controller(|queue| StatefulSets {
+            api: context.api.clone(),
+            sets: context.caches.of(),
+            pods: context.caches.of(),
+            orphans: Orphans::default(),
+            pod_caches: PodCaches::default(),
+            history: History::new(context, HASH_LABEL),
+            control: PodControl::new(context, "statefulset-controller"),
+            pace: CreationPace::default(),
+            failures: FailedPodBackOff::new(FAILED_POD_BACK_OFF),
+            vacancies: ReservedNames::default(),
+            last_writes: LastWrites::default(),
+            queue,
+        })
         .for_::<StatefulSet>()
         .watches::<Pod, _>(StatefulSets::pod_changed)
         .watches::<ControllerRevision, _>(StatefulSets::revision_changed)
@@ -94,10 +91,6 @@ struct StatefulSets {
 
 impl Reconciler for StatefulSets {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "statefulset"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         // Read from the store: a step decided for an outdated cached spec would be taken after the newer spec.

@@ -113,7 +113,6 @@ impl PodCache {
         self.pod_states.iter_mut().map(|(ordinal, pod_state)| (*ordinal, pod_state))
     }
 
-    /// Returns the pod of an ordinal.
     pub(super) fn pod(&self, ordinal: i32) -> Option<&SharedObject<Pod>> {
         self.pod_states.get(&ordinal).map(|pod_state| &pod_state.pod)
     }

@@ -23,7 +23,7 @@ use object::owner::is_terminating;
 use object::pod::{Phase, is_terminal, phase};
 use object::selector::Selector;
 use object::{Key, Kind, SharedObject};
-use reconcile::ignore_not_found;
+use reconcile::preconditions;
 
 /// The delay before the next sync of a set with more to do than one sync may.
 const NEXT_BURST: Duration = Duration::from_secs(1);
@@ -279,10 +279,7 @@ impl StatefulSets {
             if phase(pod) == Phase::Pending || !storage::has_volumes(set, ordinal, pod) {
                 self.make_claims(set, ordinal, pod.name())?;
             }
-            let repaired = self.api.modify::<Pod>(&pod.key(), |fresh| {
-                if fresh.metadata.uid.as_deref() != Some(pod.uid()) {
-                    return Err(ApiError::not_found(Kind::Pod, &pod.key()));
-                }
+            let repaired = preconditions::modify(&self.api, pod, |fresh| {
                 identity::label(&mut fresh.metadata, ordinal);
                 if !storage::has_volumes(set, ordinal, fresh)
                     && let Some(spec) = &mut fresh.spec
@@ -309,26 +306,13 @@ impl StatefulSets {
             self.queue.add_after(set.key(), left);
         }
         let is_there = set.status.as_ref() == Some(&counted.status);
-        if let Some(left) =
-            self.last_writes.hold(set.uid(), set.object().revision(), is_there, &counted.status)
-        {
+        let held = self.last_writes.write(set, is_there, &counted.status, || {
+            preconditions::modify_status(&self.api, set, |fresh| fresh.status = Some(counted.status.clone()))
+        })?;
+        if let Some(left) = held {
             self.queue.add_after(set.key(), left);
-            return Ok(());
         }
-        if is_there {
-            return Ok(());
-        }
-        let written = self.api.modify_status::<StatefulSet>(&set.key(), |fresh| {
-            if fresh.metadata.uid.as_deref() != Some(set.uid()) {
-                return Err(ApiError::not_found(Kind::StatefulSet, &set.key()));
-            }
-            fresh.status = Some(counted.status.clone());
-            Ok(())
-        });
-        if let Ok(written) = &written {
-            self.last_writes.record_write(set.uid(), written.object().revision());
-        }
-        ignore_not_found(written)
+        Ok(())
     }
 
     fn record(&self, set: &SharedObject<StatefulSet>, verb: Verb, pod: &str, failure: Option<&dyn Display>) {

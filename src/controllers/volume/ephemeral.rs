@@ -13,17 +13,14 @@ use object::storage::{ephemeral_claim_name, is_created_for};
 use object::{Key, SharedObject};
 use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
 
-/// Starts the controller.
 pub(crate) fn start(context: &Context) {
-    let queue = context.queue();
-    let controller = Ephemeral {
-        api: context.api.clone(),
-        pods: context.caches.of(),
-        recorder: Recorder::new(&context.api, "ephemeral_volume"),
-        queue: queue.clone(),
-    };
     context
-        .controller(controller, queue)
+        .controller(|queue| Ephemeral {
+            api: context.api.clone(),
+            pods: context.caches.of(),
+            recorder: Recorder::new(&context.api, "ephemeral_volume"),
+            queue,
+        })
         .keys_of::<Pod>()
         .watches::<Pod, _>(Ephemeral::pod_changed)
         .watches::<PersistentVolumeClaim, _>(Ephemeral::claim_changed)
@@ -40,10 +37,6 @@ struct Ephemeral {
 
 impl Reconciler for Ephemeral {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "ephemeral-volume-controller"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Some(pod) = self.pods.get(key).filter(|pod| !is_terminating(&pod.metadata)) else {
@@ -104,12 +97,10 @@ impl Ephemeral {
         let given = template.metadata.unwrap_or_default();
         let claim = PersistentVolumeClaim {
             metadata: ObjectMeta {
-                name: Some(name),
-                namespace: Some(pod.namespace().into()),
                 labels: given.labels,
                 annotations: given.annotations,
                 owner_references: Some(vec![controller_reference(pod.object())]),
-                ..ObjectMeta::default()
+                ..Key::new(pod.namespace(), name).metadata()
             },
             spec: Some(template.spec),
             status: None,

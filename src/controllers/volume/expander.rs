@@ -5,7 +5,6 @@
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 
-use super::{modify, modify_status};
 use crate::context::Context;
 use api::{Api, ApiError, Change, ChangeKind};
 use object::quantity::Amount;
@@ -14,18 +13,16 @@ use object::storage::{
     claim_uid, volume_name, volume_size,
 };
 use object::{Key, SharedObject};
+use reconcile::preconditions::{modify, modify_status};
 use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
-/// Starts the controller.
 pub(crate) fn start(context: &Context) {
-    let queue = context.queue();
-    let controller = Expander {
-        api: context.api.clone(),
-        recorder: Recorder::new(&context.api, "volume_expand"),
-        queue: queue.clone(),
-    };
     context
-        .controller(controller, queue)
+        .controller(|queue| Expander {
+            api: context.api.clone(),
+            recorder: Recorder::new(&context.api, "volume_expand"),
+            queue,
+        })
         .keys_of::<PersistentVolumeClaim>()
         .watches::<PersistentVolumeClaim, _>(Expander::claim_changed)
         .run(&context.tasks);
@@ -39,10 +36,6 @@ struct Expander {
 
 impl Reconciler for Expander {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "persistentvolume-expander"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Ok(claim) = self.api.get_as::<PersistentVolumeClaim>(key) else { return Ok(()) };

@@ -6,23 +6,20 @@
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{add_finalizer, drop_finalizer};
 use crate::context::Context;
 use api::{Api, ApiError, Change, ChangeKind};
+use object::finalizers::has_finalizer;
 use object::owner::is_terminating;
 use object::pod::node_name;
-use object::storage::{
-    CLAIM_PROTECTION, VOLUME_PROTECTION, claims_of, has_finalizer, is_created_for, volume_phase,
-};
+use object::storage::{CLAIM_PROTECTION, VOLUME_PROTECTION, claims_of, is_created_for, volume_phase};
 use object::{Key, SharedObject, TypedKind};
+use reconcile::preconditions::{add_finalizer, remove_finalizer};
 use reconcile::{ReconcileError, Reconciler, WorkQueue};
 
 /// Starts the controller of claims.
 pub(crate) fn start_claims(context: &Context) {
-    let queue: WorkQueue<Key> = context.queue();
-    let controller = Claims { api: context.api.clone(), queue: queue.clone() };
     context
-        .controller(controller, queue)
+        .controller(|queue| Claims { api: context.api.clone(), queue })
         .keys_of::<PersistentVolumeClaim>()
         .watches::<PersistentVolumeClaim, _>(Claims::claim_changed)
         .watches::<Pod, _>(Claims::pod_changed)
@@ -31,10 +28,8 @@ pub(crate) fn start_claims(context: &Context) {
 
 /// Starts the controller of volumes.
 pub(crate) fn start_volumes(context: &Context) {
-    let queue: WorkQueue<Key> = context.queue();
-    let controller = Volumes { api: context.api.clone(), queue: queue.clone() };
     context
-        .controller(controller, queue)
+        .controller(|queue| Volumes { api: context.api.clone(), queue })
         .keys_of::<PersistentVolume>()
         .watches::<PersistentVolume, _>(Volumes::volume_changed)
         .run(&context.tasks);
@@ -47,10 +42,6 @@ struct Claims {
 
 impl Reconciler for Claims {
     type Key = Key;
-
-    fn name(&self) -> &'static str {
-        "pvc-protection-controller"
-    }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Ok(claim) = self.api.get_as::<PersistentVolumeClaim>(key) else { return Ok(()) };
@@ -96,10 +87,6 @@ struct Volumes {
 impl Reconciler for Volumes {
     type Key = Key;
 
-    fn name(&self) -> &'static str {
-        "pv-protection-controller"
-    }
-
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Ok(volume) = self.api.get_as::<PersistentVolume>(key) else { return Ok(()) };
         Ok(protect(&self.api, &volume, VOLUME_PROTECTION, || volume_phase(&volume) == "Bound")?)
@@ -128,7 +115,7 @@ fn protect<T: TypedKind>(
     in_use: impl FnOnce() -> bool,
 ) -> Result<(), ApiError> {
     match (is_terminating(object.metadata()), has_finalizer(object.metadata(), finalizer)) {
-        (true, true) if !in_use() => drop_finalizer(api, object, finalizer),
+        (true, true) if !in_use() => remove_finalizer(api, object, finalizer),
         (false, false) => add_finalizer(api, object, finalizer),
         _ => Ok(()),
     }

@@ -14,7 +14,6 @@ pub(super) enum Request {
 }
 
 impl Request {
-    /// Returns the object of the key.
     pub(super) fn object(&self) -> (Kind, Key) {
         match self {
             Self::Claim(key) => (Kind::PersistentVolumeClaim, key.clone()),

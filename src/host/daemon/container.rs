@@ -192,7 +192,6 @@ impl Container {
         let _ = self.exited.subscribe().wait_for(|gone| *gone).await;
     }
 
-    /// Removes its files.
     pub(super) fn remove_files(&self) -> io::Result<()> {
         remove_directory(&self.private)?;
         remove_directory(&self.tmp)?;

@@ -46,7 +46,6 @@ pub(super) struct Streams {
     attached: Cell<bool>,
 }
 
-/// An attached client.
 struct AttachedClient {
     sender: mpsc::Sender<SessionOutput>,
     stdout: bool,

@@ -40,7 +40,6 @@ impl Pod {
         terminals::own(&self.private).filter(|_| !of_machine)
     }
 
-    /// Creates the sandbox.
     pub(super) fn create(host: &Host, spec: SandboxSpec) -> io::Result<Self> {
         let private = host.private(&spec.pod_uid);
         write_files(&private, &spec)?;

@@ -10,7 +10,6 @@ use rustix::process::{Pid, WaitOptions};
 use tokio::signal::unix::{Signal, SignalKind};
 use tokio::sync::oneshot;
 
-/// The exit of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ProcessExit {
     /// The exit code; 128 + signal when a signal ended it.

@@ -31,9 +31,7 @@ pub(crate) use services::visible_services;
 
 /// The sources of variables' values.
 pub(crate) struct Sources<'a> {
-    /// The pod.
     pub(crate) pod: &'a Pod,
-    /// The container.
     pub(crate) container: &'a Container,
     /// The pod's addresses.
     pub(crate) pod_ips: Ips,
@@ -65,7 +63,6 @@ pub(crate) enum EnvError {
     NoSource {
         /// `configmap` or `secret`.
         kind: &'static str,
-        /// Its name.
         name: String,
     },
     /// The object does not have this key.
@@ -73,11 +70,8 @@ pub(crate) enum EnvError {
     NoKey {
         /// `ConfigMap` or `Secret`.
         kind: &'static str,
-        /// Its namespace.
         namespace: String,
-        /// Its name.
         name: String,
-        /// The key.
         key: String,
     },
     /// Containers cannot refer to this field.
@@ -100,7 +94,6 @@ pub(crate) enum EnvError {
     /// An environment file does not have the key, or its value is not text.
     #[error("environment variable key \"{key}\" not found in file \"{path}\"")]
     NoFileKey {
-        /// The key.
         key: String,
         /// The file's volume and its path in that volume.
         path: String,

@@ -51,7 +51,6 @@ pub(super) struct Builtin {
     pub(super) user: Option<&'static str>,
     /// The working directory.
     pub(super) working_dir: &'static str,
-    /// The stop signal.
     pub(super) stop_signal: i32,
 }
 

@@ -91,7 +91,6 @@ pub(super) async fn send(
     }
 }
 
-/// Opens the files that are new.
 async fn open(files: &Mutex<OpenFiles>, paths: Vec<PathBuf>) {
     if let Ok(now) = tokio::task::spawn_blocking(move || open_files::open(&paths)).await {
         files.lock().update(now);

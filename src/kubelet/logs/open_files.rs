@@ -91,7 +91,6 @@ impl OpenFiles {
         self.queue.front()
     }
 
-    /// Returns all files.
     pub(super) fn all(&self) -> Vec<Arc<OpenFile>> {
         self.queue.iter().map(|held| Arc::clone(&held.file)).collect()
     }

@@ -30,7 +30,6 @@ use object::{Key, Kind, SharedObject};
 /// The annotation of [`NodeConfig::network_note`].
 const NETWORK_NOTE: &str = "podium.dev/network-note";
 
-/// The namespace of node leases.
 const LEASE_NAMESPACE: &str = "kube-node-lease";
 /// The features that pods may require of their node, by the names of their feature gates, sorted.
 const DECLARED_FEATURES: [&str; 2] = ["GuaranteedQoSPodCPUResize", "RestartAllContainersOnContainerExits"];
@@ -268,12 +267,8 @@ fn conditions(
     };
     for (type_, status, reason, message) in short.into_iter().chain([ready]) {
         let next = NodeCondition {
-            type_: type_.into(),
-            status: status.into(),
-            reason: Some(reason.into()),
-            message: Some(message),
             last_heartbeat_time: Some(time(now)),
-            last_transition_time: Some(time(now)),
+            ..conditions::new(type_, status, reason, message, time(now))
         };
         conditions::set(&mut all, next);
     }
@@ -340,10 +335,8 @@ fn renew(context: &Context, node: &Node) -> Result<(), ApiError> {
     };
     let lease = Lease {
         metadata: ObjectMeta {
-            name: Some(node.config.name.clone()),
-            namespace: Some(LEASE_NAMESPACE.into()),
             owner_references: Some(vec![owner]),
-            ..ObjectMeta::default()
+            ..Key::new(LEASE_NAMESPACE, node.config.name.as_str()).metadata()
         },
         spec: Some(LeaseSpec {
             holder_identity: Some(node.config.name.clone()),

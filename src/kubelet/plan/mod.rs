@@ -28,7 +28,6 @@ use object::config::Timings;
 pub(super) use object::pod::is_terminal;
 pub(crate) use restart::{RestartState, restart_state};
 
-/// One action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Allocate the pod's address and fill its volumes.
@@ -39,7 +38,6 @@ pub(crate) enum Action {
     StopSandbox,
     /// Start a container.
     Start {
-        /// Its name.
         name: String,
         /// The number of earlier attempts.
         attempt: u32,
@@ -48,7 +46,6 @@ pub(crate) enum Action {
     },
     /// Begin to stop a running container.
     StopContainer {
-        /// Its name.
         name: String,
         /// The attempt.
         id: ContainerId,
@@ -61,14 +58,12 @@ pub(crate) enum Action {
     },
     /// Apply the allocated resources to a running container.
     Resize {
-        /// Its name.
         name: String,
         /// The attempt.
         id: ContainerId,
     },
     /// Run a container's preStop hook, until `deadline` at most.
     PreStop {
-        /// Its name.
         name: String,
         /// The attempt.
         id: ContainerId,
@@ -77,14 +72,12 @@ pub(crate) enum Action {
     },
     /// Send the stop signal to a container's main process.
     Terminate {
-        /// Its name.
         name: String,
         /// The attempt.
         id: ContainerId,
     },
     /// Kill every process of a container.
     Kill {
-        /// Its name.
         name: String,
         /// The attempt.
         id: ContainerId,
@@ -116,7 +109,6 @@ pub(crate) enum Action {
     },
     /// The whole pod ends.
     StopPod {
-        /// The cause.
         cause: StopCause,
         /// The grace period.
         grace: Duration,

@@ -128,7 +128,6 @@ impl ProbeSource for PodWorkers {
     }
 }
 
-/// The probe of one kubelet.
 struct KubeletProbe {
     workers: Arc<PodWorkers>,
     node: Arc<Node>,

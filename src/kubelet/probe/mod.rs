@@ -57,7 +57,6 @@ impl ProbeKind {
     }
 }
 
-/// The outcome of one probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ProbeOutcome {
     /// The check succeeded.

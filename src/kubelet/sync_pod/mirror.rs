@@ -7,7 +7,8 @@ use crate::mirror_pod;
 use crate::plan;
 use crate::status::{StatusStage, compose_status};
 use api::ApiError;
-use object::{Kind, SharedObject};
+use object::SharedObject;
+use reconcile::{optional, preconditions};
 
 impl SyncPod<'_> {
     /// Updates the status, and the mirror that shows it.
@@ -57,19 +58,9 @@ impl SyncPod<'_> {
         if mirror.status == self.pod.status {
             return Ok(Some(mirror));
         }
-        let (key, uid) = (mirror.key(), mirror.uid().to_string());
-        let written = self.workers.context.api.modify_status::<Pod>(&key, |pod| {
-            if pod.metadata.uid.as_deref() != Some(&uid) {
-                return Err(ApiError::not_found(Kind::Pod, &key));
-            }
+        optional(preconditions::modify_status(&self.workers.context.api, &mirror, |pod| {
             pod.status.clone_from(&self.pod.status);
-            Ok(())
-        });
-        match written {
-            Ok(mirror) => Ok(Some(mirror)),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(error),
-        }
+        }))
     }
 
     /// Removes the mirror of a pod that has ended for good. Returns false if the removal must be retried.

@@ -6,7 +6,7 @@ use super::*;
 #[tokio::test(start_paused = true)]
 async fn pods_deleted_while_they_start_all_go_pod_7() {
     // A real container takes as long, so that deletions fall before, into and after its start.
-    let hollow = HollowConfig { start_delay: Duration::from_millis(60), ..HollowConfig::default() };
+    let hollow = HollowConfig { start_delay: Seconds(Duration::from_millis(60)), ..HollowConfig::default() };
     let scene = KubeletFixture::with(hollow).await;
     let deletions = (0..200_u64).map(|n| {
         let scene = &scene;

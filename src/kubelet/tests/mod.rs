@@ -28,6 +28,7 @@ use super::*;
 use api::{ApiConfig, DeleteOptions};
 use base::clock::Clock;
 use ipnet::Ipv4Net;
+use object::config::Seconds;
 use object::{Key, Kind, SharedObject};
 use store::Store;
 

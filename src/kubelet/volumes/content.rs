@@ -24,9 +24,7 @@ pub(crate) struct Content {
     pub(crate) tokens: BTreeSet<String>,
 }
 
-/// The sources of contents.
 pub(crate) struct ContentSources<'a> {
-    /// The pod.
     pub(crate) pod: &'a Pod,
     /// Its address.
     pub(crate) pod_ips: Ips,

@@ -166,7 +166,7 @@ fn parent(pid: u32) -> Option<u32> {
     stat.rsplit(')').next()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-fn resident_mib(pid: u32) -> Result<f64> {
+pub(super) fn resident_mib(pid: u32) -> Result<f64> {
     mib(&format!("/proc/{pid}/status"), "VmRSS:")
 }
 

@@ -31,7 +31,6 @@ fn kernel_kib() -> f64 {
 /// Number of rounds, in which pods and bare processes alternate; the median is reported.
 const ROUNDS: usize = 3;
 
-/// Measurements of 200 pods.
 struct PodMeasurement {
     /// Time until all pods were ready and their processes had started.
     seconds: f64,

@@ -26,6 +26,8 @@ use object::{Key, Kind, Object, TypedKind};
 use reconcile::Caches;
 use store::Store;
 
+use super::instance::resident_mib;
+
 /// Number of services, and of endpoints for each.
 pub(super) const SERVICES: u32 = 1000;
 pub(super) const ENDPOINTS: u32 = 50;
@@ -36,7 +38,6 @@ pub(super) const POLICIES: u32 = 1000;
 pub(super) const PODS: u32 = 5000;
 /// Number of changes of each kind; the median is reported.
 const CHANGES: u32 = 25;
-/// Timeout of each step.
 const STEP_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Measurements, in milliseconds.
@@ -225,7 +226,7 @@ async fn wait_for<F: Future<Output = Result<bool>>>(is: impl Fn() -> F) -> Resul
 }
 
 async fn of_policies(found: &mut Rules) -> Result<()> {
-    let before = resident_mib()?;
+    let before = resident_mib(std::process::id())?;
     let mut followed = RulesFixture::new()?;
     for number in 0..PODS {
         pod(&followed, number)?;
@@ -234,7 +235,7 @@ async fn of_policies(found: &mut Rules) -> Result<()> {
         followed.create::<NetworkPolicy>(policy(number, 1000 + number))?;
     }
     found.policies = followed.follow().await?;
-    found.mebibytes = resident_mib()? - before;
+    found.mebibytes = resident_mib(std::process::id())? - before;
     found.pod = followed.median(|followed, number| pod(followed, PODS + number)).await?;
     found.policy = followed
         .median(|followed, number| {
@@ -290,11 +291,4 @@ fn policy(number: u32, port: u32) -> Value {
     json!({"metadata": {"name": format!("p{number}"), "namespace": "default"},
         "spec": {"podSelector": {}, "policyTypes": ["Ingress", "Egress"],
             "ingress": [{"from": [peer], "ports": ports}], "egress": [{"to": [peer], "ports": ports}]}})
-}
-
-fn resident_mib() -> Result<f64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("VmRSS")?;
-    let kibibytes: f64 = line.trim().trim_end_matches(" kB").parse()?;
-    Ok(kibibytes / 1024.0)
 }

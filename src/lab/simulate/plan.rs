@@ -126,7 +126,6 @@ pub(super) enum StaleKind {
     EndpointSlice,
 }
 
-/// One step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PlanStep {
     Operation(Operation),

@@ -19,11 +19,10 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::findings::Findings;
+use super::instance::with_timeout;
 
 /// Number of clients that write.
 const WRITERS: usize = 2;
-/// Timeout of one request; a frozen control plane answers none.
-const REQUEST: Duration = Duration::from_secs(5);
 /// Interval between two writes of one client.
 const BETWEEN: Duration = Duration::from_millis(25);
 /// A watch without events for this long is reopened at its last revision.
@@ -75,7 +74,6 @@ impl ReportedState<'_> {
     }
 }
 
-/// All clients.
 pub(super) struct Clients {
     acknowledged: Arc<Mutex<AcknowledgedState>>,
     view: Arc<Mutex<View>>,
@@ -96,11 +94,6 @@ struct View {
 
 fn api(client: Client) -> Api<ConfigMap> {
     Api::default_namespaced(client)
-}
-
-/// Returns the response of a request, or an error after the request's timeout.
-async fn with_timeout<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T> {
-    Ok(timeout(REQUEST, request).await.context("no response")??)
 }
 
 fn revision(text: Option<&str>) -> Result<u64> {

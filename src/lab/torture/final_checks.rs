@@ -8,7 +8,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use base::count::counted;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
@@ -20,10 +20,11 @@ use object::fault::Fault;
 use object::node_fence::NodeFence;
 use rustix::fs::{FlockOperation, flock};
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::directory::TortureDir;
 use super::findings::Findings;
+use super::instance::with_timeout;
 use super::processes::{Process, inside, namespaces};
 use super::verify::verify;
 use cluster::running_instance;
@@ -33,11 +34,6 @@ pub(super) const CONVERGE_TIMEOUT: Duration = Duration::from_mins(2);
 /// Time for other processes of the instance to end after the control plane has ended.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(100);
-const REQUEST: Duration = Duration::from_secs(5);
-
-async fn with_timeout<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T> {
-    Ok(timeout(REQUEST, request).await.context("no response")??)
-}
 
 /// Waits until all objects have their desired state. The error describes the first one that has not.
 pub(super) async fn wait_until_converged(client: &Client) -> Result<Duration, String> {

@@ -20,7 +20,7 @@ use super::processes::Process;
 const START: Duration = Duration::from_mins(1);
 /// Timeout of an orderly stop.
 const END: Duration = Duration::from_mins(1);
-/// Timeout of one request.
+/// Timeout of one request; a frozen control plane answers none.
 const REQUEST: Duration = Duration::from_secs(5);
 
 /// A process of the instance.
@@ -114,4 +114,9 @@ pub(super) async fn client(data: &Path) -> Result<kube::Client> {
     config.default_retry = false;
     config.connect_timeout = Some(REQUEST);
     Ok(kube::Client::try_from(config)?)
+}
+
+/// Returns the response of a request, or an error after the request's timeout.
+pub(super) async fn with_timeout<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T> {
+    Ok(timeout(REQUEST, request).await.context("no response")??)
 }

@@ -87,7 +87,6 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// The host of a node.
     pub(super) fn host(&self, node: &str) -> Option<Process> {
         let hosts = running_hosts().into_iter().filter(|host| host.data_dir() == self.data);
         hosts.filter(|host| host.node() == node).find_map(|host| Process::of(host.pid))

@@ -95,7 +95,6 @@ impl Plan {
         Self { disturbances }
     }
 
-    /// Returns the disturbances of a step.
     pub(super) fn of(&self, step: usize) -> impl Iterator<Item = &DisturbanceKind> {
         self.disturbances.iter().filter(move |disturbance| disturbance.step == step).map(|own| &own.kind)
     }

@@ -27,7 +27,6 @@ const RESTARTS: u32 = 5;
 /// The shortest time between two starts of the controller.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// The results of a run.
 pub(super) struct RunResult {
     /// The states after each step, and after the deletion of all objects.
     pub(super) states: Vec<State>,
@@ -39,7 +38,6 @@ pub(super) struct RunResult {
     pub(super) problems: Vec<RunProblem>,
 }
 
-/// A problem of a run.
 pub(super) enum RunProblem {
     /// The cluster does not come to rest.
     Restless(String),

@@ -1,56 +1,46 @@
 //! The targets of faults that are not of the network: a component, nodes, pods, a claim or a webhook; and the
 //! parameters of faults of disks, clocks and image pulls.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
 
 use super::labels;
-use crate::podium_kind::text;
+use crate::podium_kind::own_types;
 use crate::time::read_go_duration;
 
 /// The failures of a disk.
 pub const DISK_FAILURES: &[&str] = &["Failing", "Full", "Slow"];
 
-/// The target of a fault: exactly the fields that its type needs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FaultTarget {
-    /// `kubelet` (of `node` or `nodeSelector`), `scheduler`, `controllers`, `store`, or one controller by its name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub component: Option<String>,
-    /// A node by its name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node: Option<String>,
-    /// Nodes by their labels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node_selector: Option<LabelSelector>,
-    /// A pod by its name, in `namespace`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pod: Option<String>,
-    /// The namespace of `pod`, `podSelector` and `claim`; `default` if not set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
-    /// Pods by their labels, in `namespace`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pod_selector: Option<LabelSelector>,
-    /// One of the containers of `pod` and `podSelector`; all if not set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub container: Option<String>,
-    /// A PersistentVolumeClaim by its name, in `namespace`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub claim: Option<String>,
-    /// One of the emptyDir volumes of `pod`, by its name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub volume: Option<String>,
-    /// A webhook configuration by its name, mutating or validating.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub webhook: Option<String>,
+own_types! { podium
+    /// FaultTarget is what a fault affects that is not a network fault. The fault's type determines the
+    /// fields to set.
+    FaultTarget {
+        /// component is kubelet (of `node` or `nodeSelector`), scheduler, controllers, store, or the name of
+        /// one controller in kube-controller-manager. For Crash, Pause, Disk and ClockSkew.
+        component: Option<String>,
+        /// node is the name of a node. For the component kubelet, and for PowerOff, Disk, ClockSkew and
+        /// ImagePull.
+        node: Option<String>,
+        /// Nodes by their labels.
+        node_selector: Option<LabelSelector>,
+        /// pod is the name of a pod in `namespace`. For OutOfMemory, and with `volume` for VolumeFull.
+        pod: Option<String>,
+        /// namespace is the namespace of `pod`, `podSelector` or `claim`. Defaults to default.
+        namespace: Option<String>,
+        /// Pods by their labels, in `namespace`.
+        pod_selector: Option<LabelSelector>,
+        /// container is the name of one of the pods' containers. Defaults to all containers. For OutOfMemory.
+        container: Option<String>,
+        /// claim is the name of a PersistentVolumeClaim in `namespace`. For VolumeFull.
+        claim: Option<String>,
+        /// volume is the name of an emptyDir volume of `pod`. For VolumeFull.
+        volume: Option<String>,
+        /// webhook is the name of a mutating or validating webhook configuration. For Webhook.
+        webhook: Option<String>,
+    }
 }
 
 /// A part of Podium that a fault can affect.
@@ -68,38 +58,31 @@ pub enum Component<'a> {
     Controller(&'a str),
 }
 
-/// The failure of a disk.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct FaultDisk {
-    /// `Full`: writes fail for lack of space; `Failing`: they fail with a device error; `Slow`: they take `delay`
-    /// longer.
-    #[serde(default)]
-    pub failure: String,
-    /// The additional time of each write to a slow disk.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delay: Option<String>,
-}
+own_types! { podium
+    /// FaultDisk selects how a disk fails.
+    FaultDisk requires "failure" {
+        /// failure is Full (writes fail because the disk is full), Failing (writes fail with an I/O error) or
+        /// Slow (each write takes `delay` longer).
+        failure: String,
+        /// delay is the time by which each write of a slow disk is delayed, such as 200ms; at most 1m.
+        delay: Option<String>,
+    }
 
-/// The error of a clock.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct FaultSkew {
-    /// The offset of the clock, such as `5m` or `-1h30m`.
-    #[serde(default)]
-    pub by: String,
-}
+    /// FaultSkew changes the time that a clock shows.
+    FaultSkew requires "by" {
+        /// by is the time by which the clock is fast, such as 5m, or slow, such as -1h30m; at most one year.
+        by: String,
+    }
 
-/// The effect on image pulls.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct FaultImage {
-    /// The additional time of a pull.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delay: Option<String>,
-    /// Pulls fail.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failing: Option<bool>,
-    /// Affects only these images, named as in containers; `*` matches any text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pattern: Option<String>,
+    /// FaultImage delays image pulls or makes them fail.
+    FaultImage {
+        /// delay is the time by which a pull is delayed, such as 30s; at most 1h.
+        delay: Option<String>,
+        /// failing makes the pull fail after the delay.
+        failing: Option<bool>,
+        /// pattern limits the fault to images whose name in the container matches it; * stands for any text.
+        pattern: Option<String>,
+    }
 }
 
 impl FaultTarget {
@@ -169,82 +152,6 @@ impl fmt::Display for FaultTarget {
             (None, None, None) => return nodes(f, "node"),
         }
         self.container.as_ref().map_or(Ok(()), |container| write!(f, "/{container}"))
-    }
-}
-
-impl JsonSchema for FaultTarget {
-    fn schema_name() -> Cow<'static, str> {
-        "io.k8s.api.podium.v1alpha1.FaultTarget".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "FaultTarget is what a fault affects that is not a network fault. The fault's type determines the fields to set.",
-            "type": "object",
-            "properties": {
-                "component": text("component is kubelet (of `node` or `nodeSelector`), scheduler, controllers, store, or the name of one controller in kube-controller-manager. For Crash, Pause, Disk and ClockSkew."),
-                "node": text("node is the name of a node. For the component kubelet, and for PowerOff, Disk, ClockSkew and ImagePull."),
-                "nodeSelector": generator.subschema_for::<LabelSelector>(),
-                "pod": text("pod is the name of a pod in `namespace`. For OutOfMemory, and with `volume` for VolumeFull."),
-                "namespace": text("namespace is the namespace of `pod`, `podSelector` or `claim`. Defaults to default."),
-                "podSelector": generator.subschema_for::<LabelSelector>(),
-                "container": text("container is the name of one of the pods' containers. Defaults to all containers. For OutOfMemory."),
-                "claim": text("claim is the name of a PersistentVolumeClaim in `namespace`. For VolumeFull."),
-                "volume": text("volume is the name of an emptyDir volume of `pod`. For VolumeFull."),
-                "webhook": text("webhook is the name of a mutating or validating webhook configuration. For Webhook."),
-            },
-        })
-    }
-}
-
-impl JsonSchema for FaultDisk {
-    fn schema_name() -> Cow<'static, str> {
-        "io.k8s.api.podium.v1alpha1.FaultDisk".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "FaultDisk selects how a disk fails.",
-            "type": "object",
-            "properties": {
-                "failure": text("failure is Full (writes fail because the disk is full), Failing (writes fail with an I/O error) or Slow (each write takes `delay` longer)."),
-                "delay": text("delay is the time by which each write of a slow disk is delayed, such as 200ms; at most 1m."),
-            },
-            "required": ["failure"],
-        })
-    }
-}
-
-impl JsonSchema for FaultSkew {
-    fn schema_name() -> Cow<'static, str> {
-        "io.k8s.api.podium.v1alpha1.FaultSkew".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "FaultSkew changes the time that a clock shows.",
-            "type": "object",
-            "properties": {"by": text("by is the time by which the clock is fast, such as 5m, or slow, such as -1h30m; at most one year.")},
-            "required": ["by"],
-        })
-    }
-}
-
-impl JsonSchema for FaultImage {
-    fn schema_name() -> Cow<'static, str> {
-        "io.k8s.api.podium.v1alpha1.FaultImage".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "FaultImage delays image pulls or makes them fail.",
-            "type": "object",
-            "properties": {
-                "delay": text("delay is the time by which a pull is delayed, such as 30s; at most 1h."),
-                "failing": {"description": "failing makes the pull fail after the delay.", "type": "boolean"},
-                "pattern": text("pattern limits the fault to images whose name in the container matches it; * stands for any text."),
-            },
-        })
     }
 }
 

@@ -52,7 +52,6 @@ impl FieldSet {
         self.nodes.iter().map(|(step, node)| (step, node))
     }
 
-    /// Adds a path.
     fn insert(&mut self, path: &[PathElement]) {
         let Some((first, rest)) = path.split_first() else { return };
         let at = match self.position_of(first) {

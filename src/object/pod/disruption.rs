@@ -38,14 +38,8 @@ impl DisruptionReason {
 
 /// Sets the condition on a pod before its deletion; a pod that has it keeps the transition time.
 pub fn mark(pod: &mut Pod, cause: DisruptionReason, message: &str, now: &Time) {
-    let target = PodCondition {
-        type_: DISRUPTION_TARGET.into(),
-        status: ConditionStatus::True.into(),
-        reason: Some(cause.reason().into()),
-        message: Some(message.into()),
-        last_transition_time: Some(now.clone()),
-        ..PodCondition::default()
-    };
+    let target =
+        conditions::new(DISRUPTION_TARGET, ConditionStatus::True, cause.reason(), message, now.clone());
     conditions::set(pod.status.get_or_insert_default().conditions.get_or_insert_default(), target);
 }
 

@@ -5,16 +5,16 @@
 //! change during play, because the player's requests are made through them: the number of requested hints and `stop`.
 
 mod runs;
-mod schema;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
+use schemars::{Schema, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::podium_kind::own_kind;
+use super::podium_kind::{Field, own_kind, own_types};
 use super::time::read_go_duration;
 pub use runs::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, ScenarioRun, ScenarioRuns};
 
@@ -40,176 +40,205 @@ pub const DEFAULT_REPAIR_WITHIN: Duration = Duration::from_mins(5);
 pub const DEFAULT_HINT_COST: i32 = 10;
 
 own_kind! {
-    /// Causes faults on purpose and checks the state afterwards.
-    Scenario "Scenario" "scenarios" "ScenarioList",
-    "Scenario causes faults at set times, checks the cluster's state afterwards, and gives the player a score.",
-    ScenarioSpec: "spec is the script of the scenario; only hintsAsked and stop can be changed.",
-    ScenarioStatus: "status reports the progress of the scenario.",
+    /// Scenario causes faults at set times, checks the cluster's state afterwards, and gives the player a score.
+    Scenario "scenarios", "podium.dev" podium ClusterResourceScope, ScenarioSpec ScenarioStatus
 }
 
-/// The script of a scenario.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ScenarioSpec {
-    /// The title, in one line.
-    #[serde(default)]
-    pub title: String,
-    /// The introduction for the player; `$(NAME)` stands for a variable.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub briefing: String,
-    /// The hints, revealed one by one on request, each at a cost.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub hints: Vec<String>,
-    /// Objects applied at the start, in this order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub setup: Vec<Value>,
-    /// Checks that must hold before the faults start.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ready: Vec<ScenarioCheck>,
-    /// Values looked up at the start, for `$(NAME)` in steps and `chosen.NAME` in checks.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub variables: Vec<ScenarioVariable>,
-    /// The actions and their times.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub steps: Vec<ScenarioStep>,
-    /// Checks that must hold at the end, or all the time.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub check: Vec<ScenarioCheck>,
-    /// The rules of the score.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scoring: Option<ScenarioScoring>,
-    /// The time limit, such as `10m`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub time_limit: Option<String>,
-    /// Deletes the objects that the scenario created when it ends; its faults end in any case.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clean_up: Option<bool>,
-    /// The texts at the end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<ScenarioVerdict>,
-    /// The number of hints the player has requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "hintsAsked")]
-    pub hints_requested: Option<i32>,
-    /// Set by the player to give up.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<bool>,
-}
+own_types! { podium
+    /// ScenarioSpec is the script of a scenario; only hintsAsked and stop can be changed.
+    ScenarioSpec {
+        /// title is the title of the scenario, in one line.
+        title: String,
+        /// briefing introduces the scenario to the player; $(NAME) stands for a variable.
+        briefing: String,
+        /// hints are revealed one by one on request, each at a cost.
+        hints: Vec<String> as hints,
+        /// setup lists objects to apply before the start, in this order.
+        setup: Vec<Value> as objects,
+        /// ready lists checks that must hold before the scenario starts.
+        ready: Vec<ScenarioCheck>,
+        /// variables are looked up at the start, for $(NAME) in steps and the briefing, and for chosen.NAME
+        /// in checks.
+        variables: Vec<ScenarioVariable>,
+        /// steps lists the actions with their times, earliest first.
+        steps: Vec<ScenarioStep>,
+        /// check lists checks of the cluster's state, after the faults or all the time.
+        check: Vec<ScenarioCheck>,
+        /// The rules of the score.
+        scoring: Option<ScenarioScoring>,
+        /// timeLimit fails the scenario after this time. Defaults to 10m.
+        time_limit: Option<String>,
+        /// cleanUp deletes the objects that the scenario created, once the scenario ends. Defaults to true.
+        /// Its faults end in any case.
+        clean_up: Option<bool>,
+        /// The texts at the end.
+        verdict: Option<ScenarioVerdict>,
+        /// hintsAsked is the number of hints the player has requested. It can only grow.
+        #[serde(rename = "hintsAsked")]
+        hints_requested: Option<i32>,
+        /// stop ends the scenario because the player gives up.
+        stop: Option<bool>,
+    }
 
-/// One object by its name, or several by their labels.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ScenarioObject {
-    /// Group and version.
-    #[serde(default)]
-    pub api_version: String,
-    /// The kind.
-    #[serde(default)]
-    pub kind: String,
-    /// The namespace. If not set: all namespaces for several objects, `default` for a named one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
-    /// The name of one object; if not set, `selector` selects several objects.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Selects among several objects.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub selector: Option<LabelSelector>,
-}
+    /// ScenarioObject selects one object by its name, or several by their labels.
+    ScenarioObject {
+        /// apiVersion is the group and version of the objects.
+        api_version: String,
+        /// kind is the kind of the objects.
+        kind: String,
+        /// namespace is the namespace of the objects. Defaults to default if name is set, else to all
+        /// namespaces.
+        namespace: Option<String>,
+        /// name is the name of one object; without it, several objects are selected.
+        name: Option<String>,
+        /// Selects among several objects.
+        selector: Option<LabelSelector>,
+    }
 
-/// A condition on the cluster's state.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ScenarioCheck {
-    /// The name.
-    #[serde(default)]
-    pub name: String,
-    /// One of [`CHECK_KINDS`]; not set for the checks in `ready`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-    /// The object that the expression reads as `object`; if it has no name, the expression reads the list `objects`.
-    #[serde(default)]
-    pub object: ScenarioObject,
-    /// Further objects the expression reads, by variable name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub with: BTreeMap<String, ScenarioObject>,
-    /// The expression in CEL.
-    #[serde(default)]
-    pub holds: String,
-    /// The time for which the condition must hold to count; for `Always`, the time for which it must not hold to count
-    /// as broken.
-    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
-    pub for_: Option<String>,
-}
+    /// ScenarioCheck is a condition on the cluster's state.
+    ScenarioCheck {
+        /// name is the name of the check.
+        name: String,
+        /// kind is the purpose of the check. Trouble: the faults have taken effect; no repair counts before
+        /// this. Detect: the player has detected the problem. Repair: the problem is repaired. Always: the
+        /// check must hold all the time.
+        kind: Option<String>,
+        /// The object that the expression reads as `object`; if it has no name, the expression reads the list
+        /// `objects`.
+        object: ScenarioObject,
+        /// with selects further objects for the expression, by variable name.
+        with: BTreeMap<String, ScenarioObject>,
+        /// holds is a CEL expression over object (null if it does not exist) or objects, the variables of
+        /// with, chosen, now and, for Secrets, certificates.
+        holds: String,
+        /// for is the time for which the expression must hold before the check counts; for Always, the time
+        /// for which it must be false before the check is broken.
+        #[serde(rename = "for")]
+        for_: Option<String>,
+    }
 
-/// A value looked up when a scenario starts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ScenarioVariable {
-    /// The name.
-    #[serde(default)]
-    pub name: String,
-    /// The object it is read from.
-    #[serde(default)]
-    pub object: ScenarioObject,
-    /// An expression in CEL that returns a text.
-    #[serde(default)]
-    pub value: String,
-}
+    /// ScenarioVariable is a value that is looked up when a scenario starts.
+    ScenarioVariable {
+        /// name is the name of the variable.
+        name: String,
+        /// The object it is read from.
+        object: ScenarioObject,
+        /// value is a CEL expression over object or objects that returns a string.
+        value: String,
+    }
 
-/// An action at one time. Exactly one of the actions is set.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ScenarioStep {
-    /// The time since the start, such as `10s`.
-    #[serde(default)]
-    pub at: String,
-    /// A Fault to start; it ends with the scenario.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fault: Option<ScenarioFault>,
-    /// The name of an earlier step's fault to end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub heal: Option<String>,
-    /// Objects to apply.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub apply: Vec<Value>,
-    /// Objects to delete.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub delete: Vec<ScenarioObject>,
-}
+    /// ScenarioStep is an action at one time: exactly one of fault, heal, apply, delete.
+    ScenarioStep {
+        /// at is the time since the start, such as 10s.
+        at: String,
+        /// A Fault to start; it ends with the scenario.
+        fault: Option<ScenarioFault>,
+        /// heal ends the fault of this name that an earlier step started.
+        heal: Option<String>,
+        /// apply lists objects to create, or to change if the scenario created them.
+        apply: Vec<Value> as objects,
+        /// delete lists objects to delete if they exist.
+        delete: Vec<ScenarioObject>,
+    }
 
-/// A Fault that a step starts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ScenarioFault {
-    /// The name within the scenario; the object's name has the scenario's as prefix.
-    #[serde(default)]
-    pub name: String,
-    /// The spec of the Fault.
-    #[serde(default)]
-    pub spec: Value,
-}
+    /// ScenarioFault is a Fault that a step starts; it ends with the scenario.
+    ScenarioFault {
+        /// name is the name of the fault within the scenario; the name of its object starts with the
+        /// scenario's name.
+        name: String,
+        /// spec is the spec of the Fault.
+        spec: Value as object,
+    }
 
-/// The rules of the score.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ScenarioScoring {
-    /// The time within which detection gets full points.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detect_within: Option<String>,
-    /// The time within which repair gets full points.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub repair_within: Option<String>,
-    /// The cost of each hint.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hint_cost: Option<i32>,
-}
+    /// ScenarioScoring sets the rules of the score.
+    ScenarioScoring {
+        /// detectWithin is the time within which detection gets all its points. Defaults to 1m.
+        detect_within: Option<String>,
+        /// repairWithin is the time within which a repair gets all points for speed. Defaults to 5m.
+        repair_within: Option<String>,
+        /// hintCost is the number of points that each hint costs. Defaults to 10.
+        hint_cost: Option<i32>,
+    }
 
-/// The texts at the end.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ScenarioVerdict {
-    /// Shown after success: what happened, and what there is to learn.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub passed: String,
-    /// Shown after failure.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub failed: String,
+    /// ScenarioVerdict has the texts for the end of a scenario.
+    ScenarioVerdict {
+        /// passed is shown if the player passed.
+        passed: String,
+        /// failed is shown if the player failed.
+        failed: String,
+    }
+
+    /// ScenarioStatus reports the progress of a scenario.
+    ScenarioStatus {
+        /// phase is Pending, Preparing, Running, Passed or Failed.
+        phase: ScenarioPhase,
+        /// reason is the reason for the phase, as one word.
+        reason: Option<String>,
+        /// message explains the phase.
+        message: Option<String>,
+        /// briefing is the briefing with the values of its variables.
+        briefing: Option<String>,
+        /// variables has the values that were looked up, by name.
+        variables: BTreeMap<String, String> as values,
+        /// setupDone is the number of objects of the setup that exist.
+        setup_done: i32,
+        /// stepsDone is the number of completed steps.
+        steps_done: i32,
+        /// The start of the setup.
+        prepared_at: Option<Time>,
+        /// The start of play; the times of steps count from here.
+        started_at: Option<Time>,
+        /// The time of the first step, or the start if the scenario has no steps; the player's times count
+        /// from here.
+        troubled_at: Option<Time>,
+        /// The time at which the player detected the fault.
+        detected_at: Option<Time>,
+        /// detectedBy is the name of the check that showed the detection.
+        detected_by: Option<String>,
+        /// The time of the repair.
+        repaired_at: Option<Time>,
+        /// The end.
+        ended_at: Option<Time>,
+        /// checks has the state of each check.
+        checks: Vec<ScenarioCheckStatus>,
+        /// hintsShown is the number of hints the player may read.
+        hints_shown: i32,
+        /// score is the player's score, at most 100, once the scenario has ended.
+        score: Option<i32>,
+        /// points lists the parts of the score.
+        points: Vec<ScenarioPoints>,
+        /// cleaned is true once the scenario's faults have ended and, unless cleanUp is false, the objects it
+        /// created are deleted.
+        cleaned: bool,
+    }
+
+    /// ScenarioCheckStatus reports the state of a check.
+    ScenarioCheckStatus {
+        /// name is the name of the check.
+        name: String,
+        /// kind is the purpose of the check; Ready for those in ready.
+        kind: String,
+        /// holds is true if the check holds now.
+        holds: bool,
+        /// The time since which `holds` has its value.
+        since: Option<Time>,
+        /// settled is true if the check has held for its time; for Always, if the check is broken.
+        settled: bool,
+        /// message explains why the check does not hold, if the reason is known.
+        message: Option<String>,
+    }
+
+    /// ScenarioPoints is a part of the score.
+    ScenarioPoints {
+        /// name is what the points are for.
+        name: String,
+        /// points is the number of points; negative for hints.
+        points: i32,
+        /// most is the largest possible number of points.
+        most: i32,
+        /// message explains the number of points.
+        message: Option<String>,
+    }
 }
 
 /// The progress of a scenario.
@@ -228,6 +257,10 @@ pub enum ScenarioPhase {
     Failed,
 }
 
+impl Field for ScenarioPhase {
+    type Schema = String;
+}
+
 impl ScenarioPhase {
     /// Returns true if it has passed or failed.
     pub fn has_ended(self) -> bool {
@@ -235,107 +268,23 @@ impl ScenarioPhase {
     }
 }
 
-/// The state of a scenario.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ScenarioStatus {
-    /// The progress.
-    #[serde(default)]
-    pub phase: ScenarioPhase,
-    /// The reason for the phase, as one word.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// The message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-    /// The briefing with the variables' values.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub briefing: Option<String>,
-    /// The values of the variables.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub variables: BTreeMap<String, String>,
-    /// The number of objects of the setup that are created.
-    #[serde(default)]
-    pub setup_done: i32,
-    /// The number of steps that are done.
-    #[serde(default)]
-    pub steps_done: i32,
-    /// The start of the setup.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prepared_at: Option<Time>,
-    /// The start of play; the times of steps count from here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub started_at: Option<Time>,
-    /// The time of the first step, or the start if the scenario has no steps; the player's times count from here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub troubled_at: Option<Time>,
-    /// The time at which the player detected the fault.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detected_at: Option<Time>,
-    /// The check by which it was detected.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detected_by: Option<String>,
-    /// The time of the repair.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub repaired_at: Option<Time>,
-    /// The end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended_at: Option<Time>,
-    /// The state of its checks.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub checks: Vec<ScenarioCheckStatus>,
-    /// The number of hints the player may read.
-    #[serde(default)]
-    pub hints_shown: i32,
-    /// The score of at most one hundred, once the scenario has ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub score: Option<i32>,
-    /// The parts of the score.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub points: Vec<ScenarioPoints>,
-    /// The scenario's faults have ended, and the objects it created are deleted, unless `cleanUp` is false.
-    #[serde(default)]
-    pub cleaned: bool,
+fn hints(description: &str) -> Schema {
+    let items = json_schema!({"description": "The text of a hint.", "type": "string"});
+    json_schema!({"description": description, "type": "array", "items": items})
 }
 
-/// The state of a check.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ScenarioCheckStatus {
-    /// The check's name.
-    #[serde(default)]
-    pub name: String,
-    /// The check's purpose; `Ready` for those in `ready`.
-    #[serde(default)]
-    pub kind: String,
-    /// It holds now.
-    #[serde(default)]
-    pub holds: bool,
-    /// The time since which `holds` has its value.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub since: Option<Time>,
-    /// The condition has held for its time; for `Always`: it is broken.
-    #[serde(default)]
-    pub settled: bool,
-    /// The reason why it does not hold, if there is more to report.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
+fn values(description: &str) -> Schema {
+    let values = json_schema!({"description": "The value of a variable.", "type": "string"});
+    json_schema!({"description": description, "type": "object", "additionalProperties": values})
 }
 
-/// A part of the score.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ScenarioPoints {
-    /// The subject.
-    #[serde(default)]
-    pub name: String,
-    /// The points; negative for hints.
-    #[serde(default)]
-    pub points: i32,
-    /// The most points possible.
-    #[serde(default)]
-    pub most: i32,
-    /// The reason for this number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
+fn object(description: &str) -> Schema {
+    json_schema!({"description": description, "type": "object"})
+}
+
+fn objects(description: &str) -> Schema {
+    let items = object("A complete object of any kind.");
+    json_schema!({"description": description, "type": "array", "items": items})
 }
 
 impl Scenario {

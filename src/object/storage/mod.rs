@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{Node, ObjectReference, PersistentVolume, Persis
 use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+pub use super::finalizers::has_finalizer;
 use super::node_selector::NodeTerm;
 use super::quantity::Amount;
 use super::{Key, Kind, SharedObject};
@@ -57,12 +58,6 @@ pub fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
     meta.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
-/// Returns true if the object has this finalizer.
-pub fn has_finalizer(meta: &ObjectMeta, finalizer: &str) -> bool {
-    meta.finalizers.iter().flatten().any(|f| f == finalizer)
-}
-
-/// Returns true if this is the default class.
 pub(crate) fn is_default(class: &StorageClass) -> bool {
     [DEFAULT_CLASS, BETA_DEFAULT_CLASS].iter().any(|key| annotation(&class.metadata, key) == Some("true"))
 }

@@ -20,7 +20,6 @@ use hickory_proto::rr::{Name, RData, Record, RecordType};
 use base::resolv_conf::ResolvConf;
 use object::low_ports::LowPorts;
 
-/// Timeout of a server.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
 /// The number of rounds over all servers.
 const ROUNDS: usize = 2;

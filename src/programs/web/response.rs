@@ -45,7 +45,6 @@ pub(crate) fn full(text: impl Into<Bytes>) -> Body {
 }
 
 impl Site {
-    /// Returns the response to a request.
     pub(super) async fn respond<B>(&self, request: &Request<B>) -> SiteResponse {
         let mut answer = self.find(request).await;
         let response = &mut answer.response;

@@ -34,14 +34,11 @@ pub(crate) enum CoreAction {
     Bind {
         /// The pod with its queueing data.
         attempt: Attempt,
-        /// The node.
         node: NodeName,
     },
     /// Report that no node fits, and evict pods if that helps.
     Unschedulable {
-        /// The pod.
         pod: Arc<PodInfo>,
-        /// The message.
         message: String,
         /// The effect on the pod's nomination.
         nomination: NominatingInfo,
@@ -50,14 +47,12 @@ pub(crate) enum CoreAction {
     },
     /// Report that the attempt failed with an error.
     Failed {
-        /// The pod.
         pod: Arc<PodInfo>,
         /// The error.
         message: String,
     },
     /// Report that a plugin panicked during the attempt.
     Panicked {
-        /// The pod.
         pod: Arc<PodInfo>,
         /// The panic's message.
         message: String,
@@ -78,9 +73,7 @@ pub(crate) enum CycleOutcome {
 /// A gated pod. The caller must report its condition.
 #[derive(Debug)]
 pub(crate) struct GatedPod {
-    /// The pod.
     pub(crate) pod: Arc<PodInfo>,
-    /// The message.
     pub(crate) message: &'static str,
 }
 

@@ -68,7 +68,6 @@ impl Plugin for GangPlugin {
     }
 }
 
-/// Returns the pods that wait in Permit.
 fn permit_waiters(waiting: &WaitingPods) -> Vec<String> {
     waiting.waiting().map(|(pod, _)| pod.uid().to_string()).collect()
 }

@@ -27,7 +27,6 @@ const LEAST_PERCENTAGE: usize = 5;
 pub(crate) enum Decision {
     /// Place the pod on this node.
     Place {
-        /// The node.
         node: NodeName,
         /// The number of nodes evaluated.
         evaluated: usize,

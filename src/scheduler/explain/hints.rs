@@ -18,7 +18,6 @@ const MAX_HINTS: usize = 3;
 /// All changes that one node needs to take the pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hint {
-    /// The node.
     pub(crate) node: NodeName,
     /// The changes: at least one.
     pub(crate) changes: Vec<RequiredChange>,

@@ -4,7 +4,6 @@ use std::fmt;
 
 use crate::reason::ResourceName;
 
-/// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RequiredChange {
     /// Uncordon the node.
@@ -15,7 +14,6 @@ pub(crate) enum RequiredChange {
     Free(ResourceName, i64),
     /// The node as a whole is too small.
     Enlarge {
-        /// The resource.
         resource: ResourceName,
         /// The missing amount.
         missing: i64,
@@ -49,7 +47,6 @@ pub(crate) enum RequiredChange {
     FreeClaim(String),
     /// A claim needs a volume that this node can reach.
     ProvideVolume {
-        /// The claim.
         claim: String,
         /// The claim's storage class; empty if it requests none.
         class: String,
@@ -60,7 +57,6 @@ pub(crate) enum RequiredChange {
     MeetVolumeAffinity(String),
     /// The volume is in another zone or region.
     MoveToVolume {
-        /// The volume.
         volume: String,
         /// The label with the location.
         label: String,

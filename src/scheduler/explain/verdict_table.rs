@@ -24,7 +24,6 @@ pub(crate) struct VerdictTable {
 /// One plugin's normalised, weighted scores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ScoreColumn {
-    /// The plugin.
     pub(crate) plugin: PluginId,
     /// The weight of its score.
     pub(crate) weight: i64,

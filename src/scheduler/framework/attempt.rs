@@ -8,7 +8,6 @@ use crate::state::pod_info::PodInfo;
 /// A pod taken from the queue; returned with `Queue::reject` or `Queue::fail` if it finds no node.
 #[derive(Clone, Debug)]
 pub(crate) struct Attempt {
-    /// The pod.
     pub(crate) pod: Arc<PodInfo>,
     /// The deadline of its binding, once started.
     pub(crate) bind_by: Option<Duration>,

@@ -41,10 +41,7 @@ pub(crate) enum BindError {
 /// A decided pod about to be bound. Plugins reach the API only through this.
 #[derive(Clone, Copy)]
 pub(crate) struct Binding<'a> {
-    /// The API.
     pub(crate) api: &'a Api,
-    /// The pod.
     pub(crate) pod: &'a PodInfo,
-    /// Its node.
     pub(crate) node: &'a str,
 }

@@ -44,7 +44,6 @@ pub(crate) enum ChangeType {
 }
 
 impl ClusterChange<'_> {
-    /// Returns its type.
     pub(crate) fn change_type(&self) -> ChangeType {
         match self {
             Self::NodeAdded(_) => ChangeType::NodeAdded,

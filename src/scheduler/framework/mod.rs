@@ -75,7 +75,6 @@ pub(crate) trait NodeScore {
 
 /// The input of PostFilter: a pod that fits on no node, and the refusal of every node.
 pub(crate) struct PostFilterInput<'u, 'a> {
-    /// The pod.
     pub(crate) pod: &'a PodInfo,
     /// The cluster.
     pub(crate) snapshot: &'a Snapshot,

@@ -73,7 +73,6 @@ plugins! {
     DefaultBinder = "DefaultBinder", weight 0, at [Bind];
 }
 
-/// A set of plugins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct PluginSet(u32);
 
@@ -84,7 +83,6 @@ impl PluginSet {
         Self(self.0 | 1 << plugin as u32)
     }
 
-    /// Returns true if the set has the plugin.
     pub(crate) fn contains(self, plugin: PluginId) -> bool {
         self.0 & 1 << plugin as u32 != 0
     }
@@ -100,12 +98,10 @@ impl PluginSet {
         Self(self.0 | other.0)
     }
 
-    /// Returns true if the set is empty.
     pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Returns the plugins.
     pub(crate) fn iter(self) -> impl Iterator<Item = PluginId> {
         PluginId::ALL.iter().copied().filter(move |plugin| self.contains(*plugin))
     }

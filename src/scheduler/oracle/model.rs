@@ -60,7 +60,6 @@ pub(super) fn is_about(term: &PodAffinityTerm, owner: &Pod, other: &Pod) -> bool
     in_scope && Selector::from_optional(term.label_selector.as_ref()).matches(other.metadata.labels.as_ref())
 }
 
-/// Returns true if a constraint counts `other` for `pod`.
 pub(super) fn counts(constraint: &TopologySpreadConstraint, pod: &Pod, other: &Pod) -> bool {
     let labels = |pod: &Pod, key: &String| pod.metadata.labels.as_ref().and_then(|l| l.get(key)).cloned();
     let keys = constraint.match_label_keys.iter().flatten();

@@ -13,7 +13,6 @@ pub(super) use object::well_known::label::ZONE;
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// An event.
 #[derive(Clone, Debug)]
 pub(super) enum Event {
     Node {
@@ -239,14 +238,12 @@ pub(super) fn without_status(pod: &SharedObject<Pod>) -> SharedObject<Pod> {
     SharedObject::from_value(pod)
 }
 
-/// Returns the pod bound to a node.
 pub(super) fn bound(pod: &SharedObject<Pod>, node: &str) -> SharedObject<Pod> {
     let mut pod = (**pod).clone();
     pod.spec.get_or_insert_default().node_name = Some(node.into());
     SharedObject::from_value(pod)
 }
 
-/// Returns the pod with this status.
 pub(super) fn with_status(pod: &SharedObject<Pod>, status: Status) -> SharedObject<Pod> {
     let mut pod = (**pod).clone();
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers).map(|container| {

@@ -5,7 +5,6 @@ use crate::reason::ResourceName;
 use crate::state::node_info::NodeInfo;
 use crate::state::requests::Resources;
 
-/// A resource and its weight.
 pub(crate) type ResourceWeight = (ResourceName, i64);
 
 /// Returns cpu and memory with equal weights.

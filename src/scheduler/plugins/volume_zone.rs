@@ -35,7 +35,6 @@ pub(crate) struct VolumeTopology {
     other: &'static str,
     /// The label's value on the volume.
     pub(crate) value: String,
-    /// The volume.
     pub(crate) volume: String,
 }
 

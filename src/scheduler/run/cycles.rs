@@ -222,15 +222,10 @@ impl SchedulerRun {
 /// Waits for a change, or for the time at which a pod is due.
 async fn wait(inner: &Inner, next: Option<Duration>) {
     let clock = inner.api.clock();
-    let due = async {
-        match next {
-            Some(at) => clock.sleep(at.saturating_sub(clock.monotonic())).await,
-            None => std::future::pending().await,
-        }
-    };
+    let left = next.map(|at| at.saturating_sub(clock.monotonic()));
     tokio::select! {
         () = inner.pending_changes.arrived.notified() => {}
-        () = due => {}
+        () = clock.sleep_if_some(left) => {}
     }
 }
 

@@ -1,12 +1,10 @@
 //! Executes a preemption: the victims get their condition and event, and are deleted.
 
-use k8s_openapi::api::core::v1::Pod;
-
 use crate::framework::Preemption;
 use crate::state::pod_info::PodInfo;
 use api::Api;
 use object::pod::disruption::DisruptionReason;
-use reconcile::{Disruption, Recorder, disrupt, ignore_not_found};
+use reconcile::{Disruption, Recorder, disrupt, ignore_not_found, preconditions};
 
 /// Deletes the victims: each gets the DisruptionTarget condition, its own grace period, and an event.
 pub(crate) fn evict(api: &Api, recorder: &Recorder, pod: &PodInfo, preemption: &Preemption) {
@@ -32,14 +30,10 @@ pub(crate) fn evict(api: &Api, recorder: &Recorder, pod: &PodInfo, preemption: &
 
 /// Clears the pod's nomination.
 pub(crate) fn clear_nomination(api: &Api, pod: &PodInfo) {
-    let uid = pod.uid();
-    let cleared = api.modify_status::<Pod>(&pod.key(), |current| {
-        if current.metadata.uid.as_deref() == Some(uid)
-            && let Some(status) = current.status.as_mut()
-        {
+    let cleared = preconditions::modify_status(api, &pod.pod, |current| {
+        if let Some(status) = current.status.as_mut() {
             status.nominated_node_name = None;
         }
-        Ok(())
     });
     if let Err(error) = ignore_not_found(cleared) {
         tracing::warn!(pod = %pod.key(), "cannot clear nominatedNodeName: {error}");

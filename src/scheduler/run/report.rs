@@ -1,15 +1,12 @@
 //! Reports of a pod's scheduling: the PodScheduled condition and the events.
 
-use k8s_openapi::api::core::v1::{Pod, PodCondition};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-
 use crate::cycle::NominatingInfo;
 use crate::state::pod_info::PodInfo;
 use api::Api;
 use object::conditions::{self, ConditionStatus};
 use object::pod::node_name;
 use object::well_known::condition::POD_SCHEDULED;
-use reconcile::{Recorder, ignore_not_found};
+use reconcile::{Recorder, ignore_not_found, preconditions};
 
 /// The condition's reason for a pod without a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,13 +42,13 @@ pub(crate) fn not_scheduled(
     if reason != UnscheduledReason::SchedulingGated {
         recorder.warning(pod.pod.object(), "FailedScheduling", message);
     }
-    let uid = pod.uid();
     let now = api.clock().time();
-    let written = api.modify_status::<Pod>(&pod.key(), |current| {
-        let is_this = current.metadata.uid.as_deref() == Some(uid);
-        if is_this && node_name(current).is_none() {
+    let written = preconditions::modify_status(api, &pod.pod, |current| {
+        if node_name(current).is_none() {
             let status = current.status.get_or_insert_default();
-            conditions::set(status.conditions.get_or_insert_default(), condition(reason, message, &now));
+            let next =
+                conditions::new(POD_SCHEDULED, ConditionStatus::False, reason.reason(), message, now.clone());
+            conditions::set(status.conditions.get_or_insert_default(), next);
             match nomination {
                 NominatingInfo::Unchanged => {}
                 NominatingInfo::None => status.nominated_node_name = None,
@@ -60,7 +57,6 @@ pub(crate) fn not_scheduled(
                 }
             }
         }
-        Ok(())
     });
     if let Err(error) = ignore_not_found(written) {
         tracing::warn!(pod = %pod.key(), "cannot write the PodScheduled condition: {error}");
@@ -71,15 +67,4 @@ pub(crate) fn not_scheduled(
 pub(crate) fn scheduled(recorder: &Recorder, pod: &PodInfo, node: &str) {
     let message = format!("Successfully assigned {} to {node}", pod.key());
     recorder.normal(pod.pod.object(), "Scheduled", message);
-}
-
-fn condition(reason: UnscheduledReason, message: &str, now: &Time) -> PodCondition {
-    PodCondition {
-        type_: POD_SCHEDULED.into(),
-        status: ConditionStatus::False.into(),
-        reason: Some(reason.reason().into()),
-        message: Some(message.into()),
-        last_transition_time: Some(now.clone()),
-        ..PodCondition::default()
-    }
 }

@@ -8,7 +8,6 @@ use crate::state::pod_info::PodInfo;
 use object::selector::Selector;
 use object::{Key, SharedObject};
 
-/// One budget.
 #[derive(Clone, Debug)]
 struct Budget {
     selector: Selector,

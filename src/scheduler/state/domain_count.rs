@@ -51,7 +51,6 @@ impl DomainCount {
         self.topology
     }
 
-    /// Returns its key.
     pub(crate) fn key(&self) -> &DomainCountKey {
         &self.key
     }

@@ -91,7 +91,6 @@ impl Counts {
         }
     }
 
-    /// Adds the terms of a pod on the node at this position.
     fn add_pod_terms(&mut self, pod: &PodInfo, position: usize, nodes: &mut [NodeInfo]) {
         for term in &pod.existing_terms {
             let topology =
@@ -103,7 +102,6 @@ impl Counts {
         }
     }
 
-    /// Removes the terms of a pod on a node.
     fn remove_pod_terms(&mut self, pod: &PodInfo, node: &NodeInfo) {
         for term in &pod.existing_terms {
             if let Some(unused) = self.existing_terms.remove(term, &node.domains) {

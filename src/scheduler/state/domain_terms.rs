@@ -19,7 +19,6 @@ pub(crate) type Namespaces = HashMap<String, Labels>;
 /// The namespaces of a term: those that it names, and those that it selects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct NamespaceSet {
-    /// By name.
     pub(crate) names: BTreeSet<String>,
     /// By labels.
     pub(crate) selector: Option<Selector>,
@@ -41,14 +40,12 @@ impl NamespaceSet {
 /// Pods of some namespaces with some labels.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PodTerm {
-    /// The namespaces.
     pub(crate) namespaces: NamespaceSet,
     /// The labels.
     pub(crate) selector: Selector,
 }
 
 impl PodTerm {
-    /// Returns true if a pod matches.
     pub(crate) fn matches(&self, pod: &SharedObject<Pod>, namespaces: &Namespaces) -> bool {
         self.selector.matches(pod.metadata.labels.as_ref())
             && self.namespaces.contains(pod.namespace(), namespaces)
@@ -161,11 +158,9 @@ impl<T> Hash for SharedGroup<T> {
 /// domains, and the counted nodes.
 #[derive(Debug)]
 pub(crate) struct DomainCountKey {
-    /// The pods.
     pub(crate) pods: SharedGroup<PodGroup>,
     /// The node label with the domains as values, or [`crate::state::topology::BY_NODE`].
     pub(crate) topology: String,
-    /// The nodes.
     pub(crate) nodes: SharedGroup<NodeGroup>,
     hash: u64,
 }

@@ -11,7 +11,6 @@ use crate::state::topology::{Domain, NodeDomains, TopologyId};
 /// The number of pods with one term, by domain.
 #[derive(Debug)]
 pub(crate) struct ExistingTermCounts {
-    /// The term.
     pub(crate) term: Arc<ExistingTerm>,
     /// The topology of the counted domains.
     pub(crate) topology: TopologyId,
@@ -42,7 +41,6 @@ pub(crate) struct ExistingTerms {
 }
 
 impl ExistingTerms {
-    /// Returns all terms.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &ExistingTermCounts> {
         self.by_term.values()
     }

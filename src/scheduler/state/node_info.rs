@@ -46,7 +46,6 @@ pub(crate) struct NodeInfo {
 pub(crate) struct NodeDifference {
     /// Its allocatable resources.
     pub(crate) allocatable: bool,
-    /// Its labels.
     pub(crate) labels: bool,
     /// Its taints, or its cordon.
     pub(crate) taints: bool,
@@ -110,7 +109,6 @@ impl NodeInfo {
         self.node.metadata.labels.as_ref()?.get(key).map(String::as_str)
     }
 
-    /// Adds a pod.
     pub(crate) fn add(&mut self, pod: Arc<PodInfo>) {
         self.requested.add(&pod.requests);
         self.assumed.add(&pod.assumed);
@@ -118,7 +116,6 @@ impl NodeInfo {
         self.pods.push(pod);
     }
 
-    /// Updates the status of one of its pods.
     pub(crate) fn update_pod_status(&mut self, pod: &Arc<PodInfo>) {
         let Some(known) = self.pods.iter_mut().find(|known| known.uid() == pod.uid()) else { return };
         let before = std::mem::replace(known, pod.clone());
@@ -130,7 +127,6 @@ impl NodeInfo {
         }
     }
 
-    /// Removes a pod.
     pub(crate) fn remove(&mut self, uid: &str) -> Option<Arc<PodInfo>> {
         let position = self.pods.iter().position(|pod| pod.uid() == uid)?;
         let pod = self.pods.swap_remove(position);

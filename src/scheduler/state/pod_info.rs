@@ -29,7 +29,6 @@ pub(crate) struct PodInfo {
     pub(crate) pod: SharedObject<Pod>,
     /// `spec.priority`; 0 if it has none.
     pub(crate) priority: i32,
-    /// Its requests.
     pub(crate) requests: Resources,
     /// Its resources for scoring, with assumed values for missing requests.
     pub(crate) assumed: Resources,
@@ -122,12 +121,10 @@ impl PodInfo {
         self.pod.uid()
     }
 
-    /// Returns the key of one of its claims.
     pub(crate) fn claim_key(&self, claim: &PodClaim) -> Key {
         Key::new(self.pod.namespace(), claim.name.as_str())
     }
 
-    /// Returns true if it uses this claim.
     pub(crate) fn uses_claim(&self, claim: &Key) -> bool {
         self.pod.namespace() == claim.namespace && self.claims.iter().any(|used| used.name == claim.name)
     }
@@ -142,13 +139,11 @@ impl PodInfo {
         node_name(&self.pod)
     }
 
-    /// Returns the name of its scheduler.
     pub(crate) fn scheduler_name(&self) -> &str {
         let name = self.pod.spec.as_ref().and_then(|s| s.scheduler_name.as_deref());
         name.filter(|n| !n.is_empty()).unwrap_or(DEFAULT_SCHEDULER)
     }
 
-    /// Its tolerations.
     pub(crate) fn tolerations(&self) -> Option<&Vec<Toleration>> {
         self.pod.spec.as_ref()?.tolerations.as_ref()
     }
@@ -158,7 +153,6 @@ impl PodInfo {
         self.pod.spec.as_ref().and_then(|s| s.scheduling_gates.as_ref()).is_some_and(|g| !g.is_empty())
     }
 
-    /// Returns true if it is terminating.
     pub(crate) fn is_terminating(&self) -> bool {
         is_terminating(&self.pod.metadata)
     }

@@ -21,7 +21,6 @@ use object::{SharedObject, Uid};
 /// A pod that uses resources of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct PlacedPod {
-    /// The pod.
     pub(crate) pod: Arc<PodInfo>,
     /// Its node, which need not exist (any more, or yet).
     pub(crate) node: NodeName,
@@ -29,7 +28,6 @@ pub(crate) struct PlacedPod {
     pub(crate) assumed: bool,
 }
 
-/// The change of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NodeChange {
     /// It was added.
@@ -44,7 +42,6 @@ pub(crate) struct Snapshot {
     nodes: Vec<NodeInfo>,
     index: HashMap<NodeName, usize>,
     placed: HashMap<Uid, PlacedPod>,
-    /// Pods on missing nodes.
     pods_on_missing_nodes: HashMap<NodeName, HashSet<Uid>>,
     /// Positions in `nodes`, zone by zone in turn; rebuilt after nodes are added, removed or change zone.
     order: Vec<usize>,
@@ -80,7 +77,6 @@ impl Snapshot {
         &self.names
     }
 
-    /// Returns a node.
     pub(crate) fn node(&self, name: &str) -> Option<&NodeInfo> {
         self.position(name).map(|position| &self.nodes[position])
     }

@@ -51,7 +51,6 @@ impl Storage {
         self.claims.insert(claim.key(), claim);
     }
 
-    /// Removes a claim.
     pub(crate) fn remove_claim(&mut self, key: &Key) {
         self.claims.remove(key);
     }
@@ -64,7 +63,6 @@ impl Storage {
         self.volumes.insert(volume.name().to_string(), volume);
     }
 
-    /// Removes a volume.
     pub(crate) fn remove_volume(&mut self, name: &str) {
         let Some(known) = self.volumes.remove(name) else { return };
         let class = volume_class(&known);
@@ -81,7 +79,6 @@ impl Storage {
         self.classes.insert(class.name().to_string(), class);
     }
 
-    /// Removes a class.
     pub(crate) fn remove_class(&mut self, name: &str) {
         self.classes.remove(name);
     }

@@ -107,7 +107,6 @@ impl Topologies {
         domains.set(id, domain);
     }
 
-    /// Returns all topologies in use.
     pub(crate) fn in_use(&self) -> Vec<TopologyId> {
         self.by_key.values().copied().collect()
     }

@@ -13,6 +13,7 @@ use podium::kubelet::pressure::EvictionConfig;
 use podium::kubelet::runtime::hollow::{HollowConfig, HollowRuntime};
 use podium::kubelet::{Kubelets, NodeConfig};
 use podium::object::SharedObject;
+use podium::object::config::Seconds;
 use podium::object::low_ports::LowPorts;
 use podium::object::pod::is_active;
 use podium::scheduler::{Scheduler, SchedulerConfig};
@@ -78,7 +79,8 @@ async fn a_job_may_have_more_completions_than_there_are_addresses() {
     let kubelets = Kubelets::new(api, caches, tasks);
     for number in 1..=NODES {
         let clock = api.clock().clone();
-        let hollow = HollowConfig { run_time: Some(Duration::from_secs(5)), ..HollowConfig::default() };
+        let hollow =
+            HollowConfig { run_duration: Some(Seconds(Duration::from_secs(5))), ..HollowConfig::default() };
         let catalogue = Arc::new(Catalogue::new(Vec::new(), "CONFIG"));
         let runtime = HollowRuntime::new(hollow, catalogue, Arc::new(move || clock.now()));
         kubelets.start_node(node(number), Arc::new(runtime)).await.unwrap();

@@ -18,7 +18,6 @@ use k8s_openapi::api::storage::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{delete, drop_finalizer, modify_status};
 use crate::context::Context;
 use api::{Api, ApiError, Change, ChangeKind};
 use object::owner::is_terminating;
@@ -29,6 +28,7 @@ use object::storage::{
 };
 use object::{Key, Kind, SharedObject};
 use plan::{AttachAction, Attachment, View};
+use reconcile::preconditions::{delete, modify_status, remove_finalizer};
 use reconcile::{
     Cache, LastWrites, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found, optional,
 };
@@ -36,21 +36,18 @@ use reconcile::{
 /// The interval at which a pod's wait for a disk is reported, and the node that holds the disk checked again.
 const REPORT_INTERVAL: Duration = Duration::from_mins(2);
 
-/// Starts the controller.
 pub(crate) fn start(context: &Context) {
-    let queue = context.queue();
-    let controller = Attacher {
-        api: context.api.clone(),
-        pods: context.caches.of(),
-        claims: context.caches.of(),
-        volumes: context.caches.of(),
-        attachments: context.caches.of(),
-        recorder: Recorder::new(&context.api, "attachdetach-controller"),
-        last_writes: LastWrites::default(),
-        queue: queue.clone(),
-    };
     context
-        .controller(controller, queue)
+        .controller(|queue| Attacher {
+            api: context.api.clone(),
+            pods: context.caches.of(),
+            claims: context.caches.of(),
+            volumes: context.caches.of(),
+            attachments: context.caches.of(),
+            recorder: Recorder::new(&context.api, "attachdetach-controller"),
+            last_writes: LastWrites::default(),
+            queue,
+        })
         .keys_are(|name| Some((Kind::PersistentVolume, Key::new("", name.as_str()))))
         .watches::<PersistentVolume, _>(Attacher::volume_changed)
         .watches::<PersistentVolumeClaim, _>(Attacher::claim_changed)
@@ -76,10 +73,6 @@ struct Attacher {
 
 impl Reconciler for Attacher {
     type Key = String;
-
-    fn name(&self) -> &'static str {
-        "attachdetach"
-    }
 
     fn reconcile(&self, name: &String) -> Result<(), ReconcileError> {
         let volume = optional(self.api.get_as::<PersistentVolume>(&Key::new("", name.as_str())))?;
@@ -379,7 +372,7 @@ impl Attacher {
     ) -> Result<(), ApiError> {
         let node = attachment.spec.node_name.as_str();
         self.set_attached_volumes(attachment, false)?;
-        drop_finalizer(&self.api, attachment, ATTACHER_FINALIZER)?;
+        remove_finalizer(&self.api, attachment, ATTACHER_FINALIZER)?;
         tracing::info!(volume, node, pods = pods.len(), "detached a volume");
         Ok(())
     }

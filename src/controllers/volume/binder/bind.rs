@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 
 use super::Binder;
-use crate::volume::{annotate, modify, modify_status};
+use crate::volume::annotate;
 use api::ApiError;
 use object::storage::{
     BETA_STORAGE_PROVISIONER, BIND_COMPLETED, BOUND_BY_CONTROLLER, DIRECTORY_PROVISIONER, DISK_DRIVER,
@@ -12,6 +12,7 @@ use object::storage::{
     volume_phase,
 };
 use object::{Kind, SharedObject};
+use reconcile::preconditions::{modify, modify_status};
 use reconcile::{EventType, reference_to};
 
 impl Binder {

@@ -13,7 +13,6 @@ use reconcile::EventType;
 /// The input of a decision. Inputs that are needed only sometimes are functions.
 pub(super) struct View<'a> {
     pub(super) claim: &'a SharedObject<PersistentVolumeClaim>,
-    /// All volumes.
     pub(super) volumes: &'a dyn Fn() -> Vec<SharedObject<PersistentVolume>>,
     /// Returns the volume with a name.
     pub(super) volume: &'a dyn Fn(&str) -> Option<SharedObject<PersistentVolume>>,

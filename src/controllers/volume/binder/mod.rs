@@ -24,20 +24,17 @@ use object::storage::{
 use object::{Key, SharedObject};
 use reconcile::{Cache, EventType, ReconcileError, Reconciler, Recorder, WorkQueue, reference_to};
 
-/// Starts the controller.
 pub(crate) fn start(context: &Context) {
-    let queue = context.queue();
-    let controller = Binder {
-        api: context.api.clone(),
-        claims: context.caches.of(),
-        volumes: context.caches.of(),
-        pods: context.caches.of(),
-        recorder: Recorder::new(&context.api, "persistentvolume-controller"),
-        queue: queue.clone(),
-        unbound: Mutex::default(),
-    };
     context
-        .controller(controller, queue)
+        .controller(|queue| Binder {
+            api: context.api.clone(),
+            claims: context.caches.of(),
+            volumes: context.caches.of(),
+            pods: context.caches.of(),
+            recorder: Recorder::new(&context.api, "persistentvolume-controller"),
+            queue,
+            unbound: Mutex::default(),
+        })
         .keys_are(|request| Some(request.object()))
         .watches::<PersistentVolumeClaim, _>(Binder::claim_changed)
         .watches::<PersistentVolume, _>(Binder::volume_changed)
@@ -59,10 +56,6 @@ struct Binder {
 
 impl Reconciler for Binder {
     type Key = Request;
-
-    fn name(&self) -> &'static str {
-        "persistentvolume-binder"
-    }
 
     fn reconcile(&self, work: &Request) -> Result<(), ReconcileError> {
         let outcome = match work {

@@ -17,16 +17,17 @@ use k8s_openapi::api::storage::v1::{StorageClass, VolumeAttachment};
 use parking_lot::Mutex;
 
 use super::request::Request;
-use super::{add_finalizer, delete, drop_finalizer, modify};
 use crate::context::Context;
 use crate::volume_directory::{self, VolumeDirectory};
 use api::{Api, ApiError, Change, ChangeKind};
 use base::task::Tasks;
+use object::finalizers::has_finalizer;
 use object::storage::{
     DIRECTORY_PROVISIONER, PROVISIONED_BY, PROVISIONER_FINALIZER, SELECTED_NODE, annotation, attachment_name,
-    claim_class, directory_of, disk, has_finalizer, reclaim_policy, volume_phase, waits_for_consumer,
+    claim_class, directory_of, disk, reclaim_policy, volume_phase, waits_for_consumer,
 };
 use object::{Key, SharedObject};
+use reconcile::preconditions::{add_finalizer, delete, modify, remove_finalizer};
 use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
 /// The delay before the next sync of a volume that a pod still uses.
@@ -35,17 +36,15 @@ const IN_USE_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Starts the controller, if the cluster has a directory for volumes.
 pub(crate) fn start(context: &Context) {
     let Some(directory) = context.settings.volumes.clone() else { return };
-    let queue = context.queue();
-    let controller = Provisioner {
-        api: context.api.clone(),
-        directory,
-        recorder: Recorder::new(&context.api, DIRECTORY_PROVISIONER),
-        queue: queue.clone(),
-        tasks: context.tasks.clone(),
-        removals: Arc::default(),
-    };
     context
-        .controller(controller, queue)
+        .controller(|queue| Provisioner {
+            api: context.api.clone(),
+            directory,
+            recorder: Recorder::new(&context.api, DIRECTORY_PROVISIONER),
+            queue,
+            tasks: context.tasks.clone(),
+            removals: Arc::default(),
+        })
         .keys_are(|request| Some(request.object()))
         .watches::<PersistentVolumeClaim, _>(Provisioner::claim_changed)
         .watches::<PersistentVolume, _>(Provisioner::volume_changed)
@@ -69,10 +68,6 @@ enum RemovalState {
 
 impl Reconciler for Provisioner {
     type Key = Request;
-
-    fn name(&self) -> &'static str {
-        "directory-provisioner"
-    }
 
     fn reconcile(&self, work: &Request) -> Result<(), ReconcileError> {
         match work {
@@ -191,7 +186,7 @@ impl Provisioner {
         let held = has_finalizer(&volume.metadata, PROVISIONER_FINALIZER);
         if !goes_along {
             if held {
-                drop_finalizer(&self.api, volume, PROVISIONER_FINALIZER)?;
+                remove_finalizer(&self.api, volume, PROVISIONER_FINALIZER)?;
             }
             return Ok(());
         }
@@ -208,7 +203,7 @@ impl Provisioner {
         match self.clear(volume) {
             RemovalOutcome::Done => {
                 delete(&self.api, volume)?;
-                drop_finalizer(&self.api, volume, PROVISIONER_FINALIZER)?;
+                remove_finalizer(&self.api, volume, PROVISIONER_FINALIZER)?;
                 Ok(())
             }
             RemovalOutcome::Later => Ok(()),

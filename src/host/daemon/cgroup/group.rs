@@ -22,7 +22,6 @@ pub(in crate::daemon) struct Group {
     more: OnceCell<Vec<HierarchyGroup>>,
 }
 
-/// The group in one hierarchy.
 #[derive(Debug)]
 struct HierarchyGroup {
     directory: PathBuf,

@@ -134,7 +134,6 @@ impl Cgroups {
         parts.join("; ")
     }
 
-    /// Creates a group for a container that has limits.
     pub(super) fn make(&self, pod: &str, container: &str, limits: &Limits) -> io::Result<Option<Group>> {
         let is_needed = |hierarchy: &Hierarchy| hierarchy.controllers.iter().any(|own| limits.uses(*own));
         if !self.hierarchies.iter().any(is_needed) {

@@ -127,7 +127,6 @@ struct OwnedPaths {
     prefixes: Vec<(PathBuf, bool)>,
     /// The container's own directory on disk.
     dir: LazyDirectory,
-    /// The directory of its layers.
     layers: LazyDirectory,
     layer_count: usize,
 }

@@ -67,7 +67,6 @@ pub(in crate::daemon) fn show(held: &OwnedFd, place: &Path) -> io::Result<()> {
     }
 }
 
-/// Adds flags to those of a mount.
 pub(super) fn remount(target: &Path, more: MountFlags) -> io::Result<()> {
     // Flags that the machine locked must be repeated, or the change is refused.
     let locked = rustix::fs::statvfs(target)?.f_flag;

@@ -31,7 +31,6 @@ pub(crate) struct RunConfig {
     /// `user[:group]`, names or numbers.
     #[serde(deserialize_with = "or_default", alias = "user")]
     pub(crate) user: String,
-    /// The stop signal.
     #[serde(deserialize_with = "or_default", alias = "stopSignal")]
     pub(crate) stop_signal: String,
     /// `80/tcp` and the like: stored with the image, but without effect.

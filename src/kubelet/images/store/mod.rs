@@ -108,7 +108,6 @@ impl ImageStore {
         index.images.values().filter(is_there).map(with_names).collect()
     }
 
-    /// The tags of a name.
     pub(super) fn tags_of(&self, name: &str) -> Vec<String> {
         let index = self.index();
         let parsed = index.tags.keys().filter_map(|tag| ImageReference::parse(tag).ok());
@@ -180,7 +179,6 @@ impl ImageStore {
 const UNPACKING: &str = "unpack-";
 
 impl Index {
-    /// The names of an image.
     fn names(&self, id: &str) -> impl Iterator<Item = ImageReference> {
         let own = self.tags.iter().filter(move |(_, of)| *of == id);
         own.filter_map(|(name, _)| ImageReference::parse(name).ok())

@@ -97,7 +97,6 @@ struct ModelState {
     pass: Option<(PassStage, PodUpdate)>,
     /// The version that the container on the node was created from.
     container: Option<u64>,
-    /// The content of the volume.
     volume_content: Option<u64>,
     /// The kubelet has removed the object: no container of the pod may start any more.
     ended: bool,

@@ -13,9 +13,9 @@ use crate::spec::{self, Role};
 pub enum ContainerBehavior {
     /// It behaves as the runtime is configured.
     AsConfigured,
-    /// An init container: it ends after `init_run_time`, since the others wait for it.
+    /// An init container: it ends after `init_run_duration`, since the others wait for it.
     Finishes,
-    /// A container that is not started again once it succeeds: it ends after `job_run_time`, as the work of a Job does.
+    /// A container that is not started again once it succeeds: it ends after `job_run_duration`, as the work of a Job does.
     Completes,
     /// It runs until it is stopped.
     Runs,

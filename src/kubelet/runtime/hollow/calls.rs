@@ -125,8 +125,8 @@ impl Runtime for HollowRuntime {
         async {
             self.faults.answering().await?;
             let image = self.resolve_image(&spec.image)?;
-            if !self.config.start_delay.is_zero() {
-                tokio::time::sleep(self.config.start_delay).await;
+            if !self.config.start_delay.0.is_zero() {
+                tokio::time::sleep(self.config.start_delay.0).await;
             }
             self.record_start(spec, image.image_id)
         }
@@ -148,10 +148,10 @@ impl Runtime for HollowRuntime {
             let mut state = self.state.lock();
             state.container(id)?;
             // A well-behaved server: it exits with code 0 when it is stopped.
-            if self.config.stop_time.is_zero() {
+            if self.config.stop_duration.0.is_zero() {
                 state.end(id, 0, None, (self.wall)());
             } else {
-                self.plan_end(&mut state, self.config.stop_time, id.clone(), 0);
+                self.plan_end(&mut state, self.config.stop_duration.0, id.clone(), 0);
             }
             Ok(())
         }

@@ -18,6 +18,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use rand::Rng;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -26,43 +27,50 @@ use super::{ContainerId, ContainerRecord, ContainerSpec, Image, PodUid, RuntimeE
 use crate::images::{Catalogue, ImageReference, ResolveError};
 pub use behavior::{BehaviorFn, ContainerBehavior};
 pub use faults::Faults;
+use object::config::Seconds;
 use state::State;
 
 /// Reads the wall clock for a runtime.
 pub(crate) type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// The behavior of hollow containers.
-#[derive(Clone, Debug, PartialEq)]
+/// The behavior of hollow nodes, as the config file sets it (NODE-7).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct HollowConfig {
-    /// The time that a container takes to start.
-    pub start_delay: Duration,
-    /// The share of starts that fail, 0 to 1.
+    /// The time that a container takes to start, in seconds.
+    pub start_delay: Seconds,
+    /// The share of containers that fail to start, 0 to 1.
     pub start_failure_rate: f64,
-    /// The time after which all containers end by themselves. If `None`, containers that the pod would restart run for
-    /// ever.
-    pub run_time: Option<Duration>,
-    /// The time after which init containers end ([`ContainerBehavior::Finishes`]) unless `run_time` is set.
-    pub init_run_time: Duration,
-    /// The time after which containers that do not restart ([`ContainerBehavior::Completes`]) end, unless `run_time` is
+    /// The time in seconds after which every container ends by itself. `None`: `initRunDuration` and `jobRunDuration`
+    /// apply, and other containers run for ever.
+    #[serde(alias = "runTime")]
+    pub run_duration: Option<Seconds>,
+    /// The time in seconds after which init containers end ([`ContainerBehavior::Finishes`]), unless `runDuration` is
     /// set.
-    pub job_run_time: Duration,
-    /// The time that a container takes to end once it is stopped; a killed one ends at once.
-    pub stop_time: Duration,
+    #[serde(alias = "initRunTime")]
+    pub init_run_duration: Seconds,
+    /// The time in seconds after which containers end ([`ContainerBehavior::Completes`]) if their pod's restartPolicy
+    /// is not Always, unless `runDuration` is set.
+    #[serde(alias = "jobRunTime")]
+    pub job_run_duration: Seconds,
+    /// The time that a container takes to end once it is stopped, in seconds; a killed one ends at once.
+    #[serde(alias = "stopTime")]
+    pub stop_duration: Seconds,
     /// The share of containers that end with exit code 1 instead of 0 when they end by themselves, 0 to 1.
     pub exit_failure_rate: f64,
-    /// Makes failures and jitter reproducible.
+    /// The seed of failures and jitter: equal seeds give equal ones.
     pub seed: u64,
 }
 
 impl Default for HollowConfig {
     fn default() -> Self {
         Self {
-            start_delay: Duration::ZERO,
+            start_delay: Seconds(Duration::ZERO),
             start_failure_rate: 0.0,
-            run_time: None,
-            init_run_time: Duration::ZERO,
-            job_run_time: Duration::from_secs(1),
-            stop_time: Duration::ZERO,
+            run_duration: None,
+            init_run_duration: Seconds(Duration::ZERO),
+            job_run_duration: Seconds(Duration::from_secs(1)),
+            stop_duration: Seconds(Duration::ZERO),
             exit_failure_rate: 0.0,
             seed: 0,
         }
@@ -239,16 +247,17 @@ impl HollowRuntime {
         pod.containers.push(record.clone());
         let record_pod = spec.pod_uid;
         state.containers.insert(id.clone(), record_pod.clone());
+        let HollowConfig { run_duration, init_run_duration, job_run_duration, .. } = self.config;
         let run_time = match course {
-            ContainerBehavior::Finishes => Some(self.config.run_time.unwrap_or(self.config.init_run_time)),
-            ContainerBehavior::Completes => Some(self.config.run_time.unwrap_or(self.config.job_run_time)),
-            _ => self.config.run_time,
+            ContainerBehavior::Finishes => Some(run_duration.unwrap_or(init_run_duration)),
+            ContainerBehavior::Completes => Some(run_duration.unwrap_or(job_run_duration)),
+            _ => run_duration,
         };
         let end = match course {
             ContainerBehavior::AsConfigured | ContainerBehavior::Finishes | ContainerBehavior::Completes => {
                 run_time.map(|run_time| {
                     let fails = state.random.random_bool(self.config.exit_failure_rate.clamp(0.0, 1.0));
-                    (run_time, i32::from(fails))
+                    (run_time.0, i32::from(fails))
                 })
             }
             ContainerBehavior::Ends { after, exit_code } => Some((after, exit_code)),

@@ -18,7 +18,6 @@ use crate::runtime::{
 
 pub(super) struct State {
     pub(super) pods: BTreeMap<PodUid, Pod>,
-    /// The pod of each container.
     pub(super) containers: BTreeMap<ContainerId, PodUid>,
     /// The containers' simulated usage, by pod and name.
     pub(super) loads: BTreeMap<(PodUid, String), HollowLoad>,

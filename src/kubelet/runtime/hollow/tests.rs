@@ -11,6 +11,7 @@ use super::{ContainerBehavior, HollowConfig, HollowRuntime};
 use crate::images::Catalogue;
 use crate::runtime::{ContainerSpec, HostShares, Runtime, RuntimeError, RuntimeEvent, SandboxSpec, Security};
 use base::session::SessionStreams;
+use object::config::Seconds;
 
 fn runtime(config: HollowConfig) -> HollowRuntime {
     let start = Instant::now();
@@ -68,8 +69,8 @@ fn container(uid: &str, attempt: u32, image: &str) -> ContainerSpec {
 #[tokio::test(start_paused = true)]
 async fn containers_start_late_and_end_by_themselves() {
     let config = HollowConfig {
-        start_delay: Duration::from_secs(3),
-        run_time: Some(Duration::from_mins(1)),
+        start_delay: Seconds(Duration::from_secs(3)),
+        run_duration: Some(Seconds(Duration::from_mins(1))),
         exit_failure_rate: 1.0,
         ..HollowConfig::default()
     };
@@ -90,11 +91,11 @@ async fn containers_start_late_and_end_by_themselves() {
     assert!(runtime.list().await.unwrap().is_empty());
 }
 
-/// The restartPolicy decides whether a pod's work ends: after a short time, unless `run_time` sets another.
+/// The restartPolicy decides whether a pod's work ends: after a short time, unless `run_duration` sets another.
 #[tokio::test(start_paused = true)]
 async fn containers_that_complete_end_with_exit_code_0_after_their_time_node_7() {
-    for (run_time, expected) in [(None, 1), (Some(Duration::from_mins(1)), 60)] {
-        let config = HollowConfig { run_time, ..HollowConfig::default() };
+    for (run_duration, expected) in [(None, 1), (Some(Seconds(Duration::from_mins(1))), 60)] {
+        let config = HollowConfig { run_duration, ..HollowConfig::default() };
         let completes = |_: &SandboxSpec, _: &ContainerSpec| ContainerBehavior::Completes;
         let runtime = runtime(config).with_behavior(Arc::new(completes));
         let mut events = runtime.events();

@@ -26,6 +26,19 @@ fn protocol_error<T>() -> Result<T, RuntimeError> {
     Err(host_error("the node host sent a response of another type"))
 }
 
+/// Sends a request, and takes the value out of a response of the expected type.
+macro_rules! request {
+    ($runtime:ident, $request:expr, $response:pat => $value:expr) => {
+        async move {
+            match $runtime.shared.request($request).await? {
+                $response => Ok($value),
+                _ => protocol_error(),
+            }
+        }
+        .boxed()
+    };
+}
+
 impl Runtime for ProcessRuntime {
     fn version(&self) -> String {
         concat!("podium://", env!("CARGO_PKG_VERSION")).to_owned()
@@ -52,23 +65,11 @@ impl Runtime for ProcessRuntime {
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<SandboxRecord>, RuntimeError>> {
-        async {
-            match self.shared.request(Request::List).await? {
-                Response::Sandboxes(sandboxes) => Ok(sandboxes),
-                _ => protocol_error(),
-            }
-        }
-        .boxed()
+        request!(self, Request::List, Response::Sandboxes(sandboxes) => sandboxes)
     }
 
     fn inspect<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<Option<SandboxRecord>, RuntimeError>> {
-        async {
-            match self.shared.request(Request::Inspect(pod.clone())).await? {
-                Response::Sandbox(sandbox) => Ok(sandbox),
-                _ => protocol_error(),
-            }
-        }
-        .boxed()
+        request!(self, Request::Inspect(pod.clone()), Response::Sandbox(sandbox) => sandbox)
     }
 
     fn image_status<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Image, RuntimeError>> {
@@ -90,13 +91,7 @@ impl Runtime for ProcessRuntime {
     }
 
     fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<SandboxRecord, RuntimeError>> {
-        async {
-            match self.shared.request(Request::RunSandbox(Box::new(spec))).await? {
-                Response::Sandbox(Some(record)) => Ok(record),
-                _ => protocol_error(),
-            }
-        }
-        .boxed()
+        request!(self, Request::RunSandbox(Box::new(spec)), Response::Sandbox(Some(record)) => record)
     }
 
     fn stop_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {
@@ -173,13 +168,7 @@ impl Runtime for ProcessRuntime {
         command: Vec<String>,
         timeout: Duration,
     ) -> BoxFuture<'a, Result<ExecOutput, RuntimeError>> {
-        async move {
-            match self.shared.request(Request::ExecSync { id: id.clone(), command, timeout }).await? {
-                Response::Output(output) => Ok(output),
-                _ => protocol_error(),
-            }
-        }
-        .boxed()
+        request!(self, Request::ExecSync { id: id.clone(), command, timeout }, Response::Output(output) => output)
     }
 
     fn attach<'a>(
@@ -196,13 +185,7 @@ impl Runtime for ProcessRuntime {
         pod: &'a PodUid,
         port: u16,
     ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>> {
-        async move {
-            match self.shared.request(Request::Listeners(pod.clone(), port)).await? {
-                Response::Addresses(addresses) => Ok(addresses),
-                _ => protocol_error(),
-            }
-        }
-        .boxed()
+        request!(self, Request::Listeners(pod.clone(), port), Response::Addresses(addresses) => addresses)
     }
 
     fn every_listener<'a>(
@@ -214,13 +197,7 @@ impl Runtime for ProcessRuntime {
             Transport::Tcp => Request::EveryListener(pod.clone()),
             Transport::Udp => Request::EveryDatagramSocket(pod.clone()),
         };
-        async move {
-            match self.shared.request(request).await? {
-                Response::Addresses(addresses) => Ok(addresses),
-                _ => protocol_error(),
-            }
-        }
-        .boxed()
+        request!(self, request, Response::Addresses(addresses) => addresses)
     }
 
     fn dialer(&self) -> Dialer {
@@ -236,13 +213,7 @@ impl Runtime for ProcessRuntime {
     }
 
     fn log_files<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<Vec<PathBuf>, RuntimeError>> {
-        async {
-            match self.shared.request(Request::LogFiles(id.clone())).await? {
-                Response::Files(files) => Ok(files),
-                _ => protocol_error(),
-            }
-        }
-        .boxed()
+        request!(self, Request::LogFiles(id.clone()), Response::Files(files) => files)
     }
 
     fn container_dirs(&self, pod: &PodUid, id: &ContainerId) -> Vec<PathBuf> {
@@ -256,22 +227,10 @@ impl Runtime for ProcessRuntime {
     }
 
     fn usage_of_all(&self) -> BoxFuture<'_, Result<UsageByPod, RuntimeError>> {
-        async {
-            match self.shared.request(Request::UsageOfAll).await? {
-                Response::UsageOfAll(usage) => Ok(usage),
-                _ => protocol_error(),
-            }
-        }
-        .boxed()
+        request!(self, Request::UsageOfAll, Response::UsageOfAll(usage) => usage)
     }
 
     fn usage<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<BTreeMap<String, Usage>, RuntimeError>> {
-        async {
-            match self.shared.request(Request::Usage(pod.clone())).await? {
-                Response::Usage(usage) => Ok(usage),
-                _ => protocol_error(),
-            }
-        }
-        .boxed()
+        request!(self, Request::Usage(pod.clone()), Response::Usage(usage) => usage)
     }
 }

@@ -61,7 +61,6 @@ pub(super) struct SharedConnection {
     pub(super) events: EventSource,
 }
 
-/// A host process.
 pub(super) struct HostProcess {
     pub(super) pid: u32,
     /// The pidfd, which stays valid if the pid is reused.

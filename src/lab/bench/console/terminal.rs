@@ -182,7 +182,6 @@ fn read(mut master: File, state: &Mutex<ScreenState>) {
     state.awaited = None;
 }
 
-/// The rows of a screen.
 fn rows(screen: &Screen) -> impl Iterator<Item = String> {
     screen.rows(0, screen.size().1)
 }

@@ -20,7 +20,6 @@ use object::pod::is_terminal;
 use object::well_known::taint::OUT_OF_SERVICE;
 use object::{Kind, Object, Revision};
 
-/// The kinds that are watched.
 const WATCHED: [Kind; 13] = [
     Kind::Namespace,
     Kind::Node,

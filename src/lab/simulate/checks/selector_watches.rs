@@ -26,7 +26,6 @@ use object::{Key, Object, Revision};
 
 /// The number of pods in a page.
 const PAGE: u32 = 2;
-/// The timeout of a list.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The interval after which a reader connects again.
 const RECONNECT_INTERVAL: Duration = Duration::from_millis(100);

@@ -34,6 +34,7 @@ use kubelet::pressure::EvictionConfig;
 use kubelet::runtime::hollow::{BehaviorFn, ContainerBehavior, HollowConfig, HollowRuntime};
 use kubelet::{Kubelet, Kubelets, NodeConfig};
 use object::Revision;
+use object::config::Seconds;
 use object::low_ports::LowPorts;
 use object::well_known::label;
 use reconcile::Caches;
@@ -104,7 +105,6 @@ pub(super) fn node_of(name: &str) -> Option<usize> {
     name.strip_prefix("node-")?.parse().ok().filter(|node| *node < NODES)
 }
 
-/// Returns the name of a node.
 pub(super) fn node_name(node: usize) -> String {
     format!("node-{node}")
 }
@@ -421,8 +421,8 @@ impl World {
 impl Machine {
     fn new(node: usize, clock: &Clock) -> Self {
         let config = HollowConfig {
-            start_delay: START,
-            stop_time: STOP,
+            start_delay: Seconds(START),
+            stop_duration: Seconds(STOP),
             seed: u64::try_from(node).unwrap_or_default(),
             ..HollowConfig::default()
         };

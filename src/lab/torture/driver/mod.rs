@@ -16,7 +16,7 @@ use rustix::process::Signal;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use objects::SavedSnapshot;
 
@@ -24,13 +24,10 @@ use super::clients::Clients;
 use super::directory::TortureDir;
 use super::final_checks::Traces;
 use super::findings::Findings;
-use super::instance::{self, Instance};
+use super::instance::{self, Instance, with_timeout};
 use super::plan::{Fault, Set};
 use super::processes::{Process, Processes};
 use super::workload::{self, DEPLOYMENT};
-
-/// Timeout of one request.
-const REQUEST: Duration = Duration::from_secs(5);
 
 /// An action that undoes a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,10 +58,6 @@ pub(super) struct Driver {
 /// The name of the node with this index.
 fn node_name(node: usize) -> String {
     format!("node-{}", node + 1)
-}
-
-async fn with_timeout<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T> {
-    Ok(timeout(REQUEST, request).await.context("no response")??)
 }
 
 /// Waits for a future, and meanwhile thaws frozen processes when they are due, because the future may depend on them.
@@ -146,7 +139,6 @@ impl Driver {
         Ok(())
     }
 
-    /// Creates the workload.
     pub(super) async fn make_workload(&self) -> Result<()> {
         let client = self.client()?;
         for set in &self.sets {

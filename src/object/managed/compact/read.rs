@@ -17,7 +17,6 @@ pub(crate) fn write_json(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
     json(&mut Cursor::new(bytes), &Names::read(), false, out)
 }
 
-/// Writes a text as JSON.
 pub(crate) fn write_json_text(text: &str, out: &mut impl Write) -> io::Result<()> {
     Ok(serde_json::to_writer(out, text)?)
 }
