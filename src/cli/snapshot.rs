@@ -260,7 +260,7 @@ impl Fork for Forks {
         let data_dir = self.data_dir.clone();
         let copy = move || fork_from(&data_dir, &snapshot, &directory);
         async move {
-            let copied = tokio::task::spawn_blocking(copy).await.map_err(|error| error.to_string())?;
+            let copied = base::task::blocking(copy).await.map_err(|error| error.to_string())?;
             copied.map(|objects| ForkedDirectory { objects }).map_err(|error| error_line(&error))
         }
         .boxed()

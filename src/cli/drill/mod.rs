@@ -360,7 +360,7 @@ async fn confirm_stop(name: &str) -> bool {
     eprint_line(&format!(
         "\nStop scenario {name}? It counts as given up, and its objects are removed. [y/N]"
     ));
-    let read = tokio::task::spawn_blocking(|| {
+    let read = base::task::blocking(|| {
         let mut answer = String::new();
         std::io::stdin().lock().read_line(&mut answer).map(|_| answer)
     });

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::task::JoinSet;
 use futures::io::AsyncReadExt;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::LogParams;
 use kube::{Api, Client};
-use tokio::task::JoinSet;
 
 use crate::action::error_text;
 use crate::container_state::ContainerFacts;

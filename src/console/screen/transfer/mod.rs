@@ -322,7 +322,7 @@ async fn copy(
 async fn on_disk<T: Send + 'static>(
     look: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
-    tokio::task::spawn_blocking(look).await.unwrap_or_else(|error| Err(error.to_string()))
+    base::task::blocking(look).await.unwrap_or_else(|error| Err(error.to_string()))
 }
 
 impl View for Transfer {

@@ -133,14 +133,14 @@ impl Container {
         let (Some(mut stdout), stderr) = (process.stdout(), process.stderr()) else {
             return Err("the server opened no output stream".to_owned());
         };
-        let complaints = tokio::spawn(async move { read_prefix(stderr).await });
+        let complaints = base::task::start(async move { read_prefix(stderr).await });
         let (chunks, incoming) = mpsc::channel(CHUNKS);
         let (whole, is_whole) = oneshot::channel::<()>();
         let (tell, finished) = oneshot::channel();
         let name = name.to_owned();
         // The unpacking task runs to its end even if the screen is closed, so that it removes its temporary directory.
         out.spawn_detached(async move {
-            let received = tokio::task::spawn_blocking(move || {
+            let received = base::task::blocking(move || {
                 let from = ChunkReader { chunks: incoming, remaining: Bytes::new() };
                 local::receive(from, &name, &target, &progress, || is_whole.blocking_recv().is_ok())
             });
@@ -213,10 +213,10 @@ impl Container {
         let (Some(mut stdin), stderr) = (process.stdin(), process.stderr()) else {
             return Err("the server opened no input stream".to_owned());
         };
-        let complaints = tokio::spawn(async move { read_prefix(stderr).await });
+        let complaints = base::task::start(async move { read_prefix(stderr).await });
         let (chunks, mut outgoing) = mpsc::channel::<Bytes>(CHUNKS);
         let source = source.to_path_buf();
-        let packed = tokio::task::spawn_blocking(move || {
+        let packed = base::task::blocking(move || {
             let to = io::BufWriter::with_capacity(CHUNK, ChunkWriter(chunks));
             archive::pack(&source, &beside, to, &progress)
         });

@@ -31,7 +31,7 @@ impl Heartbeat {
             ..AttachParams::default()
         };
         let mut process = pods.attach(pod, &params).await?;
-        let task = tokio::spawn(async move {
+        let task = base::task::start(async move {
             let (Some(mut input), Some(mut output)) = (process.stdin(), process.stdout()) else { return };
             let mut buffer = [0; 64];
             let mut beat = tokio::time::interval(HEARTBEAT_INTERVAL);

@@ -112,7 +112,7 @@ impl Session {
             size,
             pending: Vec::new(),
         };
-        tokio::spawn(shell.run(opening));
+        base::task::start(shell.run(opening));
         (Self { input }, receiver)
     }
 
