@@ -8,13 +8,14 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use k8s_openapi::api::core::v1::{Pod, Service};
-use kube::api::{Api, ListParams, ObjectList};
+use kube::api::ListParams;
 use kube::{Client, ResourceExt};
 
 use super::flags::InstanceArgs;
 use super::output::{api_error, eprint_line, print_table};
 use super::runtime::runtime;
 use super::why::client_by;
+use console::decoded::TypedApi;
 use network::proxy::Mirrors;
 use network::why::Destination;
 use object::host_ports::declared_ports;
@@ -54,7 +55,7 @@ pub(super) fn run(request: &AddressRequest) -> Result<()> {
 }
 
 async fn mirrors(client: &Client) -> Result<Mirrors> {
-    let services = Api::<Service>::namespaced(client.clone(), "default");
+    let services = TypedApi::<Service>::namespaced(client.clone(), "default");
     let service =
         services.get("kubernetes").await.map_err(api_error).context("service default/kubernetes")?;
     Mirrors::read(service.annotations()).context(
@@ -64,14 +65,12 @@ async fn mirrors(client: &Client) -> Result<Mirrors> {
 }
 
 async fn rows(client: &Client, request: &AddressRequest, mirrors: &Mirrors) -> Result<Vec<Row>> {
-    let services = |namespace: &str| Api::<Service>::namespaced(client.clone(), namespace);
-    let pods = |namespace: &str| Api::<Pod>::namespaced(client.clone(), namespace);
+    let services = |namespace: &str| TypedApi::<Service>::namespaced(client.clone(), namespace);
+    let pods = |namespace: &str| TypedApi::<Pod>::namespaced(client.clone(), namespace);
     if request.objects.is_empty() {
-        let all: ObjectList<Service> =
-            services(&request.namespace).list(&ListParams::default()).await.map_err(api_error)?;
+        let all = services(&request.namespace).list(&ListParams::default()).await.map_err(api_error)?;
         let mut rows: Vec<Row> = all.iter().flat_map(|service| of_service(service, mirrors)).collect();
-        let all: ObjectList<Pod> =
-            pods(&request.namespace).list(&ListParams::default()).await.map_err(api_error)?;
+        let all = pods(&request.namespace).list(&ListParams::default()).await.map_err(api_error)?;
         rows.extend(all.iter().flat_map(|pod| of_pod(pod, mirrors)));
         return Ok(rows);
     }

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::ListParams;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -22,6 +22,7 @@ use super::apply::{self, DEFAULT_NAMESPACE, Depth, Mode, client_of, read_files};
 use super::flags::InstanceArgs;
 use super::output::{api_error, eprint_line, print_line, print_table};
 use super::runtime::runtime;
+use console::decoded::TypedApi;
 use manifest::Document;
 use manifest::drills::{DRILLS, Drill};
 use object::scenario::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, Scenario, ScenarioPhase, ScenarioRun};
@@ -167,14 +168,14 @@ fn document_of(drill: Drill) -> Result<Document> {
 /// Returns the results of earlier runs; empty if there are none. An error means that they may not be read, and is
 /// reported to the user.
 async fn runs_of(client: &Client) -> kube::Result<AllScenarioRuns> {
-    let maps = Api::<ConfigMap>::namespaced(client.clone(), RUNS_NAMESPACE);
+    let maps = TypedApi::<ConfigMap>::namespaced(client.clone(), RUNS_NAMESPACE);
     let data = maps.get_opt(RUNS_NAME).await?.and_then(|map| map.data);
     Ok(data.as_ref().map(AllScenarioRuns::of_data).unwrap_or_default())
 }
 
 async fn list(client: &Client) -> Result<ExitCode> {
     let all =
-        Api::<Scenario>::all(client.clone()).list(&ListParams::default()).await.map_err(api_error)?.items;
+        TypedApi::<Scenario>::all(client.clone()).list(&ListParams::default()).await.map_err(api_error)?;
     let runs = match runs_of(client).await {
         Ok(runs) => Some(runs),
         Err(error) => {
@@ -233,14 +234,14 @@ async fn compare(client: &Client, scenario: &Scenario) {
 
 /// Starts a scenario. An ended scenario of this name is deleted first; a running one continues.
 async fn begin(client: &Client, document: Document, name: &str) -> Result<()> {
-    let scenarios = Api::<Scenario>::all(client.clone());
+    let scenarios = TypedApi::<Scenario>::all(client.clone());
     if let Some(known) = scenarios.get_opt(name).await.map_err(api_error)? {
         if !known.phase().has_ended() && known.metadata.deletion_timestamp.is_none() {
             eprint_line(&format!("scenario {name} is already running"));
             return Ok(());
         }
         if known.metadata.deletion_timestamp.is_none() {
-            scenarios.delete(name, &DeleteParams::default()).await.map_err(api_error)?;
+            scenarios.delete(name).await.map_err(api_error)?;
         }
         let deletion = async {
             while scenarios.get_opt(name).await.map_err(api_error)?.is_some() {
@@ -264,7 +265,7 @@ async fn follow(
     name: &str,
     timeout: Option<Duration>,
 ) -> Result<ExitCode> {
-    let mut scenarios = Api::<Scenario>::all(client.clone());
+    let mut scenarios = TypedApi::<Scenario>::all(client.clone());
     let mut known = None;
     let mut away_since = None;
     let limit = async {
@@ -300,7 +301,7 @@ async fn follow(
                 }
                 // The control plane may be back at another address.
                 if let Ok(client) = client_of(instance).await {
-                    scenarios = Api::all(client);
+                    scenarios = TypedApi::all(client);
                 }
                 continue;
             }
@@ -371,21 +372,24 @@ async fn confirm_stop(name: &str) -> bool {
     }
 }
 
-async fn request_stop(scenarios: &Api<Scenario>, name: &str) -> kube::Result<()> {
+async fn request_stop(scenarios: &TypedApi<Scenario>, name: &str) -> kube::Result<()> {
     change(scenarios, name, json!({"stop": true})).await.map(drop)
 }
 
-async fn change(scenarios: &Api<Scenario>, name: &str, spec: serde_json::Value) -> kube::Result<Scenario> {
-    let patch = Patch::Merge(json!({"spec": spec}));
-    scenarios.patch(name, &PatchParams::default(), &patch).await
+async fn change(
+    scenarios: &TypedApi<Scenario>,
+    name: &str,
+    spec: serde_json::Value,
+) -> kube::Result<Scenario> {
+    scenarios.merge(name, json!({"spec": spec})).await
 }
 
 /// Returns the scenario of this name, or the only one that is running.
-async fn meant(scenarios: &Api<Scenario>, name: Option<&str>) -> Result<Scenario> {
+async fn meant(scenarios: &TypedApi<Scenario>, name: Option<&str>) -> Result<Scenario> {
     if let Some(name) = name {
         return scenarios.get(name).await.map_err(api_error);
     }
-    let all = scenarios.list(&ListParams::default()).await.map_err(api_error)?.items;
+    let all = scenarios.list(&ListParams::default()).await.map_err(api_error)?;
     let mut played = all.into_iter().filter(|one| !one.phase().has_ended());
     match (played.next(), played.next()) {
         (Some(one), None) => Ok(one),
@@ -395,7 +399,7 @@ async fn meant(scenarios: &Api<Scenario>, name: Option<&str>) -> Result<Scenario
 }
 
 async fn hint(client: &Client, name: Option<&str>) -> Result<ExitCode> {
-    let scenarios = Api::<Scenario>::all(client.clone());
+    let scenarios = TypedApi::<Scenario>::all(client.clone());
     let scenario = meant(&scenarios, name).await?;
     let name = scenario.metadata.name.clone().unwrap_or_default();
     if scenario.phase() != ScenarioPhase::Running {
@@ -424,7 +428,7 @@ async fn hint(client: &Client, name: Option<&str>) -> Result<ExitCode> {
 }
 
 async fn stop(client: &Client, name: Option<&str>) -> Result<ExitCode> {
-    let scenarios = Api::<Scenario>::all(client.clone());
+    let scenarios = TypedApi::<Scenario>::all(client.clone());
     let scenario = meant(&scenarios, name).await?;
     let name = scenario.metadata.name.clone().unwrap_or_default();
     if !scenario.phase().has_ended() {

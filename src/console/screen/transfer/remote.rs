@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use kube::Api;
 use kube::api::{AttachParams, AttachedProcess};
@@ -16,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::archive::{self, Progress};
 use super::local;
 use crate::action::error_text;
-use crate::decoded::DecodedObject;
+use crate::decoded::JsonObject;
 use crate::effect::Outbox;
 use crate::text::generated;
 
@@ -30,7 +29,7 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
 pub(super) struct Container {
-    pub(super) pods: Api<DecodedObject<Pod>>,
+    pub(super) pods: Api<JsonObject>,
     pub(super) pod: String,
     pub(super) name: String,
 }
