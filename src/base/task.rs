@@ -3,13 +3,21 @@
 //! A [`Tasks`] group belongs to one component. A panic in a task is noted with its name ([`PanicLog`]), and a task
 //! started with [`Tasks::spawn_restarting`] is restarted after a short back-off. A group can be
 //! [paused](Tasks::pause), as by SIGSTOP.
+//!
+//! Futures are boxed, here and in [`start`], [`JoinSet`] and [`blocking`], because a runtime's code for a task (some
+//! twenty functions) is compiled for every type of future.
 
 use std::future::Future;
+use std::ops::{Deref, DerefMut};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use tokio::task::{AbortHandle, JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -26,8 +34,7 @@ pub struct Tasks {
     contained: PanicLog,
 }
 
-/// Makes the future of a task that is restarted. Futures are boxed, because a runtime's code for a task (some twenty
-/// functions) is compiled for every type of future.
+/// Makes the future of a task that is restarted.
 type MakeFuture = Box<dyn FnMut() -> BoxFuture<'static, ()> + Send>;
 
 /// The type under which tasks' panics are counted.
@@ -144,6 +151,77 @@ impl Tasks {
     }
 }
 
+/// Runs a future as a task of its own, like `tokio::spawn`.
+pub fn start<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+    tokio::spawn(future.boxed())
+}
+
+/// Tasks that stop when the set is dropped, like tokio's set.
+#[derive(Debug)]
+pub struct JoinSet<T>(tokio::task::JoinSet<T>);
+
+impl<T> JoinSet<T> {
+    /// Creates an empty set.
+    pub fn new() -> Self {
+        Self(tokio::task::JoinSet::new())
+    }
+}
+
+impl<T: Send + 'static> JoinSet<T> {
+    /// Runs a future as a task of the set.
+    pub fn spawn(&mut self, future: impl Future<Output = T> + Send + 'static) -> AbortHandle {
+        self.0.spawn(future.boxed())
+    }
+}
+
+impl<T> Default for JoinSet<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Deref for JoinSet<T> {
+    type Target = tokio::task::JoinSet<T>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for JoinSet<T> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+/// Runs work that blocks on a thread for such work, like `tokio::task::spawn_blocking`.
+pub fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> BlockingTask<T> {
+    let result = Arc::new(Mutex::new(None));
+    let slot = result.clone();
+    BlockingTask { task: start_blocking(Box::new(move || *slot.lock() = Some(work()))), result }
+}
+
+fn start_blocking(work: Box<dyn FnOnce() + Send>) -> JoinHandle<()> {
+    tokio::task::spawn_blocking(work)
+}
+
+/// Work of [`blocking`]. It runs to its end even if this is dropped. An error means that it panicked, or that the runtime
+/// has stopped.
+#[derive(Debug)]
+pub struct BlockingTask<T> {
+    task: JoinHandle<()>,
+    result: Arc<Mutex<Option<T>>>,
+}
+
+impl<T> Future for BlockingTask<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let outcome = ready!(Pin::new(&mut self.task).poll(context));
+        Poll::Ready(outcome.map(|()| self.result.lock().take().expect("the work has set its result")))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -189,6 +267,12 @@ mod tests {
             all.iter().map(|((_, name), panics)| (*name, panics.count, panics.last.as_str())).collect();
         assert_eq!(reported, [("last", 1, "at the end"), ("once", 1, "no luck"), ("twice", 2, "start 1")]);
         above.stop().await;
+    }
+
+    #[tokio::test]
+    async fn blocking_work_returns_its_result_or_its_panic() {
+        assert_eq!(blocking(|| 7).await.unwrap(), 7);
+        assert!(blocking(|| panic!("no luck")).await.is_err_and(|error| error.is_panic()));
     }
 
     #[tokio::test(start_paused = true)]

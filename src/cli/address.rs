@@ -8,15 +8,15 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use k8s_openapi::api::core::v1::{Pod, Service};
-use kube::api::{Api, ListParams, ObjectList};
+use kube::api::ListParams;
 use kube::{Client, ResourceExt};
 
 use super::flags::InstanceArgs;
 use super::output::{api_error, eprint_line, print_table};
 use super::runtime::runtime;
 use super::why::client_by;
+use console::decoded::TypedApi;
 use object::host_ports::declared_ports;
-use object::names::path_segment;
 use object::pod::is_terminal;
 use services::proxy::Mirrors;
 use why::Destination;
@@ -55,7 +55,7 @@ pub(super) fn run(request: &AddressRequest) -> Result<()> {
 }
 
 async fn mirrors(client: &Client) -> Result<Mirrors> {
-    let services = Api::<Service>::namespaced(client.clone(), "default");
+    let services = TypedApi::<Service>::namespaced(client.clone(), "default");
     let service =
         services.get("kubernetes").await.map_err(api_error).context("service default/kubernetes")?;
     Mirrors::read(service.annotations()).context(
@@ -65,14 +65,12 @@ async fn mirrors(client: &Client) -> Result<Mirrors> {
 }
 
 async fn rows(client: &Client, request: &AddressRequest, mirrors: &Mirrors) -> Result<Vec<Row>> {
-    let services = |namespace: &str| Api::<Service>::namespaced(client.clone(), namespace);
-    let pods = |namespace: &str| Api::<Pod>::namespaced(client.clone(), namespace);
+    let services = |namespace: &str| TypedApi::<Service>::namespaced(client.clone(), namespace);
+    let pods = |namespace: &str| TypedApi::<Pod>::namespaced(client.clone(), namespace);
     if request.objects.is_empty() {
-        let all: ObjectList<Service> =
-            services(&request.namespace).list(&ListParams::default()).await.map_err(api_error)?;
+        let all = services(&request.namespace).list(&ListParams::default()).await.map_err(api_error)?;
         let mut rows: Vec<Row> = all.iter().flat_map(|service| of_service(service, mirrors)).collect();
-        let all: ObjectList<Pod> =
-            pods(&request.namespace).list(&ListParams::default()).await.map_err(api_error)?;
+        let all = pods(&request.namespace).list(&ListParams::default()).await.map_err(api_error)?;
         rows.extend(all.iter().flat_map(|pod| of_pod(pod, mirrors)));
         return Ok(rows);
     }
@@ -80,18 +78,16 @@ async fn rows(client: &Client, request: &AddressRequest, mirrors: &Mirrors) -> R
     for object in &request.objects {
         match Destination::parse(object, &request.namespace)?.0 {
             Destination::Service(key) => {
-                let service =
-                    services(&key.namespace).get(&path_segment(&key.name)).await.map_err(api_error)?;
+                let service = services(&key.namespace).get(&key.name).await.map_err(api_error)?;
                 rows.extend(of_service(&service, mirrors));
             }
             Destination::Pod(key) => {
-                let pod = pods(&key.namespace).get(&path_segment(&key.name)).await.map_err(api_error)?;
+                let pod = pods(&key.namespace).get(&key.name).await.map_err(api_error)?;
                 rows.extend(of_pod(&pod, mirrors));
             }
             Destination::Name(name) => {
-                let service =
-                    services(&request.namespace).get_opt(&path_segment(&name)).await.map_err(api_error)?;
-                let pod = pods(&request.namespace).get_opt(&path_segment(&name)).await.map_err(api_error)?;
+                let service = services(&request.namespace).get_opt(&name).await.map_err(api_error)?;
+                let pod = pods(&request.namespace).get_opt(&name).await.map_err(api_error)?;
                 if service.is_none() && pod.is_none() {
                     bail!("no service or pod \"{name}\" in namespace {}", request.namespace);
                 }

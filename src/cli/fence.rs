@@ -9,15 +9,15 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, PostParams};
+use kube::api::{ListParams, ObjectMeta};
 
 use super::apply::client_of;
 use super::flags::InstanceArgs;
 use super::output::{api_error, eprint_line, print_line};
 use super::runtime::runtime;
 use base::count::counted;
+use console::decoded::TypedApi;
 use object::conditions;
-use object::names::path_segment;
 use object::node::is_ready;
 use object::node_fence::{FENCED, FencePhase, NodeFence, NodeFenceSpec};
 use object::pod::is_terminal;
@@ -51,14 +51,14 @@ pub(super) struct FenceRequest {
 pub(super) fn run(request: &FenceRequest) -> Result<()> {
     runtime()?.block_on(async {
         let client = client_of(&request.instance).await?;
-        let fences = Api::<NodeFence>::all(client.clone());
+        let fences = TypedApi::<NodeFence>::all(client.clone());
         if request.release {
             return undo(&fences, &request.node).await;
         }
-        let nodes = Api::<Node>::all(client.clone());
-        let node = nodes.get(&path_segment(&request.node)).await.map_err(api_error)?;
+        let nodes = TypedApi::<Node>::all(client.clone());
+        let node = nodes.get(&request.node).await.map_err(api_error)?;
         if !request.yes {
-            preview(&node, &Api::all(client)).await?;
+            preview(&node, &TypedApi::all(client)).await?;
             confirm(&request.node)?;
         }
         fence(&fences, request).await
@@ -66,10 +66,10 @@ pub(super) fn run(request: &FenceRequest) -> Result<()> {
 }
 
 /// Prints the pods and processes that will be killed.
-async fn preview(node: &Node, pods: &Api<Pod>) -> Result<()> {
+async fn preview(node: &Node, pods: &TypedApi<Pod>) -> Result<()> {
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let on_node = ListParams::default().fields(&format!("spec.nodeName={name}"));
-    let pods = pods.list(&on_node).await.map_err(api_error)?.items;
+    let pods = pods.list(&on_node).await.map_err(api_error)?;
     let running: Vec<String> = (pods.iter())
         .filter(|pod| !is_terminal(pod))
         .map(|pod| {
@@ -109,11 +109,11 @@ fn confirm(node: &str) -> Result<()> {
     Ok(())
 }
 
-async fn fence(fences: &Api<NodeFence>, request: &FenceRequest) -> Result<()> {
+async fn fence(fences: &TypedApi<NodeFence>, request: &FenceRequest) -> Result<()> {
     let name = request.node.as_str();
     let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
     let fence = NodeFence { metadata, spec: NodeFenceSpec { reason: request.reason.clone() }, status: None };
-    match fences.create(&PostParams::default(), &fence).await {
+    match fences.create(&fence).await {
         Ok(_) => {}
         // Another client has already created the fence: this command follows its progress.
         Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
@@ -122,7 +122,7 @@ async fn fence(fences: &Api<NodeFence>, request: &FenceRequest) -> Result<()> {
     let mut reported = String::new();
     let mut done = async || {
         loop {
-            let fence = fences.get(&path_segment(name)).await.map_err(api_error)?;
+            let fence = fences.get(name).await.map_err(api_error)?;
             let all = fence.status.as_ref().and_then(|status| status.conditions.as_ref());
             if let Some(condition) = conditions::get(all, FENCED) {
                 if condition.message != reported {
@@ -153,10 +153,10 @@ async fn fence(fences: &Api<NodeFence>, request: &FenceRequest) -> Result<()> {
     Ok(())
 }
 
-async fn undo(fences: &Api<NodeFence>, name: &str) -> Result<()> {
-    fences.delete(&path_segment(name), &DeleteParams::default()).await.map_err(api_error)?;
+async fn undo(fences: &TypedApi<NodeFence>, name: &str) -> Result<()> {
+    fences.delete(name).await.map_err(api_error)?;
     let deletion = async {
-        while fences.get_opt(&path_segment(name)).await.map_err(api_error)?.is_some() {
+        while fences.get_opt(name).await.map_err(api_error)?.is_some() {
             tokio::time::sleep(LOOK).await;
         }
         anyhow::Ok(())

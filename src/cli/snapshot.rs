@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
+use console::decoded::TypedApi;
 use console::forks::{Fork, ForkedDirectory};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use kube::Api;
-use kube::api::{DeleteParams, ObjectMeta, PostParams};
+use kube::api::ObjectMeta;
 
 use super::apply::client_of;
 use super::error_line;
@@ -27,7 +27,6 @@ use object::cluster_snapshot::{
     COMPLETE, ClusterRestore, ClusterRestoreSpec, ClusterSnapshot, ClusterSnapshotSpec, READY, RestorePhase,
 };
 use object::conditions;
-use object::names::path_segment;
 
 /// Interval between two polls of the progress.
 const LOOK: Duration = Duration::from_millis(20);
@@ -108,14 +107,14 @@ fn data_dir(instance: &InstanceArgs) -> Result<PathBuf> {
 }
 
 async fn save(named: &SnapshotTarget, claims: bool) -> Result<()> {
-    let snapshots: Api<ClusterSnapshot> = Api::all(client_of(&named.instance).await?);
+    let snapshots: TypedApi<ClusterSnapshot> = TypedApi::all(client_of(&named.instance).await?);
     let metadata = ObjectMeta { name: Some(named.name.clone()), ..ObjectMeta::default() };
     let spec = ClusterSnapshotSpec { claims: claims.then_some(true) };
     let snapshot = ClusterSnapshot { metadata, spec, status: None };
-    snapshots.create(&PostParams::default(), &snapshot).await.map_err(api_error)?;
+    snapshots.create(&snapshot).await.map_err(api_error)?;
     let outcome = async {
         loop {
-            let snapshot = snapshots.get(&path_segment(&named.name)).await.map_err(api_error)?;
+            let snapshot = snapshots.get(&named.name).await.map_err(api_error)?;
             let conditions = snapshot.status.as_ref().and_then(|status| status.conditions.as_ref());
             if let Some(ready) = conditions::get(conditions, READY) {
                 return anyhow::Ok((ready.status == "True", ready.message.clone()));
@@ -181,16 +180,16 @@ fn restore(named: &SnapshotTarget, claims: bool, grace_period: Option<i64>) -> R
 }
 
 async fn restore_now(named: &SnapshotTarget, spec: ClusterRestoreSpec) -> Result<()> {
-    let restores: Api<ClusterRestore> = Api::all(client_of(&named.instance).await?);
+    let restores: TypedApi<ClusterRestore> = TypedApi::all(client_of(&named.instance).await?);
     let prefix: String = named.name.chars().take(200).collect();
     let metadata = ObjectMeta { generate_name: Some(format!("{prefix}-")), ..ObjectMeta::default() };
     let restore = ClusterRestore { metadata, spec, status: None };
-    let made = restores.create(&PostParams::default(), &restore).await.map_err(api_error)?;
+    let made = restores.create(&restore).await.map_err(api_error)?;
     let name = made.metadata.name.unwrap_or_default();
     let mut reported = String::new();
     let mut done = async || {
         loop {
-            let restore = restores.get(&path_segment(&name)).await.map_err(api_error)?;
+            let restore = restores.get(&name).await.map_err(api_error)?;
             let conditions = restore.status.as_ref().and_then(|status| status.conditions.as_ref());
             let message = conditions::get(conditions, COMPLETE).map(|complete| complete.message.clone());
             match (restore.phase(), message) {
@@ -261,7 +260,7 @@ impl Fork for Forks {
         let data_dir = self.data_dir.clone();
         let copy = move || fork_from(&data_dir, &snapshot, &directory);
         async move {
-            let copied = tokio::task::spawn_blocking(copy).await.map_err(|error| error.to_string())?;
+            let copied = base::task::blocking(copy).await.map_err(|error| error.to_string())?;
             copied.map(|objects| ForkedDirectory { objects }).map_err(|error| error_line(&error))
         }
         .boxed()
@@ -269,8 +268,8 @@ impl Fork for Forks {
 }
 
 async fn delete(named: &SnapshotTarget) -> Result<()> {
-    let snapshots: Api<ClusterSnapshot> = Api::all(client_of(&named.instance).await?);
-    snapshots.delete(&path_segment(&named.name), &DeleteParams::default()).await.map_err(api_error)?;
+    let snapshots: TypedApi<ClusterSnapshot> = TypedApi::all(client_of(&named.instance).await?);
+    snapshots.delete(&named.name).await.map_err(api_error)?;
     print_line(&format!("snapshot {} deleted", named.name));
     Ok(())
 }

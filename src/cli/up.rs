@@ -79,8 +79,8 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
         diagnose: Some(why::diagnosis()),
         forks: Some(snapshot::forks(files)),
     };
-    tokio::spawn(base::file_pages::return_after_start());
-    let shown = tokio::spawn(console::run(cluster.client(), options));
+    base::task::start(base::file_pages::return_after_start());
+    let shown = base::task::start(console::run(cluster.client(), options));
     tokio::pin!(shown);
     // Wait for the first of these: the user quits, a signal arrives, or the terminal is closed.
     let ended = tokio::select! {

@@ -43,9 +43,9 @@ impl Service<Request<KubeBody>> for PipeConnector {
         add_missing(request.headers_mut(), &self.headers);
         async move {
             let (near, far) = tokio::io::duplex(64 * 1024);
-            tokio::spawn(serve(server, far));
+            base::task::start(serve(server, far));
             let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(near)).await?;
-            tokio::spawn(async move {
+            base::task::start(async move {
                 // The connection ends with the response's body; the reader of the body gets the errors.
                 let _ = connection.with_upgrades().await;
             });

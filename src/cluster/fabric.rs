@@ -260,7 +260,7 @@ impl ClusterFabric {
                 tokio::time::sleep(pause).await;
                 let round = rounds.begin("the process of the pods' network");
                 let looked = fabric.clone();
-                let result = tokio::task::spawn_blocking(move || looked.find_or_start()).await;
+                let result = base::task::blocking(move || looked.find_or_start()).await;
                 let result = result.map_err(io::Error::other).map_err(at("task")).and_then(|result| result);
                 round.ends(result.as_ref().map(drop));
                 match result {
@@ -314,7 +314,7 @@ impl ClusterFabric {
             return Ok(socket);
         }
         let (connection, spec) = (self.connection(), own(kind));
-        let opened = tokio::task::spawn_blocking(move || connection.sockets(&spec, count)).await?;
+        let opened = base::task::blocking(move || connection.sockets(&spec, count)).await?;
         let mut sockets = opened.map_err(io::Error::other)?;
         let first = sockets.pop();
         self.ready.lock().append(&mut sockets);
@@ -350,7 +350,7 @@ impl Dial for ClusterFabric {
         async move {
             let kind = if to.is_ipv4() { SocketKind::UdpV4 } else { SocketKind::UdpV6 };
             let connection = self.connection();
-            let opened = tokio::task::spawn_blocking(move || connection.socket(&own(kind))).await?;
+            let opened = base::task::blocking(move || connection.socket(&own(kind))).await?;
             connected(UdpSocket::from_std(opened.map_err(io::Error::other)?.into())?, to).await
         }
         .boxed()

@@ -173,7 +173,7 @@ impl<R: NodeRunner> FencingController<R> {
     ) -> Result<bool, ApiError> {
         if Mistake::FenceBeforeDeath.is_enabled() {
             let (nodes, name) = (self.nodes.clone(), fence.name().to_owned());
-            tokio::spawn(async move { nodes.kill_for_certain(&name).await });
+            base::task::start(async move { nodes.kill_for_certain(&name).await });
             return Ok(true);
         }
         let Err(error) = self.nodes.kill_for_certain(fence.name()).await else { return Ok(true) };

@@ -232,11 +232,11 @@ impl Cluster {
             audit.flush().await;
         }
         if let Some(fabric) = self.fabric {
-            let _ = tokio::task::spawn_blocking(move || fabric.stop(HANG_UP)).await;
+            let _ = base::task::blocking(move || fabric.stop(HANG_UP)).await;
         }
         let store = self.store.clone();
         // `close` waits for the disk thread, so it must not run on a runtime thread.
-        let _ = tokio::task::spawn_blocking(move || store.close()).await;
+        let _ = base::task::blocking(move || store.close()).await;
     }
 }
 
@@ -520,7 +520,7 @@ async fn open_store(data_dir: &DataDir, config: &ClusterConfig) -> Result<Store,
     }
     let directory = data_dir.directory("state")?;
     let loss = if config.accept_data_loss { LossPolicy::Accepted } else { LossPolicy::Refused };
-    let opened = tokio::task::spawn_blocking(move || Store::open_with(&directory, loss)).await;
+    let opened = base::task::blocking(move || Store::open_with(&directory, loss)).await;
     Ok(opened.map_err(|e| StoreError::Disk(e.to_string()))??)
 }
 

@@ -49,7 +49,7 @@ pub(super) async fn follow(kubelet: Kubelet, directory: PathBuf, clock: Clock, p
     loop {
         clock.sleep(period).await;
         let path = directory.clone();
-        let Ok(manifests) = tokio::task::spawn_blocking(move || read(&path)).await else { continue };
+        let Ok(manifests) = base::task::blocking(move || read(&path)).await else { continue };
         // The manifests are passed even if they have not changed, because the kubelet applies a changed manifest only
         // once the previous pod has ended.
         if had_some || !manifests.is_empty() {

@@ -41,7 +41,7 @@ impl DiskWriter {
     /// Starts the task for this directory; it sends its results to the loop.
     pub(crate) fn start(dir: PathBuf, messages: mpsc::Sender<Message>) -> Self {
         let (work, waiting) = mpsc::channel(MAX_PENDING);
-        Self { work, task: tokio::spawn(write_on(dir, waiting, messages)) }
+        Self { work, task: base::task::start(write_on(dir, waiting, messages)) }
     }
 
     /// Reads the journal of earlier runs; it arrives as a message of that cluster.
@@ -102,7 +102,7 @@ async fn write_on(dir: PathBuf, mut waiting: mpsc::Receiver<DiskJob>, messages: 
     let mut complained = false;
     while let Some(work) = waiting.recv().await {
         let place = dir.clone();
-        let done = tokio::task::spawn_blocking(move || match work {
+        let done = base::task::blocking(move || match work {
             DiskJob::Read(cluster, of) => {
                 let read = Message::Journal(file::read(&place, &cluster));
                 Ok(Some(if of == ClusterId::HOME { read } else { Message::On(of, Box::new(read)) }))

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use base::task::JoinSet;
 use kube::Client;
 use tokio::sync::{Notify, mpsc};
-use tokio::task::JoinSet;
 
 use super::action::Outcome;
 use super::context::ScreenId;
@@ -270,7 +270,7 @@ async fn retry_policy(from: &ClusterSources, name: Option<&str>) -> BackoffPolic
         return feed::retry_policy(origin.unwrap_or_default());
     };
     let (path, name) = (from.kubeconfig.clone(), name.to_owned());
-    let read = tokio::task::spawn_blocking(move || contexts::server_address(path.as_deref(), &name));
+    let read = base::task::blocking(move || contexts::server_address(path.as_deref(), &name));
     let address = read.await.ok().flatten();
     feed::retry_policy(address.as_deref().unwrap_or_default())
 }
@@ -292,7 +292,7 @@ async fn identity(from: ClusterSources, name: Option<String>) -> Identity {
         _ => from.kubeconfig.clone(),
     };
     let known = Identity { context: name.clone().unwrap_or_default(), ..Identity::default() };
-    let read = tokio::task::spawn_blocking(move || contexts::identity(path.as_deref(), name.as_deref()));
+    let read = base::task::blocking(move || contexts::identity(path.as_deref(), name.as_deref()));
     read.await.unwrap_or(known)
 }
 

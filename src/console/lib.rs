@@ -75,7 +75,7 @@ pub(crate) mod container;
 pub(crate) mod container_state;
 pub mod context;
 pub mod contexts;
-pub(crate) mod decoded;
+pub mod decoded;
 pub(crate) mod desktop_notification;
 pub mod diagnostics;
 pub(crate) mod dialog;

@@ -28,7 +28,7 @@ pub(crate) async fn follow(sources: Sources, clock: Clock, messages: mpsc::Sende
     let mut known = None;
     loop {
         let (looked_at, before) = (sources.clone(), known.clone());
-        let seen = tokio::task::spawn_blocking(move || {
+        let seen = base::task::blocking(move || {
             let now = stamp(&looked_at);
             let changed = before.is_some_and(|before| before != now);
             (changed.then(|| Extensions::read(&looked_at)), now)

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::resource::ObjectRef;
 use super::store::Stores;
+use object::ObjectPart as _;
 
 /// Returns the stored object as JSON.
 pub(crate) fn object(stores: &Stores, target: &ObjectRef) -> Option<Value> {
@@ -13,7 +14,7 @@ pub(crate) fn object(stores: &Stores, target: &ObjectRef) -> Option<Value> {
 
 /// Returns the spec in the object's pod template, if it has one.
 pub(crate) fn pod_spec(object: &Value) -> Option<PodSpec> {
-    serde_json::from_value(object.pointer("/spec/template/spec")?.clone()).ok()
+    PodSpec::decode(object.pointer("/spec/template/spec")?.clone()).ok()
 }
 
 /// Returns the desired number of replicas, if the object has `spec.replicas` as workloads do.

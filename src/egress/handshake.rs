@@ -58,7 +58,7 @@ pub(super) async fn serve(first: OwnedFd, open: OpenDetourFn, relay: Arc<EgressC
             Ok(socket)
         } else {
             let open = open.clone();
-            let opened = tokio::task::spawn_blocking(move || open()).await;
+            let opened = base::task::blocking(move || open()).await;
             opened.map_err(io::Error::other).and_then(|opened| opened.map_err(io::Error::other))
         };
         let error = match opened.and_then(registered) {

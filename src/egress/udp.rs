@@ -67,7 +67,7 @@ impl FlowTable {
         }
         let to = self.destinations.resolve(pair.1)?;
         let (open, destination) = (self.open.clone(), pair.1);
-        let back = tokio::task::spawn_blocking(move || open(destination)).await.ok()?.ok()?;
+        let back = base::task::blocking(move || open(destination)).await.ok()?.ok()?;
         // From here on the connected socket receives the pod's datagrams directly, without the transparent socket.
         back.connect(pair.0).ok()?;
         back.set_nonblocking(true).ok()?;

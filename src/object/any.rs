@@ -2,6 +2,8 @@
 //!
 //! An [`Object`] is never mutated once stored; [`SharedObject`] is an `Arc<Object>` known to hold one type.
 
+mod stored_body;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,11 +19,13 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
 use serde_json::Value;
+use stored_body::StoredBody;
 
 use super::custom::CustomObject;
 use super::definition_schemas::DefinitionSchemas;
 use super::encode::{Encoder, whole_numbers};
 use super::managed::ManagedFields;
+use super::part;
 use super::{
     Key, Kind, Revision, cluster_snapshot, fault, node_fence, numeric_quantities, pod_preset, scenario,
 };
@@ -72,6 +76,10 @@ pub trait TypedKind:
     fn decode(value: serde_json::Value) -> serde_json::Result<Self>
     where
         Self: Sized;
+    /// Returns the value as JSON. Like [`TypedKind::decode`], the code is only in this crate.
+    fn to_value(&self) -> serde_json::Value;
+    /// Returns the value's JSON text.
+    fn encode(&self) -> Vec<u8>;
 }
 
 macro_rules! bodies {
@@ -165,6 +173,16 @@ macro_rules! bodies {
             fn decode(value: serde_json::Value) -> serde_json::Result<Self> {
                 serde_json::from_value(value)
             }
+            fn to_value(&self) -> serde_json::Value {
+                part::to_value(self)
+            }
+            fn encode(&self) -> Vec<u8> {
+                let mut text = Vec::new();
+                let mut serializer = Encoder::serializer(&mut text, &ManagedFields::default());
+                serde::Serialize::serialize(self, &mut serializer)
+                    .expect("API types have string keys and finite numbers");
+                text
+            }
         })*
     };
 }
@@ -223,7 +241,7 @@ each_built_in!(bodies);
 #[derive(Clone)]
 pub struct Object {
     /// The body; that of a packed CustomResourceDefinition has no schemas.
-    body: Body,
+    body: StoredBody,
     /// The schemas of a packed CustomResourceDefinition.
     schemas: Option<DefinitionSchemas>,
     /// The field managers, stored apart from the metadata: only the JSON that clients send and get has them in the
@@ -256,7 +274,7 @@ impl Object {
 
     /// Returns the group and version in which it is stored: `apps/v1`, or `v1` in the core group.
     pub fn api_version(&self) -> Cow<'_, str> {
-        match &self.body {
+        match &*self.body {
             Body::Custom(object) => object.api_version().into(),
             body => body.kind().info().api_version().into(),
         }
@@ -264,7 +282,7 @@ impl Object {
 
     /// Returns the content if the object is a custom resource.
     pub fn custom(&self) -> Option<&CustomObject> {
-        match &self.body {
+        match &*self.body {
             Body::Custom(object) => Some(object),
             _ => None,
         }
@@ -273,7 +291,7 @@ impl Object {
     /// Returns the content if the object is a custom resource, for changes to an object that is not stored yet.
     pub fn custom_mut(&mut self) -> Option<&mut CustomObject> {
         self.forget_encoding();
-        match &mut self.body {
+        match &mut *self.body {
             Body::Custom(object) => Some(object),
             _ => None,
         }
@@ -294,7 +312,7 @@ impl Object {
     /// returns a packed definition without its schemas; its JSON, comparisons and changes include them.
     #[must_use]
     pub fn packed(mut self) -> Self {
-        if let (None, Body::CustomResourceDefinition(definition)) = (&self.schemas, &mut self.body) {
+        if let (None, Body::CustomResourceDefinition(definition)) = (&self.schemas, &mut *self.body) {
             self.schemas = Some(DefinitionSchemas::take_from(&mut definition.spec));
             self.json = OnceLock::new();
         }
@@ -313,7 +331,7 @@ impl Object {
 
     /// Returns the schemas of a CustomResourceDefinition's versions; none for another kind.
     pub fn definition_schemas(&self) -> DefinitionSchemas {
-        match (&self.schemas, &self.body) {
+        match (&self.schemas, &*self.body) {
             (Some(schemas), _) => schemas.clone(),
             (None, Body::CustomResourceDefinition(definition)) => DefinitionSchemas::of(&definition.spec),
             _ => DefinitionSchemas::default(),
@@ -322,14 +340,14 @@ impl Object {
 
     fn unpack(&mut self) {
         if let (Some(schemas), Body::CustomResourceDefinition(definition)) =
-            (self.schemas.take(), &mut self.body)
+            (self.schemas.take(), &mut *self.body)
         {
             schemas.put_into(&mut definition.spec);
         }
     }
 
     /// Returns the body with its schemas, decompressed if necessary.
-    fn whole_body(&self) -> Cow<'_, Body> {
+    fn whole_body(&self) -> Cow<'_, StoredBody> {
         match self.unpacked() {
             Cow::Borrowed(object) => Cow::Borrowed(&object.body),
             Cow::Owned(object) => Cow::Owned(object.body),
@@ -432,7 +450,7 @@ impl Object {
 
     /// Returns the metadata as clients get it.
     pub fn client_metadata(&self) -> Value {
-        let mut meta = serde_json::to_value(self.meta()).expect("metadata has string keys");
+        let mut meta = part::to_value(self.meta());
         if !self.managed.is_empty() {
             meta["managedFields"] = self.managed.to_value();
         }
@@ -513,15 +531,13 @@ impl Object {
 
     /// Returns the object's JSON as a value, without field managers.
     pub fn content(&self) -> Value {
-        let value = serde_json::to_value(self.whole_body().erased())
-            .expect("API types have string keys and finite numbers");
-        self.as_written(value)
+        self.as_written(part::to_value(self.whole_body().erased()))
     }
 
     /// Turns whole floats of a CustomResourceDefinition into integers. The bounds in its schemas are the only floats in
     /// the API, and users write them mostly as whole numbers.
     fn as_written(&self, mut value: Value) -> Value {
-        if matches!(self.body, Body::CustomResourceDefinition(_)) {
+        if matches!(*self.body, Body::CustomResourceDefinition(_)) {
             whole_numbers(&mut value);
         }
         value
@@ -545,7 +561,7 @@ impl std::io::Write for Counter {
 impl From<Body> for Object {
     fn from(body: Body) -> Self {
         Self {
-            body,
+            body: StoredBody::new(body),
             schemas: None,
             managed: ManagedFields::default(),
             json: OnceLock::new(),

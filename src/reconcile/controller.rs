@@ -52,13 +52,18 @@ impl<K: QueueKey> Requests<K> for Vec<K> {
 #[must_use = "a controller does nothing until it runs"]
 pub struct Controller<R: Reconciler> {
     reconciler: Arc<R>,
-    queue: WorkQueue<R::Key>,
+    parts: ControllerParts<R::Key>,
+}
+
+/// A controller without its reconciler.
+struct ControllerParts<K: QueueKey> {
+    queue: WorkQueue<K>,
     caches: Caches,
     workers: usize,
     name: &'static str,
     /// The component's name in Fault objects.
     component: &'static str,
-    object_of: Option<KeyObjectFn<R::Key>>,
+    object_of: Option<KeyObjectFn<K>>,
     /// The controller waits for the first lists of these kinds.
     reads: Vec<Kind>,
     subscriptions: Vec<Subscription>,
@@ -73,23 +78,8 @@ impl<R: Reconciler> Controller<R> {
     /// Creates a controller with one worker that watches nothing yet. `new` receives its queue, which has the cluster's
     /// back-off. The name is used in logs and in `--disable`, and for its component in Fault objects.
     pub fn new(name: &'static str, caches: &Caches, new: impl FnOnce(WorkQueue<R::Key>) -> R) -> Self {
-        let timings = caches.api().timings();
-        let queue = WorkQueue::new(BackoffPolicy {
-            initial: timings.reconcile_back_off_initial.0,
-            max: timings.reconcile_back_off_max.0,
-        });
-        Self {
-            reconciler: Arc::new(new(queue.clone())),
-            queue,
-            caches: caches.clone(),
-            workers: 1,
-            name,
-            component: name,
-            object_of: None,
-            reads: Vec::new(),
-            subscriptions: Vec::new(),
-            every_kind: Vec::new(),
-        }
+        let parts = ControllerParts::new(name, caches);
+        Self { reconciler: Arc::new(new(parts.queue.clone())), parts }
     }
 
     /// Calls the handler for every existing object of a kind and for every later change, and enqueues the keys it
@@ -104,8 +94,8 @@ impl<R: Reconciler> Controller<R> {
         kind: Kind,
         handler: fn(&R, &Change) -> Q,
     ) -> Self {
-        let subscription = self.caches.subscribe(kind, self.handle(handler));
-        self.subscriptions.push(subscription);
+        let subscription = self.parts.caches.subscribe(kind, self.handle(handler));
+        self.parts.subscriptions.push(subscription);
         self.reads_kind(kind)
     }
 
@@ -115,20 +105,13 @@ impl<R: Reconciler> Controller<R> {
         is_watched: fn(Kind) -> bool,
         handler: fn(&R, &Change) -> Q,
     ) -> Self {
-        let (caches, handle) = (self.caches.clone(), self.handle(handler));
-        let subscribe = move |kind: Kind| is_watched(kind).then(|| caches.subscribe(kind, handle.clone()));
-        for kind in self.caches.api().kinds().all() {
-            if let Some(subscription) = subscribe(kind) {
-                self.subscriptions.push(subscription);
-                self.reads.push(kind);
-            }
-        }
-        self.every_kind.push(Box::new(subscribe));
+        let handle = self.handle(handler);
+        self.parts.watch_every_kind(is_watched, handle);
         self
     }
 
     fn handle<Q: Requests<R::Key> + 'static>(&self, handler: fn(&R, &Change) -> Q) -> Handler {
-        let (reconciler, queue) = (self.reconciler.clone(), self.queue.clone());
+        let (reconciler, queue) = (self.reconciler.clone(), self.parts.queue.clone());
         Arc::new(move |change: &Change| handler(&reconciler, change).enqueue(&queue))
     }
 
@@ -138,33 +121,73 @@ impl<R: Reconciler> Controller<R> {
     }
 
     fn reads_kind(mut self, kind: Kind) -> Self {
-        self.reads.push(kind);
+        self.parts.reads.push(kind);
         self
     }
 
     /// Sets the number of keys that may be reconciled at once. One key is never reconciled twice at once.
-    pub fn workers(self, workers: usize) -> Self {
-        Self { workers, ..self }
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.parts.workers = workers;
+        self
     }
 
     /// Sets the name of one of several controllers of a component, which keeps its own name in Fault objects.
-    pub fn named(self, name: &'static str) -> Self {
-        Self { name, ..self }
+    pub fn named(mut self, name: &'static str) -> Self {
+        self.parts.name = name;
+        self
     }
 
     /// Returns the controller's queue.
     pub fn queue(&self) -> WorkQueue<R::Key> {
-        self.queue.clone()
+        self.parts.queue.clone()
     }
 
     /// Sets the function that maps a key to its object, for readers of the queue's status.
-    pub fn keys_are(self, object_of: fn(&R::Key) -> Option<(Kind, Key)>) -> Self {
-        Self { object_of: Some(object_of), ..self }
+    pub fn keys_are(mut self, object_of: fn(&R::Key) -> Option<(Kind, Key)>) -> Self {
+        self.parts.object_of = Some(object_of);
+        self
     }
 
     /// Runs the controller in tasks of `tasks`; its handlers are removed when these stop.
     pub fn run(self, tasks: &Tasks) {
-        let Self { reconciler, queue, caches, workers, name, component, object_of, reads, .. } = self;
+        self.parts.run(self.reconciler, tasks);
+    }
+}
+
+impl<K: QueueKey> ControllerParts<K> {
+    fn new(name: &'static str, caches: &Caches) -> Self {
+        let timings = caches.api().timings();
+        let queue = WorkQueue::new(BackoffPolicy {
+            initial: timings.reconcile_back_off_initial.0,
+            max: timings.reconcile_back_off_max.0,
+        });
+        Self {
+            queue,
+            caches: caches.clone(),
+            workers: 1,
+            name,
+            component: name,
+            object_of: None,
+            reads: Vec::new(),
+            subscriptions: Vec::new(),
+            every_kind: Vec::new(),
+        }
+    }
+
+    fn watch_every_kind(&mut self, is_watched: fn(Kind) -> bool, handle: Handler) {
+        let caches = self.caches.clone();
+        let subscribe = move |kind: Kind| is_watched(kind).then(|| caches.subscribe(kind, handle.clone()));
+        for kind in self.caches.api().kinds().all() {
+            if let Some(subscription) = subscribe(kind) {
+                self.subscriptions.push(subscription);
+                self.reads.push(kind);
+            }
+        }
+        self.every_kind.push(Box::new(subscribe));
+    }
+
+    fn run(self, reconciler: Arc<dyn Reconciler<Key = K>>, tasks: &Tasks) {
+        let Self { queue, caches, workers, name, component, object_of, reads, .. } = self;
         let (mut subscriptions, every_kind) = (self.subscriptions, self.every_kind);
         queue.set_metrics(caches.api().metrics().work_queue(name));
         let worker = Arc::new(Worker {

@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 
 use super::cache::Caches;
-use super::queue::WorkQueue;
+use super::queue::{QueueKey, WorkQueue};
 use super::runner::{ReconcileError, Reconciler};
 use super::stats::{ControllerStats, FinishedReconcile};
 use api::controller_status::{
@@ -29,12 +29,13 @@ const LISTS: Duration = Duration::from_secs(5);
 /// Returns the object that a key belongs to.
 pub(super) type KeyObjectFn<K> = fn(&K) -> Option<(Kind, Key)>;
 
-/// The state that a controller's workers share.
-pub(super) struct Worker<R: Reconciler> {
+/// The state that a controller's workers share. It does not depend on the reconciler's type, so that it is compiled once
+/// for each type of keys.
+pub(super) struct Worker<K: QueueKey> {
     /// The controller's name.
     pub(super) name: &'static str,
-    pub(super) reconciler: Arc<R>,
-    pub(super) queue: WorkQueue<R::Key>,
+    pub(super) reconciler: Arc<dyn Reconciler<Key = K>>,
+    pub(super) queue: WorkQueue<K>,
     pub(super) caches: Caches,
     /// The controller waits for the first lists of these kinds.
     pub(super) reads: Vec<Kind>,
@@ -43,8 +44,8 @@ pub(super) struct Worker<R: Reconciler> {
     pub(super) component: &'static str,
     /// The number of keys that may be reconciled at once.
     pub(super) workers: usize,
-    pub(super) object_of: Option<KeyObjectFn<R::Key>>,
-    pub(super) figures: ControllerStats<R::Key>,
+    pub(super) object_of: Option<KeyObjectFn<K>>,
+    pub(super) figures: ControllerStats<K>,
     /// The first lists have arrived, and the workers have started.
     pub(super) is_started: AtomicBool,
     /// Workers that have panicked and wait for their restart.
@@ -62,7 +63,7 @@ impl Drop for PanicGuard<'_> {
     }
 }
 
-impl<R: Reconciler> Worker<R> {
+impl<K: QueueKey> Worker<K> {
     /// Processes the queue forever, one key after the other.
     pub(super) async fn work(self: Arc<Self>) {
         // A restarted worker no longer counts as down; a new one was never counted.
@@ -78,7 +79,7 @@ impl<R: Reconciler> Worker<R> {
     }
 
     /// Reconciles a key taken from the queue, and returns the key to the queue.
-    fn reconcile(&self, key: R::Key, waited: Duration) -> FinishedReconcile<R::Key> {
+    fn reconcile(&self, key: K, waited: Duration) -> FinishedReconcile<K> {
         let clock = self.caches.api().clock();
         step_observer::record_step(format_args!("{} {key:?}", self.name));
         let started = clock.monotonic();
@@ -93,11 +94,7 @@ impl<R: Reconciler> Worker<R> {
     }
 
     /// Requeues the key as the outcome requires, and returns the result for the statistics.
-    fn finish(
-        &self,
-        key: &R::Key,
-        outcome: std::thread::Result<Result<(), ReconcileError>>,
-    ) -> ReconcileResult {
+    fn finish(&self, key: &K, outcome: std::thread::Result<Result<(), ReconcileError>>) -> ReconcileResult {
         let (name, queue) = (self.name, &self.queue);
         match outcome {
             Ok(Ok(())) => {
@@ -132,7 +129,7 @@ impl<R: Reconciler> Worker<R> {
         }
     }
 
-    fn queued_key(&self, key: &R::Key) -> QueuedKey {
+    fn queued_key(&self, key: &K) -> QueuedKey {
         QueuedKey { key: key.to_string(), object: self.object_of.and_then(|object_of| object_of(key)) }
     }
 
@@ -175,7 +172,7 @@ impl<R: Reconciler> Worker<R> {
 const CONTROLLER: &str = "controller";
 const TASK: &str = "task";
 
-impl<R: Reconciler> ControllerProbe for Worker<R> {
+impl<K: QueueKey> ControllerProbe for Worker<K> {
     fn status(&self) -> ControllerStatus {
         let panics = self.tasks.contained().all();
         let of = |part| panics.get(&(part, self.name)).map_or(0, |panics| panics.count);
@@ -200,7 +197,7 @@ impl<R: Reconciler> ControllerProbe for Worker<R> {
     fn keys(&self, most: usize) -> ControllerKeys {
         let keys = self.queue.first_keys(most);
         let (recent, errors) = self.figures.last(|key| self.queued_key(key));
-        let with = |(key, time, failures): (R::Key, Duration, u32)| (self.queued_key(&key), time, failures);
+        let with = |(key, time, failures): (K, Duration, u32)| (self.queued_key(&key), time, failures);
         ControllerKeys {
             waiting: keys
                 .waiting

@@ -54,7 +54,7 @@ impl Store {
             // A simulation is deterministic only in one thread.
             return Ok(Some(compared()));
         }
-        let inspection = tokio::task::spawn_blocking(compared).await;
+        let inspection = base::task::blocking(compared).await;
         inspection.map(Some).map_err(|error| StoreError::Disk(error.to_string()))
     }
 }

@@ -103,7 +103,7 @@ impl SimulatedDisk {
             publish,
             signals: signals.clone(),
         };
-        tokio::spawn(writer.run());
+        base::task::start(writer.run());
         let disk = Some(Disk::simulated(queue, state, faults.disk().clone()));
         let state = parking_lot::RwLock::new(State::restore(revision, objects));
         Ok(Store { inner: Arc::new(Inner { state, signals, disk, faults }) })

@@ -14,6 +14,7 @@ use network_policy::{
     AddressError, ConnectionEnd, ConnectionQuery, Direction, Explanation, PolicyInputs, Protocol, Ruling,
     explain,
 };
+use object::TypedKind as _;
 
 /// Maximum number of pods listed in a line: users can create any number.
 const MAX_LISTED: usize = 8;
@@ -44,7 +45,7 @@ pub(super) fn of_dns(facts: &Facts, source: &Key) -> Option<Finding> {
     let pod = json!({
         "metadata": {"labels": {"k8s-app": "kube-dns"}}, "spec": {"containers": []},
         "status": {"phase": "Running", "podIP": ip}});
-    world.set_pod(&stand_in, serde_json::from_value::<Pod>(pod).ok().as_ref());
+    world.set_pod(&stand_in, Pod::decode(pod).ok().as_ref());
     let (source, destination) = (ConnectionEnd::Pod(source.clone()), ConnectionEnd::Pod(stand_in));
     let question = ConnectionQuery { source, destination, protocol: Protocol::Udp, port: DNS_PORT };
     let explanation = explain(&world, &question).ok().filter(|explanation| !explanation.egress.allows())?;

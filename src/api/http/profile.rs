@@ -105,7 +105,7 @@ type Threads = BTreeMap<u32, Thread>;
 
 /// Returns the threads of this process by id; empty if the system does not report them.
 async fn threads() -> Threads {
-    tokio::task::spawn_blocking(|| {
+    base::task::blocking(|| {
         let mut threads = Threads::new();
         for entry in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
             let path = entry.path();

@@ -134,7 +134,7 @@ impl SpdyUpgrade {
         F: Future<Output = ()> + Send,
     {
         let (stopping, under_way) = (server.inner.stopping.clone(), request_metrics::current());
-        tokio::spawn(stopping.run_until_cancelled_owned(async move {
+        base::task::start(stopping.run_until_cancelled_owned(async move {
             let _guard = under_way;
             match self.on_upgrade.await {
                 Ok(upgraded) => speak(hyper_util::rt::TokioIo::new(upgraded)).await,

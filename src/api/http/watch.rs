@@ -82,7 +82,7 @@ pub(super) fn handle(
     };
     let (outlet, stream) = on_demand::pair(api.timings().http_request_timeout.0);
     let stopping = server.inner.stopping.clone();
-    tokio::spawn(async move {
+    base::task::start(async move {
         tokio::select! {
             () = stopping.cancelled() => {}
             () = tokio::time::sleep(timeout) => {}

@@ -40,13 +40,35 @@ pub(crate) struct RowCondition {
     pub(crate) message: &'static str,
 }
 
-/// One column of a built-in kind.
-pub(crate) struct Column<T: 'static> {
+/// The definition of a built-in kind's column.
+pub(super) struct ColumnHead {
     name: &'static str,
     type_: &'static str,
     format: &'static str,
     description: &'static str,
     priority: i32,
+}
+
+impl ColumnHead {
+    fn definition(&self) -> ColumnDefinition {
+        ColumnDefinition {
+            name: self.name.into(),
+            type_: self.type_.into(),
+            format: self.format.into(),
+            description: self.description.into(),
+            priority: self.priority,
+        }
+    }
+
+    /// Returns the definitions of columns.
+    pub(super) fn definitions(heads: &mut dyn Iterator<Item = &Self>) -> Vec<ColumnDefinition> {
+        heads.map(Self::definition).collect()
+    }
+}
+
+/// One column of a built-in kind.
+pub(crate) struct Column<T: 'static> {
+    pub(super) head: ColumnHead,
     /// Computes the cell of an object at a time.
     cell: fn(&T, Timestamp) -> Value,
 }
@@ -58,7 +80,8 @@ impl<T> Column<T> {
         description: &'static str,
         cell: fn(&T, Timestamp) -> Value,
     ) -> Self {
-        Self { name, type_: "string", format: "", description, priority: 0, cell }
+        let head = ColumnHead { name, type_: "string", format: "", description, priority: 0 };
+        Self { head, cell }
     }
 
     /// Returns a column of whole numbers.
@@ -67,7 +90,9 @@ impl<T> Column<T> {
         description: &'static str,
         cell: fn(&T, Timestamp) -> Value,
     ) -> Self {
-        Self { type_: "integer", ..Self::text(name, description, cell) }
+        let mut column = Self::text(name, description, cell);
+        column.head.type_ = "integer";
+        column
     }
 
     /// Returns a column of truth values.
@@ -76,7 +101,9 @@ impl<T> Column<T> {
         description: &'static str,
         cell: fn(&T, Timestamp) -> Value,
     ) -> Self {
-        Self { type_: "boolean", ..Self::text(name, description, cell) }
+        let mut column = Self::text(name, description, cell);
+        column.head.type_ = "boolean";
+        column
     }
 
     /// Returns a column of texts that only `-o wide` shows.
@@ -89,23 +116,14 @@ impl<T> Column<T> {
     }
 
     /// Limits the column to `-o wide`.
-    pub(crate) const fn only_wide(self) -> Self {
-        Self { priority: 1, ..self }
+    pub(crate) const fn only_wide(mut self) -> Self {
+        self.head.priority = 1;
+        self
     }
 
     /// Returns the cell of an object.
     pub(super) fn cell(&self, object: &T, now: Timestamp) -> Value {
         (self.cell)(object, now)
-    }
-
-    pub(super) fn definition(&self) -> ColumnDefinition {
-        ColumnDefinition {
-            name: self.name.into(),
-            type_: self.type_.into(),
-            format: self.format.into(),
-            description: self.description.into(),
-            priority: self.priority,
-        }
     }
 }
 
@@ -117,14 +135,10 @@ impl<T: TypedKind> Column<T> {
 
     /// Returns the column of the object's name, in the kind's own format.
     pub(crate) const fn name_as(cell: fn(&T, Timestamp) -> Value) -> Self {
-        Self {
-            format: "name",
-            ..Self::text(
-                "Name",
-                "Name must be unique within a namespace. Is required when creating resources.",
-                cell,
-            )
-        }
+        let description = "Name must be unique within a namespace. Is required when creating resources.";
+        let mut column = Self::text("Name", description, cell);
+        column.head.format = "name";
+        column
     }
 
     /// Returns the column of the object's age.
@@ -146,7 +160,8 @@ impl<T: TypedKind> Column<T> {
 
 /// Returns the default columns: name and age.
 pub(super) fn of_any_kind() -> Vec<ColumnDefinition> {
-    [Column::<Lease>::name(), Column::age()].iter().map(Column::definition).collect()
+    let columns = [Column::<Lease>::name(), Column::age()];
+    ColumnHead::definitions(&mut columns.iter().map(|column| &column.head))
 }
 
 /// Returns the cells of [`of_any_kind`].

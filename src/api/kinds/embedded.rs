@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::schema_fields::{is_embedded, items_of, schema_of};
 use crate::schema::{check_type, graph};
 use crate::validate::{FieldErrors, Path, metadata, names};
+use object::ObjectPart as _;
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
@@ -46,7 +47,7 @@ fn coerce_value(schema: &JSONSchemaProps, value: &mut Value, path: &str, unknown
 fn coerce_metadata(value: &mut Value, path: &str, unknown: &mut Vec<String>) {
     let (Ok(meta), Some(type_)) = (read(value), graph().named(OBJECT_META)) else { return };
     unknown.extend(check_type(type_, value).unknown.into_iter().map(|field| format!("{path}.{field}")));
-    let Ok(Value::Object(mut fields)) = serde_json::to_value(meta) else { return };
+    let Value::Object(mut fields) = meta.to_value() else { return };
     // Kubernetes writes metadata without its empty fields.
     fields.retain(|_, value| match value {
         Value::Null => false,
@@ -68,7 +69,7 @@ fn read(value: &Value) -> Result<ObjectMeta, String> {
     {
         return Err(mistyped.to_string());
     }
-    serde_json::from_value(value.clone()).map_err(|error| error.to_string())
+    ObjectMeta::decode(value.clone()).map_err(|error| error.to_string())
 }
 
 /// Validates the fields that an embedded resource has in addition to those of its schema.

@@ -22,6 +22,7 @@ use super::columns::Column;
 use super::resource::{Resource, SelectableField, selectable, text};
 use crate::default::{set, set_text, volumes as default_volumes};
 use crate::validate::{FieldErrors, Path};
+use object::ObjectPart as _;
 use object::owner;
 use object::quantity::ResourceList;
 use object::storage::UNSET;
@@ -130,7 +131,7 @@ impl Resource for PersistentVolume {
             driver.remove(EXPANSION_SECRET);
         }
         if after != original {
-            let shown = differences(&spec_diff::VOLUME_SOURCE, &original, &after);
+            let shown = differences(&spec_diff::VOLUME_SOURCE, &original.into(), &after.into());
             let detail = format!("spec.persistentvolumesource is immutable after creation\n{shown}");
             errors.forbidden(&Path::root("spec.persistentvolumesource"), detail);
         }
@@ -295,8 +296,8 @@ fn sources(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeSpe
 
 /// Returns the volume sources by field.
 fn source_fields(spec: &PersistentVolumeSpec) -> Map<String, Value> {
-    match serde_json::to_value(spec) {
-        Ok(Value::Object(mut fields)) => {
+    match spec.to_value() {
+        Value::Object(mut fields) => {
             fields.retain(|field, _| !NO_SOURCES.contains(&field.as_str()));
             fields
         }

@@ -17,6 +17,7 @@ use super::persistent_volume::{modes_text, storage_text};
 use super::resource::{Resource, SelectableField, selectable, text};
 use crate::default::set_text;
 use crate::validate::{FieldErrors, Path, storage};
+use object::ObjectPart as _;
 use object::owner;
 use object::quantity::{Amount, ResourceList};
 use object::storage::{BETA_CLASS, UNSET, claim_class};
@@ -104,7 +105,7 @@ impl Resource for PersistentVolumeClaim {
             }
         }
         if allowed != base {
-            let shown = differences(&spec_diff::CLAIM, &base, &allowed);
+            let shown = differences(&spec_diff::CLAIM, &base.to_value(), &allowed.to_value());
             errors.forbidden(&Path::root("spec"), format!("{FROZEN}\n{shown}"));
         }
         shrunk(errors, self, now, before);

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{Container, PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
-use super::columns::{Column, ColumnDefinition, RowCondition};
+use super::columns::{Column, ColumnDefinition, ColumnHead, RowCondition};
 use crate::Propagation;
 use crate::validate::{FieldErrors, names};
 use object::quantity::ResourceList;
@@ -324,7 +324,7 @@ impl<T: Resource> Strategy for BuiltIn<T> {
     }
 
     fn columns(&self) -> Vec<ColumnDefinition> {
-        T::COLUMNS.iter().map(Column::definition).collect()
+        ColumnHead::definitions(&mut T::COLUMNS.iter().map(|column| &column.head))
     }
 
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {

@@ -214,7 +214,7 @@ impl Graph {
         let lines = || table.lines().map(|line| line.split_once(' ').unwrap_or((line, "")));
         let ids = lines().zip(0..).map(|((name, _), at)| (name, TypeId(at))).collect();
         let types = lines().map(|(name, fields)| object_type(name, fields, &ids)).collect();
-        let root = |root: &roots::Root| ids.get(bare(&(root.schema)())).copied();
+        let root = |root: &roots::Root| ids.get(bare(&root.schema())).copied();
         let roots = roots::all().map(root).collect();
         Self { types, ids, roots }
     }

@@ -2,11 +2,14 @@
 //!
 //! Patches, field validation, protobuf decoding and field ownership all walk this graph instead of the
 //! generated types, so each of them is one small piece of code and not one copy per type. It never holds
-//! documentation; [`roots`] has the complete schemas for OpenAPI.
+//! documentation; [`complete`] has the complete schemas for OpenAPI.
 
 mod check;
+pub(crate) mod complete;
 mod duplicates;
 mod empty_values;
+#[cfg(test)]
+mod generate;
 mod graph;
 mod merge_keys;
 mod nulls;

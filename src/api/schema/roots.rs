@@ -1,6 +1,4 @@
-//! The top-level types of the API, and their complete schemas.
-//!
-//! The types are those of the table of kinds, and reviews and other types that are never stored.
+//! The top-level types of the API: those of the table of kinds, and reviews and other types that are never stored.
 
 use k8s_openapi::Resource;
 use k8s_openapi::api::{
@@ -11,9 +9,6 @@ use k8s_openapi::api::{
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
 use k8s_openapi::apimachinery::pkg::apis::meta;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
-use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, SchemaGenerator};
-use serde_json::{Map, Value};
 
 use object::{cluster_snapshot, fault, node_fence, pod_preset, scenario};
 
@@ -25,25 +20,29 @@ pub(crate) struct Root {
     pub(crate) version: &'static str,
     /// The kind.
     pub(crate) kind: &'static str,
-    /// The name of its schema, e.g. `io.k8s.api.apps.v1.Deployment`.
-    pub(crate) schema: fn() -> String,
-    add: fn(&mut SchemaGenerator),
 }
 
-const fn root<T: JsonSchema + Resource>() -> Root {
-    Root {
-        group: T::GROUP,
-        version: T::VERSION,
-        kind: T::KIND,
-        schema: || T::schema_name().into_owned(),
-        add: |generator| {
-            generator.subschema_for::<T>();
-        },
+impl Root {
+    const fn of<T: Resource>() -> Self {
+        Self { group: T::GROUP, version: T::VERSION, kind: T::KIND }
+    }
+
+    /// Returns the name of its schema, e.g. `io.k8s.api.apps.v1.Deployment`.
+    pub(crate) fn schema(&self) -> String {
+        let short = self.group.split('.').next().unwrap_or_default();
+        let (origin, group) = match self.group {
+            "" if self.kind == "Status" => ("apimachinery.pkg.apis", "meta"),
+            "" => ("api", "core"),
+            "apiextensions.k8s.io" => ("apiextensions-apiserver.pkg.apis", short),
+            "apiregistration.k8s.io" => ("kube-aggregator.pkg.apis", short),
+            _ => ("api", short),
+        };
+        format!("io.k8s.{origin}.{group}.{}.{}", self.version, self.kind)
     }
 }
 
 macro_rules! roots {
-    ($($ty:ty),* $(,)?) => { &[$(root::<$ty>()),*] };
+    ($($ty:ty),* $(,)?) => { &[$(Root::of::<$ty>()),*] };
 }
 
 /// The types of the built-in kinds.
@@ -54,23 +53,31 @@ const STORED: &[Root] = {
     object::each_built_in!(stored)
 };
 
-/// Other versions of the built-in kinds, and types that are never stored.
-const OTHERS: &[Root] = roots![
-    core::v1::Binding,
-    core::v1::ComponentStatus,
-    policy::v1::Eviction,
-    autoscaling::v1::HorizontalPodAutoscaler,
-    autoscaling::v1::Scale,
-    events::v1::Event,
-    authentication::v1::TokenRequest,
-    authentication::v1::TokenReview,
-    authentication::v1::SelfSubjectReview,
-    authorization::v1::SubjectAccessReview,
-    authorization::v1::SelfSubjectAccessReview,
-    authorization::v1::SelfSubjectRulesReview,
-    authorization::v1::LocalSubjectAccessReview,
-    meta::v1::Status,
-];
+/// Passes other versions of the built-in kinds, and types that are never stored, to another macro.
+macro_rules! each_other {
+    ($callback:ident) => {
+        $callback![
+            core::v1::Binding,
+            core::v1::ComponentStatus,
+            policy::v1::Eviction,
+            autoscaling::v1::HorizontalPodAutoscaler,
+            autoscaling::v1::Scale,
+            events::v1::Event,
+            authentication::v1::TokenRequest,
+            authentication::v1::TokenReview,
+            authentication::v1::SelfSubjectReview,
+            authorization::v1::SubjectAccessReview,
+            authorization::v1::SelfSubjectAccessReview,
+            authorization::v1::SelfSubjectRulesReview,
+            authorization::v1::LocalSubjectAccessReview,
+            meta::v1::Status,
+        ]
+    };
+}
+#[cfg(test)]
+pub(super) use each_other;
+
+const OTHERS: &[Root] = each_other!(roots);
 
 /// Returns every top-level type.
 pub(crate) fn all() -> impl Iterator<Item = &'static Root> {
@@ -79,19 +86,6 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Root> {
 
 /// The name of the schema of the request body of a DELETE.
 pub(crate) const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
-
-/// Returns the full schemas (with descriptions) of the given roots and of everything they refer to.
-pub(crate) fn definitions<'a>(roots: impl IntoIterator<Item = &'a Root>) -> Map<String, Value> {
-    let mut generator = SchemaSettings::openapi3().into_generator();
-    for root in roots {
-        (root.add)(&mut generator);
-    }
-    generator.subschema_for::<meta::v1::DeleteOptions>();
-    generator.subschema_for::<meta::v1::Status>();
-    generator.subschema_for::<meta::v1::ListMeta>();
-    generator.subschema_for::<meta::v1::ObjectMeta>();
-    generator.take_definitions(true)
-}
 
 /// Returns the root of a group, version and kind.
 pub(crate) fn root_of(group: &str, version: &str, kind: &str) -> Option<&'static Root> {

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+use super::generate;
 use super::graph::{Scalar, bare};
-use super::roots;
 
 /// Returns the table: all object types by name, with their fields by name.
 fn table() -> String {
-    let definitions = roots::definitions(roots::all());
+    let definitions = generate::definitions();
     let types: BTreeMap<&str, BTreeSet<String>> = definitions
         .iter()
         .filter_map(|(name, schema)| {

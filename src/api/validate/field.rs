@@ -199,13 +199,23 @@ impl FieldErrors {
         value: impl FnOnce() -> V,
         detail: impl FnOnce() -> D,
     ) {
-        if self.errors.len() >= MAX_ERRORS || self.text >= MAX_TEXT_BYTES {
-            let (_, count) = self.more.get_or_insert_with(|| (path.to_string(), 0));
-            *count += 1;
-            return;
+        if self.reports_next(path) {
+            self.push(path, reason, value().into(), detail().into());
         }
-        let error =
-            FieldError { path: path.to_string(), reason, value: value().into(), detail: detail().into() };
+    }
+
+    /// Returns true if the next error is reported. Otherwise counts it.
+    fn reports_next(&mut self, path: &Path<'_>) -> bool {
+        if self.errors.len() < MAX_ERRORS && self.text < MAX_TEXT_BYTES {
+            return true;
+        }
+        let (_, count) = self.more.get_or_insert_with(|| (path.to_string(), 0));
+        *count += 1;
+        false
+    }
+
+    fn push(&mut self, path: &Path<'_>, reason: FieldErrorReason, value: Option<String>, detail: String) {
+        let error = FieldError { path: path.to_string(), reason, value, detail };
         self.text += error.path.len() + error.value.as_ref().map_or(0, String::len) + error.detail.len();
         self.errors.push(error);
     }

@@ -10,7 +10,7 @@ use super::field::{FieldErrors, Path};
 use super::names;
 use base::quote::quote;
 use object::selector::Labels;
-use object::{Kind, owner};
+use object::{Kind, ObjectPart as _, owner};
 
 /// The maximum size of the keys and values of all annotations together.
 pub(crate) const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
@@ -139,7 +139,7 @@ pub(crate) fn annotations(errors: &mut FieldErrors, path: &Path<'_>, annotations
 
 /// Returns the fields that the metadata of a template has in addition to labels and annotations.
 pub(crate) fn beyond_labels_and_annotations(meta: &ObjectMeta) -> Vec<String> {
-    let fields = serde_json::to_value(meta).unwrap_or_default();
+    let fields = meta.to_value();
     // Go clients write absent texts as empty ones.
     let is_set =
         |value: &Value| value.as_str() != Some("") && value.as_array().is_none_or(|all| !all.is_empty());

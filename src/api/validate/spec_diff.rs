@@ -4,10 +4,10 @@
 use std::fmt::Write as _;
 
 use k8s_openapi::api::core::v1::PodSpec;
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use base::quote::quote;
+use object::ObjectPart as _;
 
 /// Go's type of a field, which decides its notation.
 #[derive(Clone, Copy)]
@@ -116,15 +116,11 @@ const MAX_GAP: usize = 2 * CONTEXT + 2;
 
 /// Returns the difference from a pod's `old` spec to its `new` one.
 pub(crate) fn diff(new: &PodSpec, old: &PodSpec) -> String {
-    differences(&POD, new, old)
+    differences(&POD, &new.to_value(), &old.to_value())
 }
 
 /// Returns the difference, with fields of `first` marked with `-` and those of `second` with `+`.
-pub(crate) fn differences(shape: &GoStruct, first: &impl Serialize, second: &impl Serialize) -> String {
-    written_out(shape, &fields_of(first), &fields_of(second))
-}
-
-fn written_out(shape: &GoStruct, first: &Map<String, Value>, second: &Map<String, Value>) -> String {
+pub(crate) fn differences(shape: &GoStruct, first: &Value, second: &Value) -> String {
     let differs = |json: &str| first.get(json) != second.get(json);
     let fields: Vec<_> =
         shape.fields.iter().chain(shape.rare.iter().filter(|(_, json, _)| differs(json))).collect();
@@ -162,13 +158,6 @@ fn written_out(shape: &GoStruct, first: &Map<String, Value>, second: &Map<String
     flush(&mut text, &mut hidden);
     text.push_str("  }\n");
     text
-}
-
-fn fields_of(spec: &impl Serialize) -> Map<String, Value> {
-    match serde_json::to_value(spec) {
-        Ok(Value::Object(fields)) => fields,
-        _ => Map::new(),
-    }
 }
 
 /// Returns for each field if it is changed or near enough to a change to be shown.

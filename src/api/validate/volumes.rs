@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use object::ObjectPart as _;
 use object::quantity::Amount;
 
 use super::field::{FieldErrors, Path};
@@ -53,7 +54,7 @@ pub(crate) fn volumes<'a>(
 
 /// Requires exactly one source, and validates it.
 fn source(errors: &mut FieldErrors, path: &Path<'_>, volume: &Volume, pod: Option<&ObjectMeta>) {
-    let fields = serde_json::to_value(volume).unwrap_or_default();
+    let fields = volume.to_value();
     let Some(fields) = fields.as_object() else { return };
     let holder = VolumeParent::Pod { volume: &volume.name };
     match volume_sources::sources(errors, path, fields, holder) {

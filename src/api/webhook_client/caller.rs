@@ -137,7 +137,7 @@ impl Caller {
                     tokio::time::sleep(LONG_WAIT).await;
                     reserved.release_all();
                 };
-                AbortOnDropHandle::new(tokio::spawn(leaves))
+                AbortOnDropHandle::new(base::task::start(leaves))
             });
             let mut answers = Vec::with_capacity(calls.len());
             for call in calls {

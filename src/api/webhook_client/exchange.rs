@@ -78,7 +78,7 @@ pub(crate) async fn exchange(
     let open = stopping.child_token();
     let (is_cut, ended) = (Arc::new(AtomicBool::new(false)), open.clone());
     let guard = OpenExchange { _guard: open.drop_guard(), is_cut: is_cut.clone() };
-    tokio::spawn(async move {
+    base::task::start(async move {
         let mut connection = std::pin::pin!(connection.with_upgrades());
         let overdue = async {
             match limit {

@@ -69,7 +69,7 @@ impl Api {
                 }
             }
             let mut before = None;
-            let object = self.change_owned(served.kind(), key, *part, options, |current| {
+            let object = self.change_owned(served.kind(), key, *part, options, &mut |current| {
                 before = Some(Arc::new(current.clone()));
                 next(Some(current))
             })?;

@@ -199,7 +199,7 @@ impl Api {
         ownership: &Ownership,
         mut edit: impl FnMut(&mut T) -> Result<(), ApiError>,
     ) -> Result<SharedObject<T>, ApiError> {
-        let stored = self.change_owned(T::kind(), key, part, options, |current| {
+        let stored = self.change_owned(T::kind(), key, part, options, &mut |current| {
             let mut next = current.clone();
             let value = next.get_mut::<T>().ok_or_else(|| ApiError::not_found(T::kind(), key))?;
             edit(value)?;
@@ -217,7 +217,7 @@ impl Api {
         options: &WriteOptions,
         mut edit: impl FnMut(&Object) -> Result<Object, ApiError>,
     ) -> Result<Arc<Object>, ApiError> {
-        self.change_owned(kind, key, part, options, |current| Ok((edit(current)?, Ownership::Tracked)))
+        self.change_owned(kind, key, part, options, &mut |current| Ok((edit(current)?, Ownership::Tracked)))
     }
 
     /// As [`Api::change`], with managed fields under this subresource (empty: the object itself) for any
@@ -231,7 +231,7 @@ impl Api {
         options: &WriteOptions,
         mut edit: impl FnMut(&Object) -> Result<Object, ApiError>,
     ) -> Result<Arc<Object>, ApiError> {
-        self.change_owned(kind, key, part, options, |current| {
+        self.change_owned(kind, key, part, options, &mut |current| {
             Ok((edit(current)?, Ownership::Through(subresource)))
         })
     }
@@ -257,7 +257,7 @@ impl Api {
         key: &Key,
         part: Part,
         options: &WriteOptions,
-        mut edit: impl FnMut(&Object) -> Result<(Object, Ownership), ApiError>,
+        edit: &mut dyn FnMut(&Object) -> Result<(Object, Ownership), ApiError>,
     ) -> Result<Arc<Object>, ApiError> {
         for _ in 0..TRIES {
             let stored = self.get(kind, key)?;

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::ListParams;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -22,9 +22,9 @@ use super::apply::{self, DEFAULT_NAMESPACE, Depth, Mode, client_of, read_files};
 use super::flags::InstanceArgs;
 use super::output::{api_error, eprint_line, print_line, print_table};
 use super::runtime::runtime;
+use console::decoded::TypedApi;
 use manifest::Document;
 use manifest::drills::{DRILLS, Drill};
-use object::names::path_segment;
 use object::scenario::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, Scenario, ScenarioPhase, ScenarioRun};
 use object::time::read_go_duration;
 
@@ -168,14 +168,14 @@ fn document_of(drill: Drill) -> Result<Document> {
 /// Returns the results of earlier runs; empty if there are none. An error means that they may not be read, and is
 /// reported to the user.
 async fn runs_of(client: &Client) -> kube::Result<AllScenarioRuns> {
-    let maps = Api::<ConfigMap>::namespaced(client.clone(), RUNS_NAMESPACE);
+    let maps = TypedApi::<ConfigMap>::namespaced(client.clone(), RUNS_NAMESPACE);
     let data = maps.get_opt(RUNS_NAME).await?.and_then(|map| map.data);
     Ok(data.as_ref().map(AllScenarioRuns::of_data).unwrap_or_default())
 }
 
 async fn list(client: &Client) -> Result<ExitCode> {
     let all =
-        Api::<Scenario>::all(client.clone()).list(&ListParams::default()).await.map_err(api_error)?.items;
+        TypedApi::<Scenario>::all(client.clone()).list(&ListParams::default()).await.map_err(api_error)?;
     let runs = match runs_of(client).await {
         Ok(runs) => Some(runs),
         Err(error) => {
@@ -234,17 +234,17 @@ async fn compare(client: &Client, scenario: &Scenario) {
 
 /// Starts a scenario. An ended scenario of this name is deleted first; a running one continues.
 async fn begin(client: &Client, document: Document, name: &str) -> Result<()> {
-    let scenarios = Api::<Scenario>::all(client.clone());
-    if let Some(known) = scenarios.get_opt(&path_segment(name)).await.map_err(api_error)? {
+    let scenarios = TypedApi::<Scenario>::all(client.clone());
+    if let Some(known) = scenarios.get_opt(name).await.map_err(api_error)? {
         if !known.phase().has_ended() && known.metadata.deletion_timestamp.is_none() {
             eprint_line(&format!("scenario {name} is already running"));
             return Ok(());
         }
         if known.metadata.deletion_timestamp.is_none() {
-            scenarios.delete(&path_segment(name), &DeleteParams::default()).await.map_err(api_error)?;
+            scenarios.delete(name).await.map_err(api_error)?;
         }
         let deletion = async {
-            while scenarios.get_opt(&path_segment(name)).await.map_err(api_error)?.is_some() {
+            while scenarios.get_opt(name).await.map_err(api_error)?.is_some() {
                 tokio::time::sleep(LOOK).await;
             }
             anyhow::Ok(())
@@ -265,7 +265,7 @@ async fn follow(
     name: &str,
     timeout: Option<Duration>,
 ) -> Result<ExitCode> {
-    let mut scenarios = Api::<Scenario>::all(client.clone());
+    let mut scenarios = TypedApi::<Scenario>::all(client.clone());
     let mut known = None;
     let mut away_since = None;
     let limit = async {
@@ -277,7 +277,7 @@ async fn follow(
     tokio::pin!(limit);
     let mut is_limited = true;
     loop {
-        let scenario = match scenarios.get_opt(&path_segment(name)).await {
+        let scenario = match scenarios.get_opt(name).await {
             Ok(Some(scenario)) => scenario,
             Ok(None) => bail!("scenario {name} was deleted"),
             Err(error) if is_away(&error) => {
@@ -301,7 +301,7 @@ async fn follow(
                 }
                 // The control plane may be back at another address.
                 if let Ok(client) = client_of(instance).await {
-                    scenarios = Api::all(client);
+                    scenarios = TypedApi::all(client);
                 }
                 continue;
             }
@@ -361,7 +361,7 @@ async fn confirm_stop(name: &str) -> bool {
     eprint_line(&format!(
         "\nStop scenario {name}? It counts as given up, and its objects are removed. [y/N]"
     ));
-    let read = tokio::task::spawn_blocking(|| {
+    let read = base::task::blocking(|| {
         let mut answer = String::new();
         std::io::stdin().lock().read_line(&mut answer).map(|_| answer)
     });
@@ -372,21 +372,24 @@ async fn confirm_stop(name: &str) -> bool {
     }
 }
 
-async fn request_stop(scenarios: &Api<Scenario>, name: &str) -> kube::Result<()> {
+async fn request_stop(scenarios: &TypedApi<Scenario>, name: &str) -> kube::Result<()> {
     change(scenarios, name, json!({"stop": true})).await.map(drop)
 }
 
-async fn change(scenarios: &Api<Scenario>, name: &str, spec: serde_json::Value) -> kube::Result<Scenario> {
-    let patch = Patch::Merge(json!({"spec": spec}));
-    scenarios.patch(&path_segment(name), &PatchParams::default(), &patch).await
+async fn change(
+    scenarios: &TypedApi<Scenario>,
+    name: &str,
+    spec: serde_json::Value,
+) -> kube::Result<Scenario> {
+    scenarios.merge(name, json!({"spec": spec})).await
 }
 
 /// Returns the scenario of this name, or the only one that is running.
-async fn meant(scenarios: &Api<Scenario>, name: Option<&str>) -> Result<Scenario> {
+async fn meant(scenarios: &TypedApi<Scenario>, name: Option<&str>) -> Result<Scenario> {
     if let Some(name) = name {
-        return scenarios.get(&path_segment(name)).await.map_err(api_error);
+        return scenarios.get(name).await.map_err(api_error);
     }
-    let all = scenarios.list(&ListParams::default()).await.map_err(api_error)?.items;
+    let all = scenarios.list(&ListParams::default()).await.map_err(api_error)?;
     let mut played = all.into_iter().filter(|one| !one.phase().has_ended());
     match (played.next(), played.next()) {
         (Some(one), None) => Ok(one),
@@ -396,7 +399,7 @@ async fn meant(scenarios: &Api<Scenario>, name: Option<&str>) -> Result<Scenario
 }
 
 async fn hint(client: &Client, name: Option<&str>) -> Result<ExitCode> {
-    let scenarios = Api::<Scenario>::all(client.clone());
+    let scenarios = TypedApi::<Scenario>::all(client.clone());
     let scenario = meant(&scenarios, name).await?;
     let name = scenario.metadata.name.clone().unwrap_or_default();
     if scenario.phase() != ScenarioPhase::Running {
@@ -408,7 +411,7 @@ async fn hint(client: &Client, name: Option<&str>) -> Result<ExitCode> {
     };
     change(&scenarios, &name, json!({"hintsAsked": shown + 1})).await.map_err(api_error)?;
     let shows = async {
-        while scenarios.get(&path_segment(&name)).await.map_err(api_error)?.revealed_hints().len() <= shown {
+        while scenarios.get(&name).await.map_err(api_error)?.revealed_hints().len() <= shown {
             tokio::time::sleep(LOOK).await;
         }
         anyhow::Ok(())
@@ -425,20 +428,14 @@ async fn hint(client: &Client, name: Option<&str>) -> Result<ExitCode> {
 }
 
 async fn stop(client: &Client, name: Option<&str>) -> Result<ExitCode> {
-    let scenarios = Api::<Scenario>::all(client.clone());
+    let scenarios = TypedApi::<Scenario>::all(client.clone());
     let scenario = meant(&scenarios, name).await?;
     let name = scenario.metadata.name.clone().unwrap_or_default();
     if !scenario.phase().has_ended() {
         request_stop(&scenarios, &name).await.map_err(api_error)?;
     }
     let over = async {
-        while !scenarios
-            .get(&path_segment(&name))
-            .await
-            .map_err(api_error)?
-            .status
-            .is_some_and(|status| status.cleaned)
-        {
+        while !scenarios.get(&name).await.map_err(api_error)?.status.is_some_and(|status| status.cleaned) {
             tokio::time::sleep(LOOK).await;
         }
         anyhow::Ok(())

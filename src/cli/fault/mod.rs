@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, PostParams};
+use kube::api::{ListParams, ObjectMeta};
 
 use super::apply::client_of;
 use super::flags::InstanceArgs;
 use super::output::{api_error, eprint_line, print_line, print_table};
 use super::runtime::runtime;
 use base::count::counted;
+use console::decoded::TypedApi;
 use object::conditions;
 use object::fault::{
     ACTIVE, Fault, FaultDisk, FaultImage, FaultLatency, FaultLoss, FaultPeer, FaultRate, FaultRefuse,
     FaultSkew, FaultSpec, FaultTarget, read_disk, read_node, read_side, read_target, read_volume,
 };
-use object::names::path_segment;
 
 /// Time within which a fault must be in force.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
@@ -341,21 +341,20 @@ fn of_type(type_: &str) -> FaultSpec {
     FaultSpec { type_: type_.to_owned(), ..FaultSpec::default() }
 }
 
-fn with_faults(instance: &InstanceArgs, work: impl AsyncFnOnce(Api<Fault>) -> Result<()>) -> Result<()> {
-    runtime()?.block_on(async { work(Api::all(client_of(instance).await?)).await })
+fn with_faults(instance: &InstanceArgs, work: impl AsyncFnOnce(TypedApi<Fault>) -> Result<()>) -> Result<()> {
+    runtime()?.block_on(async { work(TypedApi::all(client_of(instance).await?)).await })
 }
 
 /// Creates a fault and waits until it is in force.
-async fn begin(faults: &Api<Fault>, spec: FaultSpec, name: Option<String>) -> Result<()> {
+async fn begin(faults: &TypedApi<Fault>, spec: FaultSpec, name: Option<String>) -> Result<()> {
     let generate_name = name.is_none().then(|| format!("{}-", spec.type_.to_lowercase()));
     let metadata = ObjectMeta { name, generate_name, ..ObjectMeta::default() };
     let fault = Fault { metadata, spec, status: None };
-    let made = faults.create(&PostParams::default(), &fault).await.map_err(api_error)?;
+    let made = faults.create(&fault).await.map_err(api_error)?;
     let name = made.metadata.name.unwrap_or_default();
     let outcome = async {
         loop {
-            let segment = path_segment(&name);
-            let request = faults.get(&segment);
+            let request = faults.get(&name);
             tokio::pin!(request);
             let fault = if let Ok(fault) = tokio::time::timeout(SILENCE, &mut request).await {
                 fault
@@ -387,9 +386,9 @@ async fn begin(faults: &Api<Fault>, spec: FaultSpec, name: Option<String>) -> Re
 }
 
 /// Ends the faults of this type that have this target or are between these two sides, in either order.
-async fn end_alike(faults: &Api<Fault>, spec: &FaultSpec) -> Result<()> {
+async fn end_alike(faults: &TypedApi<Fault>, spec: &FaultSpec) -> Result<()> {
     let all = faults.list(&ListParams::default()).await.map_err(api_error)?;
-    let alike = all.items.into_iter().filter(|fault| is_alike(&fault.spec, spec));
+    let alike = all.into_iter().filter(|fault| is_alike(&fault.spec, spec));
     let names: Vec<String> = alike.filter_map(|fault| fault.metadata.name).collect();
     if names.is_empty() {
         let target =
@@ -411,16 +410,16 @@ fn is_alike(fault: &FaultSpec, other: &FaultSpec) -> bool {
         && (same || turned && !is_one_way(other))
 }
 
-async fn heal(faults: &Api<Fault>, names: Vec<String>, all: bool) -> Result<()> {
+async fn heal(faults: &TypedApi<Fault>, names: Vec<String>, all: bool) -> Result<()> {
     let names = if all {
         let list = faults.list(&ListParams::default()).await.map_err(api_error)?;
-        list.items.into_iter().filter_map(|fault| fault.metadata.name).collect()
+        list.into_iter().filter_map(|fault| fault.metadata.name).collect()
     } else {
         names
     };
     let mut failed = 0;
     for name in &names {
-        match faults.delete(&path_segment(name), &DeleteParams::default()).await {
+        match faults.delete(name).await {
             Ok(_) => print_line(&format!("fault/{name} healed")),
             Err(error) => {
                 failed += 1;
@@ -434,14 +433,14 @@ async fn heal(faults: &Api<Fault>, names: Vec<String>, all: bool) -> Result<()> 
     Ok(())
 }
 
-async fn list(faults: &Api<Fault>) -> Result<()> {
+async fn list(faults: &TypedApi<Fault>) -> Result<()> {
     let all = faults.list(&ListParams::default()).await.map_err(api_error).context("cannot list faults")?;
-    if all.items.is_empty() {
+    if all.is_empty() {
         print_line("No faults");
         return Ok(());
     }
     let mut rows = vec![["NAME", "TYPE", "FROM", "TO", "DURATION", "STATE"].map(str::to_owned)];
-    rows.extend(all.items.iter().map(row));
+    rows.extend(all.iter().map(row));
     print_table(&rows);
     Ok(())
 }

@@ -16,8 +16,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use console::decoded::TypedApi;
 use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
 
 use super::apply::client_of;
 use super::flags::InstanceArgs;
@@ -25,7 +25,6 @@ use super::output::eprint_line;
 use cluster::{NetworkEntry, default_data_dir, leaf_of, running_instance};
 use context::ShellContext;
 use enter::EnteredNetwork;
-use object::names::path_segment;
 use object::well_known::annotation;
 
 /// Environment variable that names the network of the shell, for prompts.
@@ -126,7 +125,7 @@ fn leaf(request: &ShellRequest, data_dir: &Path) -> Result<EnteredNetwork> {
 
 async fn of_pod(request: &ShellRequest, data_dir: &Path, name: &str) -> Result<OwnedFd> {
     let client = client_of(&InstanceArgs { data_dir: Some(data_dir.to_path_buf()) }).await?;
-    let pod = Api::<Pod>::namespaced(client, &request.namespace).get(&path_segment(name)).await?;
+    let pod = TypedApi::<Pod>::namespaced(client, &request.namespace).get(name).await?;
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
     let node = node.with_context(|| format!("pod {name} is not assigned to a node yet"))?;
     let mirrored = pod.metadata.annotations.as_ref().and_then(|all| all.get(annotation::MIRROR_POD));

@@ -4,24 +4,23 @@
 //! are listed in the namespaces concerned.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use futures::future::join_all;
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
+use kube::Client;
 use kube::api::ListParams;
-use kube::{Api, Client, Resource};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use api::node_access::Attempt;
 use base::resolv_conf::ResolvConf;
-use network_policy::Protocol;
-use object::Key;
+use console::decoded::TypedApi;
+use object::{Key, TypedKind};
+use policy::Protocol;
 use why::{
     ConnectionQuestion, Destination, Facts, Outcome, ProbeResults, Report, SelectingPolicies, meaning,
     outside_name, selecting, walk,
@@ -133,21 +132,19 @@ fn note_unseen<K>(
 }
 
 /// Lists all objects of a kind; only those of these namespaces if the user may not list all.
-async fn listed<K>(
+async fn listed<K: TypedKind>(
     client: &Client,
     namespaces: &BTreeSet<String>,
     plural: &str,
-) -> anyhow::Result<PartialList<K>>
-where
-    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + DeserializeOwned + Debug,
-{
-    match Api::<K>::all(client.clone()).list(&ListParams::default()).await {
-        Ok(list) => Ok((list.items, None)),
+) -> anyhow::Result<PartialList<K>> {
+    match TypedApi::<K>::all(client.clone()).list(&ListParams::default()).await {
+        Ok(list) => Ok((list, None)),
         Err(error) if is_forbidden(&error) => {
             let (mut objects, mut missing) = (Vec::new(), Vec::new());
             for namespace in namespaces {
-                match Api::<K>::namespaced(client.clone(), namespace).list(&ListParams::default()).await {
-                    Ok(list) => objects.extend(list.items),
+                match TypedApi::<K>::namespaced(client.clone(), namespace).list(&ListParams::default()).await
+                {
+                    Ok(list) => objects.extend(list),
                     Err(error) if is_forbidden(&error) => missing.push(namespace.as_str()),
                     Err(error) => return Err(error.into()),
                 }
@@ -164,12 +161,9 @@ where
 }
 
 /// Lists all objects of a cluster-scoped kind.
-async fn whole<K>(client: &Client, plural: &str) -> anyhow::Result<PartialList<K>>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
-{
-    match Api::<K>::all(client.clone()).list(&ListParams::default()).await {
-        Ok(list) => Ok((list.items, None)),
+async fn whole<K: TypedKind>(client: &Client, plural: &str) -> anyhow::Result<PartialList<K>> {
+    match TypedApi::<K>::all(client.clone()).list(&ListParams::default()).await {
+        Ok(list) => Ok((list, None)),
         Err(error) if is_forbidden(&error) => {
             Ok((Vec::new(), Some(format!("no permission to list {plural}"))))
         }
@@ -186,8 +180,8 @@ async fn failed_probes(client: &Client, namespaces: &BTreeSet<String>) -> BTreeM
     let mut messages = BTreeMap::new();
     let params = ListParams::default().fields("reason=Unhealthy").limit(EVENTS);
     for namespace in namespaces {
-        let listed = Api::<Event>::namespaced(client.clone(), namespace).list(&params).await;
-        let mut events = listed.map(|list| list.items).unwrap_or_default();
+        let listed = TypedApi::<Event>::namespaced(client.clone(), namespace).list(&params).await;
+        let mut events = listed.unwrap_or_default();
         events.sort_by_key(|event| event.last_timestamp.clone());
         for event in events {
             let message = event.message.unwrap_or_default();

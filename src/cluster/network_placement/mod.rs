@@ -100,8 +100,7 @@ impl NetworkPlacement {
             unclaimed: UNCLAIMED_TIMEOUT,
         };
         let before = of_hosts(data_dir, config, &fabric.program).await?;
-        let started =
-            tokio::task::spawn_blocking(move || ClusterFabric::start(fabric, before.as_ref())).await;
+        let started = base::task::blocking(move || ClusterFabric::start(fabric, before.as_ref())).await;
         let fabric = started.map_err(|error| StartError::Network(error.to_string()))??;
         let v6 = match v6.map(|v6| (v6, fabric.takes_ipv6())) {
             Some((v6, Ok(()))) => {
@@ -179,7 +178,7 @@ async fn choose(config: &ClusterConfig, program: &Path) -> Result<Network, Start
         }
         NetworkMode::Auto => {
             let program = program.to_path_buf();
-            let tried = tokio::task::spawn_blocking(move || preflight::try_network(&program)).await;
+            let tried = base::task::blocking(move || preflight::try_network(&program)).await;
             match tried.unwrap_or_else(|error| Err(error.to_string())) {
                 Ok(()) => Ok(Network::Own(ranges)),
                 Err(why) => Ok(Network::Loopback { why: Some(why) }),

@@ -64,7 +64,7 @@ pub(super) async fn deprovision(context: &NodeContext, node: &RunningNode, cause
         }
     }
     let pods = context.directory(name).join("pods");
-    let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(pods)).await;
+    let _ = base::task::blocking(move || std::fs::remove_dir_all(pods)).await;
 }
 
 /// Ends the node's host process, by force if necessary; returns false if a process of the node may still run.

@@ -174,7 +174,7 @@ pub(super) async fn kill(running: Arc<RunningNode>) -> Result<(), String> {
     match running.host.clone() {
         Host::Hollow(runtime) => runtime.kill_all().map_err(|error| error.to_string()),
         Host::Process(process) => {
-            let killed = tokio::task::spawn_blocking(move || process.kill()).await;
+            let killed = base::task::blocking(move || process.kill()).await;
             killed.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
         }
     }

@@ -318,7 +318,7 @@ impl Follower {
             self.context.api.clock().sleep(period).await;
             let round = rounds.begin(path.display().to_string());
             let (path, follower) = (path.clone(), self.clone());
-            let read = tokio::task::spawn_blocking(move || file::read(&path, &follower.context.config));
+            let read = base::task::blocking(move || file::read(&path, &follower.context.config));
             let Ok(outcome) = read.await else { continue };
             let error = outcome.and_then(|file| self.take_file(&file)).err();
             round.ends(error.as_ref().map_or(Ok(()), Err));

@@ -153,7 +153,7 @@ impl Nodes {
             }
             () = by_force => {
                 let follower = follower.clone();
-                let _ = tokio::task::spawn_blocking(move || follower.kill()).await;
+                let _ = base::task::blocking(move || follower.kill()).await;
             }
         }
     }
@@ -315,7 +315,7 @@ impl Follower {
             return;
         }
         self.context.api.release_node(name);
-        let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(directory.join("pods"))).await;
+        let _ = base::task::blocking(move || std::fs::remove_dir_all(directory.join("pods"))).await;
     }
 
     /// Follows the objects and the config file from now on.

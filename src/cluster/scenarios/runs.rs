@@ -53,7 +53,7 @@ impl Runs {
         news.merge(&self.load());
         if let Some(file) = self.file.clone() {
             let copy = news.clone();
-            let joined = tokio::task::spawn_blocking(move || join_file(&file, &copy));
+            let joined = base::task::blocking(move || join_file(&file, &copy));
             let outcome = match tokio::time::timeout(TO_JOIN, joined).await {
                 Ok(Ok(outcome)) => outcome,
                 Ok(Err(panicked)) => Err(io::Error::other(panicked)),

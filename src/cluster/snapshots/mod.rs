@@ -386,5 +386,5 @@ fn volumes(objects: &[Arc<Object>], files: &Files) -> Vec<String> {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, SnapshotFailure> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| SnapshotFailure::Later(error.to_string()))
+    base::task::blocking(work).await.map_err(|error| SnapshotFailure::Later(error.to_string()))
 }

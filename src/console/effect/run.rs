@@ -104,17 +104,17 @@ pub struct Runner {
     messages: mpsc::Sender<Message>,
     diagnose: Option<Arc<dyn Diagnostics>>,
     running: HashMap<ScreenId, HashMap<&'static str, AbortHandle>>,
-    actions: tokio::task::JoinSet<()>,
+    actions: base::task::JoinSet<()>,
     /// Programs of plugins; they end with the runner.
-    programs: tokio::task::JoinSet<()>,
+    programs: base::task::JoinSet<()>,
     lasting: DetachedTasks,
 }
 
 impl Runner {
     /// Creates a runner with this client and this channel.
     pub fn new(client: Client, messages: mpsc::Sender<Message>) -> Self {
-        let actions = tokio::task::JoinSet::new();
-        let programs = tokio::task::JoinSet::new();
+        let actions = base::task::JoinSet::new();
+        let programs = base::task::JoinSet::new();
         let lasting = DetachedTasks::default();
         Self { client, messages, diagnose: None, running: HashMap::new(), actions, programs, lasting }
     }
@@ -131,7 +131,7 @@ impl Runner {
         let mut outbox = Outbox::new(self.client.clone(), self.messages.clone(), task.screen);
         outbox.diagnose.clone_from(&self.diagnose);
         outbox.detached.clone_from(&self.lasting);
-        let handle = tokio::spawn((task.run)(outbox)).abort_handle();
+        let handle = base::task::start((task.run)(outbox)).abort_handle();
         if let Some(old) = self.running.entry(task.screen).or_default().insert(task.slot, handle) {
             old.abort();
         }

@@ -14,6 +14,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::task::JoinSet;
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, Service};
@@ -24,11 +25,11 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client};
 use tokio::sync::{Notify, mpsc};
-use tokio::task::JoinSet;
 
 use super::action::error_text;
 use super::builtin_kinds;
 use super::catalogue;
+use super::decoded::JsonObject;
 use super::links::{Link, UnavailableReason};
 use super::message::Message;
 use super::resource::{Kind, ResourceKey};
@@ -38,7 +39,7 @@ use base::backoff::BackoffPolicy;
 use base::clock::{Clock, saturating_after};
 use object::fault::Fault;
 use object::node_fence::NodeFence;
-use watched::{WatchedJson, WatchedKind};
+use watched::WatchedKind;
 
 /// The maximum number of changes taken from a watch at a time; prevents one message per object in a burst.
 const BATCH: usize = 512;
@@ -382,9 +383,9 @@ async fn watch(context: &FeedContext, kind: &WatchedKind, namespace: Option<&str
 fn decode(
     kind: &WatchedKind,
     packer: &mut ObjectPacker,
-    event: watcher::Event<WatchedJson>,
+    event: watcher::Event<JsonObject>,
 ) -> watcher::Result<watcher::Event<Arc<dyn Object>>> {
-    let mut decoded = |object: WatchedJson| {
+    let mut decoded = |object: JsonObject| {
         let object = (kind.decode)(packer, object.json);
         object.map_err(|error| watcher::Error::WatchFailed(kube::Error::SerdeError(error)))
     };

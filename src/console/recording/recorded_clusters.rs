@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use base::task::JoinSet;
 use kube::Client;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::connect_events::{Attempt, ConnectEvent, ConnectRequest};

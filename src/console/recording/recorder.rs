@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crossterm::event::Event;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::connection_ids::ConnectionIds;
@@ -21,6 +20,7 @@ use super::format::{Line, MAX_BYTES, RecordedEvent, SessionHeader};
 use super::terminals::{TerminalEvent, TerminalIds};
 use crate::context::ScreenId;
 use crate::screen::terminal::pane::PaneEvent;
+use base::task::{BlockingTask, blocking};
 
 /// Bytes reserved for the line with the reason of the end.
 const END_LINE_BYTES: u64 = 1024;
@@ -46,7 +46,7 @@ pub(crate) struct Recorder {
 #[derive(Debug)]
 pub(crate) struct Session {
     recorder: Recorder,
-    writer: JoinHandle<io::Result<()>>,
+    writer: BlockingTask<io::Result<()>>,
 }
 
 impl Session {
@@ -64,7 +64,7 @@ impl Session {
             connection: 0,
         };
         let ended = recorder.ended.clone();
-        let writer = tokio::task::spawn_blocking(move || write(file, waiting, &ended));
+        let writer = blocking(move || write(file, waiting, &ended));
         recorder.record(RecordedEvent::Start(beginning));
         Ok(Self { recorder, writer })
     }

@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use base::task::JoinSet;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::connect_events::Contexts;

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use base::task::JoinSet;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 
 use super::Shell;
 use crate::context::ScreenId;
@@ -31,7 +31,7 @@ impl Shell {
         while self.connecting.try_join_next().is_some() {}
         let (path, messages) = (self.kubeconfig.clone(), self.messages.clone());
         self.connecting.spawn(async move {
-            let listed = tokio::task::spawn_blocking(move || contexts::list(path.as_deref())).await;
+            let listed = base::task::blocking(move || contexts::list(path.as_deref())).await;
             let listed = listed.unwrap_or_else(|_| Err("cannot read the kubeconfig".to_owned()));
             let data = Data::new(ContextsData(listed));
             // The loop may have ended.
@@ -154,7 +154,7 @@ impl Shell {
         while self.following.try_join_next().is_some() {}
         let (path, messages) = (self.kubeconfig.clone(), self.messages.clone());
         self.following.spawn(async move {
-            let listed = tokio::task::spawn_blocking(move || contexts::list(path.as_deref())).await;
+            let listed = base::task::blocking(move || contexts::list(path.as_deref())).await;
             let listed = listed.unwrap_or_else(|_| Err("cannot read the kubeconfig".to_owned()));
             // The loop may have ended.
             let _ = messages.send(Message::Contexts(listed)).await;
@@ -173,8 +173,7 @@ impl Shell {
             self.own_kubeconfig.clone().filter(|_| context.is_none()).or_else(|| self.kubeconfig.clone());
         let messages = self.messages.clone();
         self.following.spawn(async move {
-            let found =
-                tokio::task::spawn_blocking(move || contexts::identity(path.as_deref(), context.as_deref()));
+            let found = base::task::blocking(move || contexts::identity(path.as_deref(), context.as_deref()));
             if let Ok(identity) = found.await {
                 // The loop may have ended.
                 let _ = messages.send(Message::Identity(Box::new(identity))).await;

@@ -159,7 +159,7 @@ impl Shell {
         }
         // The stream would consume the reply.
         *input = EventStream::new();
-        let fitting = tokio::task::spawn_blocking(background::fitting).await?;
+        let fitting = base::task::blocking(background::fitting).await?;
         *input = EventStream::new();
         if let Some(name) = fitting.filter(|name| *name != self.model.shared.theme.name) {
             self.model.fit_theme(name, self.clock.now());

@@ -164,7 +164,7 @@ impl Shell {
     async fn remember(&mut self, memory: ConsoleState) {
         let Some(dir) = self.model.setup.config_dir.clone() else { return };
         let place = dir.display().to_string();
-        let written = tokio::task::spawn_blocking(move || memory.write(&dir)).await;
+        let written = base::task::blocking(move || memory.write(&dir)).await;
         if let Ok(Err(error)) = written {
             let toast =
                 Toast::info(format!("cannot save the selected theme for the next run: {place}: {error}"));

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use base::task::JoinSet;
 use kube::Client;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::command::Bindings;
@@ -156,7 +156,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     let picked = memory.theme(config.theme.as_deref()).filter(is_there);
     let named = options.theme.as_deref().or(picked).or(configured);
     let follows_ground = named.is_none() && !linear;
-    let fitting = if follows_ground { tokio::task::spawn_blocking(background::fitting).await? } else { None };
+    let fitting = if follows_ground { base::task::blocking(background::fitting).await? } else { None };
     let theme = pick_theme(&themes, named.or(fitting))?;
     let read_only = options.read_only || config.read_only;
     let recording = match &options.record {
@@ -194,7 +194,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     let (mut model, mut jobs) = Model::new(setup, clock.now());
     let read = {
         let sources = sources.clone();
-        tokio::task::spawn_blocking(move || Extensions::read(&sources)).await?
+        base::task::blocking(move || Extensions::read(&sources)).await?
     };
     jobs.extend(model.update(Message::Extensions(read), clock.now()));
     if let Some((text, is_warning)) = options.applied.take() {

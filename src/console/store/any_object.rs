@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
-use serde::Serialize;
 use serde_json::Value;
 
 use crate::resource::{Kind, ObjectRef, Uid};
 use crate::server_table::TableRow;
+use object::TypedKind;
 
 /// An object of any kind.
 pub trait Object: Any + Debug + Send + Sync {
@@ -78,13 +78,13 @@ pub(super) fn path_of(meta: &ObjectMeta) -> Arc<str> {
     format!("{}/{}", namespace.unwrap_or_default(), name.unwrap_or_default()).into()
 }
 
-impl<K: Resource<DynamicType = ()> + Serialize + Debug + Send + Sync + 'static> Object for K {
+impl<K: Resource<DynamicType = ()> + TypedKind> Object for K {
     fn metadata(&self) -> &ObjectMeta {
         self.meta()
     }
 
     fn to_json(&self) -> Value {
-        serde_json::to_value(self).unwrap_or_default()
+        self.to_value()
     }
 
     fn whole(&self) -> &dyn Any {

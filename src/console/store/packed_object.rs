@@ -9,7 +9,6 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
-use serde::Serialize;
 use serde_json::Value;
 
 use super::any_object::{Identity, Object, path_of};
@@ -19,9 +18,7 @@ use crate::decoded;
 use crate::resource::{Kind, ObjectRef, Uid};
 use object::TypedKind;
 
-pub(crate) trait PackedKind:
-    Resource<DynamicType = ()> + Serialize + TypedKind + Debug + Send + Sync + 'static
-{
+pub(crate) trait PackedKind: Resource<DynamicType = ()> + TypedKind {
     /// The unpacked part.
     type Summary: Debug + Send + Sync;
 
@@ -114,15 +111,16 @@ impl ObjectPacker {
 
     /// Returns the object in the store's form: packed, if its kind is numerous.
     pub(crate) fn keep<K: Object>(&mut self, object: Arc<K>) -> Arc<dyn Object> {
-        let any: Arc<dyn Any + Send + Sync> = object.clone();
-        let any = match any.downcast::<Pod>() {
-            Ok(pod) => return self.pack(&*pod).unwrap_or(object),
-            Err(any) => any,
+        self.keep_any(&*object.clone(), object)
+    }
+
+    fn keep_any(&mut self, value: &dyn Any, object: Arc<dyn Object>) -> Arc<dyn Object> {
+        let packed = match (value.downcast_ref::<Pod>(), value.downcast_ref::<Event>()) {
+            (Some(pod), _) => self.pack(pod),
+            (None, Some(event)) => self.pack(event),
+            (None, None) => None,
         };
-        match any.downcast::<Event>() {
-            Ok(event) => self.pack(&*event).unwrap_or(object),
-            Err(_) => object,
-        }
+        packed.unwrap_or(object)
     }
 
     /// Packs an object; `None` if it has no uid and so cannot be stored.
@@ -140,7 +138,7 @@ impl ObjectPacker {
             controller: controller.map(|owner| self.interner.owner(owner)),
             labels: self.interner.labels(meta.labels.as_ref()),
             summary: object.summarize(&mut self.interner),
-            text: self.packer.pack(&serde_json::to_vec(object).ok()?),
+            text: self.packer.pack(&object.encode()),
             whole: OnceLock::new(),
         }))
     }

@@ -15,6 +15,7 @@ use crate::command::{Bindings, Command};
 use crate::journal::Journal;
 use crate::scope::Scope;
 use crate::store::{Stores, uid_of};
+use object::ObjectPart as _;
 
 /// The annotation that counts a Deployment's rollouts.
 const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -323,7 +324,7 @@ pub(crate) fn subject<'a>(stores: &'a Stores, scope: &Scope) -> Option<&'a Deplo
 }
 
 fn template(web: &Deployment) -> Value {
-    serde_json::to_value(&web.spec.template).unwrap_or_default()
+    web.spec.template.to_value()
 }
 
 fn revision(web: &Deployment) -> i64 {

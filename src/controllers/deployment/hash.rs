@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::hash::{fnv_1a, spelled};
+use object::ObjectPart as _;
 use object::well_known::label::POD_TEMPLATE_HASH;
 
 /// Returns the hash of a template in Kubernetes' format: FNV-1a (32 bits) in decimal, each digit spelled as a letter.
@@ -11,7 +12,7 @@ use object::well_known::label::POD_TEMPLATE_HASH;
 /// `collisions` changes the hash of a template if another template has the same hash.
 pub(super) fn template_hash(template: &PodTemplateSpec, collisions: Option<i32>) -> String {
     // Maps are sorted and absent fields omitted, so that equal templates are equal bytes.
-    let encoding = serde_json::to_vec(template).expect("templates have string keys and finite numbers");
+    let encoding = template.encode();
     let collisions = collisions.map(|count| i64::from(count).to_le_bytes());
     spelled(fnv_1a(&[&encoding, collisions.as_ref().map_or(&[], |bytes| bytes.as_slice())]))
 }

@@ -14,7 +14,7 @@ use crate::hash::{fnv_1, spelled};
 use api::ApiError;
 use api::patch::{PatchType, apply_patch_value};
 use object::owner::controller_reference;
-use object::{Key, Kind, Object, SharedObject};
+use object::{Key, Kind, Object, ObjectPart as _, SharedObject};
 
 /// The longest prefix from the owner's name, so that the whole is a valid name.
 const LONGEST_PREFIX: usize = 223;
@@ -23,7 +23,7 @@ const LONGEST_PREFIX: usize = 223;
 ///
 /// Its maps are sorted, so that equal templates are equal bytes.
 pub(super) fn data_of(template: &PodTemplateSpec) -> Value {
-    let mut template = serde_json::to_value(template).expect("templates have string keys and finite numbers");
+    let mut template = template.to_value();
     if let Some(fields) = template.as_object_mut() {
         fields.insert("$patch".into(), "replace".into());
     }
@@ -99,11 +99,10 @@ pub(crate) fn template_of(
         let name = revision.metadata.name.as_deref().unwrap_or_default();
         ApiError::Internal(format!("ControllerRevision {name} has no template of a {kind}: {reason}"))
     };
-    let current = serde_json::to_value(current).map_err(|e| unreadable(e.to_string()))?;
-    let owner = json!({"spec": {"template": current}});
+    let owner = json!({"spec": {"template": current.to_value()}});
     let mut patched = apply_patch_value(kind, PatchType::StrategicMerge, &owner, revision.data.0.clone())
         .map_err(|e| unreadable(e.to_string()))?;
-    serde_json::from_value(patched["spec"]["template"].take()).map_err(|e| unreadable(e.to_string()))
+    PodTemplateSpec::decode(patched["spec"]["template"].take()).map_err(|e| unreadable(e.to_string()))
 }
 
 /// Returns the oldest revisions beyond the history limit; those in `live` neither count nor are returned.

@@ -50,7 +50,7 @@ pub(super) async fn of_pod(node: &Node, pod: &SharedObject<Pod>) -> PodDisk {
         return PodDisk::default();
     }
     let places = pod_directories(node, pod).await;
-    let measured = tokio::task::spawn_blocking(move || {
+    let measured = base::task::blocking(move || {
         let mut disk = PodDisk::default();
         for (name, dir) in places.volumes {
             *disk.volumes.entry(name).or_default() += size(&dir);

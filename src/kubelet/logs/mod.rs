@@ -92,7 +92,7 @@ pub(super) async fn send(
 }
 
 async fn open(files: &Mutex<OpenFiles>, paths: Vec<PathBuf>) {
-    if let Ok(now) = tokio::task::spawn_blocking(move || open_files::open(&paths)).await {
+    if let Ok(now) = base::task::blocking(move || open_files::open(&paths)).await {
         files.lock().update(now);
     }
 }
@@ -100,7 +100,7 @@ async fn open(files: &Mutex<OpenFiles>, paths: Vec<PathBuf>) {
 /// Skips all but the last lines; returns the size of the part of the first file that remains.
 async fn skip_to_tail(files: &Mutex<OpenFiles>, lines: u64) -> u64 {
     let all = files.lock().all();
-    let found = tokio::task::spawn_blocking(move || open_files::tail(&all, lines)).await;
+    let found = base::task::blocking(move || open_files::tail(&all, lines)).await;
     let Ok(Ok((skipped, offset))) = found else { return 0 };
     files.lock().skip(skipped);
     offset
@@ -211,7 +211,7 @@ impl Reader {
         loop {
             let (file, offset) = (Arc::clone(file), self.offset);
             // A disk that does not respond must not block anything else.
-            let chunk = tokio::task::spawn_blocking(move || file.read(offset)).await;
+            let chunk = base::task::blocking(move || file.read(offset)).await;
             let Ok(Ok(chunk)) = chunk else { return Ok(()) };
             if chunk.is_empty() {
                 return Ok(());

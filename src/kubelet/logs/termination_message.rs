@@ -12,7 +12,7 @@ const MAX_MESSAGE_LINES: usize = 80;
 /// Returns the last lines of a container's log in the form of a termination message.
 pub(crate) async fn termination_message(runtime: &dyn Runtime, id: &ContainerId) -> String {
     let files = runtime.log_files(id).await.unwrap_or_default();
-    tokio::task::spawn_blocking(move || read_tail(&files)).await.unwrap_or_default()
+    base::task::blocking(move || read_tail(&files)).await.unwrap_or_default()
 }
 
 pub(super) fn read_tail(files: &[PathBuf]) -> String {

@@ -187,7 +187,7 @@ impl SyncPod<'_> {
         }
         let (node, pod, container) = (self.node.clone(), self.pod.clone(), container.clone());
         let env = env.to_vec();
-        let mounts = tokio::task::spawn_blocking(move || volumes::mounts(&node, &pod, &container, &env));
+        let mounts = base::task::blocking(move || volumes::mounts(&node, &pod, &container, &env));
         mounts.await.unwrap_or_else(|error| Err(MountError::Create(error.to_string())))
     }
 }

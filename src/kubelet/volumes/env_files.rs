@@ -58,7 +58,7 @@ impl EnvFiles {
             }
         }
         // A volume may be on a disk that does not respond.
-        let read = tokio::task::spawn_blocking(move || read_all(&roots, &references));
+        let read = base::task::blocking(move || read_all(&roots, &references));
         if let Ok(read) = read.await {
             files.files = read;
         }

@@ -217,7 +217,7 @@ pub(super) async fn prepare(
         context.clock.sleep(delay).await;
     }
     let (memory, pods_dir) = (memory.cloned(), node.config.pods_dir.clone());
-    let done = tokio::task::spawn_blocking(move || {
+    let done = base::task::blocking(move || {
         // The paths in memory are valid as long as this handle exists.
         let _memory = memory;
         let done = work.iter().map(|(volume, dir, given)| set_up(volume, dir, given, owners, &pods_dir));
@@ -534,7 +534,7 @@ pub(super) async fn remove_of(node: &Node, uid: &str) {
         return;
     }
     let (dir, memory, uid) = (node.config.pods_dir.join(uid), node.runtime.memory(), uid.to_string());
-    let removed = tokio::task::spawn_blocking(move || {
+    let removed = base::task::blocking(move || {
         for dir in [Some(dir), memory.as_ref().map(|memory| memory.reach(&uid))].into_iter().flatten() {
             match std::fs::remove_dir_all(&dir) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -31,7 +31,7 @@ pub(crate) async fn of_claims(
         return BTreeMap::new();
     }
     let Ok(turn) = node.volume_measurements.clone().try_acquire_owned() else { return BTreeMap::new() };
-    let look = tokio::task::spawn_blocking(move || {
+    let look = base::task::blocking(move || {
         let _permit = turn;
         let mut all: BTreeMap<String, BTreeMap<String, VolumeUsage>> = BTreeMap::new();
         for (pod, volume, place) in places {

@@ -294,7 +294,7 @@ impl Faults {
 
 /// Runs work on a blocking thread, because it may wait for the kernel or the fabric's process; `None` during shutdown.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    match tokio::task::spawn_blocking(work).await {
+    match base::task::blocking(work).await {
         Ok(done) => Some(done),
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
         // The runtime is shutting down.

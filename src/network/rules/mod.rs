@@ -340,7 +340,7 @@ impl Rules {
             };
             self
         };
-        match tokio::task::spawn_blocking(work).await {
+        match ::base::task::blocking(work).await {
             Ok(rules) => {
                 let mut rules = rules;
                 round.ends(rules.last_error.take().map_or(Ok(()), Err));

@@ -6,10 +6,11 @@ use std::net::SocketAddr;
 use fabric::FabricError;
 use fabric::nft::{Batch, Family, Nft, Table};
 use ipnet::IpNet;
-use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
-use object::{Key, SharedObject};
-use serde_json::{from_value, json};
+use object::{Key, SharedObject, TypedKind as _};
+use serde_json::json;
 
 use super::base::{EgressMode, base};
 use super::kernel::Kernel;
@@ -59,11 +60,11 @@ fn pieces(
 ) -> Result<Vec<RulesUpdate>, serde_json::Error> {
     let metadata = json!({"name": "trial", "namespace": "trial", "labels": {"app": "trial"}});
     let key = Key::new("trial", "trial");
-    let served = from_value(
+    let served = Service::decode(
         json!({"metadata": metadata, "spec": {"clusterIP": service.ip(), "clusterIPs": [service.ip()],
         "sessionAffinity": "ClientIP", "ports": [{"port": service.port(), "protocol": "TCP"}]}}),
     )?;
-    let slice = from_value(json!({"metadata": metadata, "addressType": "IPv4",
+    let slice = EndpointSlice::decode(json!({"metadata": metadata, "addressType": "IPv4",
         "ports": [{"name": "", "port": endpoint.port(), "protocol": "TCP"}],
         "endpoints": [{"addresses": [endpoint.ip()], "conditions": {"ready": true}}]}))?;
     let slices = [(key.clone(), SharedObject::from_value(slice))].into();
@@ -72,16 +73,16 @@ fn pieces(
         vec![services::rules_of(&key, &joined, &NodesByName::new(), &[IpNet::from(service.ip())]).into()];
 
     let mut judgement = PolicyRules::new(&[]);
-    let namespace: Namespace = from_value(json!({"metadata": {"name": "trial"}}))?;
+    let namespace = Namespace::decode(json!({"metadata": {"name": "trial"}}))?;
     judgement.index.stage_namespace("trial", Some(&namespace));
-    let pod: Pod = from_value(json!({"metadata": metadata, "spec": {"containers": []},
+    let pod = Pod::decode(json!({"metadata": metadata, "spec": {"containers": []},
         "status": {"podIP": endpoint.ip(), "podIPs": [{"ip": endpoint.ip()}]}}))?;
     judgement.index.stage_pod(&key, Some(&pod));
     let peers_of = |direction: &str| {
         json!([{direction: [{"podSelector": {}}], "ports": [{"port": 1, "endPort": 9}]},
             {direction: [{"ipBlock": {"cidr": pods, "except": [IpNet::from(endpoint.ip())]}}]}])
     };
-    let policy: NetworkPolicy = from_value(json!({"metadata": metadata, "spec": {"podSelector": {},
+    let policy = NetworkPolicy::decode(json!({"metadata": metadata, "spec": {"podSelector": {},
         "policyTypes": ["Ingress", "Egress"], "ingress": peers_of("from"), "egress": peers_of("to")}}))?;
     judgement.index.stage_policy(&key, Some(&policy));
     all.extend(judgement.commit(families).into_iter().map(|(_, wish)| wish));

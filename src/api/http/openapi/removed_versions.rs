@@ -26,7 +26,7 @@ impl RemovedVersion {
 
     /// Returns the name of the version's schema in Kubernetes: `io.k8s.api.extensions.v1beta1.Ingress`.
     pub(super) fn name(self) -> String {
-        let stored = (self.root.schema)();
+        let stored = self.root.schema();
         // In the library's schema names, group, version and kind follow a common origin, such as
         // `io.k8s.api`.
         let from = stored.rsplitn(4, '.').nth(3).unwrap_or_default();
@@ -41,7 +41,7 @@ impl RemovedVersion {
 
     /// Returns the schema of the version, derived from that of the stored version in `schemas`.
     pub(super) fn schema(self, schemas: &Map<String, Value>) -> Value {
-        let stored = schemas.get(&(self.root.schema)()).cloned().unwrap_or_default();
+        let stored = schemas.get(&self.root.schema()).cloned().unwrap_or_default();
         if self.served.has_stored_fields() {
             return stored;
         }

@@ -6,8 +6,8 @@ use super::reference::REFERENCE;
 use super::removed_versions::RemovedVersion;
 use super::{Version, custom, podium_schemas};
 use crate::http::discovery::{Resource, ServedGroupVersion};
-use crate::schema::roots;
 use crate::schema::{ListType, MapType, PatchStrategy, graph, merge_rule};
+use crate::schema::{complete, roots};
 
 /// Returns the schema of a kind; `None` for kinds without one (the options of streams).
 pub(super) fn name_of(served: &ServedGroupVersion, group: &str, version: &str, kind: &str) -> Option<String> {
@@ -15,7 +15,7 @@ pub(super) fn name_of(served: &ServedGroupVersion, group: &str, version: &str, k
     if served.resources.iter().any(is_it) {
         return Some(custom_name(group, version, kind));
     }
-    let stored = roots::root_of(group, version, kind).map(|root| (root.schema)());
+    let stored = roots::root_of(group, version, kind).map(roots::Root::schema);
     stored
         .or_else(|| podium_schemas::schema(group, version, kind).map(|(name, _)| name))
         .or_else(|| RemovedVersion::find(group, version, kind).map(RemovedVersion::name))
@@ -37,7 +37,7 @@ pub(super) fn of(served: &ServedGroupVersion, version: Version) -> Map<String, V
                 || r.parts.iter().any(|p| (p.group, p.version, p.kind) == (group, version, kind))
         }) || old.iter().any(|old| old.stored() == (group, version, kind))
     };
-    let mut schemas = roots::definitions(roots::all().filter(|r| parts(r.group, r.version, r.kind)));
+    let mut schemas = complete::schemas(roots::all().filter(|r| parts(r.group, r.version, r.kind)));
     let all = served.resources.iter().flat_map(|r| {
         let parts = r.parts.iter().map(|part| (part.group, part.version, part.kind));
         std::iter::once((r.group, r.version, r.kind)).chain(parts)

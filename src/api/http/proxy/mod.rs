@@ -172,7 +172,7 @@ pub(super) async fn send(
         && let Some(ours) = client_upgrade
     {
         let (theirs, under_way) = (hyper::upgrade::on(&mut response), request_metrics::current());
-        tokio::spawn(stopping.run_until_cancelled_owned(async move {
+        base::task::start(stopping.run_until_cancelled_owned(async move {
             let _guard = (under_way, open);
             if let Ok((ours, theirs)) = tokio::try_join!(ours, theirs) {
                 let (mut ours, mut theirs) = (TokioIo::new(ours), TokioIo::new(theirs));

@@ -19,7 +19,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use crate::schema::{Shape, TypeId, graph};
-use object::Object;
+use object::{Object, ObjectPart as _};
 
 /// The maximum number of warnings about fields of one document.
 const MAX_WARNINGS: usize = 64;
@@ -179,7 +179,7 @@ impl FieldWalk {
 
 /// Returns the source of a pod's volume that no node can mount, if the volume has such a source.
 pub fn unmountable(volume: &k8s_openapi::api::core::v1::Volume) -> Option<&'static str> {
-    let value = serde_json::to_value(volume).ok()?;
+    let value = volume.to_value();
     let inert = INERT.iter().filter(|inert| inert.of == inert::VOLUME);
     inert.map(|inert| inert.field).find(|field| value.get(field).is_some_and(|source| !source.is_null()))
 }

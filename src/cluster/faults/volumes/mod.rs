@@ -146,7 +146,7 @@ impl VolumeFiller {
         let mut means = None;
         loop {
             let (how, paths, guarded) = (self.how, self.paths.lock().clone(), self.guarded.clone());
-            let step = tokio::task::spawn_blocking(move || match (how, &paths[..]) {
+            let step = base::task::blocking(move || match (how, &paths[..]) {
                 (FillMode::Full, [path]) => keep(path, &guarded, means),
                 (FillMode::Full, _) => (None, FillState::Denied { open_before: 0 }),
                 (FillMode::OnDisk(denial), paths) => install_gate(paths, &guarded, denial, means),
@@ -171,7 +171,7 @@ impl VolumeFiller {
             }
         }
         // Releasing a large file takes the disk some time, so not on a runtime thread.
-        let _ = tokio::task::spawn_blocking(move || drop(means)).await;
+        let _ = base::task::blocking(move || drop(means)).await;
     }
 }
 

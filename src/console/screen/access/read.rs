@@ -7,12 +7,13 @@ use k8s_openapi::api::authorization::v1::{
 };
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
-use serde::de::DeserializeOwned;
 
 use crate::access::Attributes;
 use crate::access::self_rules::SelfRules;
 use crate::access::who_can::{PartialList, Policy};
 use crate::action::error_text;
+use crate::decoded::{JsonObject, api_of};
+use object::TypedKind;
 
 /// Timeout of one request.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -49,23 +50,34 @@ pub(super) async fn whether(
 pub(super) async fn policy(client: Client, namespace: Option<&str>) -> Policy {
     let here = async {
         match namespace {
-            Some(namespace) => tokio::join!(
-                part(Api::namespaced(client.clone(), namespace)),
-                part(Api::namespaced(client.clone(), namespace)),
-            ),
+            Some(namespace) => {
+                tokio::join!(part(client.clone(), Some(namespace)), part(client.clone(), Some(namespace)),)
+            }
             None => (PartialList::default(), PartialList::default()),
         }
     };
     let (cluster_role_bindings, cluster_roles, (role_bindings, roles)) =
-        tokio::join!(part(Api::all(client.clone())), part(Api::all(client.clone())), here);
+        tokio::join!(part(client.clone(), None), part(client.clone(), None), here);
     Policy { cluster_role_bindings, cluster_roles, role_bindings, roles }
 }
 
 /// Lists all objects of a kind, page by page. If a page fails, returns the objects so far and the reason.
-async fn part<K>(api: Api<K>) -> PartialList<K>
-where
-    K: Clone + DeserializeOwned + std::fmt::Debug,
-{
+async fn part<K: TypedKind>(client: Client, namespace: Option<&str>) -> PartialList<K> {
+    let PartialList { objects, mut unread } = pages(api_of(client, K::kind(), namespace)).await;
+    let mut read = Vec::with_capacity(objects.len());
+    for object in objects {
+        match object.decode() {
+            Ok(object) => read.push(object),
+            Err(error) => {
+                unread = Some(unread_after(read.len(), &ReadError::By(Box::new(error))));
+                break;
+            }
+        }
+    }
+    PartialList { objects: read, unread }
+}
+
+async fn pages(api: Api<JsonObject>) -> PartialList<JsonObject> {
     let mut found = PartialList::default();
     let mut params = ListParams::default().limit(PAGE);
     for _ in 0..PAGES {
@@ -78,16 +90,20 @@ where
                 }
             }
             Err(error) => {
-                found.unread = Some(match found.objects.len() {
-                    0 => error.text(),
-                    read => format!("only {read} were read: {}", error.text()),
-                });
+                found.unread = Some(unread_after(found.objects.len(), &error));
                 return found;
             }
         }
     }
     found.unread = Some(format!("only the first {} were read", found.objects.len()));
     found
+}
+
+fn unread_after(read: usize, error: &ReadError) -> String {
+    match read {
+        0 => error.text(),
+        read => format!("only {read} were read: {}", error.text()),
+    }
 }
 
 enum ReadError {

@@ -10,6 +10,7 @@ use kube::runtime::watcher::{self, Event, watch_object};
 use serde_json::Value;
 
 use super::DescribeData;
+use crate::decoded::JsonObject;
 use crate::diagnostics::PolicyTarget;
 use crate::effect::Outbox;
 use crate::resource::ObjectRef;
@@ -47,16 +48,17 @@ pub(crate) async fn follow_beside(out: Outbox, target: ObjectRef) {
     };
     let (group, version) = api_version.split_once('/').unwrap_or_default();
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-    let api = Api::namespaced_with(out.client(), namespace.unwrap_or("default"), &resource);
+    let api: Api<JsonObject> = Api::namespaced_with(out.client(), namespace.unwrap_or("default"), &resource);
     let mut events = std::pin::pin!(watcher::watcher(api, config));
     let mut all: BTreeMap<String, Value> = BTreeMap::new();
     while let Some(event) = events.next().await {
-        let key = |object: &DynamicObject| object.metadata.name.clone().unwrap_or_default();
+        let key =
+            |object: &JsonObject| object.json["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         match event {
             Ok(Event::Init) => all.clear(),
             Ok(Event::InitApply(object) | Event::Apply(object)) => {
                 let name = key(&object);
-                let mut value = serde_json::to_value(object).unwrap_or_default();
+                let mut value = object.json;
                 value["kind"] = Value::String(kind.to_owned());
                 all.insert(name, value);
             }

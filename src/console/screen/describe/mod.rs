@@ -35,6 +35,7 @@ use crate::text::{clean, fit};
 use crate::toast::Toast;
 use document::{Line, RelatedObjects, Tone, describe};
 use follow::{follow, follow_beside, follow_policies};
+use object::TypedKind;
 
 /// Results of the screen's tasks.
 #[derive(Debug)]
@@ -145,16 +146,15 @@ impl Describe {
             same_kind && same_name && same_namespace && same_uid
         };
         let events = cx.stores.events().entries().filter(concerns).map(StoredObject::whole).collect();
-        let value = |object: serde_json::Result<Value>| object.unwrap_or(Value::Null);
         let others: Vec<Value> = match self.target.kind.kind.as_str() {
             "Deployment" => {
                 let uid = Uid::from(uid);
                 let sets = cx.stores.replica_sets().owned_by(&uid);
-                sets.map(|set| value(serde_json::to_value(set))).collect()
+                sets.map(TypedKind::to_value).collect()
             }
             "Node" => {
                 let pods = cx.stores.pods_on(&self.target.name);
-                pods.map(|pod| value(serde_json::to_value(pod))).collect()
+                pods.map(TypedKind::to_value).collect()
             }
             _ => Vec::new(),
         };

@@ -11,20 +11,19 @@ use super::node_drain::{EvictionResponse, EvictionState, NodeDrain};
 use super::plan::{Options, PodDeleteStatus, Row, plan};
 use crate::action::{Action, Mutation, error_text, eviction, execute};
 use crate::builtin_kinds;
-use crate::decoded::DecodedObject;
+use crate::decoded::{JsonObject, TypedApi, api_of};
 use crate::effect::Outbox;
 use crate::operations::node;
 use crate::resource::{ObjectRef, Uid};
 use base::clock::{self, Clock};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
-use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::Client;
 use kube::api::{DeleteParams, ListParams, Preconditions};
-use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client};
+use object::Kind;
 
 /// The progress of a drain.
 #[derive(Debug)]
@@ -84,7 +83,7 @@ pub async fn run(
 
 /// Cordons a node that is not cordoned. The journal entry belongs to the drain: undoing it uncordons the node.
 async fn close(out: &Outbox, target: &ObjectRef, options: &Options) -> Result<(), kube::Error> {
-    let nodes: Api<DecodedObject<Node>> = Api::all(out.client());
+    let nodes = TypedApi::<Node>::all(out.client());
     let node = nodes.get(&target.name).await?;
     let is_cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
     let action = journal_row(target, options, is_cordoned);
@@ -163,27 +162,26 @@ impl Drain<'_> {
     /// Lists the node's pods and plans for them. The pods come from the server, because pods of earlier nodes may have
     /// been rescheduled here.
     async fn rows(&self, client: &Client) -> Result<Vec<Row>, kube::Error> {
-        let pods: Api<DecodedObject<Pod>> = Api::all(client.clone());
+        let pods = TypedApi::<Pod>::all(client.clone());
         let on_node = ListParams::default().fields(&format!("spec.nodeName={}", self.target.name));
         let pods = pods.list(&on_node).await?;
-        let budgets: Api<DecodedObject<PodDisruptionBudget>> = Api::all(client.clone());
+        let budgets = TypedApi::<PodDisruptionBudget>::all(client.clone());
         // The server checks budgets in any case; without permission to read them, only the preview is less exact.
-        let budgets = budgets.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default();
-        let sets: Api<DaemonSet> = Api::all(client.clone());
+        let budgets = budgets.list(&ListParams::default()).await.unwrap_or_default();
+        let sets = api_of(client.clone(), Kind::DaemonSet, None);
         // Without permission to read DaemonSets, each one that a pod names counts as existing.
         let sets = sets.list_metadata(&ListParams::default()).await.ok();
         let sets = sets.map(|list| {
             list.items.iter().filter_map(|set| Some(Uid::from(set.metadata.uid.as_deref()?))).collect()
         });
-        let mut tracker = BudgetTracker::new(budgets.iter().map(|budget| &**budget));
-        let pods = pods.items.iter().map(|pod| &**pod);
-        Ok(plan(pods, &mut tracker, self.options, self.exceptions, sets.as_ref()))
+        let mut tracker = BudgetTracker::new(&budgets);
+        Ok(plan(&pods, &mut tracker, self.options, self.exceptions, sets.as_ref()))
     }
 
     /// Runs the drain's state machine to its end, and reports every step.
     async fn run_node_drain(&self, client: &Client, rows: &[Row], mut machine: NodeDrain) {
         let by_uid: HashMap<&Uid, &Row> = rows.iter().map(|row| (&row.uid, row)).collect();
-        let pods: Api<PartialObjectMeta<Pod>> = Api::all(client.clone());
+        let pods = api_of(client.clone(), Kind::Pod, None);
         let config = watcher::Config::default().fields(&format!("spec.nodeName={}", self.target.name));
         let mut events = std::pin::pin!(watcher(pods, config).fuse());
         let mut present: HashSet<Uid> = HashSet::new();
@@ -217,22 +215,21 @@ impl Drain<'_> {
     /// Applies a watch event; a new list reveals pods that were deleted unseen.
     fn handle_watch_event(
         &self,
-        event: Option<Event<PartialObjectMeta<Pod>>>,
+        event: Option<Event<JsonObject>>,
         present: &mut HashSet<Uid>,
         machine: &mut NodeDrain,
     ) -> Vec<Uid> {
         let now = self.clock.now();
-        let uid = |pod: &PartialObjectMeta<Pod>| pod.metadata.uid.as_deref().map(Uid::from);
         match event {
             Some(Event::Delete(pod)) => {
-                uid(&pod).filter(|uid| machine.pod_deleted(uid, now)).into_iter().collect()
+                pod.uid().filter(|uid| machine.pod_deleted(uid, now)).into_iter().collect()
             }
             Some(Event::Init) => {
                 present.clear();
                 Vec::new()
             }
             Some(Event::InitApply(pod)) => {
-                present.extend(uid(&pod));
+                present.extend(pod.uid());
                 Vec::new()
             }
             Some(Event::InitDone) => {

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, DeleteParams, ListParams};
+use kube::api::{DeleteParams, ListParams};
 use manifest::drills::{DRILLS, Drill};
 use object::scenario::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, Scenario, ScenarioRuns};
 use serde_json::{Value, json};
 
 use crate::action::{Action, Mutation, PatchKind, error_text};
-use crate::decoded::DecodedObject;
+use crate::decoded::TypedApi;
 use crate::effect::Outbox;
 use crate::resource::{Kind, KindFacts, ObjectRef, ResourceKey, Uid};
 
@@ -54,20 +54,18 @@ pub enum DrillsData {
 
 /// Requests the scenarios.
 pub(super) async fn list_scenarios(out: &Outbox) -> DrillsData {
-    let scenarios: Api<DecodedObject<Scenario>> = Api::all(out.client());
+    let scenarios = TypedApi::<Scenario>::all(out.client());
     match scenarios.list(&ListParams::default()).await {
-        Ok(list) => {
-            DrillsData::Seen(list.items.into_iter().map(|scenario| scenario.0).collect(), runs(out).await)
-        }
+        Ok(list) => DrillsData::Seen(list, runs(out).await),
         Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => DrillsData::NotServed,
         Err(error) => DrillsData::Failed(error_text(&error)),
     }
 }
 
 async fn runs(out: &Outbox) -> Result<AllScenarioRuns, String> {
-    let maps: Api<DecodedObject<ConfigMap>> = Api::namespaced(out.client(), RUNS_NAMESPACE);
+    let maps = TypedApi::<ConfigMap>::namespaced(out.client(), RUNS_NAMESPACE);
     let map = maps.get_opt(RUNS_NAME).await.map_err(|error| error_text(&error))?;
-    Ok(map.and_then(|map| map.0.data).as_ref().map(AllScenarioRuns::of_data).unwrap_or_default())
+    Ok(map.and_then(|map| map.data).as_ref().map(AllScenarioRuns::of_data).unwrap_or_default())
 }
 
 /// Returns the drills that ship with Podium, then other scenarios, each with its runs.

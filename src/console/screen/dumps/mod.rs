@@ -53,7 +53,7 @@ impl DumpsScreen {
     fn list(&self) -> Effect {
         let dir = self.dir.clone();
         Effect::task("list", move |out| async move {
-            let read = tokio::task::spawn_blocking(move || screen_dumps::list(&dir)).await;
+            let read = base::task::blocking(move || screen_dumps::list(&dir)).await;
             out.data(DumpsData::Listed(read.unwrap_or_else(|error| Err(error.to_string())))).await;
         })
     }
@@ -101,8 +101,7 @@ impl DumpsScreen {
                 Vec::new()
             }
             DumpsData::Remove(path) => vec![Effect::task("remove", move |out| async move {
-                let removed =
-                    tokio::task::spawn_blocking(move || screen_dumps::remove(&path).map(|()| path)).await;
+                let removed = base::task::blocking(move || screen_dumps::remove(&path).map(|()| path)).await;
                 out.data(DumpsData::Removed(removed.unwrap_or_else(|error| Err(error.to_string())))).await;
             })],
             DumpsData::Removed(Ok(path)) => {

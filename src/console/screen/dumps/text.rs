@@ -36,7 +36,7 @@ impl DumpText {
     fn load(&self) -> Effect {
         let path = self.path.clone();
         Effect::task("read", move |out| async move {
-            let read = tokio::task::spawn_blocking(move || {
+            let read = base::task::blocking(move || {
                 let (lines, is_cut) = screen_dumps::read(&path)?;
                 Ok((lines.iter().map(|line| clean(line).into_owned()).collect(), is_cut))
             });

@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::task::JoinSet;
 use futures::io::AsyncReadExt;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use kube::Client;
 use kube::api::LogParams;
-use kube::{Api, Client};
-use tokio::task::JoinSet;
 
 use crate::action::error_text;
 use crate::container_state::ContainerFacts;
-use crate::decoded::DecodedObject;
+use crate::decoded::api_of;
 use crate::effect::{Effect, Outbox};
 use crate::log_line::LogLine;
 use crate::resource::{ObjectRef, Uid};
+use object::Kind;
 
 /// Maximum number of logs read for one screen.
 pub(super) const LOGS: usize = 6;
@@ -135,7 +135,7 @@ async fn read_all(out: Outbox, keys: Vec<LogKey>) {
 }
 
 async fn read(client: Client, key: &LogKey) -> Tail {
-    let pods: Api<DecodedObject<Pod>> = Api::namespaced(client, &key.namespace);
+    let pods = api_of(client, Kind::Pod, Some(&key.namespace));
     let params = LogParams {
         container: Some(key.container.clone()),
         previous: key.previous,

@@ -104,7 +104,7 @@ impl Files {
 
     fn list(path: PathBuf) -> Effect {
         Effect::task("list", move |out| async move {
-            let read = tokio::task::spawn_blocking(move || list(&path)).await;
+            let read = base::task::blocking(move || list(&path)).await;
             out.data(FilesData::Listed(read.unwrap_or_else(|error| Err(error.to_string())))).await;
         })
     }
@@ -116,7 +116,7 @@ impl Files {
             _ => self.route.path.clone(),
         };
         Effect::task("list", move |out| async move {
-            let read = tokio::task::spawn_blocking(move || list(&path).or_else(|_| list(&dir))).await;
+            let read = base::task::blocking(move || list(&path).or_else(|_| list(&dir))).await;
             out.data(FilesData::Listed(read.unwrap_or_else(|error| Err(error.to_string())))).await;
         })
     }
@@ -125,7 +125,7 @@ impl Files {
     fn look(path: PathBuf) -> Effect {
         Effect::task("look", move |out| async move {
             let path_text = path.display().to_string();
-            let found = tokio::task::spawn_blocking(move || std::fs::canonicalize(path)).await;
+            let found = base::task::blocking(move || std::fs::canonicalize(path)).await;
             let found = found.map_err(std::io::Error::other).flatten();
             out.data(FilesData::Look(found.map_err(|error| format!("{path_text}: {error}")))).await;
         })
@@ -134,7 +134,7 @@ impl Files {
     fn read(&mut self, path: PathBuf, purpose: Purpose) -> Vec<Effect> {
         self.busy = Some(format!("reading {}…", path.display()));
         vec![Effect::task("plan", move |out| async move {
-            let read = tokio::task::spawn_blocking(move || {
+            let read = base::task::blocking(move || {
                 let (documents, errors) = read(&path);
                 (path, documents, errors)
             });

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use base::task::JoinSet;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
@@ -15,12 +16,13 @@ use serde::{Deserialize, Serialize};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::action::error_text;
-use crate::decoded::DecodedObject;
+use crate::decoded::{JsonObject, api_of};
 use crate::effect::ForwardRequest;
+use object::Kind;
 use object::pod::is_ready;
 
 /// Maximum number of concurrent connections of one forward; more wait to be accepted.
@@ -116,11 +118,10 @@ impl Counts {
 
 async fn listen(client: Client, id: u64, forward: ForwardRequest, report_fn: ReportFn) {
     let fails = |reason: String| (report_fn)(Report { id, state: State::Failed(reason) });
-    let api: Api<DecodedObject<Pod>> =
-        Api::namespaced(client, forward.pod.namespace.as_deref().unwrap_or("default"));
+    let api = api_of(client, Kind::Pod, Some(forward.pod.namespace.as_deref().unwrap_or("default")));
     // The pod is read before listening, so that an error is reported at once, and the labels of a successor are known
     // when the pod is gone.
-    let labels = match api.get(&forward.pod.name).await {
+    let labels = match api.get(&forward.pod.name).await.and_then(JsonObject::decode) {
         Ok(pod) => successor_labels(&pod),
         Err(error) => return fails(error_text(&error)).await,
     };
@@ -177,22 +178,25 @@ fn successor_labels(pod: &Pod) -> Option<BTreeMap<String, String>> {
 
 /// Returns the pod for a connection: the requested one, or a ready one with the same labels.
 async fn find(
-    api: &Api<DecodedObject<Pod>>,
+    api: &Api<JsonObject>,
     forward: &ForwardRequest,
     labels: Option<&BTreeMap<String, String>>,
 ) -> Result<String, String> {
-    let current = api.get_opt(&forward.pod.name).await.map_err(|error| error_text(&error))?;
+    let current = api.get_opt(&forward.pod.name).await;
+    let current = current.and_then(|pod| pod.map(JsonObject::decode::<Pod>).transpose());
+    let current = current.map_err(|error| error_text(&error))?;
     if current.is_some_and(|pod| serves(&pod)) {
         return Ok(forward.pod.name.clone());
     }
     let Some(labels) = labels else { return Err(format!("{} is not running", forward.pod.name)) };
     let selector: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let like = api.list(&ListParams::default().labels(&selector.join(","))).await;
-    let mut like: Vec<DecodedObject<Pod>> = like.map_err(|error| error_text(&error))?.items;
-    like.retain(|pod| serves(pod));
+    let like = like.and_then(|like| like.items.into_iter().map(JsonObject::decode).collect());
+    let mut like: Vec<Pod> = like.map_err(|error| error_text(&error))?;
+    like.retain(serves);
     // Ready pods come first; the name keeps the choice stable while the pod exists.
     like.sort_by_key(|pod| (!is_ready(pod), pod.metadata.name.clone()));
-    let first = like.into_iter().next().and_then(|pod| pod.0.metadata.name);
+    let first = like.into_iter().next().and_then(|pod| pod.metadata.name);
     first.ok_or_else(|| format!("{} is gone, and no similar pod is running", forward.pod.name))
 }
 
@@ -203,7 +207,7 @@ fn serves(pod: &Pod) -> bool {
 
 /// Relays one connection until either end closes it.
 async fn connect(
-    api: &Api<DecodedObject<Pod>>,
+    api: &Api<JsonObject>,
     forward: &ForwardRequest,
     labels: Option<&BTreeMap<String, String>>,
     mut local: TcpStream,

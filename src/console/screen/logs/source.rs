@@ -7,19 +7,20 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::task::JoinSet;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
-use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client};
+use kube::Client;
+use kube::runtime::watcher::{self, Event};
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::container_runs::{Job, jobs};
 use super::selection::{LogSelection, LogStart, Pods};
 use super::stream::read_run;
-use crate::decoded::DecodedObject;
+use crate::decoded::{api_of, watch};
 use crate::log_line::LogLine;
+use object::Kind;
 
 /// Maximum number of batches in flight; beyond it, reading pauses and the server waits.
 const BATCHES: usize = 16;
@@ -89,12 +90,12 @@ fn merged(batch: Vec<LogLine>) -> Vec<LogLine> {
 }
 
 async fn read_all(client: Client, follow: LogSelection, lines: mpsc::Sender<Vec<LogLine>>) {
-    let api: Api<DecodedObject<Pod>> = Api::namespaced(client, &follow.namespace);
+    let api = api_of(client, Kind::Pod, Some(&follow.namespace));
     let config = match &follow.pods {
         Pods::Named(name) => watcher::Config::default().fields(&format!("metadata.name={name}")),
         Pods::Selected(labels) => watcher::Config::default().labels(labels),
     };
-    let mut events = std::pin::pin!(watcher(api.clone(), config));
+    let mut events = std::pin::pin!(watch::<Pod>(api.clone(), config));
     let mut seen: HashSet<String> = HashSet::new();
     // Dropping this future drops the set, which aborts its tasks.
     let mut readers = JoinSet::new();
@@ -145,7 +146,7 @@ async fn read_all(client: Client, follow: LogSelection, lines: mpsc::Sender<Vec<
             }
             Ok(Event::Delete(pod)) => {
                 let ended = readings.ended(&pod);
-                let name = pod.0.metadata.name.unwrap_or_default();
+                let name = pod.metadata.name.unwrap_or_default();
                 let note = LogLine::note(&Arc::from(""), format!("pod {name} is gone"));
                 let lines = lines.clone();
                 readers.spawn(async move {

@@ -7,7 +7,6 @@ use std::time::Duration;
 use futures::AsyncBufRead;
 use futures::io::AsyncBufReadExt;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::LogParams;
 use tokio::sync::mpsc;
@@ -15,7 +14,7 @@ use tokio::sync::mpsc;
 use super::container_runs::{ContainerRun, Note, still_runs};
 use super::selection::{LogSelection, LogStart};
 use crate::action::error_text;
-use crate::decoded::DecodedObject;
+use crate::decoded::JsonObject;
 use crate::log_line::LogLine;
 
 /// Maximum length of a line in bytes; longer lines are cut.
@@ -25,7 +24,7 @@ const RECONNECT: Duration = Duration::from_secs(1);
 
 /// Reads one run to its end, over several connections if necessary.
 pub(super) async fn read_run(
-    api: Api<DecodedObject<Pod>>,
+    api: Api<JsonObject>,
     run: ContainerRun,
     closing_note: Option<Note>,
     follow: LogSelection,
@@ -74,7 +73,7 @@ pub(super) async fn read_run(
         }
         // The stream ends with the run, or with the connection.
         tokio::time::sleep(RECONNECT).await;
-        match api.get_opt(&run.pod).await {
+        match api.get_opt(&run.pod).await.and_then(|pod| pod.map(JsonObject::decode).transpose()) {
             Ok(Some(pod)) if still_runs(&pod, &run) => {}
             Ok(_) => return,
             Err(_) => {}
@@ -225,11 +224,14 @@ impl LineSplitter {
 mod tests {
     use std::convert::Infallible;
 
+    use k8s_openapi::api::core::v1::Pod;
     use kube::Client;
     use kube::client::Body;
+    use object::Kind;
     use serde_json::json;
 
     use super::*;
+    use crate::decoded::api_of;
     use crate::screen::logs::container_runs::{Job, jobs};
     use crate::screen::logs::selection::{ContainerFilter, Pods};
 
@@ -285,7 +287,7 @@ mod tests {
             previous: false,
         };
         let Some(Job::Read(run, None)) = jobs(&running_pod(), &follow).pop() else { panic!("it runs") };
-        let api = Api::namespaced(Client::new(service, "default"), "default");
+        let api = api_of(Client::new(service, "default"), Kind::Pod, Some("default"));
         let (sender, mut receiver) = mpsc::channel::<Vec<LogLine>>(16);
         let mut texts = Vec::new();
         let collect = async {

@@ -11,6 +11,7 @@ use crate::changes::lines::{LineChange, difference};
 use crate::changes::merge::{self, Change, plain};
 use crate::text::fit;
 use manifest::to_yaml;
+use object::ObjectPart as _;
 
 /// The annotation with the revision of a Deployment or ReplicaSet.
 pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -120,9 +121,7 @@ fn before<'a>(set: &ReplicaSet, sets: &[&'a ReplicaSet]) -> Option<&'a ReplicaSe
 
 /// Summarizes the difference between two templates; `None` if they are equal.
 fn summarize_changes(from: &PodTemplateSpec, to: &PodTemplateSpec) -> Option<String> {
-    let value = |template: &PodTemplateSpec| {
-        pruned(serde_json::to_value(without_hash(template.clone())).unwrap_or(Value::Null))
-    };
+    let value = |template: &PodTemplateSpec| pruned(without_hash(template.clone()).to_value());
     let changes = merge::changes(&value(from), &value(to));
     let mut descriptions: Vec<String> = changes.iter().flat_map(describe_change).collect();
     let more = descriptions.len().saturating_sub(CHANGES);
@@ -223,9 +222,8 @@ pub(crate) fn template_diff(
     to: Option<&PodTemplateSpec>,
 ) -> Vec<(LineChange, String)> {
     let text = |template: Option<&PodTemplateSpec>| {
-        let value = template.map(|template| without_hash(template.clone()));
-        let value = value.and_then(|template| serde_json::to_value(template).ok()).unwrap_or(Value::Null);
-        to_yaml(&pruned(value))
+        let value = template.map(|template| without_hash(template.clone()).to_value());
+        to_yaml(&pruned(value.unwrap_or_default()))
     };
     difference(&text(from), &text(to))
 }

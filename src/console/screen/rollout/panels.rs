@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::text::{clean, fit};
 use crate::yaml_text;
 use manifest::to_yaml;
+use object::ObjectPart as _;
 
 /// Draws the revisions, newest first.
 pub(super) fn history(
@@ -99,7 +100,7 @@ pub(super) fn template(
     let there = set.and_then(|(set, _)| set.spec.template.as_ref());
     if revision.current {
         let template = without_hash(objects.deployment.spec.template.clone());
-        let text = to_yaml(&serde_json::to_value(template).unwrap_or_default());
+        let text = to_yaml(&template.to_value());
         lines.extend(text.lines().map(|line| yaml_text::colour(line, cx.theme)));
     } else {
         let diff = template_diff(Some(&objects.deployment.spec.template), there);

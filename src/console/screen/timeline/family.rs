@@ -12,6 +12,7 @@ use crate::related;
 use crate::resource::{Kind, ObjectRef, Uid};
 use crate::store::Identity;
 use crate::store::event::EventSummary;
+use object::ObjectPart as _;
 
 /// Maximum number of members; a larger tree is shown in part.
 const MAX_MEMBERS: usize = 2_000;
@@ -103,7 +104,7 @@ impl Family {
 
     /// As [`Self::adopt_identity`], for an object as JSON.
     pub(super) fn adopt(&mut self, kind: &Kind, object: &Value) -> Option<ObjectRef> {
-        let meta: ObjectMeta = serde_json::from_value(object.get("metadata")?.clone()).ok()?;
+        let meta = ObjectMeta::decode(object.get("metadata")?.clone()).ok()?;
         self.adopt_identity(kind, &Identity::of(&meta))
     }
 

@@ -11,6 +11,7 @@ use crate::pod_status;
 use crate::resource::Kind;
 use crate::rows::workload;
 use crate::template;
+use object::TypedKind as _;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StateChange {
@@ -83,7 +84,7 @@ impl ObjectSummary {
             _ => Health::Running,
         };
         if kind.is::<Deployment>()
-            && let Ok(deployment) = serde_json::from_value::<Deployment>(object.clone())
+            && let Ok(deployment) = Deployment::decode(object.clone())
         {
             let (word, health) = workload::deployment_state(&deployment);
             (brief.status, brief.health) = (word.to_owned(), health);
@@ -103,7 +104,7 @@ impl ObjectSummary {
     }
 
     fn read_pod(&mut self, object: &Value) {
-        let Ok(pod) = serde_json::from_value::<Pod>(object.clone()) else { return };
+        let Ok(pod) = Pod::decode(object.clone()) else { return };
         let status = pod_status::of(&pod);
         self.health = status.health;
         self.status = status.status;

@@ -24,8 +24,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -35,7 +33,7 @@ use super::View;
 use crate::action::{Action, Mutation, Outcome};
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
-use crate::decoded::DecodedObject;
+use crate::decoded::api_of;
 use crate::effect::{Effect, Outbox};
 use crate::message::{Message, ScreenMessage};
 use crate::resource::ObjectRef;
@@ -43,6 +41,7 @@ use crate::text::{clean, fit, format_size, typed_path, wrapped};
 use crate::toast::Toast;
 use crate::widget::scroll::Scroll;
 use archive::Progress;
+use object::Kind;
 use remote::{Container, split};
 
 /// The slot of the task that copies.
@@ -280,7 +279,7 @@ async fn copy(
     progress: Arc<Progress>,
 ) -> Result<CopyOutcome, String> {
     let namespace = pod.namespace.as_deref().unwrap_or("default");
-    let pods: Api<DecodedObject<Pod>> = Api::namespaced(out.client(), namespace);
+    let pods = api_of(out.client(), Kind::Pod, Some(namespace));
     let container = Container { pods, pod: pod.name.clone(), name: plan.container.clone() };
     let here = typed_path(&plan.local_path)?;
     match plan.direction {
@@ -322,7 +321,7 @@ async fn copy(
 async fn on_disk<T: Send + 'static>(
     look: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
-    tokio::task::spawn_blocking(look).await.unwrap_or_else(|error| Err(error.to_string()))
+    base::task::blocking(look).await.unwrap_or_else(|error| Err(error.to_string()))
 }
 
 impl View for Transfer {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use kube::Api;
 use kube::api::{AttachParams, AttachedProcess};
@@ -16,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::archive::{self, Progress};
 use super::local;
 use crate::action::error_text;
-use crate::decoded::DecodedObject;
+use crate::decoded::JsonObject;
 use crate::effect::Outbox;
 use crate::text::generated;
 
@@ -30,7 +29,7 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
 pub(super) struct Container {
-    pub(super) pods: Api<DecodedObject<Pod>>,
+    pub(super) pods: Api<JsonObject>,
     pub(super) pod: String,
     pub(super) name: String,
 }
@@ -133,14 +132,14 @@ impl Container {
         let (Some(mut stdout), stderr) = (process.stdout(), process.stderr()) else {
             return Err("the server opened no output stream".to_owned());
         };
-        let complaints = tokio::spawn(async move { read_prefix(stderr).await });
+        let complaints = base::task::start(async move { read_prefix(stderr).await });
         let (chunks, incoming) = mpsc::channel(CHUNKS);
         let (whole, is_whole) = oneshot::channel::<()>();
         let (tell, finished) = oneshot::channel();
         let name = name.to_owned();
         // The unpacking task runs to its end even if the screen is closed, so that it removes its temporary directory.
         out.spawn_detached(async move {
-            let received = tokio::task::spawn_blocking(move || {
+            let received = base::task::blocking(move || {
                 let from = ChunkReader { chunks: incoming, remaining: Bytes::new() };
                 local::receive(from, &name, &target, &progress, || is_whole.blocking_recv().is_ok())
             });
@@ -213,10 +212,10 @@ impl Container {
         let (Some(mut stdin), stderr) = (process.stdin(), process.stderr()) else {
             return Err("the server opened no input stream".to_owned());
         };
-        let complaints = tokio::spawn(async move { read_prefix(stderr).await });
+        let complaints = base::task::start(async move { read_prefix(stderr).await });
         let (chunks, mut outgoing) = mpsc::channel::<Bytes>(CHUNKS);
         let source = source.to_path_buf();
-        let packed = tokio::task::spawn_blocking(move || {
+        let packed = base::task::blocking(move || {
             let to = io::BufWriter::with_capacity(CHUNK, ChunkWriter(chunks));
             archive::pack(&source, &beside, to, &progress)
         });

@@ -265,7 +265,7 @@ impl Provisioner {
         drop(removals);
         let (removals, queue, name) = (self.removals.clone(), self.queue.clone(), name.to_string());
         self.tasks.spawn_finishing("volume removal", async move {
-            let removed = tokio::task::spawn_blocking(move || {
+            let removed = base::task::blocking(move || {
                 volume_directory::remove(&path).map_err(|error| format!("{}: {error}", path.display()))
             });
             let outcome = removed.await.unwrap_or_else(|error| Err(error.to_string()));

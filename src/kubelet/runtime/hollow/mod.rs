@@ -279,7 +279,7 @@ impl HollowRuntime {
         if !state.ending {
             state.ending = true;
             let (state, planned) = (Arc::downgrade(&self.state), Arc::clone(&self.planned));
-            tokio::spawn(end_containers(state, planned, Arc::clone(&self.wall)));
+            base::task::start(end_containers(state, planned, Arc::clone(&self.wall)));
         }
         self.planned.notify_one();
     }

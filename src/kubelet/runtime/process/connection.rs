@@ -171,7 +171,7 @@ impl SharedConnection {
         let (stream, welcome) = match self.connect(Purpose::Control, timeout).await {
             Err(ConnectError::Absent(_)) => {
                 let shared = Arc::clone(self);
-                let started = tokio::task::spawn_blocking(move || shared.spawn()).await;
+                let started = base::task::blocking(move || shared.spawn()).await;
                 started.map_err(host_error)??;
                 self.connect(Purpose::Control, timeout).await?
             }
@@ -269,7 +269,7 @@ impl SharedConnection {
                     // The host was started during a shutdown.
                     Ok(_) if *self.closing.lock() => {
                         let shared = Arc::clone(&self);
-                        let _ = tokio::task::spawn_blocking(move || shared.kill()).await;
+                        let _ = base::task::blocking(move || shared.kill()).await;
                         continue;
                     }
                     Ok(stream) => break stream,
@@ -409,7 +409,7 @@ impl SharedConnection {
         };
         let (input, inputs) = mpsc::channel(8);
         let (outputs, output) = mpsc::channel(8);
-        tokio::spawn(run_session(stream, inputs, outputs));
+        base::task::start(run_session(stream, inputs, outputs));
         Ok(Session { input, output })
     }
 }

@@ -96,7 +96,7 @@ impl ProcessRuntime {
             Ok(runtime) => runtime.shutdown().await,
             Err(error) => {
                 tracing::warn!(dir = %shared.config.state_dir.display(), "{error}; killing it and all its processes");
-                tokio::task::spawn_blocking(move || shared.kill()).await.map_err(host_error)?
+                base::task::blocking(move || shared.kill()).await.map_err(host_error)?
             }
         }
     }
@@ -104,8 +104,8 @@ impl ProcessRuntime {
     async fn over(shared: Arc<SharedConnection>, catalogue: Arc<Catalogue>) -> Result<Self, RuntimeError> {
         let stream = shared.connect_or_start().await?;
         let requests = shared.open_link();
-        let connection = tokio::spawn(Arc::clone(&shared).keep_connected(stream, requests));
-        let faults = tokio::spawn(Arc::clone(&shared).push_faults());
+        let connection = base::task::start(Arc::clone(&shared).keep_connected(stream, requests));
+        let faults = base::task::start(Arc::clone(&shared).push_faults());
         Ok(Self { shared, catalogue, connection, faults })
     }
 
@@ -126,11 +126,11 @@ impl ProcessRuntime {
         };
         let shared = self.shared.clone();
         let waited = match ended {
-            Ok(()) => tokio::task::spawn_blocking(move || shared.wait_for_end()).await,
+            Ok(()) => base::task::blocking(move || shared.wait_for_end()).await,
             Err(error) => {
                 let dir = self.shared.config.state_dir.display();
                 tracing::warn!(%dir, "{error}; killing it and all its processes");
-                tokio::task::spawn_blocking(move || shared.kill()).await
+                base::task::blocking(move || shared.kill()).await
             }
         };
         waited.map_err(host_error)?

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::task::JoinSet;
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::failure;

@@ -2,12 +2,12 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::builder::{DocumentBuilder, Tone, at, identity, items, labels, text, time};
 use super::conditions;
 use crate::text::{age, seconds_between};
+use object::TypedKind as _;
 use object::quantity::Amount;
 use object::resources::{Amounts, pod_limits, pod_requests};
 
@@ -103,7 +103,7 @@ struct PodResources {
 impl PodResources {
     /// Returns none for a pod that cannot be read.
     fn of(pod: &Value) -> Self {
-        let Ok(pod) = Pod::deserialize(pod) else { return Self::default() };
+        let Ok(pod) = Pod::decode(pod.clone()) else { return Self::default() };
         Self { requests: pod_requests(&pod), limits: pod_limits(&pod) }
     }
 }

@@ -1,13 +1,12 @@
 //! Sends lines to the process of a pod that was created for a session: the process exits when no more lines arrive,
 //! however the session ended (see [`crate::node_shell`]).
 
-use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::AttachParams;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::AbortHandle;
 
-use crate::decoded::DecodedObject;
+use crate::decoded::JsonObject;
 use crate::node_shell::HEARTBEAT_INTERVAL;
 
 /// Sends the lines until it is dropped.
@@ -18,7 +17,7 @@ impl Heartbeat {
     /// Attaches to the process, which ignores the content of the lines. A broken connection is not reopened: the
     /// process has seen the end of its input by then.
     pub(super) async fn start(
-        pods: &Api<DecodedObject<Pod>>,
+        pods: &Api<JsonObject>,
         pod: &str,
         container: &str,
     ) -> Result<Self, kube::Error> {
@@ -31,7 +30,7 @@ impl Heartbeat {
             ..AttachParams::default()
         };
         let mut process = pods.attach(pod, &params).await?;
-        let task = tokio::spawn(async move {
+        let task = base::task::start(async move {
             let (Some(mut input), Some(mut output)) = (process.stdin(), process.stdout()) else { return };
             let mut buffer = [0; 64];
             let mut beat = tokio::time::interval(HEARTBEAT_INTERVAL);

@@ -33,7 +33,7 @@ const MAX_DRAIN_READS: usize = 64;
 pub(crate) fn open(program: Program, size: PaneSize) -> (Session, mpsc::Receiver<PaneEvent>) {
     let (session, inputs) = Session::carried_by_another();
     let (events, receiver) = mpsc::channel(EVENTS);
-    tokio::spawn(run(program, size, inputs, events));
+    base::task::start(run(program, size, inputs, events));
     (session, receiver)
 }
 

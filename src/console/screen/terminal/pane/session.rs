@@ -21,7 +21,7 @@ use super::outcome::Outcome;
 use super::output::{READ_BYTES, Source, carriage_returns};
 use crate::action::error_text;
 use crate::container::{default_container, terminal_of};
-use crate::decoded::DecodedObject;
+use crate::decoded::{JsonObject, api_of};
 
 /// Runs bash, which users expect, or `sh` in images without bash. The pane supports 256 colours, independent of the
 /// container's own `TERM`.
@@ -105,14 +105,14 @@ impl Session {
         let (input, inputs) = inputs();
         let (events, receiver) = mpsc::channel(EVENTS);
         let shell = Shell {
-            pods: Api::namespaced(client, namespace),
+            pods: api_of(client, object::Kind::Pod, Some(namespace)),
             pod: pod.to_owned(),
             inputs,
             events,
             size,
             pending: Vec::new(),
         };
-        tokio::spawn(shell.run(opening));
+        base::task::start(shell.run(opening));
         (Self { input }, receiver)
     }
 
@@ -144,7 +144,7 @@ impl From<kube::Error> for SessionEnd {
 
 /// The task's state.
 struct Shell {
-    pods: Api<DecodedObject<Pod>>,
+    pods: Api<JsonObject>,
     pod: String,
     inputs: Inputs,
     events: mpsc::Sender<PaneEvent>,
@@ -172,7 +172,7 @@ impl Shell {
             }
             SessionTarget::Exec { container, command } => (self.exec(container, command).await?, true),
             SessionTarget::Attach { container } => {
-                let pod = self.pods.get(&self.pod).await?;
+                let pod: Pod = self.pods.get(&self.pod).await?.decode()?;
                 let container = container.or_else(|| default_container(&pod));
                 let Some(container) = container else {
                     return Err(SessionEnd::Failed(format!("pod {} has no container", self.pod)));
@@ -204,7 +204,7 @@ impl Shell {
         let container = if let Some(container) = container {
             container
         } else {
-            let pod = self.pods.get(&self.pod).await?;
+            let pod: Pod = self.pods.get(&self.pod).await?.decode()?;
             default_container(&pod)
                 .ok_or_else(|| SessionEnd::Failed(format!("pod {} has no container", self.pod)))?
         };
@@ -241,7 +241,7 @@ impl Shell {
                 }
             };
             let pod = match seen {
-                Some(Ok(pod)) => pod,
+                Some(Ok(pod)) => pod.map(JsonObject::decode::<Pod>).transpose()?,
                 // The watcher retries by itself; the user sees the reason for the delay.
                 Some(Err(error)) => {
                     let message = error.to_string();
@@ -255,13 +255,13 @@ impl Shell {
                 }
                 None => return Err(SessionEnd::Failed("the watch ended".to_owned())),
             };
-            let now = progress(pod.as_deref(), container);
+            let now = progress(pod.as_ref(), container);
             if reported.as_ref() != Some(&now) {
                 self.report(PaneEvent::Progress(now.clone())).await?;
                 reported = Some(now.clone());
             }
             match (now, pod) {
-                (StartProgress::Running, Some(pod)) => return Ok(pod.0),
+                (StartProgress::Running, Some(pod)) => return Ok(pod),
                 (StartProgress::Ended { exit_code, message }, _) => {
                     return Err(SessionEnd::Failed(format!(
                         "container {container} ended with exit code {exit_code} before it could be attached to: \

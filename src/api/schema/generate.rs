@@ -1,0 +1,117 @@
+//! Generates the complete schemas from those of `k8s-openapi` and of the crate `object`, to compare `schemas.txt.gz` and
+//! `types.txt` with them.
+
+use flate2::{Compression, GzBuilder};
+use k8s_openapi::api::{
+    admissionregistration, apps, authentication, authorization, autoscaling, batch, certificates,
+    coordination, core, discovery, events, flowcontrol, networking, node, policy, rbac, resource, scheduling,
+    storage,
+};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
+use k8s_openapi::apimachinery::pkg::apis::meta;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value};
+
+use super::{complete, roots};
+use object::{cluster_snapshot, fault, node_fence, pod_preset, scenario};
+
+/// The schema of one top-level type.
+struct RootSchema {
+    name: fn() -> String,
+    add: fn(&mut SchemaGenerator),
+}
+
+impl RootSchema {
+    const fn of<T: JsonSchema>() -> Self {
+        Self {
+            name: || T::schema_name().into_owned(),
+            add: |generator| {
+                generator.subschema_for::<T>();
+            },
+        }
+    }
+}
+
+macro_rules! schemas {
+    ($($ty:ty),* $(,)?) => { &[$(RootSchema::of::<$ty>()),*] };
+}
+
+const STORED: &[RootSchema] = {
+    macro_rules! stored {
+        ($($kind:ident($ty:ty) $shape:ident)*) => { schemas![$($ty),*] };
+    }
+    object::each_built_in!(stored)
+};
+
+const OTHERS: &[RootSchema] = roots::each_other!(schemas);
+
+/// Returns all schemas.
+pub(super) fn definitions() -> Map<String, Value> {
+    let mut generator = SchemaSettings::openapi3().into_generator();
+    for root in STORED.iter().chain(OTHERS) {
+        (root.add)(&mut generator);
+    }
+    generator.subschema_for::<meta::v1::DeleteOptions>();
+    generator.subschema_for::<meta::v1::ListMeta>();
+    generator.subschema_for::<meta::v1::ObjectMeta>();
+    let mut definitions = generator.take_definitions(true);
+    definitions.sort_keys();
+    definitions
+}
+
+#[test]
+fn roots_have_the_names_of_their_schemas_api_2() {
+    let names = STORED.iter().chain(OTHERS).map(|root| (root.name)());
+    let expected: Vec<String> = names.collect();
+    let found: Vec<String> = roots::all().map(roots::Root::schema).collect();
+    assert_eq!(found, expected);
+}
+
+/// After a change of the kinds or of `k8s-openapi`, `UPDATE_SCHEMAS=1 cargo test -p podium-api schemas_are` regenerates
+/// the file.
+#[test]
+fn the_complete_schemas_are_those_of_the_library_api_2() {
+    let expected: String = definitions().iter().map(|(name, schema)| format!("{name} {schema}\n")).collect();
+    if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/schemas.txt.gz");
+        let file = std::fs::File::create(path).expect("the source can be written");
+        let mut encoder = GzBuilder::new().mtime(0).write(file, Compression::best());
+        std::io::Write::write_all(&mut encoder, expected.as_bytes()).expect("the source can be written");
+        encoder.finish().expect("the source can be written");
+        return;
+    }
+    let text = complete::text();
+    let mut lines = text.lines();
+    for line in expected.lines() {
+        assert_eq!(lines.next(), Some(line), "UPDATE_SCHEMAS=1 writes src/api/schema/schemas.txt.gz anew");
+    }
+    assert_eq!(lines.next(), None);
+}
+
+#[test]
+fn schemas_come_with_everything_they_refer_to_api_2() {
+    let (all, root) = (definitions(), roots::root_of("batch", "v1", "CronJob").expect("a kind"));
+    let found = complete::schemas([root]);
+    assert!(
+        found.contains_key("io.k8s.api.core.v1.PodSpec") && !found.contains_key("io.k8s.api.core.v1.Node")
+    );
+    for (name, schema) in &found {
+        assert_eq!(all.get(name), Some(schema), "{name}");
+        each_reference(schema, &mut |name| assert!(found.contains_key(name), "{name}"));
+    }
+}
+
+fn each_reference(schema: &Value, visit: &mut impl FnMut(&str)) {
+    match schema {
+        Value::Object(entries) => {
+            if let Some(Value::String(reference)) = entries.get("$ref") {
+                visit(reference.rsplit('/').next().unwrap_or_default());
+            }
+            entries.values().for_each(|value| each_reference(value, visit));
+        }
+        Value::Array(items) => items.iter().for_each(|item| each_reference(item, visit)),
+        _ => {}
+    }
+}
