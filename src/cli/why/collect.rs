@@ -19,8 +19,8 @@ use serde::de::DeserializeOwned;
 use api::node_access::Attempt;
 use base::resolv_conf::ResolvConf;
 use console::decoded::TypedApi;
+use network_policy::Protocol;
 use object::{Key, TypedKind};
-use policy::Protocol;
 use why::{
     ConnectionQuestion, Destination, Facts, Outcome, ProbeResults, Report, SelectingPolicies, meaning,
     outside_name, selecting, walk,
