@@ -4,7 +4,7 @@
 //!  manifest ─► api ─► store ─► watch ─► caches ─► controllers · scheduler · kubelet ─┐
 //!               ▲        │                                                           │
 //!               └────────│────────────── status, bindings, new objects ◄─────────────┘
-//!    kubectl ─► http ────┘                     console ◄─ kube client ◄─ (in process | HTTPS)
+//! kubectl ─► apiserver ──┘                     console ◄─ kube client ◄─ (in process | HTTPS)
 //! ```
 //!
 //! Data flows one way. Every write goes through [`api`], and the [`console`] knows only the Kubernetes API. Besides
@@ -20,16 +20,17 @@
 //! | [`programs`] | the programs of built-in images, inside this binary: web server, nslookup, pause | object, base |
 //! | [`fabric`] | the pods' network: namespaces, links, routes and nftables through netlink, and the process inside that hands out sockets; knows no Kubernetes | base |
 //! | [`host`] | the node host: the process that runs a node's containers, its protocol and journal; knows no Kubernetes API | programs, fabric, base |
-//! | [`api`] | the API server, through which all writes go: admission, defaulting, validation, patching, deletion, subresources; `http` serves the same handle | store, manifest, object, base |
+//! | [`api`] | the handle through which all writes go: admission, defaulting, validation, patching, deletion, subresources | store, manifest, object, base |
+//! | [`apiserver`] | the API over HTTP: serves the handle of [`api`] with authentication, fair queueing, audit, OpenAPI and metrics | api, manifest, object, base |
 //! | [`reconcile`] | shared caches, keyed work queue, runner, event recorder | api, object, base |
 //! | [`controllers`], [`scheduler`] | the actors; they never depend on each other | reconcile, api, object, base |
 //! | [`network`] | the actor for services: the proxy or the kernel's rules, and the cluster's DNS | reconcile, api, fabric, object, base |
 //! | [`kubelet`] | a node's actor; the host's only client | reconcile, api, host, fabric, object, base |
 //! | [`console`] | the terminal program, a Kubernetes client like any other | object, manifest, base |
-//! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, scheduler, controllers, reconcile, api, store, manifest, host, fabric, object, base |
+//! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, scheduler, controllers, reconcile, apiserver, api, store, manifest, host, fabric, object, base |
 //! | [`testing`] | a cluster for the tests of crates that depend on this one | all |
 //! | [`cli`] | flags, commands, exit codes | all |
-//! | `lab` | `podium-lab`: simulator, torture, benchmarks, trials of controllers and fuzz targets; users do not run it | cluster, kubelet, network, scheduler, controllers, reconcile, api, store, manifest, host, fabric, object, base |
+//! | `lab` | `podium-lab`: simulator, torture, benchmarks, trials of controllers and fuzz targets; users do not run it | cluster, kubelet, network, scheduler, controllers, reconcile, apiserver, api, store, manifest, host, fabric, object, base |
 //!
 //! Each layer is a crate of its own, so that the compiler enforces the table and a change to a layer builds only that
 //! layer's tests. Only [`testing`] and [`cli`] belong to the program's own crate.
@@ -47,9 +48,9 @@
 //! (`api::conversion`), by a webhook if the definition names one. Actors use the stored version.
 //!
 //! **An aggregated API group** (`api::aggregation`) is served by forwarding its requests over TLS to another server,
-//! after authentication and authorization (`api::http`); a controller records that server's availability.
+//! after authentication and authorization ([`apiserver`]); a controller records that server's availability.
 //!
-//! **A request** over HTTP is authenticated (`api::http::auth`, certificates, tokens) and authorized by roles
+//! **A request** over HTTP is authenticated (`apiserver::auth`, certificates, tokens) and authorized by roles
 //! (`api::authorization`). Actors in this process need neither.
 //!
 //! **A watcher** is a cursor over a ring of changes. A slow one falls behind and gets an expiry error; it
@@ -102,8 +103,8 @@
 //! clock: ten minutes are a millisecond in a test.
 
 pub use {
-    api, base, cluster, console, controllers, fabric, host, kubelet, manifest, network, object, programs,
-    reconcile, scheduler, store,
+    api, apiserver, base, cluster, console, controllers, fabric, host, kubelet, manifest, network, object,
+    programs, reconcile, scheduler, store,
 };
 
 pub mod cli;

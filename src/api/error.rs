@@ -15,24 +15,24 @@ pub struct Cause {
     /// For people.
     pub message: String,
     /// The field's path, or empty.
-    pub(crate) field: String,
+    pub field: String,
 }
 
 /// A denial by an admission policy that users have configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyDenial {
     /// The object's kind.
-    pub(crate) kind: Kind,
+    pub kind: Kind,
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// The full message: the policy and its reason.
-    pub(crate) message: String,
+    pub message: String,
     /// The message without the object and the policy.
     pub(crate) cause: String,
     /// Machine-readable.
-    pub(crate) reason: &'static str,
+    pub reason: &'static str,
     /// 403, 413 or 422.
-    pub(crate) code: u16,
+    pub code: u16,
 }
 
 /// An error of the API.
@@ -306,7 +306,7 @@ impl ApiError {
     }
 
     /// Returns the machine-readable reason; empty where Kubernetes gives none.
-    pub(crate) fn reason(&self) -> &str {
+    pub fn reason(&self) -> &str {
         match self {
             Self::NotFound { .. } | Self::VirtualNotFound { .. } | Self::NoSuchResource => "NotFound",
             Self::AlreadyExists { .. } => "AlreadyExists",
@@ -335,7 +335,7 @@ impl ApiError {
     }
 
     /// Seconds after which the client should retry, if known.
-    pub(crate) fn retry_after_seconds(&self) -> Option<i32> {
+    pub fn retry_after_seconds(&self) -> Option<i32> {
         match self {
             Self::TooManyRequests { retry_after_seconds, .. } => {
                 Some(*retry_after_seconds).filter(|seconds| *seconds > 0)

@@ -26,11 +26,11 @@ use super::network_placement::NetworkPlacement;
 use super::snapshots::{self, SnapshotContext};
 use super::startup_writes::StartupWrites;
 use super::{bootstrap, client, housekeeping, kubeconfig, panics, self_check};
-use api::audit::AuditLog;
-use api::certificates::{FrontProxy, TlsError};
-use api::http::{CertificateAuthority, Credentials, Limits, Server, ServerConfig, serve_tls};
+use api::certificates::{CertificateAuthority, FrontProxy, TlsError};
 use api::identity::Signer;
 use api::{Api, ApiConfig};
+use apiserver::audit::AuditLog;
+use apiserver::{Credentials, Limits, Server, ServerConfig, serve_tls, tls_config};
 use base::clock::Clock;
 use base::dial::{Dialer, LocalDialer};
 use base::task::Tasks;
@@ -154,7 +154,7 @@ impl Cluster {
             let mut names =
                 vec![address.ip(), Ipv4Addr::LOCALHOST.into(), addresses.service(API_OFFSET).into()];
             names.extend(inside.map(|inside| inside.ip()));
-            let tls = authority.server_config(&names, &config.file.cluster_domain)?;
+            let tls = tls_config(&authority, &names, &config.file.cluster_domain)?;
             if let Some(fabric) = &fabric {
                 let listener = fabric.listen(SocketAddr::new(fabric.address().into(), DEFAULT_PORT))?;
                 serve_tls(server.clone(), listener, tls.clone(), &base);

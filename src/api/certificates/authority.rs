@@ -42,7 +42,7 @@ impl CertificateAuthority {
 }
 
 /// Returns the certificate parameters of every authority of Podium; authorities differ in their keys.
-pub(crate) fn authority_params() -> CertificateParams {
+pub fn authority_params() -> CertificateParams {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];

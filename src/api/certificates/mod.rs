@@ -20,7 +20,7 @@ use x509_parser::time::ASN1Time;
 
 use base::quote::quote;
 
-pub(crate) use authority::authority_params;
+pub use authority::authority_params;
 pub use authority::{CertificateAuthority, TlsError};
 pub use description::described;
 pub(crate) use front_proxy::ClientIdentity;

@@ -16,28 +16,32 @@ pub(crate) const NONE: &str = "<none>";
 
 /// One column of a table, as clients receive it.
 #[derive(Clone, Debug, Serialize, PartialEq, Eq)]
-pub(crate) struct ColumnDefinition {
+pub struct ColumnDefinition {
     /// The heading; clients print it in capitals.
-    pub(crate) name: String,
+    pub name: String,
     /// `string`, `integer`, `number`, `boolean` or `date`.
     #[serde(rename = "type")]
-    pub(crate) type_: String,
+    pub type_: String,
     /// `name` for the object's name; mostly empty otherwise.
-    pub(crate) format: String,
+    pub format: String,
     /// The description of the column, from which clients may show help.
-    pub(crate) description: String,
+    pub description: String,
     /// 0: always shown; 1: only with `-o wide`.
-    pub(crate) priority: i32,
+    pub priority: i32,
 }
 
 /// A condition of a row, by which printers hide finished pods.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct RowCondition {
+pub struct RowCondition {
+    /// The type of the condition.
     #[serde(rename = "type")]
-    pub(crate) type_: &'static str,
-    pub(crate) status: &'static str,
-    pub(crate) reason: &'static str,
-    pub(crate) message: &'static str,
+    pub type_: &'static str,
+    /// `True`, `False` or `Unknown`.
+    pub status: &'static str,
+    /// The reason, one word.
+    pub reason: &'static str,
+    /// The message for people.
+    pub message: &'static str,
 }
 
 /// One column of a built-in kind.
@@ -94,11 +98,11 @@ impl<T> Column<T> {
     }
 
     /// Returns the cell of an object.
-    pub(super) fn cell(&self, object: &T, now: Timestamp) -> Value {
+    pub(crate) fn cell(&self, object: &T, now: Timestamp) -> Value {
         (self.cell)(object, now)
     }
 
-    pub(super) fn definition(&self) -> ColumnDefinition {
+    pub(crate) fn definition(&self) -> ColumnDefinition {
         ColumnDefinition {
             name: self.name.into(),
             type_: self.type_.into(),

@@ -12,7 +12,7 @@ use crate::webhook_client::{Callee, ServiceTarget, Target};
 const MAX_CALLS: usize = 8;
 
 /// The conversion strategy of a definition.
-pub(crate) enum Conversion {
+pub enum Conversion {
     /// All versions have the same fields.
     None,
     /// A user's webhook server converts objects.
@@ -20,15 +20,15 @@ pub(crate) enum Conversion {
 }
 
 /// A conversion webhook.
-pub(crate) struct ConversionWebhook {
+pub struct ConversionWebhook {
     /// The address of the server, or the reason why it cannot be called.
     pub(crate) target: Result<Target, String>,
     /// The review versions that the server accepts, in order of its preference.
     pub(crate) review_versions: Vec<String>,
     /// Limits concurrent calls for reads, which wait for a permit without occupying a thread.
     pub(crate) permits: Semaphore,
-    /// The identity under which writes wait in the webhook queue (`http::webhook_queue`).
-    pub(crate) callee: Callee,
+    /// The identity under which writes wait in the webhook queue (`apiserver::webhook_queue`).
+    pub callee: Callee,
 }
 
 impl Conversion {

@@ -10,7 +10,7 @@ use super::resource::Resource;
 use object::Object;
 
 /// The name of the level and schema of requests that are never delayed.
-pub(crate) const EXEMPT: &str = "exempt";
+pub const EXEMPT: &str = "exempt";
 
 /// The annotation of suggested objects; `false` preserves a user's changes.
 pub(crate) const AUTO_UPDATE: &str = "apf.kubernetes.io/autoupdate-spec";

@@ -20,7 +20,7 @@ static READ: AtomicU64 = AtomicU64::new(0);
 
 /// The treatment of defaults when an object is converted to another version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Defaults {
+pub enum Defaults {
     /// The version's defaults are filled in.
     Filled,
     /// No defaults are filled in, since field ownership counts only fields that a client has set.
@@ -28,7 +28,7 @@ pub(crate) enum Defaults {
 }
 
 /// A custom resource as the cluster serves it.
-pub(crate) struct Definition {
+pub struct Definition {
     /// Unique among all definitions and among the states of one definition.
     pub(crate) id: u64,
     /// The kind.
@@ -46,7 +46,7 @@ pub(crate) struct Definition {
     /// The index of the storage version in `versions`.
     pub(crate) storage: usize,
     /// The conversion of objects between versions.
-    pub(crate) conversion: Conversion,
+    pub conversion: Conversion,
     /// The definition is being deleted: objects can be deleted, but not created.
     pub(crate) is_terminating: bool,
 }

@@ -11,7 +11,7 @@ mod columns;
 mod compiled_schema;
 mod conversion;
 mod custom;
-pub(crate) mod default_flows;
+pub mod default_flows;
 mod defaulting;
 mod definition;
 mod embedded;
@@ -104,17 +104,17 @@ pub(crate) use api_service::{ANSWERED_ONLY, is_built_in};
 pub(crate) use certificate_signing_request::{
     approval_differs, date_conditions, preserve_approval, with_approval,
 };
-pub(crate) use columns::RowCondition;
-pub(crate) use conversion::{Conversion, ConversionWebhook};
-pub(crate) use definition::{Defaults, Definition};
+pub use columns::{ColumnDefinition, RowCondition};
+pub use conversion::{Conversion, ConversionWebhook};
+pub use definition::{Defaults, Definition};
 pub use error::DefinitionError;
-pub(crate) use registry::Kinds;
-pub(crate) use registry::{Registry, ServedResource};
-pub(crate) use resource::{PodShape, Strategy};
-pub(crate) use served_schema::{KindSchemas, ServedSchema};
+pub(crate) use registry::Registry;
+pub use registry::{KindStrategy, Kinds, ServedResource};
+pub use resource::{PodShape, Replicas, Strategy};
+pub use served_schema::{KindSchemas, ServedSchema};
 
 /// Returns the strategy of a built-in kind; for custom kinds, a strategy without any rules.
-pub(crate) fn built_in(kind: Kind) -> &'static dyn Strategy {
+pub fn built_in(kind: Kind) -> &'static dyn Strategy {
     resource::built_in(kind).unwrap_or(&custom::UndefinedStrategy)
 }
 

@@ -33,8 +33,10 @@ pub struct Kinds {
 }
 
 /// The strategy of a built-in kind, or of one version of a custom resource.
-pub(crate) enum KindStrategy {
+pub enum KindStrategy {
+    /// The strategy of a built-in kind.
     BuiltIn(&'static dyn Strategy),
+    /// A definition, and the index of a version in it.
     Custom(Arc<Definition>, usize),
 }
 
@@ -50,29 +52,34 @@ impl Deref for KindStrategy {
 }
 
 /// One kind in one version, as discovery lists it.
-pub(crate) struct ServedResource {
-    pub(crate) served: ServedKind,
-    pub(crate) singular: String,
-    pub(crate) short_names: Vec<String>,
-    pub(crate) categories: Vec<String>,
-    pub(crate) subresources: Vec<Subresource>,
+pub struct ServedResource {
+    /// The kind and version.
+    pub served: ServedKind,
+    /// The singular form for the command line.
+    pub singular: String,
+    /// Short names for the command line.
+    pub short_names: Vec<String>,
+    /// Categories of kinds that it belongs to, e.g. `all`.
+    pub categories: Vec<String>,
+    /// The subresources in this version.
+    pub subresources: Vec<Subresource>,
     /// The definition is being deleted, so that no objects can be created.
-    pub(crate) is_terminating: bool,
+    pub is_terminating: bool,
 }
 
 impl Kinds {
     /// Returns the built-in kinds alone. `lists_legacy`: discovery lists the versions that Kubernetes has removed.
-    pub(crate) fn built_in(lists_legacy: bool) -> Self {
+    pub fn built_in(lists_legacy: bool) -> Self {
         Self { lists_legacy, ..Self::default() }
     }
 
     /// Returns whether discovery lists the versions that Kubernetes has removed.
-    pub(crate) fn lists_legacy(&self) -> bool {
+    pub fn lists_legacy(&self) -> bool {
         self.lists_legacy
     }
 
     /// Returns the number of changes of the set of kinds so far. Snapshots with the same number are equal.
-    pub(crate) fn generation(&self) -> u64 {
+    pub fn generation(&self) -> u64 {
         self.generation
     }
 
@@ -83,7 +90,7 @@ impl Kinds {
     }
 
     /// Returns every kind in every version that discovery lists.
-    pub(crate) fn served(&self) -> impl Iterator<Item = ServedResource> + '_ {
+    pub fn served(&self) -> impl Iterator<Item = ServedResource> + '_ {
         let listed = ServedKind::built_in().filter(|served| self.lists_legacy || !served.is_legacy());
         let built_in = listed.map(|served| {
             let info = served.kind().info();
@@ -111,7 +118,7 @@ impl Kinds {
     }
 
     /// Returns the kind and version that are served under this path.
-    pub(crate) fn by_path(&self, group: &str, version: &str, plural: &str) -> Option<ServedKind> {
+    pub fn by_path(&self, group: &str, version: &str, plural: &str) -> Option<ServedKind> {
         ServedKind::from_path(group, version, plural).or_else(|| {
             self.custom_version(group, version, |definition| definition.kind.info().plural == plural)
         })
@@ -146,7 +153,7 @@ impl Kinds {
     }
 
     /// Returns the `kind` of a list.
-    pub(crate) fn list_kind(&self, kind: Kind) -> String {
+    pub fn list_kind(&self, kind: Kind) -> String {
         match self.custom.get(&kind) {
             Some(definition) => definition.list_kind.clone(),
             None => format!("{}List", kind.info().name),
@@ -159,7 +166,7 @@ impl Kinds {
     }
 
     /// Returns the subresource with this path, if the kind has it in this version.
-    pub(crate) fn subresource(&self, served: ServedKind, path: &str) -> Option<Subresource> {
+    pub fn subresource(&self, served: ServedKind, path: &str) -> Option<Subresource> {
         let is_it = |subresource: &Subresource| subresource.path() == path;
         match self.version(served) {
             Some((_, version)) => version.subresources().into_iter().find(is_it),
@@ -173,7 +180,7 @@ impl Kinds {
     }
 
     /// Returns whether a kind is served in this version.
-    pub(crate) fn serves(&self, served: ServedKind) -> bool {
+    pub fn serves(&self, served: ServedKind) -> bool {
         !served.kind().is_custom() || self.version(served).is_some_and(|(_, version)| version.is_served)
     }
 
@@ -191,12 +198,12 @@ impl Kinds {
     }
 
     /// Returns the schema of a version of a custom resource.
-    pub(crate) fn schema(&self, served: ServedKind) -> Option<&ServedSchema> {
+    pub fn schema(&self, served: ServedKind) -> Option<&ServedSchema> {
         self.version(served).map(|(_, version)| version.strategy.schema())
     }
 
     /// Returns the schemas of all versions of a kind; none for a built-in kind.
-    pub(crate) fn schemas(&self, kind: Kind) -> KindSchemas {
+    pub fn schemas(&self, kind: Kind) -> KindSchemas {
         let Some(definition) = self.custom.get(&kind) else { return KindSchemas::default() };
         let versions = definition.versions.iter();
         let of_version = |version: &Version| (version.name, version.strategy.schema().clone());
@@ -204,12 +211,12 @@ impl Kinds {
     }
 
     /// Returns the strategy of a kind in a version.
-    pub(crate) fn strategy_in(&self, served: ServedKind) -> KindStrategy {
+    pub fn strategy_in(&self, served: ServedKind) -> KindStrategy {
         self.strategy_named(served.kind(), served.version())
     }
 
     /// Returns the strategy of an object's kind in the object's version.
-    pub(crate) fn strategy(&self, object: &Object) -> KindStrategy {
+    pub fn strategy(&self, object: &Object) -> KindStrategy {
         match object.custom() {
             None => KindStrategy::BuiltIn(built_in(object.kind())),
             Some(custom) => self.strategy_named(object.kind(), split_api_version(custom.api_version()).1),
@@ -224,7 +231,7 @@ impl Kinds {
     }
 
     /// Returns the definition of a custom kind.
-    pub(crate) fn definition(&self, kind: Kind) -> Option<&Arc<Definition>> {
+    pub fn definition(&self, kind: Kind) -> Option<&Arc<Definition>> {
         self.custom.get(&kind)
     }
 
@@ -240,12 +247,12 @@ impl Kinds {
     }
 
     /// Returns a custom kind in its storage version.
-    pub(crate) fn storage(&self, kind: Kind) -> Option<ServedKind> {
+    pub fn storage(&self, kind: Kind) -> Option<ServedKind> {
         self.custom.get(&kind).map(|definition| definition.stored().served(kind))
     }
 
     /// Returns a custom kind in the version with this name, served or not.
-    pub(crate) fn version_named(&self, kind: Kind, api_version: &str) -> Option<ServedKind> {
+    pub fn version_named(&self, kind: Kind, api_version: &str) -> Option<ServedKind> {
         let (group, version) = split_api_version(api_version);
         let definition = self.custom.get(&kind).filter(|_| kind.info().group == group)?;
         let version = definition.versions.iter().find(|known| known.name == version)?;

@@ -17,11 +17,13 @@ use object::{Kind, Object, TypedKind};
 
 /// The pod that an object is or creates, for warnings and for pod security.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PodShape<'a> {
+pub struct PodShape<'a> {
     /// The path of its spec in the object.
-    pub(crate) path: &'static str,
-    pub(crate) metadata: Option<&'a ObjectMeta>,
-    pub(crate) spec: &'a PodSpec,
+    pub path: &'static str,
+    /// The metadata of the pod, or of its template.
+    pub metadata: Option<&'a ObjectMeta>,
+    /// The spec of the pod.
+    pub spec: &'a PodSpec,
 }
 
 impl<'a> PodShape<'a> {
@@ -174,20 +176,22 @@ pub(crate) struct ScaleFields<T> {
 
 /// The replica counts of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Replicas {
+pub struct Replicas {
     /// The desired number; `None` means one.
-    pub(crate) desired: Option<i32>,
+    pub desired: Option<i32>,
     /// The actual number.
-    pub(crate) current: i32,
+    pub current: i32,
     /// The selector of the counted pods, as text.
-    pub(crate) selector: String,
+    pub selector: String,
 }
 
 /// The strategy of a kind, without its type. Leaves objects of other kinds unchanged.
-pub(crate) trait Strategy: Send + Sync {
+pub trait Strategy: Send + Sync {
+    /// Returns the validation of names, which returns the errors of a name.
     fn name_rule(&self) -> fn(&str) -> Vec<String> {
         names::dns_1123_subdomain
     }
+    /// Returns true if a new object keeps the status that the client sends.
     fn keeps_status_at_creation(&self) -> bool {
         false
     }
@@ -195,35 +199,52 @@ pub(crate) trait Strategy: Send + Sync {
     fn has_status(&self) -> bool {
         true
     }
+    /// Returns the propagation policy if a client deletes an object over the API and names none, and the warning that the
+    /// client gets.
     fn default_propagation(&self) -> Option<(Propagation, Option<&'static str>)> {
         None
     }
+    /// Returns true if quotas count the objects (`count/…`), provided that the kind is namespaced.
     fn is_counted(&self) -> bool {
         true
     }
+    /// Returns true if quotas count the objects by the bare plural, too, as they did before `count/…` existed.
     fn is_counted_by_plural(&self) -> bool {
         false
     }
+    /// Returns the warning for clients that write an object of this kind.
     fn warning(&self) -> Option<&str> {
         None
     }
+    /// Fills in defaults. Idempotent.
     fn apply_defaults(&self, _object: &mut Object) {}
+    /// Sets the fields of a new object that derive from its uid and name, and its first status.
     fn prepare_for_create(&self, _object: &mut Object) {}
+    /// Fills in fields that an update leaves out and that the API had set in the old version.
     fn carry_over(&self, _new: &mut Object, _old: &Object) {}
+    /// Updates fields that derive from changed fields.
     fn prepare_for_update(&self, _new: &mut Object, _old: &Object) {}
+    /// Adds the fields that Kubernetes' encoding of a status always has, even if they are empty.
     fn complete_status(&self, _object: &mut Object) {}
     /// Returns whether both versions have the same desired state. Changes of it increment `metadata.generation`.
     fn same_spec(&self, new: &Object, old: &Object) -> bool {
         new.same_spec(old)
     }
+    /// Validates a new object.
     fn validate_create(&self, _object: &Object, _errors: &mut FieldErrors) {}
+    /// Validates a new version of an object.
     fn validate_update(&self, _new: &Object, _old: &Object, _errors: &mut FieldErrors) {}
+    /// Validates a new status. The spec is the old one.
     fn validate_status(&self, _new: &Object, _old: &Object, _errors: &mut FieldErrors) {}
+    /// Returns the columns of the table.
     fn columns(&self) -> Vec<ColumnDefinition>;
+    /// Returns the cells of an object's row, one for each column.
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value>;
+    /// Returns the condition by which printers recognize a finished object's row.
     fn row_condition(&self, _object: &Object) -> Option<RowCondition> {
         None
     }
+    /// Returns the fields for field selectors, in addition to `metadata.name` and `metadata.namespace`.
     fn selectable_fields(&self) -> Vec<String> {
         Vec::new()
     }
@@ -235,13 +256,17 @@ pub(crate) trait Strategy: Send + Sync {
     fn replicas(&self, _object: &Object) -> Option<Replicas> {
         None
     }
+    /// Sets the desired number of replicas.
     fn set_replicas(&self, _object: &mut Object, _count: i32) {}
+    /// Returns the pod that the object is or creates.
     fn pod<'a>(&self, _object: &'a Object) -> Option<PodShape<'a>> {
         None
     }
+    /// Returns the usage of resources that quotas have for this kind alone, such as `requests.cpu`.
     fn usage(&self, _object: &Object, _now: Timestamp) -> ResourceList {
         ResourceList::new()
     }
+    /// Returns whether [`Strategy::usage`] may contain a resource with this name.
     fn uses(&self, _resource: &str) -> bool {
         false
     }

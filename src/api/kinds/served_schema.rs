@@ -24,7 +24,7 @@ static READ: Mutex<VecDeque<Structural>> = Mutex::new(VecDeque::new());
 
 /// The schema of a version.
 #[derive(Clone)]
-pub(crate) struct ServedSchema(Arc<CachedSchema>);
+pub struct ServedSchema(Arc<CachedSchema>);
 
 struct CachedSchema {
     /// None if the version has no schema.
@@ -53,13 +53,13 @@ impl ServedSchema {
     }
 
     /// Returns the schema as JSON, as in the definition.
-    pub(crate) fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         let json = self.0.compressed.as_ref().map(|schema| schema.json());
         json.and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_else(|| Value::Object(Map::new()))
     }
 
     /// Removes the fields that the schema does not cover, and returns their paths.
-    pub(crate) fn prune(&self, fields: &mut Map<String, Value>) -> Vec<String> {
+    pub fn prune(&self, fields: &mut Map<String, Value>) -> Vec<String> {
         self.load().prune(fields)
     }
 
@@ -114,7 +114,7 @@ fn keep_read(schema: &Structural) {
 
 /// The schemas of a kind's versions, each decompressed on first use.
 #[derive(Default)]
-pub(crate) struct KindSchemas {
+pub struct KindSchemas {
     versions: Vec<(&'static str, ServedSchema, OnceCell<Structural>)>,
     stored: &'static str,
 }

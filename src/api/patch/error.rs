@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::ApiError;
+
 /// The reason why a patch is refused.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PatchError {
@@ -30,5 +32,17 @@ impl PatchError {
     /// Returns true if a `test` operation failed.
     pub(crate) fn is_failed_test(&self) -> bool {
         matches!(self, Self::TestFailed(_))
+    }
+}
+
+impl From<PatchError> for ApiError {
+    fn from(error: PatchError) -> Self {
+        let message = error.to_string();
+        match error {
+            PatchError::BadRequest(_) => Self::BadRequest(message),
+            PatchError::TooLarge(_) => Self::TooLarge(message),
+            PatchError::UnsupportedMediaType(_) => Self::UnsupportedMediaType(message),
+            PatchError::Unprocessable(_) | PatchError::TestFailed(_) => Self::Unprocessable(message),
+        }
     }
 }

@@ -10,7 +10,7 @@ mod merge;
 mod order;
 mod strategic;
 
-pub(crate) use error::PatchError;
+pub use error::PatchError;
 
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ pub enum PatchType {
 
 impl PatchType {
     /// Returns the patch type of a `Content-Type` header; parameters such as `charset` are ignored.
-    pub(crate) fn from_content_type(header: &str) -> Option<Self> {
+    pub fn from_content_type(header: &str) -> Option<Self> {
         match header.split(';').next().unwrap_or("").trim().to_ascii_lowercase().as_str() {
             "application/json-patch+json" => Some(Self::Json),
             "application/merge-patch+json" => Some(Self::Merge),
@@ -45,7 +45,7 @@ impl PatchType {
     }
 
     /// Its content type.
-    pub(crate) fn content_type(self) -> &'static str {
+    pub fn content_type(self) -> &'static str {
         match self {
             Self::Json => "application/json-patch+json",
             Self::Merge => "application/merge-patch+json",
@@ -59,11 +59,11 @@ impl PatchType {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatchTarget<'a> {
     /// The API group; empty for the core group.
-    pub(crate) group: &'a str,
+    pub group: &'a str,
     /// The group's version.
-    pub(crate) version: &'a str,
+    pub version: &'a str,
     /// The kind.
-    pub(crate) kind: &'a str,
+    pub kind: &'a str,
 }
 
 impl From<object::ServedKind> for PatchTarget<'static> {

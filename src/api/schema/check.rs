@@ -16,15 +16,15 @@ const MAX_REPORTED: usize = 32;
 
 /// A value that its field cannot hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TypeMismatch {
+pub struct TypeMismatch {
     /// The path: `spec.template.spec.containers[0].ports[0].containerPort`.
-    pub(crate) path: String,
+    pub path: String,
     /// The Go type and field path Kubernetes names, e.g. `DeploymentSpec.spec.replicas`.
-    pub(crate) field: String,
+    pub field: String,
     /// The Go type the field has, e.g. `int32`.
-    pub(crate) expected: String,
+    pub expected: String,
     /// The type in the document: `string`, `number`, `number 1.5`, `bool`, `array`, `object`.
-    pub(crate) actual: String,
+    pub actual: String,
 }
 
 impl fmt::Display for TypeMismatch {
@@ -36,23 +36,23 @@ impl fmt::Display for TypeMismatch {
 
 /// The findings in a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SchemaReport {
+pub struct SchemaReport {
     /// Paths of fields the type does not have, e.g. `spec.template.spec.containers[0].imagee`.
-    pub(crate) unknown: Vec<String>,
+    pub unknown: Vec<String>,
     /// Values of a wrong type.
-    pub(crate) mistyped: Vec<TypeMismatch>,
+    pub mistyped: Vec<TypeMismatch>,
 }
 
 impl SchemaReport {
     /// Returns `strict decoding error: unknown field "spec.replicaz", duplicate field "…"`; `None` without
     /// findings.
-    pub(crate) fn strict_error(&self, duplicates: &[String]) -> Option<String> {
+    pub fn strict_error(&self, duplicates: &[String]) -> Option<String> {
         let findings: Vec<String> = self.findings(duplicates).collect();
         (!findings.is_empty()).then(|| format!("strict decoding error: {}", findings.join(", ")))
     }
 
     /// Returns one text per finding, for `Warning` headers: `unknown field "spec.replicaz"`.
-    pub(crate) fn findings<'a>(&'a self, duplicates: &'a [String]) -> impl Iterator<Item = String> + 'a {
+    pub fn findings<'a>(&'a self, duplicates: &'a [String]) -> impl Iterator<Item = String> + 'a {
         let duplicate = duplicates.iter().map(|path| format!("duplicate field {}", quote(path)));
         let unknown = self.unknown.iter().map(|path| format!("unknown field {}", quote(path)));
         duplicate.chain(unknown)
@@ -60,7 +60,7 @@ impl SchemaReport {
 }
 
 /// Checks a document against the type of a kind; a kind without a type (a custom resource) passes.
-pub(crate) fn schema_check(group: &str, version: &str, kind: &str, document: &Value) -> SchemaReport {
+pub fn schema_check(group: &str, version: &str, kind: &str, document: &Value) -> SchemaReport {
     graph().root(group, version, kind).map(|root| check_type(root, document)).unwrap_or_default()
 }
 

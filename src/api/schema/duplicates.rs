@@ -14,7 +14,7 @@ const MAX_REPORTED: usize = 32;
 /// repetition.
 ///
 /// A malformed document has none: the decoder reports its error.
-pub(crate) fn duplicate_fields(document: &[u8]) -> Vec<String> {
+pub fn duplicate_fields(document: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let mut path = String::new();
     let mut deserializer = serde_json::Deserializer::from_slice(document);

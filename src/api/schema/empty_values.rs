@@ -14,7 +14,7 @@ const METADATA: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const SIGNIFICANT_EMPTIES: [(&str, &str); 1] = [("HPAScalingRules", "policies")];
 
 /// Removes empty lists and maps from a document of this kind; for a custom resource, from its metadata.
-pub(crate) fn drop_empties(group: &str, version: &str, kind: &str, document: &mut Value) {
+pub fn drop_empties(group: &str, version: &str, kind: &str, document: &mut Value) {
     if !has_empties(document, 0) {
         return;
     }

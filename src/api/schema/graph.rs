@@ -28,7 +28,7 @@ pub struct TypeId(u16);
 
 impl TypeId {
     /// Returns the index among all types.
-    pub(crate) fn index(self) -> usize {
+    pub fn index(self) -> usize {
         usize::from(self.0)
     }
 }
@@ -73,7 +73,7 @@ impl Scalar {
     ];
 
     /// Returns the name in the table of types.
-    pub(super) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::String => "string",
             Self::Bytes => "bytes",
@@ -108,9 +108,9 @@ pub enum Shape {
 #[derive(Clone, Debug)]
 pub struct Field {
     /// Its JSON name.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// The number of its name in field sets.
-    pub(crate) number: Option<FieldName>,
+    pub number: Option<FieldName>,
     /// The shape of its value.
     pub shape: Shape,
     /// Its merge rule.
@@ -146,11 +146,11 @@ const SCHEMA: &str = ".JSONSchemaProps";
 #[derive(Debug)]
 pub struct ObjectType {
     /// The schema's name without the common prefix, e.g. `api.core.v1.PodSpec`.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Sorted by name.
-    pub(crate) fields: Vec<Field>,
+    pub fields: Vec<Field>,
     /// The granularity of ownership in server-side apply.
-    pub(crate) map: MapType,
+    pub map: MapType,
 }
 
 impl ObjectType {
@@ -190,7 +190,7 @@ pub fn graph() -> &'static Graph {
 
 impl Graph {
     /// Returns all types, in the order of their ids.
-    pub(crate) fn types(&self) -> impl Iterator<Item = &ObjectType> {
+    pub fn types(&self) -> impl Iterator<Item = &ObjectType> {
         self.types.iter()
     }
 
@@ -201,7 +201,7 @@ impl Graph {
     }
 
     /// Returns the type whose schema has this name.
-    pub(crate) fn named(&self, schema: &str) -> Option<TypeId> {
+    pub fn named(&self, schema: &str) -> Option<TypeId> {
         self.ids.get(bare(schema)).copied()
     }
 

@@ -23,7 +23,7 @@ pub enum PatchStrategy {
 
 impl PatchStrategy {
     /// Returns the value of `x-kubernetes-patch-strategy`; empty when unset.
-    pub(crate) fn text(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
             Self::Unset => "",
             Self::Merge => "merge",
@@ -41,7 +41,7 @@ impl PatchStrategy {
 
 /// The granularity of a list in server-side apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum ListType {
+pub enum ListType {
     /// Atomic; the default.
     #[default]
     Atomic,
@@ -53,7 +53,7 @@ pub(crate) enum ListType {
 
 /// The granularity of a map or struct in server-side apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum MapType {
+pub enum MapType {
     /// Key by key; the default.
     #[default]
     Granular,
@@ -69,9 +69,9 @@ pub struct MergeRule {
     /// The key of a merging list of objects; empty for primitives.
     pub merge_key: &'static str,
     /// For server-side apply; `None` if Kubernetes has no marker (which means atomic).
-    pub(crate) list: Option<ListType>,
+    pub list: Option<ListType>,
     /// For server-side apply; `None` if Kubernetes has no marker (which means the default of its type).
-    pub(crate) map: Option<MapType>,
+    pub map: Option<MapType>,
 }
 
 impl MergeRule {
@@ -276,7 +276,7 @@ static ATOMIC_TYPES: &[&str] = &[
 ];
 
 /// Returns the rule of one field; fields without an entry have the default rule.
-pub(crate) fn merge_rule(type_name: &str, field: &str) -> MergeRule {
+pub fn merge_rule(type_name: &str, field: &str) -> MergeRule {
     let of_type = rules_of(type_name);
     of_type.filter(|(name, _)| *name == field).map(|(_, rule)| rule).next().unwrap_or(MergeRule::NONE)
 }

@@ -11,19 +11,20 @@ mod graph;
 mod merge_keys;
 mod nulls;
 mod props;
-pub(crate) mod roots;
+pub mod roots;
 mod scalars;
 #[cfg(test)]
 mod table;
 
-pub(crate) use check::{SchemaReport, check_type, schema_check};
-pub(crate) use duplicates::duplicate_fields;
-pub(crate) use empty_values::drop_empties;
+pub(crate) use check::check_type;
+pub use check::{SchemaReport, TypeMismatch, schema_check};
+pub use duplicates::duplicate_fields;
+pub use empty_values::drop_empties;
 pub use graph::{Field, Graph, ObjectType, Scalar, Shape, TypeId, graph};
-pub(crate) use merge_keys::{ListType, MapType, MergeRule, PatchStrategy, merge_rule};
-pub(crate) use nulls::fill_nulls;
+pub use merge_keys::{ListType, MapType, MergeRule, PatchStrategy, merge_rule};
+pub use nulls::fill_nulls;
 pub(crate) use props::schema_props;
-pub(crate) use scalars::read_scalars;
+pub use scalars::read_scalars;
 
 /// The limit on a document's nesting, as in the JSON decoder of Kubernetes' clients.
 pub(crate) const MAX_DEPTH: usize = 128;

@@ -7,7 +7,7 @@ use super::MAX_DEPTH;
 use super::graph::{Scalar, Shape, graph};
 
 /// Replaces every null in a list or map of a document of this kind by the zero value.
-pub(crate) fn fill_nulls(group: &str, version: &str, kind: &str, document: &mut Value) {
+pub fn fill_nulls(group: &str, version: &str, kind: &str, document: &mut Value) {
     if let Some(root) = graph().root(group, version, kind) {
         fill(&Shape::Object(root), document, 0);
     }

@@ -18,15 +18,15 @@ use serde_json::{Map, Value};
 use object::{cluster_snapshot, fault, node_fence, pod_preset, scenario};
 
 /// One top-level type.
-pub(crate) struct Root {
+pub struct Root {
     /// The API group; empty for the core group.
-    pub(crate) group: &'static str,
+    pub group: &'static str,
     /// The group's version.
-    pub(crate) version: &'static str,
+    pub version: &'static str,
     /// The kind.
-    pub(crate) kind: &'static str,
+    pub kind: &'static str,
     /// The name of its schema, e.g. `io.k8s.api.apps.v1.Deployment`.
-    pub(crate) schema: fn() -> String,
+    pub schema: fn() -> String,
     add: fn(&mut SchemaGenerator),
 }
 
@@ -73,15 +73,15 @@ const OTHERS: &[Root] = roots![
 ];
 
 /// Returns every top-level type.
-pub(crate) fn all() -> impl Iterator<Item = &'static Root> {
+pub fn all() -> impl Iterator<Item = &'static Root> {
     STORED.iter().chain(OTHERS)
 }
 
 /// The name of the schema of the request body of a DELETE.
-pub(crate) const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
+pub const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 
 /// Returns the full schemas (with descriptions) of the given roots and of everything they refer to.
-pub(crate) fn definitions<'a>(roots: impl IntoIterator<Item = &'a Root>) -> Map<String, Value> {
+pub fn definitions<'a>(roots: impl IntoIterator<Item = &'a Root>) -> Map<String, Value> {
     let mut generator = SchemaSettings::openapi3().into_generator();
     for root in roots {
         (root.add)(&mut generator);
@@ -94,6 +94,6 @@ pub(crate) fn definitions<'a>(roots: impl IntoIterator<Item = &'a Root>) -> Map<
 }
 
 /// Returns the root of a group, version and kind.
-pub(crate) fn root_of(group: &str, version: &str, kind: &str) -> Option<&'static Root> {
+pub fn root_of(group: &str, version: &str, kind: &str) -> Option<&'static Root> {
     all().find(|r| r.kind == kind && r.version == version && r.group == group)
 }

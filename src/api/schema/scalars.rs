@@ -15,12 +15,7 @@ const RFC_3339: &str = "2006-01-02T15:04:05Z07:00";
 
 /// Normalizes base64 (Go accepts line breaks in it, and stray bits at its end), and refuses invalid bytes,
 /// times and quantities.
-pub(crate) fn read_scalars(
-    group: &str,
-    version: &str,
-    kind: &str,
-    document: &mut Value,
-) -> Result<(), String> {
+pub fn read_scalars(group: &str, version: &str, kind: &str, document: &mut Value) -> Result<(), String> {
     match graph().root(group, version, kind) {
         Some(root) => read(&Shape::Object(root), document, 0),
         None => Ok(()),

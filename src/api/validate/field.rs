@@ -35,7 +35,7 @@ pub enum FieldErrorReason {
 
 impl FieldErrorReason {
     /// Returns the cause's `reason`, e.g. `FieldValueRequired`.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Required => "FieldValueRequired",
             Self::Invalid => "FieldValueInvalid",
@@ -69,11 +69,11 @@ pub struct FieldError {
     /// The field, e.g. `spec.containers[0].name`: the cause's `field`.
     pub path: String,
     /// The kind of error.
-    pub(crate) reason: FieldErrorReason,
+    pub reason: FieldErrorReason,
     /// The offending value as the message shows it, if the kind of error shows it.
     value: Option<String>,
     /// The explanation; may be empty.
-    pub(crate) detail: String,
+    pub detail: String,
 }
 
 impl FieldError {
@@ -113,29 +113,29 @@ enum PathElement<'a> {
 
 /// The path of a field. It lives on the stack, and is formatted only when there is an error.
 #[derive(Clone, Copy)]
-pub(crate) struct Path<'a> {
+pub struct Path<'a> {
     parent: Option<&'a Path<'a>>,
     part: PathElement<'a>,
 }
 
 impl<'a> Path<'a> {
     /// Creates the path of a field of the object itself; `field` may contain dots, as `spec.template`.
-    pub(crate) fn root(field: &'a str) -> Self {
+    pub fn root(field: &'a str) -> Self {
         Self { parent: None, part: PathElement::Field(field) }
     }
 
     /// Creates the path of a field of the value at this path; `field` may contain dots.
-    pub(crate) fn child(&'a self, field: &'a str) -> Self {
+    pub fn child(&'a self, field: &'a str) -> Self {
         Self { parent: Some(self), part: PathElement::Field(field) }
     }
 
     /// Creates the path of an item of the list at this path.
-    pub(crate) fn index(&'a self, index: usize) -> Self {
+    pub fn index(&'a self, index: usize) -> Self {
         Self { parent: Some(self), part: PathElement::Index(index) }
     }
 
     /// Creates the path of an entry of the map at this path.
-    pub(crate) fn key(&'a self, key: &'a str) -> Self {
+    pub fn key(&'a self, key: &'a str) -> Self {
         Self { parent: Some(self), part: PathElement::Key(key) }
     }
 }
@@ -161,7 +161,7 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 
 /// Collects the errors of an object.
 #[derive(Debug, Default)]
-pub(crate) struct FieldErrors {
+pub struct FieldErrors {
     errors: Vec<FieldError>,
     /// The size of the texts so far, in bytes.
     text: usize,
@@ -171,7 +171,7 @@ pub(crate) struct FieldErrors {
 
 impl FieldErrors {
     /// Returns the errors, with a summary of those beyond the limits.
-    pub(crate) fn into_vec(mut self) -> Vec<FieldError> {
+    pub fn into_vec(mut self) -> Vec<FieldError> {
         if let Some((path, count)) = self.more {
             let detail = format!("this and {} more errors are not shown", count - 1);
             self.errors.push(FieldError { path, reason: FieldErrorReason::Invalid, value: None, detail });
@@ -180,7 +180,7 @@ impl FieldErrors {
     }
 
     /// Returns the number of errors so far, including those beyond the limits.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.errors.len() + self.more.as_ref().map_or(0, |(_, count)| *count)
     }
 
@@ -216,7 +216,7 @@ impl FieldErrors {
     }
 
     /// Reports that the value breaks a rule.
-    pub(crate) fn invalid(
+    pub fn invalid(
         &mut self,
         path: &Path<'_>,
         value: &(impl ErrorValue + ?Sized),
@@ -231,7 +231,7 @@ impl FieldErrors {
     }
 
     /// Reports that the value breaks a rule, without the value, which is too large to show.
-    pub(crate) fn invalid_itself(&mut self, path: &Path<'_>, detail: impl Into<String>) {
+    pub fn invalid_itself(&mut self, path: &Path<'_>, detail: impl Into<String>) {
         self.add(path, FieldErrorReason::Invalid, || None, || detail);
     }
 
@@ -277,14 +277,14 @@ impl FieldErrors {
     }
 
     /// Checks that a text is in a closed set.
-    pub(crate) fn one_of(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
+    pub fn one_of(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
         if !supported.contains(&value) {
             self.unsupported(path, value, supported);
         }
     }
 
     /// Checks that a text is present and in a closed set.
-    pub(crate) fn required_one_of(&mut self, path: &Path<'_>, value: Option<&str>, supported: &[&str]) {
+    pub fn required_one_of(&mut self, path: &Path<'_>, value: Option<&str>, supported: &[&str]) {
         match value {
             None | Some("") => self.required(path, ""),
             Some(value) => self.one_of(path, value, supported),
@@ -307,7 +307,7 @@ impl FieldErrors {
     }
 
     /// Reports that the field may not be set or changed.
-    pub(crate) fn forbidden(&mut self, path: &Path<'_>, detail: impl Into<String>) {
+    pub fn forbidden(&mut self, path: &Path<'_>, detail: impl Into<String>) {
         self.add(path, FieldErrorReason::Forbidden, || None, || detail);
     }
 
@@ -364,7 +364,7 @@ fn among(supported: &[&str]) -> String {
 }
 
 /// A value that error messages can show.
-pub(crate) trait ErrorValue {
+pub trait ErrorValue {
     /// Returns the text that error messages show.
     fn display_value(&self) -> String;
 }

@@ -14,7 +14,7 @@ pub(crate) mod ephemeral;
 mod field;
 mod files;
 pub(crate) mod metadata;
-pub(crate) mod names;
+pub mod names;
 mod paths;
 pub(crate) mod placement;
 pub(crate) mod pod_annotations;
@@ -33,6 +33,6 @@ pub(crate) mod volume_sources;
 pub(crate) mod volumes;
 pub(crate) mod workload;
 
-pub(crate) use self::field::{ErrorValue, FieldErrors, Path};
+pub use self::field::{ErrorValue, FieldErrors, Path};
 pub use self::field::{FieldError, FieldErrorReason, join};
 pub(crate) use self::pod_context::PodContext;

@@ -60,7 +60,7 @@ pub(crate) fn dns_1123_label(text: &str) -> Vec<String> {
 }
 
 /// Labels joined by dots: most objects' names.
-pub(crate) fn dns_1123_subdomain(text: &str) -> Vec<String> {
+pub fn dns_1123_subdomain(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > SUBDOMAIN_MAX {
         wrong.push(too_long(SUBDOMAIN_MAX));

@@ -1,7 +1,7 @@
 //! The `Warning` headers that clients print: Kubernetes' own texts, and one for each field that is accepted and has no
 //! effect here (API-17).
 
-pub(crate) mod fields;
+pub mod fields;
 mod pod;
 mod service;
 

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Event;
 
+pub use self::apply::ApplyResult;
 use self::pipeline::{Ownership, PendingWrite};
 use super::deletion::is_over;
 use super::generated_name::generated_name;

@@ -23,7 +23,7 @@ use object::{Kind, Object, ServedKind};
 
 /// Kubernetes' default.
 const TIMEOUT_SECONDS: i32 = 10;
-/// The limit on requests that wait for the webhooks of one configuration: a quarter of all (`http::webhook_queue`), so
+/// The limit on requests that wait for the webhooks of one configuration: a quarter of all (`apiserver::webhook_queue`), so
 /// that a configuration with webhooks that hang leaves permits for requests that call others.
 const MAX_REQUESTS: usize = 16;
 /// The limit on a review's response: longer than any valid patch.
