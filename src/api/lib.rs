@@ -11,21 +11,15 @@ mod addresses;
 pub mod admission;
 pub mod aggregation;
 pub mod authorization;
-mod cel;
-pub mod certificates;
 pub mod controller_changes;
 mod controller_probes;
 pub mod controller_status;
 pub mod conversion;
 pub mod deadline;
-mod default;
 pub mod definitions;
 mod deletion;
 pub mod endpoints;
-mod error;
-pub mod expression;
 mod flow_defaults;
-mod formats;
 mod generated_name;
 pub mod history;
 pub mod identity;
@@ -36,21 +30,18 @@ pub mod node_access;
 mod node_ports;
 pub mod object_checks;
 mod options;
-pub mod patch;
-mod pattern;
 mod quota;
 mod rewrite;
-pub mod schema;
 pub mod select;
 mod store_limits;
 pub mod subresource;
 pub mod usage;
-pub mod validate;
 pub mod verdicts;
 pub mod warning_recorder;
 pub mod warnings;
 pub mod webhook_client;
 mod write;
+mod write_refusal;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::Ipv4Addr;
@@ -60,15 +51,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ipnet::{Ipv4Net, Ipv6Net};
 use parking_lot::{Mutex, RwLock};
 
+use apimachinery::certificates::FrontProxy;
+pub use apimachinery::{ApiError, Cause, PolicyDenial, Propagation};
 use base::clock::Clock;
 use base::dial::{Dialer, LocalDialer};
 pub use deletion::{DeleteOutcome, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, PERMANENT_NAMESPACES};
-pub use error::{ApiError, Cause, PolicyDenial};
 use node_access::NodeAccess;
 use object::config::{Limits, Timings};
 use object::{ClusterDomain, Key, Kind, Object, Revision, SharedObject, TypedKind};
-pub use options::Apply;
-pub use options::{DeleteOptions, Part, Propagation, Selection, WriteOptions};
+pub use options::{Apply, DeleteOptions, Part, Selection, WriteOptions};
 use store::Store;
 pub use store::{Change, ChangeKind, Rewrite, Snapshot, StoreError, Visibility, WatchExpired, Watcher};
 pub use warnings::unmountable;
@@ -95,7 +86,7 @@ pub struct ApiConfig {
     pub token_signer: Option<Arc<identity::Signer>>,
     /// Vouches for requests that are proxied to extension API servers; `None`: an authority that ends with
     /// the process.
-    pub front_proxy: Option<Arc<certificates::FrontProxy>>,
+    pub front_proxy: Option<Arc<FrontProxy>>,
     /// True if another component enforces network policies.
     pub network_policies: bool,
     /// Opens the connections to pods and services: for the proxy, webhooks and extension API servers.

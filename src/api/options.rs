@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::identity::User;
 use crate::warning_recorder::WarningRecorder;
+use apimachinery::Propagation;
 use object::selector::{FieldRequirement, Selector};
 use object::{Key, Revision, ServedKind, Uid};
 
@@ -39,17 +40,6 @@ pub struct Apply {
     pub config: Value,
     /// True if the apply takes ownership of conflicting fields from other managers.
     pub force: bool,
-}
-
-/// The treatment of an object's dependents when it is deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Propagation {
-    /// The garbage collector deletes the dependents afterwards.
-    Background,
-    /// The dependents are deleted first.
-    Foreground,
-    /// The dependents stay and lose their owner.
-    Orphan,
 }
 
 /// Options of a deletion.

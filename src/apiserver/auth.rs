@@ -14,9 +14,9 @@ use sha2::{Digest, Sha256};
 use super::client_certificate::{CertifiedClient, ClientAuthority};
 use super::csrf::is_cross_site;
 use super::upgrade;
-use api::certificates::TlsError;
 use api::identity::{TokenError, User};
 use api::{Api, ApiError};
+use apimachinery::certificates::TlsError;
 
 /// Marks a request from an in-process pipe, which no outside client can reach.
 #[derive(Clone, Copy, Debug)]

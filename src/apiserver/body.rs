@@ -12,7 +12,7 @@ use super::protobuf;
 use crate::audit::AuditContext;
 use api::ApiError;
 use api::object_checks::{self, MAX_OBJECT_BYTES, MAX_PARTS};
-use api::schema::duplicate_fields;
+use apimachinery::schema::duplicate_fields;
 
 /// A body parsed as a value.
 pub(super) struct ReadValue {

@@ -19,8 +19,8 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 use x509_parser::x509::AttributeTypeAndValue;
 
-use api::certificates::TlsError;
 use api::identity::{AUTHENTICATED, User};
+use apimachinery::certificates::TlsError;
 
 /// The authority that issues client certificates.
 #[derive(Clone, Debug)]
@@ -135,7 +135,7 @@ mod tests {
     use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair};
 
     use super::*;
-    use api::certificates::{CertificateAuthority, authority_params};
+    use apimachinery::certificates::{CertificateAuthority, authority_params};
 
     /// Returns a client certificate that is signed with the authority's key.
     fn issue(

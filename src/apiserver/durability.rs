@@ -52,7 +52,22 @@ pub(super) async fn once_durable(
         Err(StoreError::Undecided(reason)) => Err(ApiError::Unavailable(format!(
             "the data directory cannot be written: {reason}; the response is withheld because a crash could undo it"
         ))),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(not_durable(error)),
+    }
+}
+
+impl Server {
+    /// Waits until everything up to `revision` survives a crash.
+    pub(super) async fn durable(&self, revision: Revision) -> Result<(), ApiError> {
+        self.api().durable(revision).await.map_err(not_durable)
+    }
+}
+
+/// Returns the error for a write that the store could not make durable.
+fn not_durable(error: StoreError) -> ApiError {
+    match error {
+        StoreError::Undecided(_) => ApiError::Timeout(error.to_string()),
+        other => ApiError::Internal(other.to_string()),
     }
 }
 

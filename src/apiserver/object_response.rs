@@ -67,6 +67,6 @@ impl Server {
         if options.dry_run {
             return Ok(());
         }
-        Ok(self.api().durable(stored.revision()).await?)
+        self.durable(stored.revision()).await
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::body;
 use api::ApiError;
-use api::patch::{PatchTarget, PatchType, apply_patch};
+use apimachinery::patch::{PatchTarget, PatchType, apply_patch};
 use object::ServedKind;
 
 /// A patch of a supported type.

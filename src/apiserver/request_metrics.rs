@@ -20,7 +20,7 @@ use super::{component_statuses, controllers, verdicts};
 use crate::audit::AuditContext;
 use api::Api;
 use api::metrics::{RequestLabels, answered_only};
-use api::patch::PatchType;
+use apimachinery::patch::PatchType;
 use object::Subresource;
 
 tokio::task_local! {

@@ -286,7 +286,7 @@ async fn delete_collection(
     let (operations, converts) = ([Operation::Delete], !selection.is_of_names());
     let deleted = server.run_queued_with_conversion(target, &operations, converts, delete).await?;
     let revision = server.api().revision();
-    server.api().durable(revision).await?;
+    server.durable(revision).await?;
     let objects = server.api().in_version(deleted, target.served, Source::Uncached).await?;
     let page = list::Page { revision, objects, next: None, remaining: 0 };
     collection::respond(server, target.served, page, format).await
@@ -319,7 +319,7 @@ async fn change_scale(
         let change = || server.api().change_scale(target.kind(), key, &options, edit);
         server.run_queued(target, &[Operation::Update], change).await?
     };
-    server.api().durable(server.api().revision()).await?;
+    server.durable(server.api().revision()).await?;
     Responder::json(StatusCode::OK, &scale)
 }
 
@@ -334,7 +334,7 @@ async fn evict(
     let options = write_options::of_delete(inner, format)?;
     let evict = || server.api().evict_by(key, eviction.as_ref(), &options);
     server.run_queued_subresource((Kind::Pod, "eviction"), key, &[Operation::Create], evict).await?;
-    server.api().durable(server.api().revision()).await?;
+    server.durable(server.api().revision()).await?;
     Responder::outcome(StatusCode::CREATED, done(201))
 }
 

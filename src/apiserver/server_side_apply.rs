@@ -12,8 +12,8 @@ use super::respond::Responder;
 use super::response_format::ResponseFormat;
 use super::{Server, body, write_options};
 use api::admission::Operation;
-use api::patch::PatchType;
 use api::{ApiError, Apply, Part, object_checks};
+use apimachinery::patch::PatchType;
 use object::{Key, Object, ServedKind};
 
 /// Returns true if a PATCH is a server-side apply.
@@ -83,7 +83,7 @@ pub(super) async fn handle_scale(
         })
     };
     server.run_queued(target, &[Operation::Update], apply).await?;
-    server.api().durable(server.api().revision()).await?;
+    server.durable(server.api().revision()).await?;
     Responder::json(StatusCode::OK, &scale_in(server, target.served, key).await?)
 }
 

@@ -3,8 +3,8 @@
 use super::body::ReadValue;
 use super::response_format::ResponseFormat;
 use api::kinds::Kinds;
-use api::schema::{SchemaReport, drop_empties, fill_nulls, read_scalars, schema_check};
 use api::{ApiError, object_checks};
+use apimachinery::schema::{SchemaReport, drop_empties, fill_nulls, read_scalars, schema_check};
 use base::quote::quote;
 use object::{DecodeError, Object, ServedKind};
 

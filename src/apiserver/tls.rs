@@ -15,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 use super::Server;
 use super::client_certificate::AnyCertificate;
 use super::connection::{Peer, Protocol, serve_counted};
-use api::certificates::{CertificateAuthority, TlsError, authority_params};
+use apimachinery::certificates::{CertificateAuthority, TlsError, authority_params};
 use base::task::Tasks;
 use object::ClusterDomain;
 

@@ -105,7 +105,7 @@ impl Draft for ObjectDraft<'_> {
     }
 
     fn replace(&mut self, api: &Api, served: ServedKind, mut value: Value) -> Result<bool, ApiError> {
-        crate::validate::depth::check_value(&value)?;
+        apimachinery::validate::depth::check_value(&value)?;
         crate::object_checks::check_parts(&value)?;
         if let (Some(schema), Some(fields)) = (api.kinds().schema(served), value.as_object_mut()) {
             schema.prune(fields);

@@ -20,7 +20,7 @@ use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::{APIService, A
 use parking_lot::RwLock;
 
 use crate::Api;
-use crate::certificates::FrontProxy;
+use apimachinery::certificates::FrontProxy;
 use base::quote::quote;
 use object::conditions;
 use object::{Key, Kind, Object};

@@ -5,10 +5,10 @@
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 
 use super::attributes::{Attributes, RequestTarget, ResourceAttributes};
-use crate::certificates::{CLIENT_SIGNER, parsed};
 use crate::identity::User;
 use crate::kinds::approval_differs;
 use crate::{Api, ApiError, Part};
+use apimachinery::certificates::{CLIENT_SIGNER, parsed};
 use base::quote::quote;
 use object::{Kind, Object};
 

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::default::set;
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::default::set;
+use apimachinery::validate::{FieldErrors, Path, names};
 use object::ServedKind;
 use object::conditions::ConditionStatus;
 

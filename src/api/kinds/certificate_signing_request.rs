@@ -9,8 +9,8 @@ use serde_json::json;
 
 use super::columns::Column;
 use super::resource::{Resource, SelectableField, selectable, text};
-use crate::certificates::{check_certificates, parsed};
-use crate::validate::{FieldErrors, Path, names, signer};
+use apimachinery::certificates::{check_certificates, parsed};
+use apimachinery::validate::{FieldErrors, Path, names, signer};
 use base::quote::quote;
 use object::time::human_duration;
 

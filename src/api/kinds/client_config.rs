@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::validate::{FieldErrors, Path, names};
 
 /// The review versions that Kubernetes sends.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];

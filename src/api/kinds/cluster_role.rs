@@ -6,7 +6,7 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use super::columns::Column;
 use super::resource::Resource;
 use super::role::{RuleScope, policy_rule};
-use crate::validate::{FieldErrors, Path, names, selector};
+use apimachinery::validate::{FieldErrors, Path, names, selector};
 
 impl Resource for ClusterRole {
     const NAME_RULE: fn(&str) -> Vec<String> = names::path_segment;

@@ -8,7 +8,7 @@ use super::role::RuleScope;
 use super::role_binding::{
     ACCOUNTS, GROUPS, ROLE, USERS, default_groups, named, role, role_ref, same_role, subjects,
 };
-use crate::validate::{FieldErrors, names};
+use apimachinery::validate::{FieldErrors, names};
 
 impl Resource for ClusterRoleBinding {
     const NAME_RULE: fn(&str) -> Vec<String> = names::path_segment;

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::validate::{FieldErrors, Path, names};
 use object::cluster_snapshot::{COMPLETE, ClusterRestore, ClusterSnapshot, READY};
 use object::conditions;
 

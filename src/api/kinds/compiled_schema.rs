@@ -11,7 +11,7 @@ use regex::Regex;
 
 use super::rule_costs::RuleCost;
 use super::schema_rules::{self, RuleFault, SchemaRules};
-use crate::pattern::{self, MAX_LARGE_PATTERNS, MAX_PATTERNS};
+use apimachinery::pattern::{self, MAX_LARGE_PATTERNS, MAX_PATTERNS};
 
 /// The approximate memory of a compiled pattern. Each thread that matches with it takes the same amount again.
 const PATTERN_BYTES: usize = 64 << 10;

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::validate::{FieldErrors, Path, names};
 
 /// The maximum size of all values of an object together.
 pub(super) const MAX_BYTES: usize = 1024 * 1024;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::columns::{Column, or_none};
 use super::resource::Resource;
-use crate::validate::{FieldErrors, Path, changed_part::changed_part};
+use apimachinery::validate::{FieldErrors, Path, changed_part::changed_part};
 use object::owner;
 
 impl Resource for ControllerRevision {

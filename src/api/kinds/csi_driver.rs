@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::default::{set, set_text};
-use crate::validate::{FieldErrors, Path};
+use apimachinery::default::{set, set_text};
+use apimachinery::validate::{FieldErrors, Path};
 
 const MODES: &[&str] = &["Persistent", "Ephemeral"];
 const GROUP_POLICIES: &[&str] = &["File", "None", "ReadWriteOnceWithFSType"];

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::validate::storage::driver_name;
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::validate::storage::driver_name;
+use apimachinery::validate::{FieldErrors, Path, names};
 
 /// The maximum size of the id by which a driver knows a node.
 const MAX_NODE_ID_BYTES: usize = 256;

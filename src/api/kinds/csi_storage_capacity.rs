@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::validate::{FieldErrors, Path, names, resources, selector};
+use apimachinery::validate::{FieldErrors, Path, names, resources, selector};
 use object::storage::UNSET;
 
 impl Resource for CSIStorageCapacity {

@@ -17,7 +17,7 @@ use super::columns::{self, ColumnDefinition};
 use super::error::DefinitionError;
 use super::resource::{Replicas, Strategy};
 use super::served_schema::ServedSchema;
-use crate::validate::{FieldErrors, Path};
+use apimachinery::validate::{FieldErrors, Path};
 use object::definition_schemas::VersionSchema;
 use object::time::human_age;
 use object::{CustomObject, Kind, Object};

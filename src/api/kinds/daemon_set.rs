@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::columns::{Column, labels_text, selector_cell};
 use super::resource::{PodShape, Resource};
-use crate::default::{pod_spec, set, set_text};
-use crate::validate::{FieldErrors, Path, selector, workload};
+use apimachinery::default::{pod_spec, set, set_text};
+use apimachinery::validate::{FieldErrors, Path, selector, workload};
 
 /// The annotation that counts changes of the template. Kubernetes' first API had a field for the number; today's API
 /// has this annotation, and a label on the pods.

@@ -6,12 +6,12 @@ use serde_json::json;
 
 use super::columns::{Column, selector_cell, selector_parts};
 use super::resource::{PodShape, Replicas, Resource, ScaleFields};
-use crate::default::{pod_spec, set, set_text};
-use crate::validate::workload::{
+use apimachinery::default::{pod_spec, set, set_text};
+use apimachinery::validate::workload::{
     at_most_hundred_percent, available_within_ready, collision_count, is_zero, positive_int_or_percent,
     replica_counts, required_selector, selector_and_template,
 };
-use crate::validate::{FieldErrors, Path};
+use apimachinery::validate::{FieldErrors, Path};
 
 impl Resource for Deployment {
     const COLUMNS: &'static [Column<Self>] = &[

@@ -13,9 +13,9 @@ use super::device_claim::{
     tolerations,
 };
 use super::resource_slice::binding_conditions;
-use crate::formats::is_normalized_uuid;
-use crate::validate::storage::driver_name;
-use crate::validate::{FieldErrors, Path, conditions, names, selector};
+use apimachinery::formats::is_normalized_uuid;
+use apimachinery::validate::storage::driver_name;
+use apimachinery::validate::{FieldErrors, Path, conditions, names, selector};
 
 /// The maximum number of configurations: those of the class and of the claim together.
 const MAX_CONFIGURATIONS: usize = 64;

@@ -8,9 +8,9 @@ use k8s_openapi::api::resource::v1::{
 };
 use serde_json::Value;
 
-use crate::default::set_text;
-use crate::validate::storage::driver_name;
-use crate::validate::{FieldErrors, Path, metadata, names};
+use apimachinery::default::set_text;
+use apimachinery::validate::storage::driver_name;
+use apimachinery::validate::{FieldErrors, Path, metadata, names};
 
 /// The maximum number of requests, of constraints and of configurations in a claim, and of selectors in a request.
 pub(super) const MAX_ITEMS: usize = 32;

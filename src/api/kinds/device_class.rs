@@ -5,8 +5,8 @@ use k8s_openapi::api::resource::v1::DeviceClass;
 
 use super::device_claim::{MAX_ITEMS, NOT_ACTED_ON, configuration, limited, selectors};
 use super::resource::Resource;
-use crate::validate::resources::is_extended_name;
-use crate::validate::{FieldErrors, Path};
+use apimachinery::validate::resources::is_extended_name;
+use apimachinery::validate::{FieldErrors, Path};
 
 impl Resource for DeviceClass {
     const WARNING: Option<&'static str> = Some(NOT_ACTED_ON);

@@ -5,8 +5,8 @@ use k8s_openapi::api::resource::v1::DeviceTaintRule;
 use super::device_allocation::status_conditions;
 use super::device_claim::{NOT_ACTED_ON, pool_name, taint};
 use super::resource::Resource;
-use crate::validate::storage::driver_name;
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::validate::storage::driver_name;
+use apimachinery::validate::{FieldErrors, Path, names};
 
 impl Resource for DeviceTaintRule {
     const WARNING: Option<&'static str> = Some(NOT_ACTED_ON);

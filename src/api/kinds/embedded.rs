@@ -5,8 +5,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value};
 
 use super::schema_fields::{is_embedded, items_of, schema_of};
-use crate::schema::{check_type, graph};
-use crate::validate::{FieldErrors, Path, metadata, names};
+use apimachinery::schema::{check_type, graph};
+use apimachinery::validate::{FieldErrors, Path, metadata, names};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 

@@ -8,8 +8,8 @@ use std::net::IpAddr;
 use super::columns::Column;
 use super::endpoints::{PROTOCOLS, shortened};
 use super::resource::Resource;
-use crate::default::set;
-use crate::validate::{FieldErrors, Path, metadata, names};
+use apimachinery::default::set;
+use apimachinery::validate::{FieldErrors, Path, metadata, names};
 
 const MAX_ENDPOINTS: usize = 1000;
 

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::columns::{Column, NONE};
 use super::resource::Resource;
-use crate::default::set_text;
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::default::set_text;
+use apimachinery::validate::{FieldErrors, Path, names};
 
 pub(super) const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::columns::Column;
 use super::resource::{Resource, SelectableField, selectable, text};
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::validate::{FieldErrors, Path, names};
 use object::time::{UNKNOWN, human_age};
 
 /// The maximum number of characters of a reporting instance, an action or a reason in the new form (events.k8s.io), as
@@ -184,7 +184,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::kinds::new_event_errors;
-    use crate::validate::join;
+    use apimachinery::validate::join;
     use object::{Kind, Object};
 
     /// A bug stored events without a time and a reporter.

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::columns::{Column, NONE};
 use super::default_flows;
 use super::resource::Resource;
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::validate::{FieldErrors, Path, names};
 
 const MAX_PRECEDENCE: i32 = 10_000;
 /// The default precedence.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::columns::{Column, NONE};
 use super::resource::Resource;
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::validate::{FieldErrors, Path, names};
 use object::ingress::CLASS_ANNOTATION;
 
 /// The number of hosts that a table shows.

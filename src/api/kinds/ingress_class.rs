@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::columns::{Column, NONE};
 use super::ingress::typed_reference;
 use super::resource::Resource;
-use crate::default::set_text;
-use crate::validate::signer::domain_prefixed_path;
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::default::set_text;
+use apimachinery::validate::signer::domain_prefixed_path;
+use apimachinery::validate::{FieldErrors, Path, names};
 
 /// The maximum size of a controller's name.
 const MAX_CONTROLLER_BYTES: usize = 250;

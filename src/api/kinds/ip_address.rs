@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::columns::Column;
 use super::resource::{Resource, SelectableField, selectable};
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::validate::{FieldErrors, Path, names};
 
 impl Resource for IPAddress {
     const NAME_RULE: fn(&str) -> Vec<String> = |name| match name.parse::<IpAddr>() {

@@ -5,7 +5,7 @@
 
 use k8s_openapi::api::core::v1::ServiceSpec;
 
-use crate::validate::{FieldError, FieldErrors, Path, names};
+use apimachinery::validate::{FieldError, FieldErrors, Path, names};
 
 /// The families, as the API spells them.
 pub(crate) const IPV4: &str = "IPv4";

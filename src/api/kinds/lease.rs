@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::validate::{FieldErrors, Path, names};
 
 impl Resource for Lease {
     const COLUMNS: &'static [Column<Self>] = &[

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::validate::{FieldErrors, Path, names, resources};
+use apimachinery::validate::{FieldErrors, Path, names, resources};
 use object::quantity::{Amount, ResourceList};
 
 impl Resource for LimitRange {

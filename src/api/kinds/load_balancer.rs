@@ -3,7 +3,7 @@
 
 use k8s_openapi::api::core::v1::{LoadBalancerStatus, ServiceSpec};
 
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::validate::{FieldErrors, Path, names};
 
 fn type_of(spec: &ServiceSpec) -> &str {
     spec.type_.as_deref().unwrap_or_default()

@@ -7,8 +7,8 @@ use k8s_openapi::api::admissionregistration::v1::MatchCondition;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde_json::json;
 
-use crate::cel::{Program, Type};
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::cel::{Program, Type};
+use apimachinery::validate::{FieldErrors, Path, names};
 
 /// The maximum number of match conditions, as in Kubernetes.
 pub(super) const MAX_CONDITIONS: usize = 64;

@@ -97,7 +97,7 @@ mod webhook_configuration;
 
 use k8s_openapi::api::core::v1::{Binding, Event, Pod};
 
-use crate::validate::{FieldError, FieldErrors, ephemeral, metadata};
+use apimachinery::validate::{FieldError, FieldErrors, ephemeral, metadata};
 use object::{Kind, Object};
 
 pub(crate) use api_service::{ANSWERED_ONLY, is_built_in};

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::columns::Column;
 use super::resource::{Resource, SelectableField, selectable, text};
-use crate::default::{set, set_text};
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::default::{set, set_text};
+use apimachinery::validate::{FieldErrors, Path, names};
 
 /// The label that every namespace has, with its own name as the value.
 const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";

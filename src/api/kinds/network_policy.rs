@@ -9,8 +9,8 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::columns::{Column, selector_cell};
 use super::resource::Resource;
-use crate::default::set_text;
-use crate::validate::{FieldErrors, Path, names, selector};
+use apimachinery::default::set_text;
+use apimachinery::validate::{FieldErrors, Path, names, selector};
 
 const PROTOCOLS: &[&str] = &["TCP", "UDP", "SCTP"];
 const INGRESS: &str = "Ingress";

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::columns::{Column, NONE};
 use super::resource::{Resource, SelectableField, flag, selectable};
-use crate::validate::{FieldErrors, Path, metadata, names, placement, resources};
+use apimachinery::validate::{FieldErrors, Path, metadata, names, placement, resources};
 use object::time::UNKNOWN;
 
 impl Resource for Node {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::validate::{FieldErrors, Path};
+use apimachinery::validate::{FieldErrors, Path};
 use object::conditions;
 use object::node_fence::{FENCED, NodeFence};
 

@@ -1,14 +1,14 @@
 //! Persistent volumes.
 
-use crate::validate::resources;
-use crate::validate::selector;
-use crate::validate::spec_diff;
-use crate::validate::spec_diff::differences;
-use crate::validate::storage::access_modes;
-use crate::validate::storage::class_name;
-use crate::validate::storage::volume_mode;
-use crate::validate::volume_sources::{self, VolumeParent};
-use crate::validate::volumes;
+use apimachinery::validate::resources;
+use apimachinery::validate::selector;
+use apimachinery::validate::spec_diff;
+use apimachinery::validate::spec_diff::differences;
+use apimachinery::validate::storage::access_modes;
+use apimachinery::validate::storage::class_name;
+use apimachinery::validate::storage::volume_mode;
+use apimachinery::validate::volume_sources::{self, VolumeParent};
+use apimachinery::validate::volumes;
 use k8s_openapi::api::core::v1::{
     NodeSelectorRequirement, PersistentVolume, PersistentVolumeSpec, PersistentVolumeStatus,
     VolumeNodeAffinity,
@@ -20,8 +20,8 @@ use serde_json::{Map, Value};
 
 use super::columns::Column;
 use super::resource::{Resource, SelectableField, selectable, text};
-use crate::default::{set, set_text, volumes as default_volumes};
-use crate::validate::{FieldErrors, Path};
+use apimachinery::default::{set, set_text, volumes as default_volumes};
+use apimachinery::validate::{FieldErrors, Path};
 use object::owner;
 use object::quantity::ResourceList;
 use object::storage::UNSET;

@@ -1,8 +1,8 @@
 //! Persistent volume claims.
 
-use crate::validate::resources;
-use crate::validate::spec_diff;
-use crate::validate::spec_diff::differences;
+use apimachinery::validate::resources;
+use apimachinery::validate::spec_diff;
+use apimachinery::validate::spec_diff::differences;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
     PersistentVolumeClaim, PersistentVolumeClaimSpec, PersistentVolumeClaimStatus,
@@ -15,8 +15,8 @@ use serde_json::json;
 use super::columns::Column;
 use super::persistent_volume::{modes_text, storage_text};
 use super::resource::{Resource, SelectableField, selectable, text};
-use crate::default::set_text;
-use crate::validate::{FieldErrors, Path, storage};
+use apimachinery::default::set_text;
+use apimachinery::validate::{FieldErrors, Path, storage};
 use object::owner;
 use object::quantity::{Amount, ResourceList};
 use object::storage::{BETA_CLASS, UNSET, claim_class};

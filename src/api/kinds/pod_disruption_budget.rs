@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::validate::{FieldErrors, Path, conditions, names, selector, workload};
+use apimachinery::validate::{FieldErrors, Path, conditions, names, selector, workload};
 
 impl Resource for PodDisruptionBudget {
     const NAME_RULE: fn(&str) -> Vec<String> = names::path_segment;

@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1::{Container, SecurityContext, Volume};
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::default::{pod_spec, volumes as default_volumes};
-use crate::validate::{FieldErrors, Path, PodContext, environment, selector, volumes};
+use apimachinery::default::{pod_spec, volumes as default_volumes};
+use apimachinery::validate::{FieldErrors, Path, PodContext, environment, selector, volumes};
 use object::pod_preset::PodPreset;
 
 impl Resource for PodPreset {

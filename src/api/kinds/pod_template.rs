@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1::PodTemplate;
 
 use super::columns::{Column, template_labels};
 use super::resource::{PodShape, Resource};
-use crate::default::pod_spec;
-use crate::validate::{FieldErrors, Path};
+use apimachinery::default::pod_spec;
+use apimachinery::validate::{FieldErrors, Path};
 
 impl Resource for PodTemplate {
     const COLUMNS: &'static [Column<Self>] = &[
@@ -23,7 +23,7 @@ impl Resource for PodTemplate {
 
     fn validate(&self, errors: &mut FieldErrors) {
         if let Some(template) = &self.template {
-            crate::validate::pod_spec::template(errors, &Path::root("template"), template);
+            apimachinery::validate::pod_spec::template(errors, &Path::root("template"), template);
         }
     }
 

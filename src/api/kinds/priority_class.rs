@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::default::set_text;
-use crate::validate::{FieldErrors, Path};
+use apimachinery::default::set_text;
+use apimachinery::validate::{FieldErrors, Path};
 
 /// The highest priority that users may set.
 const HIGHEST_USER_PRIORITY: i32 = 1_000_000_000;

@@ -10,8 +10,8 @@ use super::columns::{Column, NONE};
 use super::default_flows;
 use super::flow_schema::condition_types;
 use super::resource::Resource;
-use crate::default::set;
-use crate::validate::{FieldErrors, Path};
+use apimachinery::default::set;
+use apimachinery::validate::{FieldErrors, Path};
 
 /// The maximum number of queues.
 const MAX_QUEUES: i32 = 10_000_000;

@@ -5,11 +5,11 @@ use serde_json::json;
 
 use super::columns::{Column, selector_cell, selector_parts};
 use super::resource::{PodShape, Replicas, Resource, ScaleFields, SelectableField, selectable};
-use crate::default::{pod_spec, set};
-use crate::validate::workload::{
+use apimachinery::default::{pod_spec, set};
+use apimachinery::validate::workload::{
     available_within_ready, replica_counts, required_selector, selector_and_template,
 };
-use crate::validate::{FieldErrors, Path};
+use apimachinery::validate::{FieldErrors, Path};
 
 impl Resource for ReplicaSet {
     const COLUMNS: &'static [Column<Self>] = &[

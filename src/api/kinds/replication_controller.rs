@@ -9,8 +9,8 @@ use serde_json::json;
 use super::columns::{Column, labels_text, selector_parts};
 use super::resource::{PodShape, Replicas, Resource, ScaleFields, SelectableField, selectable};
 use crate::Propagation;
-use crate::default::{pod_spec, set};
-use crate::validate::{FieldErrors, Path, workload};
+use apimachinery::default::{pod_spec, set};
+use apimachinery::validate::{FieldErrors, Path, workload};
 
 impl Resource for ReplicationController {
     const COUNTED_BY_PLURAL: bool = true;

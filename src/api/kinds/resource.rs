@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::columns::{Column, ColumnDefinition, RowCondition};
 use crate::Propagation;
-use crate::validate::{FieldErrors, names};
+use apimachinery::validate::{FieldErrors, names};
 use object::quantity::ResourceList;
 use object::{Kind, Object, TypedKind};
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::columns::Column;
 use super::resource::Resource;
 use super::{device_allocation, device_claim};
-use crate::validate::{FieldErrors, Path};
+use apimachinery::validate::{FieldErrors, Path};
 
 /// The maximum number of pods that may use a claim at the same time.
 const MAX_CONSUMERS: usize = 256;

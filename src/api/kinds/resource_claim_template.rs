@@ -5,7 +5,7 @@ use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 
 use super::device_claim;
 use super::resource::Resource;
-use crate::validate::{FieldErrors, Path, metadata};
+use apimachinery::validate::{FieldErrors, Path, metadata};
 
 impl Resource for ResourceClaimTemplate {
     const WARNING: Option<&'static str> = Some(device_claim::NOT_ACTED_ON);

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::columns::Column;
 use super::device_claim::{attribute_name, different, limited, pool_name, taint};
 use super::resource::{Resource, SelectableField, selectable};
-use crate::validate::storage::driver_name;
-use crate::validate::{FieldErrors, Path, metadata, names, resources, selector};
+use apimachinery::validate::storage::driver_name;
+use apimachinery::validate::{FieldErrors, Path, metadata, names, resources, selector};
 use object::storage::UNSET;
 
 /// The maximum number of devices in a slice, as in Kubernetes.

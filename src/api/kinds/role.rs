@@ -4,7 +4,7 @@ use k8s_openapi::api::rbac::v1::{PolicyRule, Role};
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::validate::{FieldErrors, Path, names};
 
 impl Resource for Role {
     const NAME_RULE: fn(&str) -> Vec<String> = names::path_segment;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::columns::Column;
 use super::resource::Resource;
 use super::role::RuleScope;
-use crate::validate::{ErrorValue, FieldErrors, Path, names};
+use apimachinery::validate::{ErrorValue, FieldErrors, Path, names};
 use base::quote::quote;
 
 /// The API group of roles and bindings, and of users and groups as subjects.

@@ -1,6 +1,6 @@
 //! Limits on the cost of the CEL rules of a schema, by static estimates of their maximum cost.
 
-use crate::validate::{FieldErrors, Path};
+use apimachinery::validate::{FieldErrors, Path};
 
 /// The maximum cost of one expression: Kubernetes' `StaticEstimatedCostLimit`.
 const MAX_COST: u64 = 10_000_000;

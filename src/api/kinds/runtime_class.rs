@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::validate::{FieldErrors, Path, metadata, names, placement, resources};
+use apimachinery::validate::{FieldErrors, Path, metadata, names, placement, resources};
 
 impl Resource for RuntimeClass {
     const COLUMNS: &'static [Column<Self>] = &[

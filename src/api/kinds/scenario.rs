@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::cel::is_identifier;
-use crate::expression::{Expression, ResultType};
-use crate::validate::{FieldErrors, Path, depth, names, selector};
+use apimachinery::cel::is_identifier;
+use apimachinery::expression::{Expression, ResultType};
+use apimachinery::validate::{FieldErrors, Path, depth, names, selector};
 use object::scenario::{CHECK_KINDS, Scenario, ScenarioCheck, ScenarioObject, ScenarioSpec, ScenarioStep};
 use object::time::{go_duration, read_go_duration};
 

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::previous_items::PreviousItems;
 use super::rule_costs::RuleCost;
-use crate::cel::{Budget, DeclType, Environment, Error, Program, Type, Val, field_schema};
-use crate::validate::{FieldErrors, Path};
+use apimachinery::cel::{Budget, DeclType, Environment, Error, Program, Type, Val, field_schema};
+use apimachinery::validate::{FieldErrors, Path};
 
 /// The maximum number of rules in a schema. Compiling them takes a while; the largest known schema has a hundred.
 const MAX_RULES: usize = 400;

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use super::columns::Column;
 use super::config_map::{MAX_BYTES, frozen};
 use super::resource::{Resource, SelectableField, selectable, text};
-use crate::default::set_text;
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::default::set_text;
+use apimachinery::validate::{FieldErrors, Path, names};
 
 impl Resource for Secret {
     const COUNTED_BY_PLURAL: bool = true;

@@ -1,6 +1,6 @@
 //! Services.
 
-use crate::validate::metadata;
+use apimachinery::validate::metadata;
 use std::collections::HashSet;
 use std::net::IpAddr;
 
@@ -14,8 +14,8 @@ use super::columns::{Column, NONE, labels_text, or_none};
 use super::ip_families::{self, cluster_ips};
 use super::load_balancer;
 use super::resource::{Resource, SelectableField, selectable, text};
-use crate::default::{set, set_text};
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::default::{set, set_text};
+use apimachinery::validate::{FieldErrors, Path, names};
 use object::quantity::ResourceList;
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];

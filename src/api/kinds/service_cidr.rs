@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::validate::{FieldErrors, Path};
+use apimachinery::validate::{FieldErrors, Path};
 
 const MAX_RANGES: usize = 2;
 

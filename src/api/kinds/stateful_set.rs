@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::columns::{Column, selector_parts};
 use super::resource::{PodShape, Replicas, Resource, ScaleFields};
-use crate::default::{pod_spec, set, set_text};
-use crate::validate::{ErrorValue, FieldErrors, Path, names, storage, workload};
+use apimachinery::default::{pod_spec, set, set_text};
+use apimachinery::validate::{ErrorValue, FieldErrors, Path, names, storage, workload};
 use base::quote::quote;
 
 const FORBIDDEN_CHANGE: &str = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";

@@ -9,8 +9,8 @@ use serde_json::json;
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::default::set_text;
-use crate::validate::{FieldErrors, Path, metadata, names};
+use apimachinery::default::set_text;
+use apimachinery::validate::{FieldErrors, Path, metadata, names};
 use object::storage::{DEFAULT_CLASS, UNSET};
 
 /// The maximum number of parameters.

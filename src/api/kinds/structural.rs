@@ -14,8 +14,8 @@ use super::compiled_schema::{CompiledSchema, Pattern};
 use super::previous_items::PreviousItems;
 use super::schema_fields::{FieldSchema, OF_EVERY_OBJECT, is_embedded, items_of, schema_of};
 use super::{defaulting, embedded, pruning};
-use crate::formats;
-use crate::validate::{FieldErrors, Path};
+use apimachinery::formats;
+use apimachinery::validate::{FieldErrors, Path};
 use base::quote::quote;
 
 /// The limit on pattern matching for one object: the sum of the lengths of texts times the expanded lengths of their
@@ -622,7 +622,7 @@ mod tests {
         let faults = |old: Value, new: Value| {
             let mut errors = FieldErrors::default();
             schema.validate(&fields(new), Some(&fields(old)), &mut errors);
-            let fault = |error: &crate::validate::FieldError| error.path.clone();
+            let fault = |error: &apimachinery::validate::FieldError| error.path.clone();
             errors.into_vec().iter().map(fault).collect::<Vec<_>>().join(" ")
         };
         let spec = |more: Value| {

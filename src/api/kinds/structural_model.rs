@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::structural::Structural;
-use crate::validate::FieldErrors;
+use apimachinery::validate::FieldErrors;
 
 const FIELDS: [&str; 6] = ["a", "b", "c", "apiVersion", "kind", "metadata"];
 const METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];

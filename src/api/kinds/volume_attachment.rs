@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::validate::storage::driver_name;
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::validate::storage::driver_name;
+use apimachinery::validate::{FieldErrors, Path, names};
 
 /// The maximum size of an error's message.
 const MAX_MESSAGE_BYTES: usize = 1024;

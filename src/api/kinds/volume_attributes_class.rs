@@ -9,7 +9,7 @@ use serde_json::json;
 use super::columns::Column;
 use super::resource::Resource;
 use super::storage_class;
-use crate::validate::{FieldErrors, Path};
+use apimachinery::validate::{FieldErrors, Path};
 
 impl Resource for VolumeAttributesClass {
     const WARNING: Option<&'static str> = Some("Podium does not change the attributes of volumes");

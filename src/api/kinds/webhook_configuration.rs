@@ -13,8 +13,8 @@ use super::client_config::{self, ServiceView};
 use super::columns::Column;
 use super::match_conditions::Conditions;
 use super::resource::Resource;
-use crate::default::{set, set_text};
-use crate::validate::{FieldErrors, Path, names, selector};
+use apimachinery::default::{set, set_text};
+use apimachinery::validate::{FieldErrors, Path, names, selector};
 
 const SIDE_EFFECTS: &[&str] = &["None", "NoneOnDryRun"];
 pub(super) const FAILURE_POLICIES: &[&str] = &["Fail", "Ignore"];

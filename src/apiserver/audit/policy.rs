@@ -5,8 +5,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::attributes::{AuditAttributes, RequestTarget};
-use api::validate::names::dns_1123_subdomain;
-use api::validate::{self, FieldErrors, Path};
+use apimachinery::validate::names::dns_1123_subdomain;
+use apimachinery::validate::{self, FieldErrors, Path};
 
 /// The level of detail of a request's events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

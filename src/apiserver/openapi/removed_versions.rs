@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::reference::REFERENCE;
-use api::schema::roots;
+use apimachinery::schema::roots;
 use object::ServedKind;
 
 /// A removed version of a kind.

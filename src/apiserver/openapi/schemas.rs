@@ -6,8 +6,8 @@ use super::reference::REFERENCE;
 use super::removed_versions::RemovedVersion;
 use super::{Version, custom, podium_schemas};
 use crate::discovery::{Resource, ServedGroupVersion};
-use api::schema::roots;
-use api::schema::{ListType, MapType, PatchStrategy, graph, merge_rule};
+use apimachinery::schema::roots;
+use apimachinery::schema::{ListType, MapType, PatchStrategy, graph, merge_rule};
 
 /// Returns the schema of a kind; `None` for kinds without one (the options of streams).
 pub(super) fn name_of(served: &ServedGroupVersion, group: &str, version: &str, kind: &str) -> Option<String> {

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::fields::{Entry, fields};
 use super::writer::{OpenMessage, put_bytes, put_fixed64, put_number};
-use api::schema::{ObjectType, Scalar, Shape, TypeId, graph};
+use apimachinery::schema::{ObjectType, Scalar, Shape, TypeId, graph};
 
 /// The position of a JSON field in its message.
 #[derive(Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::fields::{Entry, fields};
 use super::wire::{Payload, Reader};
 use super::{ProtobufError, utf8};
-use api::schema::{ObjectType, Scalar, Shape, TypeId, graph};
+use apimachinery::schema::{ObjectType, Scalar, Shape, TypeId, graph};
 
 /// Deeper than any object that has a protobuf form.
 const MAX_DEPTH: usize = 48;

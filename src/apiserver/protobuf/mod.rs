@@ -13,7 +13,7 @@ mod writer;
 
 use serde_json::Value;
 
-use api::schema::{TypeId, graph, roots};
+use apimachinery::schema::{TypeId, graph, roots};
 use fields::fields;
 use message::read_message;
 pub(super) use response::{

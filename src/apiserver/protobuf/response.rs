@@ -9,7 +9,7 @@ use super::encode::Message;
 use super::writer::{OpenMessage, put_bytes, put_head};
 use super::{MAGIC, has_message, type_of};
 use api::ApiError;
-use api::schema::{TypeId, graph};
+use apimachinery::schema::{TypeId, graph};
 use object::{Object, ServedKind};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";

@@ -7,7 +7,7 @@ use super::fields::{Entry, fields};
 use super::*;
 use ::object::managed::ManagedFields;
 use ::object::{Kind, Object, ServedKind};
-use api::schema::{ObjectType, Scalar, Shape};
+use apimachinery::schema::{ObjectType, Scalar, Shape};
 
 /// The depth of example values: recursive types end there.
 const DEPTH: usize = 12;

@@ -10,8 +10,8 @@ use super::effective_fields::{ACTED, RULES_ALONE, TestedFields};
 use super::{Client, MAPS, PODS, STRATEGIC};
 use crate::discovery;
 use api::kinds::{self, Kinds};
-use api::schema::{TypeId, graph};
 use api::warnings::fields::{INERT, ValueCondition, object_in};
+use apimachinery::schema::{TypeId, graph};
 use object::Kind;
 
 /// The kinds whose fields are checked.
@@ -156,8 +156,8 @@ fn sources(directory: &Path, found: &mut Vec<(PathBuf, String)>) {
 /// Directories with tests of refusal, defaulting, conversion or display, which do not prove a field's effect.
 const NO_EFFECTS: [&str; 8] = [
     "src/api/kinds",
-    "src/api/validate",
-    "src/api/default",
+    "src/apimachinery/validate",
+    "src/apimachinery/default",
     "src/api/warnings",
     "src/apiserver/table",
     "src/api/admission/pod_security",

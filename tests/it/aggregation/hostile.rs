@@ -7,7 +7,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::BodyExt;
-use podium::api::certificates::CertificateAuthority;
+use podium::apimachinery::certificates::CertificateAuthority;
 use podium::apiserver::{serve_tls, tls_config};
 use podium::base::task::Tasks;
 use podium::object::ClusterDomain;

@@ -10,8 +10,8 @@ use k8s_openapi::api::core::v1::{Namespace, Pod, PodSpec};
 use self::policy::{Level, Policy};
 use super::Request;
 use crate::kinds::{PodShape, built_in};
-use crate::validate::FieldErrors;
 use crate::{ApiError, Part, object_checks};
+use apimachinery::validate::FieldErrors;
 use object::{Key, Kind, Object};
 
 pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {

@@ -9,9 +9,9 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
 use crate::Api;
-use crate::cel::{Environment, Program, Type};
 use crate::kinds::match_conditions::{AUTHORIZER, variables};
-use crate::schema::{graph, schema_props};
+use apimachinery::cel::{Environment, Program, Type};
+use apimachinery::schema::{graph, schema_props};
 use object::ServedKind;
 
 /// The limit on checked types, as in Kubernetes.

@@ -15,9 +15,9 @@ use crate::admission::activation::RequestActivation;
 use crate::admission::attributes::{Attributes, Operation};
 use crate::admission::matching::{Rules, Selectors};
 use crate::kinds::match_conditions::Conditions;
-use crate::validate::{FieldErrors, Path};
 use crate::webhook_client::{Callee, DEADLINE_EXCEEDED, ServiceTarget, Target};
 use crate::{Api, ApiError};
+use apimachinery::validate::{FieldErrors, Path};
 use base::quote::quote;
 use object::{Kind, Object, ServedKind};
 

@@ -7,9 +7,9 @@ use k8s_openapi::api::admissionregistration::v1::{
     Validation as GivenValidation, Variable,
 };
 
-use crate::cel::{Environment, Program, Type, is_identifier};
 use crate::kinds::match_conditions::{AUTHORIZER, Conditions, variables};
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::cel::{Environment, Program, Type, is_identifier};
+use apimachinery::validate::{FieldErrors, Path, names};
 
 /// The maximum number of expressions in a policy. The client that writes the policy waits while they are compiled.
 const MAX_EXPRESSIONS: usize = 400;

@@ -8,10 +8,10 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 
-use crate::default::{set, set_text};
 use crate::kinds::columns::selector_cell;
 use crate::kinds::webhook_configuration::{FAILURE_POLICIES, MATCH_POLICIES, RuleView};
-use crate::validate::{FieldErrors, Path, names, selector};
+use apimachinery::default::{set, set_text};
+use apimachinery::validate::{FieldErrors, Path, names, selector};
 
 pub(super) fn apply_defaults(of: &mut MatchResources) {
     set_text(&mut of.match_policy, "Equivalent");

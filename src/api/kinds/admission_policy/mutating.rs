@@ -5,11 +5,11 @@ use serde_json::json;
 
 use super::expressions::Expressions;
 use super::matching::{self, format_param_kind, format_param_ref};
-use crate::default::set_text;
 use crate::kinds::columns::Column;
 use crate::kinds::resource::Resource;
 use crate::kinds::webhook_configuration::REINVOCATION_POLICIES;
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::default::set_text;
+use apimachinery::validate::{FieldErrors, Path, names};
 
 impl Resource for MutatingAdmissionPolicy {
     const COLUMNS: &'static [Column<Self>] = &[

@@ -9,10 +9,10 @@ use serde_json::json;
 
 use super::expressions::Expressions;
 use super::matching::{self, format_param_kind, format_param_ref};
-use crate::default::set_text;
 use crate::kinds::columns::Column;
 use crate::kinds::resource::Resource;
-use crate::validate::{FieldErrors, Path, conditions, names};
+use apimachinery::default::set_text;
+use apimachinery::validate::{FieldErrors, Path, conditions, names};
 
 const ACTIONS: &[&str] = &["Audit", "Deny", "Warn"];
 

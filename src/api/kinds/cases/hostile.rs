@@ -7,7 +7,7 @@ use super::{
     Kind, Object, apply_defaults, ephemeral_containers_errors, messages, object, validate_create,
     validate_status_update, validate_update,
 };
-use crate::validate::join;
+use apimachinery::validate::join;
 use manifest::from_yaml;
 
 /// Generates objects that are nearly valid: real field names with values of any shape.

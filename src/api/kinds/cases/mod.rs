@@ -34,7 +34,7 @@ mod workload;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::validate::join;
+use apimachinery::validate::join;
 use manifest::from_yaml;
 
 fn validate_update(new: &Object, old: &Object) -> Vec<FieldError> {

@@ -7,7 +7,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
 use crate::kinds::client_config::{self, ServiceView};
-use crate::validate::{FieldErrors, Path};
+use apimachinery::validate::{FieldErrors, Path};
 
 /// Validates the conversion of a definition; `old` is its previous conversion.
 pub(super) fn validate(

@@ -13,8 +13,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::default::{set, set_text};
-use crate::validate::FieldErrors;
+use apimachinery::default::{set, set_text};
+use apimachinery::validate::FieldErrors;
 use object::conditions;
 
 impl Resource for CustomResourceDefinition {

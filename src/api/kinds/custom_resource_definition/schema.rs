@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use crate::kinds::compiled_schema::CompiledSchema;
 use crate::kinds::rule_costs;
 use crate::kinds::structural::Structural;
-use crate::pattern::MAX_PATTERNS;
-use crate::validate::{FieldErrors, Path};
+use apimachinery::pattern::MAX_PATTERNS;
+use apimachinery::validate::{FieldErrors, Path};
 
 /// The position of a schema in the one that contains it.
 #[derive(Clone, Copy, PartialEq, Eq)]

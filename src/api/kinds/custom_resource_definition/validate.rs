@@ -10,7 +10,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 
 use super::{conversion, is_established, schema};
 use crate::kinds::custom::{json_path, simple_path};
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::validate::{FieldErrors, Path, names};
 use base::quote::prints;
 
 /// The annotation with which a CRD in one of Kubernetes' own groups states that it is approved.

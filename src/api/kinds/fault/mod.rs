@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::validate::{FieldErrors, Path};
+use apimachinery::validate::{FieldErrors, Path};
 use object::conditions;
 use object::fault::{ACTIVE, DIRECTIONS, Fault, FaultPeer, NETWORK_TYPES, OTHER_TYPES};
 use object::time::read_go_duration;

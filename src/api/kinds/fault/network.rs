@@ -5,7 +5,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use crate::validate::{FieldErrors, Path, names, selector};
+use apimachinery::validate::{FieldErrors, Path, names, selector};
 use object::fault::{FaultPeer, FaultSpec, REFUSALS};
 use object::time::{go_duration, read_go_duration};
 

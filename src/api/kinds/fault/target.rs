@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use crate::validate::{FieldErrors, Path, names, selector};
+use apimachinery::validate::{FieldErrors, Path, names, selector};
 use object::fault::{Component, DISK_FAILURES, FaultSpec, FaultTarget};
 use object::time::{go_duration, read_go_duration};
 

@@ -11,8 +11,8 @@ use serde_json::json;
 
 use super::columns::{Column, NONE};
 use super::resource::Resource;
-use crate::default::{set, set_text};
-use crate::validate::FieldErrors;
+use apimachinery::default::{set, set_text};
+use apimachinery::validate::FieldErrors;
 use object::time::UNKNOWN;
 
 /// The default target: the pods' average CPU usage as a percentage of their requests.

@@ -6,7 +6,7 @@ use k8s_openapi::api::autoscaling::v2::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use crate::validate::{FieldErrors, Path, names, resources, selector};
+use apimachinery::validate::{FieldErrors, Path, names, resources, selector};
 use object::parse_api_version;
 use object::quantity::Amount;
 

@@ -8,7 +8,7 @@ use k8s_openapi::api::batch::v1::{
 };
 use serde_json::json;
 
-use crate::validate::{FieldErrors, Path, names};
+use apimachinery::validate::{FieldErrors, Path, names};
 
 const MAX_RULES: usize = 20;
 const MAX_EXIT_CODES: usize = 255;

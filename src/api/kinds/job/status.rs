@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use k8s_openapi::api::batch::v1::{Job, JobSpec, JobStatus};
 
 use super::to_json;
-use crate::validate::{FieldErrors, Path};
+use apimachinery::validate::{FieldErrors, Path};
 use object::completion_indexes::CompletionIndexes;
 use object::job::{
     COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, SUSPENDED, is_indexed, is_suspended,

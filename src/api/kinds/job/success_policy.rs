@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::batch::v1::{SuccessPolicy, SuccessPolicyRule};
 
-use crate::validate::{FieldErrors, Path};
+use apimachinery::validate::{FieldErrors, Path};
 use object::completion_indexes::CompletionIndexes;
 
 const MAX_RULES: usize = 20;

@@ -8,9 +8,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 
 use super::{failure_policy, success_policy, to_json};
-use crate::validate::changed_part::changed_part;
-use crate::validate::signer::domain_prefixed_path;
-use crate::validate::{FieldErrors, Path, names, pod_spec, selector};
+use apimachinery::validate::changed_part::changed_part;
+use apimachinery::validate::signer::domain_prefixed_path;
+use apimachinery::validate::{FieldErrors, Path, names, pod_spec, selector};
 use object::job::{CONTROLLER_UID_LABELS, JOB_NAME_LABELS, is_indexed, is_suspended};
 use object::selector::Selector;
 

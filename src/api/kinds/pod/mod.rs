@@ -12,8 +12,8 @@ use serde_json::json;
 
 use super::columns::{Column, NONE, RowCondition, or_none};
 use super::resource::{PodShape, Resource, SelectableField, flag, selectable, text};
-use crate::default::{pod_spec, set};
-use crate::validate::FieldErrors;
+use apimachinery::default::{pod_spec, set};
+use apimachinery::validate::FieldErrors;
 use object::pod::printed_status;
 use object::quantity::ResourceList;
 use object::quota;

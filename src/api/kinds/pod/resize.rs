@@ -4,8 +4,8 @@
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ResourceRequirements};
 
 use super::validate as pod;
-use crate::validate::container::RESIZABLE;
-use crate::validate::{FieldErrors, Path};
+use apimachinery::validate::container::RESIZABLE;
+use apimachinery::validate::{FieldErrors, Path};
 use object::quantity::ResourceList;
 use object::resources::{is_sidecar, qos_class};
 

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::validate as pod;
-use crate::validate::{FieldErrors, Path, container, pod_annotations, spec_diff};
+use apimachinery::validate::{FieldErrors, Path, container, pod_annotations, spec_diff};
 
 const FROZEN: &str = "pod updates may not change fields other than `spec.containers[*].image`, \
      `spec.initContainers[*].image`, `spec.activeDeadlineSeconds` or `spec.tolerations` (only additions to \

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{Binding, ContainerStatus, Pod, PodSpec};
 
-use crate::validate::{FieldErrors, Path, names, pod_annotations, pod_spec};
+use apimachinery::validate::{FieldErrors, Path, names, pod_annotations, pod_spec};
 
 /// Returns the spec; empty if there is none.
 pub(super) fn spec_of(pod: &Pod) -> &PodSpec {

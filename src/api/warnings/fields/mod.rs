@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::schema::{Shape, TypeId, graph};
+use apimachinery::schema::{Shape, TypeId, graph};
 use object::Object;
 
 /// The maximum number of warnings about fields of one document.
