@@ -21,24 +21,25 @@
 //! | [`fabric`] | the pods' network: namespaces, links, routes and nftables through netlink, and the process inside that hands out sockets; knows no Kubernetes | base |
 //! | [`host`] | the node host: the process that runs a node's containers, its protocol and journal; knows no Kubernetes API | programs, fabric, base |
 //! | [`apimachinery`] | what knows no store: schemas of all types, validation and defaults of parts that kinds share, patches, CEL, certificates, errors | object, base |
-//! | [`api`] | the handle through which all writes go: admission, defaulting, validation, patching, deletion, subresources | apimachinery, store, manifest, object, base |
-//! | [`apiserver`] | the API over HTTP: serves the handle of [`api`] with authentication, fair queueing, audit, OpenAPI and metrics | api, apimachinery, manifest, object, base |
+//! | [`kinds`] | the strategies of all kinds, one file each: defaults, validation, columns, selectable fields, usage of quotas; the rules of custom resources | apimachinery, object, base |
+//! | [`api`] | the handle through which all writes go: admission, authorization, the order of the steps of a write, deletion, subresources, conversion | kinds, apimachinery, store, object, base |
+//! | [`apiserver`] | the API over HTTP: serves the handle of [`api`] with authentication, fair queueing, audit, OpenAPI and metrics | api, kinds, apimachinery, manifest, object, base |
 //! | [`reconcile`] | shared caches, keyed work queue, runner, event recorder | api, object, base |
 //! | [`controllers`] | the actors of kube-controller-manager; they know no scheduler | reconcile, api, apimachinery, object, base |
 //! | [`scheduler`] | the actor that chooses a node for each pod; it knows no controller | reconcile, api, object, base |
 //! | [`network`] | the actor for services: the proxy or the kernel's rules, and the cluster's DNS | reconcile, api, fabric, object, base |
-//! | [`kubelet`] | a node's actor; the host's only client | reconcile, api, host, fabric, object, base |
+//! | [`kubelet`] | a node's actor; the host's only client | reconcile, api, kinds, host, fabric, object, base |
 //! | [`console`] | the terminal program, a Kubernetes client like any other | object, manifest, base |
-//! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, scheduler, controllers, reconcile, apiserver, api, apimachinery, store, manifest, host, fabric, object, base |
+//! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, scheduler, controllers, reconcile, apiserver, api, kinds, apimachinery, store, manifest, host, fabric, object, base |
 //! | [`testing`] | a cluster for the tests of crates that depend on this one | all |
 //! | [`cli`] | flags, commands, exit codes | all |
-//! | `lab` | `podium-lab`: simulator, torture, benchmarks, trials of controllers and fuzz targets; users do not run it | cluster, kubelet, network, scheduler, controllers, reconcile, apiserver, api, apimachinery, store, manifest, host, fabric, object, base |
+//! | `lab` | `podium-lab`: simulator, torture, benchmarks, trials of controllers and fuzz targets; users do not run it | cluster, kubelet, network, scheduler, controllers, reconcile, apiserver, api, kinds, apimachinery, store, manifest, host, fabric, object, base |
 //!
 //! Each layer is a crate of its own, so that the compiler enforces the table and a change to a layer builds only that
 //! layer's tests. Only [`testing`] and [`cli`] belong to the program's own crate.
 //! A test (`tests/it/layers/mod.rs`) checks that the table is true, and that the modules of one parent form no cycles.
 //!
-//! **A kind** is a handle ([`object::Kind`]); one file of [`api::kinds`] has its own rules. A custom resource
+//! **A kind** is a handle ([`object::Kind`]); one file of [`kinds`] has its own rules. A custom resource
 //! gets its handle and its rules at run time and is treated the same.
 //!
 //! **A write** takes the steps of `api::write::pipeline`: default, own, mutate, validate, reserve. It is then applied
@@ -105,8 +106,8 @@
 //! clock: ten minutes are a millisecond in a test.
 
 pub use {
-    api, apimachinery, apiserver, base, cluster, console, controllers, fabric, host, kubelet, manifest,
-    network, object, programs, reconcile, scheduler, store,
+    api, apimachinery, apiserver, base, cluster, console, controllers, fabric, host, kinds, kubelet,
+    manifest, network, object, programs, reconcile, scheduler, store,
 };
 
 pub mod cli;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 
 use super::admission::{Attributes, Operation, Options, Subject};
-use super::kinds::Defaults;
+use super::served_kinds::Defaults;
 use super::write_refusal::write_refusal;
 use super::{Api, ApiError, DeleteOptions, Propagation, Selection, admission, definitions};
 use base::clock;

@@ -1,8 +1,8 @@
 //! The priority levels and flow schemas that every cluster has: created at the start, and restored to
 //! Kubernetes' values.
 
-use crate::kinds::default_flows::{AUTO_UPDATE, DEFAULTS, is_mandatory};
 use crate::{Api, ApiError, Part, WriteOptions};
+use kinds::default_flows::{AUTO_UPDATE, DEFAULTS, is_mandatory};
 use object::{Key, Object, TypedKind};
 
 impl Api {

@@ -23,7 +23,6 @@ mod flow_defaults;
 mod generated_name;
 pub mod history;
 pub mod identity;
-pub mod kinds;
 mod managed_fields;
 pub mod metrics;
 pub mod node_access;
@@ -33,6 +32,7 @@ mod options;
 mod quota;
 mod rewrite;
 pub mod select;
+pub mod served_kinds;
 mod store_limits;
 pub mod subresource;
 pub mod usage;
@@ -134,7 +134,7 @@ struct Inner {
     addresses: addresses::Allocators,
     node_ports: node_ports::NodePorts,
     quotas: quota::QuotaLock,
-    kinds: kinds::Registry,
+    kinds: served_kinds::Registry,
     /// The served state of the stored CustomResourceDefinitions, by name.
     definitions: Mutex<HashMap<String, definitions::ServedDefinition>>,
     policies: admission::policy::Policies,
@@ -168,7 +168,7 @@ impl Api {
     /// Creates the API of this store.
     pub fn new(store: Store, clock: Clock, config: ApiConfig) -> Self {
         let addresses = addresses::Allocators::new(config.service_range, config.service_range_v6);
-        let kinds = kinds::Registry::new(config.legacy_versions);
+        let kinds = served_kinds::Registry::new(config.legacy_versions);
         let signer = config.token_signer.clone().unwrap_or_else(|| Arc::new(identity::Signer::ephemeral()));
         let inner = Inner {
             store,

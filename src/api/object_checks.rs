@@ -3,9 +3,9 @@
 use k8s_openapi::api::core::v1::Binding;
 use serde_json::Value;
 
-use super::kinds::{binding_errors, new_event_errors};
 use super::{ApiError, Cause};
 use apimachinery::validate::FieldError;
+use kinds::{binding_errors, new_event_errors};
 use object::{Kind, Object};
 
 /// The limit on one object's size as JSON: etcd's request limit, `--max-request-bytes`. Lists in a spec may

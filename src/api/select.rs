@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::kinds::{self, Strategy};
 use super::{ApiError, Selection};
+use kinds::Strategy;
 use object::selector::FieldRequirement;
 use object::{Kind, Object};
 

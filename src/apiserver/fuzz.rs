@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use api::kinds::Kinds;
+use api::served_kinds::Kinds;
 
 use super::query::Query;
 use super::request::{ResourceTarget, Target};

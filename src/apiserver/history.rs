@@ -26,7 +26,7 @@ use super::table::IncludeObject;
 use super::verdicts::{GROUP, VERSION};
 use api::ChangeKind;
 use api::history::Span;
-use api::kinds::Defaults;
+use api::served_kinds::Defaults;
 use api::{Api, ApiError};
 use base::clock::time;
 use base::quote::quote;

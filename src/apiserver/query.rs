@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::table::IncludeObject;
-use api::kinds::Kinds;
+use api::served_kinds::Kinds;
 use api::{ApiError, Selection};
 use base::quote::quote;
 use object::ServedKind;

@@ -10,7 +10,7 @@ use super::protobuf::has_form;
 use super::query::Query;
 use super::verdicts::{self, VerdictTarget};
 use api::aggregation::GroupVersion;
-use api::kinds::Kinds;
+use api::served_kinds::Kinds;
 use api::{Api, ApiError};
 use object::{Key, Kind, ServedKind, Subresource};
 

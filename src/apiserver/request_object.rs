@@ -6,7 +6,7 @@ use super::body;
 use super::request::ResourceTarget;
 use super::response_format::ResponseFormat;
 use api::ApiError;
-use api::kinds::Kinds;
+use api::served_kinds::Kinds;
 use object::Object;
 
 /// Returns the object in a request's body, checked against the path.

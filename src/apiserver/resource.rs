@@ -23,9 +23,9 @@ use super::{
 use api::Part;
 use api::admission::Operation;
 use api::conversion::Source;
-use api::kinds::Strategy;
 use api::warning_recorder::WarningRecorder;
 use api::{ApiError, DeleteOptions, DeleteOutcome, WriteOptions, authorization, object_checks};
+use kinds::Strategy;
 use object::{Key, Kind, Object, ServedKind, Subresource};
 
 /// The group of events in their new form, which has rules of its own.
@@ -436,7 +436,7 @@ async fn finalize(
 mod tests {
     use super::*;
     use api::Propagation;
-    use api::kinds::built_in;
+    use kinds::built_in;
 
     #[test]
     fn jobs_leave_their_pods_to_a_client_that_says_nothing_job_1() {

@@ -2,7 +2,7 @@
 
 use super::body::ReadValue;
 use super::response_format::ResponseFormat;
-use api::kinds::Kinds;
+use api::served_kinds::Kinds;
 use api::{ApiError, object_checks};
 use apimachinery::schema::{SchemaReport, drop_empties, fill_nulls, read_scalars, schema_check};
 use base::quote::quote;

@@ -8,7 +8,7 @@ use super::{Server, request_seat};
 use api::ApiError;
 use api::admission::{self, Operation, has_matching_configuration};
 use api::deadline::{self, REQUEST_TIMEOUT};
-use api::kinds::Conversion;
+use api::served_kinds::Conversion;
 use api::webhook_client::Callee;
 use object::{Key, Kind, Subresource};
 

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 
 use crate::identity::User;
-use crate::kinds::Kinds;
+use crate::served_kinds::Kinds;
 use crate::subresource;
 use crate::warning_recorder::{AuditRecorder, WarningRecorder};
 use crate::{Api, ApiError, DeleteOptions, Propagation, WriteOptions};

@@ -20,11 +20,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::kinds::{Conversion, ConversionWebhook, Defaults, Definition, ServedSchema};
 use crate::metrics::{ConversionCall, ConversionFailure};
+use crate::served_kinds::{Conversion, ConversionWebhook, Defaults, Definition};
 use crate::webhook_client::{Call, CallerKind, truncate_error};
 use crate::{Api, ApiError, deadline};
 pub(crate) use cache::Cache;
+use kinds::ServedSchema;
 use object::{Object, ServedKind, split_api_version};
 pub(crate) use owners::OwnerConverter;
 use restore_metadata::ConvertedObject;

@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::Service;
 
 pub use fields::unmountable;
 
+use super::Api;
 use super::warning_recorder::WarningRecorder;
-use super::{Api, kinds};
 use object::{Kind, Object};
 
 /// Adds the warnings about a version of an object, if the caller receives warnings.

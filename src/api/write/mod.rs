@@ -10,6 +10,8 @@ mod apply;
 mod parts;
 mod pipeline;
 mod reservation;
+#[cfg(test)]
+mod status_tests;
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! The resources of the API by group and version: those of the Kind table, and those that are served but
 //! never stored.
 
-use api::kinds::{Kinds, ServedResource, ServedSchema};
+use api::served_kinds::{Kinds, ServedResource};
+use kinds::ServedSchema;
 use object::{Kind, ServedKind, Subresource};
 
 /// One group and version with all its resources.

@@ -247,7 +247,7 @@ mod tests {
     use api::aggregation::ApiServices;
 
     fn built_in() -> Vec<ServedGroupVersion> {
-        served(&api::kinds::Kinds::default())
+        served(&api::served_kinds::Kinds::default())
     }
 
     fn all(served: &[ServedGroupVersion]) -> Vec<GroupVersionEntry<'_>> {

@@ -20,10 +20,10 @@ use self::queues::{DispatchResult, LevelConfig, PriorityLevels, QueueTicket, Que
 use self::schema::Schema;
 use api::authorization::Attributes;
 use api::deadline::REQUEST_TIMEOUT;
-use api::kinds::default_flows::EXEMPT;
 use api::metrics::FlowMetrics;
 use api::{Api, ApiError};
 use base::clock::Clock;
+use kinds::default_flows::EXEMPT;
 
 /// The default number of concurrent requests: Kubernetes' `--max-requests-inflight` and
 /// `--max-mutating-requests-inflight` together.

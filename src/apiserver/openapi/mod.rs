@@ -33,7 +33,7 @@ pub(super) use gnostic::{MEDIA_TYPE as PROTOBUF_2, RESPONSE_TYPE as PROTOBUF_2_A
 
 use super::discovery::{KUBERNETES_VERSION, ServedGroupVersion, served};
 use api::aggregation::ApiServices;
-use api::kinds::Kinds;
+use api::served_kinds::Kinds;
 
 /// The OpenAPI version of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

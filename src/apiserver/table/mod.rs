@@ -1,6 +1,6 @@
 //! Objects as rows for `kubectl get`: `meta.k8s.io/v1 Table` with Kubernetes' own columns.
 //!
-//! The columns and cells of a kind are defined with the kind (`api::kinds`); this file only encodes them.
+//! The columns and cells of a kind are defined with the kind (`kinds`); this file only encodes them.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::negotiate::MetaVersion;
-use api::kinds::{RowCondition, Strategy};
+use kinds::{RowCondition, Strategy};
 use object::{Object, ServedKind};
 
 /// The part of its object that a row includes: the `includeObject` parameter.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
-use api::kinds::built_in;
+use kinds::built_in;
 use object::Kind;
 
 fn object(value: Value) -> Object {

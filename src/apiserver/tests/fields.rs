@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use super::effective_fields::{ACTED, RULES_ALONE, TestedFields};
 use super::{Client, MAPS, PODS, STRATEGIC};
 use crate::discovery;
-use api::kinds::{self, Kinds};
+use api::served_kinds::Kinds;
 use api::warnings::fields::{INERT, ValueCondition, object_in};
 use apimachinery::schema::{TypeId, graph};
+use kinds;
 use object::Kind;
 
 /// The kinds whose fields are checked.
@@ -155,7 +156,7 @@ fn sources(directory: &Path, found: &mut Vec<(PathBuf, String)>) {
 
 /// Directories with tests of refusal, defaulting, conversion or display, which do not prove a field's effect.
 const NO_EFFECTS: [&str; 8] = [
-    "src/api/kinds",
+    "src/kinds",
     "src/apimachinery/validate",
     "src/apimachinery/default",
     "src/api/warnings",

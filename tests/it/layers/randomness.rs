@@ -4,12 +4,13 @@
 use super::files_with;
 
 /// The code that runs in a simulation.
-const SIMULATED: [&str; 10] = [
+const SIMULATED: [&str; 11] = [
     "base/",
     "object/",
     "store/",
     "api/",
     "apimachinery/",
+    "kinds/",
     "apiserver/",
     "reconcile/",
     "controllers/",

@@ -9,9 +9,9 @@ use k8s_openapi::api::core::v1::{Namespace, Pod, PodSpec};
 
 use self::policy::{Level, Policy};
 use super::Request;
-use crate::kinds::{PodShape, built_in};
 use crate::{ApiError, Part, object_checks};
 use apimachinery::validate::FieldErrors;
+use kinds::{PodShape, built_in};
 use object::{Key, Kind, Object};
 
 pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {

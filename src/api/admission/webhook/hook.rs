@@ -14,11 +14,11 @@ use super::review::{self, Version};
 use crate::admission::activation::RequestActivation;
 use crate::admission::attributes::{Attributes, Operation};
 use crate::admission::matching::{Rules, Selectors};
-use crate::kinds::match_conditions::Conditions;
 use crate::webhook_client::{Callee, DEADLINE_EXCEEDED, ServiceTarget, Target};
 use crate::{Api, ApiError};
 use apimachinery::validate::{FieldErrors, Path};
 use base::quote::quote;
+use kinds::match_conditions::Conditions;
 use object::{Kind, Object, ServedKind};
 
 /// Kubernetes' default.
