@@ -4,7 +4,7 @@
 //!  manifest ─► api ─► store ─► watch ─► caches ─► controllers · scheduler · kubelet ─┐
 //!               ▲        │                                                           │
 //!               └────────│────────────── status, bindings, new objects ◄─────────────┘
-//!    kubectl ─► http ────┘                     console ◄─ kube client ◄─ (in process | HTTPS)
+//! kubectl ─► apiserver ──┘                     console ◄─ kube client ◄─ (in process | HTTPS)
 //! ```
 //!
 //! Data flows one way. Every write goes through [`api`], and the [`console`] knows only the Kubernetes API. Besides
@@ -20,9 +20,13 @@
 //! | [`programs`] | the programs of built-in images, inside this binary (web server, nslookup, pause, entrypoints of others), and pid 1 of pods | object, base |
 //! | [`fabric`] | the pods' network: namespaces, links, routes and nftables through netlink, and the process inside that hands out sockets; knows no Kubernetes | base |
 //! | [`host`] | the node host: the process that runs a node's containers, its protocol and journal; knows no Kubernetes API | programs, fabric, base |
-//! | [`api`] | the API server, through which all writes go: admission, defaulting, validation, patching, deletion, subresources; `http` serves the same handle | store, manifest, object, base |
+//! | [`apimachinery`] | what knows no store: schemas of all types, validation and defaults of parts that kinds share, patches, CEL, certificates, errors | object, base |
+//! | [`kinds`] | the strategies of all kinds, one file each: defaults, validation, columns, selectable fields, usage of quotas; the rules of custom resources | apimachinery, object, base |
+//! | [`api`] | the handle through which all writes go: admission, authorization, the order of the steps of a write, deletion, subresources, conversion | kinds, apimachinery, store, object, base |
+//! | [`apiserver`] | the API over HTTP: serves the handle of [`api`] with authentication, fair queueing, audit, OpenAPI and metrics | api, kinds, apimachinery, manifest, object, base |
 //! | [`reconcile`] | shared caches, keyed work queue, runner, event recorder | api, object, base |
-//! | [`controllers`], [`scheduler`] | the actors; they never depend on each other | reconcile, api, object, base |
+//! | [`controllers`] | the actors of kube-controller-manager; they know no scheduler | reconcile, api, apimachinery, object, base |
+//! | [`scheduler`] | the actor that chooses a node for each pod; it knows no controller | reconcile, api, object, base |
 //! | [`egress`] | pods' connections to the outside, relayed by this process; knows no Kubernetes | fabric, base |
 //! | [`network_policy`] | NetworkPolicies: decides which connections are allowed, in pure functions | object |
 //! | [`services`] | services joined with their EndpointSlices, and the proxy that serves them from this process | reconcile, api, fabric, object, base |
@@ -31,18 +35,18 @@
 //! | [`ingress`], [`gateway`] | the controllers of Ingresses and of the Gateway API | reverse_proxy, reconcile, api, object, base |
 //! | [`why`] | explains why a connection fails, from objects and the results of probes; does no I/O | dns, services, network_policy, egress, object, base |
 //! | [`network`] | the network inside a fabric: the kernel's rules for services, policies, egress and faults | services, network_policy, egress, reconcile, api, fabric, object, base |
-//! | [`kubelet`] | a node's actor; the host's only client | reconcile, api, host, fabric, object, base |
+//! | [`kubelet`] | a node's actor; the host's only client | reconcile, api, kinds, host, fabric, object, base |
 //! | [`console`] | the terminal program, a Kubernetes client like any other | object, manifest, base |
-//! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, gateway, ingress, reverse_proxy, dns, services, egress, scheduler, controllers, reconcile, api, store, manifest, host, fabric, object, base |
+//! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, gateway, ingress, reverse_proxy, dns, services, egress, scheduler, controllers, reconcile, apiserver, api, kinds, apimachinery, store, manifest, host, fabric, object, base |
 //! | [`testing`] | a cluster for the tests of crates that depend on this one | all |
 //! | [`cli`] | flags, commands, exit codes | all |
-//! | `lab` | `podium-lab`: simulator, torture, benchmarks, trials of controllers and fuzz targets; users do not run it | cluster, kubelet, network, dns, services, scheduler, controllers, reconcile, api, store, manifest, host, fabric, object, base |
+//! | `lab` | `podium-lab`: simulator, torture, benchmarks, trials of controllers and fuzz targets; users do not run it | cluster, kubelet, network, dns, services, scheduler, controllers, reconcile, apiserver, api, kinds, apimachinery, store, manifest, host, fabric, object, base |
 //!
 //! Each layer is a crate of its own, so that the compiler enforces the table and a change to a layer builds only that
 //! layer's tests. Only [`testing`] and [`cli`] belong to the program's own crate.
 //! A test (`tests/it/layers/mod.rs`) checks that the table is true, and that the modules of one parent form no cycles.
 //!
-//! **A kind** is a handle ([`object::Kind`]); one file of [`api::kinds`] has its own rules. A custom resource
+//! **A kind** is a handle ([`object::Kind`]); one file of [`kinds`] has its own rules. A custom resource
 //! gets its handle and its rules at run time and is treated the same.
 //!
 //! **A write** takes the steps of `api::write::pipeline`: default, own, mutate, validate, reserve. It is then applied
@@ -54,9 +58,9 @@
 //! (`api::conversion`), by a webhook if the definition names one. Actors use the stored version.
 //!
 //! **An aggregated API group** (`api::aggregation`) is served by forwarding its requests over TLS to another server,
-//! after authentication and authorization (`api::http`); a controller records that server's availability.
+//! after authentication and authorization ([`apiserver`]); a controller records that server's availability.
 //!
-//! **A request** over HTTP is authenticated (`api::http::auth`, certificates, tokens) and authorized by roles
+//! **A request** over HTTP is authenticated (`apiserver::auth`, certificates, tokens) and authorized by roles
 //! (`api::authorization`). Actors in this process need neither.
 //!
 //! **A watcher** is a cursor over a ring of changes. A slow one falls behind and gets an expiry error; it
@@ -110,8 +114,9 @@
 //! clock: ten minutes are a millisecond in a test.
 
 pub use {
-    api, base, cluster, console, controllers, dns, egress, fabric, gateway, host, ingress, kubelet, manifest,
-    network, network_policy, object, programs, reconcile, reverse_proxy, scheduler, services, store, why,
+    api, apimachinery, apiserver, base, cluster, console, controllers, dns, egress, fabric, gateway, host,
+    ingress, kinds, kubelet, manifest, network, network_policy, object, programs, reconcile, reverse_proxy,
+    scheduler, services, store, why,
 };
 
 pub mod cli;

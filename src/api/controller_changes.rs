@@ -20,35 +20,35 @@ const MAX_REMOVED: usize = 1024;
 
 /// The last observed status of a controller.
 #[derive(Clone, Debug)]
-pub(crate) struct ObservedController {
+pub struct ObservedController {
     /// Its name.
-    pub(crate) name: ProbeName,
+    pub name: ProbeName,
     /// Its status; `None` if it does not run.
-    pub(crate) status: Option<Arc<ControllerStatus>>,
+    pub status: Option<Arc<ControllerStatus>>,
     /// The number of its last change.
-    pub(crate) changed: Revision,
+    pub changed: Revision,
     /// The number at which it appeared.
-    pub(crate) appeared: Revision,
+    pub appeared: Revision,
 }
 
 /// All controllers as observed at one time.
 #[derive(Clone, Debug)]
-pub(crate) struct ControllerSnapshot {
+pub struct ControllerSnapshot {
     /// The number of the last change.
-    pub(crate) revision: Revision,
+    pub revision: Revision,
     /// The present controllers, by name.
-    pub(crate) all: Vec<ObservedController>,
+    pub all: Vec<ObservedController>,
     /// The removed ones, the latest last; `changed` is the number of the removal.
     pub(crate) removed: Vec<ObservedController>,
 }
 
 /// The changes after a client's number are no longer all known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ChangesExpired;
+pub struct ChangesExpired;
 
 impl ControllerSnapshot {
     /// Returns the changes after this revision, in order; true for removed controllers.
-    pub(crate) fn after(&self, revision: Revision) -> Vec<(&ObservedController, bool)> {
+    pub fn after(&self, revision: Revision) -> Vec<(&ObservedController, bool)> {
         let changed = self.all.iter().map(|one| (one, false));
         let all = changed.chain(self.removed.iter().map(|one| (one, true)));
         let mut after: Vec<_> = all.filter(|(one, _)| one.changed > revision).collect();
@@ -109,7 +109,7 @@ impl HistoryState {
 
 impl Api {
     /// Returns the statuses of all controllers, observed no longer than `age` ago or now.
-    pub(crate) fn observe_controllers(&self, age: Duration) -> ControllerSnapshot {
+    pub fn observe_controllers(&self, age: Duration) -> ControllerSnapshot {
         let mut seen = self.inner.observed_controllers.0.lock();
         let now = self.server_clock().monotonic();
         if seen.at.is_none() {
@@ -129,7 +129,7 @@ impl Api {
     }
 
     /// Succeeds if all changes after this revision are known.
-    pub(crate) fn knows_controllers_after(&self, revision: Revision) -> Result<(), ChangesExpired> {
+    pub fn knows_controllers_after(&self, revision: Revision) -> Result<(), ChangesExpired> {
         let seen = self.inner.observed_controllers.0.lock();
         let is_known = seen.at.is_some() && (seen.complete_after..=seen.revision).contains(&revision.0);
         is_known.then_some(()).ok_or(ChangesExpired)

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 /// The total wait of a request: Kubernetes' request timeout. Without it a request for a collection could wait
 /// once for each of its objects.
-pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
+pub const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 tokio::task_local! {
     static REMAINING: Cell<Duration>;
 }
 
 /// Runs the work of a request with a fresh time limit.
-pub(crate) fn of_request<T>(answer: impl FnOnce() -> T) -> T {
+pub fn of_request<T>(answer: impl FnOnce() -> T) -> T {
     REMAINING.sync_scope(Cell::new(REQUEST_TIMEOUT), answer)
 }
 

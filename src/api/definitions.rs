@@ -10,8 +10,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 
 use super::Api;
-use super::kinds::{Definition, DefinitionError};
+use super::served_kinds::Definition;
 use base::clock::time;
+use kinds::DefinitionError;
 use object::conditions::{self, ConditionStatus};
 use object::definition_schemas::DefinitionSchemas;
 use object::owner::is_terminating;

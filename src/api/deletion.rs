@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 
 use super::admission::{Attributes, Operation, Options, Subject};
-use super::kinds::Defaults;
+use super::served_kinds::Defaults;
+use super::write_refusal::write_refusal;
 use super::{Api, ApiError, DeleteOptions, Propagation, Selection, admission, definitions};
 use base::clock;
 use object::owner::is_terminating;
@@ -92,7 +93,7 @@ impl Api {
             };
             match result {
                 Err(WriteError::Conflict(_)) if options.resource_version.is_none() => {}
-                other => return other.map_err(|e| ApiError::from_write(e, kind, &key.name)),
+                other => return other.map_err(|e| write_refusal(e, kind, &key.name)),
             }
         }
     }

@@ -10,7 +10,7 @@ use object::Key;
 use object::low_ports::LowPorts;
 
 /// Returns one of a service's ready endpoints, chosen at random.
-pub(crate) fn of_service(api: &Api, key: &Key, requested: &str, port: &str) -> Result<SocketAddr, ApiError> {
+pub fn of_service(api: &Api, key: &Key, requested: &str, port: &str) -> Result<SocketAddr, ApiError> {
     let service = api.get_as::<Service>(key)?;
     let none = |name: &str| ApiError::Unavailable(format!("no endpoints available for service \"{name}\""));
     let mut port_name = port.to_string();
@@ -39,7 +39,7 @@ pub(crate) fn of_service(api: &Api, key: &Key, requested: &str, port: &str) -> R
 }
 
 /// Returns the port under which a node serves a pod's port: low ports may be mapped.
-pub(crate) fn served(api: &Api, node: Option<&str>, port: u16) -> u16 {
+pub fn served(api: &Api, node: Option<&str>, port: u16) -> u16 {
     let node = node.and_then(|name| api.get_as::<Node>(&Key::new("", name)).ok());
     node.map_or(LowPorts::default(), |node| LowPorts::of_node(&node)).served(port)
 }

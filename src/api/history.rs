@@ -69,53 +69,53 @@ impl RevisionTimes {
 
 /// The part of a history to return.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Span {
+pub struct Span {
     /// Only changes after this revision; if there are too many, the oldest of them. `None`: the newest
     /// changes.
-    pub(crate) after: Option<Revision>,
+    pub after: Option<Revision>,
     /// Only changes up to this revision.
-    pub(crate) until: Option<Revision>,
+    pub until: Option<Revision>,
     /// The maximum number of changes.
-    pub(crate) max_changes: usize,
+    pub max_changes: usize,
     /// The maximum bytes of objects, though a single larger one is included; `None` for changes without
     /// objects.
-    pub(crate) max_bytes: Option<usize>,
+    pub max_bytes: Option<usize>,
 }
 
 impl Span {
     /// Spans the `most` newest changes with their objects, up to [`MAX_BYTES`] of them.
-    pub(crate) fn newest(most: usize) -> Self {
+    pub fn newest(most: usize) -> Self {
         Self { max_changes: most, max_bytes: Some(MAX_BYTES), ..Self::default() }
     }
 }
 
 /// The changes of a kind's objects.
 #[derive(Debug)]
-pub(crate) struct History {
+pub struct History {
     /// The store's revision at which the history ends.
-    pub(crate) revision: Revision,
+    pub revision: Revision,
     /// The history covers every change after this revision.
-    pub(crate) after: Revision,
+    pub after: Revision,
     /// The time of `after`; `None` if unknown.
-    pub(crate) begins: Option<Timestamp>,
+    pub begins: Option<Timestamp>,
     /// The returned changes with their times, oldest first.
-    pub(crate) changes: VecDeque<(Change, Option<Timestamp>)>,
+    pub changes: VecDeque<(Change, Option<Timestamp>)>,
     /// The number of older changes of the span that were left out.
-    pub(crate) older: usize,
+    pub older: usize,
     /// The number of newer changes of the span that were left out.
-    pub(crate) newer: usize,
+    pub newer: usize,
 }
 
 impl Api {
     /// Returns the last revision that was written up to a moment; `None` if that is no longer known. The
     /// times of revisions are known for longer than watch history lasts.
-    pub(crate) fn revision_at(&self, moment: Timestamp) -> Option<Revision> {
+    pub fn revision_at(&self, moment: Timestamp) -> Option<Revision> {
         self.inner.revision_times.until(moment).map(|revision| revision.min(self.revision()))
     }
 
     /// Returns the changes of a kind's objects, or of those that `is_selected` accepts, as far back as watch history
     /// reaches.
-    pub(crate) fn history(&self, kind: Kind, is_selected: impl Fn(&Object) -> bool, span: Span) -> History {
+    pub fn history(&self, kind: Kind, is_selected: impl Fn(&Object) -> bool, span: Span) -> History {
         let revision = self.revision();
         let mut after = Revision(0);
         loop {
@@ -160,7 +160,7 @@ impl Api {
 
     /// Returns all objects of a kind, or of one namespace, consistent at `revision`; fails if history no longer reaches
     /// it.
-    pub(crate) fn list_at(
+    pub fn list_at(
         &self,
         kind: Kind,
         namespace: Option<&str>,

@@ -1,7 +1,7 @@
 //! The Kubernetes API, the only way to read and write the cluster's objects.
 //!
 //! [`Api`] is a cheap handle whose calls are synchronous and in memory: admission, defaulting, validation,
-//! the write. `http` serves the same handle over HTTP and waits for durability before it responds.
+//! the write. `apiserver` serves the same handle over HTTP and waits for durability before it responds.
 //!
 //! Architecture Invariant: objects are read and written through this crate alone. The store itself is also
 //! handled by `cluster`, which opens and checks it and injects disk faults, and by the simulator and the
@@ -10,69 +10,60 @@
 mod addresses;
 pub mod admission;
 pub mod aggregation;
-pub mod audit;
-mod authorization;
-mod cel;
-pub mod certificates;
-mod controller_changes;
+pub mod authorization;
+pub mod controller_changes;
 mod controller_probes;
 pub mod controller_status;
-mod conversion;
-mod deadline;
-mod default;
+pub mod conversion;
+pub mod deadline;
 pub mod definitions;
 mod deletion;
-mod endpoints;
-mod error;
-pub mod expression;
-mod flow_control;
-mod formats;
+pub mod endpoints;
+mod flow_defaults;
 mod generated_name;
-mod history;
-pub mod http;
+pub mod history;
 pub mod identity;
-pub mod kinds;
 mod managed_fields;
 pub mod metrics;
 pub mod node_access;
 mod node_ports;
-mod object_checks;
+pub mod object_checks;
 mod options;
-pub mod patch;
-mod pattern;
 mod quota;
 mod rewrite;
-pub mod schema;
-mod select;
+pub mod select;
+pub mod served_kinds;
 mod store_limits;
-mod subresource;
+pub mod subresource;
 pub mod usage;
-pub mod validate;
 pub mod verdicts;
-mod warning_recorder;
-mod warnings;
-mod webhook_client;
+pub mod warning_recorder;
+pub mod warnings;
+pub mod webhook_client;
 mod write;
+mod write_refusal;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ipnet::{Ipv4Net, Ipv6Net};
 use parking_lot::{Mutex, RwLock};
 
+use apimachinery::certificates::FrontProxy;
+pub use apimachinery::{ApiError, Cause, PolicyDenial, Propagation};
 use base::clock::Clock;
 use base::dial::{Dialer, LocalDialer};
 pub use deletion::{DeleteOutcome, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, PERMANENT_NAMESPACES};
-pub use error::{ApiError, Cause, PolicyDenial};
 use node_access::NodeAccess;
 use object::config::{Limits, Timings};
 use object::{ClusterDomain, Key, Kind, Object, Revision, SharedObject, TypedKind};
-pub(crate) use options::Apply;
-pub use options::{DeleteOptions, Part, Propagation, Selection, WriteOptions};
-pub use store::{Change, ChangeKind, Rewrite, Snapshot, Visibility, WatchExpired, Watcher};
-use store::{Store, StoreError};
+pub use options::{Apply, DeleteOptions, Part, Selection, WriteOptions};
+use store::Store;
+pub use store::{Change, ChangeKind, Rewrite, Snapshot, StoreError, Visibility, WatchExpired, Watcher};
 pub use warnings::unmountable;
+pub use write::ApplyResult;
 
 /// Configuration of the API for one cluster.
 #[derive(Clone)]
@@ -95,7 +86,7 @@ pub struct ApiConfig {
     pub token_signer: Option<Arc<identity::Signer>>,
     /// Vouches for requests that are proxied to extension API servers; `None`: an authority that ends with
     /// the process.
-    pub front_proxy: Option<Arc<certificates::FrontProxy>>,
+    pub front_proxy: Option<Arc<FrontProxy>>,
     /// True if another component enforces network policies.
     pub network_policies: bool,
     /// Opens the connections to pods and services: for the proxy, webhooks and extension API servers.
@@ -143,7 +134,7 @@ struct Inner {
     addresses: addresses::Allocators,
     node_ports: node_ports::NodePorts,
     quotas: quota::QuotaLock,
-    kinds: kinds::Registry,
+    kinds: served_kinds::Registry,
     /// The served state of the stored CustomResourceDefinitions, by name.
     definitions: Mutex<HashMap<String, definitions::ServedDefinition>>,
     policies: admission::policy::Policies,
@@ -152,7 +143,8 @@ struct Inner {
     bindings: authorization::Bindings,
     webhooks: admission::Webhooks,
     api_services: aggregation::ApiServices,
-    flows: flow_control::FlowController,
+    /// Counts the writes of flow schemas and priority levels.
+    flow_generation: AtomicU64,
     metrics: metrics::Metrics,
     contained: base::panics::PanicLog,
     caller: webhook_client::Caller,
@@ -169,21 +161,15 @@ struct Inner {
 
 impl Api {
     /// Opens connections to pods and services.
-    pub(crate) fn dialer(&self) -> Dialer {
+    pub fn dialer(&self) -> Dialer {
         self.inner.config.dialer.clone()
     }
 
     /// Creates the API of this store.
     pub fn new(store: Store, clock: Clock, config: ApiConfig) -> Self {
         let addresses = addresses::Allocators::new(config.service_range, config.service_range_v6);
-        let kinds = kinds::Registry::new(config.legacy_versions);
+        let kinds = served_kinds::Registry::new(config.legacy_versions);
         let signer = config.token_signer.clone().unwrap_or_else(|| Arc::new(identity::Signer::ephemeral()));
-        let metrics = metrics::Metrics::default();
-        let flows = flow_control::FlowController::new(
-            config.limits.max_requests_in_flight,
-            clock.clone(),
-            metrics.flows.clone(),
-        );
         let inner = Inner {
             store,
             clock,
@@ -201,9 +187,9 @@ impl Api {
             bindings: authorization::Bindings::default(),
             webhooks: admission::Webhooks::default(),
             api_services: aggregation::ApiServices::default(),
-            metrics,
+            metrics: metrics::Metrics::default(),
             contained: base::panics::PanicLog::default(),
-            flows,
+            flow_generation: AtomicU64::default(),
             caller: webhook_client::Caller::default(),
             converted: conversion::Cache::default(),
             usage: RwLock::default(),
@@ -239,14 +225,19 @@ impl Api {
         *self.inner.hung_webhooks.write() = configurations;
     }
 
+    /// Returns the caller of other servers: webhooks and extension API servers.
+    pub fn caller(&self) -> &webhook_client::Caller {
+        &self.inner.caller
+    }
+
     /// Returns true if calls of a configuration's webhooks are to hang.
     pub(crate) fn is_webhook_hung(&self, configuration: &str) -> bool {
         self.inner.hung_webhooks.read().contains(configuration)
     }
 
-    /// Returns the seats of API Priority and Fairness.
-    pub(crate) fn flows(&self) -> &flow_control::FlowController {
-        &self.inner.flows
+    /// Returns the generation of the flow schemas and priority levels; each write of one increases it.
+    pub fn flow_generation(&self) -> u64 {
+        self.inner.flow_generation.load(Ordering::Acquire)
     }
 
     /// Returns the handle's clock: the cluster's, or [its own](Api::with_clock).
@@ -255,7 +246,7 @@ impl Api {
     }
 
     /// Returns the clock that the API itself uses, independent of the handle's.
-    pub(crate) fn server_clock(&self) -> &Clock {
+    pub fn server_clock(&self) -> &Clock {
         &self.inner.clock
     }
 
@@ -282,7 +273,9 @@ impl Api {
         self.api_service_stored(object);
         self.inner.webhooks.object_stored(object);
         self.inner.policies.object_stored(object);
-        self.inner.flows.object_stored(object);
+        if matches!(object.kind(), Kind::FlowSchema | Kind::PriorityLevelConfiguration) {
+            self.inner.flow_generation.fetch_add(1, Ordering::Release);
+        }
         self.end_series_of(object);
     }
 
@@ -301,7 +294,7 @@ impl Api {
     }
 
     /// Returns the reason why writes are refused at present, if they are: the disk is full or fails.
-    pub(crate) fn refuses_writes(&self) -> Option<String> {
+    pub fn refuses_writes(&self) -> Option<String> {
         self.store().refuses_writes()
     }
 

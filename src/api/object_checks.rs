@@ -3,14 +3,14 @@
 use k8s_openapi::api::core::v1::Binding;
 use serde_json::Value;
 
-use super::kinds::{binding_errors, new_event_errors};
-use super::validate::FieldError;
 use super::{ApiError, Cause};
+use apimachinery::validate::FieldError;
+use kinds::{binding_errors, new_event_errors};
 use object::{Kind, Object};
 
 /// The limit on one object's size as JSON: etcd's request limit, `--max-request-bytes`. Lists in a spec may
 /// be as long as fits.
-pub(super) const MAX_OBJECT_BYTES: usize = 1536 * 1024;
+pub const MAX_OBJECT_BYTES: usize = 1536 * 1024;
 
 /// Refuses an object that is too large, unless its former version was too large already and the object does
 /// not grow.
@@ -24,7 +24,7 @@ pub(super) fn check_size(new: &Object, old: Option<&Object>) -> Result<(), ApiEr
 }
 
 /// Returns the refusal of an object larger than [`MAX_OBJECT_BYTES`], as etcd words it.
-pub(super) fn too_large() -> ApiError {
+pub fn too_large() -> ApiError {
     ApiError::TooLarge("etcdserver: request is too large".into())
 }
 
@@ -32,10 +32,10 @@ pub(super) fn too_large() -> ApiError {
 /// has no such limit; here the code that reads, compares and copies objects shares memory with everything
 /// else, and `{}` is three bytes as text and thousands as a volume. The largest object that Kubernetes itself
 /// creates, an EndpointSlice of a thousand endpoints, has half as many.
-pub(super) const MAX_PARTS: usize = 20_000;
+pub const MAX_PARTS: usize = 20_000;
 
 /// Refuses an object with too many parts. The fields in managedFields count as parts too.
-pub(super) fn check_parts(value: &Value) -> Result<(), ApiError> {
+pub fn check_parts(value: &Value) -> Result<(), ApiError> {
     let entries = value.pointer("/metadata/managedFields").and_then(Value::as_array);
     let mut rest = usize::MAX;
     for fields in entries.into_iter().flatten().filter_map(|entry| entry.get("fieldsV1")) {
@@ -62,7 +62,7 @@ fn count_off(value: &Value, left: &mut usize) -> bool {
 }
 
 /// Returns the refusal of an object with more than [`MAX_PARTS`].
-pub(super) fn too_many_parts() -> ApiError {
+pub fn too_many_parts() -> ApiError {
     ApiError::TooLarge(format!("the object has more than {MAX_PARTS} objects and list elements"))
 }
 
@@ -72,7 +72,7 @@ pub(super) fn check_binding(binding: &Binding, pod: &str) -> Result<(), ApiError
 }
 
 /// Refuses a new event in the form of events.k8s.io that breaks that form's rules.
-pub(super) fn check_new_event(object: &Object) -> Result<(), ApiError> {
+pub fn check_new_event(object: &Object) -> Result<(), ApiError> {
     refuse(object, new_event_errors(object))
 }
 
@@ -97,7 +97,7 @@ fn refuse_if(kind: Kind, name: &str, errors: Vec<FieldError>) -> Result<(), ApiE
 }
 
 /// Refuses a negative scale.
-pub(crate) fn check_scale(name: &str, replicas: i32) -> Result<(), ApiError> {
+pub fn check_scale(name: &str, replicas: i32) -> Result<(), ApiError> {
     if replicas >= 0 {
         return Ok(());
     }

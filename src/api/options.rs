@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::identity::User;
 use crate::warning_recorder::WarningRecorder;
+use apimachinery::Propagation;
 use object::selector::{FieldRequirement, Selector};
 use object::{Key, Revision, ServedKind, Uid};
 
@@ -26,30 +27,19 @@ pub struct WriteOptions {
 
 /// A configuration to apply, and its target.
 #[derive(Clone, Debug)]
-pub(crate) struct Apply {
+pub struct Apply {
     /// The kind, in the version of the configuration.
-    pub(crate) served: ServedKind,
+    pub served: ServedKind,
     /// The object.
-    pub(crate) key: Key,
+    pub key: Key,
     /// The part of the object that the apply writes.
-    pub(crate) part: Part,
+    pub part: Part,
     /// The subresource's name where [`Part`] does not imply it: `scale`.
-    pub(crate) subresource: Option<&'static str>,
+    pub subresource: Option<&'static str>,
     /// The fields that the applier wants to own.
-    pub(crate) config: Value,
+    pub config: Value,
     /// True if the apply takes ownership of conflicting fields from other managers.
-    pub(crate) force: bool,
-}
-
-/// The treatment of an object's dependents when it is deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Propagation {
-    /// The garbage collector deletes the dependents afterwards.
-    Background,
-    /// The dependents are deleted first.
-    Foreground,
-    /// The dependents stay and lose their owner.
-    Orphan,
+    pub force: bool,
 }
 
 /// Options of a deletion.
@@ -85,21 +75,21 @@ impl DeleteOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// By labels.
-    pub(crate) labels: Selector,
+    pub labels: Selector,
     /// By fields.
-    pub(crate) fields: Vec<FieldRequirement>,
+    pub fields: Vec<FieldRequirement>,
 }
 
 impl Selection {
     /// Returns true if it selects by name and namespace only, which are the same in every version of an
     /// object.
-    pub(crate) fn is_of_names(&self) -> bool {
+    pub fn is_of_names(&self) -> bool {
         let names = ["metadata.name", "metadata.namespace"];
         self.labels.is_everything() && self.fields.iter().all(|field| names.contains(&field.path.as_str()))
     }
 
     /// Returns true if it selects every object.
-    pub(crate) fn is_everything(&self) -> bool {
+    pub fn is_everything(&self) -> bool {
         self.labels.is_everything() && self.fields.is_empty()
     }
 }
@@ -124,7 +114,7 @@ pub enum Part {
 impl Part {
     /// Returns the subresource in entries of managedFields; `None` if changes of the part make no manager an
     /// owner.
-    pub(crate) fn subresource(self) -> Option<&'static str> {
+    pub fn subresource(self) -> Option<&'static str> {
         match self {
             Self::Main => Some(""),
             Self::Status => Some("status"),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::deletion::{DeletionAction, next_step};
+use super::write_refusal::write_refusal;
 use super::{Api, ApiError, DeleteOptions};
 use object::{Kind, Object};
 use store::{Change, ChangeKind, Rewrite, Snapshot};
@@ -21,7 +22,7 @@ impl Api {
     /// Executes the writes that `plan` makes from all objects, all or none of them
     /// ([`store::Store::rewrite`]).
     pub fn rewrite(&self, plan: impl FnOnce(Snapshot) -> Vec<Rewrite>) -> Result<Vec<Change>, ApiError> {
-        let refused = |error| ApiError::from_write(error, Kind::ClusterRestore, "");
+        let refused = |error| write_refusal(error, Kind::ClusterRestore, "");
         let changes = self.store().rewrite(plan).map_err(refused)?;
         // Former addresses are released before new ones are marked, because another object may hold a former
         // one now.

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use super::kinds::{self, Strategy};
 use super::{ApiError, Selection};
+use kinds::Strategy;
 use object::selector::FieldRequirement;
 use object::{Kind, Object};
 
 /// Refuses fields that the kind does not support in field selectors.
-pub(super) fn check_fields(
+pub fn check_fields(
     kind: Kind,
     strategy: &dyn Strategy,
     fields: &[FieldRequirement],
@@ -26,7 +26,7 @@ pub(super) fn check_fields(
 
 impl Selection {
     /// Returns true if the object is selected.
-    pub(crate) fn matches(&self, object: &Object) -> bool {
+    pub fn matches(&self, object: &Object) -> bool {
         self.fields.iter().all(|f| (field(object, &f.path) == f.value) == f.equal)
             && self.labels.matches(object.meta().labels.as_ref())
     }

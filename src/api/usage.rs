@@ -1,6 +1,6 @@
 //! Resource usage of nodes and pods, as last measured by the kubelets: in memory only, never stored.
 //!
-//! The kubelets report one node's measurement at a time; `http::metrics` serves it as metrics.k8s.io, and the
+//! The kubelets report one node's measurement at a time; `apiserver::metrics` serves it as metrics.k8s.io, and the
 //! autoscaler reads it here.
 
 use std::collections::BTreeMap;

@@ -1,11 +1,10 @@
 //! Warnings and audit annotations, collected during a request from anywhere in the API: for the client, and
 //! for the audit log.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-
-use crate::audit::AuditContext;
 
 /// The maximum size of all warnings of a response, in bytes; each warning counts as at most
 /// `TRUNCATED_BYTES`.
@@ -13,11 +12,20 @@ const MAX_COLLECTED: usize = 4096;
 /// The length to which a warning is cut if there are many; Kubernetes' `truncateItemRunes`.
 const TRUNCATED_BYTES: usize = 256;
 
+/// Receives the annotations of one request for the audit log.
+pub trait AuditRecorder: Debug + Send + Sync {
+    /// Adds an annotation; the first one with a key wins.
+    fn annotate(&self, key: String, value: String);
+
+    /// Adds an annotation that is recorded only at levels with bodies.
+    fn annotate_in_detail(&self, key: String, value: String);
+}
+
 /// Collects warnings for the client and annotations for the audit log. By default it discards both.
 #[derive(Clone, Debug, Default)]
 pub struct WarningRecorder {
     collected: Option<Arc<Mutex<Vec<String>>>>,
-    audit_context: Option<AuditContext>,
+    audit: Option<Arc<dyn AuditRecorder>>,
 }
 
 impl PartialEq for WarningRecorder {
@@ -34,23 +42,23 @@ impl Eq for WarningRecorder {}
 
 impl WarningRecorder {
     /// Collects warnings for a client.
-    pub(crate) fn for_listener() -> Self {
-        Self { collected: Some(Arc::default()), audit_context: None }
+    pub fn for_listener() -> Self {
+        Self { collected: Some(Arc::default()), audit: None }
     }
 
-    /// Returns the recorder with the request's audit context.
+    /// Returns the recorder with the receiver of the request's audit annotations.
     #[must_use]
-    pub(crate) fn with_audit_context(self, trail: Option<AuditContext>) -> Self {
-        Self { audit_context: trail, ..self }
+    pub fn with_audit(self, audit: Option<Arc<dyn AuditRecorder>>) -> Self {
+        Self { audit, ..self }
     }
 
-    /// Returns the request's audit context, if it is audited.
-    pub(crate) fn audit_context(&self) -> Option<&AuditContext> {
-        self.audit_context.as_ref()
+    /// Returns the receiver of audit annotations, if the request is audited.
+    pub(crate) fn audit(&self) -> Option<&dyn AuditRecorder> {
+        self.audit.as_deref()
     }
 
     /// Adds warnings that are new: a retried write repeats its warnings.
-    pub(crate) fn warn(&self, warnings: impl IntoIterator<Item = String>) {
+    pub fn warn(&self, warnings: impl IntoIterator<Item = String>) {
         let Some(collected) = &self.collected else { return };
         let mut collected = collected.lock();
         let counted_bytes = |warning: &String| warning.len().clamp(1, TRUNCATED_BYTES);
@@ -74,7 +82,7 @@ impl WarningRecorder {
     }
 
     /// Returns the warnings that were collected.
-    pub(crate) fn take_warnings(&self) -> Vec<String> {
+    pub fn take_warnings(&self) -> Vec<String> {
         self.collected.as_ref().map(|collected| std::mem::take(&mut *collected.lock())).unwrap_or_default()
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::config::ClusterConfig;
 use api::Api;
-use api::http::CertificateAuthority;
+use apimachinery::certificates::CertificateAuthority;
 use base::clock::Clock;
 use base::task::Tasks;
 use base::time_zone;

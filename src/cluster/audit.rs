@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::StartError;
 use api::Api;
-use api::audit::{AuditFile, AuditLog, AuditPolicy};
+use apiserver::audit::{AuditFile, AuditLog, AuditPolicy};
 
 /// Standard output.
 const STDOUT: &str = "-";

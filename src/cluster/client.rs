@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use kube::client::Body as KubeBody;
 use tower::Service;
 
-use api::http::{Server, TrustedConnection};
+use apiserver::{Server, TrustedConnection};
 
 /// A client for the server in this process, with these headers as defaults for its requests.
 pub fn in_process(server: Server, headers: HeaderMap) -> kube::Client {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use api::http::Interceptor;
+use apiserver::Interceptor;
 use base::clock::Clock;
 use kubelet::runtime::hollow::ContainerBehavior;
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::data_dir::DataDirError;
 use api::ApiError;
-use api::http::TlsError;
+use apimachinery::certificates::TlsError;
 use scheduler::config::ConfigError as SchedulerConfigError;
 use store::StoreError;
 

@@ -27,11 +27,11 @@ use super::nodes::{NodeFaults, Nodes};
 use super::snapshots::{self, SnapshotContext};
 use super::startup_writes::StartupWrites;
 use super::{bootstrap, client, housekeeping, kubeconfig, network, panics, self_check};
-use api::audit::AuditLog;
-use api::certificates::{FrontProxy, TlsError};
-use api::http::{CertificateAuthority, Credentials, Limits, Server, ServerConfig, serve_tls};
 use api::identity::Signer;
 use api::{Api, ApiConfig};
+use apimachinery::certificates::{CertificateAuthority, FrontProxy, TlsError};
+use apiserver::audit::AuditLog;
+use apiserver::{Credentials, Limits, Server, ServerConfig, serve_tls, tls_config};
 use base::clock::Clock;
 use base::dial::{Dialer, LocalDialer};
 use base::task::Tasks;
@@ -315,7 +315,7 @@ impl StartingCluster<'_> {
             let mut names =
                 vec![self.listen_ip, Ipv4Addr::LOCALHOST.into(), self.addresses.service(API_OFFSET).into()];
             names.extend(self.inside().map(|inside| inside.ip()));
-            let tls = authority.server_config(&names, &config.file.cluster_domain)?;
+            let tls = tls_config(authority, &names, &config.file.cluster_domain)?;
             if let Some(fabric) = self.fabric {
                 let listener = fabric.listen(SocketAddr::new(fabric.address().into(), DEFAULT_PORT))?;
                 serve_tls(server.clone(), listener, tls.clone(), self.base);

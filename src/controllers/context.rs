@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use super::balancer_pool::BalancerPool;
 use super::volume_directory::VolumeDirectory;
 use api::Api;
-use api::http::CertificateAuthority;
+use apimachinery::certificates::CertificateAuthority;
 use base::task::Tasks;
 use object::config::NodeLifecycleConfig;
 use reconcile::{Caches, Controller, Reconciler, WorkQueue};

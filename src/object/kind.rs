@@ -3,7 +3,7 @@
 //! A [`Kind`] is an interned number. The first numbers are the rows of the table below; a custom resource gets the
 //! next one when its definition is first seen ([`Kind::custom`]) and keeps it while the process lives, so that stores
 //! and caches can hold objects under it. The versions, columns and rules of custom resources belong to the cluster
-//! that serves them (`api::kinds`) and are not known here.
+//! that serves them (`api::served_kinds`) and are not known here.
 
 use std::fmt;
 use std::sync::LazyLock;

@@ -14,7 +14,7 @@ use http::{HeaderValue, StatusCode};
 use parking_lot::Mutex;
 use serde_json::json;
 
-use api::http::{Interceptor, Next, RequestAttributes};
+use apiserver::{Interceptor, Next, RequestAttributes};
 
 use super::requests::Requests;
 use super::status::status;

@@ -1,6 +1,6 @@
 //! Selects requests, by the same terms as the rules of a role.
 
-use api::http::RequestAttributes;
+use apiserver::RequestAttributes;
 
 /// Requests of clients over HTTP, from this process or others. The cluster's own controllers make no HTTP requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
 use api::ApiError;
-use api::http::{RequestAttributes, watch_error_event};
+use apiserver::{RequestAttributes, watch_error_event};
 
 use super::requests::Requests;
 

@@ -10,7 +10,7 @@ use hyper::body::Bytes;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use k8s_openapi::api::core::v1::ConfigMap;
 use podium::api::WriteOptions;
-use podium::api::http::{Limits, Protocol, serve_connection};
+use podium::apiserver::{Limits, Protocol, serve_connection};
 use podium::object::Object;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 

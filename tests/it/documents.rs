@@ -137,6 +137,8 @@ fn files_that_documents_name_exist() {
             root().to_path_buf(),
             root().join("src"),
             root().join("src/api"),
+            root().join("src/apimachinery"),
+            root().join("src/apiserver"),
             root().join("src/console"),
             beside,
         ];

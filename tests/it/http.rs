@@ -3,8 +3,8 @@
 use axum::body::Body;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
-use podium::api::http::{Credentials, Limits, Server, ServerConfig};
 use podium::api::{Api, ApiConfig};
+use podium::apiserver::{Credentials, Limits, Server, ServerConfig};
 use podium::base::clock::Clock;
 use podium::object::config::Timings;
 use podium::store::Store;

@@ -13,10 +13,10 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use k8s_openapi::api::networking::v1::IPAddress;
 
-use super::kinds::ip_families::{self, IPV4, IPV6};
-use super::kinds::load_balancer::{health_port, needs_health_check};
 use super::{Api, ApiError, Cause, object_checks};
 use allocator::Allocator;
+use kinds::ip_families::{self, IPV4, IPV6};
+use kinds::load_balancer::{health_port, needs_health_check};
 use object::{Kind, Object};
 
 /// Allocates addresses of services, in the cluster's IP families.

@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::attributes::Attributes;
 use crate::authorization::{self, RequestTarget, ResourceAttributes};
-use crate::cel::{Authority, AuthorizationCheck, Authorizer, Budget, Decision, Error, Val};
 use crate::identity::User;
-use crate::kinds::match_conditions::Conditions;
 use crate::{Api, ApiError};
+use apimachinery::cel::{Authority, AuthorizationCheck, Authorizer, Budget, Decision, Error, Val};
+use kinds::match_conditions::Conditions;
 use object::{Key, Kind, ServedKind};
 
 /// The budget of all match conditions together: Kubernetes' `RuntimeCELCostBudgetMatchConditions`.

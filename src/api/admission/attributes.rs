@@ -7,20 +7,22 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use crate::audit::AuditContext;
 use crate::identity::User;
-use crate::kinds::Kinds;
+use crate::served_kinds::Kinds;
 use crate::subresource;
-use crate::warning_recorder::WarningRecorder;
+use crate::warning_recorder::{AuditRecorder, WarningRecorder};
 use crate::{Api, ApiError, DeleteOptions, Propagation, WriteOptions};
 use object::selector::Labels;
 use object::{Kind, Object, ServedKind};
 
 /// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub enum Operation {
+    /// An object is created.
     Create,
+    /// An object or its subresource is changed.
     Update,
+    /// An object is deleted.
     Delete,
     /// A session in a pod: exec, attach, port-forward, proxy.
     Connect,
@@ -28,7 +30,7 @@ pub(crate) enum Operation {
 
 impl Operation {
     /// Returns the name in rules and requests.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
@@ -224,9 +226,9 @@ impl<'a> Attributes<'a> {
         self.warnings().warn([warning]);
     }
 
-    /// Returns the request's audit context, if it is audited.
-    pub(crate) fn audit_context(&self) -> Option<&'a AuditContext> {
-        self.warnings().audit_context()
+    /// Returns the receiver of audit annotations, if the request is audited.
+    pub(crate) fn audit(&self) -> Option<&'a dyn AuditRecorder> {
+        self.warnings().audit()
     }
 
     fn warnings(&self) -> &'a WarningRecorder {

@@ -14,7 +14,7 @@ use object::{Kind, Object, ServedKind};
 
 /// Returns true if there is any policy, or a webhook that could match a request with one of these operations on this
 /// kind and subresource.
-pub(crate) fn has_matching_configuration(
+pub fn has_matching_configuration(
     api: &Api,
     operations: &[Operation],
     kind: Kind,
@@ -24,12 +24,7 @@ pub(crate) fn has_matching_configuration(
 }
 
 /// Returns the callees that a request with one of these operations in a namespace may wait for, without duplicates.
-pub(crate) fn callees(
-    api: &Api,
-    operations: &[Operation],
-    below: (Kind, &str),
-    namespace: &str,
-) -> Vec<Callee> {
+pub fn callees(api: &Api, operations: &[Operation], below: (Kind, &str), namespace: &str) -> Vec<Callee> {
     let mut parties = webhook::callees(api, operations, below, namespace);
     for party in policy::callees(api) {
         if !parties.contains(&party) {
@@ -110,7 +105,7 @@ impl Draft for ObjectDraft<'_> {
     }
 
     fn replace(&mut self, api: &Api, served: ServedKind, mut value: Value) -> Result<bool, ApiError> {
-        crate::validate::depth::check_value(&value)?;
+        apimachinery::validate::depth::check_value(&value)?;
         crate::object_checks::check_parts(&value)?;
         if let (Some(schema), Some(fields)) = (api.kinds().schema(served), value.as_object_mut()) {
             schema.prune(fields);

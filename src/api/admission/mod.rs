@@ -30,10 +30,11 @@ use k8s_openapi::api::core::v1::Event;
 
 use super::quota::Charge;
 use super::{Api, ApiError, Part, WriteOptions};
-pub(crate) use dynamic::{callees, has_matching_configuration};
+pub use dynamic::{callees, has_matching_configuration};
 pub(crate) use webhook::Webhooks;
 
-pub(crate) use attributes::{Attributes, Operation, Options, Requester, Subject, WriteAttributes};
+pub use attributes::Operation;
+pub(crate) use attributes::{Attributes, Options, Requester, Subject, WriteAttributes};
 use object::Object;
 
 /// A write in admission.

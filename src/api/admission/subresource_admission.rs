@@ -10,7 +10,7 @@ use object::{Key, Kind};
 impl Api {
     /// Runs the configured admission for a creation below an object (`binding`); returns the changed body, if
     /// admission was called.
-    pub(crate) fn admit_new_below(
+    pub fn admit_new_below(
         &self,
         kind: Kind,
         key: &Key,
@@ -73,7 +73,7 @@ impl Api {
     }
 
     /// Runs the configured admission for a session (`exec`), by its options.
-    pub(crate) fn admit_session(
+    pub fn admit_session(
         &self,
         kind: Kind,
         key: &Key,

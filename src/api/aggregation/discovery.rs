@@ -18,14 +18,14 @@ const MAX_NAMES: usize = 32;
 
 /// The known resources of a server.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct DiscoveryResult {
+pub struct DiscoveryResult {
     /// The resources in the form of aggregated discovery (`APIResourceDiscovery`).
-    pub(crate) resources: Vec<Value>,
+    pub resources: Vec<Value>,
     /// True if `resources` come from the last probe of the server, false if that probe failed.
-    pub(crate) is_current: bool,
+    pub is_current: bool,
     /// The hash of the server's OpenAPI v3 document for this group and version; empty if the server gives no
     /// hash, `None` if there is no document.
-    pub(crate) openapi_hash: Option<String>,
+    pub openapi_hash: Option<String>,
 }
 
 #[derive(Deserialize)]

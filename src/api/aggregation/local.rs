@@ -8,7 +8,8 @@ use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::{APIService, A
 
 use super::{GroupVersion, Priorities};
 use crate::Api;
-use crate::kinds::{ANSWERED_ONLY, Kinds, is_built_in};
+use crate::served_kinds::Kinds;
+use kinds::{ANSWERED_ONLY, is_built_in};
 
 /// The label of APIServices that are created and deleted automatically.
 pub const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";

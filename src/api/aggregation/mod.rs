@@ -20,26 +20,28 @@ use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::{APIService, A
 use parking_lot::RwLock;
 
 use crate::Api;
-use crate::certificates::FrontProxy;
+use apimachinery::certificates::FrontProxy;
 use base::quote::quote;
 use object::conditions;
 use object::{Key, Kind, Object};
 
-pub(crate) use discovery::DiscoveryResult;
+pub use discovery::DiscoveryResult;
 pub use local::{AUTOMANAGED, AutomanagedLabel};
 use local::{has_built_in, priorities};
-pub(crate) use remote_server::RemoteServer;
+pub use remote_server::{RemoteServer, ServerDialer};
 
 /// A group of the API in one version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct GroupVersion {
+pub struct GroupVersion {
     /// Empty for the core group.
-    pub(crate) group: String,
-    pub(crate) version: String,
+    pub group: String,
+    /// The version's name, e.g. `v1`.
+    pub version: String,
 }
 
 impl GroupVersion {
-    pub(crate) fn new(group: &str, version: &str) -> Self {
+    /// Returns a group, empty for the core group, in a version.
+    pub fn new(group: &str, version: &str) -> Self {
         Self { group: group.into(), version: version.into() }
     }
 
@@ -62,29 +64,30 @@ impl GroupVersion {
 
 /// The position of a group and version among others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Priorities {
+pub struct Priorities {
     /// The group's priority; the highest among its versions counts.
-    pub(crate) group: i32,
+    pub group: i32,
     /// The version's priority within its group.
-    pub(crate) version: i32,
+    pub version: i32,
 }
 
 /// A stored APIService.
 #[derive(Clone)]
-pub(crate) struct ApiService {
+pub struct ApiService {
     spec: Arc<APIServiceSpec>,
     /// The uid distinguishes the APIService from a later one of the same name.
     uid: String,
-    pub(crate) priorities: Priorities,
+    /// Its position among all groups and versions.
+    pub priorities: Priorities,
     /// The server to which requests for the group and version are proxied; `None` if they are served here.
-    pub(crate) remote: Option<Arc<RemoteServer>>,
+    pub remote: Option<Arc<RemoteServer>>,
     /// True if the APIService's status has the condition `Available`.
-    pub(crate) is_available: bool,
+    pub is_available: bool,
 }
 
 /// All stored APIServices.
 #[derive(Default)]
-pub(crate) struct ApiServices {
+pub struct ApiServices {
     services: RwLock<BTreeMap<GroupVersion, ApiService>>,
     /// Created for the first proxied request; again for the next one if that fails.
     front_proxy: OnceLock<Arc<FrontProxy>>,
@@ -92,31 +95,32 @@ pub(crate) struct ApiServices {
 
 impl ApiServices {
     /// Returns the APIService of a group and version.
-    pub(crate) fn get(&self, of: &GroupVersion) -> Option<ApiService> {
+    pub fn get(&self, of: &GroupVersion) -> Option<ApiService> {
         self.services.read().get(of).cloned()
     }
 
     /// Returns true if requests for this group and version are proxied.
-    pub(crate) fn is_remote(&self, of: &GroupVersion) -> bool {
+    pub fn is_remote(&self, of: &GroupVersion) -> bool {
         self.services.read().get(of).is_some_and(|service| service.remote.is_some())
     }
 
     /// Returns the APIServices whose requests are proxied.
-    pub(crate) fn remote(&self) -> Vec<(GroupVersion, ApiService)> {
+    pub fn remote(&self) -> Vec<(GroupVersion, ApiService)> {
         let services = self.services.read();
         let remote = services.iter().filter(|(_, service)| service.remote.is_some());
         remote.map(|(of, service)| (of.clone(), service.clone())).collect()
     }
 
     /// Returns the priorities of a group and version.
-    pub(crate) fn priorities(&self, of: &GroupVersion) -> Priorities {
+    pub fn priorities(&self, of: &GroupVersion) -> Priorities {
         let stored = self.services.read().get(of).map(|service| service.priorities);
         stored.unwrap_or_else(|| priorities(of))
     }
 }
 
 impl Api {
-    pub(crate) fn api_services(&self) -> &ApiServices {
+    /// Returns the stored APIServices.
+    pub fn api_services(&self) -> &ApiServices {
         &self.inner.api_services
     }
 

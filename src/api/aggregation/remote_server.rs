@@ -19,7 +19,7 @@ use base::tls_client::TlsClient;
 const DEFAULT_PORT: i32 = 443;
 
 /// An extension API server.
-pub(crate) struct RemoteServer {
+pub struct RemoteServer {
     of: GroupVersion,
     service: ServiceTarget,
     bundle: Vec<u8>,
@@ -51,12 +51,12 @@ impl RemoteServer {
     }
 
     /// Returns the host and port to connect to at present; the error says why the service has none.
-    pub(crate) fn peer(&self, api: &Api) -> Result<Peer, String> {
+    pub fn peer(&self, api: &Api) -> Result<Peer, String> {
         peer(api, &self.service)
     }
 
     /// Returns a dialer that trusts the authorities of the spec, and presents the front proxy's certificate.
-    pub(crate) fn dialer(&self, api: &Api) -> Result<ServerDialer, String> {
+    pub fn dialer(&self, api: &Api) -> Result<ServerDialer, String> {
         let tls = if let Some(tls) = self.tls.get() {
             tls.clone()
         } else {
@@ -76,7 +76,8 @@ impl RemoteServer {
         Ok(TlsConnector::from(Arc::new(config)))
     }
 
-    pub(crate) fn discovery(&self) -> Arc<DiscoveryResult> {
+    /// Returns the resources that the last probe found.
+    pub fn discovery(&self) -> Arc<DiscoveryResult> {
         self.discovered.read().clone()
     }
 
@@ -93,14 +94,15 @@ impl RemoteServer {
         }
     }
 
-    pub(super) fn path(&self) -> String {
+    /// Returns the path prefix of its group and version.
+    pub fn path(&self) -> String {
         self.of.path()
     }
 }
 
 /// Opens connections to a server.
 #[derive(Clone)]
-pub(crate) struct ServerDialer {
+pub struct ServerDialer {
     from: Dialer,
     name: ServerName<'static>,
     tls: TlsConnector,
@@ -108,7 +110,7 @@ pub(crate) struct ServerDialer {
 
 impl ServerDialer {
     /// Connects to this peer over TLS.
-    pub(crate) async fn dial(self, peer: Peer) -> Result<TlsClient<TcpStream>, String> {
+    pub async fn dial(self, peer: Peer) -> Result<TlsClient<TcpStream>, String> {
         connect(&*self.from, &peer, self.name, &self.tls).await.map_err(|error| error.to_string())
     }
 }

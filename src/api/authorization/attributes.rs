@@ -6,16 +6,19 @@ use base::quote::quote;
 
 /// A request as the authorizer sees it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Attributes<'a> {
-    pub(crate) user: &'a User,
+pub struct Attributes<'a> {
+    /// The user who makes the request.
+    pub user: &'a User,
     /// `get`, `list`, `watch`, `create`, …; for a path without a resource the HTTP method in lower case.
-    pub(crate) verb: &'a str,
-    pub(crate) on: RequestTarget<'a>,
+    pub verb: &'a str,
+    /// The resource or path.
+    pub on: RequestTarget<'a>,
 }
 
 /// The target of a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum RequestTarget<'a> {
+pub enum RequestTarget<'a> {
+    /// A resource of the API.
     Resource(ResourceAttributes<'a>),
     /// A path without a resource: `/healthz`.
     Path(&'a str),
@@ -23,14 +26,19 @@ pub(crate) enum RequestTarget<'a> {
 
 /// A resource; unspecified fields are empty.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ResourceAttributes<'a> {
-    pub(crate) group: &'a str,
-    pub(crate) resource: &'a str,
-    pub(crate) subresource: &'a str,
-    pub(crate) name: &'a str,
-    pub(crate) namespace: &'a str,
+pub struct ResourceAttributes<'a> {
+    /// The API group; empty for the core group.
+    pub group: &'a str,
+    /// The plural of the resource.
+    pub resource: &'a str,
+    /// The subresource, e.g. `log`.
+    pub subresource: &'a str,
+    /// The name of the object.
+    pub name: &'a str,
+    /// The namespace of the object.
+    pub namespace: &'a str,
     /// The node that the request's field selector demands (`spec.nodeName`); empty if there is none.
-    pub(crate) on_node: &'a str,
+    pub on_node: &'a str,
 }
 
 impl ResourceAttributes<'_> {
@@ -45,7 +53,7 @@ impl ResourceAttributes<'_> {
 
 impl Attributes<'_> {
     /// Returns the refusal; `reason` lists the errors of roles that might have allowed it.
-    pub(crate) fn refusal(&self, reason: &str) -> ApiError {
+    pub fn refusal(&self, reason: &str) -> ApiError {
         let mut message = self.description();
         if !reason.is_empty() {
             message = format!("{message}: {reason}");

@@ -5,11 +5,11 @@
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 
 use super::attributes::{Attributes, RequestTarget, ResourceAttributes};
-use crate::certificates::{CLIENT_SIGNER, parsed};
 use crate::identity::User;
-use crate::kinds::approval_differs;
 use crate::{Api, ApiError, Part};
+use apimachinery::certificates::{CLIENT_SIGNER, parsed};
 use base::quote::quote;
+use kinds::approval_differs;
 use object::{Kind, Object};
 
 const GROUP: &str = "certificates.k8s.io";

@@ -84,7 +84,7 @@ fn check_role(
 }
 
 /// Returns the rules of `cluster-admin`.
-pub(crate) fn everything() -> [PolicyRule; 2] {
+pub fn everything() -> [PolicyRule; 2] {
     let all = || Some(vec!["*".to_string()]);
     let verbs = || vec!["*".to_string()];
     [

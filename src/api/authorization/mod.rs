@@ -24,11 +24,13 @@ use object::Kind;
 
 use crate::identity::User;
 use crate::{Api, ApiError};
-pub(crate) use attributes::{Attributes, RequestTarget, ResourceAttributes};
+pub use attributes::{Attributes, RequestTarget, ResourceAttributes};
 pub(crate) use certificates::{check_certificate, stamp_requester};
-pub(crate) use escalation::{check as check_escalation, everything};
+pub(crate) use escalation::check as check_escalation;
+pub use escalation::everything;
 pub(crate) use index::Bindings;
-pub(crate) use node::{restrict as restrict_node, restrict_token};
+pub(crate) use node::restrict as restrict_node;
+pub use node::restrict_token;
 pub(crate) use parameters::check as check_parameters;
 
 /// The API group of roles and bindings.
@@ -39,22 +41,23 @@ const KINDS: [Kind; 4] = [Kind::ClusterRole, Kind::ClusterRoleBinding, Kind::Rol
 
 /// The decision on a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Decision {
-    pub(crate) allowed: bool,
+pub struct Decision {
+    /// True if the request may proceed.
+    pub allowed: bool,
     /// The role that allows it, or the errors of roles that might have.
-    pub(crate) reason: String,
+    pub reason: String,
 }
 
 impl Decision {
     /// Returns the decision for a member of `system:masters`, who may do everything.
-    pub(crate) fn for_master() -> Self {
+    pub fn for_master() -> Self {
         Self { allowed: true, reason: String::new() }
     }
 }
 
 impl Api {
     /// Decides on a request.
-    pub(crate) fn decide(&self, attributes: &Attributes<'_>) -> Decision {
+    pub fn decide(&self, attributes: &Attributes<'_>) -> Decision {
         if attributes.user.is_master() {
             return Decision::for_master();
         }
@@ -70,13 +73,13 @@ impl Api {
     }
 
     /// Refuses a request that is not allowed, in Kubernetes' words.
-    pub(crate) fn authorize(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    pub fn authorize(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
         let decision = self.decide(attributes);
         if decision.allowed { Ok(()) } else { Err(attributes.refusal(&decision.reason)) }
     }
 
     /// Returns all rules of a user's roles in a namespace, and the errors of roles that could not be read.
-    pub(crate) fn rules_for(
+    pub fn rules_for(
         &self,
         user: &User,
         namespace: &str,

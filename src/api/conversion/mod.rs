@@ -4,7 +4,7 @@
 //! Objects stay as they were stored. When they are read, they are converted and given defaults that the
 //! schema gained since, and the next write stores them in the definition's storage version. Reads wait for
 //! the webhook without a thread ([`Api::in_version`]); writes, which are synchronous, hold one, under a
-//! permit (`http::webhook_queue`). No lock is held meanwhile. Actors of this process read and write objects
+//! permit (`apiserver::webhook_queue`). No lock is held meanwhile. Actors of this process read and write objects
 //! as they are stored, without conversion.
 
 mod cache;
@@ -20,11 +20,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::kinds::{Conversion, ConversionWebhook, Defaults, Definition, ServedSchema};
 use crate::metrics::{ConversionCall, ConversionFailure};
+use crate::served_kinds::{Conversion, ConversionWebhook, Defaults, Definition};
 use crate::webhook_client::{Call, CallerKind, truncate_error};
 use crate::{Api, ApiError, deadline};
 pub(crate) use cache::Cache;
+use kinds::ServedSchema;
 use object::{Object, ServedKind, split_api_version};
 pub(crate) use owners::OwnerConverter;
 use restore_metadata::ConvertedObject;
@@ -41,7 +42,7 @@ const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
 
 /// The permitted source of a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub enum Source {
     /// A cached conversion of the same version of the object will do: for lists and watches, which many
     /// clients request, and always of stored objects.
     Cached,
@@ -53,7 +54,7 @@ pub(crate) enum Source {
 impl Api {
     /// Returns stored objects of one kind in a version; those in that version already are returned as they
     /// are.
-    pub(crate) async fn in_version(
+    pub async fn in_version(
         &self,
         objects: Vec<Arc<Object>>,
         served: ServedKind,
@@ -97,7 +98,7 @@ impl Api {
 
     /// As [`Api::in_version`], but blocks the caller's thread, uses no cache, and accepts objects that are
     /// not stored yet.
-    pub(crate) fn in_version_now(
+    pub fn in_version_now(
         &self,
         objects: Vec<Arc<Object>>,
         served: ServedKind,

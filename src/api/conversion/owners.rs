@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::kinds::Defaults;
 use crate::managed_fields::Converter;
+use crate::served_kinds::Defaults;
 use crate::{Api, ApiError};
 use object::{Kind, Object};
 

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::object_checks;
-use crate::validate::{self, FieldErrors, Path, depth, metadata};
+use apimachinery::validate::{self, FieldErrors, Path, depth, metadata};
 use object::Object;
 use object::go_format::go_type;
 use object::selector::Labels;

@@ -40,7 +40,7 @@ pub(crate) fn check_request(spec: &TokenRequestSpec) -> Vec<Cause> {
 
 impl Api {
     /// Issues a token for a service account; returns the request with its status.
-    pub(crate) fn issue_token(&self, account: &Key, request: TokenRequest) -> Result<TokenRequest, ApiError> {
+    pub fn issue_token(&self, account: &Key, request: TokenRequest) -> Result<TokenRequest, ApiError> {
         let of: SharedObject<ServiceAccount> = self.get_as(account)?;
         let mut spec = request.spec.unwrap_or_default();
         let causes = check_request(&spec);

@@ -30,26 +30,27 @@ pub struct User {
     /// `podium-admin`, `system:serviceaccount:NAMESPACE:NAME`.
     pub name: String,
     /// The uid of the user's object in the API.
-    pub(crate) uid: Option<String>,
+    pub uid: Option<String>,
     /// The user's groups.
-    pub(crate) groups: Vec<String>,
+    pub groups: Vec<String>,
     /// Further attributes, such as the pod that a token is bound to.
-    pub(crate) extra: BTreeMap<String, Vec<String>>,
+    pub extra: BTreeMap<String, Vec<String>>,
 }
 
 /// The group that may do everything.
 const MASTERS: &str = "system:masters";
-/// The groups of all authenticated users, and of all others.
-pub(crate) const AUTHENTICATED: &str = "system:authenticated";
-pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// The group of all authenticated users.
+pub const AUTHENTICATED: &str = "system:authenticated";
+/// The group of all unauthenticated users.
+pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The name of unauthenticated users.
-pub(crate) const ANONYMOUS: &str = "system:anonymous";
+pub const ANONYMOUS: &str = "system:anonymous";
 /// The group of nodes' kubelets.
 const NODES: &str = "system:nodes";
 
 impl User {
     /// Returns a user with this name and these groups.
-    pub(crate) fn named(name: impl Into<String>, groups: Vec<String>) -> Self {
+    pub fn named(name: impl Into<String>, groups: Vec<String>) -> Self {
         Self { name: name.into(), uid: None, groups, extra: BTreeMap::new() }
     }
 
@@ -61,7 +62,7 @@ impl User {
     }
 
     /// Returns the unauthenticated user.
-    pub(crate) fn anonymous() -> Self {
+    pub fn anonymous() -> Self {
         Self::named(ANONYMOUS, vec![UNAUTHENTICATED.into()])
     }
 
@@ -84,7 +85,7 @@ impl User {
     }
 
     /// Returns the `UserInfo` for reviews and logs.
-    pub(crate) fn info(&self) -> Value {
+    pub fn info(&self) -> Value {
         let mut value = json!({"username": self.name});
         if let Some(uid) = &self.uid {
             value["uid"] = uid.as_str().into();
@@ -99,18 +100,18 @@ impl User {
     }
 
     /// Returns true if the user may do everything.
-    pub(crate) fn is_master(&self) -> bool {
+    pub fn is_master(&self) -> bool {
         self.groups.iter().any(|group| group == MASTERS)
     }
 
     /// Returns the node whose kubelet the user is.
-    pub(crate) fn node_name(&self) -> Option<&str> {
+    pub fn node_name(&self) -> Option<&str> {
         let name = self.name.strip_prefix("system:node:").filter(|name| !name.is_empty())?;
         self.groups.iter().any(|group| group == NODES).then_some(name)
     }
 
     /// Returns the cluster's owner, who may do everything.
-    pub(crate) fn owner() -> Self {
+    pub fn owner() -> Self {
         Self {
             name: "podium-admin".into(),
             uid: None,
@@ -144,7 +145,7 @@ pub enum TokenError {
 
 impl Api {
     /// Returns the issuer of the cluster's tokens, which is also the audience of those that name none.
-    pub(crate) fn issuer(&self) -> String {
+    pub fn issuer(&self) -> String {
         self.inner.config.cluster_domain.issuer()
     }
 
@@ -211,7 +212,7 @@ impl Api {
     }
 
     /// Returns the keys for verifying tokens, as a JSON Web Key Set.
-    pub(crate) fn token_keys(&self) -> Value {
+    pub fn token_keys(&self) -> Value {
         self.inner.signer.key_set()
     }
 }

@@ -26,7 +26,7 @@ impl User {
     }
 
     /// Writes the user's headers, replacing earlier ones. Fails for a name that no header can contain.
-    pub(crate) fn write_remote_headers(&self, headers: &mut HeaderMap) -> Result<(), InvalidHeaderValue> {
+    pub fn write_remote_headers(&self, headers: &mut HeaderMap) -> Result<(), InvalidHeaderValue> {
         remove_remote_headers(headers);
         // Bytes, because names may be non-ASCII.
         let value = |text: &str| HeaderValue::from_bytes(text.as_bytes());

@@ -2,7 +2,7 @@
 //! without content makes no manager an owner.
 
 use super::types::Type;
-use crate::schema::{Shape, TypeId, graph};
+use apimachinery::schema::{Shape, TypeId, graph};
 
 /// The fields that objects of every kind always contain, as far as the kind has them.
 const OF_A_KIND: [&str; 6] = ["metadata", "spec", "status", "template", "involvedObject", "source"];

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::always_encoded::AlwaysEncoded;
 use super::digest::{self, Digest, ListDigest, MapDigest, digest, key_text};
 use super::types::{Json, OwnershipKind, Type};
-use crate::schema::ObjectType;
+use apimachinery::schema::ObjectType;
 use object::Object;
 use object::managed::PathElement;
 use object::managed::compact::{FieldName, NodeOffset, Writer};

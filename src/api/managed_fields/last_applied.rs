@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::compare::field_set;
 use super::types::Type;
 use super::versions::changes;
-use crate::validate::metadata::ANNOTATIONS_MAX_BYTES;
+use apimachinery::validate::metadata::ANNOTATIONS_MAX_BYTES;
 use object::managed::FieldSet;
 
 /// The only manager for which the annotation is maintained.

@@ -24,10 +24,11 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use serde_json::{Value, json};
 
-use crate::kinds::{KindSchemas, Kinds};
+use crate::served_kinds::Kinds;
 use crate::{ApiError, Cause};
 use compare::Changes;
 use fingerprint::{fields, fingerprint};
+use kinds::KindSchemas;
 use object::managed::{Entry, FieldSet, ManagedFields, Manager, Operation, path_text};
 use object::{Kind, Object, ServedKind};
 use owners::{Owner, Owners};

@@ -9,8 +9,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use serde_json::{Value, json};
 
-use crate::kinds::KindSchemas;
-use crate::schema::{ListType, MapType, MergeRule, ObjectType, Scalar, Shape, TypeId, graph};
+use apimachinery::schema::{ListType, MapType, MergeRule, ObjectType, Scalar, Shape, TypeId, graph};
+use kinds::KindSchemas;
 use object::managed::PathElement;
 use object::{Kind, Object, ServedKind, split_api_version};
 

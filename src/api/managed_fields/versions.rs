@@ -9,7 +9,8 @@ use super::compare::{Changes, compare};
 use super::fingerprint::fingerprint;
 use super::types::Type;
 use crate::ApiError;
-use crate::kinds::{KindSchemas, Kinds};
+use crate::served_kinds::Kinds;
+use kinds::KindSchemas;
 use object::Kind;
 
 /// Returns the differences between two versions.

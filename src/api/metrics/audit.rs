@@ -4,8 +4,9 @@ use prometheus::{IntCounter, IntCounterVec};
 
 use super::family::{Families, FamilyOptions};
 
+/// The metrics of the audit log.
 #[derive(Clone, Debug)]
-pub(crate) struct AuditMetrics {
+pub struct AuditMetrics {
     events: IntCounter,
     errors: IntCounterVec,
     rejected: IntCounter,
@@ -40,22 +41,22 @@ impl AuditMetrics {
     }
 
     /// Counts an event.
-    pub(crate) fn event(&self) {
+    pub fn event(&self) {
         self.events.inc();
     }
 
     /// Counts an event that could not be written.
-    pub(crate) fn failed(&self) {
+    pub fn failed(&self) {
         self.errors.with_label_values(&["log"]).inc();
     }
 
     /// Counts a request that was refused because its event could not have been written.
-    pub(crate) fn rejected(&self) {
+    pub fn rejected(&self) {
         self.rejected.inc();
     }
 
     /// Counts a request by its level.
-    pub(crate) fn decided(&self, level: &str) {
+    pub fn decided(&self, level: &str) {
         self.levels.with_label_values(&[level]).inc();
     }
 }

@@ -10,7 +10,7 @@ use prometheus::{
 
 /// The name and help text of a family.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FamilyOptions {
+pub struct FamilyOptions {
     name: &'static str,
     /// Kubernetes' stability promise; empty without one.
     stability: &'static str,
@@ -18,20 +18,23 @@ pub(crate) struct FamilyOptions {
 }
 
 impl FamilyOptions {
-    pub(crate) const fn stable(name: &'static str, help: &'static str) -> Self {
+    /// Returns a metric whose name and labels do not change.
+    pub const fn stable(name: &'static str, help: &'static str) -> Self {
         Self { name, stability: "[STABLE] ", help }
     }
 
-    pub(crate) const fn beta(name: &'static str, help: &'static str) -> Self {
+    /// Returns a metric whose name does not change.
+    pub const fn beta(name: &'static str, help: &'static str) -> Self {
         Self { name, stability: "[BETA] ", help }
     }
 
-    pub(crate) const fn alpha(name: &'static str, help: &'static str) -> Self {
+    /// Returns a metric that may change.
+    pub const fn alpha(name: &'static str, help: &'static str) -> Self {
         Self { name, stability: "[ALPHA] ", help }
     }
 
     /// Returns a metric of cAdvisor, which makes no promise.
-    pub(crate) const fn unclassified(name: &'static str, help: &'static str) -> Self {
+    pub const fn unclassified(name: &'static str, help: &'static str) -> Self {
         Self { name, stability: "", help }
     }
 
@@ -40,30 +43,30 @@ impl FamilyOptions {
     }
 
     /// Gauges for a single collection.
-    pub(crate) fn gauges(self, labels: &[&str]) -> CollectedFamily {
+    pub fn gauges(self, labels: &[&str]) -> CollectedFamily {
         CollectedFamily { series: GaugeVec::new(self.options(), labels).expect(VALID), is_counter: false }
     }
 
     /// Counters for a single collection.
-    pub(crate) fn counters(self, labels: &[&str]) -> CollectedFamily {
+    pub fn counters(self, labels: &[&str]) -> CollectedFamily {
         CollectedFamily { is_counter: true, ..self.gauges(labels) }
     }
 }
 
 /// A family that is built for a single collection, from values that are stored outside of metrics.
-pub(crate) struct CollectedFamily {
+pub struct CollectedFamily {
     series: GaugeVec,
     is_counter: bool,
 }
 
 impl CollectedFamily {
     /// Sets the series with these labels.
-    pub(crate) fn set(&self, labels: &[&str], value: f64) {
+    pub fn set(&self, labels: &[&str], value: f64) {
         self.series.with_label_values(labels).set(value);
     }
 
     /// Returns the collected series.
-    pub(crate) fn gather(&self) -> Vec<MetricFamily> {
+    pub fn gather(&self) -> Vec<MetricFamily> {
         let mut families = self.series.collect();
         if self.is_counter {
             for family in &mut families {

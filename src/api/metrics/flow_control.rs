@@ -13,8 +13,9 @@ const SECONDS: [f64; 12] = [0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0
 
 const NAMES: [&str; 2] = ["flow_schema", "priority_level"];
 
+/// The metrics of fair queueing.
 #[derive(Clone, Debug)]
-pub(crate) struct FlowMetrics {
+pub struct FlowMetrics {
     dispatched: IntCounterVec,
     refused: IntCounterVec,
     waiting: IntGaugeVec,
@@ -55,27 +56,27 @@ impl FlowMetrics {
     }
 
     /// Returns the counter of requests that were executed.
-    pub(crate) fn dispatched(&self, level: &str, schema: &str) -> IntCounter {
+    pub fn dispatched(&self, level: &str, schema: &str) -> IntCounter {
         self.dispatched.with_label_values(&[schema, level])
     }
 
     /// Counts a refused request.
-    pub(crate) fn refused(&self, (level, schema): (&str, &str), reason: &str) {
+    pub fn refused(&self, (level, schema): (&str, &str), reason: &str) {
         self.refused.with_label_values(&[schema, level, reason]).inc();
     }
 
     /// Returns the gauge of waiting requests.
-    pub(crate) fn waiting(&self, (level, schema): (&str, &str)) -> IntGauge {
+    pub fn waiting(&self, (level, schema): (&str, &str)) -> IntGauge {
         self.waiting.with_label_values(&[schema, level])
     }
 
     /// Returns the gauge of executing requests.
-    pub(crate) fn executing(&self, (level, schema): (&str, &str)) -> IntGauge {
+    pub fn executing(&self, (level, schema): (&str, &str)) -> IntGauge {
         self.executing.with_label_values(&[schema, level])
     }
 
     /// Records a wait, whether it ended with a seat or without.
-    pub(crate) fn waited(&self, (level, schema): (&str, &str), executes: bool, time: Duration) {
+    pub fn waited(&self, (level, schema): (&str, &str), executes: bool, time: Duration) {
         let executes = if executes { "true" } else { "false" };
         self.waited.with_label_values(&[executes, schema, level]).observe(time.as_secs_f64());
     }

@@ -12,40 +12,37 @@ mod audit;
 mod conversion;
 mod family;
 mod flow_control;
-mod process;
 mod request;
 mod self_check;
 
 use std::collections::HashSet;
 
+use prometheus::Registry;
 use prometheus::proto::MetricFamily;
-use prometheus::{Registry, TextEncoder};
-use serde_json::Value;
 
 pub use self::actors::{ScheduleResult, SchedulerMetrics, WorkQueueMetrics};
 pub(crate) use self::admission::{AdmissionMetrics, WebhookCall, WebhookOutcome};
-pub(crate) use self::audit::AuditMetrics;
+pub use self::audit::AuditMetrics;
 pub(crate) use self::conversion::{ConversionCall, ConversionFailure, ConversionMetrics};
 use self::family::Families;
-pub(crate) use self::family::{CollectedFamily, FamilyOptions};
-pub(crate) use self::flow_control::FlowMetrics;
-pub(crate) use self::process::process;
-pub(crate) use self::request::{RequestLabels, RequestMetrics, answered_only};
+pub use self::family::{CollectedFamily, FamilyOptions};
+pub use self::flow_control::FlowMetrics;
+pub use self::request::{RequestLabels, RequestMetrics, answered_only};
 pub use self::self_check::SelfCheckMetrics;
 use crate::Api;
 use object::{Kind, Object};
 
-/// The content type of the Prometheus text format.
-pub(crate) const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
-
 /// All metrics.
 pub struct Metrics {
     registry: Registry,
-    pub(crate) requests: RequestMetrics,
+    /// Metrics of requests over HTTP.
+    pub requests: RequestMetrics,
     pub(crate) admission: AdmissionMetrics,
-    pub(crate) audit: AuditMetrics,
+    /// Metrics of the audit log.
+    pub audit: AuditMetrics,
     pub(crate) conversions: ConversionMetrics,
-    pub(crate) flows: FlowMetrics,
+    /// Metrics of fair queueing.
+    pub flows: FlowMetrics,
     work_queues: actors::WorkQueues,
     scheduler: SchedulerMetrics,
     self_checks: SelfCheckMetrics,
@@ -137,53 +134,33 @@ impl Api {
     }
 
     fn end_series_of_flows(&self) {
-        self.metrics().flows.retain(&self.inner.flows.names(self));
+        let names = [Kind::FlowSchema, Kind::PriorityLevelConfiguration].map(|kind| self.names_of(kind));
+        self.metrics().flows.retain(&names.into_iter().flatten().collect());
     }
 
     fn end_series_of_admission(&self) {
-        let names = |kind: Kind| -> HashSet<String> {
-            self.list(kind, None).objects.iter().map(|object| object.name().to_string()).collect()
-        };
         self.metrics().admission.retain(
             &self.inner.webhooks.names(self),
-            &names(Kind::ValidatingAdmissionPolicy),
-            &names(Kind::ValidatingAdmissionPolicyBinding),
+            &self.names_of(Kind::ValidatingAdmissionPolicy),
+            &self.names_of(Kind::ValidatingAdmissionPolicyBinding),
         );
     }
 
-    /// Returns all metrics as text; `version` is that of `/version`.
-    pub(crate) fn metrics_text(&self, version: &Value) -> String {
+    /// Returns the names of all stored objects of a kind.
+    fn names_of(&self, kind: Kind) -> HashSet<String> {
+        self.list(kind, None).objects.iter().map(|object| object.name().to_string()).collect()
+    }
+
+    /// Returns all registered metrics, and those of stored objects and work in progress.
+    pub fn metric_families(&self) -> Vec<MetricFamily> {
         // Removes series that were in use when their object was deleted.
         self.end_series_of_requests();
         self.end_series_of_admission();
         self.end_series_of_flows();
         let mut families = self.metrics().registry.gather();
         families.extend(self.objects());
-        families.extend(self.seats());
         families.extend(actors::unfinished(self));
-        families.extend(build_info(version));
-        families.extend(process());
-        text(families)
-    }
-
-    /// Returns the seats of priority levels, nominal and in use.
-    fn seats(&self) -> Vec<MetricFamily> {
-        let nominal = FamilyOptions::beta(
-            "apiserver_flowcontrol_nominal_limit_seats",
-            "Nominal number of execution seats configured for each priority level",
-        )
-        .gauges(&["priority_level"]);
-        let executing = FamilyOptions::beta(
-            "apiserver_flowcontrol_current_executing_seats",
-            "Concurrency (number of seats) occupied by the currently executing (initial stage for a WATCH, any stage \
-             otherwise) requests in the API Priority and Fairness subsystem",
-        )
-        .gauges(&["priority_level"]);
-        self.inner.flows.report_seats(|level, seats, taken| {
-            nominal.set(&[level], f64::from(seats));
-            executing.set(&[level], f64::from(taken));
-        });
-        [nominal.gather(), executing.gather()].concat()
+        families
     }
 
     /// Returns the number of stored objects.
@@ -207,38 +184,4 @@ impl Api {
         }
         [by_group.gather(), by_name.gather()].concat()
     }
-}
-
-/// Returns the build information of `/version`.
-pub(crate) fn build_info(version: &Value) -> Vec<MetricFamily> {
-    let labels = [
-        ("build_date", "buildDate"),
-        ("compiler", "compiler"),
-        ("git_commit", "gitCommit"),
-        ("git_tree_state", "gitTreeState"),
-        ("git_version", "gitVersion"),
-        ("go_version", "goVersion"),
-        ("major", "major"),
-        ("minor", "minor"),
-        ("platform", "platform"),
-    ];
-    let family = FamilyOptions::alpha(
-        "kubernetes_build_info",
-        "A metric with a constant '1' value labeled by major, minor, git version, git commit, git tree state, build \
-         date, Go version, and compiler from which Kubernetes was built, and platform on which it is running.",
-    )
-    .gauges(&labels.map(|(label, _)| label));
-    family.set(&labels.map(|(_, field)| version[field].as_str().unwrap_or_default()), 1.0);
-    family.gather()
-}
-
-/// Families ordered by name, as text.
-pub(crate) fn text(mut families: Vec<MetricFamily>) -> String {
-    families.retain(|family| !family.get_metric().is_empty());
-    families.sort_by(|a, b| a.name().cmp(b.name()));
-    let mut text = String::new();
-    if let Err(error) = TextEncoder::new().encode_utf8(&families, &mut text) {
-        tracing::error!("cannot encode the metrics: {error}");
-    }
-    text
 }

@@ -35,7 +35,7 @@ const ANSWERED_ONLY: [(&str, &str, &str); 12] = [
 ];
 
 /// Returns the group and version of a resource that is served and never stored; empty for others.
-pub(crate) fn answered_only(resource: &str) -> (&'static str, &'static str, &'static str) {
+pub fn answered_only(resource: &str) -> (&'static str, &'static str, &'static str) {
     ANSWERED_ONLY.into_iter().find(|(_, _, plural)| *plural == resource).unwrap_or_default()
 }
 
@@ -46,22 +46,26 @@ pub(super) fn is_answered_only(group: &str, version: &str, resource: &str) -> bo
 
 /// The labels of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RequestLabels {
+pub struct RequestLabels {
     /// In upper case, as Kubernetes has it here.
-    pub(crate) verb: &'static str,
-    pub(crate) group: &'static str,
-    pub(crate) version: &'static str,
+    pub verb: &'static str,
+    /// The API group; empty for the core group, and for requests without a resource.
+    pub group: &'static str,
+    /// The version of the group.
+    pub version: &'static str,
     /// Empty for requests without a resource.
-    pub(crate) resource: &'static str,
+    pub resource: &'static str,
     /// For requests without a resource, its path.
-    pub(crate) subresource: &'static str,
-    pub(crate) scope: &'static str,
-    pub(crate) dry_run: &'static str,
+    pub subresource: &'static str,
+    /// `cluster`, `namespace` or `resource`; empty for requests without a resource.
+    pub scope: &'static str,
+    /// `All` for a dry run, `invalid` if the request names other stages; otherwise empty.
+    pub dry_run: &'static str,
 }
 
 impl RequestLabels {
     /// Returns true for long-running requests, whose durations are meaningless.
-    pub(crate) fn is_long_running(&self) -> bool {
+    pub fn is_long_running(&self) -> bool {
         matches!(self.verb, "WATCH" | "WATCHLIST" | "CONNECT") || self.subresource == "log"
     }
 
@@ -74,7 +78,8 @@ impl RequestLabels {
     }
 }
 
-pub(crate) struct RequestMetrics {
+/// The metrics of requests over HTTP.
+pub struct RequestMetrics {
     total: IntCounterVec,
     durations: HistogramVec,
     sizes: HistogramVec,
@@ -140,7 +145,7 @@ impl RequestMetrics {
     }
 
     /// Returns the gauge of requests in progress with these labels.
-    pub(crate) fn in_flight(&self, labels: &RequestLabels) -> IntGauge {
+    pub fn in_flight(&self, labels: &RequestLabels) -> IntGauge {
         if labels.is_long_running() {
             return self.long_running.with_label_values(&labels.without_dry_run());
         }
@@ -148,7 +153,7 @@ impl RequestMetrics {
     }
 
     /// Records a response, its duration in seconds, and its size in bytes.
-    pub(crate) fn answered(&self, labels: &RequestLabels, code: StatusCode, seconds: f64, bytes: u64) {
+    pub fn answered(&self, labels: &RequestLabels, code: StatusCode, seconds: f64, bytes: u64) {
         let RequestLabels { verb, group, version, resource, subresource, scope, dry_run } = *labels;
         let with_dry_run = [COMPONENT, dry_run, group, resource, scope, subresource, verb, version];
         self.total
@@ -171,7 +176,7 @@ impl RequestMetrics {
     }
 
     /// Counts an event that is sent to a watcher of this kind.
-    pub(crate) fn watch_event(&self, served: ServedKind) {
+    pub fn watch_event(&self, served: ServedKind) {
         let name = served.kind().info().name;
         self.watch_events.with_label_values(&[served.group(), name, served.version()]).inc();
     }

@@ -11,7 +11,7 @@ use object::{Key, Kind, SharedObject};
 
 impl Api {
     /// Assigns a pod to the node in a Binding, if that is valid.
-    pub(crate) fn bind_to(
+    pub fn bind_to(
         &self,
         pod: &Key,
         binding: Binding,

@@ -23,7 +23,7 @@ impl Api {
     }
 
     /// As [`Api::evict`]; `eviction` is the client's request body.
-    pub(crate) fn evict_by(
+    pub fn evict_by(
         &self,
         key: &Key,
         eviction: Option<&Value>,

@@ -4,4 +4,4 @@ mod binding;
 mod eviction;
 mod scale;
 
-pub(crate) use scale::scale_of;
+pub use scale::scale_of;

@@ -38,7 +38,7 @@ impl Api {
 }
 
 /// Returns the present scale of a workload.
-pub(crate) fn scale_of(api: &Api, object: &Object) -> Result<Scale, ApiError> {
+pub fn scale_of(api: &Api, object: &Object) -> Result<Scale, ApiError> {
     let replicas = api.kinds().strategy(object).replicas(object).ok_or(ApiError::NoSuchResource)?;
     let meta = object.meta();
     Ok(Scale {

@@ -1,7 +1,7 @@
 //! The `Warning` headers that clients print: Kubernetes' own texts, and one for each field that is accepted and has no
 //! effect here (API-17).
 
-pub(crate) mod fields;
+pub mod fields;
 mod pod;
 mod service;
 
@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::Service;
 
 pub use fields::unmountable;
 
+use super::Api;
 use super::warning_recorder::WarningRecorder;
-use super::{Api, kinds};
 use object::{Kind, Object};
 
 /// Adds the warnings about a version of an object, if the caller receives warnings.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
 
-use crate::validate::names::dns_1123_label;
+use apimachinery::validate::names::dns_1123_label;
 use base::quote::quote;
 use object::quantity::Amount;
 

@@ -17,7 +17,7 @@ use super::queue::{CallQueue, Callee, CalleePermit, acquire_permits_for_call};
 
 /// The limit of actors of this process that wait for webhooks at once. Each holds a thread of the pool that
 /// also stands in for the workers (tokio has 512), and there may be thousands of kubelets. Requests are held
-/// before they get here, and wait for a permit (`http::webhook_queue`). Actors may occupy as many permits of
+/// before they get here, and wait for a permit (`apiserver::webhook_queue`). Actors may occupy as many permits of
 /// one callee as requests may.
 const MAX_WAITING_ACTORS: usize = 64;
 
@@ -44,7 +44,7 @@ const ONE_THREAD: &str = " (the runtime's only thread waited for the response, s
  it: serve the webhook in another runtime, or use #[tokio::test(flavor = \"multi_thread\")])";
 
 /// Calls webhooks.
-pub(crate) struct Caller {
+pub struct Caller {
     /// Started for the first call.
     runtime: OnceLock<Option<Runtime>>,
     actors: CallQueue,
@@ -74,7 +74,7 @@ impl Drop for Caller {
 impl Caller {
     /// As [`Caller::wait_for`], for one call and without blocking a thread. Dropping the future cancels the
     /// call.
-    pub(crate) async fn execute<T: Send + 'static>(
+    pub async fn execute<T: Send + 'static>(
         &self,
         call: impl Future<Output = Result<T, String>> + Send + 'static,
     ) -> (Result<T, String>, Duration) {

@@ -25,7 +25,7 @@ const DIAL: Duration = Duration::from_secs(30);
 
 /// The destination of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Peer {
+pub struct Peer {
     /// A name or an address.
     pub(crate) host: String,
     pub(crate) port: u16,

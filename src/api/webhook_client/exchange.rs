@@ -18,7 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 const MAX_BUFFER: usize = 64 << 10;
 
 /// A connection with a response in progress; dropping this closes it.
-pub(crate) struct OpenExchange {
+pub struct OpenExchange {
     _guard: DropGuard,
     /// The connection was closed before the end of the response.
     is_cut: Arc<AtomicBool>,
@@ -27,7 +27,7 @@ pub(crate) struct OpenExchange {
 impl OpenExchange {
     /// Returns the response's body, which holds the connection open; a body that is cut off ends in an error,
     /// so that no incomplete body is taken for complete.
-    pub(crate) fn holding(self, body: Incoming) -> Body {
+    pub fn holding(self, body: Incoming) -> Body {
         Body::new(GuardedBody { body, open: self })
     }
 }
@@ -64,7 +64,7 @@ impl HttpBody for GuardedBody {
 
 /// Sends a request and returns the response, whose body still streams. The connection closes when the
 /// returned guard is dropped, when `stopping` is cancelled, and after `limit`.
-pub(crate) async fn exchange(
+pub async fn exchange(
     socket: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     request: Request<Body>,
     stopping: &CancellationToken,

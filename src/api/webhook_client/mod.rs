@@ -19,12 +19,14 @@ use crate::{Api, endpoints};
 use base::quote::quote;
 use object::Key;
 
-pub(crate) use caller::{Call, Caller, CallerKind};
+pub use caller::Caller;
+pub(crate) use caller::{Call, CallerKind};
 pub(crate) use client::DEADLINE_EXCEEDED;
-pub(crate) use connector::{Peer, connect};
+pub use connector::Peer;
+pub(crate) use connector::connect;
 pub(crate) use error_text::{first_errors_within_limit, truncate_error};
-pub(crate) use exchange::exchange;
-pub(crate) use queue::{CallQueue, Callee};
+pub use exchange::{OpenExchange, exchange};
+pub use queue::{CallPermit, CallQueue, Callee, CalleePermit};
 pub(crate) use tls::{Trust, config};
 
 /// The default port of a webhook's service.

@@ -27,7 +27,7 @@ tokio::task_local! {
 
 /// A callee: the webhooks of one configuration, or the conversion webhook of one definition.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Callee {
+pub struct Callee {
     name: Arc<str>,
     /// The limit on requests that wait for it at once.
     capacity: usize,
@@ -41,7 +41,7 @@ impl Callee {
 
 /// A handle to the permits.
 #[derive(Clone)]
-pub(crate) struct CallQueue(Arc<Mutex<State>>);
+pub struct CallQueue(Arc<Mutex<State>>);
 
 struct State {
     free: usize,
@@ -61,7 +61,7 @@ struct Waiter {
 }
 
 /// A permit for a request to run; released on drop.
-pub(crate) struct CallPermit {
+pub struct CallPermit {
     queue: CallQueue,
     flow: Arc<str>,
     reserved: CalleeReservations,
@@ -75,7 +75,7 @@ pub(super) struct CalleeReservations {
 }
 
 /// A permit for a call in progress to one callee; released on drop.
-pub(crate) struct CalleePermit {
+pub struct CalleePermit {
     queue: CallQueue,
     callee: Callee,
 }
@@ -88,14 +88,14 @@ struct WaitGuard<'a> {
 
 impl CallQueue {
     /// Creates a queue with `total` permits.
-    pub(crate) fn new(total: usize) -> Self {
+    pub fn new(total: usize) -> Self {
         let (with, flows) = (HashMap::new(), HashMap::new());
         Self(Arc::new(Mutex::new(State { free: total, with, flows, waiting: Vec::new(), next: 0 })))
     }
 
     /// Waits for a permit of a request that may call these callees; fails when that takes longer than
     /// `timeout`, or too many requests wait.
-    pub(crate) async fn begin(
+    pub async fn begin(
         &self,
         flow: &str,
         parties: Vec<Callee>,
@@ -215,7 +215,7 @@ fn decrement<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, of: &K) {
 
 impl CallPermit {
     /// Runs `work` with this permit, under which the calls that it makes are counted.
-    pub(crate) fn run_with_permit<T>(self, work: impl FnOnce() -> T) -> T {
+    pub fn run_with_permit<T>(self, work: impl FnOnce() -> T) -> T {
         CURRENT_PERMIT.sync_scope(self, work)
     }
 
@@ -238,7 +238,7 @@ impl CallPermit {
     }
 
     /// Returns a permit for a call to this callee, if one is free.
-    pub(crate) fn try_acquire(&self, party: &Callee) -> Option<CalleePermit> {
+    pub fn try_acquire(&self, party: &Callee) -> Option<CalleePermit> {
         let mut state = self.queue.0.lock();
         let has_place = state.has_permit(party);
         has_place.then(|| {
@@ -249,7 +249,8 @@ impl CallPermit {
 }
 
 impl CalleePermit {
-    pub(super) fn callee(&self) -> &Callee {
+    /// Returns the callee.
+    pub fn callee(&self) -> &Callee {
         &self.callee
     }
 }

@@ -14,7 +14,7 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStor
 use base::dial_error::dial_error;
 use base::insecure_verifier::InsecureVerifier;
 
-use crate::certificates::ClientIdentity;
+use apimachinery::certificates::ClientIdentity;
 
 /// The certificates that a client trusts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

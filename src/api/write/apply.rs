@@ -15,16 +15,16 @@ use object::{Object, ServedKind};
 
 /// The result of an apply.
 #[derive(Clone, Debug)]
-pub(crate) struct ApplyResult {
+pub struct ApplyResult {
     /// The object as stored.
-    pub(crate) object: Arc<Object>,
+    pub object: Arc<Object>,
     /// The version before; `None` for a new object.
-    pub(crate) before: Option<Arc<Object>>,
+    pub before: Option<Arc<Object>>,
 }
 
 impl Api {
     /// Applies a configuration; `decode` reads the next version of the object, in the storage version.
-    pub(crate) fn apply(
+    pub fn apply(
         &self,
         request: &Apply,
         options: &WriteOptions,

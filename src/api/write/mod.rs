@@ -10,15 +10,19 @@ mod apply;
 mod parts;
 mod pipeline;
 mod reservation;
+#[cfg(test)]
+mod status_tests;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Event;
 
+pub use self::apply::ApplyResult;
 use self::pipeline::{Ownership, PendingWrite};
 use super::deletion::is_over;
 use super::generated_name::generated_name;
+use super::write_refusal::write_refusal;
 use super::{Api, ApiError, Cause, Part, WriteOptions};
 use base::mistakes::Mistake;
 use base::quote::quote;
@@ -56,8 +60,7 @@ impl Api {
             };
         }
         let name = ready.object.name().to_string();
-        let stored =
-            self.store().create(ready.object).map_err(|error| ApiError::from_write(error, kind, &name))?;
+        let stored = self.store().create(ready.object).map_err(|error| write_refusal(error, kind, &name))?;
         ready.reservation.commit(&stored);
         self.object_stored(&stored);
         self.record_events(ready.events);
@@ -293,7 +296,7 @@ impl Api {
                 }
                 // The edit named no version, or the version that it was given, so it is retried.
                 Err(WriteError::Conflict(_)) => {}
-                Err(error) => return Err(ApiError::from_write(error, kind, &key.name)),
+                Err(error) => return Err(write_refusal(error, kind, &key.name)),
             }
         }
         Err(ApiError::modified(kind, &key.name))

@@ -3,8 +3,8 @@
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::{Container, Pod};
 
-use crate::kinds::{Strategy, preserve_approval, with_approval};
 use crate::{ApiError, Part};
+use kinds::{Strategy, preserve_approval, with_approval};
 use object::{Body, Object};
 
 /// Returns the current version with the edited fields that the part allows, and with the fields that the API

@@ -14,12 +14,12 @@ use super::parts;
 use super::reservation::Reservation;
 use crate::admission::{Operation, WriteAttributes};
 use crate::conversion::OwnerConverter;
-use crate::kinds::{Strategy, date_conditions, ephemeral_containers_errors, resize_errors};
 use crate::managed_fields::{self, Converter, Writer};
-use crate::validate::depth;
 use crate::{
     Api, ApiError, Part, WriteOptions, admission, authorization, object_checks, store_limits, warnings,
 };
+use apimachinery::validate::depth;
+use kinds::{Strategy, date_conditions, ephemeral_containers_errors, resize_errors};
 use object::managed::ManagedFields;
 use object::{Object, ServedKind};
 

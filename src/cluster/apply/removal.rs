@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use api::schema::{Shape, TypeId, graph};
+use apimachinery::schema::{Shape, TypeId, graph};
 use object::ServedKind;
 
 /// Returns the new manifest as a strategic merge patch (for a custom resource, a merge patch) that also removes fields
@@ -83,7 +83,7 @@ fn remove_elements(element: &Shape, key: &str, old: &[Value], new: &mut Vec<Valu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use api::patch::{PatchType, apply_patch_value};
+    use apimachinery::patch::{PatchType, apply_patch_value};
     use object::Kind;
 
     #[test]

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::desired::counted_name;
 use crate::config::{ClusterConfig, ConfigFile, MOST_HOLLOW_NODES, MOST_NODES};
 use crate::node_settings::{NodeCounts, NodeSettings, REGION, ZONE};
-use api::kinds::validate_create;
-use api::validate::FieldError;
+use apimachinery::validate::FieldError;
+use kinds::validate_create;
 use manifest::{ConfigText, ManifestError};
 use object::{Kind, Object};
 

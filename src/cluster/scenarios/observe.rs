@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::objects::{is_created_by, key_of, kind_of, objects, variables_of};
 use api::Api;
-use api::certificates::described;
-use api::expression::{Expression, ResultType};
+use apimachinery::certificates::described;
+use apimachinery::expression::{Expression, ResultType};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use object::node_fence::NodeFence;

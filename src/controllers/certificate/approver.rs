@@ -6,8 +6,8 @@ use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateS
 
 use super::has;
 use crate::context::Context;
-use api::certificates::{KUBELET_CLIENT_SIGNER, parsed};
 use api::{Api, Part, WriteOptions};
+use apimachinery::certificates::{KUBELET_CLIENT_SIGNER, parsed};
 use base::clock::time;
 use object::{Key, Kind};
 use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};

@@ -13,9 +13,9 @@ use k8s_openapi::api::certificates::v1::{
 
 pub(super) use self::approver::start as start_approver;
 use super::context::Context;
-use api::certificates::{CLIENT_SIGNER, KUBELET_CLIENT_SIGNER, KUBELET_SERVING_SIGNER, parsed};
-use api::http::CertificateAuthority;
 use api::{Api, DeleteOptions};
+use apimachinery::certificates::CertificateAuthority;
+use apimachinery::certificates::{CLIENT_SIGNER, KUBELET_CLIENT_SIGNER, KUBELET_SERVING_SIGNER, parsed};
 use base::clock::{time, until};
 use object::{Key, Kind, SharedObject};
 use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::hash::{fnv_1, spelled};
 use api::ApiError;
-use api::patch::{PatchType, apply_patch_value};
+use apimachinery::patch::{PatchType, apply_patch_value};
 use object::owner::controller_reference;
 use object::{Key, Kind, Object, ObjectPart as _, SharedObject};
 

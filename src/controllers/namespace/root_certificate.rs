@@ -10,9 +10,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::service_account::ignore_races;
 use crate::context::{Context, Settings};
-use api::certificates::FRONT_PROXY_CLIENT;
 use api::identity::{EXTRA_HEADER_PREFIX, GROUP_HEADER, UID_HEADER, USERNAME_HEADER};
 use api::{Api, Change};
+use apimachinery::certificates::FRONT_PROXY_CLIENT;
 use object::Key;
 use object::owner::is_terminating;
 use reconcile::{Cache, ReconcileError, Reconciler};

@@ -274,8 +274,8 @@ mod tests {
             definition["status"] = json!({"storedVersions": ["v1"]});
             assert!((size..size + 15_000).contains(&length), "{n}: {length}");
             let mut object = object::Object::from_any_value(definition).unwrap();
-            api::kinds::apply_defaults(&mut object);
-            let faults = api::kinds::validate_create(&object);
+            kinds::apply_defaults(&mut object);
+            let faults = kinds::validate_create(&object);
             assert!(faults.is_empty(), "{n}: {faults:?}");
         }
     }

@@ -1,7 +1,7 @@
 //! Sends arbitrary requests to the API's HTTP server: no response is a server error.
 
-use api::http::{Credentials, Server, ServerConfig, TrustedConnection};
 use api::{Api, ApiConfig};
+use apiserver::{Credentials, Server, ServerConfig, TrustedConnection};
 use axum::body::Body;
 use base::clock::Clock;
 use http::{Method, Request};

@@ -21,7 +21,7 @@ mod selectors;
 pub(crate) type Target = (&'static str, fn(&[u8]));
 
 pub(crate) const TARGETS: &[Target] = &[
-    ("request", api::http::fuzz::request),
+    ("request", apiserver::fuzz::request),
     ("patch", patches::check),
     ("apply", applies::check),
     ("schema", schemas::check),

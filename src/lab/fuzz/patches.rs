@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use api::patch::{PatchType, apply_patch};
+use apimachinery::patch::{PatchType, apply_patch};
 use object::{Kind, Object};
 
 /// Kinds with lists that merge by keys, with sets, with maps, and with none of these.

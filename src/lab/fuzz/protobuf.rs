@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use api::http::protobuf::decode;
+use apiserver::protobuf::decode;
 use object::{Object, ServedKind};
 
 /// The types that the first byte selects.

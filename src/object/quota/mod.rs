@@ -1,7 +1,7 @@
 //! The usage of pods in their namespace's quotas, and the scopes of quotas.
 //!
 //! The names are Kubernetes' (page "Resource Quotas"): `pods`, `requests.memory` … The usage of other kinds is defined
-//! with their rules (`api::kinds`). This module does not know the quotas' limits.
+//! with their rules (`kinds`). This module does not know the quotas' limits.
 
 mod pod;
 mod scope;

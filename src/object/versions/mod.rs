@@ -198,7 +198,7 @@ impl ServedKind {
     }
 
     /// Converts a value of this version to the stored one. A custom resource is stored in the version it was written
-    /// in until its definition decides otherwise (`api::kinds`).
+    /// in until its definition decides otherwise (`kinds`).
     pub fn stored(self, mut value: Value) -> Value {
         if let Self::Other(other) = self {
             (other.read)(&mut value);

@@ -7,7 +7,8 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::BodyExt;
-use podium::api::http::{CertificateAuthority, serve_tls};
+use podium::apimachinery::certificates::CertificateAuthority;
+use podium::apiserver::{serve_tls, tls_config};
 use podium::base::task::Tasks;
 use podium::object::ClusterDomain;
 use podium::object::config::{Seconds, Timings};
@@ -93,7 +94,7 @@ async fn an_api_service_that_leads_back_here_ends_at_the_door_api_17() {
     serve_tls(
         face.server.clone(),
         listener,
-        authority.server_config(&[ip], &ClusterDomain::default()).unwrap(),
+        tls_config(&authority, &[ip], &ClusterDomain::default()).unwrap(),
         &tasks,
     );
     serve_at(&face.api, address);

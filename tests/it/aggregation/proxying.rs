@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::BodyExt;
 use podium::api::DeleteOptions;
-use podium::api::http::Protocol;
+use podium::apiserver::Protocol;
 use podium::object::{Key, Kind};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

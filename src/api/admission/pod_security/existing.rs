@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::Pod;
 use super::checks;
 use super::policy::LevelVersion;
 use crate::Api;
-use crate::kinds::built_in;
 use base::quote::quote;
+use kinds::built_in;
 use object::owner::controller_of;
 use object::{Kind, SharedObject};
 

@@ -9,9 +9,9 @@ use k8s_openapi::api::core::v1::{Namespace, Pod, PodSpec};
 
 use self::policy::{Level, Policy};
 use super::Request;
-use crate::kinds::{PodShape, built_in};
-use crate::validate::FieldErrors;
 use crate::{ApiError, Part, object_checks};
+use apimachinery::validate::FieldErrors;
+use kinds::{PodShape, built_in};
 use object::{Key, Kind, Object};
 
 pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
@@ -40,8 +40,8 @@ fn policy_of(request: &Request<'_>, object: &Object) -> Policy {
 fn pod(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
     let policy = policy_of(request, object);
     let old = request.old.and_then(|old| old.get::<Pod>()).and_then(|pod| pod.spec.as_ref());
-    if let Some(trail) = request.options.warnings.audit_context() {
-        trail.annotate("pod-security.kubernetes.io/enforce-policy", policy.enforce.to_string());
+    if let Some(audit) = request.options.warnings.audit() {
+        audit.annotate("pod-security.kubernetes.io/enforce-policy".into(), policy.enforce.to_string());
     }
     let Some(shape) = built_in(Kind::Pod).pod(object).filter(|_| !policy.is_privileged()) else {
         return Ok(());
@@ -59,10 +59,10 @@ fn pod(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
 }
 
 fn audit(request: &Request<'_>, policy: &Policy, shape: &PodShape<'_>) {
-    let Some(trail) = request.options.warnings.audit_context() else { return };
+    let Some(audit) = request.options.warnings.audit() else { return };
     if let Some(violations) = checks::violations(policy.audit, shape) {
         let message = format!("would violate PodSecurity \"{}\": {}", policy.audit, violations.details());
-        trail.annotate("pod-security.kubernetes.io/audit-violations", message);
+        audit.annotate("pod-security.kubernetes.io/audit-violations".into(), message);
     }
 }
 

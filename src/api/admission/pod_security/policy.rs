@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::validate::{FieldErrors, Path};
+use apimachinery::validate::{FieldErrors, Path};
 
 const ENFORCE: &str = "pod-security.kubernetes.io/enforce";
 const ENFORCE_VERSION: &str = "pod-security.kubernetes.io/enforce-version";

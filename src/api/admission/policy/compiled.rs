@@ -7,9 +7,9 @@ use k8s_openapi::api::admissionregistration::v1::{
 
 use crate::admission::attributes::Attributes;
 use crate::admission::matching::{Rules, Selectors};
-use crate::kinds::admission_policy::Expressions;
-use crate::validate::FieldErrors;
 use crate::{Api, ApiError};
+use apimachinery::validate::FieldErrors;
+use kinds::admission_policy::Expressions;
 use object::{Object, ServedKind};
 
 pub(super) struct Policy {

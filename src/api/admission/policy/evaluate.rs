@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use crate::admission::activation::{RequestActivation, evaluation_error_message};
-use crate::cel::{Budget, CompositionContext, Program, Val};
-use crate::kinds::admission_policy::{Expressions, Mutation, Validation};
 use crate::managed_fields::{self, Type};
-use crate::patch::{MAX_PATCH_BYTES, PatchType, apply_patch_value};
-use crate::validate::depth;
+use apimachinery::cel::{Budget, CompositionContext, Program, Val};
+use apimachinery::patch::{MAX_PATCH_BYTES, PatchType, apply_patch_value};
+use apimachinery::validate::depth;
+use kinds::admission_policy::{Expressions, Mutation, Validation};
 
 /// The limit on an evaluated message.
 const MAX_MESSAGE_BYTES: usize = 5 * 1024;

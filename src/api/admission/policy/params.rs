@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::compiled::{Binding, Policy};
 use crate::Api;
 use crate::admission::attributes::Attributes;
-use crate::kinds::{Conversion, Defaults};
+use crate::served_kinds::{Conversion, Defaults};
 use crate::webhook_client::Callee;
 use object::selector::Selector;
 use object::{Key, Object, ServedKind};

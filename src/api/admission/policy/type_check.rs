@@ -9,9 +9,9 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
 use crate::Api;
-use crate::cel::{Environment, Program, Type};
-use crate::kinds::match_conditions::{AUTHORIZER, variables};
-use crate::schema::{graph, schema_props};
+use apimachinery::cel::{Environment, Program, Type};
+use apimachinery::schema::{graph, schema_props};
+use kinds::match_conditions::{AUTHORIZER, variables};
 use object::ServedKind;
 
 /// The limit on checked types, as in Kubernetes.
@@ -78,7 +78,7 @@ impl Api {
     /// Returns the schema of a kind in a version.
     fn type_of(&self, served: ServedKind) -> Option<JSONSchemaProps> {
         if let Some(schema) = self.kinds().schema(served) {
-            return Some(schema.load().root().clone());
+            return Some(schema.root());
         }
         let (group, version) = (served.group(), served.version());
         graph().root(group, version, served.kind().info().name).map(schema_props)

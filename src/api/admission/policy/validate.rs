@@ -64,12 +64,12 @@ impl AuditAnnotations {
     }
 
     fn record_annotations(self, attributes: &Attributes<'_>) {
-        let Some(trail) = attributes.audit_context() else { return };
+        let Some(audit) = attributes.audit() else { return };
         for (key, values) in self.annotations {
-            trail.annotate(key, values.join(", "));
+            audit.annotate(key, values.join(", "));
         }
         if !self.failures.is_empty() {
-            trail.annotate(FAILURES, Value::Array(self.failures).to_string());
+            audit.annotate(FAILURES.into(), Value::Array(self.failures).to_string());
         }
     }
 }

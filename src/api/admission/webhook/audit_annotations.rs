@@ -30,16 +30,16 @@ pub(super) fn mutated(
     at: WebhookPosition,
     patch: Option<&Value>,
 ) {
-    let Some(trail) = attributes.audit_context() else { return };
+    let Some(audit) = attributes.audit() else { return };
     let of = json!({"configuration": hook.configuration, "webhook": hook.name});
     let mut outcome = of.clone();
     outcome["mutated"] = patch.is_some().into();
-    trail.annotate(at.key("mutation"), outcome.to_string());
+    audit.annotate(at.key("mutation"), outcome.to_string());
     if let Some(patch) = patch {
         let mut detail = of;
         detail["patch"] = patch.clone();
         detail["patchType"] = "JSONPatch".into();
-        trail.annotate_in_detail(at.key("patch"), detail.to_string());
+        audit.annotate_in_detail(at.key("patch"), detail.to_string());
     }
 }
 
@@ -49,8 +49,8 @@ pub(super) fn ignored(attributes: &Attributes<'_>, hook: &Webhook, at: WebhookPo
         WebhookType::Mutating => "failed-open.mutation",
         WebhookType::Validating => "failed-open.validating",
     };
-    if let Some(trail) = attributes.audit_context() {
-        trail.annotate(at.key(prefix), hook.name.as_str());
+    if let Some(audit) = attributes.audit() {
+        audit.annotate(at.key(prefix), hook.name.to_string());
     }
 }
 
@@ -60,8 +60,8 @@ pub(super) fn record_webhook_annotations(
     hook: &Webhook,
     annotations: BTreeMap<String, String>,
 ) {
-    let Some(trail) = attributes.audit_context() else { return };
+    let Some(audit) = attributes.audit() else { return };
     for (key, value) in annotations {
-        trail.annotate(format!("{}/{key}", hook.name), value);
+        audit.annotate(format!("{}/{key}", hook.name), value);
     }
 }

@@ -14,16 +14,16 @@ use super::review::{self, Version};
 use crate::admission::activation::RequestActivation;
 use crate::admission::attributes::{Attributes, Operation};
 use crate::admission::matching::{Rules, Selectors};
-use crate::kinds::match_conditions::Conditions;
-use crate::validate::{FieldErrors, Path};
 use crate::webhook_client::{Callee, DEADLINE_EXCEEDED, ServiceTarget, Target};
 use crate::{Api, ApiError};
+use apimachinery::validate::{FieldErrors, Path};
 use base::quote::quote;
+use kinds::match_conditions::Conditions;
 use object::{Kind, Object, ServedKind};
 
 /// Kubernetes' default.
 const TIMEOUT_SECONDS: i32 = 10;
-/// The limit on requests that wait for the webhooks of one configuration: a quarter of all (`http::webhook_queue`), so
+/// The limit on requests that wait for the webhooks of one configuration: a quarter of all (`apiserver::webhook_queue`), so
 /// that a configuration with webhooks that hang leaves permits for requests that call others.
 const MAX_REQUESTS: usize = 16;
 /// The limit on a review's response: longer than any valid patch.

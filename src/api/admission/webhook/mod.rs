@@ -22,9 +22,9 @@ use super::attributes::{Attributes, Operation, Requester};
 use super::configurations::{CompiledConfiguration, Configurations};
 use super::reinvocation::{Draft, ReinvocationContext};
 use crate::metrics::{WebhookCall, WebhookOutcome};
-use crate::patch::{PatchType, apply_patch_value};
 use crate::webhook_client::{Call, Callee, CallerKind, truncate_error};
 use crate::{Api, ApiError, deadline};
+use apimachinery::patch::{PatchType, apply_patch_value};
 use base::quote::quote;
 use object::{Kind, Object, ServedKind};
 

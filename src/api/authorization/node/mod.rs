@@ -21,7 +21,8 @@ use base::quote::quote;
 use object::Key;
 use object::pod::references::{config_maps, secrets};
 use references::{any_pod_of_node, is_on, mounts_with_secret, names_claim, names_resource_claim};
-pub(crate) use restriction::{restrict, restrict_token};
+pub(crate) use restriction::restrict;
+pub use restriction::restrict_token;
 
 /// The namespace of nodes' heartbeats.
 const LEASES: &str = "kube-node-lease";

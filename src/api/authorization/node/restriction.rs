@@ -42,7 +42,7 @@ const KUBELET_PREFIXES: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.i
 const ANY_AUDIENCE: &str = "request-serviceaccounts-token-audience";
 
 /// Refuses a token for a node if none of its pods needs it.
-pub(crate) fn restrict_token(
+pub fn restrict_token(
     api: &Api,
     user: Option<&User>,
     account: &Key,

@@ -26,7 +26,7 @@ const fn row(of: &'static str, field: &'static str, when: ValueCondition, text: 
 }
 
 /// Each field of a built-in type that is accepted and has no effect, or not the one that Kubernetes gives it.
-pub(crate) const INERT: &[InertField] = &[
+pub const INERT: &[InertField] = &[
     row(POD, "evictionResponders", Set, "ignored here: evictions do not call responders"),
     row(POD, "hostUsers", Is("false"), "ignored here: pods use the machine's users"),
     row(POD, "imagePullSecrets", Set, "ignored here: Podium pulls no images from registries"),

@@ -1,16 +1,12 @@
 //! Fields that are stored and have no effect here, with warnings for clients that write them (API-17).
 //!
 //! [`INERT`] is the only list of them: it decides the warnings, and docs/differences/fields.md is generated from it. A
-//! test (`api::http::tests::fields`) walks the schemas of the main kinds and checks for each other field that a test
+//! test (`apiserver::tests::fields`) walks the schemas of the main kinds and checks for each other field that a test
 //! shows its effect, or that it only has rules, or that it is refused.
 
-#[cfg(test)]
-mod effective;
 mod inert;
 
-#[cfg(test)]
-pub(crate) use effective::{ACTED, RULES_ALONE, TestedFields};
-pub(crate) use inert::INERT;
+pub use inert::INERT;
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -18,26 +14,27 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::schema::{Shape, TypeId, graph};
+use apimachinery::schema::{Shape, TypeId, graph};
 use object::{Object, ObjectPart as _};
 
 /// The maximum number of warnings about fields of one document.
 const MAX_WARNINGS: usize = 64;
 
 /// A field without effect.
-pub(crate) struct InertField {
+pub struct InertField {
     /// The name of the type that has the field, as in the table of types.
-    pub(crate) of: &'static str,
-    pub(crate) field: &'static str,
+    pub of: &'static str,
+    /// The name of the field.
+    pub field: &'static str,
     /// The values that have no effect.
-    pub(crate) when: ValueCondition,
+    pub when: ValueCondition,
     /// The text of the warning, after the field's path.
-    pub(crate) text: &'static str,
+    pub text: &'static str,
 }
 
 /// A condition on a field's value.
 #[derive(Clone, Copy)]
-pub(crate) enum ValueCondition {
+pub enum ValueCondition {
     /// Any.
     Set,
     /// Only this one.
@@ -105,7 +102,7 @@ impl Index {
 }
 
 /// Returns the type of the objects in a value of this shape.
-pub(crate) fn object_in(shape: &Shape) -> Option<TypeId> {
+pub fn object_in(shape: &Shape) -> Option<TypeId> {
     match shape {
         Shape::Object(id) => Some(*id),
         Shape::List(items) => object_in(items),

@@ -22,8 +22,8 @@ use runner::Runner;
 
 use super::plan::NODES;
 use super::trace::Trace;
-use api::http::{Credentials, Server, ServerConfig};
 use api::{Api, ApiConfig};
+use apiserver::{Credentials, Server, ServerConfig};
 use base::clock::Clock;
 use base::task::Tasks;
 use cluster::fencing::{self, FenceError, NodeRunState};

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use podium::api::DeleteOptions;
-use podium::api::patch::PatchType;
+use podium::apimachinery::patch::PatchType;
 use podium::object::pod::{is_active, is_ready};
 use podium::object::{Kind, Object};
 use serde_json::json;
@@ -64,7 +64,7 @@ async fn revision_history_is_recorded_rolled_back_to_and_limited_ds_1() {
 
     // `kubectl rollout undo --to-revision=1` applies the revision's patch.
     let patched = |object: &Object| {
-        let patched = podium::api::patch::apply_patch_value(
+        let patched = podium::apimachinery::patch::apply_patch_value(
             Kind::DaemonSet,
             PatchType::StrategicMerge,
             &object.to_value(),

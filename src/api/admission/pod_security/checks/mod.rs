@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::policy::{Level, LevelVersion, Version};
-use crate::kinds::PodShape;
+use kinds::PodShape;
 
 /// The last version in which a check changed: later versions in labels mean this one.
 const NEWEST: u64 = 37;

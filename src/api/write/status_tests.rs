@@ -1,0 +1,71 @@
+//! Status fields that objects have from their creation on: clients read them without a check.
+
+use manifest::from_yaml;
+use serde_json::json;
+
+use crate::{Api, ApiConfig, WriteOptions};
+use base::clock::Clock;
+use object::{Kind, Object};
+use store::Store;
+
+/// Kubernetes' encoding writes these fields even if they are empty.
+#[tokio::test]
+async fn new_objects_have_the_status_that_kubernetes_writes_api_8() {
+    let clock = Clock::starting_at("2026-11-22T00:00:00Z".parse().unwrap());
+    let disabled_admission = ["ServiceAccount", "NamespaceLifecycle"].map(String::from).to_vec();
+    let api = Api::new(Store::ephemeral(), clock, ApiConfig { disabled_admission, ..ApiConfig::default() });
+    let template = "template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}";
+    let job = "template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}";
+    let selector = "selector: {matchLabels: {a: b}}";
+    for (kind, spec, expected) in [
+        (Kind::Deployment, format!("{{{selector}, {template}}}"), json!({})),
+        (Kind::ReplicaSet, format!("{{{selector}, {template}}}"), json!({"replicas": 0})),
+        (
+            Kind::StatefulSet,
+            format!("{{serviceName: s, {selector}, {template}}}"),
+            json!({"replicas": 0, "availableReplicas": 0}),
+        ),
+        (
+            Kind::DaemonSet,
+            format!("{{{selector}, {template}}}"),
+            json!({"currentNumberScheduled": 0, "desiredNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0}),
+        ),
+        (Kind::ReplicationController, format!("{{selector: {{a: b}}, {template}}}"), json!({"replicas": 0})),
+        (Kind::Job, format!("{{{job}}}"), json!({})),
+        (Kind::CronJob, format!("{{schedule: '* * * * *', jobTemplate: {{spec: {{{job}}}}}}}"), json!({})),
+        (
+            Kind::PodDisruptionBudget,
+            format!("{{minAvailable: 1, {selector}}}"),
+            json!({"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}),
+        ),
+        (
+            Kind::HorizontalPodAutoscaler,
+            "{maxReplicas: 2, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: d}}".into(),
+            json!({"desiredReplicas": 0}),
+        ),
+        (
+            Kind::Ingress,
+            "{defaultBackend: {service: {name: s, port: {number: 80}}}}".into(),
+            json!({"loadBalancer": {}}),
+        ),
+        (Kind::Service, "{ports: [{port: 80}]}".into(), json!({"loadBalancer": {}})),
+        (Kind::ResourceQuota, "{hard: {pods: '1'}}".into(), json!({})),
+        (Kind::ServiceCIDR, "{cidrs: [10.1.0.0/16]}".into(), json!({})),
+        (
+            Kind::Node,
+            "{}".into(),
+            json!({"daemonEndpoints": {"kubeletEndpoint": {"Port": 0}}, "nodeInfo": {"architecture": "", "bootID": "",
+                "containerRuntimeVersion": "", "kernelVersion": "", "kubeProxyVersion": "", "kubeletVersion": "",
+                "machineID": "", "operatingSystem": "", "osImage": "", "systemUUID": ""}}),
+        ),
+    ] {
+        let mut new = Object::from_value(kind, from_yaml(&format!("spec: {spec}")).unwrap()).unwrap();
+        new.meta_mut().name = Some("x".into());
+        new.meta_mut().namespace = kind.namespaced().then(|| "default".into());
+        let made =
+            api.create(new, &WriteOptions::default()).unwrap_or_else(|error| panic!("{kind:?}: {error}"));
+        assert_eq!(made.to_value()["status"], expected, "{kind:?}");
+        let owned = made.to_value()["metadata"]["managedFields"].to_string();
+        assert!(!owned.contains("f:status"), "{kind:?}: {owned}");
+    }
+}

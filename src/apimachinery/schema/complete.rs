@@ -1,0 +1,56 @@
+//! The complete schemas of the API's types, with descriptions, for OpenAPI.
+//!
+//! The file `schemas.txt.gz` has a line for each type: the name of its schema, a space and the schema as JSON. The code
+//! of `k8s-openapi` that builds these schemas is six megabytes and is only in the tests, which generate the file. Each
+//! call decompresses the file and parses only the schemas that it returns.
+
+use std::collections::HashMap;
+use std::io::Read as _;
+
+use flate2::bufread::GzDecoder;
+use serde_json::{Map, Value};
+
+use super::roots::{DELETE_OPTIONS, Root};
+
+const FILE: &[u8] = include_bytes!("schemas.txt.gz");
+
+/// The start of a reference to a schema, as the file has it.
+const REFERENCE: &str = "\"$ref\":\"#/components/schemas/";
+
+/// Schemas that every document refers to.
+const ALWAYS: [&str; 4] = [
+    DELETE_OPTIONS,
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Status",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta",
+];
+
+/// Returns the schemas of the given roots and of everything they refer to.
+pub fn schemas<'a>(roots: impl IntoIterator<Item = &'a Root>) -> Map<String, Value> {
+    let names = roots.into_iter().map(Root::schema);
+    schemas_of(names.chain(ALWAYS.map(String::from)).collect())
+}
+
+fn schemas_of(mut names: Vec<String>) -> Map<String, Value> {
+    let text = text();
+    let lines: HashMap<&str, &str> = text.lines().filter_map(|line| line.split_once(' ')).collect();
+    let mut schemas = Map::new();
+    while let Some(name) = names.pop() {
+        if schemas.contains_key(&name) {
+            continue;
+        }
+        let Some(json) = lines.get(&*name) else { continue };
+        let references = json.split(REFERENCE).skip(1).filter_map(|rest| rest.split('"').next());
+        names.extend(references.map(String::from));
+        let schema = serde_json::from_str(json).expect("a test generates the file");
+        schemas.insert(name, schema);
+    }
+    schemas
+}
+
+/// Decompresses the file.
+pub(super) fn text() -> String {
+    let mut text = String::new();
+    GzDecoder::new(FILE).read_to_string(&mut text).expect("a test generates the file");
+    text
+}

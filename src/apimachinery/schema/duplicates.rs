@@ -1,0 +1,139 @@
+//! Finds duplicate fields of a JSON document, which JSON libraries accept silently.
+
+use std::collections::HashSet;
+use std::fmt::{self, Write as _};
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+
+use super::MAX_DEPTH;
+
+/// The limit on reported paths; a hostile document could have any number.
+const MAX_REPORTED: usize = 32;
+
+/// Returns the paths of all fields that occur more than once in their object, like `spec.replicas`, without
+/// repetition.
+///
+/// A malformed document has none: the decoder reports its error.
+pub fn duplicate_fields(document: &[u8]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut path = String::new();
+    let mut deserializer = serde_json::Deserializer::from_slice(document);
+    let walk = DuplicateFinder { path: &mut path, duplicates: &mut found, depth: 0 };
+    // An error ends the walk early; earlier findings still count.
+    let _ = walk.deserialize(&mut deserializer);
+    found
+}
+
+struct DuplicateFinder<'a> {
+    path: &'a mut String,
+    duplicates: &'a mut Vec<String>,
+    depth: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for DuplicateFinder<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for DuplicateFinder<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
+        let depth = deeper(self.depth)?;
+        let length = self.path.len();
+        for index in 0.. {
+            let _ = write!(self.path, "[{index}]");
+            let walk = DuplicateFinder { path: self.path, duplicates: self.duplicates, depth };
+            let element = elements.next_element_seed(walk)?;
+            self.path.truncate(length);
+            if element.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
+        let depth = deeper(self.depth)?;
+        let length = self.path.len();
+        let mut seen = HashSet::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            if length > 0 {
+                self.path.push('.');
+            }
+            self.path.push_str(&key);
+            if !seen.insert(key)
+                && self.duplicates.len() < MAX_REPORTED
+                && !self.duplicates.contains(self.path)
+            {
+                self.duplicates.push(self.path.clone());
+            }
+            entries.next_value_seed(DuplicateFinder {
+                path: self.path,
+                duplicates: self.duplicates,
+                depth,
+            })?;
+            self.path.truncate(length);
+        }
+        Ok(())
+    }
+}
+
+fn deeper<E: serde::de::Error>(depth: usize) -> Result<usize, E> {
+    if depth < MAX_DEPTH { Ok(depth + 1) } else { Err(E::custom("nested too deep")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_each_repeated_field_once_api_2() {
+        let cases: &[(&str, &[&str])] = &[
+            (r#"{"a":1,"b":2}"#, &[]),
+            (r#"{"a":1,"a":2,"a":3}"#, &["a"]),
+            (
+                r#"{"spec":{"replicas":1,"x":[{"y":1},{"y":1,"y":2}],"replicas":2}}"#,
+                &["spec.x[1].y", "spec.replicas"],
+            ),
+            ("not json", &[]),
+            ("", &[]),
+        ];
+        for (document, expect) in cases {
+            assert_eq!(duplicate_fields(document.as_bytes()), *expect, "{document}");
+        }
+        let deep = "[".repeat(100_000);
+        assert!(duplicate_fields(deep.as_bytes()).is_empty());
+    }
+}

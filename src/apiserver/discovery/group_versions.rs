@@ -1,0 +1,257 @@
+//! The resources of the API by group and version: those of the Kind table, and those that are served but
+//! never stored.
+
+use api::served_kinds::{Kinds, ServedResource};
+use kinds::ServedSchema;
+use object::{Kind, ServedKind, Subresource};
+
+/// One group and version with all its resources.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ServedGroupVersion {
+    pub(crate) group: &'static str,
+    pub(crate) version: &'static str,
+    pub(crate) resources: Vec<Resource>,
+}
+
+impl ServedGroupVersion {
+    pub(crate) fn is_core(&self) -> bool {
+        self.group.is_empty()
+    }
+
+    /// Returns `apps/v1`; `v1` for the core group.
+    pub(crate) fn group_version(&self) -> String {
+        if self.is_core() { self.version.into() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// Returns the path prefix, without the leading slash: `apis/apps/v1`.
+    pub(crate) fn path(&self) -> String {
+        if self.is_core() {
+            format!("api/{}", self.version)
+        } else {
+            format!("apis/{}", self.group_version())
+        }
+    }
+}
+
+/// A resource with a path of its own.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Resource {
+    pub(crate) group: &'static str,
+    pub(crate) version: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) plural: &'static str,
+    pub(crate) singular: String,
+    pub(crate) namespaced: bool,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    pub(crate) verbs: &'static [&'static str],
+    pub(crate) parts: Vec<ResourcePart>,
+    /// The kind of its list.
+    pub(crate) list_kind: String,
+    /// The schema in the resource's CustomResourceDefinition; `None` for built-in kinds.
+    pub(crate) schema: Option<ServedSchema>,
+}
+
+/// A subresource.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ResourcePart {
+    pub(crate) name: &'static str,
+    /// The group, version and kind of its requests and responses.
+    pub(crate) group: &'static str,
+    pub(crate) version: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) verbs: &'static [&'static str],
+}
+
+const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+/// Verbs of a kind whose definition is being deleted.
+const TERMINATING_VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "watch"];
+const NAMESPACE_VERBS: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
+const CREATE: &[&str] = &["create"];
+const CHANGE: &[&str] = &["get", "patch", "update"];
+
+/// Actions that are executed and never stored: group, version, plural, kind, and true if namespaced.
+const ACTIONS: &[(&str, &str, &str, &str, bool)] = &[
+    ("", "v1", "bindings", "Binding", true),
+    ("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", false),
+    ("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", false),
+    ("authorization.k8s.io", "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview", true),
+    ("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", false),
+    ("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", false),
+    ("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", false),
+];
+
+/// Usage of nodes and pods: plural, kind, and true if namespaced.
+const METRICS: [(&str, &str, bool); 2] = [("nodes", "NodeMetrics", false), ("pods", "PodMetrics", true)];
+
+/// The group that is listed last: its kinds are in other groups too, and clients resolve a short name to the
+/// first group that has it.
+const LAST_GROUP: &str = "extensions";
+
+/// Returns all groups and versions: the core group first, then by group name, the newest version of a group
+/// first.
+pub(crate) fn served(kinds: &Kinds) -> Vec<ServedGroupVersion> {
+    let stored = kinds.served().map(|resource| stored(kinds, resource));
+    let actions = ACTIONS.iter().map(|(group, version, plural, kind, namespaced)| Resource {
+        group,
+        version,
+        kind,
+        plural,
+        singular: plural.trim_end_matches('s').into(),
+        namespaced: *namespaced,
+        short_names: Vec::new(),
+        categories: Vec::new(),
+        verbs: CREATE,
+        parts: Vec::new(),
+        list_kind: format!("{kind}List"),
+        schema: None,
+    });
+    let metrics = METRICS.iter().map(|(plural, kind, namespaced)| Resource {
+        group: crate::metrics::GROUP,
+        version: crate::metrics::VERSION,
+        kind,
+        plural,
+        singular: String::new(),
+        namespaced: *namespaced,
+        short_names: Vec::new(),
+        categories: Vec::new(),
+        verbs: &["get", "list"],
+        parts: Vec::new(),
+        list_kind: format!("{kind}List"),
+        schema: None,
+    });
+    let kind = crate::component_statuses::KIND;
+    let components = std::iter::once(Resource {
+        group: "",
+        version: "v1",
+        kind,
+        plural: crate::component_statuses::PLURAL,
+        singular: "componentstatus".into(),
+        namespaced: false,
+        short_names: vec!["cs".into()],
+        categories: Vec::new(),
+        verbs: &["get", "list"],
+        parts: Vec::new(),
+        list_kind: format!("{kind}List"),
+        schema: None,
+    });
+    let kind = crate::verdicts::KIND;
+    let verdicts = std::iter::once(Resource {
+        group: crate::verdicts::GROUP,
+        version: crate::verdicts::VERSION,
+        kind,
+        plural: crate::verdicts::PLURAL,
+        singular: "schedulingverdict".into(),
+        namespaced: true,
+        short_names: vec!["verdict".into()],
+        categories: Vec::new(),
+        verbs: &["get", "list"],
+        parts: Vec::new(),
+        list_kind: format!("{kind}List"),
+        schema: None,
+    });
+    let kind = crate::controllers::KIND;
+    let controllers = std::iter::once(Resource {
+        group: crate::verdicts::GROUP,
+        version: crate::verdicts::VERSION,
+        kind,
+        plural: crate::controllers::PLURAL,
+        singular: "controller".into(),
+        namespaced: false,
+        short_names: vec!["xc".into()],
+        categories: Vec::new(),
+        verbs: &["get", "list", "watch"],
+        parts: vec![ResourcePart {
+            name: crate::controllers::STEP,
+            group: crate::verdicts::GROUP,
+            version: crate::verdicts::VERSION,
+            kind: crate::controllers::STEP_KIND,
+            verbs: CREATE,
+        }],
+        list_kind: format!("{kind}List"),
+        schema: None,
+    });
+    let mut all: Vec<ServedGroupVersion> = Vec::new();
+    for resource in stored.chain(actions).chain(components).chain(metrics).chain(verdicts).chain(controllers)
+    {
+        match all.iter_mut().find(|s| s.group == resource.group && s.version == resource.version) {
+            Some(served) => served.resources.push(resource),
+            None => all.push(ServedGroupVersion {
+                group: resource.group,
+                version: resource.version,
+                resources: vec![resource],
+            }),
+        }
+    }
+    for served in &mut all {
+        served.resources.sort_by_key(|r| r.plural);
+    }
+    let is_last = |served: &ServedGroupVersion| served.group == LAST_GROUP;
+    all.sort_by(|a, b| {
+        is_last(a)
+            .cmp(&is_last(b))
+            .then_with(|| a.group.cmp(b.group))
+            .then_with(|| age(b.version).cmp(&age(a.version)))
+    });
+    all
+}
+
+fn stored(kinds: &Kinds, resource: ServedResource) -> Resource {
+    let ServedResource { served, singular, short_names, categories, subresources, is_terminating } = resource;
+    let info = served.kind().info();
+    Resource {
+        group: served.group(),
+        version: served.version(),
+        kind: info.name,
+        plural: info.plural,
+        singular,
+        namespaced: info.namespaced(),
+        short_names,
+        categories,
+        verbs: match info.kind {
+            Kind::Namespace => NAMESPACE_VERBS,
+            _ if is_terminating => TERMINATING_VERBS,
+            _ => VERBS,
+        },
+        parts: subresources.iter().map(|part| subresource(served, *part)).collect(),
+        list_kind: kinds.list_kind(info.kind),
+        schema: kinds.schema(served).cloned(),
+    }
+}
+
+fn subresource(of: ServedKind, part: Subresource) -> ResourcePart {
+    const STREAM: &[&str] = &["create", "get"];
+    const PROXY: &[&str] = &["create", "delete", "get", "patch", "update"];
+    let (group, version, kind, verbs): (_, _, _, &'static [&'static str]) = match part {
+        Subresource::Status
+        | Subresource::EphemeralContainers
+        | Subresource::Resize
+        | Subresource::Approval => (of.group(), of.version(), of.kind().info().name, CHANGE),
+        Subresource::Scale => ("autoscaling", "v1", "Scale", CHANGE),
+        Subresource::Eviction => ("policy", "v1", "Eviction", CREATE),
+        Subresource::Binding => ("", "v1", "Binding", CREATE),
+        Subresource::Token => ("authentication.k8s.io", "v1", "TokenRequest", CREATE),
+        Subresource::Log => (of.group(), of.version(), of.kind().info().name, &["get"]),
+        Subresource::Finalize => (of.group(), of.version(), of.kind().info().name, &["update"]),
+        Subresource::Exec => ("", "v1", "PodExecOptions", STREAM),
+        Subresource::Attach => ("", "v1", "PodAttachOptions", STREAM),
+        Subresource::PortForward => ("", "v1", "PodPortForwardOptions", STREAM),
+        Subresource::Proxy if of.kind() == Kind::Pod => ("", "v1", "PodProxyOptions", PROXY),
+        Subresource::Proxy if of.kind() == Kind::Node => ("", "v1", "NodeProxyOptions", PROXY),
+        Subresource::Proxy => ("", "v1", "ServiceProxyOptions", PROXY),
+    };
+    ResourcePart { name: part.path(), group, version, kind, verbs }
+}
+
+/// Returns a sort key: stable before beta before alpha, higher numbers before lower ones.
+pub(super) fn age(version: &str) -> (u8, u32, u32) {
+    let digits =
+        |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0);
+    let text = version.trim_start_matches('v');
+    let major = digits(text);
+    match (text.split_once("alpha"), text.split_once("beta")) {
+        (Some((_, minor)), _) => (0, major, digits(minor)),
+        (_, Some((_, minor))) => (1, major, digits(minor)),
+        _ => (2, major, 0),
+    }
+}

@@ -1,0 +1,72 @@
+//! Responses with an object in the requested version. After a write, the response waits until the write is
+//! durable.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::Response;
+use http::StatusCode;
+use k8s_openapi::api::autoscaling::v1::Scale;
+
+use super::Server;
+use super::durability::ShownRevision;
+use super::negotiate::MediaType;
+use super::representation::encode_one;
+use super::respond::Responder;
+use super::response_format::ResponseFormat;
+use api::conversion::Source;
+use api::subresource::scale_of;
+use api::{ApiError, WriteOptions};
+use object::{Key, Object, ServedKind};
+
+/// Returns an object in the requested version and form.
+pub(super) async fn respond_with_object(
+    server: &Server,
+    served: ServedKind,
+    status: StatusCode,
+    format: &ResponseFormat,
+    object: &Arc<Object>,
+) -> Result<Response, ApiError> {
+    let shown = server.api().in_version(vec![object.clone()], served, Source::Uncached).await?;
+    let shown = shown.first().unwrap_or(object);
+    let accepted = format.accepted();
+    let bytes = encode_one(server.api(), served, accepted, format.query.include_object(), shown)?;
+    // For a client that accepts YAML, the final encoding converts this JSON.
+    let media = if accepted.media == MediaType::Protobuf { MediaType::Protobuf } else { MediaType::Json };
+    let response = Responder::typed(status, media.content_type(false), Body::from(bytes));
+    Ok(ShownRevision::up_to(object.revision(), response))
+}
+
+/// Returns the object as it was stored, once it is durable.
+pub(super) async fn respond_with_stored(
+    server: &Server,
+    served: ServedKind,
+    status: StatusCode,
+    format: &ResponseFormat,
+    options: &WriteOptions,
+    stored: &Arc<Object>,
+) -> Result<Response, ApiError> {
+    server.wait_durable(stored, options).await?;
+    respond_with_object(server, served, status, format, stored).await
+}
+
+/// Returns the scale of a workload, in the kind's version.
+pub(super) async fn scale_in(server: &Server, served: ServedKind, key: &Key) -> Result<Scale, ApiError> {
+    let object = server.api().get(served.kind(), key)?;
+    let shown = server.api().in_version(vec![object.clone()], served, Source::Uncached).await?;
+    scale_of(server.api(), shown.first().unwrap_or(&object))
+}
+
+impl Server {
+    /// Waits until the write is durable; a dry run wrote nothing.
+    pub(super) async fn wait_durable(
+        &self,
+        stored: &Arc<Object>,
+        options: &WriteOptions,
+    ) -> Result<(), ApiError> {
+        if options.dry_run {
+            return Ok(());
+        }
+        self.durable(stored.revision()).await
+    }
+}

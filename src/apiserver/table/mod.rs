@@ -1,0 +1,156 @@
+//! Objects as rows for `kubectl get`: `meta.k8s.io/v1 Table` with Kubernetes' own columns.
+//!
+//! The columns and cells of a kind are defined with the kind (`kinds`); this file only encodes them.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::negotiate::MetaVersion;
+use kinds::{RowCondition, Strategy};
+use object::{Object, ServedKind};
+
+/// The part of its object that a row includes: the `includeObject` parameter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum IncludeObject {
+    /// Nothing.
+    None,
+    /// A `PartialObjectMetadata`.
+    #[default]
+    Metadata,
+    /// All of it.
+    Object,
+}
+
+impl IncludeObject {
+    /// Parses the query parameter; `None` if it is none of the three.
+    pub(crate) fn from_parameter(text: &str) -> Option<Self> {
+        match text {
+            "None" => Some(Self::None),
+            "" | "Metadata" => Some(Self::Metadata),
+            "Object" => Some(Self::Object),
+            _ => None,
+        }
+    }
+}
+
+/// The metadata of the list that the table shows.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TableMeta {
+    /// The list's revision, or the object's.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) resource_version: String,
+    /// The start of the next page.
+    #[serde(rename = "continue", skip_serializing_if = "String::is_empty")]
+    pub(crate) continue_token: String,
+    /// The number of remaining objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) remaining_item_count: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    cells: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conditions: Option<[RowCondition; 1]>,
+    object: Option<Cow<'a, RawValue>>,
+}
+
+/// Encodes objects of one kind as a table.
+pub(super) struct Table<'a> {
+    strategy: &'a dyn Strategy,
+    served: ServedKind,
+    version: MetaVersion,
+    include: IncludeObject,
+    /// The reference time of ages.
+    now: Timestamp,
+}
+
+/// The end of a table, after its last row.
+pub(super) const TAIL: &str = "]}";
+
+impl<'a> Table<'a> {
+    pub(super) fn new(
+        strategy: &'a dyn Strategy,
+        served: ServedKind,
+        version: MetaVersion,
+        include: IncludeObject,
+        now: Timestamp,
+    ) -> Self {
+        Self { strategy, served, version, include, now }
+    }
+
+    /// Returns the JSON of a whole table.
+    pub(super) fn whole<'o>(
+        &self,
+        objects: impl IntoIterator<Item = &'o Object>,
+        metadata: &TableMeta,
+    ) -> Vec<u8> {
+        let mut out = self.head(metadata).into_bytes();
+        for (n, object) in objects.into_iter().enumerate() {
+            if n > 0 {
+                out.push(b',');
+            }
+            out.extend(self.row(object));
+        }
+        out.extend(TAIL.as_bytes());
+        out
+    }
+
+    /// Returns a table's JSON up to its first row.
+    pub(super) fn head(&self, metadata: &TableMeta) -> String {
+        format!(
+            "{{\"kind\":\"Table\",\"apiVersion\":\"{}\",\"metadata\":{},\"columnDefinitions\":{},\"rows\":[",
+            self.version.api_version(),
+            json(metadata),
+            json(&self.strategy.columns()),
+        )
+    }
+
+    /// Returns one row's JSON; the caller puts commas between rows.
+    pub(super) fn row(&self, object: &Object) -> Vec<u8> {
+        let encoded;
+        let object_part = match (self.include, self.served) {
+            (IncludeObject::None, _) => None,
+            (IncludeObject::Metadata, _) => partial(object, self.version).map(Cow::Owned),
+            (IncludeObject::Object, ServedKind::Stored(_)) => {
+                encoded = object.json();
+                serde_json::from_slice::<&RawValue>(&encoded).ok().map(Cow::Borrowed)
+            }
+            (IncludeObject::Object, served) => {
+                serde_json::value::to_raw_value(&served.value(object)).ok().map(Cow::Owned)
+            }
+        };
+        let row = Row {
+            cells: self.strategy.cells(object, self.now),
+            conditions: self.strategy.row_condition(object).map(|condition| [condition]),
+            object: object_part,
+        };
+        serde_json::to_vec(&row).expect("cells are JSON values")
+    }
+}
+
+fn json(value: &(impl Serialize + ?Sized)) -> String {
+    serde_json::to_string(value).expect("metadata and columns are JSON values")
+}
+
+fn partial(object: &Object, version: MetaVersion) -> Option<Box<RawValue>> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct PartialMetadata {
+        kind: &'static str,
+        api_version: &'static str,
+        metadata: serde_json::Value,
+    }
+    let api_version = version.api_version();
+    let partial =
+        PartialMetadata { kind: "PartialObjectMetadata", api_version, metadata: object.client_metadata() };
+    serde_json::value::to_raw_value(&partial).ok()
+}
+
+#[cfg(test)]
+mod tests;
