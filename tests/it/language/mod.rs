@@ -28,6 +28,7 @@ struct Exception {
 #[rustfmt::skip]
 const EXCEPTIONS: &[Exception] = &[
     Exception { word: "nobody", file: "tests/it/fabric/mod.rs", reason: "the Unix user of this name" },
+    Exception { word: "asked", file: "src/object/scenario/mod.rs", reason: "the field hintsAsked of scenarios" },
     Exception { word: "InFlightRequest", file: "src/api/http/request_metrics.rs", reason: "Kubernetes' requests in flight" },
     Exception { word: "InMemoryServer", file: "tests/it/http.rs", reason: "an adjective and a noun" },
     Exception { word: "WhoCanReport", file: "src/console/access/who_can.rs", reason: "the report of `who-can`" },
