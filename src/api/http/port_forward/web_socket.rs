@@ -2,16 +2,16 @@
 //! for its data and the next for its error. The first message on each channel is the port, two bytes in
 //! little-endian order.
 
-use axum::extract::ws::{Message, WebSocket};
 use bytes::{Bytes, BytesMut};
 use futures::{SinkExt, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
+use tokio_tungstenite::tungstenite::Message;
 
 use super::{failure, parse_port};
 use crate::ApiError;
 use crate::http::channels::Framing;
-use crate::http::upgrade;
+use crate::http::upgrade::{self, WebSocket};
 use crate::node_access::PodPorts;
 
 /// The maximum number of ports: one byte names a channel, and each port has two channels.

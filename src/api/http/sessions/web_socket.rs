@@ -5,18 +5,18 @@
 
 use std::time::Duration;
 
-use axum::extract::ws::{Message, WebSocket};
 use bytes::Bytes;
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::Message;
 
 use super::status::{StatusForm, resize};
 use super::{SessionReader, SessionWriter, ends};
 use crate::ApiError;
 use crate::http::channels::Framing;
-use crate::http::upgrade::{self, WebSocketRequest};
+use crate::http::upgrade::{self, WebSocket, WebSocketRequest};
 use base::session::{SessionInput, SessionOutput};
 
 const STDIN: u8 = 0;
