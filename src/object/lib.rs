@@ -20,6 +20,7 @@ pub mod go_format;
 pub mod host_ports;
 pub mod ingress;
 pub mod job;
+pub mod json_path;
 mod json_size;
 mod key;
 mod key_map;
