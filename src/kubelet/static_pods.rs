@@ -19,6 +19,7 @@ use super::node::{Node, NodeConfig, StaticManifest};
 use super::pod_workers::PodWorkers;
 use api::kinds::{apply_defaults, validate_create};
 use base::clock::time;
+use base::hex::hex;
 use object::conditions::ConditionStatus;
 use object::pod::Phase;
 use object::taint::effect::NO_EXECUTE;
@@ -84,7 +85,7 @@ fn uid(value: &Value, manifest: &StaticManifest, node: &NodeConfig) -> String {
     let mut sorted = value.clone();
     sorted.sort_all_objects();
     let text = format!("{}\0{}\0{sorted}", node.name, manifest.source);
-    format!("{:x}", Sha256::digest(text))[..32].to_string()
+    hex(Sha256::digest(text))[..32].to_string()
 }
 
 /// Rejects references to objects of the API, because a static pod must be able to run without the API.

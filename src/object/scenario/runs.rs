@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{Scenario, ScenarioPhase, ScenarioSpec};
+use base::hex::hex;
 
 /// The namespace of the ConfigMap of runs.
 pub const RUNS_NAMESPACE: &str = "kube-system";
@@ -199,7 +200,7 @@ impl ScenarioSpec {
     pub fn fingerprint(&self) -> String {
         let spec = Self { hints_requested: None, stop: None, ..self.clone() };
         let text = serde_json::to_string(&spec).unwrap_or_default();
-        let mut digest = format!("{:x}", Sha256::digest(text));
+        let mut digest = hex(Sha256::digest(text));
         digest.truncate(16);
         digest
     }

@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::{Api as Client, ResourceExt};
 use parking_lot::Mutex;
-use rand::Rng;
+use rand::RngExt;
 
 use super::Checks;
 use crate::simulate::plan::NAMESPACES;
