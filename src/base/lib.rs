@@ -13,6 +13,7 @@ mod gate;
 pub mod hex;
 pub mod insecure_verifier;
 pub mod mistakes;
+pub mod optional_file;
 pub mod panics;
 pub mod peer_credentials;
 pub mod quote;

@@ -139,7 +139,7 @@ pub(crate) fn annotations(errors: &mut FieldErrors, path: &Path<'_>, annotations
 
 /// Returns the fields that the metadata of a template has in addition to labels and annotations.
 pub(crate) fn beyond_labels_and_annotations(meta: &ObjectMeta) -> Vec<String> {
-    let fields = serde_json::to_value(meta).unwrap_or_default();
+    let fields = object::json_of(meta);
     // Go clients write absent texts as empty ones.
     let is_set =
         |value: &Value| value.as_str() != Some("") && value.as_array().is_none_or(|all| !all.is_empty());
@@ -178,7 +178,7 @@ fn owner_references(errors: &mut FieldErrors, path: &Path<'_>, meta: &ObjectMeta
     }
     let Some(first) = owner::controller_of(meta) else { return };
     for second in references.iter().filter(|r| r.controller == Some(true)).skip(1) {
-        let list: Vec<_> = references.iter().map(|r| serde_json::to_value(r).unwrap_or_default()).collect();
+        let list: Vec<_> = references.iter().map(object::json_of).collect();
         errors.invalid(
             path,
             &Value::Array(list),

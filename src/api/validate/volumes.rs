@@ -53,7 +53,7 @@ pub(crate) fn volumes<'a>(
 
 /// Requires exactly one source, and validates it.
 fn source(errors: &mut FieldErrors, path: &Path<'_>, volume: &Volume, pod: Option<&ObjectMeta>) {
-    let fields = serde_json::to_value(volume).unwrap_or_default();
+    let fields = object::json_of(volume);
     let Some(fields) = fields.as_object() else { return };
     let holder = VolumeParent::Pod { volume: &volume.name };
     match volume_sources::sources(errors, path, fields, holder) {

@@ -84,7 +84,7 @@ impl<K: Resource<DynamicType = ()> + Serialize + Debug + Send + Sync + 'static> 
     }
 
     fn to_json(&self) -> Value {
-        serde_json::to_value(self).unwrap_or_default()
+        object::json_of(self)
     }
 
     fn whole(&self) -> &dyn Any {
@@ -98,7 +98,7 @@ impl Object for TableRow {
     }
 
     fn to_json(&self) -> Value {
-        serde_json::to_value(&self.object).unwrap_or_default()
+        object::json_of(&self.object)
     }
 
     fn whole(&self) -> &dyn Any {

@@ -323,7 +323,7 @@ pub(crate) fn subject<'a>(stores: &'a Stores, scope: &Scope) -> Option<&'a Deplo
 }
 
 fn template(web: &Deployment) -> Value {
-    serde_json::to_value(&web.spec.template).unwrap_or_default()
+    object::json_of(&web.spec.template)
 }
 
 fn revision(web: &Deployment) -> i64 {

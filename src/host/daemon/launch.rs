@@ -22,6 +22,7 @@ use super::{Host, environment, os};
 use crate::journal::{container_dir, tmp_dir};
 use crate::protocol::Launch;
 use crate::{ContainerRecord, ResourceLimits, RuntimeError};
+use base::optional_file::read_optional;
 use base::root_dir::RootDir;
 use programs::IMAGE_DIRECTORY;
 
@@ -30,7 +31,7 @@ use programs::IMAGE_DIRECTORY;
 fn resolve_user(launch: &Launch) -> Result<(UserAccount, Option<User>), RuntimeError> {
     let own_uid = rustix::process::getuid().as_raw();
     let Some(root) = &launch.image_root else {
-        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let read = |path: &str| read_optional(path);
         let account = environment::account(launch, &read("/etc/passwd"), &read("/etc/group"), own_uid);
         return Ok((account?, None));
     };

@@ -84,7 +84,7 @@ impl Client {
         let warnings = response.headers().get_all(WARNING).iter();
         let warnings = warnings.map(|w| String::from_utf8(w.as_bytes().to_vec()).unwrap()).collect();
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
-        TestResponse { code, body: serde_json::from_slice(&bytes).unwrap_or_default(), warnings }
+        TestResponse { code, body: serde_json::from_slice(&bytes).unwrap_or(Value::Null), warnings }
     }
 
     async fn get(&self, path: &str) -> TestResponse {

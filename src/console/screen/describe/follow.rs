@@ -56,7 +56,7 @@ pub(crate) async fn follow_beside(out: Outbox, target: ObjectRef) {
             Ok(Event::Init) => all.clear(),
             Ok(Event::InitApply(object) | Event::Apply(object)) => {
                 let name = key(&object);
-                let mut value = serde_json::to_value(object).unwrap_or_default();
+                let mut value = object::json_of(object);
                 value["kind"] = Value::String(kind.to_owned());
                 all.insert(name, value);
             }
@@ -90,7 +90,7 @@ pub(crate) async fn follow_policies(out: Outbox, target: ObjectRef) {
 
 /// Returns the object as JSON with its kind, which items of a list may lack.
 fn whole(object: DynamicObject, target: &ObjectRef) -> Value {
-    let mut value = serde_json::to_value(object).unwrap_or_default();
+    let mut value = object::json_of(object);
     if value["kind"].is_null() {
         value["kind"] = Value::String(target.kind.kind.clone());
         value["apiVersion"] = Value::String(target.kind.api_version());

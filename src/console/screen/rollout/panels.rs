@@ -99,7 +99,7 @@ pub(super) fn template(
     let there = set.and_then(|(set, _)| set.spec.template.as_ref());
     if revision.current {
         let template = without_hash(objects.deployment.spec.template.clone());
-        let text = to_yaml(&serde_json::to_value(template).unwrap_or_default());
+        let text = to_yaml(&object::json_of(template));
         lines.extend(text.lines().map(|line| yaml_text::colour(line, cx.theme)));
     } else {
         let diff = template_diff(Some(&objects.deployment.spec.template), there);
