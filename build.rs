@@ -7,8 +7,10 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    let target = |name: &str| std::env::var(format!("CARGO_CFG_TARGET_{name}")).unwrap_or_default();
-    if target("OS") == "linux" && target("ENV") == "gnu" {
+    let is_target = |name: &str, value: &str| {
+        std::env::var(format!("CARGO_CFG_TARGET_{name}")).is_ok_and(|it| it == value)
+    };
+    if is_target("OS", "linux") && is_target("ENV", "gnu") {
         println!("cargo::rustc-link-arg-bins=-no-pie");
     }
 }

@@ -114,7 +114,7 @@ impl Api {
         let now = self.server_clock().monotonic();
         if seen.at.is_none() {
             let first = self.server_clock().now().as_microsecond();
-            seen.revision = u64::try_from(first).unwrap_or_default().max(1);
+            seen.revision = u64::try_from(first).unwrap_or(0).max(1);
             seen.complete_after = seen.revision;
         }
         if seen.at.is_none_or(|at| now.saturating_sub(at) >= age) {

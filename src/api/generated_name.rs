@@ -1,6 +1,6 @@
 //! Names that the API generates from `metadata.generateName`.
 
-use rand::Rng;
+use rand::RngExt;
 
 use object::names::ALPHABET;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::ops::RangeInclusive;
 
 use parking_lot::Mutex;
-use rand::Rng;
+use rand::RngExt;
 
 /// Kubernetes' default range.
 const RANGE: RangeInclusive<i32> = 30_000..=32_767;

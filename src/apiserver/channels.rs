@@ -2,10 +2,10 @@
 //!
 //! In the base64 variants, for old browsers, that byte is a digit and base64 text follows.
 
-use axum::extract::ws::Message;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use tokio_tungstenite::tungstenite::Message;
 
 /// The encoding of channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(super) fn data(message: Message) -> Option<Bytes> {
     match message {
         Message::Binary(bytes) => Some(bytes),
         Message::Text(text) => Some(text.into()),
-        Message::Ping(_) | Message::Pong(_) | Message::Close(_) => None,
+        Message::Ping(_) | Message::Pong(_) | Message::Close(_) | Message::Frame(_) => None,
     }
 }
 

@@ -124,8 +124,8 @@ async fn messages(
     let ListFrame { head, tail } = protobuf::list_frame(&api_version, &kind, &list::metadata(&page), items)?;
     let left = (head.len() + items + tail.len()) as u64;
     let encode = move |object: &Arc<Object>, pieces: &mut ChunkBuilder| {
-        // The object was encoded before to compute the length, so encoding cannot fail now.
-        let message = representation::message(form, served, object).unwrap_or_default();
+        let message = representation::message(form, served, object)
+            .expect("the object was encoded before, to compute the length");
         pieces.put(&protobuf::item_head(message.len()));
         pieces.share(message.into());
     };

@@ -17,6 +17,7 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Returns true if a browser makes this request for another site.
 pub(super) fn is_cross_site(uri: &Uri, headers: &HeaderMap, domain: &ClusterDomain) -> bool {
+    #[expect(clippy::disallowed_methods, reason = "a header that is no text names no site")]
     let text = |name: &HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let (origin, site) = (text(&ORIGIN), text(&SEC_FETCH_SITE));
     if origin.is_none() && site.is_none() {

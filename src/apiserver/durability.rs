@@ -136,7 +136,7 @@ mod tests {
                     break;
                 }
             }
-            (status, serde_json::from_slice(&text).unwrap_or_default())
+            (status, serde_json::from_slice(&text).unwrap_or(Value::Null))
         }
     }
 

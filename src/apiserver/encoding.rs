@@ -16,7 +16,9 @@ use super::connection::ReadMode;
 use super::negotiate::MediaType;
 use super::protobuf;
 use super::query::Query;
+use super::respond::Responder;
 use super::transformed_body::{Transform, TransformedBody};
+use crate::ApiError;
 
 /// Smaller responses are not compressed; Kubernetes' number.
 const COMPRESSED_FROM: u64 = 128 << 10;
@@ -72,8 +74,10 @@ impl ResponseEncoding {
 
     async fn rewritten(self, response: Response) -> Response {
         let (mut parts, body) = response.into_parts();
-        // Bodies from this server cannot fail.
-        let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        let bytes = match body.collect().await {
+            Ok(collected) => collected.to_bytes(),
+            Err(error) => return Responder::error(&ApiError::Internal(error.to_string())),
+        };
         let value: Option<Value> = serde_json::from_slice(&bytes).ok();
         let made = value.and_then(|value| match self.media {
             MediaType::Yaml => Some(manifest::to_yaml(&value).into_bytes()),

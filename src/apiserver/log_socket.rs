@@ -1,11 +1,11 @@
 //! A log over WebSocket, for browsers: the text in messages, and nothing else.
 
-use axum::extract::ws::{Message, Utf8Bytes};
 use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use super::Server;
 use super::upgrade::{self, Upgrade};

@@ -123,8 +123,7 @@ pub(super) async fn handle(
     let options = Options::read(query)?;
     options.check(&key.name)?;
     let container = container_of(&pod, query.get("container"))?;
-    let socket =
-        if upgrade::is_web_socket(request.headers()) { Some(Upgrade::of(request).await?) } else { None };
+    let socket = if upgrade::is_web_socket(request.headers()) { Some(Upgrade::of(request)?) } else { None };
     let request = options.request(container, query);
     let node = server.node_of(&pod)?;
     let chunks = node.logs(pod, request).await?;

@@ -20,6 +20,7 @@ use super::query::Query;
 use super::respond::Responder;
 use super::response_format::not_allowed;
 use api::ApiError;
+use base::optional_file::read_optional;
 
 const ROOT: &str = "/debug/pprof";
 /// The default and maximum observation time, in seconds.
@@ -112,13 +113,16 @@ async fn threads() -> Threads {
             let Some(id) = entry.file_name().to_str().and_then(|id| id.parse().ok()) else { continue };
             // The thread may have exited meanwhile.
             let Ok(counts) = std::fs::read_to_string(path.join("schedstat")) else { continue };
-            let name = std::fs::read_to_string(path.join("comm")).unwrap_or_default();
+            let name = read_optional(path.join("comm"));
             threads.extend(thread(name.trim_end(), &counts).map(|thread| (id, thread)));
         }
         threads
     })
     .await
-    .unwrap_or_default()
+    .unwrap_or_else(|error| {
+        tracing::warn!("cannot sample the threads: {error}");
+        Threads::new()
+    })
 }
 
 /// Reads `schedstat` (Linux, `Documentation/scheduler/sched-stats.rst`).

@@ -44,7 +44,7 @@ pub(super) async fn handle(
         (None, _, Method::GET) if target.is_watch(&Method::GET, &format.query) => {
             let events = watch::handle(server, &target, format)?;
             if upgrade::is_web_socket(request.headers()) {
-                watch_socket::handle(server, Upgrade::of(request).await?, events)
+                watch_socket::handle(server, Upgrade::of(request)?, events)
             } else {
                 Ok(events)
             }

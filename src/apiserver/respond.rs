@@ -57,7 +57,7 @@ impl Responder {
     pub(super) fn error(error: &ApiError) -> Response {
         let status = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let status_object = error.to_status();
-        let bytes = serde_json::to_vec(&status_object).unwrap_or_default();
+        let bytes = serde_json::to_vec(&status_object).expect("a Status is JSON");
         let mut response = Self::bytes(status, bytes.into());
         response.extensions_mut().insert(Arc::new(status_object));
         if let Some(seconds) = error.retry_after_seconds() {

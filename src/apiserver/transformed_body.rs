@@ -44,7 +44,11 @@ impl<T: Transform> Body for TransformedBody<T> {
         loop {
             let Some(transform) = &mut this.transform else { return Poll::Ready(None) };
             let data = match ready!(Pin::new(&mut this.inner).poll_frame(cx)) {
-                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => data,
+                    // Trailers describe the bytes before the transformation.
+                    Err(_) => continue,
+                },
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 None => {
                     let rest = this.transform.take().map(T::end).transpose()?.unwrap_or_default();

@@ -3,15 +3,24 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
-use axum::extract::{FromRequestParts, Request};
+use axum::extract::Request;
 use axum::response::Response;
 use bytes::Bytes;
 use futures::{Sink, SinkExt, Stream, StreamExt};
-use http::header::{CONNECTION, HeaderName, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
-use http::{HeaderMap, HeaderValue, StatusCode};
-use hyper::upgrade::OnUpgrade;
+use http::header::{
+    CONNECTION, HeaderName, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
+    SEC_WEBSOCKET_VERSION, UPGRADE,
+};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use tokio_util::io::{CopyToBytes, SinkWriter, StreamReader};
 
 use super::respond::Responder;
@@ -37,11 +46,16 @@ pub(super) enum Upgrade {
     Spdy(Box<SpdyUpgrade>),
 }
 
+/// A WebSocket, after the handshake.
+pub(super) type WebSocket = WebSocketStream<TokioIo<Upgraded>>;
+
 /// A request to speak WebSocket.
 pub(super) struct WebSocketRequest {
-    upgrade: WebSocketUpgrade,
+    key: HeaderValue,
+    on_upgrade: OnUpgrade,
     /// The client's protocols, preferred first.
     requested: Vec<String>,
+    chosen: Option<HeaderValue>,
 }
 
 /// A request to speak SPDY.
@@ -52,15 +66,12 @@ pub(super) struct SpdyUpgrade {
 
 impl Upgrade {
     /// Detects the upgrade that a request wants.
-    pub(super) async fn of(request: Request) -> Result<Self, ApiError> {
+    pub(super) fn of(request: Request) -> Result<Self, ApiError> {
         let (mut parts, _) = request.into_parts();
         if is_web_socket(&parts.headers) {
-            let requested = requested_protocols(&parts.headers);
-            let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &())
-                .await
-                .map_err(|rejection| ApiError::BadRequest(format!("unable to upgrade: {rejection}")))?;
-            let upgrade = upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE);
-            return Ok(Self::WebSocket(Box::new(WebSocketRequest { upgrade, requested })));
+            let request = WebSocketRequest::of(&mut parts)
+                .map_err(|reason| ApiError::BadRequest(format!("unable to upgrade: {reason}")))?;
+            return Ok(Self::WebSocket(Box::new(request)));
         }
         if requests_protocol(&parts.headers, SPDY)
             && let Some(on_upgrade) = parts.extensions.remove::<OnUpgrade>()
@@ -128,7 +139,7 @@ impl SpdyUpgrade {
         self,
         server: &Server,
         protocol: &'static str,
-        speak: impl FnOnce(hyper_util::rt::TokioIo<hyper::upgrade::Upgraded>) -> F + Send + 'static,
+        speak: impl FnOnce(TokioIo<Upgraded>) -> F + Send + 'static,
     ) -> Response
     where
         F: Future<Output = ()> + Send,
@@ -137,7 +148,7 @@ impl SpdyUpgrade {
         base::task::start(stopping.run_until_cancelled_owned(async move {
             let _guard = under_way;
             match self.on_upgrade.await {
-                Ok(upgraded) => speak(hyper_util::rt::TokioIo::new(upgraded)).await,
+                Ok(upgraded) => speak(TokioIo::new(upgraded)).await,
                 Err(error) => tracing::debug!("an upgrade failed: {error}"),
             }
         }));
@@ -152,6 +163,26 @@ impl SpdyUpgrade {
 }
 
 impl WebSocketRequest {
+    /// Reads a request, as RFC 6455, section 4.2.1 demands it; an error is the reason of the refusal.
+    fn of(parts: &mut Parts) -> Result<Self, &'static str> {
+        if parts.method != Method::GET {
+            return Err("the request's method is not GET");
+        }
+        if parts.headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
+            return Err("the request's Sec-WebSocket-Version is not 13");
+        }
+        Ok(Self {
+            key: parts
+                .headers
+                .get(SEC_WEBSOCKET_KEY)
+                .cloned()
+                .ok_or("the request has no Sec-WebSocket-Key")?,
+            on_upgrade: parts.extensions.remove().ok_or("the connection cannot be upgraded")?,
+            requested: requested_protocols(&parts.headers),
+            chosen: None,
+        })
+    }
+
     /// Returns the protocol over WebSocket; `none` is the protocol for clients that name none.
     pub(super) fn choose(
         &mut self,
@@ -163,16 +194,14 @@ impl WebSocketRequest {
         }
         let requested: Vec<&str> = self.requested.iter().map(String::as_str).collect();
         let chosen = choose(&requested, served).map_err(ApiError::BadRequest)?;
-        self.upgrade.set_selected_protocol(HeaderValue::from_static(chosen));
+        self.chosen = Some(HeaderValue::from_static(chosen));
         Ok(chosen)
     }
 
     /// Selects the client's first protocol that `is_one` accepts, under the client's name for it.
     pub(super) fn choose_any(&mut self, is_one: impl Fn(&str) -> bool) {
         let named = self.requested.iter().find(|requested| is_one(requested));
-        if let Some(protocol) = named.and_then(|named| HeaderValue::from_str(named).ok()) {
-            self.upgrade.set_selected_protocol(protocol);
-        }
+        self.chosen = named.and_then(|named| HeaderValue::from_str(named).ok());
     }
 
     /// Switches protocols, and runs the session on the socket until it ends or the server stops.
@@ -184,11 +213,29 @@ impl WebSocketRequest {
     where
         F: Future<Output = ()> + Send,
     {
+        let accept = HeaderValue::try_from(derive_accept_key(self.key.as_bytes()));
         let (stopping, under_way) = (server.inner.stopping.clone(), request_metrics::current());
-        self.upgrade.on_upgrade(move |socket| async move {
+        tokio::spawn(stopping.run_until_cancelled_owned(async move {
             let _guard = under_way;
-            stopping.run_until_cancelled(speak(socket)).await;
-        })
+            match self.on_upgrade.await {
+                Ok(upgraded) => {
+                    let config = WebSocketConfig::default()
+                        .max_message_size(Some(MAX_MESSAGE))
+                        .max_frame_size(Some(MAX_MESSAGE));
+                    let upgraded = TokioIo::new(upgraded);
+                    speak(WebSocket::from_raw_socket(upgraded, Role::Server, Some(config)).await).await;
+                }
+                Err(error) => tracing::debug!("an upgrade failed: {error}"),
+            }
+        }));
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        let headers = response.headers_mut();
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(SEC_WEBSOCKET_ACCEPT, accept.expect("base64 is valid in a header"));
+        headers.extend(self.chosen.map(|chosen| (SEC_WEBSOCKET_PROTOCOL, chosen)));
+        response
     }
 }
 
@@ -204,7 +251,7 @@ pub(super) fn refusal(error: ApiError) -> ApiError {
 
 /// Returns the message that closes a WebSocket normally; without a code kubectl reports a broken connection.
 pub(super) fn normal_close() -> Message {
-    Message::Close(Some(CloseFrame { code: close_code::NORMAL, reason: Utf8Bytes::default() }))
+    Message::Close(Some(CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() }))
 }
 
 /// Sends messages and the close to a client from which only a close is expected. A client that does not take
@@ -247,6 +294,8 @@ pub(super) fn byte_stream(socket: WebSocket) -> impl AsyncRead + AsyncWrite + Se
 
 #[cfg(test)]
 mod tests {
+    use http_body_util::BodyExt;
+
     use super::*;
 
     /// A client whose window is full. Regression: its watch stayed open for hours.
@@ -291,7 +340,7 @@ mod tests {
             (of_node("os: it failed"), 500, "unable to upgrade connection: os: it failed"),
         ] {
             assert_eq!(answer.status().as_u16(), code);
-            let body = axum::body::to_bytes(answer.into_body(), 1 << 20).await.unwrap();
+            let body = answer.into_body().collect().await.unwrap().to_bytes();
             let status: serde_json::Value = serde_json::from_slice(&body).unwrap();
             assert_eq!((&status["kind"], &status["code"]), (&"Status".into(), &code.into()));
             assert!(status["message"].as_str().unwrap().contains(message), "{status}");

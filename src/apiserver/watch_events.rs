@@ -29,7 +29,7 @@ pub(super) fn followed(media: MediaType, body: Body) -> Response {
 
 /// Writes the event that ends a watch with an error.
 pub(super) fn put_error(out: &mut ChunkBuilder, media: MediaType, error: &ApiError) {
-    let status = serde_json::to_value(error.to_status()).unwrap_or_default();
+    let status = object::json_of(error.to_status());
     put_value(out, media, "ERROR", &status);
 }
 

@@ -1,11 +1,11 @@
 //! A watch over WebSocket, for browsers: each event is a message, text for JSON.
 
 use axum::body::Body;
-use axum::extract::ws::{Message, Utf8Bytes};
 use axum::response::Response;
 use bytes::{Buf, Bytes, BytesMut};
 use futures::{Stream, StreamExt};
 use http::header::CONTENT_TYPE;
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use super::Server;
 use super::auth::is_token;

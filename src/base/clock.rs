@@ -167,7 +167,7 @@ pub fn time(at: Timestamp) -> Time {
 
 /// Returns the time from `now` until `at`; zero if it has passed.
 pub fn until(now: Timestamp, at: Timestamp) -> Duration {
-    Duration::try_from(at.duration_since(now)).unwrap_or_default()
+    Duration::try_from(at.duration_since(now)).unwrap_or(Duration::ZERO)
 }
 
 /// Returns the time from `then` until `now`; zero if `then` lies ahead.

@@ -7,11 +7,12 @@
 //!
 //! Architecture Invariant: nothing else that the simulator runs draws random values (`tests/it/layers/randomness.rs`).
 
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
-use rand::{RngCore, SeedableRng};
+use rand::{Rng, SeedableRng, TryRng};
 
 /// `None`: the machine's randomness.
 static SEEDED: Mutex<Option<SmallRng>> = Mutex::new(None);
@@ -49,7 +50,7 @@ pub fn random<T>() -> T
 where
     rand::distr::StandardUniform: rand::distr::Distribution<T>,
 {
-    rand::Rng::random(&mut Random)
+    rand::RngExt::random(&mut Random)
 }
 
 /// Returns a new uid as text: a UUID of version 4.
@@ -61,19 +62,22 @@ pub fn uuid() -> String {
 #[derive(Clone, Copy, Debug)]
 pub struct Random;
 
-impl RngCore for Random {
-    fn next_u32(&mut self) -> u32 {
-        seeded(RngCore::next_u32).unwrap_or_else(|| rand::rng().next_u32())
+impl TryRng for Random {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok(seeded(Rng::next_u32).unwrap_or_else(|| rand::rng().next_u32()))
     }
 
-    fn next_u64(&mut self) -> u64 {
-        seeded(RngCore::next_u64).unwrap_or_else(|| rand::rng().next_u64())
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(seeded(Rng::next_u64).unwrap_or_else(|| rand::rng().next_u64()))
     }
 
-    fn fill_bytes(&mut self, buffer: &mut [u8]) {
+    fn try_fill_bytes(&mut self, buffer: &mut [u8]) -> Result<(), Infallible> {
         if !fill_seeded(buffer) {
             rand::rng().fill_bytes(buffer);
         }
+        Ok(())
     }
 }
 

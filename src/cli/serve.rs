@@ -94,11 +94,9 @@ pub(super) fn prepare(args: &ClusterArgs, stderr: Stderr) -> Result<(DataDir, Lo
     Ok((data_dir, logging))
 }
 
-/// The file with the user's results of scenarios: in the platform's state directory, or else its data directory.
+/// The file with the user's results of scenarios.
 fn runs_file() -> Option<PathBuf> {
-    let directories = directories::BaseDirs::new()?;
-    let place = directories.state_dir().unwrap_or_else(|| directories.data_dir());
-    Some(place.join("podium").join("scenario-runs.json"))
+    Some(base::user_dirs::state_dir()?.join("podium").join("scenario-runs.json"))
 }
 
 /// Merges the command line with the config file.

@@ -189,5 +189,5 @@ async fn client_config(
 
 /// The directory of the user's themes and keys.
 fn config_dir() -> Option<PathBuf> {
-    directories::BaseDirs::new().map(|dirs| dirs.config_dir().join("podium"))
+    Some(base::user_dirs::config_dir()?.join("podium"))
 }

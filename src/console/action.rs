@@ -313,7 +313,7 @@ fn typed(body: &Value) -> Result<DynamicObject, kube::Error> {
 }
 
 fn value_of<T: serde::Serialize>(object: &T) -> Value {
-    serde_json::to_value(object).unwrap_or_default()
+    object::json_of(object)
 }
 
 /// Formats `NAME does not answer` with the reason, without the start [`NO_RESPONSE`], which would repeat it.

@@ -14,7 +14,7 @@
 //!
 //! | modules | content |
 //! |---|---|
-//! | [`text`], [`json_path`], [`jq`], [`keys`], [`command`], [`toast`], [`desktop_notification`], [`prompt`], [`scope`], [`search`], [`log_line`], [`health`], [`pod_status`], [`theme`], [`thresholds`], [`node_shell`], [`forks`], [`widget`] | basics for drawing and input |
+//! | [`text`], [`json_condition`], [`jq`], [`keys`], [`command`], [`toast`], [`desktop_notification`], [`prompt`], [`scope`], [`search`], [`log_line`], [`health`], [`pod_status`], [`theme`], [`thresholds`], [`node_shell`], [`forks`], [`widget`] | basics for drawing and input |
 //! | [`resource`], [`builtin_kinds`], [`workloads`], [`server_table`], [`catalogue`], [`links`], [`store`] | the cluster as reported by discovery and watches: objects of any kind, by group, version and plural name |
 //! | [`extensions`] | the user's files in k9s' formats |
 //! | [`changes`], [`action`], [`journal`] | changes of the cluster as data, and their undo |
@@ -91,7 +91,7 @@ pub(crate) mod index;
 pub mod joined_clusters;
 pub mod journal;
 pub(crate) mod jq;
-pub(crate) mod json_path;
+pub(crate) mod json_condition;
 pub mod keys;
 pub(crate) mod kind_view;
 pub mod linear;

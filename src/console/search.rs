@@ -5,7 +5,7 @@
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
-use super::json_path::Condition;
+use super::json_condition::Condition;
 
 /// A compiled search.
 #[derive(Clone, Debug)]

@@ -15,6 +15,7 @@ use tokio::net::{TcpStream, UdpSocket};
 
 use super::framing::{read_framed, write_framed};
 use base::clock::Clock;
+use base::optional_file::read_optional;
 use base::resolv_conf::ResolvConf;
 
 /// Timeout for one resolver.
@@ -89,7 +90,7 @@ impl Forwarder {
         let all = match &self.resolvers {
             Resolvers::Fixed(servers) => servers.clone(),
             Resolvers::File(path) => {
-                let text = std::fs::read_to_string(path).unwrap_or_default();
+                let text = read_optional(path);
                 ResolvConf::parse(&text).servers().map(|ip| SocketAddr::new(ip, 53)).collect()
             }
         };

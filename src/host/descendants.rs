@@ -11,6 +11,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use sha2::{Digest, Sha256};
 
 use super::process_tree;
+use base::hex::hex;
 
 /// The interval between two checks while killing.
 const CHECK_INTERVAL: Duration = Duration::from_millis(5);
@@ -28,8 +29,7 @@ pub struct Descendants {
 
 /// The prefix of all container ids of the host of this directory.
 pub(crate) fn id_prefix(dir: &Path) -> String {
-    let digest = Sha256::digest(dir.as_os_str().as_encoded_bytes());
-    let mut prefix = format!("{digest:x}");
+    let mut prefix = hex(Sha256::digest(dir.as_os_str().as_encoded_bytes()));
     prefix.truncate(16);
     prefix
 }

@@ -32,7 +32,7 @@ pub fn frames(bytes: &[u8]) {
 
 /// The bytes as a stream of frames, and as the body of one.
 fn json<T: Serialize + DeserializeOwned>(bytes: &[u8]) {
-    let mut framed = u32::try_from(bytes.len()).unwrap_or_default().to_be_bytes().to_vec();
+    let mut framed = u32::try_from(bytes.len()).unwrap_or(0).to_be_bytes().to_vec();
     framed.extend_from_slice(bytes);
     for mut stream in [bytes, &framed] {
         while let Ok(Some(value)) = now(read_json::<_, T>(&mut stream, RESPONSE_LIMIT)) {

@@ -9,6 +9,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use super::Usage;
+use base::optional_file::read_optional;
 
 /// The environment variable that marks every process of a container.
 pub(crate) const MARKER: &str = "PODIUM_CONTAINER";
@@ -127,7 +128,7 @@ pub(crate) fn children(pid: i32) -> Vec<i32> {
             .collect();
     }
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let texts = threads.map(|thread| fs::read_to_string(thread.path().join("children")).unwrap_or_default());
+    let texts = threads.map(|thread| read_optional(thread.path().join("children")));
     texts.flat_map(|text| text.split_ascii_whitespace().flat_map(str::parse).collect::<Vec<i32>>()).collect()
 }
 
@@ -138,7 +139,7 @@ pub(crate) fn has_children_files() -> bool {
 
 /// Resident private memory: pages of program files are shared and not counted.
 fn memory_bytes(pid: i32) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    let text = read_optional(format!("/proc/{pid}/statm"));
     let mut fields = text.split(' ').skip(1).map(|field| field.parse::<u64>().unwrap_or(0));
     let (resident, shared) = (fields.next().unwrap_or(0), fields.next().unwrap_or(0));
     resident.saturating_sub(shared) * rustix::param::page_size() as u64

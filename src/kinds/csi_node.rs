@@ -41,7 +41,7 @@ impl Resource for CSINode {
         self.validate(errors);
         for new in &self.spec.drivers {
             if old.spec.drivers.iter().any(|old| old.name == new.name && !same_driver(old, new)) {
-                let shown = serde_json::to_value(new).unwrap_or_default();
+                let shown = object::json_of(new);
                 errors.invalid(&Path::root("spec.drivers"), &shown, "field is immutable");
             }
         }

@@ -5,9 +5,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use jsonpath_rust::parser::model::JpQuery;
-use jsonpath_rust::parser::parse_json_path;
-use jsonpath_rust::query::js_path_process;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceColumnDefinition, CustomResourceDefinitionVersion,
 };
@@ -19,6 +16,7 @@ use super::resource::{Replicas, Strategy};
 use super::served_schema::ServedSchema;
 use apimachinery::validate::{FieldErrors, Path};
 use object::definition_schemas::VersionSchema;
+use object::json_path::{Dialect, JsonPath};
 use object::time::human_age;
 use object::{CustomObject, Kind, Object};
 
@@ -39,7 +37,7 @@ pub struct CustomStrategy {
 
 struct PrinterColumn {
     definition: ColumnDefinition,
-    path: JpQuery,
+    path: JsonPath,
 }
 
 /// The paths of the replica counts, as field names from the outermost.
@@ -139,10 +137,12 @@ fn as_rules_see_it(object: &Object) -> Option<Value> {
 
 impl PrinterColumn {
     fn of(column: &CustomResourceColumnDefinition) -> Result<Self, DefinitionError> {
-        let path = json_path(&column.json_path).map_err(|reason| DefinitionError::Path {
-            field: "additionalPrinterColumns.jsonPath",
-            path: column.json_path.clone(),
-            reason,
+        let path = JsonPath::parse(&column.json_path, Dialect::Definitions).map_err(|reason| {
+            DefinitionError::Path {
+                field: "additionalPrinterColumns.jsonPath",
+                path: column.json_path.clone(),
+                reason,
+            }
         })?;
         let definition = ColumnDefinition {
             name: column.name.clone(),
@@ -158,8 +158,7 @@ impl PrinterColumn {
 
     /// Formats the cell as the apiextensions server does: null if the path finds nothing or a value of another type.
     fn cell(&self, object: &Value, now: Timestamp) -> Value {
-        let found = js_path_process(&self.path, object).ok().and_then(|found| found.into_iter().next());
-        let Some(value) = found.map(jsonpath_rust::query::QueryRef::val) else { return Value::Null };
+        let Some(value) = self.path.find(object).into_iter().next() else { return Value::Null };
         match self.definition.type_.as_str() {
             "string" => match value {
                 Value::String(text) => json!(text),
@@ -302,105 +301,6 @@ pub(super) fn simple_path(path: &str) -> Result<Vec<String>, &'static str> {
     }
 }
 
-/// The maximum length of a JSONPath, and its maximum depth: the parser is recursive.
-const MAX_PATH: usize = 512;
-const MAX_PATH_DEPTH: usize = 16;
-
-/// Translates Kubernetes' JSONPath dialect to RFC 9535. Kubernetes' paths begin without `$`, escape dots in names
-/// (`.metadata.annotations.example\.com/x`, also in quotes: `.metadata.annotations['example\.com/x']`), have names with
-/// other characters without quotes (`.spec.app-name`), and select all elements with empty brackets
-/// (`.spec.rules[].host`).
-pub(super) fn json_path(path: &str) -> Result<JpQuery, String> {
-    if path.len() > MAX_PATH || path.matches(['(', '[']).count() > MAX_PATH_DEPTH {
-        return Err(format!("has more than {MAX_PATH} bytes or {MAX_PATH_DEPTH} brackets"));
-    }
-    let mut standard = String::from("$");
-    let path = with_dots(path);
-    let mut letters = path.chars().peekable();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '.' => {
-                let mut name = String::new();
-                while let Some(letter) = letters.next_if(|letter| !matches!(letter, '.' | '[')) {
-                    let escaped = if letter == '\\' { letters.next() } else { None };
-                    name.push(escaped.unwrap_or(letter));
-                }
-                if name == "*" || name.is_empty() || is_identifier(&name) {
-                    standard.extend([".", &name]);
-                } else {
-                    standard.extend(["[", &Value::String(name).to_string(), "]"]);
-                }
-            }
-            '[' if letters.next_if_eq(&']').is_some() => standard.push_str("[*]"),
-            '[' => {
-                standard.push('[');
-                copy_brackets(&mut letters, &mut standard);
-            }
-            other => standard.push(other),
-        }
-    }
-    parse_json_path(&standard).map_err(|error| error.to_string())
-}
-
-/// Replaces `['name']` by `.name`, which means the same to client-go, because it unescapes dots in quoted names, too.
-fn with_dots(path: &str) -> String {
-    let mut dotted = String::with_capacity(path.len());
-    let mut rest = path;
-    while let Some(at) = rest.find('[') {
-        dotted.push_str(&rest[..at]);
-        let name = rest[at + 1..].trim_start().strip_prefix('\'').and_then(|quoted| {
-            let (name, after) = quoted.split_once('\'')?;
-            Some((name, after.trim_start().strip_prefix(']')?))
-        });
-        if let Some((name, after)) = name {
-            dotted.push('.');
-            dotted.push_str(name);
-            rest = after;
-        } else {
-            // The contents of other brackets stay unchanged, quoted names included.
-            let mut letters = rest[at + 1..].chars();
-            dotted.push('[');
-            copy_brackets(&mut letters, &mut dotted);
-            rest = letters.as_str();
-        }
-    }
-    dotted + rest
-}
-
-/// Returns whether a name needs no quotes.
-fn is_identifier(name: &str) -> bool {
-    let is_letter = |letter: char| letter.is_alphabetic() || letter == '_';
-    name.starts_with(is_letter) && name.chars().all(|letter| is_letter(letter) || letter.is_ascii_digit())
-}
-
-/// Copies the contents of brackets up to and including the closing bracket. Brackets within quotes are plain
-/// characters.
-fn copy_brackets(letters: &mut impl Iterator<Item = char>, to: &mut String) {
-    let (mut depth, mut quote) = (1, None);
-    while let Some(mut letter) = letters.next() {
-        if quote.is_some() && letter == '\\' {
-            // Kubernetes escapes dots in names; the RFC has no such escape.
-            let Some(escaped) = letters.next() else { break };
-            if escaped.is_alphanumeric() || matches!(escaped, '\\' | '/' | '"' | '\'') {
-                to.extend(['\\', escaped]);
-                continue;
-            }
-            letter = escaped;
-        }
-        to.push(letter);
-        match (quote, letter) {
-            (None, '[') => depth += 1,
-            (None, ']') => depth -= 1,
-            (None, '"' | '\'') => quote = Some(letter),
-            (Some(open), letter) if open == letter => quote = None,
-            _ => {}
-        }
-        if depth == 0 {
-            return;
-        }
-    }
-}
-
 /// The strategy of a custom kind without a definition, for example after its deletion: objects can still be read and
 /// deleted.
 pub(super) struct UndefinedStrategy;
@@ -428,8 +328,8 @@ mod tests {
         let object = json!({"spec": {"size": 3, "app-name": "dash"}, "metadata": {"annotations": {"a.b/c": "note"}},
             "status": {"conditions": [{"type": "Old", "status": "False"}, {"type": "Ready", "status": "True"}]}});
         let value = |path: &str| {
-            let found = js_path_process(&json_path(path).unwrap(), &object).unwrap();
-            found.into_iter().next().map(|found| found.val().clone())
+            let path = JsonPath::parse(path, Dialect::Definitions).unwrap();
+            path.find(&object).into_iter().next().cloned()
         };
         for (path, expected) in [
             (".spec.size", Some(json!(3))),
@@ -450,7 +350,7 @@ mod tests {
             assert_eq!(value(path), expected, "{path}");
         }
         for hostile in [".spec[", &".a".repeat(300), &format!(".a[?{}", "(".repeat(400))] {
-            assert!(json_path(hostile).is_err(), "{hostile}");
+            assert!(JsonPath::parse(hostile, Dialect::Definitions).is_err(), "{hostile}");
         }
     }
 }

@@ -86,7 +86,7 @@ impl Resource for FlowSchema {
             self::rule(errors, &list.index(i), rule);
         }
         if default_flows::mandatory_schema(name).is_some_and(|fixed| fixed.spec != *spec) {
-            let shown = serde_json::to_value(spec).unwrap_or_default();
+            let shown = object::json_of(spec);
             errors.invalid(&path, &shown, format!("spec of '{name}' must equal the fixed value"));
         }
     }

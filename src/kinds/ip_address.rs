@@ -46,7 +46,7 @@ impl Resource for IPAddress {
         self.validate(errors);
         let path = Path::root("spec.parentRef");
         if self.spec.parent_ref != old.spec.parent_ref {
-            let shown = serde_json::to_value(&self.spec.parent_ref).unwrap_or_default();
+            let shown = object::json_of(&self.spec.parent_ref);
             errors.invalid(&path, &shown, "field is immutable");
         }
     }

@@ -34,7 +34,7 @@ static REQUEST: LazyLock<JSONSchemaProps> = LazyLock::new(|| {
         ("dryRun".into(), json!({"type": "boolean"})),
         ("options".into(), json!({})),
     ]);
-    serde_json::from_value(json!({"type": "object", "properties": fields})).unwrap_or_default()
+    serde_json::from_value(json!({"type": "object", "properties": fields})).expect("the schema is valid")
 });
 
 /// Returns the variables of expressions about a request, except the authorizer.

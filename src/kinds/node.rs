@@ -73,7 +73,7 @@ impl Resource for Node {
                 if !seen.insert((&taint.key, &taint.effect)) {
                     errors.duplicate_because(
                         &path,
-                        &serde_json::to_value(taint).unwrap_or_default(),
+                        &object::json_of(taint),
                         "taints must be unique by key and effect pair",
                     );
                 }
@@ -146,7 +146,7 @@ fn addresses_differ(errors: &mut FieldErrors, node: &Node) {
     let addresses = node.status.iter().flat_map(|status| status.addresses.iter().flatten());
     for (i, address) in addresses.enumerate() {
         if !seen.insert((&address.type_, &address.address)) {
-            errors.duplicate(&path.index(i), &serde_json::to_value(address).unwrap_or_default());
+            errors.duplicate(&path.index(i), &object::json_of(address));
         }
     }
 }

@@ -137,7 +137,7 @@ impl Resource for PersistentVolume {
         }
         errors.immutable(&Path::root("volumeMode"), &now.volume_mode, &before.volume_mode);
         if before.node_affinity.is_some() && !same_affinity(now, before) {
-            let shown = serde_json::to_value(&now.node_affinity).unwrap_or_default();
+            let shown = object::json_of(&now.node_affinity);
             let detail = "field is immutable, except for updating from beta label to GA";
             errors.invalid(&Path::root("nodeAffinity"), &shown, detail);
         }
@@ -252,7 +252,7 @@ fn capacity(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeSp
         errors.required(path, "");
     }
     if capacity.is_none_or(|list| list.len() > 1 || !list.contains_key("storage")) {
-        let shown = serde_json::to_value(capacity).unwrap_or_default();
+        let shown = object::json_of(capacity);
         errors.unsupported_value(path, &shown, &["storage"]);
     }
     for (name, amount) in capacity.into_iter().flatten() {

@@ -46,7 +46,7 @@ impl Resource for PodDisruptionBudget {
         if spec.min_available.is_some() && spec.max_unavailable.is_some() {
             errors.invalid(
                 &path,
-                &serde_json::to_value(spec).unwrap_or_default(),
+                &object::json_of(spec),
                 "minAvailable and maxUnavailable cannot be both set",
             );
         }

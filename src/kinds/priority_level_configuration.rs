@@ -106,7 +106,7 @@ impl Resource for PriorityLevelConfiguration {
             other => errors.required_one_of(&path.child("type"), Some(other), &[EXEMPT, LIMITED]),
         }
         if default_flows::mandatory_level(name).is_some_and(|fixed| !same_but_exempt(&fixed, self)) {
-            let shown = serde_json::to_value(spec).unwrap_or_default();
+            let shown = object::json_of(spec);
             let but = if name == default_flows::EXEMPT { " except the 'spec.exempt' field" } else { "" };
             errors.invalid(&path, &shown, format!("spec of '{name}'{but} must equal the fixed value"));
         }

@@ -43,7 +43,7 @@ impl Resource for ResourceClaim {
     /// The spec is immutable, so its other rules need no check.
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
         if self.spec != old.spec {
-            let shown = serde_json::to_value(&self.spec).unwrap_or_default();
+            let shown = object::json_of(&self.spec);
             errors.invalid(&Path::root("spec"), &shown, "field is immutable");
         }
     }
@@ -58,7 +58,7 @@ impl Resource for ResourceClaim {
         let path = path.child("allocation");
         match old.status.as_ref().and_then(|status| status.allocation.as_ref()) {
             Some(before) if before != allocation => {
-                let shown = serde_json::to_value(allocation).unwrap_or_default();
+                let shown = object::json_of(allocation);
                 errors.invalid(&path, &shown, "field is immutable");
             }
             Some(_) => {}

@@ -111,7 +111,7 @@ fn one_node_selection(errors: &mut FieldErrors, path: &Path<'_>, spec: &Resource
     }
     let places = node_selection(errors, path, (&spec.node_name, &spec.node_selector, spec.all_nodes));
     if let Some(chosen) = spec.node_selector.as_ref().filter(|chosen| chosen.node_selector_terms.len() != 1) {
-        let shown = serde_json::to_value(&chosen.node_selector_terms).unwrap_or_default();
+        let shown = object::json_of(&chosen.node_selector_terms);
         let path = path.child("nodeSelector.nodeSelectorTerms");
         errors.invalid(&path, &shown, "must have exactly one node selector term");
     }
@@ -248,7 +248,7 @@ fn attribute(errors: &mut FieldErrors, path: &Path<'_>, attribute: &DeviceAttrib
     for (i, one) in attribute.versions.iter().flatten().enumerate() {
         version(errors, &versions.index(i), one);
     }
-    let shown = serde_json::to_value(attribute).unwrap_or_default();
+    let shown = object::json_of(attribute);
     let given = shown.as_object().cloned().unwrap_or_default();
     for (field, _) in given.iter().filter(|(_, value)| value.as_array().is_some_and(Vec::is_empty)) {
         errors.invalid(&path.child(field), &json!([]), "must not be empty if specified");

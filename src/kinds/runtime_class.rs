@@ -45,7 +45,7 @@ fn scheduling(errors: &mut FieldErrors, path: &Path<'_>, scheduling: &Scheduling
         let path = list.index(i);
         placement::toleration(errors, &path, toleration);
         if seen.contains(&toleration) {
-            errors.duplicate(&path, &serde_json::to_value(toleration).unwrap_or_default());
+            errors.duplicate(&path, &object::json_of(toleration));
         } else {
             seen.push(toleration);
         }

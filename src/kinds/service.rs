@@ -280,7 +280,7 @@ fn service_ports(errors: &mut FieldErrors, path: &Path<'_>, ports: &[ServicePort
             errors.invalid_each(&path.child("appProtocol"), protocol, names::qualified_name(protocol));
         }
         if !numbers.insert((port.protocol.as_deref().unwrap_or_default(), port.port)) {
-            errors.duplicate(&path, &serde_json::to_value(port).unwrap_or_default());
+            errors.duplicate(&path, &object::json_of(port));
         }
     }
 }

@@ -33,7 +33,7 @@ impl Resource for ServiceCIDR {
             return errors.required(&path, "at least one CIDR required");
         }
         if ranges.len() > MAX_RANGES {
-            let shown = serde_json::to_value(&self.spec).unwrap_or_default();
+            let shown = object::json_of(&self.spec);
             return errors.invalid(&path, &shown, "may only hold up to 2 values");
         }
         let mut families = Vec::new();

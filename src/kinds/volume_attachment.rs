@@ -43,7 +43,7 @@ impl Resource for VolumeAttachment {
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
         self.validate(errors);
         if self.spec != old.spec {
-            let shown = serde_json::to_value(&self.spec).unwrap_or_default();
+            let shown = object::json_of(&self.spec);
             errors.invalid(&Path::root("spec"), &shown, "field is immutable");
         }
     }

@@ -18,6 +18,7 @@ use super::mirror_pod::{self, HASH, SEEN};
 use super::node::{Node, NodeConfig, StaticManifest};
 use super::pod_workers::PodWorkers;
 use base::clock::time;
+use base::hex::hex;
 use kinds::{apply_defaults, validate_create};
 use object::conditions::ConditionStatus;
 use object::pod::Phase;
@@ -84,7 +85,7 @@ fn uid(value: &Value, manifest: &StaticManifest, node: &NodeConfig) -> String {
     let mut sorted = value.clone();
     sorted.sort_all_objects();
     let text = format!("{}\0{}\0{sorted}", node.name, manifest.source);
-    format!("{:x}", Sha256::digest(text))[..32].to_string()
+    hex(Sha256::digest(text))[..32].to_string()
 }
 
 /// Rejects references to objects of the API, because a static pod must be able to run without the API.

@@ -54,6 +54,7 @@ impl Amount {
     }
 
     /// Returns the amount in a field; an invalid text counts as zero (validation refuses it earlier).
+    #[expect(clippy::disallowed_methods, reason = "validation refuses invalid text")]
     pub fn of(quantity: &Quantity) -> Self {
         Self::parse(&quantity.0).unwrap_or_default()
     }

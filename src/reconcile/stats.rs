@@ -206,12 +206,12 @@ struct Rate {
 
 impl Rate {
     fn slot(second: u64) -> usize {
-        usize::try_from(second % RATE_SECONDS).unwrap_or_default()
+        usize::try_from(second % RATE_SECONDS).unwrap_or(0)
     }
 
     fn count(&mut self, second: u64) {
         if self.counts.is_empty() {
-            self.counts = vec![0; usize::try_from(RATE_SECONDS).unwrap_or_default()];
+            self.counts = vec![0; usize::try_from(RATE_SECONDS).unwrap_or(0)];
             self.last = second;
         }
         // Slots of the seconds that have passed since hold counts of a minute ago.

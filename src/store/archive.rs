@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::database::{decode, record_key};
+use base::hex::hex;
 use object::{Object, Revision};
 
 /// The format name in the header.
@@ -83,7 +84,7 @@ pub fn write(
         object.write_json(&mut line);
         out.line(&line)?;
     }
-    let end = Trailer { objects: objects.len(), sha256: hex(&out.digest.clone().finalize()) };
+    let end = Trailer { objects: objects.len(), sha256: hex(out.digest.clone().finalize()) };
     out.line(&serde_json::to_vec(&end)?)?;
     out.to.flush()?;
     Ok(out.bytes)
@@ -112,7 +113,7 @@ pub fn read<A: for<'de> Deserialize<'de>>(from: impl BufRead) -> Result<Archive<
         };
         if line.first() != Some(&b'"') {
             let end: Trailer = serde_json::from_slice(&line).map_err(|error| lines.damaged(error))?;
-            if end.objects != objects.len() || end.sha256 != hex(&sealed.finalize()) {
+            if end.objects != objects.len() || end.sha256 != hex(sealed.finalize()) {
                 return Err(lines.damaged("the checksum or the number of objects does not match"));
             }
             return Ok(Archive { revision: Revision(header.revision), about: header.about, objects });
@@ -166,14 +167,6 @@ impl<R: BufRead> Lines<R> {
     fn damaged(&self, reason: impl std::fmt::Display) -> ArchiveError {
         ArchiveError::Damaged { line: self.number, reason: format!("{reason}") }
     }
-}
-
-fn hex(digest: &[u8]) -> String {
-    use std::fmt::Write as _;
-    digest.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

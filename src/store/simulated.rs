@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rand::Rng;
+use rand::RngExt;
 use tokio::sync::{Notify, mpsc, watch};
 
 use super::database::{Records, decode, record_key};

@@ -72,7 +72,7 @@ impl Client {
         let response = self.0.handle(request.body(Body::from(body.to_string())).unwrap()).await;
         let status = response.status();
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
-        (status, serde_json::from_slice(&bytes).unwrap_or_default())
+        (status, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
     }
 
     pub(crate) async fn get(&self, path: &str) -> Value {

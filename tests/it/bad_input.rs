@@ -206,9 +206,11 @@ async fn get_parts(client: &kube::Client, path: &str) -> (u16, Option<String>, s
     let mut bytes = response.into_body();
     let mut text = Vec::new();
     while let Some(frame) = http_body_util::BodyExt::frame(&mut bytes).await {
-        text.extend_from_slice(&frame.unwrap().into_data().unwrap_or_default());
+        if let Ok(data) = frame.unwrap().into_data() {
+            text.extend_from_slice(&data);
+        }
     }
-    (status, retry, serde_json::from_slice(&text).unwrap_or_default())
+    (status, retry, serde_json::from_slice(&text).unwrap_or(serde_json::Value::Null))
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 
 use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks};
+use podium::base::optional_file::read_optional;
 
 fn named(name: &str) -> ConfigMap {
     ConfigMap {
@@ -188,7 +189,7 @@ fn slow_disk(pid: u32) -> Option<Tracer> {
     ]);
     let mut child = command.arg(&thread).stderr(Stdio::null()).stdin(Stdio::null()).spawn().ok()?;
     let traced = || {
-        let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+        let status = read_optional(format!("/proc/{thread}/status"));
         status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|pid| pid.trim() != "0"))
     };
     let attached =

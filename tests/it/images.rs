@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use podium::base::hex::hex;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tar::{Builder, EntryType, Header};
@@ -70,7 +71,7 @@ fn archive(name: &str) -> Vec<u8> {
         "architecture": if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" },
         "config": {"Entrypoint": ["sh", "-c"], "Cmd": ["echo default"], "User": "app:staff",
             "Env": ["PATH=/bin", "FROM_IMAGE=yes"], "WorkingDir": "/work"},
-        "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{:x}", Sha256::digest(&layer))]},
+        "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{}", hex(Sha256::digest(&layer)))]},
     });
     let manifest = json!([{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]);
     let mut outer = Layer(Builder::new(Vec::new()));

@@ -1,5 +1,6 @@
 //! A running `podium serve`, for tests that need the real binary.
 
+use podium::base::optional_file::read_optional;
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -115,7 +116,7 @@ impl Instance {
     /// networks of their own (NET-7).
     pub(crate) fn on_machine(&self, ip: &str) -> String {
         let data_dir = self.kubeconfig.parent().unwrap();
-        let network = std::fs::read_to_string(data_dir.join("network")).unwrap_or_default();
+        let network = read_optional(data_dir.join("network"));
         let Some(ranges) = network.strip_prefix("fabric ") else { return ip.to_owned() };
         let slot: u8 = std::fs::read_to_string(data_dir.join("slot")).unwrap().trim().parse().unwrap();
         let ip: Ipv4Addr = ip.parse().unwrap();

@@ -102,8 +102,8 @@ impl Need {
     }
 
     fn is_named_by(self, variable: &str) -> bool {
-        let named = std::env::var(variable).unwrap_or_default();
-        named.split(',').any(|name| name.trim() == self.name())
+        let is_own = |named: String| named.split(',').any(|name| name.trim() == self.name());
+        std::env::var(variable).is_ok_and(is_own)
     }
 }
 

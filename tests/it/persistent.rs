@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks, needs};
+use podium::base::optional_file::read_optional;
 
 fn apply(home: &DataDir, instance: &Instance, manifest: &str) {
     let file = home.path("manifest.yaml");
@@ -29,7 +30,7 @@ fn directory(instance: &Instance, claim: &str) -> PathBuf {
 }
 
 fn lines(file: &std::path::Path) -> usize {
-    std::fs::read_to_string(file).unwrap_or_default().lines().count()
+    read_optional(file).lines().count()
 }
 
 /// The example of the Kubernetes task page: a volume and a claim by hand, a web server that shows them.

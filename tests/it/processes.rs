@@ -1,5 +1,6 @@
 //! Processes and directories that end with their test, and waits. The tests of `podium-lab` include this file, too.
 
+use podium::base::optional_file::read_optional_bytes;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -35,7 +36,7 @@ impl Drop for HostDirectory {
         state.extend_from_slice(path.as_os_str().as_encoded_bytes());
         for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
             let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-            let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let command = read_optional_bytes(entry.path().join("cmdline"));
             let is_ours = command.windows(state.len()).any(|part| part == state);
             if let Some(pid) = Pid::from_raw(pid).filter(|_| is_ours) {
                 // The process may have ended already.

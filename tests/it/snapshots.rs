@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::needs;
+use podium::base::optional_file::read_optional;
 
 const CLUSTER: &str = r#"
 apiVersion: apps/v1
@@ -61,7 +62,7 @@ fn uid_of_db(instance: &Instance) -> Option<String> {
 /// The content of the claim's file: a line for each start of its pod.
 fn log(data_dir: &Path) -> String {
     let volumes = std::fs::read_dir(data_dir.join("volumes")).unwrap().flatten();
-    volumes.map(|volume| std::fs::read_to_string(volume.path().join("log")).unwrap_or_default()).collect()
+    volumes.map(|volume| read_optional(volume.path().join("log"))).collect()
 }
 
 /// Waits until the claim's file has this content; a failure prints the actual one.

@@ -6,6 +6,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::instance::{DataDir, Instance, seconds_of_its_own, wait_for};
 use crate::needs::needs;
+use podium::base::optional_file::{read_optional, read_optional_bytes};
 
 /// Programs with a child in a session of its own.
 const SLEEPERS: &str = r#"
@@ -30,10 +31,10 @@ pub(crate) fn processes(mark: &str) -> BTreeMap<u32, String> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
-        let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let command = read_optional_bytes(entry.path().join("cmdline"));
         let words: Vec<&[u8]> = command.split(|b| *b == 0).collect();
         if words.first() == Some(&b"sleep".as_slice()) && words.get(1) == Some(&mark.as_bytes()) {
-            let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            let stat = read_optional(entry.path().join("stat"));
             let started =
                 stat.rsplit(')').next().and_then(|s| s.split_whitespace().nth(19)).unwrap_or("").to_string();
             found.insert(pid, started);
@@ -108,7 +109,7 @@ fn children(of: Pid) -> BTreeMap<i32, String> {
     let pids = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let is_child = |pid: &i32| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let stat = read_optional(format!("/proc/{pid}/stat"));
         let parent =
             stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse::<i32>().ok());
         parent == Some(of.as_raw_nonzero().get())
@@ -122,7 +123,7 @@ pub(crate) fn host_pid(home: &DataDir, node: &str) -> Pid {
     let pids = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let is_host = |pid: &i32| {
-        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let command = read_optional_bytes(format!("/proc/{pid}/cmdline"));
         String::from_utf8_lossy(&command).contains(&needle)
     };
     Pid::from_raw(pids.filter(is_host).min().expect("the node has a host")).unwrap()

@@ -185,7 +185,7 @@ impl Api {
                 continue;
             };
             let refused = |reason: String| {
-                let shown = serde_json::to_string(&requested).unwrap_or_default();
+                let shown = serde_json::to_string(&requested).expect("a list of text is JSON");
                 let message = format!("failed to allocate IP {text}: {reason}");
                 AllocationError::invalid("spec.clusterIPs", &shown, &message)
             };

@@ -73,7 +73,12 @@ impl<'a> Subject<'a> {
             Self::Body(value) => {
                 let metadata = value.get("metadata")?;
                 let labels = metadata.get("labels").cloned().unwrap_or_default();
-                Some(Cow::Owned(serde_json::from_value(labels).unwrap_or_default()))
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "invalid labels match as none and are refused later"
+                )]
+                let labels = serde_json::from_value(labels).unwrap_or_default();
+                Some(Cow::Owned(labels))
             }
         }
     }

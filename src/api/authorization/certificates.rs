@@ -55,8 +55,10 @@ pub(crate) fn check_certificate(
     let refused =
         |reason: String| Err(ApiError::forbidden(Kind::CertificateSigningRequest, new.name(), reason));
     let Some(old) = old.and_then(|old| old.get::<CertificateSigningRequest>()) else {
-        let groups = parsed(&request.spec.request.0).map(|parsed| parsed.organizations).unwrap_or_default();
-        if signer == CLIENT_SIGNER && groups.iter().any(|group| group == MASTERS) {
+        // Validation refuses a request that cannot be parsed.
+        let is_master = parsed(&request.spec.request.0)
+            .is_ok_and(|parsed| parsed.organizations.iter().any(|group| group == MASTERS));
+        if signer == CLIENT_SIGNER && is_master {
             return refused(format!("use of {CLIENT_SIGNER} signer with {MASTERS} group is not allowed"));
         }
         return Ok(());

@@ -17,7 +17,7 @@ impl Api {
         binding: Binding,
         options: &WriteOptions,
     ) -> Result<SharedObject<Pod>, ApiError> {
-        let carried = || serde_json::to_value(&binding).unwrap_or_default();
+        let carried = || object::json_of(&binding);
         let admitted = self.admit_new_below(Kind::Pod, pod, "binding", options, carried)?;
         let binding = match admitted {
             Some(admitted) => {

@@ -36,6 +36,9 @@ pub(crate) enum CallerKind {
     Actor,
 }
 
+/// The error of all calls if their task ended early.
+const CALLS_LOST: &str = "the webhook calls ended without a response";
+
 /// The error of all calls if no thread could be started.
 const NO_THREAD: &str = "cannot start a thread for webhook calls";
 
@@ -118,7 +121,8 @@ impl Caller {
         };
         // A server's permit is released when the last call of that server has its response.
         let places: Vec<Arc<CalleePermit>> = places.into_iter().map(Arc::new).collect();
-        let mut placed = Vec::with_capacity(calls.len());
+        let expected = calls.len();
+        let mut placed = Vec::with_capacity(expected);
         for Call { of, call } in calls {
             let place = places.iter().find(|place| place.callee() == &of).cloned();
             let is_refused = who == CallerKind::Actor && place.is_none();
@@ -148,7 +152,11 @@ impl Caller {
             let _ = answer.send((answers, started.elapsed()));
         });
         drop(waiting);
-        let wait = || answered.recv().unwrap_or_default();
+        // Without a response no webhook has agreed.
+        let wait = || {
+            let lost = |_| ((0..expected).map(|_| Err(CALLS_LOST.to_string())).collect(), Duration::ZERO);
+            answered.recv().unwrap_or_else(lost)
+        };
         match Handle::try_current().map(|handle| handle.runtime_flavor()) {
             Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(wait),
             // A single-threaded runtime, as in tests: a webhook that the test itself serves has no thread to

@@ -262,7 +262,8 @@ pub(super) fn acquire_permits_for_call(
 ) -> (Vec<CalleePermit>, Option<CalleeReservations>) {
     let permits =
         CURRENT_PERMIT.try_with(|turn| (turn.acquire_permits(parties), Some(turn.reserved.clone())));
-    permits.unwrap_or_default()
+    // A call outside of a request's task waits for no permit.
+    permits.unwrap_or_else(|_| (Vec::new(), None))
 }
 
 impl CalleeReservations {

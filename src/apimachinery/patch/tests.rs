@@ -349,7 +349,7 @@ proptest! {
 
     #[test]
     fn no_patch_panics_and_none_leaves_a_directive_sec_2(live in any_json(), patch in any_json()) {
-        let clean = strategic(POD, &json!({}), &live).unwrap_or_default();
+        let clean = strategic(POD, &json!({}), &live).unwrap_or(Value::Null);
         for patch_type in [PatchType::Json, PatchType::Merge, PatchType::StrategicMerge] {
             let _ = apply_patch_value(POD, patch_type, &live, patch.clone());
             let _ = apply_patch_value(DEPLOYMENT, patch_type, &live, patch.clone());

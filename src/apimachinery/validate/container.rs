@@ -79,7 +79,7 @@ pub fn init_containers<'a>(
                 }
             }
             if let Some(policies) = container.resize_policy.as_ref().filter(|list| !list.is_empty()) {
-                let shown = serde_json::to_value(policies).unwrap_or_default();
+                let shown = object::json_of(policies);
                 errors.invalid(&path.child("resizePolicy"), &shown, "must not be set for init containers");
             }
         }

@@ -444,7 +444,7 @@ impl ErrorValue for LabelSelector {
 
 /// Encodes a value as Go does: characters with a meaning in HTML are escaped.
 fn json(value: &impl serde::Serialize) -> String {
-    let text = serde_json::to_string(value).unwrap_or_default();
+    let text = serde_json::to_string(value).expect("values of fields are JSON");
     text.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
 }
 

@@ -182,7 +182,7 @@ fn owner_references(errors: &mut FieldErrors, path: &Path<'_>, meta: &ObjectMeta
     }
     let Some(first) = owner::controller_of(meta) else { return };
     for second in references.iter().filter(|r| r.controller == Some(true)).skip(1) {
-        let list: Vec<_> = references.iter().map(|r| serde_json::to_value(r).unwrap_or_default()).collect();
+        let list: Vec<_> = references.iter().map(object::json_of).collect();
         errors.invalid(
             path,
             &Value::Array(list),

@@ -144,7 +144,7 @@ fn resource_claims(errors: &mut FieldErrors, list: &Path<'_>, claims: &[PodResou
             _ => "",
         };
         if !detail.is_empty() {
-            errors.invalid(&path, &serde_json::to_value(claim).unwrap_or_default(), detail);
+            errors.invalid(&path, &object::json_of(claim), detail);
         }
         for (field, name) in [
             ("resourceClaimName", &claim.resource_claim_name),

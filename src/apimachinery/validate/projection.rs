@@ -118,7 +118,7 @@ fn token(errors: &mut FieldErrors, path: &Path<'_>, token: &ServiceAccountTokenP
 fn trust_bundle(errors: &mut FieldErrors, path: &Path<'_>, bundle: &ClusterTrustBundleProjection) {
     match (&bundle.name, &bundle.signer_name) {
         (Some(_), Some(_)) => {
-            let shown = serde_json::to_value(bundle).unwrap_or_default();
+            let shown = object::json_of(bundle);
             errors.invalid(path, &shown, "only one of name and signerName may be used");
         }
         (Some(name), None) => {

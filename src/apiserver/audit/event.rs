@@ -189,8 +189,7 @@ impl Event {
             stage_timestamp: MicroTime(self.at),
             annotations: std::mem::take(&mut self.record.annotations),
         };
-        // Only strings and numbers: serialization cannot fail.
-        let mut line = serde_json::to_vec(&written).unwrap_or_default();
+        let mut line = serde_json::to_vec(&written).expect("an event has only strings and numbers");
         line.push(b'\n');
         line
     }

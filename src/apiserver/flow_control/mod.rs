@@ -274,7 +274,7 @@ impl Flow {
 /// Returns the configuration of a level; `None` if it is exempt.
 fn config(level: &PriorityLevelConfiguration) -> Option<LevelConfig> {
     let limited = level.spec.limited.as_ref()?;
-    let number = |number: Option<i32>| u32::try_from(number.unwrap_or_default()).unwrap_or_default();
+    let number = |number: Option<i32>| u32::try_from(number.unwrap_or_default()).unwrap_or(0);
     let queuing = limited.limit_response.queuing.as_ref().filter(|_| limited.limit_response.type_ == "Queue");
     Some(LevelConfig {
         shares: number(limited.nominal_concurrency_shares),

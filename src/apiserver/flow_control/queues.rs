@@ -353,7 +353,7 @@ fn hand(flow: u64, queuing: QueuingConfig) -> impl Iterator<Item = u32> {
     let (mut left, mut dealt) = (flow, Vec::<u32>::new());
     for i in 0..queuing.hand_size.min(queuing.queues) {
         let deck = u64::from(queuing.queues - i);
-        let mut card = u32::try_from(left % deck).unwrap_or_default();
+        let mut card = u32::try_from(left % deck).unwrap_or(0);
         left /= deck;
         // The deck excludes queues that are dealt already.
         let mut place = 0;

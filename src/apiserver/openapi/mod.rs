@@ -288,7 +288,7 @@ impl Documents {
         if remote_services.is_empty() {
             return Cow::Borrowed(local_index);
         }
-        let mut index: Value = serde_json::from_slice(&local_index.body).unwrap_or_default();
+        let mut index: Value = serde_json::from_slice(&local_index.body).expect("the local index is JSON");
         for (of, service) in remote_services {
             let path = format!("apis/{}/{}", of.group, of.version);
             let hash = service.remote.and_then(|remote| remote.discovery().openapi_hash.clone());

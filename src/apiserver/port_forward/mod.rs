@@ -35,7 +35,7 @@ pub(super) async fn handle(
     request: Request,
     query: &Query,
 ) -> Result<Response, ApiError> {
-    let upgrade = Upgrade::of(request).await?;
+    let upgrade = Upgrade::of(request)?;
     let pod = server.api().get_as::<Pod>(key)?;
     let ports = server.node_of(&pod)?.port_forward(pod).await.map_err(upgrade::refusal)?;
     match upgrade {

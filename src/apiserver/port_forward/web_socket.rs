@@ -2,15 +2,15 @@
 //! for its data and the next for its error. The first message on each channel is the port, two bytes in
 //! little-endian order.
 
-use axum::extract::ws::{Message, WebSocket};
 use bytes::{Bytes, BytesMut};
 use futures::{SinkExt, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
+use tokio_tungstenite::tungstenite::Message;
 
 use super::{failure, parse_port};
 use crate::channels::Framing;
-use crate::upgrade;
+use crate::upgrade::{self, WebSocket};
 use api::ApiError;
 use api::node_access::PodPorts;
 

@@ -1,18 +1,11 @@
 //! Rewrites links in the pages of a proxied server on the fly, so that they lead back through the proxy.
 
-use std::sync::Arc;
-
 use axum::body::Body as AnyBody;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use lol_html::send::{Element, HtmlRewriter, Settings};
-use lol_html::{MemorySettings, element};
-use parking_lot::Mutex;
 
+use super::start_tags::StartTags;
 use crate::transformed_body::{Transform, TransformedBody};
-
-/// A longer tag ends the page: links of megabytes are no links.
-const MAX_MEMORY: usize = 4 << 20;
 
 /// Returns the attributes of an element that contain links; Kubernetes' list.
 fn links_of(element: &str) -> &'static [&'static str] {
@@ -45,52 +38,32 @@ pub(super) fn has_links(headers: &HeaderMap) -> bool {
         && text(CONTENT_ENCODING).is_none_or(|encoding| encoding.eq_ignore_ascii_case("identity"))
 }
 
-type Sink = Box<dyn FnMut(&[u8]) + Send>;
-
 /// Rewrites the links of a page as it passes.
-pub(super) struct Links {
-    rewriter: HtmlRewriter<'static, Sink>,
-    output: Arc<Mutex<Vec<u8>>>,
+pub(super) struct Links<R> {
+    tags: StartTags<R>,
+    output: Vec<u8>,
 }
 
-impl Links {
+impl<R: Fn(&str) -> Option<String> + Send + Unpin + 'static> Links<R> {
     /// Returns the page with links replaced by `rewrite`; `None` leaves a link unchanged.
-    pub(super) fn rewritten(
-        page: AnyBody,
-        rewrite: impl Fn(&str) -> Option<String> + Send + 'static,
-    ) -> TransformedBody<Self> {
-        let made = Arc::new(Mutex::new(Vec::new()));
-        let sink: Sink = {
-            let made = made.clone();
-            Box::new(move |bytes| made.lock().extend_from_slice(bytes))
-        };
-        let settings = Settings::new_send()
-            .with_strict(false)
-            .with_memory_settings(MemorySettings::new().with_max_allowed_memory_usage(MAX_MEMORY))
-            .append_element_content_handler(element!("*", move |element: &mut Element<'_, '_>| {
-                for attribute in links_of(&element.tag_name()) {
-                    if let Some(link) = element.get_attribute(attribute).and_then(|link| rewrite(&link)) {
-                        element.set_attribute(attribute, &link)?;
-                    }
-                }
-                Ok(())
-            }));
-        TransformedBody::new(page, Self { rewriter: HtmlRewriter::new(settings, sink), output: made })
+    pub(super) fn rewritten(page: AnyBody, rewrite: R) -> TransformedBody<Self> {
+        TransformedBody::new(page, Self { tags: StartTags::new(links_of, rewrite), output: Vec::new() })
     }
 }
 
-impl Transform for Links {
+impl<R: Fn(&str) -> Option<String> + Unpin> Transform for Links<R> {
     fn write(&mut self, data: &[u8]) -> Result<(), axum::Error> {
-        self.rewriter.write(data).map_err(axum::Error::new)
+        self.tags.write(data, &mut self.output);
+        Ok(())
     }
 
     fn take_output(&mut self) -> Vec<u8> {
-        std::mem::take(&mut *self.output.lock())
+        std::mem::take(&mut self.output)
     }
 
-    fn end(self) -> Result<Vec<u8>, axum::Error> {
-        self.rewriter.end().map_err(axum::Error::new)?;
-        Ok(std::mem::take(&mut *self.output.lock()))
+    fn end(mut self) -> Result<Vec<u8>, axum::Error> {
+        self.tags.end(&mut self.output);
+        Ok(self.output)
     }
 }
 

@@ -8,6 +8,7 @@ mod backend;
 mod forwarded_headers;
 mod links;
 mod path;
+mod start_tags;
 
 use std::sync::Arc;
 use std::time::Duration;

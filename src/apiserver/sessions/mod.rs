@@ -65,7 +65,7 @@ pub(super) async fn handle(
 ) -> Result<Response, ApiError> {
     let streams = requested_streams(query)?;
     let exit_report = if part == Subresource::Attach { ExitReport::Success } else { ExitReport::ExitCode };
-    match Upgrade::of(request).await? {
+    match Upgrade::of(request)? {
         Upgrade::WebSocket(mut upgrade) => {
             let dialect = web_socket::Subprotocol::choose(&mut upgrade)?;
             let session = open(server, key, part, query, streams).await.map_err(upgrade::refusal)?;

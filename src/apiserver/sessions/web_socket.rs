@@ -5,17 +5,17 @@
 
 use std::time::Duration;
 
-use axum::extract::ws::{Message, WebSocket};
 use bytes::Bytes;
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::Message;
 
 use super::status::{StatusForm, resize};
 use super::{SessionReader, SessionWriter, ends};
 use crate::channels::Framing;
-use crate::upgrade::{self, WebSocketRequest};
+use crate::upgrade::{self, WebSocket, WebSocketRequest};
 use api::ApiError;
 use base::session::{SessionInput, SessionOutput};
 

@@ -1,6 +1,6 @@
 //! Protobuf responses over HTTP (API-19).
 
-use axum::body::Bytes;
+use bytes::Bytes;
 use http::header::ACCEPT;
 use http_body_util::BodyExt;
 

@@ -20,6 +20,7 @@ mod zero_values;
 use axum::body::Body;
 use axum::extract::Request;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, WARNING};
+use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -83,8 +84,8 @@ impl Client {
         let code = response.status().as_u16();
         let warnings = response.headers().get_all(WARNING).iter();
         let warnings = warnings.map(|w| String::from_utf8(w.as_bytes().to_vec()).unwrap()).collect();
-        let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
-        TestResponse { code, body: serde_json::from_slice(&bytes).unwrap_or_default(), warnings }
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        TestResponse { code, body: serde_json::from_slice(&bytes).unwrap_or(Value::Null), warnings }
     }
 
     async fn get(&self, path: &str) -> TestResponse {

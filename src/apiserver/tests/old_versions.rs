@@ -200,7 +200,7 @@ async fn an_old_version_is_served_as_json_even_if_protobuf_is_requested_api_18()
                 (response.status().as_u16(), response.headers()[CONTENT_TYPE].to_str().unwrap()),
                 (200, "application/json")
             );
-            let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+            let body = response.into_body().collect().await.unwrap().to_bytes();
             let body: Value = serde_json::from_slice(&body).unwrap();
             assert_eq!(body["apiVersion"], "extensions/v1beta1", "{path}");
         }

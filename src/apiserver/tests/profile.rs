@@ -11,7 +11,7 @@ async fn text(client: &Client, path: &str, user: Option<&str>) -> (u16, String) 
     }
     let response = client.server.handle(request.body(Body::empty()).unwrap()).await;
     let code = response.status().as_u16();
-    let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
     (code, String::from_utf8(body.to_vec()).unwrap())
 }
 

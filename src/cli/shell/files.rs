@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::context::ShellContext;
 use crate::cli::output::eprint_line;
+use base::optional_file::read_optional;
 use base::resolv_conf::ResolvConf;
 use fabric::enter_private_mounts;
 
@@ -28,7 +29,7 @@ pub(super) fn show(inside: &ShellContext<'_>) -> Result<()> {
     let reached =
         of_inside(&fs::read_to_string(&outside).context("kubeconfig")?, &inside.entry.api.to_string())?;
     // These files are read before the mounts hide them.
-    let machine = ResolvConf::parse(&fs::read_to_string(RESOLV_CONF).unwrap_or_default());
+    let machine = ResolvConf::parse(&read_optional(RESOLV_CONF));
     let order = fs::read_to_string(NSSWITCH_CONF).ok();
 
     enter_private_mounts().context("mount namespace")?;

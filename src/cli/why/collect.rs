@@ -17,6 +17,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use api::node_access::Attempt;
+use base::optional_file::read_optional;
 use base::resolv_conf::ResolvConf;
 use console::decoded::TypedApi;
 use network_policy::Protocol;
@@ -105,7 +106,7 @@ async fn facts(client: &Client, namespaces: &BTreeSet<String>) -> Result<Facts, 
     // Pods are the first list, so its failure means that the API is unreachable.
     let pods = pods?;
     let mut facts = Facts {
-        searches: ResolvConf::parse(&std::fs::read_to_string(RESOLV_CONF).unwrap_or_default()).searches,
+        searches: ResolvConf::parse(&read_optional(RESOLV_CONF)).searches,
         probes: events,
         ..Facts::default()
     };
@@ -181,7 +182,13 @@ async fn failed_probes(client: &Client, namespaces: &BTreeSet<String>) -> BTreeM
     let params = ListParams::default().fields("reason=Unhealthy").limit(EVENTS);
     for namespace in namespaces {
         let listed = TypedApi::<Event>::namespaced(client.clone(), namespace).list(&params).await;
-        let mut events = listed.unwrap_or_default();
+        let mut events = match listed {
+            Ok(events) => events,
+            Err(error) => {
+                tracing::debug!("cannot list the events of {namespace}: {error}");
+                continue;
+            }
+        };
         events.sort_by_key(|event| event.last_timestamp.clone());
         for event in events {
             let message = event.message.unwrap_or_default();

@@ -64,7 +64,9 @@ pub(super) fn run(request: &WhyRequest) -> ExitCode {
         Ok(report) => {
             match request.output {
                 Format::Text => text::lines(&report).iter().for_each(|line| print_line(line)),
-                Format::Json => print_line(&serde_json::to_string_pretty(&report).unwrap_or_default()),
+                Format::Json => {
+                    print_line(&serde_json::to_string_pretty(&report).expect("a report is JSON"));
+                }
             }
             ExitCode::from(if report.verdict.connected { DONE } else { FAILED })
         }

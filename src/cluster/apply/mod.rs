@@ -258,7 +258,7 @@ async fn apply_one(
     warnings: &Warnings,
 ) -> Result<Outcome, kube::Error> {
     let send = async |method, path: &str, media_type, body: &Value| {
-        answered(client, request(method, path, media_type, body.to_string().into_bytes()), warnings).await
+        answered(client, request(method, path, media_type, body.to_string().into_bytes())?, warnings).await
     };
     let mut object = document.value.clone();
     let text = |object: &Value, pointer: &str| {
@@ -346,7 +346,7 @@ fn remember(object: &mut Value) {
 }
 
 async fn get(client: &Client, path: &str, warnings: &Warnings) -> Result<Option<Value>, kube::Error> {
-    match answered(client, request(Method::GET, path, "", Vec::new()), warnings).await {
+    match answered(client, request(Method::GET, path, "", Vec::new())?, warnings).await {
         Ok(object) => Ok(Some(object)),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
         Err(error) => Err(error),
@@ -374,7 +374,12 @@ async fn answered(
     Err(kube::Error::Api(status.boxed()))
 }
 
-fn request(method: Method, path: &str, media_type: &str, body: Vec<u8>) -> Request<Vec<u8>> {
+fn request(
+    method: Method,
+    path: &str,
+    media_type: &str,
+    body: Vec<u8>,
+) -> Result<Request<Vec<u8>>, kube::Error> {
     Request::builder()
         .method(method)
         .uri(
@@ -384,7 +389,7 @@ fn request(method: Method, path: &str, media_type: &str, body: Vec<u8>) -> Reque
         )
         .header(http::header::CONTENT_TYPE, media_type)
         .body(body)
-        .unwrap_or_default()
+        .map_err(kube::Error::HttpError)
 }
 
 /// Deletes the objects that the documents name, in reverse order, and reports each deletion. Returns the errors, each
@@ -438,7 +443,7 @@ async fn delete_one(
     let (_, own) = paths(served, namespace, name);
     let path = if mode == Mode::DryRun { format!("{own}?dryRun=All") } else { own };
     let options = json!({"propagationPolicy": "Background"}).to_string().into_bytes();
-    match answered(client, request(Method::DELETE, &path, "application/json", options), warnings).await {
+    match answered(client, request(Method::DELETE, &path, "application/json", options)?, warnings).await {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
         Err(error) => Err(error),

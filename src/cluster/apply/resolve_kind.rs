@@ -53,7 +53,7 @@ async fn discovered(
 ) -> Result<Option<ServedKind>, kube::Error> {
     let Some((group, version)) = api_version.rsplit_once('/') else { return Ok(None) };
     let path = format!("/apis/{api_version}");
-    let answer = client.request::<Value>(request(Method::GET, &path, "", Vec::new())).await;
+    let answer = client.request::<Value>(request(Method::GET, &path, "", Vec::new())?).await;
     let resources = match answer {
         Ok(resources) => resources,
         Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),

@@ -115,9 +115,9 @@ const IDENTITY: [&str; 5] = ["ca.crt", "ca.key", "sa.key", "front-proxy-ca.crt",
 /// The minimum length of a token; a shorter one could be guessed.
 const SHORTEST_TOKEN: usize = 16;
 
-/// Returns `podium` in the platform's data directory.
+/// Returns `podium` in the user's data directory.
 pub fn default_data_dir() -> Result<PathBuf, DataDirError> {
-    directories::BaseDirs::new().map(|dirs| dirs.data_dir().join("podium")).ok_or(DataDirError::NoHome)
+    Ok(base::user_dirs::data_dir().ok_or(DataDirError::NoHome)?.join("podium"))
 }
 
 /// A data directory that is locked by this process until this is dropped.

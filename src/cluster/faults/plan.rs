@@ -529,7 +529,7 @@ fn effect(fault: &Fault, parts: TargetComponents) -> Effect {
 
 fn skew(fault: &Fault) -> i64 {
     let by = fault.spec.skew.as_ref().and_then(object::fault::FaultSkew::by).unwrap_or_default();
-    i64::try_from(by.as_millis()).unwrap_or_default()
+    i64::try_from(by.as_millis()).unwrap_or(0)
 }
 
 fn no_target(message: String) -> FaultDecision {

@@ -1,13 +1,13 @@
 //! Chooses the ranges of the pods' own network so that they overlap none of the networks that the machine itself
 //! reaches.
 
-use std::fs;
 use std::net::Ipv4Addr;
 
 use ipnet::Ipv4Net;
 
 use crate::addresses::NetworkRanges;
 use crate::config::NetworkConfig;
+use base::optional_file::read_optional;
 
 /// Candidates for the ranges of pods, services and nodes if the config file sets none: the first without an overlap is
 /// used.
@@ -79,7 +79,7 @@ pub(super) fn read(line: &str) -> Option<NetworkRanges> {
 
 /// The machine's routes, except the default route.
 pub(super) fn routes() -> Vec<Ipv4Net> {
-    read_routes(&fs::read_to_string("/proc/net/route").unwrap_or_default())
+    read_routes(&read_optional("/proc/net/route"))
 }
 
 /// Parses `/proc/net/route`: hexadecimal numbers in the machine's byte order, the mask in the eighth column.

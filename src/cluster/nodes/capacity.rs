@@ -16,9 +16,13 @@ pub(super) fn machine(data_dir: &std::path::Path) -> ResourceList {
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as i64;
     let info = rustix::system::sysinfo();
     let memory = (info.totalram as i64).saturating_mul(i64::from(info.mem_unit.max(1)));
-    let disk = rustix::fs::statvfs(data_dir)
-        .map(|fs| (fs.f_blocks as i64).saturating_mul(fs.f_frsize as i64))
-        .unwrap_or_default();
+    let disk = match rustix::fs::statvfs(data_dir) {
+        Ok(fs) => (fs.f_blocks as i64).saturating_mul(fs.f_frsize as i64),
+        Err(error) => {
+            tracing::warn!("cannot read the size of the disk of {}: {error}", data_dir.display());
+            0
+        }
+    };
     let ki = |bytes: i64| Amount::from_units(bytes / 1024 * 1024).to_binary();
     quantities([
         ("cpu", Amount::from_units(cores).to_decimal()),

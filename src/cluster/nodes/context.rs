@@ -238,7 +238,9 @@ impl NodeContext {
             let reason = if self.network.fabric.is_some() { "NetworkLimited" } else { "NetworkShared" };
             self.recorder.warning(node.object(), reason, note.clone());
         }
-        Ok((kubelet, tasks, object.map(|node| node.uid().to_string()).unwrap_or_default()))
+        #[expect(clippy::disallowed_methods, reason = "no object has the uid of a deleted one")]
+        let uid = object.map(|node| node.uid().to_string()).unwrap_or_default();
+        Ok((kubelet, tasks, uid))
     }
 
     /// Records the request of a Node object in its annotations, before the kubelet takes over its status.

@@ -10,7 +10,7 @@ use crate::node_settings::{NodeCounts, NodeSettings, REGION, ZONE};
 use apimachinery::validate::FieldError;
 use kinds::validate_create;
 use manifest::{ConfigText, ManifestError};
-use object::{Kind, Object};
+use object::{DecodeError, Kind, Object};
 
 /// Parses a config file; an empty one sets nothing, so defaults apply.
 pub fn parse_config(text: &str, name: &str, config: &ClusterConfig) -> Result<ConfigFile, ManifestError> {
@@ -76,7 +76,8 @@ fn check(text: &ConfigText, file: &ConfigFile, counts: NodeCounts) -> Result<(),
             );
             return fault(&format!("capacity.{resource}"), message);
         }
-        if let Some(error) = faults(settings).first() {
+        let errors = faults(settings).map_err(|error| text.fault(&path, error.to_string()))?;
+        if let Some(error) = errors.first() {
             return Err(text.fault(&in_file(&path, &error.path), error.message()));
         }
     }
@@ -97,13 +98,13 @@ fn is_resource(name: &str) -> bool {
         || name.contains('/')
 }
 
-fn faults(settings: &NodeSettings) -> Vec<FieldError> {
+fn faults(settings: &NodeSettings) -> Result<Vec<FieldError>, DecodeError> {
     let node = json!({
         "metadata": {"name": settings.name, "labels": settings.all_labels()},
         "spec": {"taints": settings.taints},
         "status": {"capacity": settings.capacity},
     });
-    Object::from_value(Kind::Node, node).map(|object| validate_create(&object)).unwrap_or_default()
+    Object::from_value(Kind::Node, node).map(|object| validate_create(&object))
 }
 
 /// The config file's field for a field of the Node object.

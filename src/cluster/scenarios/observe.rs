@@ -139,7 +139,8 @@ fn certificates(secret: &Value) -> Vec<Value> {
     if text.len() > LONGEST_CHAIN {
         return Vec::new();
     }
-    STANDARD.decode(text).map(|pem| described(&pem)).unwrap_or_default()
+    // Data that is no base64 contains no certificates.
+    STANDARD.decode(text).map_or_else(|_| Vec::new(), |pem| described(&pem))
 }
 
 /// The first action of a client outside the control plane on the scenario's objects since the time `since`.
@@ -193,7 +194,7 @@ fn changed(object: &Object, since: Timestamp) -> Option<(Timestamp, String)> {
 /// An object that a scenario has created and not deleted itself, but that no longer exists.
 fn missing_object(api: &Api, scenario: &Scenario, uid: &str) -> Option<String> {
     let (spec, status) = (&scenario.spec, scenario.status.as_ref()?);
-    let done = usize::try_from(status.steps_done).unwrap_or_default().min(spec.steps.len());
+    let done = usize::try_from(status.steps_done).unwrap_or(0).min(spec.steps.len());
     let healed = spec.steps[..done].iter().filter_map(|step| step.heal.as_deref()).collect::<Vec<_>>();
     let faults = spec.steps[..done].iter().filter_map(|step| step.fault.as_ref());
     let ended = faults.filter(|fault| !healed.contains(&fault.name.as_str())).find(|fault| {

@@ -141,7 +141,7 @@ fn prepare(
     now: Timestamp,
 ) -> NextAction {
     let prepared = status.prepared_at.get_or_insert(Time(now)).0;
-    let done = usize::try_from(status.setup_done).unwrap_or_default();
+    let done = usize::try_from(status.setup_done).unwrap_or(0);
     let is_late = since(now, prepared) >= READY_LIMIT;
     if done < spec.setup.len() {
         if is_late {
@@ -195,7 +195,7 @@ fn play(
         return NextAction::Wait;
     }
     let started = status.started_at.get_or_insert(Time(now)).0;
-    let done = usize::try_from(status.steps_done).unwrap_or_default();
+    let done = usize::try_from(status.steps_done).unwrap_or(0);
     if let Some(step) = spec.steps.get(done)
         && now >= saturating_after(started, step.at())
     {

@@ -97,9 +97,12 @@ pub(super) fn take_over(api: &Api, data_dir: &DataDir) -> Result<(), ApiError> {
     }
     let path = data_dir.path().join(AT_START);
     let Ok(text) = std::fs::read_to_string(&path) else { return Ok(()) };
-    let request: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-    match serde_json::from_value::<ClusterRestoreSpec>(request["spec"].clone()) {
-        Ok(spec) => {
+    let request = serde_json::from_str::<serde_json::Value>(&text).and_then(|request| {
+        let spec = serde_json::from_value::<ClusterRestoreSpec>(request["spec"].clone())?;
+        Ok((spec, request))
+    });
+    match request {
+        Ok((spec, request)) => {
             let annotation = (OF_NOTHING.to_owned(), "true".to_owned());
             let metadata = ObjectMeta {
                 generate_name: Some("at-start-".to_owned()),

@@ -58,7 +58,7 @@ impl Outbox {
     /// Reads an object from the server; the error has the server's message.
     pub(crate) async fn fetch(&self, target: &ObjectRef) -> Result<serde_json::Value, String> {
         match target.api(self.client()).get(&target.path_name()).await {
-            Ok(object) => Ok(serde_json::to_value(object).unwrap_or_default()),
+            Ok(object) => Ok(object::json_of(object)),
             Err(error) => Err(action::error_text(&error)),
         }
     }

@@ -9,17 +9,17 @@
 //!     columns: [NAME, AGE]
 //! ```
 //!
-//! A column is `NAME`, a JSONPath to its text (see [`crate::json_path`]) or, as in k9s since 0.50, a jq expression (see
+//! A column is `NAME`, a JSONPath to its text (see [`object::json_path`]) or, as in k9s since 0.50, a jq expression (see
 //! [`crate::jq`]; recognized by a bar), and attributes behind a bar: `T` a time, `N` a number, `W` in wide mode only,
 //! `S` always, `H` never (but it can be the sort column), `L` and `R` the alignment.
 
 use manifest::{ConfigText, ManifestError};
+use object::json_path::{Dialect, JsonPath};
 use regex::Regex;
 use serde::Deserialize;
 
 use crate::catalogue::Catalogue;
 use crate::jq::Jq;
-use crate::json_path::JsonPath;
 use crate::resource::Kind;
 
 /// The maximum number of columns in a view.
@@ -224,7 +224,9 @@ fn column(spec: &str, place: String) -> Result<CustomColumn, String> {
             let jq = Jq::parse(path).map_err(|why| format!("invalid jq expression {path:?}: {why}"));
             return jq.map(ColumnSource::Jq);
         }
-        JsonPath::parse(path).map(ColumnSource::Path).map_err(|why| format!("invalid path {path:?}: {why}"))
+        JsonPath::parse(path, Dialect::Columns)
+            .map(ColumnSource::Path)
+            .map_err(|why| format!("invalid path {path:?}: {why}"))
     });
     Ok(CustomColumn { name: name.trim().to_owned(), path: path.transpose()?, attributes, location: place })
 }

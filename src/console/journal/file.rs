@@ -88,14 +88,14 @@ pub(crate) fn line(entry: &Entry, undoes: Option<&str>) -> String {
         after: entry.outcome.after.clone().filter(|_| !touches_secrets(&entry.outcome.action)),
         undoes: undoes.map(ToOwned::to_owned),
     };
-    let mut text = serde_json::to_string(&whole).unwrap_or_default();
+    let mut text = serde_json::to_string(&whole).expect("an entry is JSON");
     if text.len() > MAX_LINE_BYTES {
         let target = keep_ref(&entry.outcome.action.target);
         let title: String = whole.action.title.chars().take(500).collect();
         let short = SavedAction { title, kubectl: String::new(), target, mutation: None, inverse: None };
         let error = whole.error.map(|error| error.chars().take(2_000).collect());
         let short = SavedEntry { action: short, error, after: None, ..whole };
-        text = serde_json::to_string(&short).unwrap_or_default();
+        text = serde_json::to_string(&short).expect("an entry is JSON");
     }
     text.push('\n');
     text

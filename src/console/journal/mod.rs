@@ -190,7 +190,7 @@ pub async fn preview_undo(
         }
         _ => api.get(name).await,
     };
-    let now = serde_json::to_value(now.map_err(error_message)?).unwrap_or_default();
+    let now = object::json_of(now.map_err(error_message)?);
     let uid = now.pointer("/metadata/uid").and_then(Value::as_str);
     if inverse.target.uid.as_ref().is_some_and(|known| uid.is_some_and(|uid| uid != known.as_str())) {
         return Err(format!("{} is now a different object", inverse.target.describe()));

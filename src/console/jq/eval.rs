@@ -90,8 +90,9 @@ impl<'v> JqRun<'v> {
             }
             Filter::Alternative(first, second) => {
                 let given = match self.run(first, input) {
+                    Ok(given) => given,
                     Err(why) if Self::is_over(&why) => return Err(why),
-                    given => given.unwrap_or_default(),
+                    Err(_) => Vec::new(),
                 };
                 let given: Vec<ValueRef<'v>> = given.into_iter().filter(|value| is_true(value)).collect();
                 if given.is_empty() { self.run(second, input) } else { Ok(given) }
@@ -134,8 +135,9 @@ impl<'v> JqRun<'v> {
                     let mut next = Vec::new();
                     for value in here {
                         match self.part(part, &value, input) {
+                            Ok(found) => next.extend(found),
                             Err(why) if !is_optional || Self::is_over(&why) => return Err(why),
-                            found => next.extend(found.unwrap_or_default()),
+                            Err(_) => {}
                         }
                     }
                     here = next;

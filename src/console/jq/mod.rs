@@ -1,11 +1,17 @@
 //! Expressions of jq, as k9s' custom columns accept them: `.spec.containers[0].image | split(":") | .[-1]`.
 //!
-//! The syntax is jq's, read by `jaq-core`'s parser. Expressions are evaluated here and not by its interpreter, because
-//! a column is computed for each row of a table at each change, on expressions that another person may have written:
-//! every step costs a part of a budget, and an exhausted budget is an error of that cell. So there are no definitions,
-//! no recursion except `..`, no input but the object, no environment, no clock; assignments would have no visible
-//! effect and are not supported. An expression with an unsupported feature is refused when the file is read, not when a
-//! row is drawn.
+//! The syntax is jq's, read by `jaq-core`'s parser. Expressions are evaluated here, because a column is computed for
+//! each row of a table at each change, on expressions that another person may have written: every step costs a part of
+//! a budget, and an exhausted budget is an error of that cell. So there are no definitions, no recursion except `..`, no
+//! input but the object, no environment, no clock; assignments would have no visible effect and are not supported. An
+//! expression with an unsupported feature is refused when the file is read, not when a row is drawn.
+//!
+//! The interpreter of `jaq-core`, with `jaq-std` and the values of `jaq-json`, cannot be bounded: it has no hook between
+//! two steps, and a thread cannot be stopped from outside. `last(range(1e15))` and `[repeat(1)]` never give a first
+//! result at which a caller could count; `reduce .[] as $i ("a"; . + .)` allocates until the process is aborted;
+//! `reduce range(200000) as $i (0; [.])` overflows the stack when its value is dropped. A type of values of our own with
+//! a budget inside would need all of [`values`] and [`functions`] as well as the operations for assignments, and the
+//! expressions would still have to be checked as [`compile`] does, so that only [`eval`] would go.
 //!
 //! One difference from jq: if a part of an expression fails, its earlier results are not shown either.
 

@@ -192,10 +192,12 @@ impl Reader {
         // A view that was visited before is not introduced again.
         let back = self.screen.is_some_and(|before| before > *id);
         let is_full_read = std::mem::take(&mut self.is_full_read);
+        #[expect(clippy::disallowed_methods, reason = "the page shows the panic of a screen")]
         let list = super::terminal::contained(|| screen.list(cx)).unwrap_or_default();
         let page = Page::draw(WIDTH, HEIGHT, |frame: &mut Frame<'_>, area: Rect| {
             view::draw_screen(model, cx, frame, area);
         });
+        #[expect(clippy::disallowed_methods, reason = "the page shows the panic of a screen")]
         let typed = super::terminal::contained(|| screen.typed()).unwrap_or_default();
         let begins = opened || is_full_read;
         if begins {

@@ -80,7 +80,7 @@ impl ServedConsole {
         let service = tower::service_fn(|request: Request<Body>| async move {
             let path = request.uri().path().to_owned();
             let body = request.into_body().collect_bytes().await?;
-            let (code, value) = respond(&path, &serde_json::from_slice(&body).unwrap_or_default());
+            let (code, value) = respond(&path, &serde_json::from_slice(&body).unwrap_or(Value::Null));
             let response = Response::builder().status(code).header("content-type", "application/json");
             Ok::<_, kube::Error>(response.body(Body::from(value.to_string().into_bytes())).unwrap())
         });

@@ -134,6 +134,10 @@ pub(crate) fn step(target: &ObjectRef, key: Option<String>) -> Effect {
 pub(crate) async fn take_step(out: &Outbox, target: &ObjectRef, key: Option<String>) -> Option<KeyStatus> {
     // The action itself reports a refusal.
     let answer = out.act(step_action(target, key)).await.ok()?;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the step was taken even if another version describes it otherwise"
+    )]
     let done: KeyStatus = serde_json::from_value(answer["status"].clone()).unwrap_or_default();
     let took = done.worked_microseconds.map(|micros| format!(" in {}", format_micros(micros)));
     let text = format!("{}: {}{}", target.name, done.summary(), took.unwrap_or_default());

@@ -1,6 +1,6 @@
 //! CronJobs: run one now (`kubectl create job --from`), suspend and resume.
 
-use rand::Rng as _;
+use rand::RngExt as _;
 use serde_json::{Value, json};
 
 use crate::action::{Action, Mutation, PatchKind};

@@ -49,6 +49,7 @@ struct ListRemainder {
 
 impl ListRemainder {
     fn of(text: &str) -> Self {
+        #[expect(clippy::disallowed_methods, reason = "the reader of the items reports text that is no list")]
         let metadata =
             serde_json::from_str::<TruncatedList>(text).map(|cut| cut.metadata).unwrap_or_default();
         let next = metadata.next.filter(|next| !next.is_empty());

@@ -144,7 +144,8 @@ impl Shell {
     async fn save(&mut self, name: &str, text: &str) {
         let name: String = name.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c }).collect();
         let saved_dir = self.model.setup.config_dir.as_deref().map(screen_dumps::directory);
-        let dir = saved_dir.clone().unwrap_or_else(|| std::env::current_dir().unwrap_or_default());
+        // A file without a directory is below the current directory too.
+        let dir = saved_dir.clone().or_else(|| std::env::current_dir().ok()).unwrap_or_default();
         let made = match saved_dir {
             Some(saved_dir) => screen_dumps::make_directory(&saved_dir).await,
             None => Ok(()),

@@ -98,7 +98,7 @@ impl Object for TableRow {
     }
 
     fn to_json(&self) -> Value {
-        serde_json::to_value(&self.object).unwrap_or_default()
+        object::json_of(&self.object)
     }
 
     fn whole(&self) -> &dyn Any {

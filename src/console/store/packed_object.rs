@@ -75,7 +75,7 @@ impl<K: PackedKind> Object for PackedObject<K> {
     }
 
     fn to_json(&self) -> Value {
-        serde_json::from_slice(&self.text.unpack()).unwrap_or_default()
+        serde_json::from_slice(&self.text.unpack()).expect("an object is packed as JSON")
     }
 
     fn identity(&self) -> Identity {

@@ -127,7 +127,7 @@ impl DaemonSets {
         if missing == 0 {
             return Ok(());
         }
-        let desired = usize::try_from(desired).unwrap_or_default();
+        let desired = usize::try_from(desired).unwrap_or(0);
         let made = self.pace.spend(set.uid(), desired, missing, self.api.clock().monotonic(), |count| {
             let new = nodes.iter().take(count).map(|node| pod::pod_for(set, node, hash));
             self.control.create_all(set.object(), new)

@@ -11,6 +11,7 @@ use super::rootfs::{BindMount, UPPER};
 use super::{Host, environment};
 use crate::RuntimeError;
 use crate::protocol::Launch;
+use base::optional_file::read_optional_bytes;
 use programs::IMAGE_DIRECTORY;
 
 /// Environment: names and values, in order.
@@ -144,7 +145,7 @@ pub(super) fn target_variables(target: &Container) -> Vec<(String, String)> {
     }
     if let Some(main) = target.main.get() {
         // The innermost process id is the one that a debug container in the same namespace sees.
-        let status = fs::read(format!("/proc/{}/status", main.as_raw_nonzero())).unwrap_or_default();
+        let status = read_optional_bytes(format!("/proc/{}/status", main.as_raw_nonzero()));
         // The process's name may contain any bytes.
         let status = String::from_utf8_lossy(&status);
         let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));

@@ -1,7 +1,6 @@
 //! Starts one container attempt: all its resources, up to the first moment of its process.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -26,6 +25,7 @@ use super::user::User;
 use super::{Host, environment, os};
 use crate::protocol::Launch;
 use crate::{ContainerId, ContainerRecord, ResourceLimits, RuntimeError};
+use base::optional_file::read_optional;
 use base::root_dir::RootDir;
 
 /// Returns the account that a container runs as, according to the account files that it sees; and the user that it
@@ -33,7 +33,7 @@ use base::root_dir::RootDir;
 fn resolve_user(launch: &Launch) -> Result<(UserAccount, Option<User>), RuntimeError> {
     let own_uid = rustix::process::getuid().as_raw();
     let Some(root) = &launch.image_root else {
-        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let read = |path: &str| read_optional(path);
         let account = environment::account(launch, &read("/etc/passwd"), &read("/etc/group"), own_uid);
         return Ok((account?, None));
     };

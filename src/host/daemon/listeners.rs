@@ -10,6 +10,7 @@ use super::Host;
 use super::pod::Pod;
 use crate::{PodUid, RuntimeError};
 use base::dial::Transport;
+use base::optional_file::read_optional;
 
 /// A socket that accepts traffic from any sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ impl Host {
         let pod = pod.ok_or_else(|| RuntimeError::NotFound(format!("sandbox {uid}")))?;
         let found: Vec<Listener> = ["/proc/self/net/tcp", "/proc/self/net/tcp6"]
             .iter()
-            .flat_map(|path| listening(&fs::read_to_string(path).unwrap_or_default(), Transport::Tcp))
+            .flat_map(|path| listening(&read_optional(path), Transport::Tcp))
             .filter(|listener| listener.address.port() == port)
             .filter(|listener| listener.address.ip().is_loopback() || listener.address.ip().is_unspecified())
             .collect();
@@ -74,9 +75,8 @@ impl Host {
                 Transport::Tcp => ["tcp", "tcp6"],
                 Transport::Udp => ["udp", "udp6"],
             };
-            let tables = kinds.map(|kind| fs::read_to_string(format!("/proc/{of}/net/{kind}")));
-            let sockets =
-                tables.into_iter().flat_map(|table| listening(&table.unwrap_or_default(), transport));
+            let tables = kinds.map(|kind| read_optional(format!("/proc/{of}/net/{kind}")));
+            let sockets = tables.into_iter().flat_map(|table| listening(&table, transport));
             sockets.collect::<Vec<_>>()
         };
         let found = if has_own_network {

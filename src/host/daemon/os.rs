@@ -149,7 +149,7 @@ pub(super) unsafe fn clone_beside(
 /// Changes the name and command line of this process in `ps`; the command line is overwritten in place.
 pub(super) fn retitle(title: &CStr) {
     let _ = rustix::thread::set_name(title);
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let Ok(stat) = std::fs::read_to_string("/proc/self/stat") else { return };
     // After the name in brackets come the fields from the third on; 48 and 49 are the arguments' bounds.
     let mut fields = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace().skip(48 - 3);
     let mut next = || fields.next()?.parse::<usize>().ok();
@@ -230,7 +230,7 @@ pub(super) fn close_from(first: u32) {
 
 /// Returns the heap pages of a child that will never use them to the kernel: copies of the parent's.
 pub(super) fn forget_heap() {
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return };
     let range = maps.lines().find(|line| line.ends_with("[heap]")).and_then(|line| {
         let (start, end) = line.split(' ').next()?.split_once('-')?;
         Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))

@@ -9,9 +9,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 
 use super::{conversion, is_established, schema};
-use crate::custom::{json_path, simple_path};
+use crate::custom::simple_path;
 use apimachinery::validate::{FieldErrors, Path, names};
 use base::quote::prints;
+use object::json_path::{Dialect, JsonPath};
 
 /// The annotation with which a CRD in one of Kubernetes' own groups states that it is approved.
 const APPROVED: &str = "api-approved.kubernetes.io";
@@ -245,7 +246,7 @@ fn column(column: &CustomResourceColumnDefinition, path: &Path<'_>, errors: &mut
     }
     if column.json_path.is_empty() {
         errors.required(&path.child("jsonPath"), "");
-    } else if let Err(reason) = json_path(&column.json_path) {
+    } else if let Err(reason) = JsonPath::parse(&column.json_path, Dialect::Definitions) {
         let detail = format!("unrecognized path: {reason}");
         errors.invalid(&path.child("jsonPath"), &column.json_path, detail);
     }

@@ -162,5 +162,5 @@ fn state(job: &Job) -> &'static str {
 }
 
 fn to_json<T: Serialize>(value: &T) -> Value {
-    serde_json::to_value(value).unwrap_or_default()
+    object::json_of(value)
 }

@@ -133,7 +133,7 @@ fn narrowed_affinity(errors: &mut FieldErrors, path: &Path<'_>, new: &NodeAffini
     if old.is_empty() {
         return;
     }
-    let shown = |value: &[NodeSelectorTerm]| serde_json::to_value(value).unwrap_or_default();
+    let shown = |value: &[NodeSelectorTerm]| object::json_of(value);
     if new.len() != old.len() {
         errors.invalid(
             &path,

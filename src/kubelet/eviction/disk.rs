@@ -60,7 +60,10 @@ pub(super) async fn of_pod(node: &Node, pod: &SharedObject<Pod>) -> PodDisk {
         }
         disk
     });
-    measured.await.unwrap_or_default()
+    measured.await.unwrap_or_else(|error| {
+        tracing::warn!("cannot measure the disk usage of pod {}: {error}", pod.key());
+        PodDisk::default()
+    })
 }
 
 /// Measures the disk usage of each pod's containers; volumes count as one more container, under a name that no
@@ -84,7 +87,8 @@ pub(super) async fn usage(
 fn size(dir: &Path) -> i64 {
     let mut total: u64 = 0;
     let mut open = vec![dir.to_path_buf()];
-    let device = std::fs::symlink_metadata(dir).map(|m| m.dev()).unwrap_or_default();
+    // A directory that is gone has no size.
+    let Ok(device) = std::fs::symlink_metadata(dir).map(|about| about.dev()) else { return 0 };
     while let Some(dir) = open.pop() {
         for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
             let Ok(about) = entry.metadata() else { continue };

@@ -11,8 +11,15 @@ const MAX_MESSAGE_LINES: usize = 80;
 
 /// Returns the last lines of a container's log in the form of a termination message.
 pub(crate) async fn termination_message(runtime: &dyn Runtime, id: &ContainerId) -> String {
-    let files = runtime.log_files(id).await.unwrap_or_default();
-    base::task::blocking(move || read_tail(&files)).await.unwrap_or_default()
+    let unread = |error: &dyn std::fmt::Display| {
+        tracing::warn!("cannot read the end of the log of container {}: {error}", id.0);
+        String::new()
+    };
+    let files = match runtime.log_files(id).await {
+        Ok(files) => files,
+        Err(error) => return unread(&error),
+    };
+    base::task::blocking(move || read_tail(&files)).await.unwrap_or_else(|error| unread(&error))
 }
 
 pub(super) fn read_tail(files: &[PathBuf]) -> String {

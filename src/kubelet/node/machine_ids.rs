@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use base::hex::hex;
 use sha2::{Digest, Sha256};
 
 /// Files with the machine's id, which lasts as long as the installation.
@@ -27,7 +28,7 @@ impl MachineIds {
 
     fn derive(machine: &str, boot: Option<String>, node: &str) -> Self {
         let id = |kind: &str| -> String {
-            let digest = format!("{:x}", Sha256::digest(format!("podium {kind} {machine} {node}")));
+            let digest = hex(Sha256::digest(format!("podium {kind} {machine} {node}")));
             digest[..32].to_owned()
         };
         Self {

@@ -19,6 +19,7 @@ use crate::runtime::Runtime;
 use crate::runtime_class;
 use api::{ApiError, DeleteOptions};
 use base::clock::time;
+use base::optional_file::read_optional;
 use object::conditions::{self, ConditionStatus};
 use object::low_ports::LowPorts;
 use object::node::is_ready;
@@ -305,7 +306,7 @@ fn os_image() -> String {
     static IMAGE: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     IMAGE
         .get_or_init(|| {
-            let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+            let release = read_optional("/etc/os-release");
             let line = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
             line.map_or_else(|| std::env::consts::OS.to_string(), |name| name.trim_matches('"').to_string())
         })

@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::node::NodeConfig;
 use super::runtime::{HostShares, SandboxSpec};
 use super::{resize, spec, volumes};
+use base::optional_file::read_optional;
 use base::resolv_conf::ResolvConf;
 
 use resolv_conf::ClusterDns;
@@ -47,7 +48,7 @@ pub(super) fn spec(
 ) -> (SandboxSpec, Vec<Warning>) {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
     let read = |path: &str| {
-        if node.hollow { String::new() } else { std::fs::read_to_string(path).unwrap_or_default() }
+        if node.hollow { String::new() } else { read_optional(path) }
     };
     let names = Names::of(pod, &node.domain);
     let spec = spec::spec(pod);

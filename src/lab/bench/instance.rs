@@ -1,5 +1,6 @@
 //! A `podium serve`, as a process of the program that users run.
 
+use base::optional_file::read_optional;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -143,7 +144,7 @@ pub(super) fn processor_time_of(pid: u32) -> Result<Duration> {
     let mut nanoseconds = 0;
     for thread in std::fs::read_dir(format!("/proc/{pid}/task"))?.flatten() {
         // Threads that have just ended count as zero.
-        let text = std::fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+        let text = read_optional(thread.path().join("schedstat"));
         nanoseconds += text.split(' ').next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
     }
     Ok(Duration::from_nanos(nanoseconds))

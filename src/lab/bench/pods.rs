@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use base::count::counted;
+use base::optional_file::{read_optional, read_optional_bytes};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
@@ -23,7 +24,7 @@ const GOAL_KIB: f64 = 200_000.0 / 1024.0;
 
 /// Memory that the kernel of this machine uses and cannot drop, in KiB. Network namespaces are a part of it.
 fn kernel_kib() -> f64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let text = read_optional("/proc/meminfo");
     let line = text.lines().find_map(|line| line.strip_prefix("SUnreclaim:"));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0.0)
 }
@@ -73,7 +74,7 @@ fn print_report(pods: &PodMeasurement, label: &str, bare_seconds: f64) {
 fn at_rest() -> usize {
     let Ok(all) = std::fs::read_dir("/proc") else { return 0 };
     let is_at_rest = |process: &std::path::Path| {
-        let read = |name: &str| std::fs::read(process.join(name)).unwrap_or_default();
+        let read = |name: &str| read_optional_bytes(process.join(name));
         let (line, stat) = (read("cmdline"), read("stat"));
         let name_ends = stat.iter().rposition(|byte| *byte == b')');
         let state = name_ends.and_then(|at| stat.get(at + 2));

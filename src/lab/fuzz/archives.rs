@@ -8,6 +8,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use tar::{Builder, EntryType, Header};
 
+use base::hex::hex;
 use kubelet::images::ImageStore;
 use kubelet::images::store::{Input, Limits, LoadOptions};
 
@@ -114,7 +115,8 @@ fn layers(bytes: &[u8]) -> Vec<Vec<u8>> {
 
 /// Makes a `docker save` archive of these layers.
 fn archive(layers: &[Vec<u8>]) -> Vec<u8> {
-    let ids: Vec<String> = layers.iter().map(|layer| format!("sha256:{:x}", Sha256::digest(layer))).collect();
+    let ids: Vec<String> =
+        layers.iter().map(|layer| format!("sha256:{}", hex(Sha256::digest(layer)))).collect();
     let names: Vec<String> = (0..layers.len()).map(|n| format!("{n}.tar")).collect();
     let config =
         json!({"os": "linux", "architecture": "amd64", "rootfs": {"type": "layers", "diff_ids": ids}});

@@ -7,7 +7,7 @@ use std::mem::{Discriminant, discriminant};
 use std::time::Duration;
 
 use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 /// The number of nodes; they are numbered from 0.
 pub(super) const NODES: usize = 4;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use base::hex::hex;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
@@ -67,7 +68,7 @@ impl Trace {
 
     /// Returns a short hash of the trace, to compare two runs.
     pub(super) fn digest(&self) -> String {
-        format!("{:x}", Sha256::digest(self.state.lock().text.as_bytes())).chars().take(16).collect()
+        hex(Sha256::digest(self.state.lock().text.as_bytes())).chars().take(16).collect()
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use base::count::counted;
+use base::optional_file::read_optional_bytes;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
@@ -257,7 +258,7 @@ impl Traces {
         let known = self.processes.iter().filter(|process| process.is_alive()).copied();
         let processes: BTreeSet<Process> = known.chain(place.processes().all()).collect();
         let process = |one: &Process| {
-            let line = fs::read(format!("/proc/{}/cmdline", one.pid)).unwrap_or_default();
+            let line = read_optional_bytes(format!("/proc/{}/cmdline", one.pid));
             let line = String::from_utf8_lossy(&line).replace('\0', " ");
             format!("a process remains: pid {} {}", one.pid, line.trim())
         };

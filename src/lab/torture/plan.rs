@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 /// Nodes of the instance.
 pub(super) const NODES: usize = 3;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base::count::counted;
 use rand::rngs::SmallRng;
-use rand::{Rng as _, SeedableRng};
+use rand::{RngExt as _, SeedableRng};
 
 /// The maximum number of disturbances in one run.
 const MAX_DISTURBANCES: usize = 5;

@@ -1,5 +1,6 @@
 //! The controller under trial: a shell's command in a process group of its own, restarted when it ends.
 
+use base::optional_file::read_optional_bytes;
 use std::fs::File;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -48,7 +49,7 @@ impl Controller {
 
     /// Returns the end of the controller's log.
     pub(super) fn last_output(&self) -> String {
-        let text = std::fs::read(&self.log).unwrap_or_default();
+        let text = read_optional_bytes(&self.log);
         let text = String::from_utf8_lossy(&text[text.len().saturating_sub(MAX_OUTPUT)..]).into_owned();
         base::quote::printable(&text).into_owned()
     }

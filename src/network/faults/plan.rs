@@ -96,9 +96,9 @@ fn active_fault(fault: &Fault, world: &ClusterState, slot: Option<u8>) -> Active
     let has_targets = [&from, &to].into_iter().flatten().all(|side| !side.nets.is_empty());
     let how = match (slot, &spec.loss, &spec.rate) {
         (Some(slot), ..) => PacketEffect::Delay(slot),
-        (None, Some(loss), _) => PacketEffect::Lose(u32::try_from(loss.per_mille).unwrap_or_default()),
+        (None, Some(loss), _) => PacketEffect::Lose(u32::try_from(loss.per_mille).unwrap_or(0)),
         (None, None, Some(rate)) => {
-            PacketEffect::Slow(u64::try_from(rate.bytes_per_second).unwrap_or_default().max(1))
+            PacketEffect::Slow(u64::try_from(rate.bytes_per_second).unwrap_or(0).max(1))
         }
         (None, None, None) if spec.type_ == "Refuse" => {
             PacketEffect::Refuse(match spec.refuse.as_ref().and_then(|refuse| refuse.with.as_deref()) {

@@ -71,7 +71,7 @@ pub(super) fn value_text(step: &PathElement) -> String {
                 serde_json::to_writer(&mut text, value).expect("a value is JSON");
             }
             text.push(b'}');
-            String::from_utf8(text).unwrap_or_default()
+            String::from_utf8(text).expect("JSON is UTF-8")
         }
         PathElement::Value(value) => value.to_string(),
         PathElement::Field(_) | PathElement::Index(_) => String::new(),

@@ -296,7 +296,7 @@ impl Scenario {
     /// Returns the hints the player may read.
     pub fn revealed_hints(&self) -> &[String] {
         let shown = self.status.as_ref().map_or(0, |status| status.hints_shown);
-        let shown = usize::try_from(shown).unwrap_or_default().min(self.spec.hints.len());
+        let shown = usize::try_from(shown).unwrap_or(0).min(self.spec.hints.len());
         &self.spec.hints[..shown]
     }
 }

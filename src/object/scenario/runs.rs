@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{Scenario, ScenarioPhase, ScenarioSpec};
+use base::hex::hex;
 
 /// The namespace of the ConfigMap of runs.
 pub const RUNS_NAMESPACE: &str = "kube-system";
@@ -154,6 +155,10 @@ impl AllScenarioRuns {
     pub fn of_data(data: &BTreeMap<String, String>) -> Self {
         let mut all = Self::default();
         for (name, text) in data {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "a user can edit the ConfigMap; invalid entries are ignored"
+            )]
             let runs: Vec<ScenarioRun> = serde_json::from_str(text).unwrap_or_default();
             for run in runs {
                 all.add(name, run);
@@ -164,7 +169,7 @@ impl AllScenarioRuns {
 
     /// Returns the data for a ConfigMap.
     pub fn to_data(&self) -> BTreeMap<String, String> {
-        let text = |runs: &ScenarioRuns| serde_json::to_string(runs).unwrap_or_default();
+        let text = |runs: &ScenarioRuns| serde_json::to_string(runs).expect("runs are JSON");
         self.0.iter().map(|(name, runs)| (name.clone(), text(runs))).collect()
     }
 
@@ -198,8 +203,8 @@ impl ScenarioSpec {
     /// Returns a hash that is equal for specs that play alike: the player's requests during play do not count.
     pub fn fingerprint(&self) -> String {
         let spec = Self { hints_requested: None, stop: None, ..self.clone() };
-        let text = serde_json::to_string(&spec).unwrap_or_default();
-        let mut digest = format!("{:x}", Sha256::digest(text));
+        let text = serde_json::to_string(&spec).expect("a scenario is JSON");
+        let mut digest = hex(Sha256::digest(text));
         digest.truncate(16);
         digest
     }

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::node::is_ready;
 use crate::owner::is_terminating;
 use crate::well_known::taint::OUT_OF_SERVICE;
+use base::hex::hex;
 
 /// The driver of disks: the name of its CSIDriver, and the provisioner of its classes.
 pub const DISK_DRIVER: &str = "disk.podium.dev";
@@ -44,7 +45,7 @@ pub fn directory_of(volume: &PersistentVolume) -> Option<&str> {
 
 /// Returns the name of a disk's only VolumeAttachment.
 pub fn attachment_name(handle: &str) -> String {
-    format!("csi-{:x}", Sha256::digest(format!("{handle}{DISK_DRIVER}")))
+    format!("csi-{}", hex(Sha256::digest(format!("{handle}{DISK_DRIVER}"))))
 }
 
 /// Returns a disk's name in a node's `volumesAttached` and `volumesInUse`.

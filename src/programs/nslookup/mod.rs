@@ -17,6 +17,7 @@ use std::time::Duration;
 use hickory_proto::op::{Message, MessageType, Query, ResponseCode};
 use hickory_proto::rr::{Name, RData, Record, RecordType};
 
+use base::optional_file::read_optional;
 use base::resolv_conf::ResolvConf;
 use object::low_ports::LowPorts;
 
@@ -34,7 +35,7 @@ pub(super) fn run(arguments: &[String]) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let read = |path: PathBuf| std::fs::read_to_string(path).unwrap_or_default();
+    let read = |path: PathBuf| read_optional(path);
     let mut resolver = Resolver {
         conf: ResolvConf::parse(&read(file("PODIUM_RESOLV_CONF", "/etc/resolv.conf"))),
         hosts: read(file("PODIUM_HOSTS", "/etc/hosts")),

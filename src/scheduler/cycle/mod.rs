@@ -195,7 +195,7 @@ fn add_scores(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile, builder: &m
         let Some(scorer) = plugin.pre_score(pod, snapshot, &all) else { continue };
         let mut scores: Vec<i64> = snapshot.nodes().iter().map(|node| scorer.score(node)).collect();
         scorer.normalize(&mut scores);
-        let within = |score: &i64| u8::try_from((*score).clamp(0, MAX_SCORE)).unwrap_or_default();
+        let within = |score: &i64| u8::try_from((*score).clamp(0, MAX_SCORE)).unwrap_or(0);
         builder.score(ScoreColumn {
             plugin: plugin.id(),
             weight,

@@ -1,10 +1,10 @@
 //! The listening sockets of this machine's programs, read from /proc, which does not disturb them as connecting would.
 
 use std::cell::OnceCell;
-use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::table::Protocol;
+use base::optional_file::read_optional;
 
 /// The states of a listening TCP socket, and of an unconnected UDP socket.
 const LISTENING: [&str; 2] = ["0A", "07"];
@@ -36,7 +36,7 @@ impl Sockets {
 }
 
 fn read(paths: [&str; 2]) -> Vec<SocketAddr> {
-    paths.iter().flat_map(|path| parse(&fs::read_to_string(path).unwrap_or_default())).collect()
+    paths.iter().flat_map(|path| parse(&read_optional(path))).collect()
 }
 
 /// Parses the listening sockets of a table in /proc/net.

@@ -116,8 +116,8 @@ fn client(fake: &Arc<Mutex<WidgetServer>>) -> Client {
             if head.uri.query().is_some_and(|query| query.contains("watch=true")) {
                 std::future::pending::<()>().await;
             }
-            let body = body.collect_bytes().await.unwrap_or_default();
-            let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+            let body = body.collect_bytes().await.unwrap_or_else(|_| bytes::Bytes::new());
+            let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
             let answer = fake.lock().unwrap().answer(&head.method, &head.uri, &body);
             let (code, answer) = match answer {
                 Some(answer) => (StatusCode::OK, answer),

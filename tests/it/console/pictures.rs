@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use podium::base::optional_file::read_optional;
 use podium::console::recording::{Cast, Recording, ReplayOptions, Screen, replay};
 
 /// A session, the number of the screen of it that is shown, and the picture.
@@ -27,7 +28,7 @@ fn check_or_write(file: &Path, drawn: &str) {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(file, drawn).unwrap();
     }
-    let saved = std::fs::read_to_string(file).unwrap_or_default();
+    let saved = read_optional(file);
     assert!(
         saved == drawn,
         "{} shows another console: look at it, and write it anew with PODIUM_PICTURES=write",

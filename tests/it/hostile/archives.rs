@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use podium::base::hex::hex;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tar::{Builder, EntryType, Header};
@@ -28,7 +29,7 @@ fn add(builder: &mut Builder<Vec<u8>>, name: &str, kind: EntryType, target: &str
 
 /// A `docker save` archive with this layer.
 fn archive(layer: &[u8]) -> Vec<u8> {
-    let id = format!("sha256:{:x}", Sha256::digest(layer));
+    let id = format!("sha256:{}", hex(Sha256::digest(layer)));
     let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
     let config = json!({"os": "linux", "architecture": architecture,
         "rootfs": {"type": "layers", "diff_ids": [id]}});

@@ -7,6 +7,7 @@ use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
 use crate::instance::{DataDir, Instance, WAIT_TIMEOUT, pause};
+use podium::base::optional_file::read_optional_bytes;
 
 /// Maximum peak memory of `podium serve`: it had 260 to 306 MiB here, as allocators retain some for threads.
 const SERVE: u64 = 330 << 20;
@@ -291,7 +292,7 @@ fn hosts(home: &DataDir) -> Vec<u32> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let is_host = |pid: &u32| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = read_optional_bytes(format!("/proc/{pid}/cmdline"));
         let line = String::from_utf8_lossy(&line);
         line.contains("node-host") && line.contains(&data)
     };

@@ -35,8 +35,9 @@ fn simulated(pattern: &str) -> Vec<String> {
 
 #[test]
 fn chance_is_drawn_in_one_place_fault_3() {
-    let drawing =
-        simulated(r"\brand::(rng|random|thread_rng)\b|OsRng|from_os_rng|from_entropy|Uuid::new_v|fastrand::");
+    let drawing = simulated(
+        r"\brand::(rng|random|thread_rng|make_rng)\b|OsRng|SysRng|from_os_rng|from_entropy|Uuid::new_v|fastrand::",
+    );
     assert_eq!(drawing, ["base/random.rs"]);
 }
 

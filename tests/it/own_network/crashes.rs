@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use super::{Cluster, idle, needs, running, users, wait_for, web};
+use podium::base::optional_file::read_optional_bytes;
 
 /// Returns the processes of a cluster with this word on their command lines.
 pub(super) fn processes(cluster: &Cluster, word: &str) -> Vec<i32> {
@@ -10,7 +11,7 @@ pub(super) fn processes(cluster: &Cluster, word: &str) -> Vec<i32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let is = |pid: &i32| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = read_optional_bytes(format!("/proc/{pid}/cmdline"));
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
         line.contains(&format!(" {word} ")) && line.contains(&data)
     };

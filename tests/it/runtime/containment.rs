@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use podium::base::optional_file::read_optional_bytes;
 use podium::kubelet::runtime::{ContainerSpec, Runtime, RuntimeEvent, SandboxSpec};
 
 use super::node::{Node, alive, left_in, modes, sandbox, shell, sleeping, soon, until, words};
@@ -19,7 +20,7 @@ async fn the_whole_tree_dies_with_its_container() {
         let record = node.start(spec).await;
         let sleepers = || {
             let is_sleeper = |pid: &i32| {
-                let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                let words = read_optional_bytes(format!("/proc/{pid}/cmdline"));
                 words.starts_with(b"sleep\x00100")
             };
             left_in(node.directory.path()).into_iter().filter(is_sleeper).count()

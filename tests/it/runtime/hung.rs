@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use podium::base::optional_file::read_optional_bytes;
 use podium::base::session::SessionStreams;
 use podium::kubelet::images::Catalogue;
 use podium::kubelet::runtime::{
@@ -146,7 +147,7 @@ async fn a_command_ends_with_the_control_plane_that_started_it() {
 /// The processes with this argument.
 fn pids_of(word: &str) -> BTreeSet<i32> {
     let has = |pid: &i32| {
-        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words = read_optional_bytes(format!("/proc/{pid}/cmdline"));
         words.split(|byte| *byte == 0).any(|found| found == word.as_bytes())
     };
     super::node::pids().into_iter().filter(has).collect()

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use podium::base::optional_file::read_optional;
 use podium::kubelet::runtime::{ContainerRecord, ResourceLimits, Runtime, RuntimeError};
 
 use super::node::{Node, shell, soon};
@@ -34,7 +35,7 @@ async fn limits_change_while_it_runs() {
     let cpu = !node.runtime.isolation()["podium.dev/limits"].contains("cpu not limited");
     if !lacks(Need::Cgroups, cpu) {
         let held = group(&record, "cpu").expect("its processes are in a group now");
-        let read = |file: &str| std::fs::read_to_string(held.join(file)).unwrap_or_default();
+        let read = |file: &str| read_optional(held.join(file));
         assert!(read("cpu.cfs_quota_us") == "50000\n" || read("cpu.max") == "50000 100000\n");
     }
     let go = vec!["touch".to_owned(), "/tmp/go".to_owned()];
@@ -84,7 +85,7 @@ async fn control_groups_hold_processes_and_processor_time() {
         (spec.cpu_limit_millicores, spec.cpu_request_millicores) = (Some(250), Some(100));
         let record = node.start(spec).await;
         let held = group(&record, "cpu").expect("its processes are in a group");
-        let read = |file: &str| std::fs::read_to_string(held.join(file)).unwrap_or_default();
+        let read = |file: &str| read_optional(held.join(file));
         assert!(
             read("cpu.cfs_quota_us") == "25000\n" || read("cpu.max") == "25000 100000\n",
             "{}",

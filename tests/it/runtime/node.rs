@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use podium::base::optional_file::{read_optional, read_optional_bytes};
 use podium::kubelet::images::Catalogue;
 use podium::kubelet::runtime::{
     ContainerExit, ContainerId, ContainerRecord, ContainerSpec, HostLife, HostShares, ProcessConfig,
@@ -104,7 +105,7 @@ impl Node {
     pub(crate) async fn log(&self, id: &ContainerId) -> String {
         let files = self.runtime.log_files(id).await.unwrap();
         // A file may be rotated between being named and being read.
-        files.iter().map(|file| std::fs::read_to_string(file).unwrap_or_default()).collect()
+        files.iter().map(read_optional).collect()
     }
 
     pub(crate) async fn log_has(&self, id: &ContainerId, text: &str) {
@@ -120,8 +121,8 @@ impl Node {
         let state = self.directory.path().join("node").canonicalize().unwrap();
         let needle = format!("node-host\0--state\0{}", state.display());
         let is_host = |pid: &i32| {
-            let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let parent = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let words = read_optional_bytes(format!("/proc/{pid}/cmdline"));
+            let parent = read_optional(format!("/proc/{pid}/stat"));
             let parent = parent.rsplit(')').next().unwrap_or_default().split(' ').nth(2).map(str::to_owned);
             String::from_utf8_lossy(&words).contains(&needle) && parent != Some(String::new())
         };
@@ -141,7 +142,7 @@ pub(crate) fn pids() -> Vec<i32> {
 }
 
 pub(crate) fn alive(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = read_optional(format!("/proc/{pid}/stat"));
     stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(" Z"))
 }
 
@@ -149,7 +150,7 @@ pub(crate) fn alive(pid: u32) -> bool {
 pub(crate) fn left_in(directory: &Path) -> BTreeSet<i32> {
     let name = directory.to_str().unwrap().as_bytes();
     let names = |pid: &i32| {
-        let about = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let about = |file: &str| read_optional_bytes(format!("/proc/{pid}/{file}"));
         let has = |text: Vec<u8>| text.windows(name.len()).any(|part| part == name);
         has(about("cmdline")) || has(about("environ"))
     };
@@ -222,7 +223,7 @@ pub(crate) async fn modes() -> Vec<bool> {
 pub(crate) fn sleeping(seconds: u32) -> usize {
     let seconds = seconds.to_string();
     let sleeps = |pid: &i32| {
-        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words = read_optional_bytes(format!("/proc/{pid}/cmdline"));
         words.split(|byte| *byte == 0).nth(1) == Some(seconds.as_bytes())
     };
     pids().into_iter().filter(sleeps).count()

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::ListParams;
 use kube::runtime::wait::await_condition;
+use podium::base::optional_file::read_optional;
 use podium::testing::Cluster;
 use serde_json::json;
 
@@ -97,7 +98,7 @@ fn processes_with(text: &str) -> Vec<String> {
         entry.file_name().to_str()?.parse::<u32>().ok()?;
         let command = std::fs::read(entry.path().join("cmdline")).ok()?;
         let command = String::from_utf8_lossy(&command).replace('\0', " ");
-        let stat = || std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let stat = || read_optional(entry.path().join("stat"));
         command.contains(text).then(|| format!("{command}: {}", stat()))
     });
     running.collect()

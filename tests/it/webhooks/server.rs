@@ -143,9 +143,12 @@ async fn answer(
     (seen, let_go, handler): State,
 ) -> Result<http::Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path().to_string();
-    let body =
-        request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    let review: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let body = request
+        .into_body()
+        .collect()
+        .await
+        .map_or_else(|_| Bytes::new(), http_body_util::Collected::to_bytes);
+    let review: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
     seen.lock().unwrap().push(review["request"].clone());
     let (code, text) = match handler(&path, &review) {
         Reply::Json(value) => (200, value.to_string()),

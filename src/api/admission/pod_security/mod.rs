@@ -32,6 +32,7 @@ pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), Api
 }
 
 /// Returns the policy of the object's namespace.
+#[expect(clippy::disallowed_methods, reason = "a namespace that is gone has no policy")]
 fn policy_of(request: &Request<'_>, object: &Object) -> Policy {
     let namespace = request.api.get_as::<Namespace>(&Key::new("", object.namespace()));
     namespace.map(|namespace| Policy::of(namespace.metadata.labels.as_ref()).0).unwrap_or_default()

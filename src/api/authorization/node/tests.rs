@@ -71,7 +71,9 @@ async fn a_node_reaches_what_its_pods_name_and_no_more_sec_4() {
     assert_eq!(reason, "no relationship found between node 'n1' and this object");
 
     let token = |pod: &str| {
-        let uid = api.get_as::<Pod>(&Key::new("a", pod)).map(|pod| pod.uid().to_string()).unwrap_or_default();
+        let uid = api
+            .get_as::<Pod>(&Key::new("a", pod))
+            .map_or_else(|_| String::new(), |pod| pod.uid().to_string());
         let bound = json!({"kind": "Pod", "apiVersion": "v1", "name": pod, "uid": uid});
         let request =
             serde_json::from_value(json!({"spec": {"audiences": [], "boundObjectRef": bound}})).unwrap();

@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use base::optional_file::read_optional;
 use rustix::fs::{AtFlags, Mode, OFlags, StatxAttributes, StatxFlags, fstat, fstatvfs, open, statx};
 
 /// The reason of a failed step.
@@ -155,7 +156,7 @@ pub(super) fn survey(path: &Path, guarded: &ProtectedPaths) -> Result<FillTarget
         other_mount: other_mount.map(|(_, one)| one.point.as_path()),
         guarded: guarded.on(device),
         free_bytes: space.f_bfree.saturating_mul(space.f_frsize),
-        available_memory: available_memory(&fs::read_to_string("/proc/meminfo").unwrap_or_default()),
+        available_memory: available_memory(&read_optional("/proc/meminfo")),
     };
     check_fillable(&found)?;
     Ok(FillTarget { directory, device })

@@ -151,7 +151,7 @@ mod tests {
                 let path = request.uri().path().to_owned();
                 let query = request.uri().query().unwrap_or_default().to_owned();
                 let body = request.into_body().collect_bytes().await?;
-                let body = serde_json::from_slice(&body).unwrap_or_default();
+                let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
                 let (code, value) = answer(&path, &query, &body);
                 let response = Response::builder().status(code).header("content-type", "application/json");
                 Ok::<_, kube::Error>(

@@ -43,9 +43,7 @@ async fn watch(out: &Outbox, target: &ObjectRef, version: &str) -> Result<(), ku
     futures::pin_mut!(events);
     while let Some(event) = events.try_next().await? {
         let answer = match event {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                read(&serde_json::to_value(object).unwrap_or_default())
-            }
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => read(&object::json_of(object)),
             WatchEvent::Deleted(_) => ControllerResponse::NotFound,
             WatchEvent::Bookmark(_) => continue,
             // The watch lost track of changes, so that the status is read again.

@@ -41,7 +41,7 @@ pub(super) async fn fetch(out: &Outbox, target: &ObjectRef) -> (ControllerRespon
     match target.api(out.client()).get(&target.name).await {
         Ok(object) => {
             let version = object.metadata.resource_version.clone();
-            (read(&serde_json::to_value(object).unwrap_or_default()), version)
+            (read(&object::json_of(object)), version)
         }
         Err(error) => (refused(&error), None),
     }

@@ -92,7 +92,7 @@ pub(crate) async fn follow_policies(out: Outbox, target: ObjectRef) {
 
 /// Returns the object as JSON with its kind, which items of a list may lack.
 fn whole(object: DynamicObject, target: &ObjectRef) -> Value {
-    let mut value = serde_json::to_value(object).unwrap_or_default();
+    let mut value = object::json_of(object);
     if value["kind"].is_null() {
         value["kind"] = Value::String(target.kind.kind.clone());
         value["apiVersion"] = Value::String(target.kind.api_version());

@@ -166,7 +166,10 @@ impl Drain<'_> {
         let on_node = ListParams::default().fields(&format!("spec.nodeName={}", self.target.name));
         let pods = pods.list(&on_node).await?;
         let budgets = TypedApi::<PodDisruptionBudget>::all(client.clone());
-        // The server checks budgets in any case; without permission to read them, only the preview is less exact.
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the server checks budgets in any case; without permission to read them, only the preview is less exact"
+        )]
         let budgets = budgets.list(&ListParams::default()).await.unwrap_or_default();
         let sets = api_of(client.clone(), Kind::DaemonSet, None);
         // Without permission to read DaemonSets, each one that a pod names counts as existing.

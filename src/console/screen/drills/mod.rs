@@ -301,8 +301,12 @@ impl Drills {
         };
         match data {
             DrillsData::Seen(seen, runs) => {
-                self.no_runs = runs.as_ref().err().cloned();
-                self.rows = scenario_client::rows(&seen, &runs.unwrap_or_default());
+                let (runs, no_runs) = match runs {
+                    Ok(runs) => (runs, None),
+                    Err(reason) => (AllScenarioRuns::default(), Some(reason)),
+                };
+                self.no_runs = no_runs;
+                self.rows = scenario_client::rows(&seen, &runs);
                 (self.failed, self.is_served) = (None, true);
                 self.start_pending_drill()
             }

@@ -104,7 +104,7 @@ pub(super) async fn try_all(client: &Client, targets: Vec<(ObjectRef, Value)>) -
             Ok(live) => {
                 let live = live.map(|live| {
                     target.uid = live.metadata.uid.as_deref().map(Uid::from);
-                    serde_json::to_value(live).unwrap_or_default()
+                    object::json_of(live)
                 });
                 try_one(client, &target, &body, live.as_ref()).await
             }

@@ -106,7 +106,7 @@ pub async fn fetch(client: Client, pod: &ObjectRef) -> VerdictResponse {
     let namespace = pod.namespace.as_deref().unwrap_or("default");
     let verdicts: Api<DynamicObject> = Api::namespaced_with(client, namespace, &resource);
     match verdicts.get(&pod.name).await {
-        Ok(object) => read(serde_json::to_value(object).unwrap_or_default()),
+        Ok(object) => read(object::json_of(object)),
         Err(error) => refused(&error),
     }
 }

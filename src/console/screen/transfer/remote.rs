@@ -160,7 +160,9 @@ impl Container {
             }
         }
         drop(chunks);
-        let ended = CommandExit::of(ended(status).await, &complaints.await.unwrap_or_default());
+        let complaints =
+            complaints.await.map_err(|error| format!("cannot read the errors of tar: {error}"))?;
+        let ended = CommandExit::of(ended(status).await, &complaints);
         if let Some(error) = ended.error("tar", &self.name) {
             return Err(error);
         }
@@ -233,7 +235,9 @@ impl Container {
         }
         let _ = stdin.shutdown().await;
         drop(stdin);
-        let ended = CommandExit::of(ended(status).await, &complaints.await.unwrap_or_default());
+        let complaints =
+            complaints.await.map_err(|error| format!("cannot read the errors of tar: {error}"))?;
+        let ended = CommandExit::of(ended(status).await, &complaints);
         // The error of `tar` is more specific than the broken connection.
         if let Some(error) = ended.error("tar", &self.name).or(refused) {
             return Err(error);

@@ -86,7 +86,8 @@ impl VersionList {
         let now = bare(event.object);
         let (summary, is_status) = match before {
             Some(before) if what == "changed" => {
-                let before: Value = serde_json::from_str(&before.object).unwrap_or_default();
+                let before: Value =
+                    serde_json::from_str(&before.object).expect("a version is stored as JSON");
                 let changes = changes(&before, &now);
                 (summary(&changes, self.hides_values), changes.iter().all(is_of_the_system))
             }
@@ -162,7 +163,7 @@ fn lines(older: Option<&Version>, newer: &Version) -> Vec<(LineChange, String)> 
         if version.deleted {
             return String::new();
         }
-        let object: Value = serde_json::from_str(&version.object).unwrap_or_default();
+        let object: Value = serde_json::from_str(&version.object).expect("a version is stored as JSON");
         yaml_text::write(&object)
     };
     let (from, to) = (older.map(text).unwrap_or_default(), text(newer));

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{Controller, pass_on};
+use base::optional_file::read_optional;
 
 /// The leaf for a delegated group's own processes: only groups without processes may enable controllers for their
 /// children.
@@ -84,7 +85,7 @@ pub(super) fn hand_on(candidate: &Candidate) -> Option<PathBuf> {
             let _ = fs::write(control.join("cgroup.procs"), pid.as_raw_nonzero().to_string());
         }
     }
-    let passed = fs::read_to_string(directory.join("cgroup.subtree_control")).unwrap_or_default();
+    let passed = read_optional(directory.join("cgroup.subtree_control"));
     let missing = |own: &Controller| !passed.split_ascii_whitespace().any(|name| name == own.name());
     let missing: BTreeSet<Controller> = controllers.into_iter().filter(missing).collect();
     pass_on(&directory, &missing).ok()?;

@@ -10,6 +10,7 @@ use rustix::process::Pid;
 
 use super::{Controller, Hierarchy, Limits, pass_on, remove_directories};
 use crate::Usage;
+use base::optional_file::read_optional;
 
 /// The period of cpu limits, in microseconds, as in Kubernetes.
 const CPU_PERIOD_MICROS: u64 = 100_000;
@@ -306,7 +307,7 @@ fn field(file: &Path, name: &str) -> Option<u64> {
 
 /// The processes in one group, without those in its subgroups.
 pub(super) fn processes(group: &Path) -> Vec<Pid> {
-    let text = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    let text = read_optional(group.join("cgroup.procs"));
     text.lines().filter_map(|line| line.parse().ok()).filter_map(Pid::from_raw).collect()
 }
 

@@ -20,6 +20,7 @@ use std::time::Duration;
 use candidate::Candidate;
 
 use crate::ResourceLimits;
+use base::optional_file::read_optional;
 
 /// A resource that can be limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,7 +100,7 @@ pub(super) struct Cgroups {
 impl Cgroups {
     /// Creates this host's group in every usable hierarchy, and removes the groups of a dead host with the same name.
     pub(super) fn find(name: &str) -> Self {
-        let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
+        let read = |file: &str| read_optional(file);
         let candidates = candidate::candidates(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
         let hierarchies: Vec<Hierarchy> =
             candidates.iter().filter_map(|candidate| create_group(candidate, name)).collect();
@@ -182,7 +183,7 @@ fn create_group(candidate: &Candidate, name: &str) -> Option<Hierarchy> {
     fs::create_dir(&base).ok()?;
     let mut controllers = candidate.controllers.clone();
     if candidate.unified {
-        let given = fs::read_to_string(base.join("cgroup.controllers")).unwrap_or_default();
+        let given = read_optional(base.join("cgroup.controllers"));
         controllers.retain(|own| given.split_ascii_whitespace().any(|name| name == own.name()));
         if pass_on(&base, &controllers).is_err() {
             // The kernel refuses, so the hierarchy is not available to us.

@@ -9,7 +9,6 @@ mod program;
 mod tests;
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +23,7 @@ use super::entry::{UserImageSource, UserImages};
 use super::signal::signal_number;
 use super::store::{ImageStore, StoredImage};
 use super::{ImageEntry, ImageReference};
+use base::hex::hex;
 use host::{DEFAULT_PATH, Program, RuntimeError};
 
 /// The meaning of an image reference on this machine.
@@ -429,11 +429,7 @@ impl Catalogue {
                 hash.update(number.to_le_bytes());
             }
         }
-        let mut image_id = "sha256:".to_owned();
-        for byte in hash.finalize() {
-            // Writing to a String cannot fail.
-            let _ = write!(image_id, "{byte:02x}");
-        }
+        let image_id = format!("sha256:{}", hex(hash.finalize()));
         match &parsed.digest {
             Some(digest) if *digest != image_id => {
                 Err(self.unknown_digest(parsed, &format!("the digest {image_id}")))

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use super::archive::Archive;
 use super::options::{Limits, LoadError};
 use super::platform::Platform;
+use base::hex::hex;
 
 /// The process that a container of the image runs, by the image's configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,6 +136,7 @@ impl Reader<'_> {
     fn docker(&self) -> Result<Vec<ArchivedImage>, LoadError> {
         let listed: Vec<DockerImage> = self.document("manifest.json")?;
         // Newer archives are OCI layouts too, which know the manifests' digests.
+        #[expect(clippy::disallowed_methods, reason = "an archive is complete without a layout")]
         let layout = if self.archive.has("index.json") { self.oci().unwrap_or_default() } else { Vec::new() };
         let mut images = Vec::new();
         for image in listed {
@@ -260,7 +262,7 @@ fn is_hex(text: &str) -> bool {
 
 /// `sha256:HEX`.
 pub(super) fn digest_of(bytes: &[u8]) -> String {
-    format!("sha256:{:x}", Sha256::digest(bytes))
+    format!("sha256:{}", hex(Sha256::digest(bytes)))
 }
 
 /// Returns true if this machine can run the image; attestations and the like have the platform `unknown/unknown`.

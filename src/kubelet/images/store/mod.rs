@@ -38,6 +38,7 @@ pub(crate) use formats::RunConfig;
 pub use options::{Input, Limits, LoadError, LoadOptions};
 
 use super::ImageReference;
+use base::optional_file::read_optional;
 
 /// One loaded image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,8 +137,12 @@ impl ImageStore {
     }
 
     fn read_index(&self) -> Index {
-        let text = fs::read(self.directory.join("tags.json")).unwrap_or_default();
-        let tags: BTreeMap<String, String> = serde_json::from_slice(&text).unwrap_or_default();
+        let text = read_optional(self.directory.join("tags.json"));
+        let tags = if text.is_empty() { Ok(BTreeMap::new()) } else { serde_json::from_str(&text) };
+        let tags = tags.unwrap_or_else(|error| {
+            tracing::warn!("cannot read the names of the images in {}: {error}", self.directory.display());
+            BTreeMap::new()
+        });
         let mut images = BTreeMap::new();
         for entry in fs::read_dir(&self.directory).into_iter().flatten().flatten() {
             if entry.file_name().to_string_lossy().starts_with("sha256-")

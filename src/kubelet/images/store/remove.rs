@@ -44,6 +44,10 @@ impl ImageStore {
         };
         let _lock = self.lock().map_err(at())?;
         let index = self.index();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "an id need not be a reference; no image has an empty name"
+        )]
         let name = ImageReference::parse(requested).map(|parsed| parsed.to_string()).unwrap_or_default();
         let id_begin = if requested.starts_with("sha256:") {
             requested.to_owned()

@@ -16,6 +16,7 @@ use super::compression;
 use super::formats::{ArchivedImage, PackedLayer};
 use super::layer::LayerUnpacker;
 use super::options::{LoadError, LoadOptions};
+use base::hex::hex;
 use base::root_dir::RootDir;
 
 /// Unpacks an image into a directory of its own.
@@ -72,7 +73,7 @@ fn unpack_layer(
         .map_err(|error| LoadError::NotAnImage(format!("layer {name}: {error}")))?;
     drop(plain);
     let check = |sum: Rc<RefCell<Sha256>>, expected: &str| {
-        let found = format!("sha256:{:x}", sum.borrow().clone().finalize());
+        let found = format!("sha256:{}", hex(sum.borrow().clone().finalize()));
         if found == expected { Ok(()) } else { Err(LoadError::digest(&layer.member, expected, &found)) }
     };
     if let Some(digest) = &layer.digest {

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use rand::Rng;
+use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::Notify;
@@ -25,6 +25,7 @@ use tokio::time::Instant;
 
 use super::{ContainerId, ContainerRecord, ContainerSpec, Image, PodUid, RuntimeError};
 use crate::images::{Catalogue, ImageReference, ResolveError};
+use base::hex::hex;
 pub use behavior::{BehaviorFn, ContainerBehavior};
 pub use faults::Faults;
 use object::config::Seconds;
@@ -191,7 +192,7 @@ impl HollowRuntime {
             ) => {
                 let name = ImageReference::parse(reference)
                     .map_or_else(|_| reference.to_owned(), |parsed| parsed.to_string());
-                let image_id = format!("sha256:{:x}", Sha256::digest(name));
+                let image_id = format!("sha256:{}", hex(Sha256::digest(name)));
                 Ok(Image { image_id, size_bytes: 0 })
             }
         }

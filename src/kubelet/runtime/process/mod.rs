@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 
 use super::{ContainerSpec, PodUid, RuntimeError};
 use crate::images::{Catalogue, ResolvedImage, password_file};
+use base::optional_file::read_optional;
 use connection::SharedConnection;
 pub use dial::NodeSockets;
 use fabric::LeafSpec;
@@ -164,7 +165,7 @@ impl ProcessRuntime {
         let mut files = image.files;
         if let Some(account) = &image.account {
             // A machine without such a file has no accounts.
-            let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+            let read = |path: &str| read_optional(path);
             let (passwd, group) = (read("/etc/passwd"), read("/etc/group"));
             let text = password_file(account, spec.run_as_user, spec.run_as_group, &passwd, &group);
             files.extend(text.map(|text| (PathBuf::from("/etc/passwd"), text)));

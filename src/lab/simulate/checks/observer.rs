@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use rand::Rng;
+use rand::RngExt;
 
 use super::{Checks, identity};
 use crate::simulate::plan::{NAMESPACES, QUOTA_PODS};

@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::{Api as Client, ResourceExt};
 use parking_lot::Mutex;
-use rand::Rng;
+use rand::RngExt;
 
 use super::Checks;
 use crate::simulate::plan::NAMESPACES;
@@ -287,7 +287,7 @@ async fn follow(world: &World, checks: &Checks, plane: &ControlPlane, which: usi
                 report(checks.selections.record_event(which, WatchEventType::Deleted, &pod));
             }
             WatchEvent::Bookmark(bookmark) => {
-                let revision = bookmark.metadata.resource_version.parse().map(Revision).unwrap_or_default();
+                let revision = bookmark.metadata.resource_version.parse().map_or(Revision(0), Revision);
                 checks.selections.bookmarked(which, revision);
             }
             // The history since the watch's revision no longer exists.
@@ -318,7 +318,7 @@ async fn list(
         all.extend(page.items);
         params.continue_token = page.metadata.continue_.filter(|next| !next.is_empty());
         if params.continue_token.is_none() {
-            return Ok(Ok((revision.parse().map(Revision).unwrap_or_default(), all)));
+            return Ok(Ok((revision.parse().map_or(Revision(0), Revision), all)));
         }
         // The pause lets others write between two pages.
         tokio::time::sleep(Duration::from_millis(random::rng().random_range(0..200))).await;

@@ -423,7 +423,7 @@ impl Machine {
         let config = HollowConfig {
             start_delay: Seconds(START),
             stop_duration: Seconds(STOP),
-            seed: u64::try_from(node).unwrap_or_default(),
+            seed: u64::try_from(node).unwrap_or(0),
             ..HollowConfig::default()
         };
         let clock = clock.clone();

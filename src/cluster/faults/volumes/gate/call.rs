@@ -5,6 +5,7 @@ use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use base::optional_file::read_optional;
 use rustix::fs::{Stat, fstat, stat};
 
 /// A call's effect on a file.
@@ -89,7 +90,7 @@ pub(super) fn change(thread: i32, file: BorrowedFd<'_>, range: Option<(u64, u64)
     if !is_same(&about, &written) {
         return None;
     }
-    let opened = fs::read_to_string(format!("/proc/{thread}/fdinfo/{descriptor}")).unwrap_or_default();
+    let opened = read_optional(format!("/proc/{thread}/fdinfo/{descriptor}"));
     let end = count.and_then(|count| Some(at.or(position(&opened))?.saturating_add(count)));
     let written = match end {
         _ if appends || opened_to_append(&opened) => WriteExtent::AtTheEnd,
@@ -98,7 +99,7 @@ pub(super) fn change(thread: i32, file: BorrowedFd<'_>, range: Option<(u64, u64)
             WriteExtent::InPagesUntil(offset.saturating_add(count))
         }),
     };
-    Some(Change { needs_space: written.needs_space(u64::try_from(about.st_size).unwrap_or_default()) })
+    Some(Change { needs_space: written.needs_space(u64::try_from(about.st_size).unwrap_or(0)) })
 }
 
 /// The extent of a write in the file.
