@@ -1,13 +1,14 @@
 //! The operations available for a kind: those for which the server has the verb or the subresource, according to
 //! discovery. The console does not offer other operations, and gives the reason if the user requests one.
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Event, Pod};
 
 use super::catalogue::Catalogue;
 use super::command::Command;
 use super::kind_view::{self, Pods, Template};
 use super::operations;
 use super::resource::Kind;
+use super::rows::controller;
 
 /// A command's requirement on the server.
 enum ServerRequirement {
@@ -21,10 +22,8 @@ enum ServerRequirement {
 
 fn needs(command: Command) -> Option<ServerRequirement> {
     Some(match command {
-        Command::Describe | Command::Yaml | Command::DescribeYaml | Command::Decode => {
-            ServerRequirement::Verb("get")
-        }
-        Command::Edit | Command::YamlEdit => ServerRequirement::Verb("update"),
+        Command::Describe | Command::Yaml | Command::Decode => ServerRequirement::Verb("get"),
+        Command::Edit => ServerRequirement::Verb("update"),
         Command::Delete | Command::Kill | Command::Heal | Command::Unfence => {
             ServerRequirement::Verb("delete")
         }
@@ -34,35 +33,17 @@ fn needs(command: Command) -> Option<ServerRequirement> {
         | Command::Uncordon
         | Command::Restart
         | Command::SetImage
-        | Command::PodImage
-        | Command::RolloutUndo
-        | Command::RolloutPause
-        | Command::RolloutRestart
-        | Command::RolloutSetImage
-        | Command::DrainUncordon
+        | Command::Undo
+        | Command::Pause
         | Command::Suspend => ServerRequirement::Verb("patch"),
-        Command::PortForward | Command::ContainerForward => {
-            ServerRequirement::OfPods("portforward", &["get", "create"])
-        }
+        Command::PortForward => ServerRequirement::OfPods("portforward", &["get", "create"]),
         Command::ControllerStep => ServerRequirement::Subresource("step", "create"),
-        Command::Scale | Command::RolloutScale => ServerRequirement::Subresource("scale", "patch"),
-        Command::Logs
-        | Command::PreviousLogs
-        | Command::WorkloadLogs
-        | Command::ServiceLogs
-        | Command::DescribeLogs
-        | Command::ContainerLogs
-        | Command::ContainerPrevious => ServerRequirement::OfPods("log", &["get"]),
+        Command::Scale => ServerRequirement::Subresource("scale", "patch"),
+        Command::Logs | Command::PreviousLogs => ServerRequirement::OfPods("log", &["get"]),
         // kubectl opens these with either verb: GET for WebSockets, POST for SPDY.
-        Command::Shell
-        | Command::ContainerShell
-        | Command::NodeShell
-        | Command::Transfer
-        | Command::ContainerTransfer => ServerRequirement::OfPods("exec", &["get", "create"]),
-        Command::Attach | Command::ContainerAttach => ServerRequirement::OfPods("attach", &["get", "create"]),
-        Command::Debug | Command::ContainerDebug => {
-            ServerRequirement::OfPods("ephemeralcontainers", &["patch"])
-        }
+        Command::Shell | Command::Transfer => ServerRequirement::OfPods("exec", &["get", "create"]),
+        Command::Attach => ServerRequirement::OfPods("attach", &["get", "create"]),
+        Command::Debug => ServerRequirement::OfPods("ephemeralcontainers", &["patch"]),
         Command::OpenDrain | Command::DrainStart => ServerRequirement::OfPods("eviction", &["create"]),
         _ => return None,
     })
@@ -94,23 +75,25 @@ pub(crate) fn refuses(catalogue: &Catalogue, kind: &Kind, command: Command) -> O
     let view = kind_view::of(&kind.resource);
     match command {
         // As `kubectl rollout restart`; the Deployment owns a ReplicaSet's template.
-        Command::Restart | Command::RolloutRestart if view.template != Template::Rolls => {
+        Command::Restart if view.template != Template::Rolls => {
             Some(format!("{heading} cannot be restarted: they do not roll out new pods"))
         }
-        Command::SetImage if view.template == Template::None => {
+        Command::SetImage if view.template == Template::None && view.pods != Pods::Itself => {
             Some(format!("the images of {heading} are set by editing them"))
         }
         Command::Explain if matches!(view.pods, Pods::None | Pods::InNamespace) => {
             Some(format!("{heading} have no readiness to explain"))
         }
-        Command::YamlDecode if &*kind.resource.plural != "secrets" => {
+        Command::Decode if &*kind.resource.plural != "secrets" => {
             Some("only a Secret has data to decode".into())
         }
         Command::Fence => operations::fence::refuses(catalogue),
-        Command::ControllerPause => operations::controller::refuses(catalogue),
-        Command::WorkloadLogs | Command::DescribeLogs if !has_logs(view.pods) => {
-            Some(format!("{heading} have no pods with logs"))
+        // The table of events pauses itself.
+        Command::Pause if kind.is::<Event>() => None,
+        Command::Pause if kind.resource == controller::resource() => {
+            operations::controller::refuses(catalogue)
         }
+        Command::Logs if !has_logs(view.pods) => Some(format!("{heading} have no pods with logs")),
         _ => server_refuses(catalogue, kind, command),
     }
 }

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use ratatui::style::Style;
 use toml::de::{DeTable, DeValue};
 
-use super::command::{BindError, Bindings, Command, TABLE};
+use super::command::{BindError, Bindings, Command, TABLE, UserKeys};
 use super::keys::Key;
 use super::node_shell::NodeShell;
 use super::theme::style_of;
@@ -65,7 +65,7 @@ pub(crate) struct Config {
     /// The pods for shells on nodes.
     pub(crate) node_shell: NodeShell,
     /// Key bindings that replace the default ones.
-    pub(crate) keys: BTreeMap<Command, Vec<Key>>,
+    pub(crate) keys: UserKeys,
     /// Notes about names of earlier versions in the file: `motion is now animations`.
     pub(crate) renamed: Vec<String>,
 }
@@ -195,7 +195,7 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
                 for (command, keys) in table {
                     let at = line(command.span().start);
                     let name: &str = command.get_ref();
-                    let known = Command::named(name).ok_or_else(|| {
+                    let (known, place) = Command::named_with_context(name).ok_or_else(|| {
                         let near = nearest(name, TABLE.iter().map(|entry| entry.name));
                         let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
                         (at, format!("[keys] unknown command {name:?}{hint}"))
@@ -211,12 +211,14 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
                             Key::parse(text).ok_or_else(|| (at, format!("{name}: unknown key {text:?}")))?,
                         );
                     }
-                    let present = known.entry().name;
+                    let present = known.name();
                     if name != present {
-                        config.renamed.push(format!("[keys] {name} is now {present}"));
+                        let scope = if place.is_some() { ", which has its keys in every view" } else { "" };
+                        config.renamed.push(format!("[keys] {name} is now {present}{scope}"));
                     }
-                    lines.insert(present, at);
-                    if config.keys.insert(known, bound).is_some() {
+                    let last = lines.entry(present).or_default();
+                    *last = at.max(*last);
+                    if config.keys.insert((known, place), bound).is_some() {
                         return Err((at, format!("{present} is set twice: in its old and its new spelling")));
                     }
                 }
@@ -308,6 +310,7 @@ fn thresholds(table: &DeTable<'_>) -> Result<Thresholds, (usize, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::KeyContext;
 
     #[test]
     fn files_of_k9s_are_read_only_if_configured_con_16() {
@@ -352,7 +355,7 @@ mod tests {
         assert!(config.read_only && config.restore_tabs);
         assert!(!parse("restore_tabs = false\n").expect("good").restore_tabs);
         assert_eq!(config.theme.as_deref(), Some("dusk"));
-        assert_eq!(config.keys[&Command::Delete], [Key::parse("ctrl-x").expect("a key")]);
+        assert_eq!(config.keys[&(Command::Delete, None)], [Key::parse("ctrl-x").expect("a key")]);
         let coloured = parse("[clusters]\n\"prod-*\" = \"red bold\"\n").expect("good");
         assert_eq!(coloured.clusters[0].0, "prod-*");
         assert!(parse("[clusters]\na = \"no such colour\"\n").is_err());
@@ -387,12 +390,30 @@ mod tests {
             (config.animations, config.notifications, config.restore_tabs, config.hyperlinks),
             (Some(false), Some(false), false, Some(false))
         );
-        assert_eq!(config.keys[&Command::ConflictMine], [Key::parse("x").expect("a key")]);
+        assert_eq!(config.keys[&(Command::ConflictMine, None)], [Key::parse("x").expect("a key")]);
         assert_eq!(config.renamed.len(), 5);
         for note in ["restore is now restore_tabs", "[keys] clash-mine is now conflict-mine"] {
             assert!(config.renamed.iter().any(|renamed| renamed == note), "{note}: {:?}", config.renamed);
         }
         assert!(parse("animations = true\n").expect("good").renamed.is_empty());
+        // A view's own name of a command that is the same everywhere now still sets the keys of that view.
+        let config =
+            parse("[keys]\ntree-describe = \"x\"\ndescribe = \"f5\"\nversions-all = \"d\"\n").expect("good");
+        let key = |text: &str| Key::parse(text).expect("a key");
+        assert_eq!(config.keys[&(Command::Describe, Some(KeyContext::Tree))], [key("x")]);
+        assert_eq!(config.keys[&(Command::Describe, None)], [key("f5")]);
+        let bindings = Bindings::with(&config.keys).expect("no conflict");
+        for (context, text, command) in [
+            (KeyContext::Tree, "x", Some(Command::Describe)),
+            (KeyContext::Tree, "f5", None),
+            (KeyContext::Objects, "f5", Some(Command::Describe)),
+            (KeyContext::Explain, "f5", Some(Command::Describe)),
+            (KeyContext::Versions, "d", Some(Command::ShowAll)),
+        ] {
+            assert_eq!(bindings.command(&[context], key(text)), command, "{context:?} {text}");
+        }
+        let note = "[keys] tree-describe is now describe, which has its keys in every view";
+        assert!(config.renamed.iter().any(|renamed| renamed == note), "{:?}", config.renamed);
         for both in ["motion = true\nanimations = true\n", "[keys]\npast-at = \"x\"\npast-go-to = \"x\"\n"] {
             assert!(parse(both).expect_err(both).1.contains("is set twice"), "{both}");
         }

@@ -96,8 +96,17 @@ pub(crate) fn involved_object(cx: &Context<'_>, event: &ObjectRef) -> Result<Obj
     Ok(ObjectRef { kind, namespace, name: name.to_owned(), uid })
 }
 
+/// Goes to an object in the table of its kind; from an event, to the object that it is about.
+pub(crate) fn object(cx: &Context<'_>, object: &ObjectRef) -> Vec<Effect> {
+    if object.kind.is::<Event>() {
+        return event_object(cx, object);
+    }
+    let (version, uid) = (object.kind.api_version(), object.uid.as_ref().map(Uid::as_str));
+    open_table_at(cx, &version, &object.kind.kind, object.namespace.as_deref(), &object.name, uid)
+}
+
 /// Goes to the object of an event.
-pub(crate) fn event_object(cx: &Context<'_>, event: &ObjectRef) -> Vec<Effect> {
+fn event_object(cx: &Context<'_>, event: &ObjectRef) -> Vec<Effect> {
     let Some(event) = event.uid.as_ref().and_then(|uid| cx.stores.events().get(uid)) else {
         return Vec::new();
     };

@@ -4,7 +4,7 @@ use jiff::civil::Time;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::command::Command;
+use super::command::{Command, Entry, KeyContext};
 use super::context::Context;
 use super::text::grouped;
 
@@ -151,25 +151,25 @@ pub(crate) fn clock(time: Timestamp) -> String {
 }
 
 /// Reports whether a command is read-only, so that it also works in the past. All other commands are refused there.
-pub(crate) fn looks(command: Command) -> bool {
-    use super::command::KeyContext;
-    match command.entry().context {
+pub(crate) fn looks(entry: &Entry) -> bool {
+    match entry.context {
         KeyContext::Everywhere
         | KeyContext::Tabs
         | KeyContext::Panes
         | KeyContext::List
         | KeyContext::TimeTravel
         | KeyContext::Text => true,
+        KeyContext::Yaml if entry.command == Command::Decode => true,
         _ => matches!(
-            command,
+            entry.command,
             Command::Describe
                 | Command::Yaml
-                | Command::CopyName
+                | Command::Copy
                 | Command::CopyNamespace
                 | Command::Mark
                 | Command::MarkRange
                 | Command::ClearMarks
-                | Command::SaveCsv
+                | Command::Save
                 | Command::Faults
                 | Command::Wide
                 | Command::SortName
@@ -191,8 +191,6 @@ pub(crate) fn looks(command: Command) -> bool {
                 | Command::EventsGroup
                 | Command::EventsWarnings
                 | Command::ManagedFields
-                | Command::YamlDecode
-                | Command::DescribeYaml
                 | Command::ShowPods
                 | Command::ShowDeployments
                 | Command::ShowNodes
@@ -238,7 +236,7 @@ mod tests {
 
     #[test]
     fn nothing_that_changes_the_cluster_looks_at_the_past_con_19() {
-        for entry in TABLE.iter().filter(|entry| looks(entry.command)) {
+        for entry in TABLE.iter().filter(|entry| looks(entry)) {
             assert_eq!(entry.impact, CommandImpact::Nothing, "{}", entry.name);
         }
     }

@@ -2,19 +2,22 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Command, KeyContext, TABLE};
+use super::{Command, Entry, KeyContext, TABLE};
 use crate::keys::Key;
+
+/// The user's keys of a command: in one context, or in all contexts of the command.
+pub type UserKeys = BTreeMap<(Command, Option<KeyContext>), Vec<Key>>;
 
 /// The key bindings in force: the default ones with the user's on top.
 #[derive(Clone, Debug)]
 pub struct Bindings {
-    keys: BTreeMap<Command, Vec<Key>>,
+    keys: HashMap<(Command, KeyContext), Vec<Key>>,
     lookup: HashMap<(KeyContext, Key), Command>,
 }
 
 impl Default for Bindings {
     fn default() -> Self {
-        Self::with(&BTreeMap::new()).expect("the table has no conflicts (tested)")
+        Self::with(&UserKeys::new()).expect("the table has no conflicts (tested)")
     }
 }
 
@@ -36,26 +39,29 @@ pub enum BindError {
 }
 
 impl Bindings {
-    /// Returns the default bindings, with the keys of each command in `own` in place of its default keys.
-    pub(crate) fn with(own: &BTreeMap<Command, Vec<Key>>) -> Result<Self, BindError> {
-        let mut keys = BTreeMap::new();
+    /// Returns the default bindings, with the user's keys in place of the default ones. Keys for one context take
+    /// precedence over those for all contexts of a command.
+    pub(crate) fn with(own: &UserKeys) -> Result<Self, BindError> {
+        let mut keys = HashMap::new();
         let mut lookup: HashMap<(KeyContext, Key), Command> = HashMap::new();
         for entry in TABLE {
-            let bound = match own.get(&entry.command) {
+            let (command, context) = (entry.command, entry.context);
+            let bound = match own.get(&(command, Some(context))).or_else(|| own.get(&(command, None))) {
                 Some(bound) => bound.clone(),
                 None => entry.keys.iter().filter_map(|key| Key::parse(key)).collect(),
             };
             for key in &bound {
-                if let Some(first) = lookup.insert((entry.context, *key), entry.command) {
+                let before = lookup.insert((context, *key), command);
+                if let Some(first) = before.filter(|first| *first != command) {
                     return Err(BindError::Conflict {
                         key: key.to_string(),
-                        first: first.entry().name,
+                        first: first.name(),
                         second: entry.name,
-                        context: entry.context.title(),
+                        context: context.title(),
                     });
                 }
             }
-            keys.insert(entry.command, bound);
+            keys.insert((command, context), bound);
         }
         Ok(Self { keys, lookup })
     }
@@ -65,14 +71,19 @@ impl Bindings {
         contexts.iter().find_map(|context| self.lookup.get(&(*context, key)).copied())
     }
 
-    /// Returns the first key of a command, for footers.
+    /// Returns the first key of a command in its own context, for texts.
     pub(crate) fn key(&self, command: Command) -> Option<Key> {
-        self.keys.get(&command)?.first().copied()
+        self.keys(command.entry()).first().copied()
     }
 
-    /// Returns all keys of a command, for the help.
-    pub(crate) fn keys(&self, command: Command) -> &[Key] {
-        self.keys.get(&command).map_or(&[], Vec::as_slice)
+    /// Returns the first key of a command in a context, for texts.
+    pub(crate) fn key_in(&self, command: Command, context: KeyContext) -> Option<Key> {
+        self.keys.get(&(command, context))?.first().copied()
+    }
+
+    /// Returns all keys of an entry, for footer and help.
+    pub(crate) fn keys(&self, entry: &Entry) -> &[Key] {
+        self.keys.get(&(entry.command, entry.context)).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -91,13 +102,35 @@ mod tests {
         assert_eq!(bindings.command(&workloads, s), Some(Command::Scale));
 
         let ctrl_x = Key::parse("ctrl-x").expect("a key");
-        let own = BTreeMap::from([(Command::Delete, vec![ctrl_x])]);
+        let own = UserKeys::from([((Command::Delete, None), vec![ctrl_x])]);
         let moved = Bindings::with(&own).expect("free key");
         assert_eq!(moved.command(&pods, ctrl_x), Some(Command::Delete));
         assert_eq!(moved.command(&pods, Key::parse("ctrl-d").expect("a key")), None);
 
-        let conflict = BTreeMap::from([(Command::Delete, vec![Key::parse("d").expect("a key")])]);
+        let conflict = UserKeys::from([((Command::Delete, None), vec![Key::parse("d").expect("a key")])]);
         let error = Bindings::with(&conflict).expect_err("d is describe");
         assert_eq!(error.to_string(), "key d is bound to both describe and delete in Any table");
+    }
+
+    #[test]
+    fn a_command_has_its_keys_in_all_its_contexts_con_3() {
+        let [f5, f6, d] = ["f5", "f6", "d"].map(|key| Key::parse(key).expect("a key"));
+        let everywhere = ((Command::Describe, None), vec![f5]);
+        let moved = Bindings::with(&UserKeys::from([everywhere.clone()])).expect("a free key");
+        for entry in Command::Describe.entries() {
+            assert_eq!(moved.command(&[entry.context], f5), Some(Command::Describe), "{:?}", entry.context);
+            assert_eq!(moved.command(&[entry.context], d), None, "{:?}", entry.context);
+        }
+        assert_eq!(moved.command(&[KeyContext::Overview], d), Some(Command::ShowDeployments));
+        let in_tree = ((Command::Describe, Some(KeyContext::Tree)), vec![f6]);
+        let moved = Bindings::with(&UserKeys::from([everywhere, in_tree])).expect("free keys");
+        assert_eq!(moved.command(&[KeyContext::Tree], f6), Some(Command::Describe));
+        assert_eq!(moved.command(&[KeyContext::Tree], f5), None);
+        assert_eq!(moved.key(Command::Describe), Some(f5));
+        assert_eq!(moved.key_in(Command::Describe, KeyContext::Tree), Some(f6));
+        // A command's key may be taken in a context of another view.
+        let taken = UserKeys::from([((Command::Describe, None), vec![Key::parse("m").expect("a key")])]);
+        let error = Bindings::with(&taken).expect_err("m is managed-fields");
+        assert_eq!(error.to_string(), "key m is bound to both describe and managed-fields in YAML");
     }
 }

@@ -25,16 +25,10 @@ fn codes<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
 
 /// Returns a table of keys for each context, and one of the words of the `:` prompt.
 fn reference() -> String {
-    let mut contexts: Vec<KeyContext> = Vec::new();
-    for entry in TABLE {
-        if !contexts.contains(&entry.context) {
-            contexts.push(entry.context);
-        }
-    }
     let mut out = String::new();
-    for context in contexts {
+    for context in KeyContext::ALL {
         let _ = writeln!(out, "\n## {}\n\n| keys | effect | name |\n|---|---|---|", context.title());
-        for entry in TABLE.iter().filter(|entry| entry.context == context) {
+        for entry in TABLE.iter().filter(|entry| entry.context == *context) {
             let keys = if entry.keys.is_empty() { "none".into() } else { codes(entry.keys.iter().copied()) };
             let _ = writeln!(out, "| {keys} | {} | {} |", entry.about, code(entry.name));
         }

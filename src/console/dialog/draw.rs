@@ -57,21 +57,16 @@ pub(crate) fn draw<E>(dialog: &Dialog<E>, cx: &Context<'_>, frame: &mut Frame<'_
     let title_width = usize::from(width.saturating_sub(4));
     let seen = usize::from(height.saturating_sub(3)).max(1);
     // If it does not fit, it scrolls to the field with the focus; with the focus on a button, to the end.
-    let scroll = match (dialog.page.get(), dialog.focus) {
-        (Some(row), _) => row.min(rows.saturating_sub(1).saturating_sub(seen)),
-        (None, Focus::Cancel) => 0,
-        (None, Focus::Field(index)) => {
-            rows_of(&lines[..(fields + index + 1).min(lines.len())]).saturating_sub(seen)
-        }
-        (None, Focus::Submit) => rows.saturating_sub(seen),
+    // The last line is empty.
+    let scrolled = dialog.scroll.window(seen, rows.saturating_sub(1));
+    let scroll = match dialog.focus {
+        _ if dialog.has_scrolled => scrolled,
+        Focus::Cancel => 0,
+        Focus::Field(index) => rows_of(&lines[..(fields + index + 1).min(lines.len())]).saturating_sub(seen),
+        Focus::Submit => rows.saturating_sub(seen),
     };
-    dialog.visible_rows.set(seen);
-    if dialog.page.get().is_some() {
-        dialog.page.set(Some(scroll));
-    }
     let mut block =
         theme.block_focused(fit(&clean(&dialog.title), title_width).into_owned()).style(theme.dialog.text);
-    // The last line is empty.
     let below = rows.saturating_sub(1).saturating_sub(scroll + seen);
     if below > 0 {
         block = block.title_bottom(Line::styled(format!(" ↓ {below} more, pgdn "), theme.dialog.warning));

@@ -17,7 +17,6 @@ mod field;
 mod text;
 
 use std::any::Any;
-use std::cell::Cell;
 use std::fmt;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -30,6 +29,7 @@ use super::context::Context;
 use super::keys::Key;
 use super::message::Data;
 use super::prompt::PromptKind;
+use super::widget::scroll::Scroll;
 
 /// Shown after letters without a meaning in the dialog.
 const IGNORED_LETTERS_HINT: &str = "letters do nothing here: tab or an arrow picks a button, esc cancels";
@@ -104,10 +104,9 @@ pub struct Dialog<E> {
     has_ignored_letters: bool,
     /// The last answer came amid other typing and did not count.
     was_hasty: bool,
-    /// The first visible row, if the user has scrolled; otherwise the focus determines it.
-    page: Cell<Option<usize>>,
-    /// The number of visible rows in the last draw.
-    visible_rows: Cell<usize>,
+    /// The user has scrolled: [`Self::scroll`] determines the visible rows; otherwise the focus does.
+    has_scrolled: bool,
+    scroll: Scroll,
     notes: NotesFn<E>,
     submit: SubmitFn<E>,
     changed: Preview<E>,
@@ -158,8 +157,8 @@ impl<E> Dialog<E> {
             interrupt: InterruptAction::Cancels,
             has_ignored_letters: false,
             was_hasty: false,
-            page: Cell::new(None),
-            visible_rows: Cell::new(0),
+            has_scrolled: false,
+            scroll: Scroll::default(),
             notes: Box::new(|_, _| Vec::new()),
             submit: Box::new(submit),
             changed: Box::new(|_, _| Vec::new()),
@@ -288,8 +287,8 @@ impl<E> Dialog<E> {
         // The error of the last attempt is shown below already.
         let problems = problems.filter(|problem| self.error.as_ref() != Some(problem)).map(Note::Warning);
         let warning = |is: bool, text: &str| is.then(|| Note::Warning(text.to_owned()));
-        let typing = warning(self.has_ignored_letters, IGNORED_LETTERS_HINT)
-            .or_else(|| warning(self.was_hasty, PRESS_AGAIN_HINT));
+        let typing = warning(self.was_hasty, PRESS_AGAIN_HINT)
+            .or_else(|| warning(self.has_ignored_letters, IGNORED_LETTERS_HINT));
         problems.chain((self.notes)(self, cx)).chain(typing).collect()
     }
 
@@ -311,12 +310,11 @@ impl<E> Dialog<E> {
                     Some(Value::Text(_) | Value::Number(_)) => hints.push(("ctrl-u", "clear".to_owned())),
                     None => {}
                 }
-                let enter = if self.next_to_fill(index).is_some() {
-                    "next".to_owned()
-                } else {
-                    self.verb.to_lowercase()
-                };
-                hints.push(("enter", enter));
+                if self.next_to_fill(index).is_some() {
+                    hints.push(("enter", "next".to_owned()));
+                } else if !self.has_ignored_letters || self.was_hasty {
+                    hints.push(("enter", self.verb.to_lowercase()));
+                }
             }
             Focus::Cancel => hints.push(("enter", "cancel".to_owned())),
             Focus::Submit => hints.push(("enter", self.verb.to_lowercase())),
@@ -332,7 +330,7 @@ impl<E> Dialog<E> {
 
     /// Handles a key.
     pub(crate) fn key(&mut self, cx: &Context<'_>, key: KeyEvent, pace: TypingPace) -> Reply<E> {
-        self.was_hasty = false;
+        let was_hasty = std::mem::take(&mut self.was_hasty);
         if let Some(prompt) = self.leaves_for(cx, key) {
             return Reply::OpenPrompt(prompt, (self.cancelled)(self, cx));
         }
@@ -347,10 +345,17 @@ impl<E> Dialog<E> {
                 self.focus = Focus::Submit;
                 return self.submit(cx);
             }
-            KeyCode::PageDown => self.scroll_pages(1),
-            KeyCode::PageUp => self.scroll_pages(-1),
+            KeyCode::PageDown | KeyCode::PageUp => {
+                self.has_scrolled = true;
+                self.scroll.key(key);
+            }
             KeyCode::Tab | KeyCode::Down => self.move_focus(1),
             KeyCode::BackTab | KeyCode::Up => self.move_focus(-1),
+            // Enter alone, after the dialog has said that it ignored the first one, is meant.
+            KeyCode::Enter if was_hasty && pace == TypingPace::Single => {
+                self.has_ignored_letters = false;
+                return self.enter(cx, pace);
+            }
             KeyCode::Enter => return self.enter(cx, pace),
             KeyCode::Left | KeyCode::Right if self.on_button() => {
                 self.has_ignored_letters = false;
@@ -485,16 +490,10 @@ impl<E> Dialog<E> {
         below.find(|at| self.is_careful || self.fields[*at].is_missing())
     }
 
-    /// Scrolls a dialog that is longer than the screen by pages; drawing clamps the position.
-    fn scroll_pages(&mut self, pages: isize) {
-        let rows = self.visible_rows.get().saturating_sub(1).max(1);
-        let at = self.page.get().unwrap_or(0);
-        self.page.set(Some(at.saturating_add_signed(pages.saturating_mul(rows as isize))));
-    }
-
     /// Moves the focus by this many parts, cyclically.
     fn move_focus(&mut self, by: isize) {
-        self.page.set(None);
+        self.has_scrolled = false;
+        self.scroll.key(KeyCode::Home.into());
         self.has_ignored_letters = false;
         let mut order: Vec<Focus> = (0..self.fields.len()).map(Focus::Field).collect();
         order.extend([Focus::Cancel, Focus::Submit]);

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{Job, Model, palette};
-use crate::command::{Command, CommandImpact, TABLE};
+use crate::command::{Command, CommandImpact, Entry, TABLE};
 use crate::context::ScreenId;
 use crate::dialog::{Focus, InterruptAction};
 use crate::effect::{Dialog, Effect};
@@ -23,11 +23,13 @@ impl Model {
         if of != self.shared.front {
             return self.in_cluster(of, |model| model.command(command, now));
         }
-        if self.shared.read_only && command.entry().impact == CommandImpact::Cluster {
-            self.toast(Toast::failed(read_only::command_refusal(command.entry().word())), now);
+        let contexts = self.key_contexts(now);
+        let entry = command.entry_in(&contexts).unwrap_or_else(|| command.entry());
+        if self.shared.read_only && entry.impact == CommandImpact::Cluster {
+            self.toast(Toast::failed(read_only::command_refusal(entry.word())), now);
             return Vec::new();
         }
-        if let Some(why) = self.refusal_in_past(command) {
+        if let Some(why) = self.refusal_in_past(entry) {
             self.toast(Toast::info(why), now);
             return Vec::new();
         }
@@ -43,11 +45,10 @@ impl Model {
                 self.open_prompt(PromptKind::Filter, text);
             }
             Command::Help => {
-                let contexts = self.key_contexts(now);
-                let hidden = |command: &Command| !self.offers(*command, now);
-                let hidden = TABLE.iter().map(|entry| entry.command).filter(hidden).collect();
+                let is_offered = |entry: &&Entry| entry.applies_in(&contexts) && self.offers(entry, now);
+                let offered = TABLE.iter().filter(is_offered).collect();
                 let own = self.own_keys(now);
-                return self.open(Help::new(contexts, hidden, own).into(), now);
+                return self.open(Help::new(contexts, offered, own).into(), now);
             }
             Command::Back => {
                 // Messages are dismissed as well, so that going back needs one key only.
@@ -132,10 +133,10 @@ impl Model {
 
     /// Returns the reason why a command is refused in a view of the past; `None` for a read-only command, or a view of
     /// the present.
-    pub(crate) fn refusal_in_past(&self, command: Command) -> Option<String> {
-        let moment = self.top().1.moment().filter(|_| !point_in_time::looks(command))?;
+    pub(crate) fn refusal_in_past(&self, entry: &Entry) -> Option<String> {
+        let moment = self.top().1.moment().filter(|_| !point_in_time::looks(entry))?;
         let key = self.shared.bindings.key(Command::Back).map(|key| key.to_string()).unwrap_or_default();
-        let name = command.entry().in_short();
+        let name = entry.in_short();
         Some(format!(
             "{name} is not possible in the past; this view shows {}: {key} {}",
             moment.short(),

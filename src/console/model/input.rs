@@ -1,5 +1,7 @@
 //! Keys, pasted text and the prompt.
 
+use std::collections::BTreeSet;
+
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use jiff::{SignedDuration, Timestamp};
 use ratatui::layout::Position;
@@ -286,7 +288,7 @@ impl Model {
         self.shared.undrawn.take();
         if self.shared.cramped.get() {
             // The effect of a key would be invisible; only the exit works.
-            let quit = self.shared.bindings.keys(Command::Quit).contains(&Key::of(key));
+            let quit = self.shared.bindings.keys(Command::Quit.entry()).contains(&Key::of(key));
             let submits =
                 self.dialog.as_ref().is_some_and(|(_, dialog)| dialog.interrupt == InterruptAction::Submits);
             return match (quit, submits) {
@@ -330,8 +332,12 @@ impl Model {
     /// Returns the message about a key without a meaning: silence would leave open whether it was received.
     fn means_nothing(&self, here: &[KeyContext], key: Key) -> String {
         let bindings = &self.shared.bindings;
-        let there =
-            |entry: &&Entry| !here.contains(&entry.context) && bindings.keys(entry.command).contains(&key);
+        let mut named = BTreeSet::new();
+        let there = |entry: &&Entry| {
+            !here.contains(&entry.context)
+                && bindings.keys(entry).contains(&key)
+                && named.insert(entry.command)
+        };
         let places = TABLE.iter().filter(there).take(2);
         let places: Vec<String> =
             places.map(|entry| format!("{} in {:?}", entry.in_short(), entry.context.title())).collect();

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::tabs_tests::{TestConsole, objects};
 use super::*;
-use crate::command::TABLE;
+use crate::command::{Command, TABLE};
 use crate::screen::object_commands::{MarkScope, marks};
 use crate::store::{Change, Delta};
 
@@ -70,7 +70,7 @@ fn every_command_acts_on_all_marks_or_says_why_not_con_3() {
             let of = format!("{table} {}", entry.name);
             match marks(entry.command) {
                 MarkScope::One => {
-                    assert!(!stage.model.offers(entry.command, stage.now), "{of} is offered");
+                    assert!(!stage.model.offers(entry, stage.now), "{of} is offered");
                     let screen = stage.screen();
                     assert!(screen.contains("one at a time, and 2 are marked"), "{of}: {screen}");
                     assert_eq!(

@@ -57,6 +57,8 @@ mod tour_tests;
 #[cfg(test)]
 mod typed_text_tests;
 mod user_keys;
+#[cfg(test)]
+mod verbs_tests;
 mod watches;
 #[cfg(test)]
 mod workloads_tests;
@@ -70,7 +72,7 @@ use jiff::Timestamp;
 use super::builtin_kinds;
 use super::catalogue::Catalogue;
 use super::clusters::ConnectionState;
-use super::command::{Command, CommandImpact, KeyContext};
+use super::command::{CommandImpact, Entry, KeyContext};
 use super::context::ScreenId;
 use super::contexts::{ContextEntry, Identity};
 use super::effect::Dialog;
@@ -292,12 +294,12 @@ impl Model {
     }
 
     /// Reports whether a command of the top screen can work with the selection and in this mode.
-    pub fn offers(&self, command: Command, now: Timestamp) -> bool {
+    pub fn offers(&self, entry: &Entry, now: Timestamp) -> bool {
         let (id, screen) = self.top();
-        let changes = command.entry().impact == CommandImpact::Cluster;
+        let changes = entry.impact == CommandImpact::Cluster;
         !(changes && self.shared.read_only)
-            && self.refusal_in_past(command).is_none()
-            && screen.refuses(&self.shared.context_of(*id, now), command).is_none()
+            && self.refusal_in_past(entry).is_none()
+            && screen.refuses(&self.shared.context_of(*id, now), entry.command).is_none()
     }
 
     fn toast(&mut self, toast: Toast, now: Timestamp) {

@@ -12,7 +12,7 @@ use super::split::SplitPane;
 use super::tabs::Tab;
 use super::{Job, Model};
 use crate::builtin_kinds;
-use crate::command::Command;
+use crate::command::{Command, KeyContext};
 use crate::context::ScreenId;
 use crate::effect::{PaneContent, SplitDirection};
 use crate::resource::{ClusterId, Kind, ObjectRef, Uid};
@@ -317,7 +317,10 @@ impl Model {
 
     /// Describes the progress of interrupted drains, and the commands for their nodes.
     fn drains_cut_off(&self, saved: &SavedTabs) -> Option<String> {
-        let key = |command| self.shared.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
+        let bindings = &self.shared.bindings;
+        let key = |command| {
+            bindings.key_in(command, KeyContext::Drain).map(|key| key.to_string()).unwrap_or_default()
+        };
         let views = saved.tabs.iter().flat_map(|tab| &tab.views).chain(&saved.background);
         let drains = views.filter_map(|view| match &view.screen {
             SavedScreen::Drain(drain) if drain.stage == SavedStage::Running => Some(drain),
@@ -328,7 +331,7 @@ impl Model {
                 format!("drain of {} interrupted, {gone} of {leaving} pods gone", clean(&nodes.join(", ")))
             })
             .collect();
-        let (start, uncordon) = (key(Command::DrainStart), key(Command::DrainUncordon));
+        let (start, uncordon) = (key(Command::DrainStart), key(Command::Uncordon));
         (!drains.is_empty()).then(|| {
             format!("{}; nodes stay cordoned: {start} there resumes, {uncordon} uncordons", drains.join(", "))
         })

@@ -65,7 +65,7 @@ fn one_of_each() -> Vec<(Screen, bool)> {
     let owned = TableRoute::of(kind("pods")).only(RowScope::OwnedBy(deployment()));
     vec![
         (Overview::default().into(), false),
-        (Help::new(Vec::new(), BTreeSet::new(), Vec::new()).into(), false),
+        (Help::new(Vec::new(), Vec::new(), Vec::new()).into(), false),
         (Forwards::default().into(), false),
         (FaultyScreen(PanicPoint::Drawing).into(), false),
         (Route::Table(owned).into(), true),

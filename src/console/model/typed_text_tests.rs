@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::tabs_tests::{TestConsole, objects, pod};
 use super::*;
-use crate::command::TABLE;
+use crate::command::Command;
 use crate::dialog::Focus;
 use crate::effect::Effect;
 use crate::keys::Key;
@@ -86,7 +86,7 @@ fn takes_any_text(dialog: &Dialog) -> bool {
 
 /// Every view and command that opens a dialog.
 static DIALOGS: LazyLock<Vec<(&str, Command)>> = LazyLock::new(|| {
-    let commands = || TABLE.iter().map(|entry| entry.command);
+    let commands = || Command::ALL.iter().copied();
     let all = VIEWS.iter().flat_map(|view| commands().map(move |command| (*view, command)));
     all.filter(|(view, command)| with_dialog(view, *command).is_some()).collect()
 });
@@ -219,7 +219,7 @@ fn a_form_is_not_sent_by_what_was_typed_for_another_purpose_con_6() {
 #[test]
 fn a_slash_is_typed_into_a_text_field_con_6() {
     for (text, gap, sends) in [("/web\n", 60, true), ("/web\n", 0, false), ("/web\n\n", 5, false)] {
-        let mut stage = with_dialog("p", Command::PodImage).expect("it asks");
+        let mut stage = with_dialog("p", Command::SetImage).expect("it asks");
         let done = effects_of(&mut stage, &(text.to_owned(), gap));
         assert!(done.iter().all(|job| job.contains("main=/web")), "{text:?} {gap}: {done:?}");
         assert_eq!(!done.is_empty(), sends, "{text:?} {gap}");

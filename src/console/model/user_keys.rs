@@ -74,7 +74,7 @@ impl Model {
         let extensions = &self.shared.extensions;
         let taken = |key: Key, overrides: bool| {
             let means = self.shared.bindings.command(&contexts, key);
-            means.filter(|_| !takes(overrides, means)).map(|command| command.entry().name)
+            means.filter(|_| !takes(overrides, means)).map(Command::name)
         };
         let plugins = self.plugins_for_selection(extensions.plugins(), now).into_iter();
         let plugins =

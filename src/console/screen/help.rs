@@ -1,7 +1,6 @@
 //! All keys that work on the screen below, from the command table; and the commands after `:`.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -10,7 +9,7 @@ use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
 use super::View;
-use crate::command::{Command, CommandImpact, Entry, KeyContext, PROMPT_WORDS, TABLE};
+use crate::command::{Command, CommandImpact, Entry, KeyContext, PROMPT_WORDS};
 use crate::context::Context;
 use crate::effect::Effect;
 use crate::message::ScreenMessage;
@@ -22,8 +21,8 @@ use crate::widget::scroll::Scroll;
 #[derive(Debug)]
 pub struct Help {
     contexts: Vec<KeyContext>,
-    /// Commands that do not apply to the selection or to this mode.
-    hidden: BTreeSet<Command>,
+    /// The commands that apply to the selection and in this mode.
+    offered: Vec<&'static Entry>,
     /// The user's plugins and hotkeys.
     own: Vec<UserCommand>,
     query: String,
@@ -59,8 +58,6 @@ const ALWAYS: &[Command] =
 /// Candidates for the rest of that section: the first ones that apply to the view.
 const IF_OFFERED: &[Command] = &[
     Command::Logs,
-    Command::WorkloadLogs,
-    Command::ServiceLogs,
     Command::ShowPods,
     Command::ShowDeployments,
     Command::ShowNodes,
@@ -78,7 +75,7 @@ const IF_OFFERED: &[Command] = &[
 
 impl HelpLine {
     fn of(cx: &Context<'_>, entry: &Entry) -> Self {
-        let keys = cx.bindings.keys(entry.command).iter().map(ToString::to_string);
+        let keys = cx.bindings.keys(entry).iter().map(ToString::to_string);
         let keys = keys.collect::<Vec<_>>().join(" ");
         Self { keys, name: entry.name.into(), about: entry.about.into(), touches: entry.impact }
     }
@@ -104,34 +101,28 @@ fn join(first: &str, next: &str) -> String {
 }
 
 impl Help {
-    /// Creates the help for the contexts of the screen below, without the hidden commands.
+    /// Creates the help for the contexts of the screen below, with its commands.
     pub(crate) fn new(
         mut contexts: Vec<KeyContext>,
-        hidden: BTreeSet<Command>,
+        offered: Vec<&'static Entry>,
         own: Vec<UserCommand>,
     ) -> Self {
         if !contexts.contains(&KeyContext::Everywhere) {
             contexts.push(KeyContext::Everywhere);
         }
-        Self { contexts, hidden, own, query: String::new(), scroll: Scroll::default() }
-    }
-
-    /// Returns the applicable commands of a context.
-    fn offered(&self, place: KeyContext) -> impl Iterator<Item = &'static Entry> {
-        TABLE.iter().filter(move |entry| entry.context == place && !self.hidden.contains(&entry.command))
+        Self { contexts, offered, own, query: String::new(), scroll: Scroll::default() }
     }
 
     /// Returns the commands for newcomers, in display order.
-    fn beginning(&self) -> Vec<Command> {
-        let works = |command: &&Command| {
-            self.contexts.contains(&command.entry().context) && !self.hidden.contains(command)
-        };
-        let mut keys: Vec<Command> = ALWAYS.iter().filter(works).copied().collect();
+    fn beginning(&self) -> Vec<&'static Entry> {
+        let offered =
+            |command: &Command| self.offered.iter().copied().find(|entry| entry.command == *command);
+        let mut keys: Vec<&Entry> = ALWAYS.iter().filter_map(offered).collect();
         let remaining = BEGINNING.saturating_sub(keys.len());
-        let here = IF_OFFERED.iter().filter(works).take(remaining);
+        let here = IF_OFFERED.iter().filter_map(offered).take(remaining);
         // The view's commands come before those that leave it.
-        let out = keys.iter().position(|command| *command == Command::OpenJournal).unwrap_or(keys.len());
-        keys.splice(out..out, here.copied());
+        let out = keys.iter().position(|entry| entry.command == Command::OpenJournal).unwrap_or(keys.len());
+        keys.splice(out..out, here);
         keys
     }
 
@@ -145,7 +136,9 @@ impl Help {
         // During a search each key is listed only in its own section.
         let begin = if self.query.is_empty() { self.beginning() } else { Vec::new() };
         let of_place = |place: &KeyContext| {
-            let offered = self.offered(*place).filter(|entry| !begin.contains(&entry.command));
+            let is_begin = |entry: &Entry| begin.iter().any(|first| first.command == entry.command);
+            let offered = self.offered.iter().copied();
+            let offered = offered.filter(|entry| entry.context == *place && !is_begin(entry));
             let tips = lines_of(cx, offered).into_iter().filter(&hit).collect();
             (place.title(), tips)
         };
@@ -168,9 +161,9 @@ impl Help {
             }
         });
         sections.insert(0, ("Yours", own.filter(&hit).collect()));
-        let begin = begin.iter().map(|command| {
-            let tip = HelpLine::of(cx, command.entry());
-            let clause = command.entry().about.split([':', ';', ',']).next().unwrap_or_default();
+        let begin = begin.iter().map(|entry| {
+            let tip = HelpLine::of(cx, entry);
+            let clause = entry.about.split([':', ';', ',']).next().unwrap_or_default();
             // Each command gets one line: only its first clause is shown if the whole text does not fit.
             if tip.about.width() > width.saturating_sub(NARROW_KEYS + 6) {
                 HelpLine { about: clause.into(), ..tip }

@@ -21,6 +21,7 @@ use crate::operations::delete;
 use crate::resource::ObjectRef;
 use crate::text::{clean, fit};
 use crate::toast::Toast;
+use crate::widget::cursor::Window;
 
 /// Results of the screen's tasks.
 #[derive(Debug)]
@@ -39,6 +40,7 @@ const VALUE: usize = 40;
 #[derive(Debug, Default)]
 pub struct JournalScreen {
     cursor: Option<EntryId>,
+    window: Window,
     /// The entry with a preview in progress.
     asking: Option<EntryId>,
 }
@@ -54,17 +56,17 @@ impl JournalScreen {
         let Some(at) = self.at(cx) else { return Vec::new() };
         let entries = cx.journal.entries();
         let entry = &entries[at];
-        match command {
-            Command::Down => self.cursor = entries.get(at.saturating_sub(1)).map(|entry| entry.id),
+        let newest = entries.len() - 1;
+        if let Some(to) = self.window.step(command, newest - at, entries.len()) {
             // On the newest entry the cursor follows new entries.
-            Command::Up => self.cursor = entries.get(at + 1).map(|entry| entry.id),
-            Command::Bottom => self.cursor = entries.first().map(|entry| entry.id),
-            Command::Top => self.cursor = None,
-            Command::JournalCopy => return vec![Effect::Copy(entry.outcome.action.kubectl.clone())],
-            Command::JournalUndo => return vec![self.request_preview(entry)],
-            _ => {}
+            self.cursor = entries.get(newest - to).filter(|_| to > 0).map(|entry| entry.id);
+            return Vec::new();
         }
-        Vec::new()
+        match command {
+            Command::Copy => vec![Effect::Copy(entry.outcome.action.kubectl.clone())],
+            Command::Undo => vec![self.request_preview(entry)],
+            _ => Vec::new(),
+        }
     }
 
     /// Requests a preview of undoing the entry.
@@ -145,6 +147,8 @@ fn question(cx: &Context<'_>, entry: &Entry, seen: &UndoPreview) -> Dialog {
         }
         _ => Ok(vec![Effect::Undo(id)]),
     });
+    let cancelled = format!("nothing was {}ne", verb(entry).to_lowercase());
+    dialog = dialog.on_cancel(move |_, _| vec![Effect::Toast(Toast::info(cancelled.clone()))]);
     dialog = dialog.fields(fields).line(format!("{} ago: {}", cx.age(entry.at), done.title)).line("");
     if let Some(changes) = &seen.changes {
         for change in changes.iter().take(LISTED) {
@@ -237,38 +241,40 @@ impl View for JournalScreen {
             frame.render_widget(theme.block("Command"), detail);
             return;
         };
-        let height = usize::from(inner.height).max(1);
+        let height = usize::from(inner.height);
         let newest = entries.len() - 1;
-        let top = (newest - cursor).saturating_sub(height - 1);
-        let lines = entries.iter().enumerate().rev().skip(top).take(height).map(|(number, entry)| {
-            let (glyph, style) = match &entry.outcome.error {
-                None => ("✔", theme.toast.done),
-                Some(_) => ("✖", theme.toast.failed),
-            };
-            let back = match entry.undo_state {
-                UndoState::Undone => "undone".to_owned(),
-                UndoState::Undoing => "undoing".to_owned(),
-                UndoState::InEffect if self.asking == Some(entry.id) => "asking…".to_owned(),
-                UndoState::InEffect if entry.inverse().is_ok() => {
-                    let key =
-                        cx.bindings.key(Command::JournalUndo).map(|key| key.to_string()).unwrap_or_default();
-                    format!("<{key}> {}", verb(entry).to_lowercase())
-                }
-                UndoState::InEffect => String::new(),
-            };
-            // The state of the undo is shown only if the title keeps enough space.
-            let narrow = inner.width < 50;
-            let title_width = usize::from(inner.width).saturating_sub(if narrow { 12 } else { 24 });
-            let title = fit(&clean(&entry.outcome.action.title), title_width).into_owned();
-            let line = Line::from(vec![
-                Span::raw(if number == cursor { "▸ " } else { "  " }),
-                Span::styled(format!("{:>6}  ", cx.age(entry.at)), theme.body.dim),
-                Span::styled(format!("{glyph} "), style),
-                Span::raw(format!("{title:<title_width$}  ")),
-                Span::styled(if narrow { String::new() } else { format!("{back:>10}") }, theme.body.dim),
-            ]);
-            line.style(if number == cursor { theme.table.cursor } else { Style::default() })
-        });
+        let visible = self.window.around(newest - cursor, height, entries.len());
+        let lines = entries.iter().enumerate().rev().skip(visible.start).take(visible.len()).map(
+            |(number, entry)| {
+                let (glyph, style) = match &entry.outcome.error {
+                    None => ("✔", theme.toast.done),
+                    Some(_) => ("✖", theme.toast.failed),
+                };
+                let back = match entry.undo_state {
+                    UndoState::Undone => "undone".to_owned(),
+                    UndoState::Undoing => "undoing".to_owned(),
+                    UndoState::InEffect if self.asking == Some(entry.id) => "asking…".to_owned(),
+                    UndoState::InEffect if entry.inverse().is_ok() => {
+                        let key = cx.bindings.key_in(Command::Undo, KeyContext::Journal);
+                        let key = key.map(|key| key.to_string()).unwrap_or_default();
+                        format!("<{key}> {}", verb(entry).to_lowercase())
+                    }
+                    UndoState::InEffect => String::new(),
+                };
+                // The state of the undo is shown only if the title keeps enough space.
+                let narrow = inner.width < 50;
+                let title_width = usize::from(inner.width).saturating_sub(if narrow { 12 } else { 24 });
+                let title = fit(&clean(&entry.outcome.action.title), title_width).into_owned();
+                let line = Line::from(vec![
+                    Span::raw(if number == cursor { "▸ " } else { "  " }),
+                    Span::styled(format!("{:>6}  ", cx.age(entry.at)), theme.body.dim),
+                    Span::styled(format!("{glyph} "), style),
+                    Span::raw(format!("{title:<title_width$}  ")),
+                    Span::styled(if narrow { String::new() } else { format!("{back:>10}") }, theme.body.dim),
+                ]);
+                line.style(if number == cursor { theme.table.cursor } else { Style::default() })
+            },
+        );
         frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), inner);
 
         let entry = &entries[cursor];

@@ -36,6 +36,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::command::{Command, KeyContext};
+use super::command_availability;
 use super::context::Context;
 use super::effect::{Effect, Route};
 use super::list::List;
@@ -59,9 +60,11 @@ pub(crate) trait View {
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect);
 
     /// Returns the reason why a command of the screen's key contexts does not apply to the current selection; `None` if
-    /// the command applies. Refused commands are not offered either.
-    fn refuses(&self, _cx: &Context<'_>, _command: Command) -> Option<String> {
-        None
+    /// the command applies. Refused commands are not offered either. By default, what the server cannot do with objects
+    /// of the selection's kind is refused.
+    fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
+        let object = self.selected(cx)?;
+        command_availability::refuses(cx.catalogue, &object.kind, command)
     }
 
     /// Returns whether keys are text input: only the commands of the screen's own contexts work, and every other key is

@@ -13,6 +13,8 @@ use crate::navigate;
 use crate::node_shell;
 use crate::operations;
 use crate::past;
+use crate::point_in_time::TimeSelector;
+use crate::related;
 use crate::resource::ObjectRef;
 use crate::scope::Scope;
 use crate::toast::Toast;
@@ -32,7 +34,7 @@ pub(crate) enum MarkScope {
 /// object.
 pub(crate) fn marks(command: Command) -> MarkScope {
     match command {
-        Command::CopyName
+        Command::Copy
         | Command::CopyNamespace
         | Command::Delete
         | Command::Kill
@@ -45,11 +47,11 @@ pub(crate) fn marks(command: Command) -> MarkScope {
         | Command::OpenDrain
         | Command::Suspend
         | Command::Heal
-        | Command::ControllerPause => MarkScope::All,
+        | Command::Pause => MarkScope::All,
         Command::Mark
         | Command::MarkRange
         | Command::ClearMarks
-        | Command::SaveCsv
+        | Command::Save
         | Command::Faults
         | Command::Wide
         | Command::SortName
@@ -58,7 +60,6 @@ pub(crate) fn marks(command: Command) -> MarkScope {
         | Command::SortColumn
         | Command::ColumnLeft
         | Command::ColumnRight
-        | Command::EventsPause
         | Command::EventsGroup
         | Command::EventsWarnings
         | Command::ShowForwards
@@ -78,10 +79,10 @@ pub(crate) fn marks(command: Command) -> MarkScope {
 
 /// Returns whether a command only moves, or shows other namespaces or another screen.
 fn is_of_the_table(command: Command) -> bool {
-    let name = command.entry().name;
-    match command.entry().context {
+    let entry = command.entry();
+    match entry.context {
         KeyContext::List => command != Command::Enter,
-        KeyContext::Objects => name == "all-namespaces" || name.starts_with("namespace-"),
+        KeyContext::Objects => entry.name == "all-namespaces" || entry.name.starts_with("namespace-"),
         context => matches!(context, KeyContext::Everywhere | KeyContext::Tabs | KeyContext::Panes),
     }
 }
@@ -96,6 +97,25 @@ pub(crate) fn refuses_marks(cx: &Context<'_>, command: Command, marked: usize) -
         "{}: one at a time, and {marked} are marked; {clear} clears the marks",
         command.entry().in_short()
     ))
+}
+
+/// Executes a command on a single object, such as the selection of a screen; nothing for commands that concern no
+/// object.
+pub(crate) fn on(cx: &Context<'_>, command: Command, object: Option<ObjectRef>) -> Vec<Effect> {
+    if is_of_the_table(command) {
+        return Vec::new();
+    }
+    let targets: Vec<ObjectRef> = object.iter().cloned().collect();
+    run(cx, command, object, &targets, 0)
+}
+
+/// Executes a command on an object as it was at a point in time.
+pub(crate) fn at(cx: &Context<'_>, command: Command, object: ObjectRef, when: TimeSelector) -> Vec<Effect> {
+    match command {
+        Command::Yaml => vec![Effect::open(Route::YamlAt(object, when))],
+        Command::Enter | Command::Describe => vec![Effect::open(Route::DescribeAt(object, when))],
+        _ => on(cx, command, Some(object)),
+    }
 }
 
 /// Executes a command on the object under the cursor, or on all marked ones if the command supports that.
@@ -135,7 +155,7 @@ pub(crate) fn run(
         },
         Command::OpenTimeline => vec![Effect::open(Route::Timeline(current))],
         Command::Edit => vec![Effect::open(Route::Edit(current))],
-        Command::CopyName => {
+        Command::Copy => {
             vec![Effect::Copy(
                 targets.iter().map(|target| target.name.as_str()).collect::<Vec<_>>().join("\n"),
             )]
@@ -155,24 +175,25 @@ pub(crate) fn run(
         Command::Delete => vec![Effect::ShowDialog(Box::new(operations::delete::dialog(all(), hidden)))],
         Command::Kill => vec![Effect::ShowDialog(Box::new(operations::delete::kill_dialog(all())))],
         Command::Owner => navigate::open_owner(cx, &current),
-        Command::Logs | Command::WorkloadLogs | Command::ServiceLogs => {
-            vec![Effect::open(Route::Logs(current, LogRun::Current))]
-        }
+        Command::Logs => vec![Effect::open(Route::Logs(current, LogRun::Current))],
         Command::PreviousLogs => vec![Effect::open(Route::Logs(current, LogRun::Previous))],
+        Command::Shell if current.kind.is::<Node>() => open_node_shell(cx, current),
         Command::Shell => vec![Effect::open(Route::Terminal(current, TerminalPurpose::Shell))],
         Command::Transfer => vec![Effect::open(Route::Transfer(current, None))],
         Command::Attach => vec![Effect::open(Route::Terminal(current, TerminalPurpose::Attach))],
         Command::Debug => vec![Effect::open(Route::Terminal(current, TerminalPurpose::Debug))],
         Command::PodNode => navigate::open_node(cx, &current),
+        Command::Explain if related::is_unscheduled(cx, &current) => {
+            vec![Effect::open(Route::Pending(current))]
+        }
         Command::Explain => vec![Effect::open(Route::Explain(current))],
-        Command::WhyPending => vec![Effect::open(Route::Pending(current))],
         Command::WhyNotConnected => {
             vec![Effect::ShowDialog(Box::new(operations::connection::dialog(&current)))]
         }
         Command::Scale => operations::scale::open_dialog(cx, all()),
         Command::Restart => operations::restart::show_dialog(cx, targets),
-        Command::OwnerRollback => navigate::rollout_of_owner(cx, &current),
-        Command::SetImage | Command::PodImage => operations::set_image::show_dialog(cx, &current),
+        Command::Rollback if current.kind.is::<ReplicaSet>() => navigate::rollout_of_owner(cx, &current),
+        Command::SetImage => operations::set_image::show_dialog(cx, &current),
         Command::Rollout | Command::Rollback => vec![Effect::open(Route::Rollout(current))],
         Command::ReplicaSets => {
             vec![Effect::open(
@@ -184,13 +205,6 @@ pub(crate) fn run(
         }
         Command::Cordon => targets.iter().map(|node| operations::node::cordon(cx, node, true)).collect(),
         Command::Uncordon => targets.iter().map(|node| operations::node::cordon(cx, node, false)).collect(),
-        Command::NodeShell => {
-            let known = cx.stores.nodes().by_name("", &current.name);
-            match known.and_then(node_shell::refused) {
-                Some(why) => vec![Effect::failed(why)],
-                None => vec![Effect::open(Route::Terminal(current, TerminalPurpose::NodeShell))],
-            }
-        }
         Command::Label => vec![Effect::ShowDialog(Box::new(operations::label::labels_dialog(all())))],
         Command::Taint => vec![Effect::ShowDialog(Box::new(operations::label::taints_dialog(all())))],
         Command::OpenDrain => vec![Effect::open(Route::Drain(all()))],
@@ -209,11 +223,19 @@ pub(crate) fn run(
         Command::SnapshotFork => operations::snapshot::open_fork_dialog(cx, current),
         Command::Fence => operations::fence::show_dialog(cx, &current),
         Command::Unfence => vec![Effect::ShowDialog(Box::new(operations::fence::unfence_dialog(current)))],
-        Command::ControllerPause => operations::controller::toggle(cx, targets),
+        Command::Pause => operations::controller::toggle(cx, targets),
         Command::ControllerStep => {
             targets.iter().map(|target| operations::controller::step(target, None)).collect()
         }
-        Command::EventObject => navigate::event_object(cx, &current),
+        Command::GoToObject => navigate::object(cx, &current),
         _ => Vec::new(),
+    }
+}
+
+fn open_node_shell(cx: &Context<'_>, node: ObjectRef) -> Vec<Effect> {
+    let known = cx.stores.nodes().by_name("", &node.name);
+    match known.and_then(node_shell::refused) {
+        Some(why) => vec![Effect::failed(why)],
+        None => vec![Effect::open(Route::Terminal(node, TerminalPurpose::NodeShell))],
     }
 }

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Node;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -20,21 +20,24 @@ use unicode_width::UnicodeWidthStr;
 
 use super::View;
 use crate::command::{Command, KeyContext};
+use crate::command_availability;
 use crate::context::Context;
-use crate::effect::{Effect, Route, RowScope, TableRoute};
+use crate::effect::Effect;
 use crate::health::Health;
 use crate::message::ScreenMessage;
 use crate::resource::ObjectRef;
 use crate::rows::cell::natural;
 use crate::rows::node;
+use crate::screen::object_commands;
 use crate::text::{clean, counted, fit, pad};
-use crate::toast::Toast;
+use crate::widget::cursor::Window;
 
 /// The topology screen.
 #[derive(Debug, Default)]
 pub struct Topology {
     /// The node under the cursor, by name.
     cursor: Option<String>,
+    window: Window,
 }
 
 /// Returns the nodes by zone, in display order.
@@ -72,35 +75,13 @@ impl Topology {
 
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
         let zones = zones(cx);
-        let nodes: Vec<&Node> = zones.iter().flat_map(|(_, nodes)| nodes.iter().copied()).collect();
-        let names: Vec<&str> = nodes.iter().map(|node| name_of(node)).collect();
-        let (at, last) = (self.at(&names), names.len().saturating_sub(1));
-        let to = match command {
-            Command::Up => at.saturating_sub(1),
-            Command::Down => at + 1,
-            Command::PageUp => at.saturating_sub(10),
-            Command::PageDown => at + 10,
-            Command::Top => 0,
-            Command::Bottom => last,
-            Command::Back | Command::Leave => return vec![Effect::Back],
-            Command::Enter | Command::TopologyDescribe | Command::TopologyDrain => {
-                let Some(node) = nodes.get(at) else {
-                    return vec![Effect::Toast(Toast::info("nothing is selected"))];
-                };
-                let object = ObjectRef::of(cx.catalogue.kind::<Node>(), *node);
-                return vec![match command {
-                    Command::Enter => {
-                        let pods = TableRoute::of(cx.catalogue.kind::<Pod>());
-                        Effect::open(pods.only(RowScope::OnNode(object.name)))
-                    }
-                    Command::TopologyDescribe => Effect::open(Route::Describe(object)),
-                    _ => Effect::open(Route::Drain(vec![object])),
-                }];
-            }
-            _ => return Vec::new(),
-        };
-        self.cursor = names.get(to.min(last)).map(|name| (*name).to_owned());
-        Vec::new()
+        let names: Vec<&str> =
+            zones.iter().flat_map(|(_, nodes)| nodes.iter().map(|node| name_of(node))).collect();
+        if let Some(to) = self.window.step(command, self.at(&names), names.len()) {
+            self.cursor = names.get(to).map(|name| (*name).to_owned());
+            return Vec::new();
+        }
+        object_commands::on(cx, command, self.selected(cx))
     }
 }
 
@@ -140,6 +121,17 @@ impl View for Topology {
             ScreenMessage::Command(command) => self.command(cx, command),
             _ => Vec::new(),
         }
+    }
+
+    fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
+        command_availability::refuses(cx.catalogue, &cx.catalogue.kind::<Node>(), command)
+    }
+
+    fn selected(&self, cx: &Context<'_>) -> Option<ObjectRef> {
+        let zones = zones(cx);
+        let nodes: Vec<&Node> = zones.iter().flat_map(|(_, nodes)| nodes.iter().copied()).collect();
+        let names: Vec<&str> = nodes.iter().map(|node| name_of(node)).collect();
+        nodes.get(self.at(&names)).map(|node| ObjectRef::of(cx.catalogue.kind::<Node>(), *node))
     }
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
@@ -196,9 +188,8 @@ impl View for Topology {
                 at += 1;
             }
         }
-        let height = usize::from(inner.height).max(1);
-        let top = (cursor_line + 1).saturating_sub(height).min(lines.len().saturating_sub(height));
-        let shown: Vec<Line<'_>> = lines.into_iter().skip(top).take(height).collect();
+        let shown = self.window.around(cursor_line, usize::from(inner.height), lines.len());
+        let shown: Vec<Line<'_>> = lines.drain(shown).collect();
         frame.render_widget(Paragraph::new(shown), inner);
     }
 }

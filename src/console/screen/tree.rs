@@ -30,17 +30,17 @@ use unicode_width::UnicodeWidthStr;
 use super::View;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
-use crate::effect::{Effect, LogRun, Route};
+use crate::effect::Effect;
 use crate::health::Health;
 use crate::message::ScreenMessage;
-use crate::navigate;
 use crate::query::pattern;
 use crate::related;
 use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
 use crate::rows::workload;
+use crate::screen::object_commands;
 use crate::store::StoredObject;
 use crate::text::{clean, fit, grouped, pad, tail};
-use crate::toast::Toast;
+use crate::widget::cursor::Window;
 
 /// Maximum depth of owner references; it prevents endless loops in cyclic references.
 const DEPTH: usize = 8;
@@ -95,6 +95,7 @@ pub struct Tree {
     cursor: Option<(Option<Uid>, Uid)>,
     query: String,
     faults: bool,
+    window: Window,
 }
 
 /// The tree, and when it was built.
@@ -280,45 +281,16 @@ impl Tree {
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
         self.refresh(cx);
         let shown = self.visible_lines();
-        let (at, last) = (self.at(&shown), shown.len().saturating_sub(1));
-        let to = match command {
-            Command::Up => at.saturating_sub(1),
-            Command::Down => at + 1,
-            Command::PageUp => at.saturating_sub(20),
-            Command::PageDown => at + 20,
-            Command::Top => 0,
-            Command::Bottom => last,
-            Command::TreeFaults => {
-                self.faults = !self.faults;
-                return Vec::new();
-            }
-            Command::Back | Command::Leave => return vec![Effect::Back],
-            Command::Refresh => {
-                self.stale.set(true);
-                return Vec::new();
-            }
-            Command::Enter
-            | Command::TreeDescribe
-            | Command::TreeYaml
-            | Command::TreeLogs
-            | Command::TreeTimeline
-            | Command::TreeExplain => {
-                let Some(leaf) = shown.get(at) else {
-                    return vec![Effect::Toast(Toast::info("nothing is selected"))];
-                };
-                let object = leaf.object.clone();
-                return match command {
-                    Command::Enter => navigate::enter(cx, object),
-                    Command::TreeDescribe => vec![Effect::open(Route::Describe(object))],
-                    Command::TreeYaml => vec![Effect::open(Route::Yaml(object))],
-                    Command::TreeTimeline => vec![Effect::open(Route::Timeline(object))],
-                    Command::TreeExplain => vec![Effect::open(Route::Explain(object))],
-                    _ => vec![Effect::open(Route::Logs(object, LogRun::Current))],
-                };
-            }
-            _ => return Vec::new(),
-        };
-        self.cursor = shown.get(to.min(last)).map(|leaf| (leaf.above.clone(), leaf.uid.clone()));
+        let at = self.at(&shown);
+        if let Some(to) = self.window.step(command, at, shown.len()) {
+            self.cursor = shown.get(to).map(|leaf| (leaf.above.clone(), leaf.uid.clone()));
+            return Vec::new();
+        }
+        match command {
+            Command::Faults => self.faults = !self.faults,
+            Command::Refresh => self.stale.set(true),
+            _ => return object_commands::on(cx, command, shown.get(at).map(|leaf| leaf.object.clone())),
+        }
         Vec::new()
     }
 }
@@ -484,14 +456,14 @@ impl View for Tree {
         }
         let (width, height) = (usize::from(inner.width), usize::from(inner.height).max(1));
         let cursor = self.at(&shown);
-        let top = (cursor + 1).saturating_sub(height).min(shown.len().saturating_sub(height));
-        let states = shown.iter().skip(top).take(height).map(|leaf| clean(&leaf.state).width());
+        let visible = self.window.around(cursor, height, shown.len());
+        let states = shown[visible.clone()].iter().map(|leaf| clean(&leaf.state).width());
         let state_width = states.max().unwrap_or(0).min((width / 3).clamp(10, 48));
         let lines: Vec<Line<'_>> = shown
             .iter()
             .enumerate()
-            .skip(top)
-            .take(height)
+            .skip(visible.start)
+            .take(visible.len())
             .map(|(at, leaf)| {
                 let mut branch = String::new();
                 for (level, more) in leaf.more.iter().enumerate() {
@@ -519,6 +491,17 @@ impl View for Tree {
             })
             .collect();
         frame.render_widget(Paragraph::new(lines), inner);
+    }
+
+    fn refuses(&self, _cx: &Context<'_>, _command: Command) -> Option<String> {
+        // A large tree is not searched for its selection for each key of the footer.
+        None
+    }
+
+    fn selected(&self, cx: &Context<'_>) -> Option<ObjectRef> {
+        self.refresh(cx);
+        let shown = self.visible_lines();
+        shown.get(self.at(&shown)).map(|leaf| leaf.object.clone())
     }
 
     fn query(&self) -> &str {

@@ -12,7 +12,7 @@ use super::View;
 use crate::command::{Command, KeyContext};
 use crate::command_availability;
 use crate::context::Context;
-use crate::effect::{Effect, Route};
+use crate::effect::Effect;
 use crate::message::ScreenMessage;
 use crate::past::{self, HistoryScope, TimePosition};
 use crate::point_in_time::{PointInTime, TimeSelector, TimeTravel, WayBack};
@@ -217,11 +217,10 @@ impl View for Yaml {
                         self.managed = !self.managed;
                         self.write();
                     }
-                    Command::YamlDecode => {
+                    Command::Decode => {
                         self.decoded = !self.decoded;
                         self.write();
                     }
-                    Command::YamlEdit => return vec![Effect::open(Route::Edit(self.target.clone()))],
                     Command::Copy => return vec![Effect::Copy(self.pane.text())],
                     Command::Save => {
                         let then = self.moment.map(|moment| format!("-{}", moment.for_a_file()));
@@ -230,11 +229,15 @@ impl View for Yaml {
                         return vec![Effect::Save { name, text: self.pane.text() + "\n" }];
                     }
                     Command::Refresh if self.moment.is_none() => return vec![self.load()],
-                    Command::OpenVersions | Command::OpenTimeline => {
+                    // The past does not change, and a text has no rows to open.
+                    Command::Refresh | Command::Enter => {}
+                    _ => {
                         let target = self.target.clone();
-                        return object_commands::run(cx, command, Some(target), &[], 0);
+                        return match self.moment {
+                            Some(moment) => object_commands::at(cx, command, target, moment.when()),
+                            None => object_commands::on(cx, command, Some(target)),
+                        };
                     }
-                    _ => {}
                 }
             }
             _ => {}

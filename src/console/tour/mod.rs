@@ -208,7 +208,7 @@ impl Tour {
     pub(crate) fn panel_text(&self, stores: &Stores, bindings: &Bindings) -> TourText {
         let key = |command: Command| match bindings.key(command) {
             Some(key) => format!("<{key}>"),
-            None => format!(":{}", command.entry().name),
+            None => format!(":{}", command.name()),
         };
         let name = self.subject.as_ref().map_or(sample_app::NAME, |(_, name)| name.as_str());
         let (title, what) = match self.step {
@@ -229,7 +229,7 @@ impl Tour {
                     "On {name}: {} lists the revisions; pick the previous one there, and {} undoes the rollout after showing the diff. \
                      {} undoes it from the journal, too.",
                     key(Command::Rollback),
-                    key(Command::RolloutUndo),
+                    key(Command::Undo),
                     key(Command::OpenJournal)
                 ),
             ),

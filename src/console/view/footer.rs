@@ -25,20 +25,19 @@ const MORE: &str = "more";
 
 /// A key of the footer with a word for its command.
 struct Hint {
-    command: Command,
+    entry: &'static Entry,
     key: String,
-    short: &'static str,
 }
 
 impl Hint {
     /// Its width, with the gap after it.
     fn width(&self) -> usize {
-        self.key.width() + self.short.width() + 4
+        self.key.width() + self.entry.short.width() + 4
     }
 }
 
 /// Draws the keys that apply here, in the order of the command table. If not all fit, draws those with the lowest
-/// [`Command::rank`], and the help key.
+/// [`Entry::rank`], and the help key.
 pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let mut hints = hints(model, cx);
     let width = usize::from(area.width).saturating_sub(1);
@@ -46,10 +45,10 @@ pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, 
     let mut more = None;
     if hints.iter().map(Hint::width).sum::<usize>() > width + GAP {
         more = help;
-        hints.retain(|hint| hint.command != Command::Help);
+        hints.retain(|hint| hint.entry.command != Command::Help);
         let mut left = width.saturating_sub(more.as_ref().map_or(0, |key| key.width() + 2 + MORE.width()));
         let mut ranked: Vec<usize> = (0..hints.len()).collect();
-        ranked.sort_by_key(|at| hints[*at].command.rank());
+        ranked.sort_by_key(|at| hints[*at].entry.rank());
         let fits = |at: &usize| {
             let fits = hints[*at].width() <= left;
             left -= if fits { hints[*at].width() } else { 0 };
@@ -60,9 +59,9 @@ pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, 
         hints.retain(|_| at.next().is_some_and(|at| retained.contains(&at)));
     }
     let mut spans = vec![Span::raw(" ")];
-    for Hint { key, short, .. } in &hints {
+    for Hint { key, entry } in &hints {
         spans.push(Span::styled(format!("<{key}>"), cx.theme.help.key));
-        spans.push(Span::styled(format!("{short}{:GAP$}", ""), cx.theme.help.text));
+        spans.push(Span::styled(format!("{}{:GAP$}", entry.short, ""), cx.theme.help.text));
     }
     if let Some(key) = more {
         spans.push(Span::styled(format!("<{key}>"), cx.theme.help.key));
@@ -76,17 +75,18 @@ fn hints(model: &Model, cx: &Context<'_>) -> Vec<Hint> {
     let mut contexts = model.key_contexts(cx.now);
     contexts.retain(|place| !matches!(place, KeyContext::Everywhere | KeyContext::Tabs | KeyContext::Panes));
     let of = |place| TABLE.iter().filter(move |entry| entry.context == place && !entry.short.is_empty());
+    let is_reached = |entry: &&Entry| entry.applies_in(&contexts);
     let has_past = past::refused(cx.catalogue).is_none();
     let works = |entry: &&Entry| {
         let is_of_past = matches!(entry.command, Command::PastBackMore | Command::OpenVersions);
-        (has_past || !is_of_past) && model.offers(entry.command, cx.now)
+        (has_past || !is_of_past) && model.offers(entry, cx.now)
     };
-    let here = contexts.into_iter().flat_map(of).filter(works);
+    let here = contexts.iter().copied().flat_map(of).filter(is_reached).filter(works);
     let ways = [Command::Prompt, Command::Filter, Command::Help].map(Command::entry);
     let ways = ways.into_iter().filter(|_| !model.top().1.takes_all_keys());
     let hint = |entry: &'static Entry| {
-        let key = cx.bindings.key(entry.command)?.to_string();
-        Some(Hint { command: entry.command, key, short: entry.short })
+        let key = cx.bindings.keys(entry).first()?.to_string();
+        Some(Hint { entry, key })
     };
     here.chain(ways).filter_map(hint).collect()
 }

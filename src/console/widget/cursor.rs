@@ -1,18 +1,73 @@
-//! The cursor of a list, and the visible window of the list.
+//! The cursor of a list, and the visible window of the list. A page is the window's height, less one line.
 
 use std::cell::Cell;
 use std::ops::Range;
 
+use crossterm::event::{MouseEvent, MouseEventKind};
+
+use super::scroll::WHEEL;
 use crate::command::Command;
 
-/// The cursor of a list. The owner passes the length of the list to each call, because it may change between a key and
-/// a draw.
+/// The window of a list whose owner knows the line of the cursor, such as that of the selected object. The owner passes
+/// the length of the list to each call, because it may change between a key and a draw.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Window {
+    /// Height in lines, as of the last draw.
+    height: Cell<usize>,
+    top: Cell<usize>,
+}
+
+impl Window {
+    /// Returns the line to which a command moves the cursor; `None` if it is not a movement.
+    pub(crate) fn step(&self, command: Command, at: usize, lines: usize) -> Option<usize> {
+        let last = lines.saturating_sub(1);
+        let page = self.height.get().max(2) - 1;
+        let to = match command {
+            Command::Up => at.saturating_sub(1),
+            Command::Down => at + 1,
+            Command::PageUp => at.saturating_sub(page),
+            Command::PageDown => at + page,
+            Command::Top => 0,
+            Command::Bottom => last,
+            _ => return None,
+        };
+        Some(to.min(last))
+    }
+
+    /// Returns the line to which the mouse wheel moves the cursor; `None` for other events.
+    pub(crate) fn wheel(event: MouseEvent, at: usize, lines: usize) -> Option<usize> {
+        let to = match event.kind {
+            MouseEventKind::ScrollDown => at + WHEEL,
+            MouseEventKind::ScrollUp => at.saturating_sub(WHEEL),
+            _ => return None,
+        };
+        Some(to.min(lines.saturating_sub(1)))
+    }
+
+    /// Returns the visible lines in a window of this height: those around the cursor, scrolled as little as possible.
+    /// Called while drawing.
+    pub(crate) fn around(&self, at: usize, height: usize, lines: usize) -> Range<usize> {
+        let height = height.max(1);
+        let at = at.min(lines.saturating_sub(1));
+        let most = lines.saturating_sub(height);
+        let top = self.top.get().clamp((at + 1).saturating_sub(height), at).min(most);
+        self.height.set(height);
+        self.top.set(top);
+        top..(top + height).min(lines)
+    }
+
+    /// Returns the lines that were visible in the last draw, if the list is that long.
+    pub(crate) fn last_drawn(&self) -> Range<usize> {
+        let top = self.top.get();
+        top..top + self.height.get()
+    }
+}
+
+/// The cursor of a list of lines without an identity.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cursor {
     at: usize,
-    /// Height of the window in lines, as of the last draw.
-    height: Cell<usize>,
-    top: Cell<usize>,
+    window: Window,
 }
 
 impl Cursor {
@@ -28,30 +83,14 @@ impl Cursor {
 
     /// Handles a command; returns whether it was a movement.
     pub(crate) fn command(&mut self, command: Command, lines: usize) -> bool {
-        let (at, last) = (self.of(lines), lines.saturating_sub(1));
-        let page = self.height.get().max(2) - 1;
-        self.at = match command {
-            Command::Up => at.saturating_sub(1),
-            Command::Down => (at + 1).min(last),
-            Command::PageUp => at.saturating_sub(page),
-            Command::PageDown => (at + page).min(last),
-            Command::Top => 0,
-            Command::Bottom => last,
-            _ => return false,
-        };
-        true
+        let to = self.window.step(command, self.of(lines), lines);
+        self.at = to.unwrap_or(self.at);
+        to.is_some()
     }
 
-    /// Returns the visible lines in a window of this height: those around the cursor, scrolled as little as possible.
-    /// Called while drawing.
+    /// Returns the visible lines in a window of this height. Called while drawing.
     pub(crate) fn window(&self, height: usize, lines: usize) -> Range<usize> {
-        let height = height.max(1);
-        let at = self.of(lines);
-        let most = lines.saturating_sub(height);
-        let top = self.top.get().clamp((at + 1).saturating_sub(height), at).min(most);
-        self.height.set(height);
-        self.top.set(top);
-        top..(top + height).min(lines)
+        self.window.around(self.of(lines), height, lines)
     }
 }
 

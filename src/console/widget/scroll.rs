@@ -1,6 +1,7 @@
 //! The scroll position of a long text, and the keys that move it.
 
 use std::cell::Cell;
+use std::ops::Range;
 
 use crossterm::event::{KeyCode, KeyEvent, MouseEvent, MouseEventKind};
 use ratatui::Frame;
@@ -9,6 +10,11 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
 use crate::command::Command;
+
+/// Lines that one step of the mouse wheel scrolls.
+pub(super) const WHEEL: usize = 3;
+/// Columns that one step to the left or right scrolls.
+const COLUMNS: usize = 8;
 
 /// A scroll position. The window's height is known only after the first draw.
 #[derive(Clone, Debug, Default)]
@@ -56,27 +62,13 @@ impl Scroll {
 
     /// Handles a command; returns whether it was a movement.
     pub(crate) fn command(&self, command: Command) -> bool {
-        let page = self.height.get().max(2) - 1;
-        let last = self.lines.get().saturating_sub(self.height.get());
-        let top = self.top.get();
-        self.top.set(match command {
-            Command::Up => top.saturating_sub(1),
-            Command::Down => (top + 1).min(last),
-            Command::Top => 0,
-            Command::Bottom => last,
-            Command::PageUp => top.saturating_sub(page),
-            Command::PageDown => (top + page).min(last),
-            Command::Left => {
-                self.left.set(self.left.get().saturating_sub(8));
-                top
-            }
-            Command::Right => {
-                self.left.set(self.left.get() + 8);
-                top
-            }
-            _ => return false,
-        });
-        true
+        if matches!(command, Command::Left | Command::Right) {
+            self.left.set(column(command, self.left.get()));
+            return true;
+        }
+        let top = top_after(command, self.top.get(), self.height.get(), self.lines.get());
+        self.top.set(top.unwrap_or(self.top.get()));
+        top.is_some()
     }
 
     /// Handles a plain key where no key bindings apply; returns whether it was a movement.
@@ -94,13 +86,44 @@ impl Scroll {
 
     /// Handles the mouse wheel.
     pub(crate) fn mouse(&self, event: MouseEvent) {
-        let command = match event.kind {
-            MouseEventKind::ScrollDown => Command::Down,
-            MouseEventKind::ScrollUp => Command::Up,
-            _ => return,
-        };
-        for _ in 0..3 {
-            self.command(command);
-        }
+        let top = top_after_wheel(event, self.top.get(), self.height.get(), self.lines.get());
+        self.top.set(top.unwrap_or(self.top.get()));
     }
+
+    /// Returns the first visible line and the lines below it that were visible in the last draw.
+    pub(crate) fn last_drawn(&self) -> Range<usize> {
+        let top = self.top.get();
+        top..(top + self.height.get()).min(self.lines.get())
+    }
+}
+
+/// Returns the first visible line after a command, for a window of this height; `None` if it is not a movement.
+pub(crate) fn top_after(command: Command, top: usize, height: usize, lines: usize) -> Option<usize> {
+    let last = lines.saturating_sub(height);
+    let page = height.max(2) - 1;
+    let to = match command {
+        Command::Up => top.saturating_sub(1),
+        Command::Down => top + 1,
+        Command::Top => 0,
+        Command::Bottom => last,
+        Command::PageUp => top.saturating_sub(page),
+        Command::PageDown => top + page,
+        _ => return None,
+    };
+    Some(to.min(last))
+}
+
+/// Returns the first visible line after a step of the mouse wheel; `None` for other events.
+pub(crate) fn top_after_wheel(event: MouseEvent, top: usize, height: usize, lines: usize) -> Option<usize> {
+    let to = match event.kind {
+        MouseEventKind::ScrollDown => top + WHEEL,
+        MouseEventKind::ScrollUp => top.saturating_sub(WHEEL),
+        _ => return None,
+    };
+    Some(to.min(lines.saturating_sub(height)))
+}
+
+/// Returns the first visible column after a step to the left or right.
+pub(crate) fn column(command: Command, left: usize) -> usize {
+    if command == Command::Left { left.saturating_sub(COLUMNS) } else { left + COLUMNS }
 }

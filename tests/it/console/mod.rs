@@ -84,7 +84,7 @@ fn the_overview_tells_what_moves_and_what_hurts_con_2() {
             " 2 in the last minute ╮",
             "│   3s   deployment/web  ScalingReplicaSet  Scaled up replica set web-new from 1 to 2",
             "│  12s ⚠ pod/cart-1-a    BackOff            Back-off pulling image \"nginx:1.91\"",
-            " <p>pods  <d>deployments  <n>nodes  <e>events  <s>services  <{>past  <V>versions  <T>timeline  <:>command  <?>more",
+            " <p>pods  <d>deployments  <n>nodes  <e>events  <s>services  <W>why  <{>past  <V>versions  <T>timeline  <?>more",
         ],
     );
 }

@@ -68,8 +68,11 @@ fn arguments_after_a_kind_are_understood_or_rejected_con_3() {
         ("pods_@,", "✖ @: the context is required; @* means one of each server"),
         ("pods_wobble", "✖ no namespace \"wobble\"; /wobble filters"),
         ("bottom", "✖ no kind or command \"bottom\""),
-        ("logs", "✖ logs works in \"Pods\"; :logs NAME works everywhere"),
-        ("restart", "✖ restart works in \"Deployments, replica sets\"; :restart NAME"),
+        (
+            "logs",
+            "✖ logs works in \"Pods\", \"Deployments, replica sets\" and 6 more views; :logs NAME works everywhere",
+        ),
+        ("restart", "✖ restart works in \"Deployments, replica sets\", \"Rollout\"; :restart NAME"),
         ("drain-start", "✖ drain-start works in \"Drain\""),
         ("drain_node-2", "Drain node-2"),
         ("drain_node-7", "✖ no node \"node-7\""),

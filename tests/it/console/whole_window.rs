@@ -196,7 +196,7 @@ fn the_help_tells_every_key_and_every_word_con_3() {
         let contexts = stage.model.key_contexts(now());
         let offered: Vec<_> = TABLE
             .iter()
-            .filter(|entry| contexts.contains(&entry.context) && stage.model.offers(entry.command, now()))
+            .filter(|entry| entry.applies_in(&contexts) && stage.model.offers(entry, now()))
             .collect();
         if *script != "~ ?" {
             stage.press("?");

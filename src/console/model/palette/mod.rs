@@ -35,7 +35,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
     // The past cannot be changed, and its objects are not those that a name refers to now.
     if let Some(command) =
         Command::named(first).filter(|command| command.entry().impact == CommandImpact::Cluster)
-        && let Some(why) = model.refusal_in_past(command)
+        && let Some(why) = model.refusal_in_past(command.entry())
     {
         return Err(why);
     }
@@ -166,9 +166,10 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         };
     }
     // Cursor movement has keys only: `:top` does not mean `g`.
-    if let Some(command) = Command::named(first).filter(|command| command.entry().context != KeyContext::List)
+    let command = Command::named_with_context(first);
+    if let Some((command, place)) = command.filter(|(command, _)| command.entry().context != KeyContext::List)
     {
-        return object_commands::run(command, &rest, model);
+        return object_commands::run(command, place, &rest, model);
     }
     if let Some(hint) = kubectl_words::hint(first) {
         return Err(hint.to_owned());
@@ -210,12 +211,15 @@ fn candidates(model: &Model) -> Vec<String> {
     let (_, screen) = model.top();
     let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
     let contexts = screen.key_contexts(&cx);
-    let named = |place: KeyContext| {
-        let everywhere =
-            matches!(place, KeyContext::List | KeyContext::Everywhere | KeyContext::Tabs | KeyContext::Panes);
-        contexts.contains(&place) && !everywhere
+    let is_of_all_views = |command: Command| {
+        matches!(
+            command.entry().context,
+            KeyContext::List | KeyContext::Everywhere | KeyContext::Tabs | KeyContext::Panes
+        )
     };
-    let offered = |entry: &&Entry| named(entry.context) && model.offers(entry.command, cx.now);
+    let offered = |entry: &&Entry| {
+        entry.applies_in(&contexts) && !is_of_all_views(entry.command) && model.offers(entry, cx.now)
+    };
     all.extend(TABLE.iter().filter(offered).map(|entry| entry.name.to_owned()));
     all.dedup();
     all

@@ -1,7 +1,7 @@
 //! `:COMMAND` on the selection, and `:COMMAND NAME` on an object of the command's kind.
 
 use crate::builtin_kinds;
-use crate::command::{Command, CommandImpact, KeyContext};
+use crate::command::{Command, CommandImpact, Entry, KeyContext};
 use crate::command_availability;
 use crate::effect::Effect;
 use crate::kind_view;
@@ -13,34 +13,47 @@ use crate::scope::Scope;
 use crate::screen::View;
 use crate::screen::object_commands;
 use crate::store::{Identity, Store};
+use crate::text::counted;
 
-/// Runs a command by its name; an error says why that is impossible.
-pub(super) fn run(command: Command, arguments: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
-    let entry = command.entry();
+/// Runs a command by its name; an error says why that is impossible. A former name of one view's command has that view
+/// as its `place`.
+pub(super) fn run(
+    command: Command,
+    place: Option<KeyContext>,
+    arguments: &[&str],
+    model: &Model,
+) -> Result<Vec<Effect>, String> {
+    let entries: Vec<&Entry> =
+        command.entries().filter(|entry| place.is_none_or(|place| entry.context == place)).collect();
+    let name = command.name();
     if arguments.is_empty() {
-        return on_the_selected(command, model);
+        return on_the_selected(command, &entries, model);
     }
-    if model.shared.read_only && entry.impact == CommandImpact::Cluster {
-        return Err(read_only::command_refusal(entry.name));
+    if model.shared.read_only && entries.iter().any(|entry| entry.impact == CommandImpact::Cluster) {
+        return Err(read_only::command_refusal(name));
     }
-    if takes_kind_and_name(command) {
+    if takes_kind_and_name(command) && place.is_none() {
         return on_kind_and_name(command, arguments, model);
     }
-    if !takes_a_name(command) {
-        return Err(format!(
-            "{} takes no name; it works as a key in {:?}",
-            entry.name,
-            entry.context.title()
-        ));
+    if !takes_a_name(&entries) {
+        return Err(format!("{name} takes no name; it works as a key in {}", titles(&entries)));
     }
     // A name is ambiguous between several clusters.
     if model.top().1.over().is_some_and(|over| over.len() > 1) {
         return Err(format!(
             "several contexts are shown: {} works on a row; a name needs a single context",
-            model.shared.bindings.key(command).map_or_else(|| entry.name.to_owned(), |key| key.to_string())
+            model.shared.bindings.key(command).map_or_else(|| name.to_owned(), |key| key.to_string())
         ));
     }
-    let place = if entry.context == KeyContext::Unscheduled { KeyContext::Pods } else { entry.context };
+    let is_of_kind = |kind: &Kind| {
+        let contexts = kind_view::key_contexts(kind);
+        let is_of = |entry: &&Entry| match entry.context {
+            KeyContext::TimeTravel => is_history(command),
+            KeyContext::Unscheduled => contexts.contains(&KeyContext::Pods),
+            context => contexts.contains(&context),
+        };
+        entries.iter().any(is_of)
+    };
     // Searches the kinds that the console watches completely; other objects are found in their tables.
     let podium_kinds = model
         .shared
@@ -53,9 +66,9 @@ pub(super) fn run(command: Command, arguments: &[&str], model: &Model) -> Result
         .into_iter()
         .map(|kind| model.shared.catalogue.current(&kind).clone())
         .chain(podium_kinds)
-        .filter(|kind| place == KeyContext::TimeTravel || kind_view::key_contexts(kind).contains(&place))
+        .filter(is_of_kind)
         .collect();
-    let (name, count) = match (command, arguments) {
+    let (object, count) = match (command, arguments) {
         (Command::Scale, [name, count]) => {
             let count: i32 = count
                 .parse()
@@ -66,10 +79,10 @@ pub(super) fn run(command: Command, arguments: &[&str], model: &Model) -> Result
         }
         (_, [name]) => (*name, None),
         (_, words) => {
-            return Err(format!("{}: unexpected {:?} after the name", entry.name, words[1..].join(" ")));
+            return Err(format!("{name}: unexpected {:?} after the name", words[1..].join(" ")));
         }
     };
-    let object = find(&kinds, name, model)?;
+    let object = find(&kinds, object, model)?;
     if let Some(why) = command_availability::refuses(&model.shared.catalogue, &object.kind, command) {
         return Err(why);
     }
@@ -80,40 +93,54 @@ pub(super) fn run(command: Command, arguments: &[&str], model: &Model) -> Result
     Ok(object_commands::run(&cx, command, Some(object.clone()), &[object], 0))
 }
 
-/// Runs the command if its key works in the current view; otherwise the error names the view where it works.
-fn on_the_selected(command: Command, model: &Model) -> Result<Vec<Effect>, String> {
-    let entry = command.entry();
+/// Runs the command if its key works in the current view; otherwise the error names the views where it works.
+fn on_the_selected(command: Command, entries: &[&Entry], model: &Model) -> Result<Vec<Effect>, String> {
     let (_, screen) = model.top();
-    let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
-    let everywhere = matches!(entry.context, KeyContext::Everywhere | KeyContext::Tabs | KeyContext::Panes);
-    let here = everywhere || screen.key_contexts(&cx).contains(&entry.context);
-    if here || command == Command::AddNode {
+    let contexts = screen.key_contexts(&model.shared.context(jiff::Timestamp::UNIX_EPOCH));
+    let is_here = |entry: &&Entry| {
+        let everywhere = [KeyContext::Everywhere, KeyContext::Tabs, KeyContext::Panes];
+        everywhere.contains(&entry.context) || contexts.contains(&entry.context)
+    };
+    if entries.iter().any(is_here) || command == Command::AddNode {
         return Ok(vec![Effect::Command(command)]);
     }
-    let hint = if takes_a_name(command) {
-        format!("; :{} NAME works everywhere", entry.name)
-    } else {
-        String::new()
-    };
-    Err(format!("{} works in {:?}{hint}", entry.name, entry.context.title()))
+    let name = command.name();
+    let hint = if takes_a_name(entries) { format!("; :{name} NAME works everywhere") } else { String::new() };
+    Err(format!("{name} works in {}{hint}", titles(entries)))
 }
 
-fn takes_a_name(command: Command) -> bool {
-    // Every object has a history.
-    if matches!(command, Command::OpenVersions | Command::OpenTimeline) {
-        return true;
+/// Returns the titles of the entries' contexts, or of the first ones.
+fn titles(entries: &[&Entry]) -> String {
+    const NAMED: usize = 2;
+    let titles = entries.iter().take(NAMED).map(|entry| format!("{:?}", entry.context.title()));
+    let titles = titles.collect::<Vec<_>>().join(", ");
+    match entries.len().saturating_sub(NAMED) {
+        0 => titles,
+        more => format!("{titles} and {}", counted(more, "more view")),
     }
-    matches!(
-        command.entry().context,
-        KeyContext::Nodes
-            | KeyContext::Pods
-            | KeyContext::Unscheduled
-            | KeyContext::Deployments
-            | KeyContext::Workloads
-            | KeyContext::Faults
-            | KeyContext::Fences
-            | KeyContext::Forwardable
-    )
+}
+
+fn takes_a_name(entries: &[&Entry]) -> bool {
+    let is_of_kinds = |context| {
+        matches!(
+            context,
+            KeyContext::Nodes
+                | KeyContext::Pods
+                | KeyContext::Unscheduled
+                | KeyContext::Deployments
+                | KeyContext::Workloads
+                | KeyContext::Services
+                | KeyContext::Faults
+                | KeyContext::Fences
+                | KeyContext::Forwardable
+        )
+    };
+    entries.iter().any(|entry| is_of_kinds(entry.context) || is_history(entry.command))
+}
+
+/// Reports whether a command shows the history of an object, which every object has.
+fn is_history(command: Command) -> bool {
+    matches!(command, Command::OpenVersions | Command::OpenTimeline)
 }
 
 /// Reports whether a command applies to any kind, so that a name alone would be ambiguous.
@@ -131,7 +158,7 @@ fn takes_kind_and_name(command: Command) -> bool {
 
 /// Handles `:describe KIND NAME` and `:describe KIND/NAME`, as kubectl accepts them.
 fn on_kind_and_name(command: Command, arguments: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
-    let verb = command.entry().name;
+    let verb = command.name();
     let (kind, name) = match arguments {
         [kind, name] => (*kind, *name),
         [both] => both

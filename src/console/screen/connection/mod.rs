@@ -149,7 +149,7 @@ impl View for Connection {
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Opened if self.is_idle => {}
-            ScreenMessage::Opened | ScreenMessage::Command(Command::ConnectionAgain | Command::Refresh) => {
+            ScreenMessage::Opened | ScreenMessage::Command(Command::Retry | Command::Refresh) => {
                 self.is_idle = false;
                 return vec![self.walk()];
             }
@@ -167,12 +167,11 @@ impl View for Connection {
             }
             ScreenMessage::Mouse(event) => self.scroll.mouse(event),
             ScreenMessage::Command(command) if self.scroll.command(command) => {}
-            ScreenMessage::Command(Command::ConnectionCopy) => {
+            ScreenMessage::Command(Command::Copy) => {
                 let lines = self.lines(cx, usize::from(u16::MAX));
                 let text: Vec<String> = lines.into_iter().map(|(line, _)| line).collect();
                 return vec![Effect::Copy(text.join("\n"))];
             }
-            ScreenMessage::Command(Command::Back | Command::Leave) => return vec![Effect::Back],
             _ => {}
         }
         Vec::new()
@@ -191,7 +190,8 @@ impl View for Connection {
         let mut lines = self.lines(cx, usize::from(inner.width));
         if lines.is_empty() {
             let text = if self.is_idle {
-                let key = cx.bindings.key(Command::ConnectionAgain).map(|key| format!("<{key}>"));
+                let key =
+                    cx.bindings.key_in(Command::Retry, KeyContext::Connection).map(|key| format!("<{key}>"));
                 let key = key.unwrap_or_else(|| ":refresh".to_owned());
                 format!("not checked again after the console restarted: {key} checks it")
             } else {

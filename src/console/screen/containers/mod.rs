@@ -18,14 +18,15 @@ use ratatui::layout::Rect;
 
 use super::View;
 use crate::command::{Command, KeyContext};
-use crate::command_availability;
 use crate::container_state::{ContainerFacts, of_pod};
 use crate::context::Context;
 use crate::effect::{Effect, LogRun, Route, TerminalPurpose};
 use crate::message::ScreenMessage;
 use crate::operations;
 use crate::resource::ObjectRef;
+use crate::screen::object_commands;
 use crate::toast::Toast;
+use crate::widget::cursor::Window;
 
 /// The screen of one pod's containers.
 #[derive(Debug)]
@@ -33,11 +34,12 @@ pub struct Containers {
     pod: ObjectRef,
     /// The container under the cursor, by name: names are unique in a pod.
     cursor: Option<String>,
+    window: Window,
 }
 
 impl Containers {
     pub(crate) fn new(pod: ObjectRef) -> Self {
-        Self { pod, cursor: None }
+        Self { pod, cursor: None, window: Window::default() }
     }
 
     pub(crate) fn target(&self) -> &ObjectRef {
@@ -60,66 +62,54 @@ impl Containers {
         self.cursor.as_ref().and_then(named).unwrap_or(0)
     }
 
-    fn go(&mut self, cx: &Context<'_>, to: impl Fn(usize, usize) -> usize) {
-        let all = self.facts(cx);
-        let last = all.len().saturating_sub(1);
-        self.cursor = all.get(to(self.at(&all), last).min(last)).map(|one| one.name.clone());
-    }
-
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
-        match command {
-            Command::Up => self.go(cx, |at, _| at.saturating_sub(1)),
-            Command::Down => self.go(cx, |at, _| at + 1),
-            Command::Top | Command::PageUp => self.go(cx, |_, _| 0),
-            Command::Bottom | Command::PageDown => self.go(cx, |_, last| last),
-            Command::Back | Command::Leave => return vec![Effect::Back],
-            _ => return self.of_the_selected(cx, command),
+        let all = self.facts(cx);
+        if let Some(to) = self.window.step(command, self.at(&all), all.len()) {
+            self.cursor = all.get(to).map(|one| one.name.clone());
+            return Vec::new();
         }
-        Vec::new()
+        self.on_container(cx, command, all.get(self.at(&all)))
     }
 
-    fn of_the_selected(&self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
+    /// Executes a command on the selected container, or on the pod if the command is not about a container.
+    fn on_container(
+        &self,
+        cx: &Context<'_>,
+        command: Command,
+        selected: Option<&ContainerFacts>,
+    ) -> Vec<Effect> {
         let pod = self.pod.clone();
-        match command {
-            Command::ContainerDescribe => return vec![Effect::open(Route::Describe(pod))],
-            Command::ContainerYaml => return vec![Effect::open(Route::Yaml(pod))],
-            Command::ContainerDebug => {
-                return vec![Effect::open(Route::Terminal(pod, TerminalPurpose::Debug))];
-            }
-            _ => {}
+        let is_of_container = matches!(
+            command,
+            Command::Enter
+                | Command::Logs
+                | Command::PreviousLogs
+                | Command::PortForward
+                | Command::Transfer
+                | Command::Shell
+                | Command::Attach
+                | Command::Copy
+        );
+        if !is_of_container {
+            return object_commands::on(cx, command, Some(pod));
         }
-        let all = self.facts(cx);
-        let Some(one) = all.get(self.at(&all)) else {
-            return vec![Effect::Toast(Toast::info("nothing is selected"))];
-        };
+        let Some(one) = selected else { return vec![Effect::Toast(Toast::info("nothing is selected"))] };
         let name = one.name.clone();
-        let terminal = |purpose| {
-            if one.is_running {
-                return vec![Effect::open(Route::ContainerTerminal(pod.clone(), purpose, name.clone()))];
-            }
-            vec![Effect::failed(format!("container {name} is not running: {}", one.state))]
-        };
-        match command {
-            Command::Enter | Command::ContainerLogs => {
-                vec![Effect::open(Route::ContainerLogs(pod, LogRun::Current, name))]
-            }
-            Command::ContainerPrevious => {
-                vec![Effect::open(Route::ContainerLogs(pod, LogRun::Previous, name))]
-            }
-            Command::ContainerForward => {
-                vec![Effect::ShowDialog(Box::new(operations::forward::dialog(cx, pod, Some(&name))))]
-            }
-            Command::ContainerTransfer if one.is_running => {
-                vec![Effect::open(Route::Transfer(pod, Some(name)))]
-            }
-            Command::ContainerTransfer => {
-                vec![Effect::failed(format!("container {name} is not running: {}", one.state))]
-            }
-            Command::ContainerShell => terminal(TerminalPurpose::Shell),
-            Command::ContainerAttach => terminal(TerminalPurpose::Attach),
-            Command::ContainerCopy => vec![Effect::Copy(one.image.clone())],
-            _ => Vec::new(),
+        let needs_process = matches!(command, Command::Transfer | Command::Shell | Command::Attach);
+        if needs_process && !one.is_running {
+            return vec![Effect::failed(format!("container {name} is not running: {}", one.state))];
         }
+        vec![match command {
+            Command::PreviousLogs => Effect::open(Route::ContainerLogs(pod, LogRun::Previous, name)),
+            Command::PortForward => {
+                Effect::ShowDialog(Box::new(operations::forward::dialog(cx, pod, Some(&name))))
+            }
+            Command::Transfer => Effect::open(Route::Transfer(pod, Some(name))),
+            Command::Shell => Effect::open(Route::ContainerTerminal(pod, TerminalPurpose::Shell, name)),
+            Command::Attach => Effect::open(Route::ContainerTerminal(pod, TerminalPurpose::Attach, name)),
+            Command::Copy => Effect::Copy(one.image.clone()),
+            _ => Effect::open(Route::ContainerLogs(pod, LogRun::Current, name)),
+        }]
     }
 }
 
@@ -130,10 +120,6 @@ impl View for Containers {
 
     fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
         vec![KeyContext::Containers, KeyContext::List]
-    }
-
-    fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
-        command_availability::refuses(cx.catalogue, &self.pod.kind, command)
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
@@ -161,6 +147,6 @@ impl View for Containers {
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         let all = self.facts(cx);
-        view::draw(&self.pod, self.object(cx), &all, self.at(&all), cx, frame, area);
+        view::draw(self, self.object(cx), &all, cx, frame, area);
     }
 }

@@ -8,10 +8,10 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
 
+use super::Containers;
 use crate::container_state::ContainerFacts;
 use crate::context::Context;
 use crate::pod_status;
-use crate::resource::ObjectRef;
 use crate::rows::usage::format_bytes;
 use crate::text::{clean, fit, pad};
 use crate::thresholds::{Load, Resource, ThresholdLevel, percent};
@@ -24,15 +24,15 @@ const IMAGE: usize = 24;
 const NUMBER: usize = 8;
 
 pub(super) fn draw(
-    target: &ObjectRef,
+    screen: &Containers,
     pod: Option<&Pod>,
     all: &[ContainerFacts],
-    cursor: usize,
     cx: &Context<'_>,
     frame: &mut Frame<'_>,
     area: Rect,
 ) {
     let theme = cx.theme;
+    let (target, cursor) = (&screen.pod, screen.at(all));
     let Some(pod) = pod else {
         let block = theme.block_focused(format!("Containers of {}", clean(&target.name)));
         let (text, style) = if cx.stores.pods().synced() {
@@ -60,10 +60,8 @@ pub(super) fn draw(
     let columns = Columns::of(all, usize::from(inner.width), cx.stores.measures());
     let mut lines = vec![columns.header(cx)];
     let height = usize::from(inner.height).saturating_sub(1).max(1);
-    let top = (cursor + 1).saturating_sub(height);
-    for (at, one) in all.iter().enumerate().skip(top).take(height) {
-        lines.push(columns.row(cx, one, at == cursor));
-    }
+    let shown = screen.window.around(cursor, height, all.len());
+    lines.extend(shown.map(|at| columns.row(cx, &all[at], at == cursor)));
     frame.render_widget(Paragraph::new(lines), inner);
     let Some(one) = all.get(cursor) else { return };
     let block = theme.block(fit(&clean(&one.name), usize::from(area.width).saturating_sub(6)).into_owned());

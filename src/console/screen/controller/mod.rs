@@ -24,9 +24,6 @@ mod follow;
 pub mod response;
 mod view;
 
-use std::cell::Cell;
-
-use crossterm::event::MouseEventKind;
 use jiff::Timestamp;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -35,15 +32,17 @@ use regex::Regex;
 use super::View;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
-use crate::effect::{Effect, Route};
+use crate::effect::Effect;
 use crate::message::ScreenMessage;
 use crate::navigate::open_table_at;
 use crate::operations;
 use crate::query;
 use crate::resource::ObjectRef;
 use crate::rows::controller::{ControllerStatus, KeyStatus};
+use crate::screen::object_commands;
 use crate::text::clean;
 use crate::toast::Toast;
+use crate::widget::cursor::Window;
 use follow::follow;
 use response::ControllerResponse;
 
@@ -123,8 +122,8 @@ pub struct Controller {
     row: usize,
     pub(super) query: String,
     search: Option<Regex>,
-    /// The first visible line and the number of visible lines.
-    pub(super) window: Cell<(usize, usize)>,
+    /// The window of the lines: the rows and the headings of their sections.
+    pub(super) window: Window,
 }
 
 impl Controller {
@@ -137,7 +136,7 @@ impl Controller {
             row: 0,
             query: String::new(),
             search: None,
-            window: Cell::new((0, 1)),
+            window: Window::default(),
         }
     }
 
@@ -171,10 +170,8 @@ impl Controller {
         place.unwrap_or(self.row).min(rows.len().saturating_sub(1))
     }
 
-    fn move_cursor(&mut self, step: impl FnOnce(usize) -> usize) {
-        let rows = self.rows();
-        let place = step(self.cursor_row(&rows)).min(rows.len().saturating_sub(1));
-        let cursor = rows.get(place).map(Row::name);
+    fn set_row(&mut self, place: usize) {
+        let cursor = self.rows().get(place).map(Row::name);
         (self.row, self.cursor) = (place, cursor);
     }
 
@@ -215,7 +212,7 @@ impl Controller {
                 (self.status, self.failure) = (Some((*status, now)), None);
                 if self.cursor.is_some() {
                     // If the cursor's entry disappeared, the cursor moves to the entry that took its row.
-                    self.move_cursor(|at| at);
+                    self.set_row(self.cursor_row(&self.rows()));
                 }
             }
             trouble => self.failure = Some(trouble),
@@ -243,23 +240,15 @@ impl Controller {
     }
 
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
-        let page = self.window.get().1.max(2) - 1;
+        let rows = self.rows();
+        if let Some(to) = self.window.step(command, self.cursor_row(&rows), rows.len()) {
+            self.set_row(to);
+            return Vec::new();
+        }
         match command {
-            Command::Up => self.move_cursor(|at| at.saturating_sub(1)),
-            Command::Down => self.move_cursor(|at| at + 1),
-            Command::Top => self.move_cursor(|_| 0),
-            Command::Bottom => self.move_cursor(|_| usize::MAX),
-            Command::PageUp => self.move_cursor(|at| at.saturating_sub(page)),
-            Command::PageDown => self.move_cursor(|at| at + page),
             Command::NextPart | Command::PreviousPart => self.select_section(command),
             Command::Enter => return self.enter(cx),
-            Command::ControllerDescribe => {
-                return match self.object(cx) {
-                    Some(object) => vec![Effect::open(Route::Describe(object))],
-                    None => vec![Effect::Toast(Toast::info("no object is selected"))],
-                };
-            }
-            Command::ControllerCopy => {
+            Command::Copy => {
                 let text = match self.selected_key() {
                     Some((ListSection::Recent | ListSection::Errors, key)) => key.summary(),
                     Some((_, key)) => key.key,
@@ -267,7 +256,7 @@ impl Controller {
                 };
                 return vec![Effect::Copy(text)];
             }
-            Command::ControllerPause | Command::ControllerStep => {
+            Command::Pause | Command::ControllerStep => {
                 if let Some(why) = self.refuses(cx, command) {
                     return vec![Effect::Toast(Toast::info(why))];
                 }
@@ -278,8 +267,7 @@ impl Controller {
                 return vec![operations::controller::toggle_one(cx, &self.target, status)];
             }
             Command::Refresh => return vec![self.refresh()],
-            Command::Back | Command::Leave => return vec![Effect::Back],
-            _ => {}
+            _ => return object_commands::on(cx, command, self.object(cx)),
         }
         Vec::new()
     }
@@ -295,7 +283,7 @@ impl Controller {
             before.and_then(|before| rows.iter().position(|row| row.part == before))
         };
         if let Some(to) = to {
-            self.move_cursor(|_| to);
+            self.set_row(to);
         }
     }
 }
@@ -312,12 +300,10 @@ impl View for Controller {
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
         let state = self.status.as_ref().map(|(status, _)| status);
         match command {
-            Command::ControllerPause | Command::ControllerStep if state.is_none() => {
+            Command::Pause | Command::ControllerStep if state.is_none() => {
                 Some("its status is not known yet".into())
             }
-            Command::ControllerPause
-                if let Some(why) = state.and_then(|state| state.cannot_pause.as_deref()) =>
-            {
+            Command::Pause if let Some(why) = state.and_then(|state| state.cannot_pause.as_deref()) => {
                 Some(format!("{} cannot be paused: {}", self.target.name, clean(why)))
             }
             Command::ControllerStep
@@ -328,7 +314,7 @@ impl View for Controller {
             Command::ControllerStep if !state.is_some_and(ControllerStatus::is_paused) => {
                 Some(format!("{} is not paused: pause it before a step", self.target.name))
             }
-            Command::ControllerPause => operations::controller::refuses(cx.catalogue),
+            Command::Pause => operations::controller::refuses(cx.catalogue),
             _ => None,
         }
     }
@@ -343,11 +329,12 @@ impl View for Controller {
                 None => {}
             },
             ScreenMessage::Command(command) => return self.command(cx, command),
-            ScreenMessage::Mouse(event) => match event.kind {
-                MouseEventKind::ScrollDown => self.move_cursor(|at| at + 3),
-                MouseEventKind::ScrollUp => self.move_cursor(|at| at.saturating_sub(3)),
-                _ => {}
-            },
+            ScreenMessage::Mouse(event) => {
+                let rows = self.rows();
+                if let Some(to) = Window::wheel(event, self.cursor_row(&rows), rows.len()) {
+                    self.set_row(to);
+                }
+            }
             _ => {}
         }
         Vec::new()

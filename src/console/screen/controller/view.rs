@@ -212,11 +212,9 @@ fn draw_list(
         lines.push(Line::styled(text, cx.theme.body.dim));
     }
     // If the cursor is on the first row, the heading above it stays visible.
-    let top = screen.window.get().0.min(lines.len().saturating_sub(height));
-    let target = if at == 0 { 0 } else { cursor_line };
-    let top = if target < top { target } else { top.max((cursor_line + 1).saturating_sub(height)) };
-    screen.window.set((top, height));
-    frame.render_widget(Paragraph::new(lines.split_off(top.min(lines.len()))), area);
+    let target = if at == 0 && height > 1 { 0 } else { cursor_line };
+    let shown = screen.window.around(target, height, lines.len());
+    frame.render_widget(Paragraph::new(lines.split_off(shown.start)), area);
 }
 
 fn is_error(key: &KeyStatus) -> bool {

@@ -7,9 +7,6 @@ mod document;
 mod follow;
 mod past;
 
-use std::cell::Cell;
-
-use crossterm::event::MouseEventKind;
 use k8s_openapi::api::core::v1::{Event, Node, Pod, Service};
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -22,9 +19,8 @@ use super::View;
 use crate::command::{Command, KeyContext};
 use crate::command_availability;
 use crate::context::Context;
-use crate::effect::{Effect, LogRun, Route};
+use crate::effect::Effect;
 use crate::message::ScreenMessage;
-use crate::operations;
 use crate::point_in_time::{PointInTime, TimeSelector, TimeTravel, WayBack};
 use crate::related::is_unscheduled;
 use crate::resource::{ObjectRef, Uid};
@@ -33,6 +29,7 @@ use crate::search::Search;
 use crate::store::StoredObject;
 use crate::text::{clean, fit};
 use crate::toast::Toast;
+use crate::widget::scroll::Scroll;
 use document::{Line, RelatedObjects, Tone, describe};
 use follow::{follow, follow_beside, follow_policies};
 use object::TypedKind;
@@ -69,15 +66,12 @@ pub struct Describe {
     /// The point in time to show first.
     opens_at: Option<TimeSelector>,
     back_target: WayBack,
-    top: usize,
-    left: usize,
+    scroll: Scroll,
     wrap: bool,
     full: bool,
     query: String,
     search: Option<Search>,
     current: Option<usize>,
-    /// Number of visible lines and of all lines, as of the last draw.
-    line_counts: Cell<(usize, usize)>,
 }
 
 impl Describe {
@@ -92,14 +86,12 @@ impl Describe {
             past: None,
             opens_at: None,
             back_target: WayBack::Now,
-            top: 0,
-            left: 0,
+            scroll: Scroll::default(),
             wrap: false,
             full: false,
             query: String::new(),
             search: None,
             current: None,
-            line_counts: Cell::new((20, 0)),
         }
     }
 
@@ -161,11 +153,6 @@ impl Describe {
         describe(object, &RelatedObjects { events, others, beside, policies }, cx.now)
     }
 
-    fn scroll(&mut self, lines: isize) {
-        let (height, count) = self.line_counts.get();
-        self.top = self.top.saturating_add_signed(lines).min(count.saturating_sub(height));
-    }
-
     fn jump(&mut self, cx: &Context<'_>, forward: bool) -> Vec<Effect> {
         let Some(search) = &self.search else {
             return vec![Effect::Toast(Toast::info("search with / first"))];
@@ -180,14 +167,11 @@ impl Describe {
         let at = match (forward, self.current) {
             (true, Some(current)) => found.iter().find(|at| **at > current).or(found.first()),
             (false, Some(current)) => found.iter().rev().find(|at| **at < current).or(found.last()),
-            (_, None) => found.iter().find(|at| **at >= self.top).or(found.first()),
+            (_, None) => found.iter().find(|at| **at >= self.scroll.last_drawn().start).or(found.first()),
         };
         let Some(at) = at.copied() else { return vec![Effect::Toast(Toast::info("no match"))] };
         self.current = Some(at);
-        let (height, _) = self.line_counts.get();
-        if at < self.top || at >= self.top + height {
-            self.top = at.saturating_sub(height / 3);
-        }
+        self.scroll.show(at);
         Vec::new()
     }
 
@@ -196,16 +180,10 @@ impl Describe {
     }
 
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
-        let page = self.line_counts.get().0.saturating_sub(1).max(1) as isize;
+        if self.scroll.command(command) {
+            return Vec::new();
+        }
         match command {
-            Command::Up => self.scroll(-1),
-            Command::Down => self.scroll(1),
-            Command::PageUp => self.scroll(-page),
-            Command::PageDown => self.scroll(page),
-            Command::Top => self.top = 0,
-            Command::Bottom => self.scroll(isize::MAX / 2),
-            Command::Left => self.left = self.left.saturating_sub(8),
-            Command::Right => self.left += 8,
             Command::Wrap => self.wrap = !self.wrap,
             Command::FullScreen => self.full = !self.full,
             Command::SearchNext => return self.jump(cx, true),
@@ -217,23 +195,14 @@ impl Describe {
                 let name = format!("{}-{}{then}.txt", self.target.kind.singular, self.target.name);
                 return vec![Effect::Save { name, text: self.text(cx) }];
             }
-            Command::OpenVersions | Command::OpenTimeline => {
-                return object_commands::run(cx, command, Some(self.target.clone()), &[], 0);
+            Command::Enter => {}
+            _ => {
+                let target = self.target.clone();
+                return match self.moment() {
+                    Some(moment) => object_commands::at(cx, command, target, moment.when()),
+                    None => object_commands::on(cx, command, Some(target)),
+                };
             }
-            Command::DescribeYaml if self.past.is_some() => {
-                let yaml = self.moment().map(|moment| Route::YamlAt(self.target.clone(), moment.when()));
-                return yaml.map(Effect::open).into_iter().collect();
-            }
-            Command::DescribeYaml => return vec![Effect::open(Route::Yaml(self.target.clone()))],
-            Command::DescribeLogs => {
-                return vec![Effect::open(Route::Logs(self.target.clone(), LogRun::Current))];
-            }
-            Command::WhyNotConnected => {
-                return vec![Effect::ShowDialog(Box::new(operations::connection::dialog(&self.target)))];
-            }
-            Command::WhyPending => return vec![Effect::open(Route::Pending(self.target.clone()))],
-            Command::Back | Command::Leave => return vec![Effect::Back],
-            _ => {}
         }
         Vec::new()
     }
@@ -250,7 +219,7 @@ impl Describe {
         };
         let key = format!("{}{}", " ".repeat(line.indent), clean(&line.key));
         let value = clean(&line.value).into_owned();
-        let mut spans = cut(&key, self.left, theme.yaml.key);
+        let mut spans = cut(&key, self.scroll.left(), theme.yaml.key);
         let key_columns = unicode_width::UnicodeWidthStr::width(key.as_str());
         let found = self.search.as_ref().map(|search| search.ranges(&value)).unwrap_or_default();
         let mut from = 0;
@@ -265,7 +234,7 @@ impl Describe {
             pieces.push((range, style));
         }
         pieces.push((from..value.len(), tone));
-        let mut skip = self.left.saturating_sub(key_columns);
+        let mut skip = self.scroll.left().saturating_sub(key_columns);
         for (range, style) in pieces {
             let piece = &value[range];
             let columns = unicode_width::UnicodeWidthStr::width(piece);
@@ -327,12 +296,8 @@ impl View for Describe {
             }
             ScreenMessage::Travel(go) => self.travel(cx, go),
             ScreenMessage::Command(command) => self.command(cx, command),
-            ScreenMessage::Mouse(mouse) => {
-                match mouse.kind {
-                    MouseEventKind::ScrollUp => self.scroll(-3),
-                    MouseEventKind::ScrollDown => self.scroll(3),
-                    _ => {}
-                }
+            ScreenMessage::Mouse(event) => {
+                self.scroll.mouse(event);
                 Vec::new()
             }
             ScreenMessage::Data(data) => {
@@ -376,7 +341,8 @@ impl View for Describe {
                 state.push("✖ deleted".to_owned());
             }
             if count > height {
-                state.push(format!("{}–{} of {count}", self.top + 1, (self.top + height).min(count)));
+                let top = self.scroll.window(height, count);
+                state.push(format!("{}–{} of {count}", top + 1, (top + height).min(count)));
             }
             if !state.is_empty() {
                 let style = if deleted { cx.theme.status.failed } else { cx.theme.body.dim };
@@ -388,7 +354,7 @@ impl View for Describe {
             inner
         };
         let height = usize::from(inner.height);
-        self.line_counts.set((height.max(1), lines.len()));
+        let top = self.scroll.window(height, lines.len());
         if lines.is_empty() {
             let absent =
                 self.past.is_some().then(|| format!("{} did not exist then", self.target.describe()));
@@ -400,7 +366,6 @@ impl View for Describe {
             };
             return frame.render_widget(Paragraph::new(TextLine::styled(text, style)), inner);
         }
-        let top = self.top.min(lines.len().saturating_sub(1));
         let shown: Vec<TextLine<'static>> = lines
             .iter()
             .enumerate()

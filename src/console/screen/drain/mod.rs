@@ -36,6 +36,7 @@ use crate::resource::{ObjectRef, Uid};
 use crate::rows::node::is_cordoned;
 use crate::saved_tabs::{SavedDrain, SavedStage};
 use crate::toast::Toast;
+use crate::widget::cursor::Window;
 
 pub use budget::{BudgetDecision, BudgetTracker};
 pub use driver::Progress;
@@ -130,6 +131,8 @@ pub struct Drain {
     pub(super) options: Options,
     exceptions: BTreeSet<Uid>,
     pub(super) cursor: Cursor,
+    /// The window of the pods.
+    pub(super) window: Window,
     pub(super) stage: DrainStage,
     /// The progress in the last session of the console, until the drain is started in this one.
     pub(super) last: Option<SavedDrain>,
@@ -149,6 +152,7 @@ impl Drain {
             options: Options::default(),
             exceptions: BTreeSet::new(),
             cursor: Cursor::Option(0),
+            window: Window::default(),
             stage: DrainStage::Preview,
             last: None,
             started: None,
@@ -299,18 +303,27 @@ impl Drain {
         Vec::new()
     }
 
-    fn step(&mut self, cx: &Context<'_>, by: isize) {
+    /// Moves the cursor; returns whether the command is a movement. A page and the ends stay within the pods or within
+    /// the options; single steps go from the last pod to the first option, and back.
+    fn step(&mut self, cx: &Context<'_>, command: Command) -> bool {
         let pods: Vec<Uid> = self.rows(cx).into_iter().flatten().map(|row| row.uid).collect();
-        let count = pods.len() + SWITCHES.len();
-        let at = match &self.cursor {
-            Cursor::Pod(uid) => pods.iter().position(|other| other == uid).unwrap_or(0),
-            Cursor::Option(index) => pods.len() + index,
+        let (at, count) = match &self.cursor {
+            Cursor::Pod(uid) => (pods.iter().position(|other| other == uid).unwrap_or(0), pods.len()),
+            Cursor::Option(index) => (*index, SWITCHES.len()),
         };
-        let at = at.saturating_add_signed(by).min(count - 1);
-        self.cursor = match pods.get(at) {
-            Some(uid) => Cursor::Pod(uid.clone()),
-            None => Cursor::Option(at - pods.len()),
+        let command = match command {
+            Command::Left => Command::Up,
+            Command::Right => Command::Down,
+            command => command,
         };
+        let Some(to) = self.window.step(command, at, count) else { return false };
+        self.cursor = match (&self.cursor, pods.last()) {
+            (Cursor::Pod(_), _) if command == Command::Down && at + 1 >= count => Cursor::Option(0),
+            (Cursor::Pod(_), _) => pods.get(to).cloned().map_or(Cursor::Option(0), Cursor::Pod),
+            (Cursor::Option(0), Some(last)) if command == Command::Up => Cursor::Pod(last.clone()),
+            (Cursor::Option(_), _) => Cursor::Option(to),
+        };
+        true
     }
 
     fn uncordon(&self, cx: &Context<'_>) -> Vec<Effect> {
@@ -412,33 +425,9 @@ impl View for Drain {
             }
             ScreenMessage::Command(command) => match command {
                 Command::DrainStart => self.start(cx),
-                Command::DrainStop => self.stop(),
-                Command::DrainToggle | Command::Enter => self.toggle(cx),
-                Command::DrainUncordon => self.uncordon(cx),
-                Command::Up | Command::Left => {
-                    self.step(cx, -1);
-                    Vec::new()
-                }
-                Command::Down | Command::Right => {
-                    self.step(cx, 1);
-                    Vec::new()
-                }
-                Command::PageUp => {
-                    self.step(cx, -10);
-                    Vec::new()
-                }
-                Command::PageDown => {
-                    self.step(cx, 10);
-                    Vec::new()
-                }
-                Command::Top => {
-                    self.step(cx, -10_000);
-                    Vec::new()
-                }
-                Command::Bottom => {
-                    self.step(cx, 10_000);
-                    Vec::new()
-                }
+                Command::Stop => self.stop(),
+                Command::Toggle | Command::Enter => self.toggle(cx),
+                Command::Uncordon => self.uncordon(cx),
                 Command::NextPart => {
                     self.cursor = match (&self.cursor, self.rows(cx).into_iter().flatten().next()) {
                         (Cursor::Option(_), Some(row)) => Cursor::Pod(row.uid),
@@ -446,8 +435,10 @@ impl View for Drain {
                     };
                     Vec::new()
                 }
-                Command::Back | Command::Leave => vec![Effect::Back],
-                _ => Vec::new(),
+                _ => {
+                    self.step(cx, command);
+                    Vec::new()
+                }
             },
             ScreenMessage::Data(data) => {
                 data.take().map(|progress| self.handle(cx, progress)).unwrap_or_default()

@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr;
 use super::options::SWITCHES;
 use super::replacement::{Replacement, replacements};
 use super::{BudgetDecision, Cursor, Drain, DrainStage, EvictionState, PodDeleteStatus, Row};
-use crate::command::Command;
+use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::resource::Uid;
 use crate::saved_tabs::{SavedDrain, SavedStage};
@@ -69,8 +69,8 @@ pub(super) fn draw(drain: &Drain, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     .areas(inner);
     drain.foot.set(rule.height + below.height + foot.height);
     let (lines, cursor) = list_lines(drain, cx, &rows, usize::from(list.width));
-    let skip = (cursor + 1).saturating_sub(usize::from(list.height));
-    frame.render_widget(Paragraph::new(lines.into_iter().skip(skip).collect::<Vec<_>>()), list);
+    let visible = drain.window.around(cursor, usize::from(list.height), lines.len());
+    frame.render_widget(Paragraph::new(lines.into_iter().skip(visible.start).collect::<Vec<_>>()), list);
     let line = "─".repeat(usize::from(rule.width));
     frame.render_widget(Line::styled(line, theme.frame.border), rule);
     frame.render_widget(Paragraph::new(switches), below);
@@ -374,7 +374,9 @@ fn switches(drain: &Drain, cx: &Context<'_>, width: usize) -> Vec<Line<'static>>
 }
 
 fn foot_text(drain: &Drain, cx: &Context<'_>) -> String {
-    let key = |command| cx.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
+    let key = |command| {
+        cx.bindings.key_in(command, KeyContext::Drain).map(|key| key.to_string()).unwrap_or_default()
+    };
     let start = key(Command::DrainStart);
     match drain.stage {
         DrainStage::Preview => match drain.only_refused(cx) {
@@ -383,7 +385,7 @@ fn foot_text(drain: &Drain, cx: &Context<'_>) -> String {
             }
             None => match &drain.last {
                 Some(_) if drain.is_cordoned(cx) => {
-                    let uncordon = key(Command::DrainUncordon);
+                    let uncordon = key(Command::Uncordon);
                     format!("nodes still cordoned · {start} resumes · {uncordon} uncordons · esc leaves")
                 }
                 Some(last) if last.stage == SavedStage::Running => {
@@ -393,11 +395,11 @@ fn foot_text(drain: &Drain, cx: &Context<'_>) -> String {
                 None => format!("nothing has happened yet · {start} starts · esc leaves"),
             },
         },
-        DrainStage::Running => format!("{} stops · esc leaves it running", key(Command::DrainStop)),
+        DrainStage::Running => format!("{} stops · esc leaves it running", key(Command::Stop)),
         DrainStage::Stopped => {
-            let uncordon = key(Command::DrainUncordon);
+            let uncordon = key(Command::Uncordon);
             format!("evicted pods stay evicted, nodes cordoned · {start} resumes · {uncordon} uncordons")
         }
-        DrainStage::Over => format!("{} uncordons · {start} drains again", key(Command::DrainUncordon)),
+        DrainStage::Over => format!("{} uncordons · {start} drains again", key(Command::Uncordon)),
     }
 }

@@ -29,6 +29,7 @@ use crate::effect::{Dialog, Effect, Outbox};
 use crate::message::ScreenMessage;
 use crate::text::{clean, fit, wrapped};
 use crate::toast::Toast;
+use crate::widget::cursor::Window;
 use object::scenario::{AllScenarioRuns, ScenarioPhase, ScenarioRun};
 use object::time::go_duration;
 use scenario_client::{DrillsData, Row};
@@ -45,6 +46,7 @@ const LAST: usize = 14;
 pub struct Drills {
     /// Name of the selected drill.
     cursor: Option<String>,
+    window: Window,
     /// The drills and scenarios, as of the last read.
     rows: Vec<Row>,
     /// The reason why the last read failed; `None` if it succeeded.
@@ -59,7 +61,15 @@ pub struct Drills {
 impl Default for Drills {
     fn default() -> Self {
         let rows = scenario_client::rows(&[], &AllScenarioRuns::default());
-        Self { cursor: None, rows, failed: None, is_served: false, no_runs: None, begins: None }
+        Self {
+            cursor: None,
+            window: Window::default(),
+            rows,
+            failed: None,
+            is_served: false,
+            no_runs: None,
+            begins: None,
+        }
     }
 }
 
@@ -72,20 +82,13 @@ impl Drills {
     }
 
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
-        let (at, last) = (self.at(), self.rows.len().saturating_sub(1));
-        let to = match command {
-            Command::Up => at.saturating_sub(1),
-            Command::Down => (at + 1).min(last),
-            Command::Top | Command::PageUp => 0,
-            Command::Bottom | Command::PageDown => last,
-            Command::Back | Command::Leave => return vec![Effect::Back],
-            _ => {
-                let Some(row) = self.rows.get(at).cloned() else { return Vec::new() };
-                return self.act(cx, &row, command);
-            }
-        };
-        self.cursor = self.rows.get(to).map(|row| row.name.clone());
-        Vec::new()
+        let at = self.at();
+        if let Some(to) = self.window.step(command, at, self.rows.len()) {
+            self.cursor = self.rows.get(to).map(|row| row.name.clone());
+            return Vec::new();
+        }
+        let Some(row) = self.rows.get(at).cloned() else { return Vec::new() };
+        self.act(cx, &row, command)
     }
 
     fn act(&mut self, cx: &Context<'_>, row: &Row, command: Command) -> Vec<Effect> {
@@ -110,7 +113,7 @@ impl Drills {
                 }
                 None => refuse("no more hints".into()),
             },
-            Command::DrillStop => {
+            Command::Stop => {
                 let action = row.stop();
                 let dialog = Dialog::new("Stop the drill", "Stop", move |_, _| {
                     Ok(vec![Effect::Act(Box::new(action.clone()))])
@@ -185,19 +188,16 @@ impl View for Drills {
         vec![KeyContext::Drills, KeyContext::List]
     }
 
-    fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
+    fn refuses(&self, _cx: &Context<'_>, command: Command) -> Option<String> {
         let row = self.rows.get(self.at())?;
         match command {
-            Command::Enter | Command::DrillHint | Command::DrillStop if cx.read_only => {
-                Some("read-only: drills change the cluster".into())
-            }
             Command::Enter if !self.is_served => Some("this cluster does not support drills".into()),
             Command::Enter if row.is_playing() => Some(format!("drill {} is already running", row.name)),
             Command::Enter if row.manifest.is_none() => Some(format!(
                 "scenario {} is not a shipped drill: podium scenario run plays its file",
                 row.name
             )),
-            Command::DrillHint | Command::DrillStop if !row.is_playing() => {
+            Command::DrillHint | Command::Stop if !row.is_playing() => {
                 Some(format!("drill {} is not running", row.name))
             }
             _ => None,
@@ -235,9 +235,8 @@ impl View for Drills {
         };
         let mut lines =
             vec![Line::styled(line("  ", "NAME", "TITLE", "BEST", "LAST"), cx.theme.table.header)];
-        let height = usize::from(list.height).saturating_sub(1).max(1);
-        let top = (at + 1).saturating_sub(height);
-        lines.extend(rows.iter().enumerate().skip(top).take(height).map(|(index, row)| {
+        let visible = self.window.around(at, usize::from(list.height).saturating_sub(1), rows.len());
+        lines.extend(rows.iter().enumerate().skip(visible.start).take(visible.len()).map(|(index, row)| {
             let lead = if index == at { "▸ " } else { "  " };
             let style = if index == at { cx.theme.table.cursor } else { Style::default() };
             Line::styled(line(lead, &row.name, &row.title, &self.best(row), &self.last(row)), style)

@@ -76,13 +76,13 @@ impl DumpsScreen {
         }
         let selected = match command {
             Command::Refresh => return vec![self.list()],
-            Command::Enter | Command::DumpEdit | Command::DumpRemove => self.selected(),
+            Command::Enter | Command::Edit | Command::Delete => self.selected(),
             _ => return Vec::new(),
         };
         let Some(dump) = selected else { return vec![Effect::Toast(Toast::info("nothing is selected"))] };
         match command {
             Command::Enter => vec![Effect::open(Route::Dump(dump.path))],
-            Command::DumpEdit => vec![Effect::EditFile(dump.path)],
+            Command::Edit => vec![Effect::EditFile(dump.path)],
             _ => vec![Effect::ShowDialog(Box::new(removal(dump)))],
         }
     }

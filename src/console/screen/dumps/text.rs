@@ -86,7 +86,7 @@ impl View for DumpText {
             ScreenMessage::Command(command) if self.pane.command(command) => {}
             ScreenMessage::Command(command) => match command {
                 Command::Refresh => return vec![self.load()],
-                Command::DumpTextEdit => return vec![Effect::EditFile(self.path.clone())],
+                Command::Edit => return vec![Effect::EditFile(self.path.clone())],
                 Command::Copy => return vec![Effect::Copy(self.pane.text())],
                 Command::Save => {
                     return vec![Effect::Save { name: self.name(), text: self.pane.text() + "\n" }];

@@ -444,7 +444,7 @@ impl Edit {
                 vec![Effect::Editor(self.text())]
             }
             Command::ReviewSave => self.save(),
-            Command::ReviewBack | Command::ConflictBack => self.back_to_text(),
+            Command::EditOn => self.back_to_text(),
             Command::DraftRestore => self.restore(),
             Command::DraftDiscard => {
                 self.offered = None;

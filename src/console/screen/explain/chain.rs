@@ -6,6 +6,7 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 
 use super::logs::{LOGS, LogKey};
+use crate::command::{Command, KeyContext};
 use crate::container_state::{self, ContainerFacts};
 use crate::context::Context;
 use crate::health::Health;
@@ -301,8 +302,8 @@ impl<'c> Chain<'_, 'c> {
         let all = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
         if related::waits_for_a_node(pod) {
             let reason = conditions::get(all, "PodScheduled").and_then(|condition| condition.message.clone());
-            let key = self.cx.bindings.key(crate::command::Command::WhyPending);
-            let more = key.map(|key| format!(" (its row: <{key}> explains each node)")).unwrap_or_default();
+            let key = self.cx.bindings.key_in(Command::Explain, KeyContext::Explain);
+            let more = key.map(|key| format!(" (<{key}> explains each node)")).unwrap_or_default();
             let reason = reason.unwrap_or_else(|| "the scheduler has not tried it yet".to_owned());
             return self.add(depth, Health::Pending, format!("no node accepts it: {reason}{more}"));
         }

@@ -27,14 +27,14 @@ use ratatui::text::{Line, Span};
 use super::View;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
-use crate::effect::{Effect, LogRun, Route};
+use crate::effect::Effect;
 use crate::message::ScreenMessage;
-use crate::navigate;
 use crate::related;
 use crate::resource::{ObjectRef, ResourceKey};
+use crate::screen::object_commands;
 use crate::store::TouchedObjects;
 use crate::text::{clean, fit, wrapped};
-use crate::toast::Toast;
+use crate::widget::cursor::Cursor;
 use crate::widget::scroll::Scroll;
 use chain::{Countdown, Link, explain};
 use logs::{TailRead, Tails};
@@ -43,7 +43,7 @@ use logs::{TailRead, Tails};
 #[derive(Debug)]
 pub struct Explain {
     target: ObjectRef,
-    cursor: usize,
+    cursor: Cursor,
     scroll: Scroll,
     /// The last lines of the logs of crashing containers.
     tails: Tails,
@@ -51,7 +51,7 @@ pub struct Explain {
 
 impl Explain {
     pub(crate) fn new(target: ObjectRef) -> Self {
-        Self { target, cursor: 0, scroll: Scroll::default(), tails: Tails::default() }
+        Self { target, cursor: Cursor::default(), scroll: Scroll::default(), tails: Tails::default() }
     }
 
     pub(crate) fn target(&self) -> &ObjectRef {
@@ -91,49 +91,28 @@ impl Explain {
     }
 
     /// Returns the object under the cursor: that of the current line, or of the nearest line above.
-    fn selected(&self, links: &[Link]) -> Option<ObjectRef> {
-        let upto = links[..links.len().min(self.cursor + 1)].iter();
+    fn object_at(&self, links: &[Link]) -> Option<ObjectRef> {
+        let upto = links[..links.len().min(self.cursor.of(links.len()) + 1)].iter();
         upto.rev().find_map(|link| link.object.clone())
     }
 
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
         let links = self.links(cx);
-        let last = links.len().saturating_sub(1);
-        self.cursor = self.cursor.min(last);
+        if self.cursor.command(command, links.len()) {
+            return Vec::new();
+        }
         match command {
-            Command::Up => self.cursor = self.cursor.saturating_sub(1),
-            Command::Down => self.cursor = (self.cursor + 1).min(last),
-            Command::Top | Command::PageUp => self.cursor = 0,
-            Command::Bottom | Command::PageDown => self.cursor = last,
-            Command::ExplainCopy => {
+            Command::Copy => {
                 let line = |link: &Link| format!("{}{}", "  ".repeat(link.depth), link_text(link, cx));
                 let text: Vec<String> = links.iter().map(line).collect();
-                return vec![Effect::Copy(text.join("\n"))];
+                vec![Effect::Copy(text.join("\n"))]
             }
             Command::Refresh => {
                 self.tails.clear();
-                return self.read_logs(cx);
+                self.read_logs(cx)
             }
-            Command::Back | Command::Leave => return vec![Effect::Back],
-            Command::Enter
-            | Command::ExplainDescribe
-            | Command::ExplainYaml
-            | Command::ExplainLogs
-            | Command::ExplainTimeline => {
-                let Some(object) = self.selected(&links) else {
-                    return vec![Effect::Toast(Toast::info("nothing is selected"))];
-                };
-                return match command {
-                    Command::Enter => navigate::enter(cx, object),
-                    Command::ExplainTimeline => vec![Effect::open(Route::Timeline(object))],
-                    Command::ExplainDescribe => vec![Effect::open(Route::Describe(object))],
-                    Command::ExplainYaml => vec![Effect::open(Route::Yaml(object))],
-                    _ => vec![Effect::open(Route::Logs(object, LogRun::Current))],
-                };
-            }
-            _ => {}
+            _ => object_commands::on(cx, command, self.object_at(&links)),
         }
-        Vec::new()
     }
 }
 
@@ -179,6 +158,15 @@ impl View for Explain {
         }
     }
 
+    fn refuses(&self, _cx: &Context<'_>, _command: Command) -> Option<String> {
+        // The chain is not computed for each key of the footer.
+        None
+    }
+
+    fn selected(&self, cx: &Context<'_>) -> Option<ObjectRef> {
+        self.object_at(&self.links(cx))
+    }
+
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         let theme = cx.theme;
         let title = format!("why not ready · {}", self.target.describe());
@@ -190,8 +178,11 @@ impl View for Explain {
         let links = self.links(cx);
         let mut lines: Vec<Line<'static>> = Vec::new();
         let mut at_cursor = 0;
+        let cursor = self.cursor.of(links.len());
+        // A line of the chain may take several lines of the screen: a page is as many lines of the chain.
+        self.cursor.window(usize::from(inner.height), links.len());
         for (at, link) in links.iter().enumerate() {
-            let selected = at == self.cursor.min(links.len().saturating_sub(1));
+            let selected = at == cursor;
             let indent = " ".repeat(link.depth * 2 + 2);
             let text = link_text(link, cx);
             let style = match link.health {

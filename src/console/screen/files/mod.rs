@@ -185,9 +185,9 @@ impl Files {
                 }
                 _ => {}
             },
-            Command::FilesEdit | Command::FilesShow => {
+            Command::Edit | Command::Yaml => {
                 return match self.selected_path() {
-                    Some((path, false)) if command == Command::FilesShow => vec![Self::look(path)],
+                    Some((path, false)) if command == Command::Yaml => vec![Self::look(path)],
                     Some((path, false)) => vec![Effect::EditFile(path)],
                     Some((_, true)) => {
                         vec![Effect::Toast(Toast::info("that is a directory: enter opens it"))]
@@ -195,7 +195,7 @@ impl Files {
                     None => vec![Effect::Toast(Toast::info("nothing is selected"))],
                 };
             }
-            Command::FilesApply | Command::FilesDelete => {
+            Command::FilesApply | Command::Delete => {
                 let purpose = if command == Command::FilesApply { Purpose::Apply } else { Purpose::Delete };
                 return match self.selected_path() {
                     Some((path, _)) if path.ends_with("..") => {

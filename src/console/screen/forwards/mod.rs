@@ -146,8 +146,8 @@ impl Forwards {
         }
         let selected = self.rows.get(self.cursor.of(self.rows.len()));
         match command {
-            Command::ForwardStop => return self.stop(),
-            Command::ForwardCopy => {
+            Command::Stop => return self.stop(),
+            Command::Copy => {
                 if let Some(Row { state: State::Listening { address, .. }, .. }) = selected {
                     return vec![Effect::Copy(format!("http://{address}"))];
                 }
@@ -157,7 +157,6 @@ impl Forwards {
                     return vec![Effect::open(Route::Describe(row.forward.pod.clone()))];
                 }
             }
-            Command::Back | Command::Leave => return vec![Effect::Back],
             _ => {}
         }
         Vec::new()

@@ -25,7 +25,6 @@ pub(crate) use selection::{ContainerFilter, LogSelection, LogStart, Pods};
 
 use std::cell::Cell;
 
-use crossterm::event::MouseEventKind;
 use k8s_openapi::api::core::v1::Pod;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -41,6 +40,7 @@ use crate::resource::ObjectRef;
 use crate::saved_tabs::{SavedContainers, SavedScreen};
 use crate::search::Search;
 use crate::toast::Toast;
+use crate::widget::scroll;
 use selector::selector_of;
 use source::{backlog, follow, next_batch};
 
@@ -254,10 +254,6 @@ impl Logs {
         };
     }
 
-    fn scroll(&mut self, lines: isize) {
-        self.scroll_to(self.top().saturating_add_signed(lines));
-    }
-
     /// Shows the next or previous match, a third from the top.
     fn jump(&mut self, forward: bool) -> Vec<Effect> {
         let from = self.current.or_else(|| {
@@ -281,7 +277,6 @@ impl Logs {
     }
 
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
-        let page = self.height.get().saturating_sub(1).max(1) as isize;
         match command {
             Command::LogsTail => {
                 return self.since(cx, LogStart::Tail(if self.one_source() { TAIL } else { TAIL_OF_MANY }));
@@ -292,9 +287,9 @@ impl Logs {
             Command::Logs15m => return self.since(cx, LogStart::Since(900)),
             Command::Logs30m => return self.since(cx, LogStart::Since(1800)),
             Command::Logs1h => return self.since(cx, LogStart::Since(3600)),
-            Command::LogsAllContainers => return self.toggle_all(cx),
-            Command::LogsContainer => return self.next_container(cx),
-            Command::LogsPrevious => {
+            Command::ShowAll => return self.toggle_all(cx),
+            Command::NextPart => return self.next_container(cx),
+            Command::PreviousLogs => {
                 self.run = if self.run == LogRun::Current { LogRun::Previous } else { LogRun::Current };
                 return self.restart(cx);
             }
@@ -337,16 +332,13 @@ impl Logs {
                 let name = format!("{}-{time}.log", self.target.name);
                 return vec![Effect::Save { name, text: self.buffer.to_text() }];
             }
-            Command::Up => self.scroll(-1),
-            Command::Down => self.scroll(1),
-            Command::PageUp => self.scroll(-page),
-            Command::PageDown => self.scroll(page),
-            Command::Top => self.scroll_to(0),
-            Command::Bottom => self.position = Position::End,
-            Command::Left => self.left = self.left.saturating_sub(8),
-            Command::Right => self.left += 8,
-            Command::Back | Command::Leave => return vec![Effect::Back],
-            _ => {}
+            Command::Left | Command::Right => self.left = scroll::column(command, self.left),
+            _ => {
+                let lines = self.buffer.visible_count();
+                if let Some(top) = scroll::top_after(command, self.top(), self.height.get(), lines) {
+                    self.scroll_to(top);
+                }
+            }
         }
         Vec::new()
     }
@@ -396,11 +388,10 @@ impl View for Logs {
         let effects = match message {
             ScreenMessage::Opened => self.restart(cx),
             ScreenMessage::Command(command) => self.command(cx, command),
-            ScreenMessage::Mouse(mouse) => {
-                match mouse.kind {
-                    MouseEventKind::ScrollUp => self.scroll(-3),
-                    MouseEventKind::ScrollDown => self.scroll(3),
-                    _ => {}
+            ScreenMessage::Mouse(event) => {
+                let lines = self.buffer.visible_count();
+                if let Some(top) = scroll::top_after_wheel(event, self.top(), self.height.get(), lines) {
+                    self.scroll_to(top);
                 }
                 Vec::new()
             }

@@ -9,7 +9,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use super::list::{draw_empty, draw_hidden_count, draw_row, framed, top_of, uncounted, waiting};
+use super::list::{draw_empty, draw_hidden_count, draw_row, framed, uncounted, waiting};
 use super::{Overview, OverviewPanel};
 use crate::context::Context;
 use crate::health::Health;
@@ -122,7 +122,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     let at = overview.deployment.as_ref().and_then(|uid| all.iter().position(|(known, _)| known == uid));
     let at = at.unwrap_or(0);
     let height = usize::from(inner.height);
-    let top = top_of(at, all.len(), height);
+    let top = overview.windows[OverviewPanel::Deployments as usize].around(at, height, all.len()).start;
     let seen: Vec<DeploymentRow<'_>> =
         all.iter().skip(top).take(height).filter_map(|(uid, _)| DeploymentRow::of(cx, uid)).collect();
     let widest = |text: fn(&DeploymentRow<'_>) -> usize| seen.iter().map(text).max().unwrap_or(0);

@@ -8,7 +8,7 @@ use ratatui::style::Style;
 use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr;
 
-use super::list::{draw_empty, draw_row, framed, top_of, uncounted, waiting};
+use super::list::{draw_empty, draw_row, framed, uncounted, waiting};
 use super::{Overview, OverviewPanel};
 use crate::context::Context;
 use crate::rows::event;
@@ -38,7 +38,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     }
     let cursor = overview.event.as_ref().and_then(|uid| overview.events.position_of(uid)).unwrap_or(0);
     let height = usize::from(inner.height);
-    let top = top_of(cursor, total, height);
+    let top = overview.windows[OverviewPanel::Events as usize].around(cursor, height, total).start;
     let rows: Vec<_> = (top..top + height)
         .map_while(|place| overview.events.at(place))
         .filter_map(|uid| cx.stores.events().get(uid))

@@ -66,11 +66,6 @@ pub(super) fn draw_empty(
     frame.render_widget(Line::styled(text.to_owned(), cx.theme.body.dim), inner);
 }
 
-/// Returns the first visible row of a list of this length, so that the cursor is visible and no space is left empty.
-pub(super) fn top_of(cursor: usize, length: usize, height: usize) -> usize {
-    (cursor + 1).saturating_sub(height).min(length.saturating_sub(height))
-}
-
 /// Draws a row of a list; a long row is cut with `…`.
 pub(super) fn draw_row(
     overview: &Overview,

@@ -30,15 +30,18 @@ use ratatui::layout::Rect;
 use super::View;
 use super::object_commands;
 use crate::command::{Command, KeyContext};
+use crate::command_availability;
 use crate::context::Context;
-use crate::effect::{Effect, Route, RowScope, TableRoute};
+use crate::effect::{Effect, Route, TableRoute};
 use crate::kind_view;
 use crate::message::ScreenMessage;
+use crate::navigate;
 use crate::point_in_time::{PointInTime, TimeSelector, TimeTravel};
 use crate::query::Query;
 use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
 use crate::rows;
 use crate::store::{Object, StoredObject, TouchedObjects};
+use crate::widget::cursor::Window;
 use recent_events::RecentEvents;
 
 /// The list with the focus.
@@ -58,6 +61,8 @@ pub struct Overview {
     deployment: Option<Uid>,
     node: Option<Uid>,
     event: Option<Uid>,
+    /// The window of each list.
+    windows: [Window; 3],
     /// The matching events, newest first.
     events: RecentEvents,
     /// The filter for deployments, nodes and events.
@@ -78,6 +83,7 @@ impl Default for Overview {
             deployment: None,
             node: None,
             event: None,
+            windows: Default::default(),
             events: RecentEvents::default(),
             query: String::new(),
             filter: Query::All,
@@ -113,12 +119,14 @@ impl Overview {
         }
     }
 
-    fn go(&mut self, cx: &Context<'_>, to: impl Fn(usize, usize) -> usize) {
+    /// Moves the cursor of the list with the focus.
+    fn go(&mut self, cx: &Context<'_>, command: Command) {
         let list = self.list(cx);
-        let cursor = self.cursor();
-        let at = cursor.as_ref().and_then(|uid| list.iter().position(|known| known == uid)).unwrap_or(0);
-        let last = list.len().saturating_sub(1);
-        *cursor = list.get(to(at, last).min(last)).cloned();
+        let cursor = self.cursor().clone();
+        let at = cursor.and_then(|uid| list.iter().position(|known| *known == uid)).unwrap_or(0);
+        if let Some(to) = self.windows[self.part as usize].step(command, at, list.len()) {
+            *self.cursor() = list.get(to).cloned();
+        }
     }
 
     fn rebuild_events(&mut self, cx: &Context<'_>) {
@@ -162,14 +170,8 @@ impl Overview {
         let Some(object) = self.selected_object(cx) else { return Vec::new() };
         match self.part {
             OverviewPanel::Deployments => vec![Effect::open(Route::Rollout(object))],
-            OverviewPanel::Nodes => {
-                let table = TableRoute::of(cx.catalogue.kind::<Pod>()).only(RowScope::OnNode(object.name));
-                vec![Effect::open(table)]
-            }
-            OverviewPanel::Events => {
-                let target = object.clone();
-                object_commands::run(cx, Command::EventObject, Some(object), &[target], 0)
-            }
+            OverviewPanel::Nodes => navigate::enter(cx, object),
+            OverviewPanel::Events => object_commands::on(cx, Command::GoToObject, Some(object)),
         }
     }
 
@@ -211,15 +213,14 @@ impl Overview {
             Command::PreviousPart => {
                 self.step([OverviewPanel::Events, OverviewPanel::Nodes, OverviewPanel::Deployments]);
             }
-            Command::Up => self.go(cx, |at, _| at.saturating_sub(1)),
-            Command::Down => self.go(cx, |at, _| at + 1),
-            Command::Top => self.go(cx, |_, _| 0),
-            Command::Bottom => self.go(cx, |_, last| last),
-            Command::PageUp => self.go(cx, |at, _| at.saturating_sub(10)),
-            Command::PageDown => self.go(cx, |at, _| at + 10),
+            Command::Up
+            | Command::Down
+            | Command::Top
+            | Command::Bottom
+            | Command::PageUp
+            | Command::PageDown => self.go(cx, command),
             Command::Enter => return self.enter(cx, when),
-            Command::OpenVersions | Command::OpenTimeline => return self.open_history(cx, command),
-            _ => {}
+            _ => return object_commands::on(cx, command, self.selected_object(cx)),
         }
         Vec::new()
     }
@@ -290,6 +291,17 @@ impl View for Overview {
 
     fn moment(&self) -> Option<PointInTime> {
         self.displayed_time()
+    }
+
+    fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
+        // The selection is not searched for keys that need none.
+        if command != Command::Explain {
+            return None;
+        }
+        match self.selected(cx) {
+            Some(object) => command_availability::refuses(cx.catalogue, &object.kind, command),
+            None => Some("nothing is selected".to_owned()),
+        }
     }
 
     fn selected(&self, cx: &Context<'_>) -> Option<ObjectRef> {

@@ -7,7 +7,7 @@ use ratatui::style::Style;
 use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr;
 
-use super::list::{draw_empty, draw_hidden_count, draw_row, framed, top_of, uncounted, waiting};
+use super::list::{draw_empty, draw_hidden_count, draw_row, framed, uncounted, waiting};
 use super::{Overview, OverviewPanel};
 use crate::context::Context;
 use crate::health::Health;
@@ -48,7 +48,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     }
     let at = overview.node.as_ref().and_then(|uid| all.iter().position(|known| known == uid)).unwrap_or(0);
     let height = usize::from(inner.height);
-    let top = top_of(at, all.len(), height);
+    let top = overview.windows[OverviewPanel::Nodes as usize].around(at, height, all.len()).start;
     let shown: Vec<_> =
         all.iter().skip(top).take(height).filter_map(|uid| cx.stores.nodes().get(uid)).collect();
     let columns = Columns::of(&shown, usize::from(inner.width));

@@ -10,7 +10,6 @@ use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::Resource;
 
 use super::{Overview, OverviewPanel};
-use crate::command::Command;
 use crate::context::Context;
 use crate::effect::{Effect, Route, RowScope, TableRoute};
 use crate::message::Data;
@@ -19,7 +18,6 @@ use crate::past::{self, HistoryScope, PastView, TimePosition};
 use crate::point_in_time::{PointInTime, TimeSelector, TimeTravel};
 use crate::resource::{Kind, ResourceKey};
 use crate::scope::Scope;
-use crate::screen::object_commands;
 use crate::store::Stores;
 use crate::toast::Toast;
 
@@ -131,11 +129,6 @@ impl Overview {
             OverviewPanel::Deployments => object,
         };
         vec![Effect::open(Route::DescribeAt(object, when))]
-    }
-
-    /// Opens the versions or the timeline of the object under the cursor.
-    pub(super) fn open_history(&self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
-        object_commands::run(cx, command, self.selected_object(cx), &[], 0)
     }
 }
 

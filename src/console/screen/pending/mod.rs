@@ -11,10 +11,8 @@ pub(crate) mod scheduler_event;
 pub mod verdict;
 mod view;
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
 
-use crossterm::event::MouseEventKind;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -23,14 +21,16 @@ use regex::Regex;
 use super::View;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
-use crate::effect::{Effect, Route};
+use crate::effect::Effect;
 use crate::message::ScreenMessage;
 use crate::navigate::open_table_at;
 use crate::query;
 use crate::related::waits_for_a_node;
 use crate::resource::{ObjectRef, ResourceKey};
+use crate::screen::object_commands;
 use crate::store::TouchedObjects;
 use crate::toast::Toast;
+use crate::widget::cursor::Window;
 use groups::{Group, Name, Row, groups, rows};
 use verdict::{Verdict, VerdictResponse, fetch};
 
@@ -56,8 +56,7 @@ pub struct PendingScreen {
     row_index: usize,
     pub(super) query: String,
     search: Option<Regex>,
-    /// The first visible row and the number of visible rows.
-    pub(super) window: Cell<(usize, usize)>,
+    pub(super) window: Window,
 }
 
 impl PendingScreen {
@@ -72,7 +71,7 @@ impl PendingScreen {
             row_index: 0,
             query: String::new(),
             search: None,
-            window: Cell::new((0, 1)),
+            window: Window::default(),
         }
     }
 
@@ -108,13 +107,15 @@ impl PendingScreen {
         at.unwrap_or(self.row_index).min(rows.len().saturating_sub(1))
     }
 
-    fn move_cursor(&mut self, step: impl FnOnce(usize) -> usize) {
-        let Some(verdict) = self.verdict() else { return };
+    /// Moves the cursor to the row that `step` returns for its row and the number of rows; returns whether it is one.
+    fn move_cursor(&mut self, step: impl FnOnce(usize, usize) -> Option<usize>) -> bool {
+        let Some(verdict) = self.verdict() else { return false };
         let rows = self.rows();
-        let place = step(self.cursor_row(verdict, &rows)).min(rows.len().saturating_sub(1));
+        let Some(place) = step(self.cursor_row(verdict, &rows), rows.len()) else { return false };
         let name = rows.get(place).map(|row| row.name(verdict));
         self.row_index = place;
         self.cursor = name;
+        true
     }
 
     fn load(&self) -> Effect {
@@ -178,28 +179,19 @@ impl PendingScreen {
     }
 
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
-        let page = self.window.get().1.max(2) - 1;
-        match command {
-            Command::Up => self.move_cursor(|at| at.saturating_sub(1)),
-            Command::Down => self.move_cursor(|at| at + 1),
-            Command::Top => self.move_cursor(|_| 0),
-            Command::Bottom => self.move_cursor(|_| usize::MAX),
-            Command::PageUp => self.move_cursor(|at| at.saturating_sub(page)),
-            Command::PageDown => self.move_cursor(|at| at + page),
-            Command::Enter | Command::PendingOpen => return self.enter(cx),
-            Command::PendingDescribe => return vec![Effect::open(Route::Describe(self.target.clone()))],
-            Command::PendingYaml => return vec![Effect::open(Route::Yaml(self.target.clone()))],
-            Command::PendingCopy => {
-                let Some(verdict) = self.verdict() else {
-                    return vec![Effect::Toast(Toast::info("no verdict to copy"))];
-                };
-                return vec![Effect::Copy(verdict.message.clone())];
-            }
-            Command::Refresh => return vec![self.load()],
-            Command::Back | Command::Leave => return vec![Effect::Back],
-            _ => {}
+        let window = self.window.clone();
+        if self.move_cursor(|at, rows| window.step(command, at, rows)) {
+            return Vec::new();
         }
-        Vec::new()
+        match command {
+            Command::Enter | Command::Toggle => self.enter(cx),
+            Command::Copy => match self.verdict() {
+                Some(verdict) => vec![Effect::Copy(verdict.message.clone())],
+                None => vec![Effect::Toast(Toast::info("no verdict to copy"))],
+            },
+            Command::Refresh => vec![self.load()],
+            _ => object_commands::on(cx, command, Some(self.target.clone())),
+        }
     }
 
     /// Returns whether a change may be the result of another attempt at the pod.
@@ -242,11 +234,9 @@ impl View for PendingScreen {
                 }
             }
             ScreenMessage::Command(command) => return self.command(cx, command),
-            ScreenMessage::Mouse(event) => match event.kind {
-                MouseEventKind::ScrollDown => self.move_cursor(|at| at + 3),
-                MouseEventKind::ScrollUp => self.move_cursor(|at| at.saturating_sub(3)),
-                _ => {}
-            },
+            ScreenMessage::Mouse(event) => {
+                self.move_cursor(|at, rows| Window::wheel(event, at, rows));
+            }
             _ => {}
         }
         Vec::new()

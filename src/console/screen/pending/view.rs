@@ -10,8 +10,6 @@
 //!  ✖ NodeUnschedulable  node(s) were unschedulable    the row in full
 //! ```
 
-use std::ops::Range;
-
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
@@ -286,7 +284,7 @@ fn draw_table(
         let text = if pending.query.is_empty() { "no nodes" } else { "no node and no reason matches" };
         return frame.render_widget(Line::styled(text, theme.body.dim), body);
     }
-    let shown = window(pending, rows.len(), cursor, usize::from(body.height));
+    let shown = pending.window.around(cursor, usize::from(body.height), rows.len());
     let lines: Vec<Line<'_>> = rows[shown.clone()]
         .iter()
         .zip(shown)
@@ -296,18 +294,6 @@ fn draw_table(
 }
 
 /// Returns the visible rows around the cursor.
-fn window(pending: &PendingScreen, rows: usize, place: usize, height: usize) -> Range<usize> {
-    let (mut top, _) = pending.window.get();
-    if place < top {
-        top = place;
-    } else if place >= top + height {
-        top = place + 1 - height;
-    }
-    top = top.min(rows.saturating_sub(height));
-    pending.window.set((top, height));
-    top..(top + height).min(rows)
-}
-
 fn row_name(verdict: &Verdict, row: &Row<'_>) -> String {
     match row {
         Row::Group(group, _) => format!("{} nodes", grouped(group.nodes.len() as u64)),

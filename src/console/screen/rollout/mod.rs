@@ -24,13 +24,17 @@ use crate::action::{self, Action, Mutation, error_text};
 use crate::command::{Command, KeyContext};
 use crate::command_availability;
 use crate::context::Context;
-use crate::effect::{Dialog, Effect, Route, RowScope, TableRoute};
+use crate::effect::{Dialog, Effect};
 use crate::message::ScreenMessage;
+use crate::navigate;
 use crate::operations;
 use crate::resource::{ObjectRef, Uid};
+use crate::screen::object_commands;
 use crate::store::{StoredObject, uid_of};
 use crate::text::clean;
 use crate::toast::Toast;
+use crate::widget::cursor::Window;
+use crate::widget::scroll::Scroll;
 
 pub(crate) use history::{Revision, revisions, template_diff};
 pub(crate) use progress::{Progress, ReplicaSetProgress, RolloutView};
@@ -53,8 +57,10 @@ pub struct Rollout {
     picked: Option<i64>,
     /// The ReplicaSet from which the screen was opened; its revision is selected initially.
     opened_at: Option<String>,
-    /// Number of lines that the diff is scrolled.
-    pub(super) scrolled: usize,
+    /// The window of the revisions.
+    pub(super) window: Window,
+    /// The scroll position of the diff.
+    pub(super) diff: Scroll,
     /// The result of the dry run of the selected undo.
     pub(super) tried: Option<(i64, Result<(), String>)>,
     /// Number of lines of the cockpit below its upper border, as of the last draw.
@@ -69,7 +75,15 @@ pub(super) struct Objects<'a> {
 
 impl Rollout {
     pub(crate) fn new(target: ObjectRef) -> Self {
-        Self { target, picked: None, opened_at: None, scrolled: 0, tried: None, head: Cell::new(0) }
+        Self {
+            target,
+            picked: None,
+            opened_at: None,
+            window: Window::default(),
+            diff: Scroll::default(),
+            tried: None,
+            head: Cell::new(0),
+        }
     }
 
     /// Creates the screen with the revision of this ReplicaSet selected.
@@ -111,13 +125,15 @@ impl Rollout {
             .or((!list.is_empty()).then_some(0))
     }
 
-    fn step(&mut self, cx: &Context<'_>, by: isize) {
-        let Some(objects) = self.objects(cx) else { return };
+    /// Moves the selection; returns whether the command is a movement.
+    fn step(&mut self, cx: &Context<'_>, command: Command) -> bool {
+        let Some(objects) = self.objects(cx) else { return false };
         let list = revisions(objects.deployment, objects.sets.iter().map(|(set, _)| *set));
-        let Some(at) = self.picked(&list) else { return };
-        let next = at.saturating_add_signed(by).min(list.len() - 1);
-        self.picked = Some(list[next].number);
-        self.scrolled = 0;
+        let Some(at) = self.picked(&list) else { return false };
+        let Some(to) = self.window.step(command, at, list.len()) else { return false };
+        self.picked = Some(list[to].number);
+        self.diff = Scroll::default();
+        true
     }
 
     /// Shows the dialog that confirms an undo and lists its changes, and sends a dry run meanwhile.
@@ -132,8 +148,7 @@ impl Rollout {
         }
         // kubectl's message would suggest a command outside of the console; here one key resumes the rollout.
         if operations::restart::is_paused(objects.deployment) {
-            let key =
-                cx.bindings.key(Command::RolloutPause).map(|key| format!("<{key}>")).unwrap_or_default();
+            let key = cx.bindings.key(Command::Pause).map(|key| format!("<{key}>")).unwrap_or_default();
             return vec![Effect::failed(format!(
                 "{} is paused and cannot be undone: {key} resumes it, then undo",
                 self.target.name
@@ -149,6 +164,7 @@ impl Rollout {
             let action = action.clone();
             move |_, _| Ok(vec![Effect::Act(Box::new(action.clone()))])
         })
+        .on_cancel(|_, _| vec![Effect::Toast(Toast::info("nothing was undone"))])
         .line(format!(
             "Back to revision {}: {}",
             revision.number,
@@ -178,9 +194,23 @@ impl Rollout {
         vec![Effect::Act(Box::new(actions::pause(&self.target, !paused)))]
     }
 
-    fn pods(&self, cx: &Context<'_>) -> Vec<Effect> {
-        let pods = TableRoute::of(cx.catalogue.kind::<Pod>()).only(RowScope::OwnedBy(self.target.clone()));
-        vec![Effect::open(pods)]
+    fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
+        match command {
+            Command::Undo | Command::Enter => self.confirm_undo(cx),
+            Command::Pause => self.pause(cx),
+            Command::ShowPods => navigate::enter(cx, self.target.clone()),
+            // The list is short, so that paging applies to the difference.
+            Command::PageUp | Command::PageDown | Command::Left | Command::Right => {
+                self.diff.command(match command {
+                    Command::Left => Command::PageUp,
+                    Command::Right => Command::PageDown,
+                    command => command,
+                });
+                Vec::new()
+            }
+            _ if self.step(cx, command) => Vec::new(),
+            _ => object_commands::on(cx, command, Some(self.target.clone())),
+        }
     }
 }
 
@@ -199,28 +229,7 @@ impl View for Rollout {
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
-            ScreenMessage::Command(command) => match command {
-                Command::RolloutUndo | Command::Enter => return self.confirm_undo(cx),
-                Command::RolloutPause => return self.pause(cx),
-                Command::RolloutRestart => {
-                    return operations::restart::show_dialog(cx, std::slice::from_ref(&self.target));
-                }
-                Command::RolloutScale => {
-                    return operations::scale::open_dialog(cx, vec![self.target.clone()]);
-                }
-                Command::RolloutSetImage => return operations::set_image::show_dialog(cx, &self.target),
-                Command::RolloutTimeline => return vec![Effect::open(Route::Timeline(self.target.clone()))],
-                Command::RolloutExplain => return vec![Effect::open(Route::Explain(self.target.clone()))],
-                Command::RolloutPods => return self.pods(cx),
-                Command::Back | Command::Leave => return vec![Effect::Back],
-                Command::Up => self.step(cx, -1),
-                Command::Down => self.step(cx, 1),
-                Command::Top => self.step(cx, -10_000),
-                Command::Bottom => self.step(cx, 10_000),
-                Command::PageDown | Command::Right => self.scrolled += 5,
-                Command::PageUp | Command::Left => self.scrolled = self.scrolled.saturating_sub(5),
-                _ => {}
-            },
+            ScreenMessage::Command(command) => return self.command(cx, command),
             ScreenMessage::Data(data) => {
                 let Some(RolloutData::Tried(number, result)) = data.take() else { return Vec::new() };
                 let refused = result.as_ref().err().cloned();

@@ -27,8 +27,8 @@ pub(super) fn history(
     frame.render_widget(block, area);
     let (width, height) = (usize::from(inner.width), usize::from(inner.height));
     let picked = rollout.picked(list);
-    let skip = (picked.unwrap_or(0) + 1).saturating_sub(height);
-    let lines = list.iter().enumerate().skip(skip).take(height).map(|(at, revision)| {
+    let visible = rollout.window.around(picked.unwrap_or(0), height, list.len());
+    let lines = list.iter().enumerate().skip(visible.start).take(visible.len()).map(|(at, revision)| {
         let since = revision.since.map(|since| cx.age(since)).unwrap_or_default();
         let images = revision.images.join(", ");
         let summary = match (&revision.change_cause, &revision.change) {
@@ -108,7 +108,7 @@ pub(super) fn template(
             Line::styled(format!("{} {}", sign.mark(), clean(&line)), cx.theme.of_difference(sign))
         }));
     }
-    let scrolled = rollout.scrolled.min(lines.len().saturating_sub(usize::from(inner.height)));
+    let scrolled = rollout.diff.window(usize::from(inner.height), lines.len());
     let shown = Paragraph::new(lines).wrap(Wrap { trim: false });
     frame.render_widget(shown.scroll((u16::try_from(scrolled).unwrap_or(u16::MAX), 0)), inner);
 }

@@ -154,7 +154,7 @@ fn verdict(cx: &Context<'_>, view: &RolloutView) -> Line<'static> {
         Progress::Moving => {
             let bad = is_bad(view);
             let (words, style) = if bad {
-                ("✖ held up", theme.status.failed)
+                ("✖ stuck", theme.status.failed)
             } else {
                 ("◐ in progress", theme.status.pending)
             };

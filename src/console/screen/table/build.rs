@@ -129,7 +129,8 @@ impl Table {
     }
 
     fn build_those_in_sight(&mut self, cx: &Context<'_>) {
-        let rows = self.index.visible_rows().skip(self.offset.get()).take(self.height.get());
+        let shown = self.window.last_drawn();
+        let rows = self.index.visible_rows().skip(shown.start).take(shown.len());
         for uid in rows.map(|row| row.uid.clone()).collect::<Vec<_>>() {
             self.insert_built(cx, &uid);
         }

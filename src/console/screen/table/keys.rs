@@ -2,17 +2,19 @@
 //! `screen::object_commands`.
 
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use k8s_openapi::api::core::v1::Event;
 
 use super::Table;
 use crate::command::Command;
 use crate::context::Context;
-use crate::effect::{Effect, Route};
+use crate::effect::Effect;
 use crate::index::{Filter, Sort};
 use crate::rows::cell::ColumnVisibility;
 use crate::rows::{Column, Row, RowKey};
 use crate::screen::object_commands;
 use crate::sort_memory::{Direction, SortOrder};
 use crate::toast::Toast;
+use crate::widget::cursor::Window;
 
 impl Table {
     fn mark_range(&mut self) {
@@ -91,15 +93,12 @@ impl Table {
     }
 
     pub(super) fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
-        let page = self.height.get().max(2) - 1;
         let place = self.cursor_row();
+        if let Some(to) = self.window.step(command, place, self.index.len()) {
+            self.go(to);
+            return Vec::new();
+        }
         match command {
-            Command::Up => self.go(place.saturating_sub(1)),
-            Command::Down => self.go(place + 1),
-            Command::Top => self.go(0),
-            Command::Bottom => self.go(usize::MAX),
-            Command::PageUp => self.go(place.saturating_sub(page)),
-            Command::PageDown => self.go(place + page),
             Command::Left => self.shift.set(self.shift.get().saturating_sub(1)),
             Command::Right => {
                 self.shift.set((self.shift.get() + 1).min(self.columns.len().saturating_sub(1)));
@@ -141,12 +140,12 @@ impl Table {
             }
             Command::ColumnLeft => self.pick_column(cx, -1),
             Command::ColumnRight => self.pick_column(cx, 1),
-            Command::SaveCsv => {
+            Command::Save => {
                 let then = self.displayed_time().map(|moment| format!("-{}", moment.for_a_file()));
                 let name = format!("{}{}.csv", self.kind.resource.plural, then.unwrap_or_default());
                 return vec![Effect::Save { name, text: self.csv(cx) }];
             }
-            Command::EventsPause => {
+            Command::Pause if self.kind.is::<Event>() => {
                 self.paused = !self.paused;
                 if !self.paused {
                     self.missed = 0;
@@ -167,15 +166,14 @@ impl Table {
                 let targets = self.targets();
                 let current = self.single_target();
                 if let Some(moment) = self.displayed_time() {
-                    return match (command, current) {
-                        (_, None) => Vec::new(),
-                        (Command::Yaml, Some(object)) => {
-                            vec![Effect::open(Route::YamlAt(object, moment.when()))]
+                    return match current {
+                        None => Vec::new(),
+                        Some(object)
+                            if matches!(command, Command::Yaml | Command::Enter | Command::Describe) =>
+                        {
+                            object_commands::at(cx, command, object, moment.when())
                         }
-                        (Command::Enter | Command::Describe, Some(object)) => {
-                            vec![Effect::open(Route::DescribeAt(object, moment.when()))]
-                        }
-                        (_, current) => object_commands::run(cx, command, current, &targets, 0),
+                        current => object_commands::run(cx, command, current, &targets, 0),
                     };
                 }
                 return object_commands::run(cx, command, current, &targets, self.hidden_marks());
@@ -186,11 +184,12 @@ impl Table {
 
     pub(super) fn mouse(&mut self, event: MouseEvent) -> bool {
         let body = self.body.get();
+        if let Some(to) = Window::wheel(event, self.cursor_row(), self.index.len()) {
+            self.go(to);
+        }
         match event.kind {
-            MouseEventKind::ScrollDown => self.go(self.cursor_row() + 3),
-            MouseEventKind::ScrollUp => self.go(self.cursor_row().saturating_sub(3)),
             MouseEventKind::Down(MouseButton::Left) if body.contains((event.column, event.row).into()) => {
-                let place = self.offset.get() + usize::from(event.row - body.y);
+                let place = self.window.last_drawn().start + usize::from(event.row - body.y);
                 if place >= self.index.len() {
                     return false;
                 }

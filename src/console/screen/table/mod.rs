@@ -59,6 +59,7 @@ use crate::screen::object_commands;
 use crate::sort_memory::Direction;
 use crate::text::clean;
 use crate::toast::Toast;
+use crate::widget::cursor::Window;
 use crate::workloads::Workload;
 use build::TableBuild;
 use column_layout::Widths;
@@ -120,8 +121,7 @@ pub struct Table {
     stale: Vec<Uid>,
     /// New rows, shown when they are complete.
     building: Option<Box<TableBuild>>,
-    pub(super) offset: Slot<usize>,
-    pub(super) height: Slot<usize>,
+    pub(super) window: Window,
     pub(super) body: Slot<Rect>,
     pub(super) shift: Slot<usize>,
 }
@@ -165,8 +165,7 @@ impl Table {
             rebuilt: None,
             stale: Vec::new(),
             building: None,
-            offset: Slot::new(0),
-            height: Slot::new(1),
+            window: Window::default(),
             body: Slot::new(Rect::ZERO),
             shift: Slot::new(0),
         };

@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::effect::{Dialog, Effect};
 use crate::resource::{ClusterId, Kind, ObjectRef};
 use crate::rows::Row;
+use crate::screen::View;
 use crate::screen::object_commands::{self, MarkScope};
 use crate::text::clean;
 use crate::toast::Toast;
@@ -103,11 +104,13 @@ impl Table {
             return vec![Effect::Toast(Toast::info("nothing is selected"))];
         }
         // Names are copied as one text, even from different clusters.
-        if command == Command::CopyName {
+        if command == Command::Copy {
             let names: Vec<&str> =
                 groups.iter().flat_map(|group| &group.targets).map(|object| object.name.as_str()).collect();
             return vec![Effect::Copy(names.join("\n"))];
         }
+        let entry = command.entry_in(&self.key_contexts(cx));
+        let changes = entry.is_some_and(|entry| entry.impact == CommandImpact::Cluster);
         let (mut effects, mut questions) = (Vec::new(), Vec::new());
         for group in &groups {
             let Some(of) = cx.on(group.cluster) else { continue };
@@ -117,9 +120,7 @@ impl Table {
                 effects.push(Effect::Toast(Toast::warning(format!("{why}; {rows} skipped"))));
                 continue;
             }
-            if command.entry().impact == CommandImpact::Cluster
-                && let Some(why) = silent(&of, &group.current.kind)
-            {
+            if changes && let Some(why) = silent(&of, &group.current.kind) {
                 effects.push(Effect::Toast(Toast::warning(why)));
             }
             let current = Some(group.current.clone());

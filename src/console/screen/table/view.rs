@@ -47,20 +47,13 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     }
     let inner = draw_notes(table, cx, frame, inner);
     let rows = usize::from(inner.height) - 1;
-    table.height.set(rows);
     table.body.set(Rect { y: inner.y + 1, height: inner.height - 1, ..inner });
+    let cursor = table.cursor_row();
+    let offset = table.window.around(cursor, rows, table.index.len()).start;
     if table.index.is_empty() {
         no_rows(table, cx, frame, inner);
         return;
     }
-    let cursor = table.cursor_row();
-    let mut offset = table.offset.get().min(table.index.len().saturating_sub(rows));
-    if cursor < offset {
-        offset = cursor;
-    } else if cursor >= offset + rows {
-        offset = cursor + 1 - rows;
-    }
-    table.offset.set(offset);
 
     let visible: Vec<&Row> = (offset..offset + rows).map_while(|place| table.index.at(place)).collect();
     let stale = table.stale_clusters(cx);

@@ -37,16 +37,17 @@ use regex::Regex;
 use super::View;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
-use crate::effect::{Effect, Route};
+use crate::effect::Effect;
 use crate::kind_view::{self, Pods};
 use crate::message::ScreenMessage;
-use crate::navigate;
 use crate::past::{self, HistoryEvent, HistoryScope};
 use crate::point_in_time::TimeSelector;
 use crate::query::pattern;
 use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
+use crate::screen::object_commands;
 use crate::store::TouchedObjects;
 use crate::toast::Toast;
+use crate::widget::cursor::Window;
 use entry::{Entry, EntryKey, of_event, of_fault, of_journal};
 use family::Family;
 use object::fault::Fault;
@@ -105,6 +106,7 @@ pub struct Timeline {
     serial: u64,
     newest_first: bool,
     cursor: Option<EntryKey>,
+    window: Window,
     query: String,
     regex: Option<Regex>,
     /// The sorted entries, and the number of journal entries they include; cached until something changes.
@@ -127,6 +129,7 @@ impl Timeline {
             serial: 0,
             newest_first: true,
             cursor: None,
+            window: Window::default(),
             query: String::new(),
             regex: None,
             cache: RefCell::new(None),
@@ -384,74 +387,48 @@ impl Timeline {
     }
 
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
-        let (at, last, entry) = self.lines(cx, |lines| {
+        let (at, count, entry) = self.lines(cx, |lines| {
             let at = self.at(lines);
-            (at, lines.len().saturating_sub(1), lines.get(at).cloned())
+            (at, lines.len(), lines.get(at).cloned())
         });
-        let to = match command {
-            Command::Up => at.saturating_sub(1),
-            Command::Down => at + 1,
-            Command::PageUp => at.saturating_sub(10),
-            Command::PageDown => at + 10,
-            Command::Top => 0,
-            Command::Bottom => last,
-            Command::TimelineOrder => {
+        if let Some(to) = self.window.step(command, at, count) {
+            let newest = if self.newest_first { 0 } else { count.saturating_sub(1) };
+            // On the newest entry the cursor follows new entries.
+            self.cursor = if to == newest {
+                None
+            } else {
+                self.lines(cx, |lines| lines.get(to).map(|entry| entry.key.clone()))
+            };
+            return Vec::new();
+        }
+        match command {
+            Command::SortColumn => {
                 self.newest_first = !self.newest_first;
                 self.cache.take();
-                return Vec::new();
+                Vec::new()
             }
-            Command::TimelineCopy => {
+            Command::Copy => {
                 let text =
                     self.lines(cx, |lines| lines.iter().map(Entry::text).collect::<Vec<_>>().join("\n"));
-                return vec![Effect::Copy(text)];
+                vec![Effect::Copy(text)]
             }
             Command::Refresh => {
                 self.before = HistoryLoad::Asking;
-                return self.open(cx);
+                self.open(cx)
             }
-            Command::Enter | Command::TimelineObject | Command::TimelineDescribe | Command::TimelineThen => {
-                let Some(entry) = entry else {
-                    return vec![Effect::Toast(Toast::info("nothing is selected"))];
-                };
-                return go(cx, command, &entry);
-            }
-            _ => return Vec::new(),
-        };
-        let to = to.min(last);
-        let newest = if self.newest_first { 0 } else { last };
-        // On the newest entry the cursor follows new entries.
-        self.cursor = if to == newest {
-            None
-        } else {
-            self.lines(cx, |lines| lines.get(to).map(|entry| entry.key.clone()))
-        };
-        Vec::new()
-    }
-}
-
-/// Opens the screen for an entry.
-fn go(cx: &Context<'_>, command: Command, entry: &Entry) -> Vec<Effect> {
-    let object = entry.object.clone();
-    match command {
-        Command::TimelineDescribe => vec![Effect::open(Route::Describe(object))],
-        Command::TimelineThen => {
-            if let Some(why) = past::refused(cx.catalogue) {
-                return vec![Effect::Toast(Toast::info(why))];
-            }
-            let when = match entry.revision {
-                0 => TimeSelector::Time(entry.time),
-                revision => TimeSelector::Revision(revision),
-            };
-            vec![Effect::open(Route::YamlAt(object, when))]
+            Command::Enter => object_commands::on(cx, Command::GoToObject, entry.map(|entry| entry.object)),
+            Command::Yaml if let Some(entry) = entry => match past::refused(cx.catalogue) {
+                Some(why) => vec![Effect::Toast(Toast::info(why))],
+                None => {
+                    let when = match entry.revision {
+                        0 => TimeSelector::Time(entry.time),
+                        revision => TimeSelector::Revision(revision),
+                    };
+                    object_commands::at(cx, command, entry.object, when)
+                }
+            },
+            _ => object_commands::on(cx, command, entry.map(|entry| entry.object)),
         }
-        _ => navigate::open_table_at(
-            cx,
-            &object.kind.api_version(),
-            &object.kind.kind,
-            object.namespace.as_deref(),
-            &object.name,
-            object.uid.as_ref().map(Uid::as_str),
-        ),
     }
 }
 
@@ -500,6 +477,10 @@ impl View for Timeline {
             _ => {}
         }
         Vec::new()
+    }
+
+    fn selected(&self, cx: &Context<'_>) -> Option<ObjectRef> {
+        self.lines(cx, |lines| lines.get(self.at(lines)).map(|entry| entry.object.clone()))
     }
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {

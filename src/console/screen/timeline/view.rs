@@ -75,10 +75,10 @@ fn draw_lines(timeline: &Timeline, cx: &Context<'_>, lines: &[Entry], frame: &mu
     }
     let (width, height) = (usize::from(inner.width), usize::from(inner.height).max(1));
     let cursor = timeline.at(lines);
-    let top = (cursor + 1).saturating_sub(height).min(lines.len().saturating_sub(height));
-    let longest = lines.iter().skip(top).take(height).map(|line| line.about().chars().count()).max();
+    let visible = timeline.window.around(cursor, height, lines.len());
+    let longest = lines[visible.clone()].iter().map(|line| line.about().chars().count()).max();
     let about = longest.unwrap_or(0).min(width / 3);
-    let shown = lines.iter().enumerate().skip(top).take(height).map(|(at, entry)| {
+    let shown = lines.iter().enumerate().skip(visible.start).take(visible.len()).map(|(at, entry)| {
         let selected = at == cursor;
         let style = if entry.warns { theme.status.pending } else { theme.health(entry.health) };
         let time = if width >= WIDE { format!("{} ", clock(entry.time)) } else { String::new() };

@@ -346,19 +346,18 @@ impl View for Transfer {
                 }
                 _ => {}
             },
-            ScreenMessage::Command(Command::TransferStop) => return self.stop(),
-            ScreenMessage::Command(Command::TransferAgain) => {
+            ScreenMessage::Command(Command::Stop) => return self.stop(),
+            ScreenMessage::Command(Command::Retry) => {
                 return match (&self.stage, &self.plan) {
                     (TransferStage::Failed(_), Some(plan)) => self.start(plan.clone()),
                     _ => vec![Effect::Toast(Toast::info("nothing to retry"))],
                 };
             }
-            ScreenMessage::Command(Command::TransferCopy) => {
+            ScreenMessage::Command(Command::Copy) => {
                 return self.plan.iter().map(|plan| Effect::Copy(plan.kubectl(&self.pod))).collect();
             }
             ScreenMessage::Mouse(event) => self.scroll.mouse(event),
             ScreenMessage::Command(command) if self.scroll.command(command) => {}
-            ScreenMessage::Command(Command::Back | Command::Leave) => return vec![Effect::Back],
             _ => {}
         }
         Vec::new()

@@ -23,13 +23,15 @@ use ratatui::layout::Rect;
 use super::View;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
-use crate::effect::{Effect, Route};
+use crate::effect::Effect;
 use crate::kind_view::{self, Template};
 use crate::message::ScreenMessage;
 use crate::past::{self, Versions};
 use crate::resource::{ObjectRef, Uid};
+use crate::screen::object_commands;
 use crate::store::TouchedObjects;
 use crate::toast::Toast;
+use crate::widget::cursor::Window;
 use crate::widget::scroll::Scroll;
 use version_list::VersionList;
 
@@ -60,6 +62,7 @@ pub struct VersionsScreen {
     base: Option<u64>,
     /// True if versions that changed only the status are listed, too.
     lists_all: bool,
+    window: Window,
     scroll: Scroll,
 }
 
@@ -77,6 +80,7 @@ impl VersionsScreen {
             cursor: None,
             base: None,
             lists_all,
+            window: Window::default(),
             scroll: Scroll::default(),
         }
     }
@@ -129,26 +133,23 @@ impl VersionsScreen {
         })
     }
 
-    fn command(&mut self, command: Command) -> Vec<Effect> {
+    fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
         let (listed, at) = (self.listed(), self.at());
-        let last = listed.len().saturating_sub(1);
         let place = listed.iter().position(|one| *one == at).unwrap_or(0);
-        let to = match command {
-            Command::Up => place.saturating_sub(1),
-            Command::Down => place + 1,
-            Command::Top => 0,
-            Command::Bottom => last,
+        match command {
             // The list is short, so that paging applies to the difference.
             Command::PageUp | Command::PageDown | Command::Left | Command::Right => {
                 self.scroll.command(command);
-                return Vec::new();
+            }
+            _ if let Some(to) = self.window.step(command, place, listed.len()) => {
+                let version = listed.get(to).and_then(|place| self.list.as_ref()?.at(*place));
+                // On the newest version the cursor follows new versions.
+                self.cursor = version.filter(|_| to > 0).map(|version| version.moment.revision);
+                self.scroll = Scroll::default();
             }
             Command::Refresh => return self.request_versions(),
-            Command::VersionsAll => {
-                self.lists_all = !self.lists_all;
-                return Vec::new();
-            }
-            Command::VersionsCopy => {
+            Command::ShowAll => self.lists_all = !self.lists_all,
+            Command::Copy => {
                 let text = self.compared().zip(self.list.as_ref()).map(|(pair, list)| list.text(pair));
                 return text.map(Effect::Copy).into_iter().collect();
             }
@@ -156,33 +157,21 @@ impl VersionsScreen {
                 let Some(version) = self.list.as_ref().and_then(|list| list.at(at)) else {
                     return vec![Effect::Toast(Toast::info("no version is known"))];
                 };
-                let moment = version.moment;
-                let target = self.target.clone();
+                let revision = version.moment.revision;
+                let command = if command == Command::Enter { Command::Yaml } else { command };
                 return match command {
-                    Command::VersionsBase => {
-                        self.base =
-                            if self.base == Some(moment.revision) { None } else { Some(moment.revision) };
+                    Command::VersionsCompare => {
+                        self.base = if self.base == Some(revision) { None } else { Some(revision) };
                         Vec::new()
                     }
                     // A deleted object has no content at that time.
-                    Command::Enter | Command::VersionsYaml | Command::VersionsDescribe if version.deleted => {
+                    Command::Yaml | Command::Describe if version.deleted => {
                         vec![Effect::Toast(Toast::info("it was deleted then; select the previous version"))]
                     }
-                    Command::Enter | Command::VersionsYaml => {
-                        vec![Effect::open(Route::YamlAt(target, moment.when()))]
-                    }
-                    Command::VersionsDescribe => vec![Effect::open(Route::DescribeAt(target, moment.when()))],
-                    _ => Vec::new(),
+                    _ => object_commands::at(cx, command, self.target.clone(), version.moment.when()),
                 };
             }
-        };
-        let to_place = listed.get(to.min(last)).copied();
-        let version = to_place.and_then(|place| self.list.as_ref()?.at(place));
-        self.cursor = version.map(|version| version.moment.revision);
-        if to == 0 {
-            self.cursor = None;
         }
-        self.scroll = Scroll::default();
         Vec::new()
     }
 }
@@ -196,7 +185,7 @@ impl View for VersionsScreen {
         vec![KeyContext::Versions, KeyContext::List]
     }
 
-    fn update(&mut self, _cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Opened | ScreenMessage::Shown => return self.request_versions(),
             ScreenMessage::Changed(resource, touched) if self.target.kind.resource == resource => {
@@ -221,7 +210,7 @@ impl View for VersionsScreen {
                     return self.request_versions();
                 }
             }
-            ScreenMessage::Command(command) => return self.command(command),
+            ScreenMessage::Command(command) => return self.command(cx, command),
             ScreenMessage::Mouse(event) => self.scroll.mouse(event),
             _ => {}
         }

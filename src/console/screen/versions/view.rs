@@ -8,7 +8,7 @@ use ratatui::widgets::Paragraph;
 use super::VersionsScreen;
 use super::version_list::VersionList;
 use crate::changes::lines::LineChange;
-use crate::command::Command;
+use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::point_in_time::clock;
 use crate::text::{clean, counted, fit, grouped, pad};
@@ -33,7 +33,11 @@ fn draw_list(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<'_>, a
         let versions = counted(all, "version");
         title.push(Span::styled(format!("{versions} "), theme.body.dim));
         if listed < all {
-            let key = cx.bindings.key(Command::VersionsAll).map(|key| key.to_string()).unwrap_or_default();
+            let key = cx
+                .bindings
+                .key_in(Command::ShowAll, KeyContext::Versions)
+                .map(|key| key.to_string())
+                .unwrap_or_default();
             let hidden = format!("· {} of status only: {key} lists them ", grouped((all - listed) as u64));
             title.push(Span::styled(hidden, theme.status.pending));
         }
@@ -60,9 +64,10 @@ fn draw_list(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<'_>, a
     };
     let (width, height) = (usize::from(inner.width), usize::from(inner.height).max(1));
     let (cursor, listed) = (screen.at(), screen.listed());
-    let top = (listed.iter().position(|at| *at == cursor).unwrap_or(0) + 1).saturating_sub(height);
+    let place = listed.iter().position(|at| *at == cursor).unwrap_or(0);
+    let visible = screen.window.around(place, height, listed.len());
     let shown = listed.iter().filter_map(|at| Some((*at, list.at(*at)?)));
-    let lines = shown.skip(top).take(height).map(|(at, version)| {
+    let lines = shown.skip(visible.start).take(visible.len()).map(|(at, version)| {
         let selected = at == cursor;
         let lead = match (screen.base == Some(version.moment.revision), selected) {
             (true, _) => "◆ ",
