@@ -11,6 +11,7 @@ use super::allocator;
 use super::apply;
 use super::flags::{ClusterArgs, ConsoleArgs, ConsoleTarget};
 use super::logging::{self, Stderr};
+use super::output::print_line;
 use super::runtime::{console_runtime, run_to_end, runtime};
 use super::serve::{cluster_config, prepare};
 use super::signals::StopSignals;
@@ -49,10 +50,16 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
             return Err(error);
         }
     };
-    let quit_warning = if args.ephemeral {
-        "Stopping all pods; the cluster's state is deleted"
+    let (quit_warning, last_line) = if args.ephemeral {
+        (
+            "Stopping all pods; the cluster's state is deleted",
+            "podium stopped; the cluster's state is deleted".to_owned(),
+        )
     } else {
-        "Stopping all pods; the cluster's state is saved"
+        (
+            "Stopping all pods; the cluster's state is saved",
+            format!("podium stopped; the cluster's state is saved in {}", files.display()),
+        )
     };
     let (quit, mut quit_requested) = mpsc::channel(4);
     let (progress, progress_lines) = mpsc::channel(PROGRESS_LINES);
@@ -121,7 +128,10 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
         Some(ended) => ended,
         None => shown.await,
     };
-    ended.context("the console panicked")?.map(drop)
+    ended.context("the console panicked")??;
+    // The console has left the terminal as it was before.
+    print_line(&last_line);
+    Ok(())
 }
 
 pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) -> Result<()> {
@@ -132,6 +142,10 @@ pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) ->
         let _logging = logging::start(&default_data_dir()?, tracing::Level::INFO, Stderr::Silent);
         let options = KubeConfigOptions { context: target.context.clone(), ..KubeConfigOptions::default() };
         let (config, cluster) = client_config(target, &options).await?;
+        let last_line = match cluster.as_str() {
+            "" => "left the console; the cluster goes on".to_owned(),
+            name => format!("left the console; the cluster {name} goes on"),
+        };
         let namespace = target.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let (origin, client) = console::contexts::client(config)?;
         let shutdown = CancellationToken::new();
@@ -155,11 +169,19 @@ pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) ->
         };
         let shown = console::run(client, options);
         tokio::pin!(shown);
-        tokio::select! {
-            ended = &mut shown => return ended.map(drop),
-            _ = signals.next() => shutdown.cancel(),
-        }
-        shown.await.map(drop)
+        let ended = tokio::select! {
+            ended = &mut shown => Some(ended),
+            _ = signals.next() => None,
+        };
+        match ended {
+            Some(ended) => ended?,
+            None => {
+                shutdown.cancel();
+                shown.await?
+            }
+        };
+        print_line(&last_line);
+        Ok(())
     })
 }
 

@@ -19,6 +19,7 @@ macro_rules! commands {
             $( #[doc = $about] $command, )*
         }
 
+        #[cfg(test)]
         impl Command {
             /// All commands, in the order of the table.
             pub(crate) const ALL: &[Self] = &[$( Self::$command, )*];

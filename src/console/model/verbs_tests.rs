@@ -91,7 +91,7 @@ fn the_ends_of_a_drains_pods_are_not_its_options_con_6() {
 #[test]
 fn enter_after_a_stray_letter_says_what_to_do_con_6() {
     let mut stage = shop();
-    stage.press("d s 3 x");
+    stage.press("d s 1 x");
     let screen = stage.screen();
     assert!(screen.contains("letters do nothing here"), "{screen}");
     assert!(!screen.contains("<enter>"), "{screen}");
