@@ -9,7 +9,7 @@ pub fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, noun: &str) -
 }
 
 /// Returns the noun for a count: the singular for 1, else the plural.
-pub fn noun_for<N: PartialEq + From<u8>>(count: N, noun: &str) -> Cow<'_, str> {
+pub fn noun_for<N: Copy + PartialEq + From<u8>>(count: N, noun: &str) -> Cow<'_, str> {
     if count == N::from(1) {
         return Cow::Borrowed(noun);
     }

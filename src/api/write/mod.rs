@@ -32,6 +32,9 @@ use store::WriteError;
 /// The number of attempts when other writes keep being faster.
 const TRIES: usize = 64;
 
+/// Changes an object, and says who owns the changed fields.
+type OwnedEdit<'a> = dyn FnMut(&Object) -> Result<(Object, Ownership), ApiError> + 'a;
+
 impl Api {
     /// Stores a new object and returns it as stored.
     pub fn create(&self, object: Object, options: &WriteOptions) -> Result<Arc<Object>, ApiError> {
@@ -260,7 +263,7 @@ impl Api {
         key: &Key,
         part: Part,
         options: &WriteOptions,
-        edit: &mut dyn FnMut(&Object) -> Result<(Object, Ownership), ApiError>,
+        edit: &mut OwnedEdit<'_>,
     ) -> Result<Arc<Object>, ApiError> {
         for _ in 0..TRIES {
             let stored = self.get(kind, key)?;

@@ -1,6 +1,8 @@
 //! Generates the complete schemas from those of `k8s-openapi` and of the crate `object`, to compare `schemas.txt.gz` and
 //! `types.txt` with them.
 
+use std::fmt::Write as _;
+
 use flate2::{Compression, GzBuilder};
 use k8s_openapi::api::{
     admissionregistration, apps, authentication, authorization, autoscaling, batch, certificates,
@@ -69,11 +71,14 @@ fn roots_have_the_names_of_their_schemas_api_2() {
     assert_eq!(found, expected);
 }
 
-/// After a change of the kinds or of `k8s-openapi`, `UPDATE_SCHEMAS=1 cargo test -p podium-api schemas_are` regenerates
+/// After a change of the kinds or of `k8s-openapi`, `UPDATE_SCHEMAS=1 cargo test -p podium-apimachinery schemas_are` regenerates
 /// the file.
 #[test]
 fn the_complete_schemas_are_those_of_the_library_api_2() {
-    let expected: String = definitions().iter().map(|(name, schema)| format!("{name} {schema}\n")).collect();
+    let mut expected = String::new();
+    for (name, schema) in &definitions() {
+        writeln!(expected, "{name} {schema}").expect("a text takes all");
+    }
     if std::env::var_os("UPDATE_SCHEMAS").is_some() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/schemas.txt.gz");
         let file = std::fs::File::create(path).expect("the source can be written");
@@ -85,7 +90,11 @@ fn the_complete_schemas_are_those_of_the_library_api_2() {
     let text = complete::text();
     let mut lines = text.lines();
     for line in expected.lines() {
-        assert_eq!(lines.next(), Some(line), "UPDATE_SCHEMAS=1 writes src/api/schema/schemas.txt.gz anew");
+        assert_eq!(
+            lines.next(),
+            Some(line),
+            "UPDATE_SCHEMAS=1 writes src/apimachinery/schema/schemas.txt.gz anew"
+        );
     }
     assert_eq!(lines.next(), None);
 }

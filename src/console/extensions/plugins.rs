@@ -328,7 +328,7 @@ mod tests {
         for text in [
             several.to_owned() + "c: 5\nd:\n  shortCut: d\n",
             "plugins:\n".to_owned()
-                + &several.lines().map(|line| format!("  {line}\n")).collect::<String>()
+                + &several.lines().flat_map(|line| ["  ", line, "\n"]).collect::<String>()
                 + "  c: 5\n  d: {shortCut: d}\n",
         ] {
             let (plugins, errors) = parse(&text, "p.yaml", "p");

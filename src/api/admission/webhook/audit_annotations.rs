@@ -50,7 +50,7 @@ pub(super) fn ignored(attributes: &Attributes<'_>, hook: &Webhook, at: WebhookPo
         WebhookType::Validating => "failed-open.validating",
     };
     if let Some(audit) = attributes.audit() {
-        audit.annotate(at.key(prefix), hook.name.to_string());
+        audit.annotate(at.key(prefix), hook.name.clone());
     }
 }
 

@@ -417,16 +417,16 @@ impl Timeline {
                 self.open(cx)
             }
             Command::Enter => object_commands::on(cx, Command::GoToObject, entry.map(|entry| entry.object)),
-            Command::Yaml if let Some(entry) = entry => match past::refused(cx.catalogue) {
-                Some(why) => vec![Effect::Toast(Toast::info(why))],
-                None => {
-                    let when = match entry.revision {
-                        0 => TimeSelector::Time(entry.time),
-                        revision => TimeSelector::Revision(revision),
-                    };
-                    object_commands::at(cx, command, entry.object, when)
+            Command::Yaml if let Some(entry) = entry => {
+                if let Some(why) = past::refused(cx.catalogue) {
+                    return vec![Effect::Toast(Toast::info(why))];
                 }
-            },
+                let when = match entry.revision {
+                    0 => TimeSelector::Time(entry.time),
+                    revision => TimeSelector::Revision(revision),
+                };
+                object_commands::at(cx, command, entry.object, when)
+            }
             _ => object_commands::on(cx, command, entry.map(|entry| entry.object)),
         }
     }
