@@ -173,13 +173,12 @@ pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) ->
             ended = &mut shown => Some(ended),
             _ = signals.next() => None,
         };
-        match ended {
-            Some(ended) => ended?,
-            None => {
-                shutdown.cancel();
-                shown.await?
-            }
-        };
+        if let Some(ended) = ended {
+            ended?;
+        } else {
+            shutdown.cancel();
+            shown.await?;
+        }
         print_line(&last_line);
         Ok(())
     })

@@ -12,7 +12,6 @@ use crate::discovery;
 use api::served_kinds::Kinds;
 use api::warnings::fields::{INERT, ValueCondition, object_in};
 use apimachinery::schema::{TypeId, graph};
-use kinds;
 use object::Kind;
 
 /// The kinds whose fields are checked.

@@ -420,7 +420,7 @@ async fn heal(faults: &TypedApi<Fault>, names: Vec<String>, all: bool) -> Result
     let mut failed = 0;
     for name in &names {
         match faults.delete(name).await {
-            Ok(_) => print_line(&format!("fault/{name} healed")),
+            Ok(()) => print_line(&format!("fault/{name} healed")),
             Err(error) => {
                 failed += 1;
                 eprint_line(&format!("podium: {}", api_error(error)));

@@ -76,7 +76,7 @@ fn layers(bytes: &[u8]) -> Vec<Vec<u8>> {
         }
         let mut take = |length: u8| {
             let mut text = vec![0; usize::from(length) % 100];
-            let count = bytes.read(&mut text).unwrap_or_default();
+            let count = bytes.read(&mut text).expect("bytes in memory can be read");
             text.truncate(count);
             text
         };

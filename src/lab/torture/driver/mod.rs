@@ -405,7 +405,9 @@ impl Driver {
 
     /// Kills all processes of the instance regardless of their state, when the torture cannot continue.
     pub(super) async fn abandon(&mut self) {
-        thaw(&mut self.undos, Instant::now() + Duration::from_hours(1)).unwrap_or_default();
+        if let Err(error) = thaw(&mut self.undos, Instant::now() + Duration::from_hours(1)) {
+            self.findings.record(&format!("{error:#}"));
+        }
         if let Err(error) = self.stop().await {
             self.findings.record(&format!("{error:#}"));
         }
