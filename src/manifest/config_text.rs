@@ -205,7 +205,7 @@ mod tests {
                     "c.yaml:1:44: timings.c: invalid type: integer `5`, expected struct Timings",
                 ][..],
             ),
-            ("a: {}\nb: []\n", None, &["a", "b"], &[]),
+            ("a: {}\nb: {}\n", None, &["a", "b"], &[]),
             (
                 "timing: {}\n",
                 Some("timings"),
