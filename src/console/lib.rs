@@ -47,7 +47,7 @@
 //!   countdowns with `cx.redraw_at(ts)` make the loop draw again when the text changes; nothing else makes it draw
 //!   while the console is idle.
 //! - `selected`: the object under the cursor, if any; a second pane follows it. Commands on an object end in
-//!   `screen::object_commands`, whatever the screen.
+//!   `screen::object_commands`, in every screen.
 //! - A list moves by [`widget::cursor`], a text by [`widget::scroll`]: a page is the visible height.
 //! - `refuses`: the reason why a command cannot work now; a refused command is not offered
 //!   ([`command_availability`]).

@@ -351,7 +351,7 @@ impl<E> Dialog<E> {
             }
             KeyCode::Tab | KeyCode::Down => self.move_focus(1),
             KeyCode::BackTab | KeyCode::Up => self.move_focus(-1),
-            // Enter alone, after the dialog has said that it ignored the first one, is meant.
+            // A second Enter alone is meant: the first one showed that it was ignored.
             KeyCode::Enter if was_hasty && pace == TypingPace::Single => {
                 self.has_ignored_letters = false;
                 return self.enter(cx, pace);

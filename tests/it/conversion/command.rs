@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{converter, sites_converted_by};
 use crate::data_dirs::podium;
 use crate::instance::DataDir;
+use crate::needs::needs;
 
 #[test]
 fn a_definition_and_its_objects_are_applied_in_one_run_api_14_cli_4() {
@@ -75,6 +76,7 @@ fn server_warnings_are_printed_once_as_by_kubectl_api_12_api_18() {
 /// A name is a name: one that is missing, or has signs of a URL, never stands for all objects of a kind.
 #[test]
 fn a_deletion_without_a_name_or_with_a_strange_one_deletes_nothing_cli_4_sec_2() {
+    needs!(Kubectl);
     let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "0"]);
     for name in ["a", "b"] {

@@ -57,6 +57,7 @@ fn simulated_code_starts_no_threads_fault_3() {
         "apimachinery/cel/program.rs",           // waited for at once
         "apiserver/audit/log.rs",                // no simulation has an audit log
         "apiserver/profile.rs",                  // no client requests it over HTTP
+        "base/task.rs",                          // starts what the others give it
         "controllers/volume/provisioner/mod.rs", // no simulation has a directory of volumes
         "kubelet/eviction/disk.rs",              // hollow nodes have no disk
         "kubelet/logs/mod.rs",                   // nor logs
@@ -69,7 +70,7 @@ fn simulated_code_starts_no_threads_fault_3() {
         "store/disk.rs",                         // in its place is store/simulated.rs
         "store/inspect.rs",                      // a simulated disk is compared at once
     ];
-    let starting = simulated(r"spawn_blocking|thread::(Builder|spawn|scope)\b");
+    let starting = simulated(r"spawn_blocking|\bblocking\(|thread::(Builder|spawn|scope)\b");
     let in_tests = [
         "api/admission/configurations.rs",
         "kubelet/logs/open_files.rs",
