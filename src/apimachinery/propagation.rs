@@ -1,4 +1,4 @@
-//! What a deletion does with the dependents of the deleted object.
+//! The effect of a deletion on the dependents of the deleted object.
 
 /// The treatment of an object's dependents when it is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -443,7 +443,7 @@ impl Object {
     #[must_use]
     pub fn with_stored_managers(mut self) -> Self {
         if let Some(entries) = self.meta_mut().managed_fields.take() {
-            // What is stored was validated; an older version's entries that cannot be read own nothing.
+            // Stored objects were validated; an older version's entries that cannot be read own nothing.
             self.managed = ManagedFields::read(&entries).unwrap_or_else(|_| ManagedFields::default());
         }
         self
