@@ -14,7 +14,7 @@
 //!
 //! | modules | content |
 //! |---|---|
-//! | [`text`], [`json_condition`], [`jq`], [`keys`], [`command`], [`toast`], [`desktop_notification`], [`prompt`], [`scope`], [`search`], [`log_line`], [`health`], [`pod_status`], [`theme`], [`thresholds`], [`node_shell`], [`forks`], [`widget`] | basics for drawing and input |
+//! | [`text`], [`difference`], [`json_condition`], [`jq`], [`keys`], [`command`], [`toast`], [`desktop_notification`], [`prompt`], [`scope`], [`search`], [`log_line`], [`health`], [`pod_status`], [`theme`], [`thresholds`], [`node_shell`], [`forks`], [`widget`] | basics for drawing and input |
 //! | [`resource`], [`builtin_kinds`], [`workloads`], [`server_table`], [`catalogue`], [`links`], [`store`] | the cluster as reported by discovery and watches: objects of any kind, by group, version and plural name |
 //! | [`extensions`] | the user's files in k9s' formats |
 //! | [`changes`], [`action`], [`journal`] | changes of the cluster as data, and their undo |
@@ -81,6 +81,7 @@ pub mod decoded;
 pub(crate) mod desktop_notification;
 pub mod diagnostics;
 pub(crate) mod dialog;
+pub(crate) mod difference;
 pub(crate) mod disk_writer;
 mod display;
 pub mod drafts;

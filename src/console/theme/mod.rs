@@ -20,7 +20,7 @@ pub(crate) use parse::{ThemeError, style_of};
 /// Marks values that change all the time. Only the theme of linear mode uses it; user themes cannot.
 pub(crate) const RESTLESS: Modifier = Modifier::SLOW_BLINK;
 
-use super::changes::lines::LineChange;
+use super::difference::LineChange;
 use super::health::Health;
 use depth::Depth;
 

@@ -9,10 +9,10 @@ use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
 use super::{Conflict, DryRunResult, Edit, EditStage};
-use crate::changes::lines::{self, LineChange};
 use crate::changes::merge::{Change, plain};
 use crate::command::Command;
 use crate::context::Context;
+use crate::difference::{self, LineChange};
 use crate::text::{clean, fit};
 use crate::theme::Theme;
 use crate::yaml_text;
@@ -264,7 +264,7 @@ fn difference(theme: &Theme, before: &str, after: &str) -> Vec<Line<'static>> {
     let line = |(sign, line): (LineChange, String)| {
         Line::styled(format!("{} {}", sign.mark(), clean(&line)), theme.of_difference(sign))
     };
-    lines::difference(before, after).into_iter().map(line).collect()
+    difference::difference(before, after).into_iter().map(line).collect()
 }
 
 /// Wraps a text to a width, between words if possible.

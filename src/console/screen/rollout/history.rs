@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use jiff::Timestamp;
 
-use crate::changes::lines::{LineChange, difference};
 use crate::changes::merge::{self, Change, plain};
+use crate::difference::{LineChange, difference};
 use crate::text::fit;
 use manifest::to_yaml;
 use object::ObjectPart as _;

@@ -39,7 +39,7 @@ use crate::widget::scroll::Scroll;
 pub(crate) use history::{Revision, revisions, template_diff};
 pub(crate) use progress::{Progress, ReplicaSetProgress, RolloutView};
 
-use crate::changes::lines::LineChange;
+use crate::difference::LineChange;
 use history::revision_of;
 
 /// Results of the screen's tasks.

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::changes::lines::{LineChange, difference};
 use crate::changes::merge::{Change, changes, plain};
+use crate::difference::{LineChange, difference};
 use crate::past::{HistoryEvent, Versions};
 use crate::point_in_time::PointInTime;
 use crate::text::{clean, fit};

@@ -7,9 +7,9 @@ use ratatui::widgets::Paragraph;
 
 use super::VersionsScreen;
 use super::version_list::VersionList;
-use crate::changes::lines::LineChange;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
+use crate::difference::LineChange;
 use crate::point_in_time::clock;
 use crate::text::{clean, counted, fit, grouped, pad};
 
