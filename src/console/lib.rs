@@ -28,6 +28,7 @@
 //! | [`contexts`], [`saved_tabs`] | the user's other clusters; the tabs of the last run |
 //! | [`disk_writer`], `reload` | writing of the journal and the tabs to disk; detection of changes in the user's files |
 //! | [`feed`], [`operations`], [`related`], [`navigate`] | watchers; operations on objects, with their dialogs; navigation from object to object |
+//! | [`pane`], [`transfer`] | a terminal within the terminal; copies out of and into containers |
 //! | [`tour`] | the tour for newcomers, and its progress |
 //! | [`screen`] | one module per screen, none of which uses another |
 //! | [`joined_clusters`], [`model`], [`view`], [`linear`], [`recording`], `display`, `shell` | the application: drawing, linear mode, and recording of sessions |
@@ -106,6 +107,7 @@ pub mod model;
 pub(crate) mod navigate;
 pub mod node_shell;
 pub mod operations;
+pub mod pane;
 pub mod past;
 pub(crate) mod pod_status;
 pub mod point_in_time;
@@ -133,6 +135,7 @@ pub mod theme;
 pub mod thresholds;
 pub mod toast;
 pub(crate) mod tour;
+pub(crate) mod transfer;
 pub mod view;
 pub(crate) mod widget;
 pub(crate) mod workloads;

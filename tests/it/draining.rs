@@ -9,8 +9,8 @@ use podium::console::builtin_kinds;
 use podium::console::context::ScreenId;
 use podium::console::effect::Outbox;
 use podium::console::message::Message;
+use podium::console::operations::drain::{EvictionState, Options, Progress, driver};
 use podium::console::resource::{ClusterId, ObjectRef};
-use podium::console::screen::drain::{EvictionState, Options, Progress, driver};
 
 use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::needs;

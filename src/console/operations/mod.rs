@@ -5,6 +5,7 @@ pub(crate) mod connection;
 pub(crate) mod controller;
 pub(crate) mod cron_job;
 pub(crate) mod delete;
+pub mod drain;
 pub(crate) mod fault;
 pub(crate) mod fence;
 pub(crate) mod forward;

@@ -19,7 +19,7 @@ use super::connection_ids::ConnectionIds;
 use super::format::{Line, MAX_BYTES, RecordedEvent, SessionHeader};
 use super::terminals::{TerminalEvent, TerminalIds};
 use crate::context::ScreenId;
-use crate::screen::terminal::pane::PaneEvent;
+use crate::pane::PaneEvent;
 use base::task::{BlockingTask, blocking};
 
 /// Bytes reserved for the line with the reason of the end.

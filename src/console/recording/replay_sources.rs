@@ -14,10 +14,10 @@ use super::terminals;
 use crate::context::ScreenId;
 use crate::effect::Task;
 use crate::message::{Data, Message};
+use crate::pane::{Outcome, PaneEvent};
 use crate::screen::contexts::ContextsData;
 use crate::screen::forwards::forwarder::Report;
 use crate::screen::forwards::{ForwardsData, LISTENING};
-use crate::screen::terminal::pane::{Outcome, PaneEvent};
 use crate::screen::terminal::{SESSION, TerminalData};
 use crate::toast::Toast;
 

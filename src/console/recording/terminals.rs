@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use crate::context::ScreenId;
-use crate::screen::terminal::pane::{Outcome, PaneEvent, StartProgress};
+use crate::pane::{Outcome, PaneEvent, StartProgress};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
-use super::drain;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Effect, LogRun, Route, RowScope, TableRoute, TerminalPurpose};
 use crate::navigate;
 use crate::node_shell;
-use crate::operations;
+use crate::operations::{self, drain};
 use crate::past;
 use crate::point_in_time::TimeSelector;
 use crate::related;

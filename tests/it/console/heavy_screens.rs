@@ -7,13 +7,13 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use podium::console::message::{Data, Message};
 use podium::console::model::Job;
+use podium::console::operations::drain::{BudgetTracker, EvictionState, Options, Progress, plan};
+use podium::console::pane::{Outcome, PaneEvent, StartProgress};
 use podium::console::resource::Uid;
 use podium::console::screen::describe::DescribeData as Described;
-use podium::console::screen::drain::{BudgetTracker, EvictionState, Options, Progress, plan};
 use podium::console::screen::logs::LogLine;
 use podium::console::screen::logs::LogsData as Logged;
 use podium::console::screen::terminal::TerminalData as Opened;
-use podium::console::screen::terminal::pane::{Outcome, PaneEvent, StartProgress};
 use podium::console::store::{Change, Delta};
 use serde_json::json;
 

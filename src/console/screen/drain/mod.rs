@@ -3,16 +3,10 @@
 //! Before the start the rows follow the live stores; afterwards they belong to the drain. It continues in the
 //! background when the screen is closed, and its result stays readable.
 //!
-//! [`budget`] and [`mod@plan`] predict the outcome for each pod, and [`node_drain`] decides the next step during the
-//! drain; all three are pure, and so is [`replacement`]. [`driver`] executes the drain. A drain never deletes a pod
-//! that the plan refuses, and never forces; it reports the pods that remain.
+//! The decisions and the execution are in [`crate::operations::drain`]. [`replacement`] finds the pods that replaced the
+//! evicted ones, and is pure.
 
-pub(crate) mod budget;
-pub mod driver;
-pub(crate) mod node_drain;
 pub(crate) mod options;
-pub mod plan;
-pub(crate) mod remove;
 pub(crate) mod replacement;
 mod view;
 
@@ -31,17 +25,13 @@ use crate::command_availability;
 use crate::context::Context;
 use crate::effect::Effect;
 use crate::message::ScreenMessage;
+use crate::operations::drain::{BudgetTracker, EvictionState, Options, Progress, Row, driver, plan};
 use crate::operations::node::cordon;
 use crate::resource::{ObjectRef, Uid};
 use crate::rows::node::is_cordoned;
 use crate::saved_tabs::{SavedDrain, SavedStage};
 use crate::toast::Toast;
 use crate::widget::cursor::Window;
-
-pub use budget::{BudgetDecision, BudgetTracker};
-pub use driver::Progress;
-pub use node_drain::{EvictionState, NodeDrain};
-pub use plan::{Options, PodDeleteStatus, Row, plan};
 
 use options::SWITCHES;
 

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
-use super::plan::Row;
+use crate::operations::drain::Row;
 use crate::pod_status;
 use crate::resource::Uid;
 
@@ -66,7 +66,7 @@ fn replacement(pod: &Pod) -> Replacement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::screen::drain::{BudgetDecision, PodDeleteStatus};
+    use crate::operations::drain::{BudgetDecision, PodDeleteStatus};
     use serde_json::json;
 
     fn row(uid: &str, owner: Option<&str>) -> Row {

@@ -11,9 +11,10 @@ use unicode_width::UnicodeWidthStr;
 
 use super::options::SWITCHES;
 use super::replacement::{Replacement, replacements};
-use super::{BudgetDecision, Cursor, Drain, DrainStage, EvictionState, PodDeleteStatus, Row};
+use super::{Cursor, Drain, DrainStage};
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
+use crate::operations::drain::{BudgetDecision, EvictionState, PodDeleteStatus, Row};
 use crate::resource::Uid;
 use crate::saved_tabs::{SavedDrain, SavedStage};
 use crate::store::StoredObject;

@@ -2,11 +2,11 @@
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::pane::{DebugPlan, SessionTarget};
 use super::{Plan, TerminalData};
 use crate::container::default_container;
 use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect, TerminalPurpose};
+use crate::pane::{DebugPlan, SessionTarget};
 use crate::resource::ObjectRef;
 
 /// Returns the session target in a container for a purpose.

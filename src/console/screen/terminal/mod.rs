@@ -6,7 +6,6 @@
 
 mod dialogs;
 mod node_shell;
-pub mod pane;
 mod view;
 
 use std::cell::RefCell;
@@ -25,14 +24,14 @@ use crate::effect::{Effect, Outbox, TerminalPurpose};
 use crate::extensions::PluginRun;
 use crate::message::ScreenMessage;
 use crate::node_shell::NodeShell;
+use crate::pane::{
+    DebugPlan, Emulator, Outcome, PaneEvent, PaneInput, PaneSize, Session, SessionTarget, StartProgress,
+    keys, program,
+};
 use crate::resource::ObjectRef;
 use crate::saved_tabs::{SavedScreen, SavedTerminal};
 use crate::toast::Toast;
 use dialogs::{container_dialog, debug_dialog, opening};
-use pane::{
-    DebugPlan, Emulator, Outcome, PaneEvent, PaneInput, PaneSize, Session, SessionTarget, StartProgress,
-    keys, program,
-};
 
 /// Maximum size of output merged into one message; merging saves draws while a program writes a lot.
 const MERGED_BYTES: usize = 256 * 1024;

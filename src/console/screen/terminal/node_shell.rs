@@ -12,7 +12,6 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use tokio::sync::oneshot;
 
-use super::pane::SessionTarget;
 use super::{Plan, TerminalData};
 use crate::access::Attributes;
 use crate::action::{error_text, execute};
@@ -21,6 +20,7 @@ use crate::dialog::{Field, Fields, Note};
 use crate::effect::{Dialog, Effect, Outbox};
 use crate::node_shell::{self, CONTAINER, NodeShell};
 use crate::operations::node_shell::{fresh_pod, leftover_notice, make, remove, with_uid};
+use crate::pane::SessionTarget;
 use crate::resource::ObjectRef;
 use crate::rows::node::is_ready;
 

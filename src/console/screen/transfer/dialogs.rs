@@ -9,6 +9,7 @@ use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect};
 use crate::resource::ObjectRef;
 use crate::text::clean;
+use crate::transfer::split;
 
 const OUT: &str = "out of the container";
 const IN: &str = "into the container";
@@ -45,7 +46,7 @@ pub(super) fn source_dialog(
         };
         let there = path(dialog.text(there), "path there")?;
         let here = path(dialog.text(here), "path here")?;
-        if direction == CopyDirection::Out && super::split(&there).is_none() {
+        if direction == CopyDirection::Out && split(&there).is_none() {
             return Err(format!("path there: {there} must name a file or directory below the root"));
         }
         let container = dialog.choice(container).to_owned();

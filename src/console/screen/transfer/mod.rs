@@ -11,13 +11,9 @@
 //!  ╰──────────────────────────────── x stop ─────╯
 //! ```
 //!
-//! Replacing an existing file needs a confirmation, and no file gets its final name before it is complete. [`archive`]
-//! is pure except for files, [`local`] is this machine's end, [`remote`] the container's.
+//! Replacing an existing file needs a confirmation. The copy itself is in [`crate::transfer`].
 
-mod archive;
 mod dialogs;
-mod local;
-mod remote;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,10 +35,9 @@ use crate::message::{Message, ScreenMessage};
 use crate::resource::ObjectRef;
 use crate::text::{clean, fit, format_size, typed_path, wrapped};
 use crate::toast::Toast;
+use crate::transfer::{Container, Progress, local, split};
 use crate::widget::scroll::Scroll;
-use archive::Progress;
 use object::Kind;
-use remote::{Container, split};
 
 /// The slot of the task that copies.
 const COPY: &str = "copy";

@@ -25,15 +25,15 @@ const LONGEST_REST: u64 = 1 << 20;
 
 /// The progress of a copy, readable while it runs.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     /// Number of file bytes so far.
-    pub(super) bytes: AtomicU64,
+    pub(crate) bytes: AtomicU64,
     /// Number of files so far.
-    pub(super) files: AtomicU64,
+    pub(crate) files: AtomicU64,
     /// Total number of bytes; 0 if it is unknown.
-    pub(super) total: AtomicU64,
+    pub(crate) total: AtomicU64,
     /// Number of skipped links, devices and pipes.
-    pub(super) skipped: AtomicU64,
+    pub(crate) skipped: AtomicU64,
 }
 
 fn wrong(message: impl Into<String>) -> io::Error {

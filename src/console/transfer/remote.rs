@@ -28,10 +28,10 @@ const MAX_STDERR: u64 = 4096;
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
-pub(super) struct Container {
-    pub(super) pods: Api<JsonObject>,
-    pub(super) pod: String,
-    pub(super) name: String,
+pub(crate) struct Container {
+    pub(crate) pods: Api<JsonObject>,
+    pub(crate) pod: String,
+    pub(crate) name: String,
 }
 
 /// The result of a command.
@@ -119,7 +119,7 @@ impl Container {
     }
 
     /// Copies a path out of the container to its local destination.
-    pub(super) async fn copy_out(
+    pub(crate) async fn copy_out(
         &self,
         out: &Outbox,
         (parent, name): (&str, &str),
@@ -172,7 +172,7 @@ impl Container {
 
     /// Returns the destination of `name` in the container (within an existing directory, or exactly as typed), and
     /// whether it exists.
-    pub(super) async fn resolve_target(
+    pub(crate) async fn resolve_target(
         &self,
         path: &str,
         name: &str,
@@ -192,7 +192,7 @@ impl Container {
     }
 
     /// Copies a local path into the container, where the copy gets its final name once it is complete.
-    pub(super) async fn copy_in(
+    pub(crate) async fn copy_in(
         &self,
         out: &Outbox,
         source: &Path,
@@ -252,7 +252,7 @@ impl Container {
 }
 
 /// Returns the directory and the name of a path in a container; `None` if it is the root or empty.
-pub(super) fn split(path: &str) -> Option<(&str, &str)> {
+pub(crate) fn split(path: &str) -> Option<(&str, &str)> {
     let path = path.trim_end_matches('/');
     let (parent, name) = match path.rsplit_once('/') {
         Some(("", name)) => ("/", name),

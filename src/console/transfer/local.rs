@@ -10,7 +10,7 @@ use super::archive::{self, Progress};
 use crate::text::generated;
 
 /// Returns the destination for `name`: within an existing directory, or exactly as typed.
-pub(super) fn target(here: &Path, name: &str) -> Result<PathBuf, String> {
+pub(crate) fn target(here: &Path, name: &str) -> Result<PathBuf, String> {
     let target = if here.is_dir() { here.join(name) } else { here.to_path_buf() };
     let parent = parent(&target);
     if parent.is_dir() { Ok(target) } else { Err(format!("{} is not a directory", parent.display())) }
