@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::access::Attributes;
 use super::cluster_file::ClusterFiles;
 use super::query::Query;
-use super::resource::Uid;
+use super::resource::{ObjectRef, Uid};
 
 /// The location of the files.
 const FILES: ClusterFiles = ClusterFiles { directory: "tabs", max_bytes: 256 << 10, description: "the tabs" };
@@ -382,6 +382,17 @@ fn is_segment(name: &str) -> bool {
 }
 
 impl SavedView {
+    /// Returns the saved reference to an object, by its name.
+    pub(crate) fn of_object(target: &ObjectRef) -> Self {
+        Self {
+            group: target.kind.resource.group.to_string(),
+            plural: target.kind.resource.plural.to_string(),
+            object: Some((target.namespace.clone(), target.name.clone())),
+            uid: target.uid.as_ref().map(|uid| uid.as_str().to_owned()),
+            ..Self::default()
+        }
+    }
+
     /// Reports whether the view requires an object.
     pub(crate) fn is_of_an_object(&self) -> bool {
         !matches!(self.screen, SavedScreen::Table) && self.is_of_a_kind()

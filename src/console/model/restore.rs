@@ -7,7 +7,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::Timestamp;
 
-use super::saved_views::object_of;
 use super::split::SplitPane;
 use super::tabs::Tab;
 use super::{Job, Model};
@@ -119,7 +118,7 @@ impl Model {
                 .unwrap_or_default(),
             follows: split.follows,
             in_second: split.in_second,
-            at: SavedView { context: self.saved_context(*cluster), ..object_of(object) },
+            at: SavedView { context: self.saved_context(*cluster), ..SavedView::of_object(object) },
             views: second.iter().skip(1).filter_map(|screen| self.view_of(screen).ok()).collect(),
         }
     }

@@ -1,7 +1,7 @@
-//! The restoration of screens: the saved state of each, and the screen created from it.
+//! The restoration of screens: each is created from its saved state.
 //!
-//! Each new screen type must be listed here; the compiler enforces it. The view of an object opens at once while the
-//! object is looked up: if it was deleted, or another has its name, a message says so.
+//! The view of an object opens at once while the object is looked up: if it was deleted, or another has its name, a
+//! message says so.
 
 use std::time::Duration;
 
@@ -33,80 +33,8 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 impl Model {
     /// Returns the saved state of a screen; an error says why it is not restored.
     pub(super) fn view_of(&self, (id, screen): &(ScreenId, Screen)) -> Result<SavedView, &'static str> {
-        let of = |target: &ObjectRef, saved: SavedScreen| SavedView {
-            screen: saved,
-            filter: screen.query().to_owned(),
-            ..object_of(target)
-        };
-        let plain = |saved: SavedScreen| SavedView {
-            screen: saved,
-            filter: screen.query().to_owned(),
-            ..SavedView::default()
-        };
-        let view = match screen {
-            Screen::Table(table) => {
-                let name = |id: &ClusterId| self.saved_context(*id).unwrap_or_else(|| HOME.to_owned());
-                let contexts = table.over().unwrap_or_default().iter().map(name).collect();
-                let selected_in = table.cluster_to_keep().as_ref().map(name);
-                SavedView { contexts, selected_in, ..table.keep() }
-            }
-            Screen::Describe(describe) => of(describe.target(), SavedScreen::Describe),
-            Screen::Yaml(yaml) => of(yaml.target(), SavedScreen::Yaml),
-            Screen::Logs(logs) => of(logs.target(), logs.keep()),
-            Screen::Edit(edit) => of(edit.target(), edit.keep()),
-            Screen::Terminal(terminal) => of(
-                terminal.target(),
-                terminal
-                    .keep()
-                    .ok_or("its session has ended, or its pod is removed when the console ends")?,
-            ),
-            Screen::Drain(drain) => {
-                // A drain finds its nodes by name, so it needs no uid.
-                let target = drain.target().ok_or("it has no node")?;
-                SavedView { uid: None, ..of(target, SavedScreen::Drain(drain.keep())) }
-            }
-            Screen::Containers(containers) => of(containers.target(), SavedScreen::Containers),
-            Screen::Rollout(rollout) => of(rollout.target(), SavedScreen::Rollout),
-            Screen::Explain(explain) => of(explain.target(), SavedScreen::Explain),
-            Screen::Pending(pending) => of(pending.target(), SavedScreen::Pending),
-            // A controller is identified by its name; its object is new after each start of the control plane.
-            Screen::Controller(controller) => {
-                SavedView { uid: None, ..of(controller.target(), SavedScreen::Controller) }
-            }
-            Screen::Versions(versions) => of(versions.target(), SavedScreen::Versions),
-            Screen::Timeline(timeline) => of(timeline.target(), SavedScreen::Timeline),
-            Screen::Connection(connection) => {
-                let ConnectionRoute { source, destination } = connection.connection().clone();
-                plain(SavedScreen::Connection { source, destination })
-            }
-            Screen::Access(access) => plain(SavedScreen::Access(keep_question(access.question()))),
-            Screen::Tree(tree) => {
-                let resource = tree.kind().map(|kind| &kind.resource);
-                SavedView {
-                    group: resource.map(|resource| resource.group.to_string()).unwrap_or_default(),
-                    plural: resource.map(|resource| resource.plural.to_string()).unwrap_or_default(),
-                    ..plain(SavedScreen::Tree)
-                }
-            }
-            Screen::Topology(_) => plain(SavedScreen::Topology),
-            Screen::Drills(_) => plain(SavedScreen::Drills),
-            Screen::Kinds(_) => plain(SavedScreen::Kinds),
-            Screen::Journal(_) => plain(SavedScreen::Journal),
-            Screen::Contexts(_) => plain(SavedScreen::Contexts),
-            Screen::Files(files) => plain(SavedScreen::Files(files.directory().to_owned())),
-            Screen::Dumps(_) => plain(SavedScreen::Dumps),
-            Screen::DumpText(_) => {
-                return Err("its file may be removed by then; the list of files is restored");
-            }
-            Screen::Transfer(_) => return Err("a copy ends with the console and is not started again"),
-            Screen::Overview(_) => return Err("every tab starts with an overview"),
-            Screen::Help(_) => return Err("it lists the keys of the screen below it"),
-            Screen::Forwards(_) => {
-                return Err("port-forwards end with the console and are not opened again");
-            }
-            #[cfg(test)]
-            Screen::Faulty(_) => return Err("it panics"),
-        };
+        let name = |cluster| self.saved_context(cluster).unwrap_or_else(|| HOME.to_owned());
+        let view = screen.saved_view(name)?;
         Ok(SavedView { context: self.saved_context(id.cluster()), ..view })
     }
 
@@ -303,22 +231,6 @@ fn object_screen(saved: &SavedScreen, object: ObjectRef) -> Option<Screen> {
 
 fn named(kind: Kind, namespace: Option<String>, name: String, uid: Option<Uid>) -> ObjectRef {
     ObjectRef { namespace: namespace.filter(|_| kind.namespaced), kind, name, uid }
-}
-
-/// Returns the saved reference to an object, by its name.
-pub(super) fn object_of(target: &ObjectRef) -> SavedView {
-    SavedView {
-        group: target.kind.resource.group.to_string(),
-        plural: target.kind.resource.plural.to_string(),
-        object: Some((target.namespace.clone(), target.name.clone())),
-        uid: target.uid.as_ref().map(|uid| uid.as_str().to_owned()),
-        ..SavedView::default()
-    }
-}
-
-fn keep_question(question: &AccessQuery) -> Option<SavedQuery> {
-    let AccessQuery::SubjectsWith(attributes, notes) = question else { return None };
-    Some(SavedQuery { attributes: attributes.clone(), notes: notes.clone() })
 }
 
 fn restore_query(saved: Option<SavedQuery>) -> AccessQuery {

@@ -23,6 +23,7 @@ pub(crate) mod object_commands;
 pub(crate) mod overview;
 pub mod pending;
 pub(crate) mod rollout;
+mod saved_view;
 pub(crate) mod table;
 pub mod terminal;
 pub mod timeline;
