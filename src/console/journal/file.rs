@@ -362,7 +362,7 @@ mod tests {
 
     use super::*;
     use crate::journal::Journal;
-    use crate::operations::{node, scale};
+    use serde_json::json;
 
     fn deployment(name: &str) -> ObjectRef {
         ObjectRef {
@@ -371,6 +371,42 @@ mod tests {
             name: name.to_owned(),
             uid: Some(Uid::from("u1")),
         }
+    }
+
+    /// A change with this title, and the one that undoes it.
+    fn patch(
+        target: &ObjectRef,
+        title: String,
+        subresource: Option<&'static str>,
+        body: Value,
+        inverse: Option<Action>,
+    ) -> Action {
+        let mutation = Mutation::Patch { target: target.clone(), subresource, kind: PatchKind::Merge, body };
+        Action {
+            kubectl: format!("kubectl {title}"),
+            title,
+            target: target.clone(),
+            mutation,
+            inverse: inverse.map(Box::new),
+            undoes: None,
+            quiet: false,
+        }
+    }
+
+    fn scale(target: &ObjectRef, from: i32, to: i32) -> Action {
+        let change = |from: i32, to: i32, inverse: Option<Action>| {
+            let title = format!("scale {} {from} → {to}", target.describe());
+            patch(target, title, Some("scale"), json!({"spec": {"replicas": to}}), inverse)
+        };
+        change(from, to, Some(change(to, from, None)))
+    }
+
+    fn cordon(node: &ObjectRef) -> Action {
+        let change = |verb: &str, value: Value, inverse: Option<Action>| {
+            let title = format!("{verb} {}", node.describe());
+            patch(node, title, None, json!({"spec": {"unschedulable": value}}), inverse)
+        };
+        change("cordon", json!(true), Some(change("uncordon", json!(null), None)))
     }
 
     fn done(action: Action) -> Outcome {
@@ -384,10 +420,9 @@ mod tests {
         let cluster = Uid::from("../0c/ff-1");
         let mut journal = Journal::default();
         let at = Timestamp::from_second(1_000).unwrap();
-        for action in [
-            scale::action(&deployment("web"), Some(1), 3),
-            node::action(&ObjectRef { namespace: None, ..deployment("node-1") }, true),
-        ] {
+        for action in
+            [scale(&deployment("web"), 1, 3), cordon(&ObjectRef { namespace: None, ..deployment("node-1") })]
+        {
             let line = journal.record(at, done(action));
             append(dir.path(), &cluster, &line).unwrap();
         }
@@ -436,7 +471,7 @@ mod tests {
             resource: ResourceKey { group: "".into(), version: "v1".into(), plural: "secrets".into() },
             ..(*target.kind).clone()
         });
-        let mut action = scale::action(&target, Some(1), 3);
+        let mut action = scale(&target, 1, 3);
         action.kubectl = "kubectl patch -p hunter2".into();
         let at = Timestamp::UNIX_EPOCH;
         let outcome = Outcome { after: Some(serde_json::json!({"data": "hunter2"})), ..done(action) };
@@ -446,7 +481,7 @@ mod tests {
         next.recall(entries(&format!("{{ half\n\n{line}nonsense\n{{\"key\": 1}}\n")));
         assert_eq!(next.entries().len(), 1);
         assert!(next.entries()[0].inverse().is_err(), "the entry is listed, but cannot be undone");
-        let mut huge = scale::action(&deployment("web"), Some(1), 3);
+        let mut huge = scale(&deployment("web"), 1, 3);
         huge.kubectl = "x".repeat(MAX_LINE_BYTES);
         let line = journal.record(at, done(huge));
         assert!(line.len() < 4_096, "{}", line.len());

@@ -1,5 +1,6 @@
 //! Text that is typed or pasted for another purpose confirms no dialog (CON-6).
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use serde_json::json;
 
 use super::tabs_tests::{TestConsole, objects, pod};
 use super::*;
-use crate::command::Command;
+use crate::command::{Command, TABLE};
 use crate::dialog::Focus;
 use crate::effect::Effect;
 use crate::keys::Key;
@@ -86,8 +87,8 @@ fn takes_any_text(dialog: &Dialog) -> bool {
 
 /// Every view and command that opens a dialog.
 static DIALOGS: LazyLock<Vec<(&str, Command)>> = LazyLock::new(|| {
-    let commands = || Command::ALL.iter().copied();
-    let all = VIEWS.iter().flat_map(|view| commands().map(move |command| (*view, command)));
+    let commands = || TABLE.iter().map(|entry| entry.command).collect::<BTreeSet<_>>();
+    let all = VIEWS.iter().flat_map(|view| commands().into_iter().map(move |command| (*view, command)));
     all.filter(|(view, command)| with_dialog(view, *command).is_some()).collect()
 });
 

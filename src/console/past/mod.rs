@@ -11,6 +11,8 @@ mod error;
 mod history;
 mod list;
 mod multi_kind;
+#[cfg(test)]
+pub(crate) mod workload_server;
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -30,8 +32,6 @@ use super::store::Stores;
 pub(crate) use history::changes_with_objects;
 pub use history::{HistoryEvent, Versions, versions};
 pub(crate) use list::{object_at, stores_at, whole_stores_at};
-#[cfg(test)]
-pub(crate) use multi_kind::tests::server as server_of_workloads;
 pub(crate) use multi_kind::{Gap, MissingReason, travel_in_time};
 
 /// The maximum number of objects of a past list; the user is informed of a cut.
