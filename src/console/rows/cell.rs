@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use compact_str::{CompactString, ToCompactString, format_compact};
 use jiff::Timestamp;
+use unicode_width::UnicodeWidthStr;
 
 use crate::context::Context;
 use crate::health::Health;
@@ -263,6 +264,33 @@ impl Cell {
             _ => natural(&self.plain(), &other.plain()),
         }
     }
+
+    /// Returns an upper bound of `max_width` that does not look at each character: no text has more columns than bytes.
+    pub(crate) fn max_width_bound(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Dim(text) => text.len(),
+            Self::Used { text, .. } => text.len() + 1,
+            Self::Status(text, health) => text.len() + health.glyph().width() + 1,
+            Self::Warning(text) => text.len() + 2,
+            _ => usize::MAX,
+        }
+    }
+
+    /// Returns the maximum width that the cell reaches over time without a change of its value: ages grow.
+    pub(crate) fn max_width(&self) -> usize {
+        /// `7h59m`, `7d23h`, `364d`: the longest ages of the first eight years.
+        const AGE: usize = 5;
+        match self {
+            Self::Text(text) | Self::Dim(text) => text.width(),
+            Self::Used { text, .. } => text.width() + 1,
+            Self::Status(text, health) => text.width() + health.glyph().width() + 1,
+            Self::Warning(text) => text.width() + 2,
+            Self::Age(Some(_)) | Self::Until(_) => AGE,
+            Self::Restarts(count, Some(_)) if *count > 0 => count.to_string().len() + AGE + " ( ago)".len(),
+            Self::Age(None) => "<unknown>".len(),
+            Self::Number(_) | Self::Ratio(..) | Self::Restarts(..) => self.plain().width(),
+        }
+    }
 }
 
 /// Compares texts with the numbers in them by value: `node-2` before `node-10`.
@@ -295,6 +323,8 @@ pub(crate) fn natural(a: &str, b: &str) -> Ordering {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -319,6 +349,17 @@ mod tests {
             assert_eq!(less.order(&more), Ordering::Less, "{less:?} {more:?}");
             assert_eq!(more.order(&less), Ordering::Greater);
             assert_eq!(more.order(&more), Ordering::Equal);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_wider_than_its_bytes_con_2(text in any::<String>()) {
+            let cells = [Cell::Text, Cell::Dim, Cell::Warning].map(|cell| cell(text.as_str().into()));
+            let status = Cell::Status(text.as_str().into(), Health::Running);
+            for cell in cells.iter().chain([&status]) {
+                prop_assert!(cell.max_width() <= cell.max_width_bound(), "{cell:?}");
+            }
         }
     }
 }
